@@ -1,0 +1,1 @@
+"""The benchmark programs, one a claim: ``python benchmarks/NAME.py --json FILE``."""

@@ -1,0 +1,91 @@
+"""What every benchmark program shares: the environment, interleaved samples, JSON.
+
+A program of this folder is run as ``python benchmarks/NAME.py --json FILE``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import time
+from itertools import repeat as times
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xdev.timing.environment import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["arguments", "environment", "sample", "write"]
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """Return a parser that has ``--json FILE``, for a program to add its options."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the samples")
+    return parser
+
+
+def sample(
+    candidates: Mapping[str, Callable[[], object]],
+    number: int,
+    repeat: int,
+    finish: Callable[[], object] = lambda: None,
+) -> dict[str, list[float]]:
+    """Time every candidate ``repeat`` times, in turn, so that drift meets all alike.
+
+    Parameters
+    ----------
+    candidates : mapping of str to callable without arguments
+        What is timed, by name. Call each once before: the first call may compile.
+    number : int
+        Calls in one run.
+    repeat : int
+        Runs of each candidate; every round starts with another candidate.
+    finish : callable, optional
+        Called before and at the end of each run, inside the time: for a device,
+        its ``synchronize``. Left out, a run ends when the last call returns.
+
+    Returns
+    -------
+    dict of str to list of float, length ``repeat``
+        Seconds per call [s]; the garbage collector is off inside a run.
+    """
+    samples: dict[str, list[float]] = {name: [] for name in candidates}
+    names = list(candidates)
+    for turn in range(repeat):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            samples[name].append(_run(candidates[name], number, finish) / number)
+    return samples
+
+
+def _run(
+    call: Callable[[], object], number: int, finish: Callable[[], object]
+) -> float:
+    collecting = gc.isenabled()
+    finish()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        for _ in times(None, number):
+            call()
+        finish()
+        return time.perf_counter() - start
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def write(path: Path | str | None, rows: object, **extra: object) -> None:
+    """Write ``rows``, the environment and ``extra`` as JSON; nothing without a path.
+
+    ``rows`` is what the program measured, by convention a list of dicts with
+    ``name`` and ``samples`` (seconds per call).
+    """
+    if path is None:
+        return
+    record: dict[str, Any] = {"environment": environment(), **extra, "rows": rows}
+    Path(path).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

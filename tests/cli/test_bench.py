@@ -1,0 +1,118 @@
+"""``xdev bench``: its rows, its record, and what it says of wrong options."""
+
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.cli import contest as entries, main
+
+TIME = r"[\d.e+-]+ (?:s|ms|μs|ns) ± [\d.e+-]+ (?:s|ms|μs|ns)"
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """Let a table take milliseconds: these tests ask what it says, not how long."""
+    monkeypatch.setattr("xdev.timing.comparison.RUN_SECONDS", 1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "complex128"])
+def test_every_row_has_its_times_and_its_samples(device, dtype, tmp_path, capsys):
+    path = tmp_path / "bench.json"
+    command = ["bench", "--n", "1000", "--dtype", dtype, "--device", str(device)]
+
+    assert main([*command, "--json", str(path)]) == 0
+
+    record = json.loads(path.read_text())
+    lines = capsys.readouterr().out.splitlines()
+    names = [row["name"] for row in record["rows"]]
+    for row in record["rows"]:
+        [line] = [line for line in lines if line.startswith(row["name"] + "  ")]
+        assert re.search(TIME, line)
+        assert len(row["samples"]) >= 7
+        assert all(seconds > 0 for seconds in row["samples"])
+    for library in ("NumPy", "xdev"):
+        assert {library in name for name in names} == {True, False}
+        assert any(name.startswith(library) and "out=" in name for name in names)
+    assert any("Numba" in name for name in names)
+    assert record["environment"]["versions"]["numpy"] == np.__version__
+    assert (record["n"], record["dtype"]) == (1000, dtype)
+
+
+def test_what_is_left_out_is_named_with_the_reason(capsys, tmp_path):
+    path = tmp_path / "bench.json"
+    main(["bench", "--n", "100", "--device", "cpu", "--json", str(path)])
+
+    left_out = json.loads(path.read_text())["left_out"]
+    text = capsys.readouterr().out
+    reason = xdev.Device("cuda").reason or "they are of --device cuda"
+    assert left_out["CuPy arrays out="] == reason
+    assert reason in text
+    assert all(name in text for name in left_out)
+    assert set(left_out) | {"NumPy host arrays"} <= set(entries.ROWS)
+
+
+def test_a_peer_that_fails_is_left_out_and_the_rest_go_on(monkeypatch, capsys):
+    def broken(_):
+        raise OSError("the peer is broken")
+
+    monkeypatch.setitem(entries.ROWS, "Numba host arrays", (("cpu",), broken))
+    assert main(["bench", "--n", "100", "--device", "cpu"]) == 0
+    assert "OSError: the peer is broken" in capsys.readouterr().out
+
+
+def test_results_that_differ_end_it_before_any_timing(monkeypatch, capsys):
+    monkeypatch.setattr(entries, "_into", lambda f, a: lambda: f(a[0], a[1]) + 1)
+    assert main(["bench", "--n", "100", "--device", "cpu"]) == 1
+    captured = capsys.readouterr()
+    assert "return different results" in captured.err
+    assert "±" not in captured.out
+
+
+def test_the_default_device_is_that_of_the_environment(device, capsys):
+    with xdev.use_device(device):
+        main(["bench", "--n", "100"])
+    assert f"on {device}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--n", "0"], "at least 1"),
+        (["--n", "-5"], "at least 1"),
+        (["--n", "many"], "at least 1"),
+        (["--dtype", "float31"], "invalid choice"),
+        (["--device", "abacus"], "no device is called 'abacus'"),
+        (["--device", "cuda:99"], "cuda:99 cannot be used"),
+        (["--device", "fake"], "fake:0 is not timed"),
+        (["--json", "/nowhere/at/all.json"], "cannot write"),
+        (["--json", "/"], "cannot write"),
+        (["--speed"], "unrecognized"),
+    ],
+)
+def test_wrong_options_end_with_2_and_say_why(options, words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["bench", *options])
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_default_device_that_does_no_work_is_refused(capsys):
+    with xdev.use_device("fake"):
+        assert main(["bench"]) == 2
+    assert "fake:0 is not timed" in capsys.readouterr().err
+
+
+def test_a_path_that_was_only_tried_leaves_no_file(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["bench", "--json", str(tmp_path / "new.json"), "--n", "0"])
+    assert not list(tmp_path.iterdir())
+    assert "at least 1" in capsys.readouterr().err
+
+
+def test_more_elements_than_memory_is_an_error_in_words(capsys):
+    assert main(["bench", "--n", str(sys.maxsize // 64), "--device", "cpu"]) == 1
+    assert capsys.readouterr().err.startswith("xdev: ")

@@ -1,0 +1,41 @@
+"""The command line as a whole."""
+
+import subprocess
+import sys
+
+import pytest
+
+import xdev
+from xdev.cli import main
+
+
+def test_memory_prints_the_summary(capsys):
+    assert main(["memory"]) == 0
+    assert capsys.readouterr().out.strip() == xdev.memory.summary().strip()
+
+
+def test_the_module_runs_as_a_program():
+    done = subprocess.run(
+        [sys.executable, "-m", "xdev", "memory"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+@pytest.mark.parametrize("words", [[], ["sing"]])
+def test_what_is_no_command_ends_with_2_and_names_the_commands(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "command" in capsys.readouterr().err
+
+
+def test_help_names_the_commands(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in ("info", "bench", "memory"))

@@ -1,0 +1,37 @@
+"""One test, every device: an absent one skips, unless the run promised it."""
+
+from __future__ import annotations
+
+import os
+
+import hypothesis
+import pytest
+
+import xdev
+
+PROMISED = set(os.environ.get("XDEV_TEST_DEVICES", "cpu").split(","))
+
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("deep", deadline=None, max_examples=2000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def _require(name: str) -> xdev.Device:
+    try:
+        return xdev.Device(name).require()
+    except xdev.DeviceUnavailableError as error:
+        if name in PROMISED:
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def device(request):
+    """Each device in turn."""
+    return _require(request.param)
+
+
+@pytest.fixture
+def cuda():
+    """The CUDA device, for what only it has; mark the test ``cuda`` as well."""
+    return _require("cuda")

@@ -1,0 +1,207 @@
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import ConfigurationError, DeviceUnavailableError
+from xdev.device import registry
+
+
+def run(code, **environment):
+    """Run code in a fresh interpreter; return what it printed."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_use_device_nests_and_restores():
+    with xdev.use_device("cpu"):
+        with xdev.use_device("fake:1") as inner:
+            assert xdev.default_device() == inner == "fake:1"
+        assert xdev.default_device() == "cpu"
+
+
+def test_use_device_restores_after_an_error():
+    before = xdev.default_device()
+    with pytest.raises(KeyError), xdev.use_device("fake"):
+        raise KeyError
+
+    assert xdev.default_device() == before
+
+
+def test_the_default_is_a_contexts_own():
+    seen = {}
+
+    async def task(name):
+        with xdev.use_device(name):
+            await asyncio.sleep(0)
+            seen[name] = str(xdev.default_device())
+
+    async def both():
+        await asyncio.gather(task("fake:0"), task("fake:1"))
+
+    asyncio.run(both())
+    with xdev.use_device("fake"):
+        thread = threading.Thread(
+            target=lambda: seen.update(thread=xdev.default_device().type)
+        )
+        thread.start()
+        thread.join()
+
+    assert seen["fake:0"] == "fake:0"
+    assert seen["fake:1"] == "fake:1"
+    assert seen["thread"] != "fake"
+
+
+def test_set_default_device_and_back():
+    before = xdev.default_device()
+    xdev.set_default_device("fake:1")
+    try:
+        assert xdev.default_device() == "fake:1"
+    finally:
+        xdev.set_default_device(None)
+
+    assert xdev.default_device() == before
+
+
+def test_the_environment_chooses():
+    show = "import xdev; print(xdev.default_device())"
+
+    assert run(show, XDEV_DEVICE="cpu").stdout.strip() == "cpu"
+    assert run(show, XDEV_DEVICE="fake").stdout.strip() == "fake:0"
+    assert run(show, XDEV_DEVICE="").returncode == 0
+
+
+def test_auto_is_cuda_only_where_cuda_can_be_used():
+    show = "import xdev; print(xdev.default_device().type)"
+    usable = xdev.Device("cuda").available
+
+    assert run(show, XDEV_DEVICE="auto").stdout.strip() == ("cuda" if usable else "cpu")
+
+
+def test_an_invalid_environment_lists_the_valid_names():
+    result = run("import xdev; xdev.default_device()", XDEV_DEVICE="gpu")
+
+    assert result.returncode == 1
+    assert "XDEV_DEVICE='gpu' is not valid: use auto, cpu, cuda, cuda:N" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("prepare", "reason"),
+    [
+        ("sys.modules['cupy'] = None", "CuPy is not installed: pip install"),
+        ("ctypes.CDLL = fail", "no CUDA driver"),
+        ("cuda.driver_version = lambda: 13000; broken()", "check `nvidia-smi`"),
+        ("cuda.driver_version = lambda: 12090; broken()", "xdev-array[cu12]"),
+    ],
+    ids=["no CuPy", "no driver", "broken driver", "driver of CUDA 12"],
+)
+def test_a_cuda_that_cannot_be_used_says_why_and_how_to_mend_it(prepare, reason):
+    code = f"""
+import ctypes, importlib.util, sys
+import xdev
+from xdev import _optional
+from xdev.device import cuda
+
+def fail(*args):
+    raise OSError("no such library")
+
+def broken():
+    cupy = type(sys)("cupy")
+    cupy.cuda = cupy.runtime = cupy
+    def getDeviceCount():
+        raise RuntimeError("cudaErrorInitializationError")
+    cupy.getDeviceCount = getDeviceCount
+    _optional.cupy = lambda: cupy
+    _optional.installed = lambda name: True
+
+{prepare}
+print(xdev.devices())
+xdev.Device("cuda").require()
+"""
+    result = run(code)
+
+    assert result.returncode == 1
+    assert reason in result.stderr
+    assert "DeviceUnavailableError" in result.stderr
+    assert result.stdout.strip() == "(Device('cpu'),)"
+
+
+def test_an_explicit_cuda_never_falls_back_to_the_cpu():
+    if xdev.Device("cuda").available:
+        pytest.skip("CUDA can be used here")
+    result = run("import xdev; xdev.zeros(3)", XDEV_DEVICE="cuda")
+
+    assert "DeviceUnavailableError: cuda:0 cannot be used" in result.stderr
+
+
+def test_device_of_arrays(device):
+    assert xdev.device_of(xdev.zeros(3, device=device)) == device
+    assert xdev.device_of(np.float32(1)) == "cpu"
+
+
+def test_device_of_other_libraries_arrays():
+    strict = pytest.importorskip("array_api_strict")
+
+    assert xdev.device_of(strict.zeros(3)) == "cpu"
+    assert xdev.device_of(strict.zeros(3, device=strict.Device("device2"))) == "fake:1"
+    with pytest.raises(TypeError, match="is no array"):
+        xdev.device_of([1, 2])
+
+
+def test_peers_and_synchronize(device):
+    xdev.synchronize(device)
+
+    assert xdev.can_access_peer(device, device)
+    assert not xdev.can_access_peer(device, "fake")
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:99", "fake:9"])
+def test_bad_devices_change_nothing(name):
+    before = xdev.default_device()
+
+    with pytest.raises((ConfigurationError, DeviceUnavailableError)):
+        xdev.set_default_device(name)
+    with pytest.raises((ConfigurationError, DeviceUnavailableError)):
+        xdev.use_device(name).__enter__()
+
+    assert xdev.default_device() == before
+
+
+def test_start_runs_each_callback_once_and_late_ones_at_once():
+    calls = []
+    registry.when_started("made up", lambda: calls.append(1))
+    registry.when_started("made up", lambda: registry.start("made up"))
+
+    for _ in range(3):
+        registry.start("made up")
+    registry.when_started("made up", lambda: calls.append(2))
+
+    assert calls == [1, 2]
+
+
+@pytest.mark.cuda
+def test_a_forked_child_gets_a_clear_error(cuda):
+    del cuda
+    code = """
+import os, xdev
+xdev.zeros(3, device="cuda")
+pid = os.fork()
+if not pid:
+    try:
+        xdev.zeros(3, device="cuda")
+    except xdev.DeviceUnavailableError as error:
+        os._exit(0 if "spawn" in str(error) else 2)
+    os._exit(3)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    assert run(code, XDEV_DEVICE="cuda").stdout.strip() == "0"

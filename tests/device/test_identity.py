@@ -1,0 +1,79 @@
+import pickle
+
+import pytest
+
+import xdev
+from xdev import ConfigurationError, Device, DeviceUnavailableError
+
+
+@pytest.mark.parametrize("name", ["cpu", "cuda:0", "cuda:1", "fake:0", "fake:1"])
+def test_a_device_is_its_name(name):
+    device = Device(name)
+
+    assert str(device) == name
+    assert Device(str(device)) == device == name
+    assert hash(device) == hash(Device(name)) == hash(name)
+    assert pickle.loads(pickle.dumps(device)) == device  # noqa: S301
+    assert {device: 1}[Device(name)] == 1
+
+
+def test_a_bare_type_means_one_index():
+    assert Device("fake") == "fake:0"
+    assert Device("cpu") == Device("cpu:0") == "cpu"
+    assert Device("cuda").type == "cuda"
+
+
+def test_devices_differ_by_type_and_index():
+    names = ["cpu", "cuda:0", "cuda:1", "fake:0", "fake:1"]
+
+    assert len({Device(name) for name in names}) == len(names)
+    assert Device("cpu") != "gpu"
+    assert Device("cpu") != 3
+
+
+def test_a_device_cannot_be_changed():
+    with pytest.raises(AttributeError, match="make another"):
+        Device("cpu").index = 1
+
+
+@pytest.mark.parametrize(
+    "name", ["gpu", "", "cuda:", "cuda:-1", "cuda:x", "cpu:1", "CPU", "cuda 0", "cuda:1:2"]
+)
+def test_unknown_names_are_refused_with_the_known_ones(name):
+    with pytest.raises(ConfigurationError, match='"cpu", "cuda"'):
+        Device(name)
+
+
+@pytest.mark.parametrize("thing", [None, 3, 1.5, object(), ["cpu"]])
+def test_what_is_no_device_is_refused(thing):
+    with pytest.raises(ConfigurationError, match="is no device"):
+        Device(thing)
+
+
+def test_native_devices_of_other_libraries_are_understood():
+    strict = pytest.importorskip("array_api_strict")
+
+    assert Device(strict.Device("CPU_DEVICE")) == "cpu"
+    assert Device(strict.Device("device2")) == "fake:1"
+    assert Device("fake") == strict.Device("device1")
+
+
+def test_an_index_that_is_not_there_is_named():
+    with pytest.raises(DeviceUnavailableError, match=r"fake:7 cannot be used: .*'fake:1'"):
+        Device("fake:7").require()
+
+
+def test_an_unavailable_device_says_why_and_an_available_one_nothing():
+    for name in ("cpu", "cuda"):
+        device = Device(name)
+        assert device.available == (device.reason is None)
+    assert Device("cpu").require() is not None
+
+
+@pytest.mark.cuda
+def test_cuda_is_cupys_current_device(cuda):
+    import cupy
+
+    assert Device("cuda") == cupy.cuda.Device() == cuda
+    assert xdev.device_of(cupy.zeros(3)) == cuda
+    assert Device("cuda:99").reason is not None

@@ -1,0 +1,73 @@
+import pytest
+
+from xdev import ConfigurationError, _config
+
+READERS = {
+    "XDEV_DEVICE": _config.device,
+    "XDEV_MEMORY_POOL": _config.memory_pool,
+    "XDEV_MEMORY_LIMIT": _config.memory_limit,
+    "XDEV_MEMORY_TRACK": _config.memory_track,
+    "XDEV_NUM_THREADS": _config.num_threads,
+    "XDEV_CACHE_DIR": _config.cache_dir,
+    "XDEV_DEBUG": _config.debug,
+}
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Read a variable with a text in the environment, as if for the first time."""
+
+    def reader(name, text):
+        monkeypatch.setenv(name, text)
+        return READERS[name].__wrapped__()
+
+    return reader
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("XDEV_DEVICE", "cuda:3", "cuda:3"),
+        ("XDEV_DEVICE", "", "auto"),
+        ("XDEV_MEMORY_POOL", "none", "none"),
+        ("XDEV_MEMORY_LIMIT", "4GiB", 4 * 2**30),
+        ("XDEV_MEMORY_LIMIT", "1.5 KiB", 1536),
+        ("XDEV_MEMORY_LIMIT", "123456789012345678", 123456789012345678),
+        ("XDEV_MEMORY_LIMIT", "80%", 0.8),
+        ("XDEV_MEMORY_LIMIT", "80 %", 0.8),
+        ("XDEV_MEMORY_LIMIT", "", None),
+        ("XDEV_MEMORY_TRACK", "on", True),
+        ("XDEV_MEMORY_TRACK", "0", False),
+        ("XDEV_NUM_THREADS", "3", 3),
+        ("XDEV_DEBUG", "TRUE", True),
+    ],
+)
+def test_valid_settings_are_read(read, name, text, value):
+    assert read(name, text) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "way"),
+    [
+        ("XDEV_DEVICE", "gpu", "auto, cpu, cuda"),
+        ("XDEV_MEMORY_POOL", "pooled", "binned, split, simple, none"),
+        ("XDEV_MEMORY_LIMIT", "lots", '"4GiB"'),
+        ("XDEV_MEMORY_LIMIT", "-1", '"4GiB"'),
+        ("XDEV_MEMORY_LIMIT", "120%", '"80%"'),
+        ("XDEV_MEMORY_LIMIT", "9999999TiB", '"80%"'),
+        ("XDEV_MEMORY_TRACK", "maybe", "1, true, on"),
+        ("XDEV_NUM_THREADS", "0", "at least 1"),
+        ("XDEV_CACHE_DIR", "/dev/null", "a folder"),
+        ("XDEV_DEBUG", "2", "1, true, on"),
+    ],
+)
+def test_invalid_settings_name_the_valid_ones(read, name, text, way):
+    with pytest.raises(ConfigurationError, match=name) as caught:
+        read(name, text)
+
+    assert way in str(caught.value)
+    assert repr(text) in str(caught.value)
+
+
+def test_num_threads_is_a_count_of_processors(read):
+    assert read("XDEV_NUM_THREADS", "") >= 1

@@ -1,0 +1,83 @@
+"""What `import xdev` loads, and which way imports go."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import xdev
+
+HEAVY = ("cupy", "numba", "dask", "torch", "scipy", "array_api_compat.numpy", "cuda")
+
+
+def python(code):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_import_loads_nothing_optional():
+    loaded = python("import sys, xdev; print(*sys.modules)").split()
+
+    assert "numpy" in loaded
+    assert not [name for name in HEAVY if name in loaded]
+
+
+def test_small_host_programs_load_nothing_optional():
+    loaded = python(
+        "import sys, numpy, xdev; x = numpy.ones(3); xdev.sum(xdev.add(x, x));"
+        "print(*sys.modules)"
+    ).split()
+
+    assert not [name for name in HEAVY if name in loaded]
+
+
+@pytest.mark.parametrize("room", ["memory", "timing", "transfer", "ufunc", "testing"])
+def test_rooms_load_at_their_first_use(room):
+    code = (
+        f"import sys, xdev; assert 'xdev.{room}' not in sys.modules; "
+        f"xdev.{room}.__doc__; dir(xdev.{room}); "
+        f"assert xdev.{room} is sys.modules['xdev.{room}']; print('loaded')"
+    )
+    assert python(code).strip() == "loaded"
+
+
+def test_lazy_names_replace_themselves():
+    code = (
+        "import xdev, inspect; stub = xdev.to_numpy; "
+        "print(list(inspect.signature(stub).parameters)); "
+        "assert xdev.to_numpy is xdev.transfer.to_numpy is not stub"
+    )
+    assert python(code).strip() == "['x', 'out', 'non_blocking']"
+
+
+def test_every_public_name_is_there():
+    missing = [name for name in xdev.__all__ if not hasattr(xdev, name)]
+
+    assert not missing
+
+
+def test_no_submodule_bears_a_public_name():
+    """A module ``stats.py`` would fight with the function ``memory.stats``."""
+    clashes = []
+    for room in ("device", "facade", "memory", "timing", "transfer", "ufunc"):
+        package = Path(xdev.__file__).parent / room
+        modules = {path.stem for path in package.iterdir() if path.stem[0] != "_"}
+        public = getattr(xdev, room).__all__
+        for name in modules & set(public):
+            if not isinstance(getattr(getattr(xdev, room), name), type(sys)):
+                clashes.append(f"{room}.{name}")
+
+    assert not clashes
+
+
+def test_no_file_is_crowded():
+    """Over 350 lines, a file says in its first 15 why it must be longer."""
+    crowded = []
+    for path in Path(xdev.__file__).parent.rglob("*.py"):
+        lines = path.read_text().splitlines()
+        if len(lines) > 350 and not any("lines:" in line for line in lines[:15]):
+            crowded.append((path.name, len(lines)))
+
+    assert not crowded

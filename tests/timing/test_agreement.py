@@ -1,0 +1,86 @@
+"""Results of candidates: what counts as the same, and what the error says."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from xdev.errors import XdevError
+from xdev.timing import ResultsDifferError
+from xdev.timing.agreement import check_agreement, to_host
+
+x = np.linspace(-3, 3, 1001, dtype=np.float32)
+
+
+def agree(a, b, rtol=None):
+    check_agreement(("first", to_host(a)), ("second", to_host(b)), rtol)
+
+
+def changed(a, index, value):
+    b = a.copy()
+    b[index] = value
+    return b
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (x, x),
+        (x, np.nextafter(x, np.float32(9))),
+        (x, x.astype(np.float64)),
+        (np.array([np.nan, np.inf, -np.inf, 0.0]),) * 2,
+        (np.array([1e8, 0.0], np.float32), np.array([1e8, 1.0], np.float32)),
+        (x * 1j, x * 1j),
+        ((x, 1), (x, 1)),
+        (np.float32(2), 2.0),
+        (np.zeros((0, 3)), np.zeros((0, 3))),
+        (None, None),
+        (np.array(["a"]), np.array(["a"])),
+    ],
+)
+def test_these_are_the_same(a, b):
+    agree(a, b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "words"),
+    [
+        (x, changed(x, 7, 9), r"at \[7\] -2.958 against 9.0, .* 1 of 1001"),
+        (x, changed(changed(x, 7, 9), 900, -90), r"at \[900\] .* 2 of 1001"),
+        (x, changed(x, 7, np.nan), r"\[7\] .* nan"),
+        (np.array([np.inf]), np.array([-np.inf]), "inf against -inf"),
+        (np.array([np.inf]), np.array([1.0]), "inf against 1.0"),
+        (np.arange(5), np.arange(5) + 1, "0 against 1"),
+        (np.array([2**63], np.uint64), np.array([2**63 - 1]), "9223372036854775808"),
+        (
+            np.array([True, False]),
+            np.array([True, True]),
+            r"at \[1\] False against True",
+        ),
+        (np.array(["a"]), np.array(["b"]), "a against b"),
+        (x, x[:-1], r"shape \(1001,\) against \(1000,\)"),
+        (x, None, "an array of float32 against None"),
+        ((x, x), (x,), "2 parts against 1"),
+        ((x, x), (x, -x), r"at \[0\]"),
+    ],
+)
+def test_these_are_not_and_the_error_says_where(a, b, words):
+    with pytest.raises(ResultsDifferError, match=words) as caught:
+        agree(a, b)
+    assert "'first' and 'second'" in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, XdevError)
+
+
+@given(st.floats(1e-3, 0.5), st.sampled_from([0.5, 2.0]))
+def test_rtol_is_the_border(rtol, share):
+    a, b = np.array([1.0, 2.0]), np.array([1.0, 2.0 * (1 + rtol * share)])
+    if share < 1:
+        agree(a, b, rtol)
+    else:
+        with pytest.raises(ResultsDifferError):
+            agree(a, b, rtol)
+
+
+def test_a_result_is_copied_before_its_buffer_is_written_again():
+    kept = to_host(x[:3])
+    assert not np.shares_memory(kept, x)

@@ -1,0 +1,129 @@
+"""``compare``: checked first, in turn, and set side by side."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.timing import ResultsDifferError, compare
+
+x = np.random.default_rng(0).random(1000)
+
+
+def test_candidates_take_turns_and_no_one_is_always_first():
+    order = []
+
+    def call(name):
+        order.append(name)
+        return 1
+
+    names = ("a", "b", "c")
+    compare({n: lambda n=n: call(n) for n in names}, number=1, repeat=3)
+
+    rounds = ["".join(order[-9:][i : i + 3]) for i in (0, 3, 6)]
+    assert rounds == ["abc", "bca", "cab"]
+
+
+def test_nothing_is_timed_when_results_differ():
+    calls = []
+
+    def call(value):
+        calls.append(value)
+        return np.full(3, value)
+
+    with pytest.raises(ResultsDifferError, match=r"'one' and 'two'.*1 against 2"):
+        compare({"one": lambda: call(1), "two": lambda: call(2)})
+    assert calls == [1, 2]
+
+
+def test_candidates_that_write_into_one_buffer_are_told_apart():
+    out = np.empty_like(x)
+    with pytest.raises(ResultsDifferError):
+        compare(
+            {
+                "add": lambda: np.add(x, x, out=out),
+                "multiply": lambda: np.multiply(x, x, out=out),
+            }
+        )
+
+
+def test_rows_are_as_given_and_the_first_is_the_baseline():
+    table = compare(
+        {
+            "one": lambda: x + x,
+            "again": lambda: x * 2,
+        },
+        repeat=6,
+        number=20,
+    )
+    baseline, again = table.rows
+    assert [row.name for row in table.rows] == ["one", "again"]
+    assert baseline.ratio.middle == 1
+    assert again is table["again"]
+    with pytest.raises(KeyError):
+        table["none"]
+
+
+@pytest.mark.parametrize("repeat", [1, 6])
+def test_the_record_is_json_and_holds_the_samples(repeat):
+    table = compare({"x": lambda: x + x, "y": lambda: x * 2}, repeat=repeat, number=5)
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    record = json.loads(table.to_json(), parse_constant=refuse)
+
+    assert record["environment"]["versions"]["numpy"] == np.__version__
+    for row, told in zip(table.rows, record["rows"], strict=True):
+        assert told["name"] == row.name
+        assert len(told["samples"]) == repeat
+        assert told["samples"] == row.timing.timings
+        assert math.isclose(told["mean"], np.mean(told["samples"]))
+        assert math.isclose(told["std"], np.std(told["samples"]))
+        assert (told["interval"] is None) == (repeat < 6)
+
+
+def test_every_row_of_the_text_has_a_time_and_its_deviation():
+    lines = str(
+        compare({"x": lambda: x + x, "y": lambda: x * 2}, repeat=2)
+    ).splitlines()
+    assert len(lines) == 3
+    assert lines[1].startswith("x ")
+    assert all(line.count("±") == 1 for line in lines)
+
+
+def test_the_peak_and_the_allocations_are_those_of_one_call(device):
+    n = 2**20
+
+    def call():
+        first = xdev.ones(n, dtype=xdev.float32, device=device)
+        return xdev.add(first, first)
+
+    def into():
+        return xdev.add(a, a, out=b)
+
+    a, b = (xdev.ones(n, dtype=xdev.float32, device=device) for _ in range(2))
+    table = compare({"new": call, "out=": into}, number=1, repeat=1)
+
+    assert table["new"].footprint.peak >= 4 * n
+    assert table["new"].footprint.allocations >= 1
+    assert table["out="].footprint.peak == 0
+    assert table["out="].footprint.allocations == 0
+
+
+def test_no_candidates_are_refused():
+    with pytest.raises(ValueError, match="at least one candidate"):
+        compare({})
+
+
+@pytest.mark.parametrize("counts", [{"number": -1}, {"repeat": 0}])
+def test_wrong_counts_are_refused(counts):
+    with pytest.raises(ValueError, match="whole number"):
+        compare({"x": lambda: 1}, **counts)
+
+
+def test_an_unavailable_device_is_refused():
+    with pytest.raises(xdev.DeviceUnavailableError):
+        compare({"x": lambda: 1}, device="cuda:99")

@@ -1,0 +1,153 @@
+"""xdev: array code written once, run on a CPU or a CUDA GPU.
+
+``import xdev as xp`` is an array API namespace (standard 2025.12) over NumPy and CuPy;
+one caching pool serves every buffer, and ``@vectorize`` makes ufuncs for both devices.
+Importing it loads NumPy and nothing else: the rooms below load at their first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from xdev import device, errors, facade
+from xdev.device import (
+    Device,
+    Event,
+    Stream,
+    can_access_peer,
+    current_stream,
+    default_device,
+    device_of,
+    devices,
+    registry as _registry,
+    set_default_device,
+    synchronize,
+    use_device,
+)
+from xdev.errors import (
+    ConfigurationError,
+    DeviceMismatchError,
+    DeviceUnavailableError,
+    InUseError,
+    OutOfMemoryError,
+    UseAfterFreeError,
+    XdevError,
+)
+from xdev.facade import *  # noqa: F403 - the standard's names, as facade.__all__ says
+
+if TYPE_CHECKING:
+    from xdev import memory, testing, timing, transfer, ufunc
+    from xdev.transfer import (
+        adapt,
+        cu,
+        empty_pinned,
+        is_pinned,
+        pin,
+        to_device,
+        to_numpy,
+        transfer_guard,
+    )
+    from xdev.ufunc import vectorize
+else:
+
+    class _Room(ModuleType):
+        """A room that is not loaded yet; loading it puts the real one in its place."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(importlib.import_module(self.__name__), name)
+
+        def __dir__(self) -> list[str]:
+            return dir(importlib.import_module(self.__name__))
+
+    class _Name:
+        """A name of a room that is not loaded yet; its first use replaces it."""
+
+        def __init__(self, room: str, name: str) -> None:
+            self._room, self.__name__ = room, name
+
+        @property
+        def __wrapped__(self) -> Any:
+            room = importlib.import_module(self._room)
+            globals()[self.__name__] = real = getattr(room, self.__name__)
+            return real
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            return self.__wrapped__(*args, **kwargs)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.__wrapped__, name)
+
+        def __repr__(self) -> str:
+            return repr(self.__wrapped__)
+
+    _LAZY = {
+        "xdev.transfer": (
+            "adapt",
+            "cu",
+            "empty_pinned",
+            "is_pinned",
+            "pin",
+            "to_device",
+            "to_numpy",
+            "transfer_guard",
+        ),
+        "xdev.ufunc": ("vectorize",),
+    }
+    for _room in ("memory", "testing", "timing", "transfer", "ufunc"):
+        globals()[_room] = _Room(f"xdev.{_room}")
+    for _room, _names in _LAZY.items():
+        globals().update({_name: _Name(_room, _name) for _name in _names})
+    del _room, _names
+
+__version__ = "0.1.0"
+
+
+def _install_bridges() -> None:
+    """Let CuPy's and Numba's device memory come from the pool."""
+    from xdev.memory import bridges
+
+    bridges.install_default()
+
+
+_registry.when_started("cuda", _install_bridges)
+
+__all__ = [
+    "ConfigurationError",
+    "Device",
+    "DeviceMismatchError",
+    "DeviceUnavailableError",
+    "Event",
+    "InUseError",
+    "OutOfMemoryError",
+    "Stream",
+    "UseAfterFreeError",
+    "XdevError",
+    "__version__",
+    "adapt",
+    "can_access_peer",
+    "cu",
+    "current_stream",
+    "default_device",
+    "device",
+    "device_of",
+    "devices",
+    "empty_pinned",
+    "errors",
+    "is_pinned",
+    "memory",
+    "pin",
+    "set_default_device",
+    "synchronize",
+    "testing",
+    "timing",
+    "to_device",
+    "to_numpy",
+    "transfer",
+    "transfer_guard",
+    "ufunc",
+    "use_device",
+    "vectorize",
+]
+__all__ += facade.__all__

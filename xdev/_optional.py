@@ -1,0 +1,61 @@
+"""The one door to the optional libraries: CuPy, Numba, numba-cuda and cuda.core.
+
+Each function returns its module, loaded at the first call, or raises
+:class:`~xdev.errors.DeviceUnavailableError` with the command that installs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from xdev.errors import DeviceUnavailableError
+
+CUDA_EXTRA = "pip install 'xdev-array[cu13]' (CUDA 13) or 'xdev-array[cu12]' (CUDA 12)"
+
+
+def _load(name: str, command: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        message = f"{name} cannot be imported ({error}): {command}"
+        raise DeviceUnavailableError(message) from error
+
+
+def installed(name: str) -> bool:
+    """Say whether a top-level module can be found, without importing it."""
+    return importlib.util.find_spec(name) is not None
+
+
+@cache
+def cupy() -> Any:
+    """Return the module ``cupy``."""
+    return _load("cupy", CUDA_EXTRA)
+
+
+@cache
+def numba() -> Any:
+    """Return the module ``numba``."""
+    return _load("numba", "pip install xdev-array")
+
+
+@cache
+def numba_cuda() -> Any:
+    """Return the module ``numba.cuda``.
+
+    numba-cuda reads ``numpy.row_stack`` when it compiles; NumPy 2.5 dropped the
+    name, so it is put back first.
+    """
+    if not hasattr(np, "row_stack"):
+        np.vstack = np.vstack
+    return _load("numba.cuda", CUDA_EXTRA)
+
+
+@cache
+def cuda_core() -> Any:
+    """Return the module ``cuda.core``."""
+    return _load("cuda.core", CUDA_EXTRA)

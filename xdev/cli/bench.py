@@ -1,0 +1,94 @@
+"""``xdev bench``: one ufunc on host and device arrays, beside its peers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xdev.cli.contest import contest
+from xdev.device import Device, default_device
+from xdev.errors import ConfigurationError, XdevError
+from xdev.timing import compare
+
+DTYPES = (
+    *("float16", "float32", "float64", "complex64", "complex128"),
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+)
+
+
+def add_to(commands: Any) -> None:
+    """Add the command and its options to a parser's commands."""
+    command = commands.add_parser(
+        "bench",
+        help="time f(x, y) = x + y on host and device arrays, with and without out=",
+    )
+    command.add_argument(
+        "--n", type=_size, default=100_000, help="elements (default: %(default)s)"
+    )
+    command.add_argument(
+        "--dtype", choices=DTYPES, default="float32", help="(default: %(default)s)"
+    )
+    command.add_argument(
+        "--device", type=_device, help="cpu, cuda or cuda:N (default: XDEV_DEVICE)"
+    )
+    command.add_argument(
+        "--json", type=_writable, metavar="FILE", help="write every sample to FILE"
+    )
+    command.set_defaults(run=run)
+
+
+def _size(text: str) -> int:
+    try:
+        n = int(text)
+    except ValueError:
+        n = 0
+    if n < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return n
+
+
+def _device(text: str) -> Device:
+    try:
+        return _timed(Device(text).require())
+    except XdevError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _timed(device: Device) -> Device:
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigurationError(f"{device} is not timed: use --device cpu or cuda")
+    return device
+
+
+def _writable(text: str) -> Path:
+    """Open the file once, so that a wrong path is known before minutes of timing."""
+    path = Path(text)
+    existed = path.exists()
+    try:
+        path.open("a").close()
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"cannot write {text!r}: {error}") from error
+    return path
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table and what it left out; return 0."""
+    device = options.device or _timed(default_device())
+    entered = contest(options.n, np.dtype(options.dtype), device)
+    comparison = compare(entered.candidates)
+    print(f"x + y of {options.n:,} {options.dtype} on {device}\n\n{comparison}\n")
+    if device.type == "cuda":
+        print("host arrays: upload, call and download")
+    for reason, names in entered.reasons().items():
+        print(f"left out: {', '.join(names)}\n  because {reason}")
+    if options.json:
+        task = {"n": options.n, "dtype": options.dtype, "device": str(device)}
+        record = {**task, **comparison.as_dict(), "left_out": entered.left_out}
+        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return 0

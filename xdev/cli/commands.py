@@ -1,0 +1,59 @@
+"""The commands and their options; each command's work is in a module of its own."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from xdev.cli import bench, info, memory, settings
+from xdev.errors import ConfigurationError, DeviceUnavailableError, XdevError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# As argparse's own: the command was not understood, or cannot be done here.
+MISUSE = 2
+FAILED = 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    whole = argparse.ArgumentParser(
+        prog="xdev", description="Array code written once, run on a CPU or a CUDA GPU."
+    )
+    commands = whole.add_subparsers(required=True, metavar="command")
+    for command in (info, bench, memory):
+        command.add_to(commands)
+    return whole
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after the program's name; left out, those of this process.
+
+    Returns
+    -------
+    int
+        The exit status: 0, 1 where a check or a measurement failed, 2 where the
+        command line or a setting is wrong.
+
+    Raises
+    ------
+    SystemExit
+        From argparse: for ``--help`` (0) and for wrong options (2).
+    """
+    try:
+        options = parser().parse_args(arguments)
+        settings.read()
+        return int(options.run(options))
+    except (ConfigurationError, DeviceUnavailableError) as error:
+        print(f"xdev: {error}", file=sys.stderr)
+        return MISUSE
+    except (XdevError, MemoryError, OSError) as error:
+        print(f"xdev: {error}", file=sys.stderr)
+        return FAILED

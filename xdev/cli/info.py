@@ -1,0 +1,131 @@
+"""``xdev info``: devices, versions, settings, pools; whether each device works."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import xdev
+from xdev import memory
+from xdev.cli import settings
+from xdev.device import Device, default_device, devices
+from xdev.errors import DeviceUnavailableError
+from xdev.timing.environment import cuda_name, processor_name, versions
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+NAMESAKE = (
+    "warning: the distribution xdev {} is installed too, another project with the same "
+    "module name: pip uninstall xdev, then pip install --force-reinstall xdev-array"
+)
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to a parser's commands."""
+    command = commands.add_parser(
+        "info", help="print devices, versions and settings, and try every device"
+    )
+    command.set_defaults(run=run)
+
+
+def run(_: argparse.Namespace) -> int:
+    """Print the report; return 1 where a device that is there fails, else 0."""
+    failed = 0
+    for title, lines in (
+        ("versions", _versions()),
+        ("devices", _devices()),
+        ("settings", _settings()),
+        ("memory pools", _pools()),
+    ):
+        print(title, *(f"  {line}" for line in lines), sep="\n")
+    print("operations")
+    for device in devices():
+        for what, operation in OPERATIONS.items():
+            problem = try_operation(operation, device)
+            failed += problem is not None
+            verdict = "PASS" if problem is None else f"FAIL: {problem}"
+            print(f"  {device!s:<8} {what:<14} {verdict}")
+    for warning in _warnings():
+        print(warning)
+    return 1 if failed else 0
+
+
+def _versions() -> list[str]:
+    return [f"{name:<17} {found or '-'}" for name, found in versions().items()] + [
+        f"{'platform':<17} {platform.platform()}"
+    ]
+
+
+def _devices() -> list[str]:
+    lines = [f"{'cpu':<8} {processor_name()}"]
+    reason = Device("cuda").reason
+    found = [device for device in devices() if device.type != "cpu"]
+    lines += [f"{device!s:<8} {cuda_name(device.index) or ''}" for device in found]
+    if reason is not None:
+        lines.append(f"{'cuda':<8} cannot be used: {reason}")
+    try:
+        return [*lines, f"{'default':<8} {default_device()}"]
+    except DeviceUnavailableError as error:
+        return [*lines, f"{'default':<8} none: {error}"]
+
+
+def _settings() -> list[str]:
+    lines = [
+        f"{name:<17} {value}{'' if given else '  (default)'}"
+        for name, (value, given) in settings.read().items()
+    ]
+    return lines + [f"{name:<17} is no setting of xdev" for name in settings.unknown()]
+
+
+def _pools() -> list[str]:
+    limit = memory.get_limit()
+    installed = ", ".join(sorted(memory.bridges.installed())) or "none yet"
+    return [
+        f"{'policy':<17} {settings.read()['XDEV_MEMORY_POOL'][0]}",
+        f"{'limit':<17} {'none' if limit is None else f'{limit:,} B'}",
+        f"{'bridges':<17} {installed}",
+    ]
+
+
+def _warnings() -> list[str]:
+    try:
+        return [NAMESAKE.format(version("xdev"))]
+    except PackageNotFoundError:
+        return []
+
+
+def _array_operation(device: Device) -> bool:
+    x = xdev.arange(1000, dtype=xdev.float32, device=device)
+    total = xdev.to_numpy(xdev.sum(xdev.add(x, x)))
+    return bool(total == 999 * 1000)
+
+
+def _ufunc(device: Device) -> bool:
+    @xdev.vectorize
+    def twice(x: Any) -> Any:
+        return x + x
+
+    x = xdev.arange(1000, dtype=xdev.float32, device=device)
+    out = xdev.empty(1000, dtype=xdev.float32, device=device)
+    twice(x, out=out)
+    return bool(np.array_equal(xdev.to_numpy(out), 2 * np.arange(1000)))
+
+
+OPERATIONS: dict[str, Callable[[Device], bool]] = {
+    "array": _array_operation,
+    "@vectorize out=": _ufunc,
+}
+
+
+def try_operation(operation: Callable[[Device], bool], device: Device) -> str | None:
+    """Return why an operation fails on a device, None where it works."""
+    try:
+        right = operation(device)
+    except Exception as error:  # noqa: BLE001 - whatever breaks is what is asked for
+        return f"{type(error).__name__}: {error}"
+    return None if right else "the result is wrong"

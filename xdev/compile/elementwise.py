@@ -1,0 +1,234 @@
+"""Elementwise CUDA kernels: a template, operand types and LTO-IR make a cubin."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev import _optional
+from xdev.compile import cubins, numba_cuda, toolchain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Dtypes = tuple[np.dtype[Any], ...]
+FUNCTION = "xdev_function"
+BLOCK = 256
+ITEMS = 2  # elements a thread of the strided kernel computes
+ACCESS = 16  # bytes of the widest access to memory
+MOVED = ("Linear", "Strided", "Output")  # kinds with an element in memory for each
+SPREAD = 64  # bytes of one operand that a thread may take, where itemsizes differ
+CPP_NAMES = {
+    ("b", 1): "bool",
+    ("i", 1): "signed char",
+    ("i", 2): "short",
+    ("i", 4): "int",
+    ("i", 8): "long long",
+    ("u", 1): "unsigned char",
+    ("u", 2): "unsigned short",
+    ("u", 4): "unsigned int",
+    ("u", 8): "unsigned long long",
+    ("f", 2): "xdev::half",
+    ("f", 4): "float",
+    ("f", 8): "double",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """How a kernel reads or writes one operand.
+
+    Parameters
+    ----------
+    kind : str
+        ``"Linear"`` (contiguous), ``"Uniform"`` (one element in memory for all),
+        ``"Constant"`` (a number by value), ``"Strided"``, or ``"Output"``.
+    storage : numpy.dtype
+        The dtype in memory.
+    loop : numpy.dtype
+        The dtype that the ufunc's loop takes or gives.
+    """
+
+    kind: str
+    storage: np.dtype[Any]
+    loop: np.dtype[Any]
+
+    @property
+    def cpp(self) -> str:
+        """Return the operand's type in the template."""
+        loop = cpp_name(self.loop)
+        if self.kind == "Constant":
+            return f"xdev::Constant<{loop}>"
+        return f"xdev::{self.kind}<{cpp_name(self.storage)},{loop}>"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """What decides the machine code of an elementwise kernel, but the function.
+
+    Parameters
+    ----------
+    operands : tuple of Operand
+        The inputs, then the outputs.
+    dimensions : int
+        0 for the contiguous template, else the strided one's collapsed dimensions.
+    masked : bool
+        Whether a mask says which elements are computed (strided only).
+    wide : bool
+        Whether indices need 64 bits.
+    """
+
+    operands: tuple[Operand, ...]
+    dimensions: int = 0
+    masked: bool = False
+    wide: bool = False
+
+    @property
+    def template(self) -> str:
+        """Return the template's name."""
+        return "strided" if self.dimensions else "contiguous"
+
+    @property
+    def entry(self) -> str:
+        """Return the kernel's C++ name, template arguments included."""
+        operands = ",".join(operand.cpp for operand in self.operands)
+        return f"xdev::{self.template}<{operands}>"
+
+    @property
+    def lanes(self) -> int:
+        """Return how many neighbours a thread of the contiguous kernel computes."""
+        sizes = [o.storage.itemsize for o in self.operands if o.kind in MOVED]
+        return max(1, min(ACCESS // min(sizes), SPREAD // max(sizes)))
+
+    @property
+    def span(self) -> int:
+        """Return how many elements a block computes."""
+        return BLOCK * (ITEMS if self.dimensions else self.lanes)
+
+    def macros(self) -> list[tuple[str, str]]:
+        """Return the template's macros."""
+        pointers = (
+            ("" if o.kind == "Output" else "const ") + cpp_name(_computed(o.loop)) + "*"
+            for o in self.operands
+        )
+        sizes = {
+            "LANES": self.lanes,
+            "ITEMS": ITEMS,
+            "BLOCK": BLOCK,
+            "DIMENSIONS": self.dimensions,
+            "MASKED": int(self.masked),
+        }
+        index = "long long" if self.wide else "int"
+        words = {
+            "FUNCTION": FUNCTION,
+            "SIGNATURE": ",".join(pointers),
+            "INDEX": f"unsigned {index}",
+            "OFFSET": index,
+        }
+        return [(f"XDEV_{k}", str(v)) for k, v in (sizes | words).items()]
+
+
+def cubin(
+    kernel: Elementwise,
+    function: Callable[..., Any],
+    inputs: Dtypes,
+    outputs: Dtypes,
+    capability: tuple[int, int],
+    *,
+    fastmath: bool = False,
+) -> tuple[bytes, str]:
+    """Compile a scalar function into an elementwise kernel. No GPU is needed.
+
+    Parameters
+    ----------
+    kernel : Elementwise
+        The layout, and the operands with their dtypes.
+    function, inputs, outputs, fastmath
+        As :func:`xdev.compile.numba_cuda.ltoir` takes them.
+    capability : (int, int)
+        The compute capability, as in ``(9, 0)``.
+
+    Returns
+    -------
+    (bytes, str)
+        The cubin, and the kernel's name in it.
+
+    Raises
+    ------
+    TypeError
+        The function cannot be compiled for these types.
+    DeviceUnavailableError
+        The CUDA compiler is missing or its parts do not fit together.
+    """
+    code = numba_cuda.ltoir(
+        function, inputs, outputs, FUNCTION, capability, fastmath=fastmath
+    )
+    key = _key(kernel, code, capability, fastmath=fastmath)
+    found = cubins.load(key)
+    if found is None:
+        found = _build(kernel, code, capability, fastmath=fastmath)
+        cubins.save(key, *found)
+    return found
+
+
+def _build(
+    kernel: Elementwise, code: bytes, capability: tuple[int, int], *, fastmath: bool
+) -> tuple[bytes, str]:
+    core = _optional.cuda_core()
+    arch = "sm_{}{}".format(*capability)
+    # A product and a sum stay two roundings, so that results equal NumPy's.
+    options = core.ProgramOptions(
+        arch=arch,
+        std="c++17",
+        relocatable_device_code=True,
+        link_time_optimization=True,
+        fma=fastmath,
+        include_path=str(_folder()),
+        define_macro=kernel.macros(),
+    )
+    source = (_folder() / f"{kernel.template}.cu").read_text()
+    with toolchain.explained():
+        program = core.Program(source, "c++", options)
+        template = program.compile("ltoir", name_expressions=(kernel.entry,))
+        linked = toolchain.link([template.code, code], arch, fma=fastmath)
+    symbol = template.symbol_mapping[kernel.entry]
+    return linked, symbol.decode() if isinstance(symbol, bytes) else symbol
+
+
+def _key(
+    kernel: Elementwise, code: bytes, capability: tuple[int, int], *, fastmath: bool
+) -> str:
+    """Return a name for the result that changes with whatever it depends on."""
+    text = repr((kernel, capability, fastmath, toolchain.versions(), _templates()))
+    return hashlib.sha256(text.encode() + code).hexdigest()
+
+
+@cache
+def _folder() -> Path:
+    return Path(__file__).parent / "templates"
+
+
+@cache
+def _templates() -> str:
+    """Return a digest of the templates' text."""
+    texts = (path.read_bytes() for path in sorted(_folder().glob("*.cu*")))
+    return hashlib.sha256(b"".join(texts)).hexdigest()
+
+
+def cpp_name(dtype: np.dtype[Any]) -> str:
+    """Return a dtype's type in the templates."""
+    if dtype.kind == "c":
+        return f"xdev::complex<{cpp_name(np.dtype(f'f{dtype.itemsize // 2}'))}>"
+    return CPP_NAMES[dtype.kind, dtype.itemsize]
+
+
+def _computed(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype that the scalar function computes in."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype

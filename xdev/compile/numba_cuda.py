@@ -1,0 +1,152 @@
+"""The adapter to numba-cuda: a scalar Python function becomes LTO-IR.
+
+An adapter is a module with one function, ``ltoir``; another compiler goes beside this.
+"""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import contextmanager
+from threading import get_ident
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xdev import _optional
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Dtypes = tuple[np.dtype[Any], ...]
+
+
+def ltoir(
+    function: Callable[..., Any],
+    inputs: Dtypes,
+    outputs: Dtypes,
+    symbol: str,
+    capability: tuple[int, int],
+    *,
+    fastmath: bool = False,
+) -> bytes:
+    """Compile a scalar function to LTO-IR with a pointer for each operand.
+
+    In C it is ``void symbol(const T1*, ..., Tout*)``, which holds for every dtype:
+    complex numbers, bools and several results have no common way by value.
+
+    Parameters
+    ----------
+    function : callable
+        A Python function of scalars; it returns a tuple where it has several results.
+    inputs, outputs : tuple of numpy.dtype
+        What it takes and what its results are cast to; float16 is float32 there.
+    symbol : str
+        The C name.
+    capability : (int, int)
+        The compute capability to compile for, as in ``(9, 0)``. No GPU is needed.
+    fastmath : bool
+        Whether floating point arithmetic may be reordered and approximated.
+
+    Raises
+    ------
+    TypeError
+        Numba cannot compile the function for these types; the text has its reason
+        and the source line.
+    """
+    cuda = _optional.numba_cuda()
+    types = _optional.numba().core.types
+    apply = _applied(function, tuple(map(_type, inputs)), tuple(map(_type, outputs)))
+
+    def elementwise(reads, writes):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        apply(reads, writes)
+
+    pointers = (
+        types.Tuple([types.CPointer(_type(dtype)) for dtype in dtypes])
+        for dtypes in (inputs, outputs)
+    )
+    try:
+        with _compiling_for(capability):
+            code, _ = cuda.compile(
+                elementwise,
+                types.void(*pointers),
+                cc=capability,
+                device=True,
+                abi="c",  # which passes a tuple's items one by one
+                abi_info={"abi_name": symbol},
+                output="ltoir",
+                fastmath=fastmath,
+            )
+    except (_optional.numba().core.errors.NumbaError, NotImplementedError) as error:
+        raise TypeError(_explain(function, inputs, error)) from error
+    return bytes(code)
+
+
+def _type(dtype: np.dtype[Any]) -> Any:
+    if dtype == np.float16:
+        return _optional.numba().core.types.float32
+    return _optional.numba().np.numpy_support.from_dtype(dtype)
+
+
+def _applied(function: Callable[..., Any], inputs: Any, outputs: Any) -> Any:
+    """Return the compiled-code call that loads, calls ``function``, and stores."""
+    types = _optional.numba().core.types
+    result = outputs[0] if len(outputs) == 1 else types.Tuple(outputs)
+    extending = importlib.import_module("numba.cuda.extending")
+
+    @extending.intrinsic  # type: ignore[untyped-decorator]
+    def apply(_: Any, reads: Any, writes: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            def items(value: Any, count: int) -> list[Any]:
+                return [builder.extract_value(value, i) for i in range(count)]
+
+            values = [
+                context.unpack_value(builder, kind, pointer)
+                for kind, pointer in zip(
+                    inputs, items(args[0], len(inputs)), strict=True
+                )
+            ]
+            found = context.compile_internal(
+                builder, function, result(*inputs), values
+            )
+            results = [found] if len(outputs) == 1 else items(found, len(outputs))
+            for kind, pointer, value in zip(
+                outputs, items(args[1], len(outputs)), results, strict=True
+            ):
+                context.pack_value(builder, kind, value, pointer)
+            return context.get_dummy_value()
+
+        return types.void(reads, writes), generate
+
+    return apply
+
+
+@contextmanager
+def _compiling_for(capability: tuple[int, int]) -> Iterator[None]:
+    """Make nested functions compile for ``capability``, as the outer one does.
+
+    numba-cuda compiles every function that the outer one calls for the current device,
+    which asks for a driver. For this thread that device is a stand-in meanwhile.
+    """
+    dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
+    lock = importlib.import_module("numba.cuda.core.compiler_lock").global_compiler_lock
+    thread = get_ident()
+    stand_in = SimpleNamespace(compute_capability=capability)
+    with lock:
+        real = dispatcher.get_current_device
+        dispatcher.get_current_device = lambda: (
+            stand_in if get_ident() == thread else real()
+        )
+        try:
+            yield
+        finally:
+            dispatcher.get_current_device = real
+
+
+def _explain(
+    function: Callable[..., Any], inputs: Dtypes, error: Exception
+) -> str:
+    types = ", ".join(map(str, inputs))
+    code = getattr(function, "__code__", None)
+    place = f"\n({code.co_filename}:{code.co_firstlineno})" if code else ""
+    return f"cannot compile {function.__name__}({types}) for CUDA: {error}{place}"

@@ -1,0 +1,183 @@
+// What an operand of an elementwise kernel is: how its values are read from memory,
+// converted, handed to the scalar function, and written back.
+//
+// Three types a value passes through: Storage (in memory) -> Loop (the dtype that the
+// ufunc's loop takes; the conversion rounds as NumPy's cast does) -> working (what the
+// function computes in: float for half, else Loop).
+#pragma once
+
+namespace xdev {
+
+struct half {
+    unsigned short bits;
+};
+
+// Not aligned to its size: NumPy's complex numbers are aligned as their parts are.
+template <class T>
+struct complex {
+    T re, im;
+};
+
+template <class T>
+struct parts {
+    static constexpr bool is_complex = false;
+};
+template <class T>
+struct parts<complex<T>> {
+    static constexpr bool is_complex = true;
+    using real = T;
+};
+
+template <class A, class B>
+constexpr bool same = false;
+template <class A>
+constexpr bool same<A, A> = true;
+
+__device__ inline float widen(half x)
+{
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+    return y;
+}
+
+__device__ inline half narrow(float x)
+{
+    half y;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    return y;
+}
+
+// From double in one rounding: by way of float it would be two.
+__device__ inline half narrow(double x)
+{
+    half y;
+    asm("cvt.rn.f16.f64 %0, %1;" : "=h"(y.bits) : "d"(x));
+    return y;
+}
+
+template <class To, class From>
+__device__ inline To convert(From x)
+{
+    if constexpr (same<To, From>) {
+        return x;
+    } else if constexpr (same<From, half>) {
+        return convert<To>(widen(x));
+    } else if constexpr (parts<From>::is_complex) {
+        if constexpr (parts<To>::is_complex) {
+            using real = typename parts<To>::real;
+            return To{convert<real>(x.re), convert<real>(x.im)};
+        } else if constexpr (same<To, bool>) {
+            return x.re != 0 || x.im != 0;
+        } else {
+            return convert<To>(x.re);
+        }
+    } else if constexpr (parts<To>::is_complex) {
+        return To{convert<typename parts<To>::real>(x), 0};
+    } else if constexpr (same<To, half>) {
+        if constexpr (same<From, double>) {
+            return narrow(x);
+        } else {
+            return narrow(static_cast<float>(x));
+        }
+    } else if constexpr (same<To, bool>) {
+        return x != 0;
+    } else {
+        return static_cast<To>(x);
+    }
+}
+
+template <class Loop>
+struct computed {
+    using type = Loop;
+};
+template <>
+struct computed<half> {
+    using type = float;
+};
+
+template <class Storage, class Loop>
+__device__ inline typename computed<Loop>::type read(const Storage* address)
+{
+    return convert<typename computed<Loop>::type>(convert<Loop>(*address));
+}
+
+template <class Storage, class Loop>
+__device__ inline void write(Storage* address, typename computed<Loop>::type value)
+{
+    *address = convert<Storage>(convert<Loop>(value));
+}
+
+// The widest access to `COUNT` neighbours of a type: at most 16 bytes at a time.
+template <int BYTES>
+struct word;
+template <>
+struct word<1> {
+    using type = unsigned char;
+};
+template <>
+struct word<2> {
+    using type = unsigned short;
+};
+template <>
+struct word<4> {
+    using type = unsigned int;
+};
+template <>
+struct word<8> {
+    using type = uint2;
+};
+template <>
+struct word<16> {
+    using type = uint4;
+};
+
+template <class Storage, int COUNT>
+struct chunk {
+    static constexpr int bytes = sizeof(Storage) * COUNT;
+    static constexpr int width = bytes < 16 ? bytes : 16;
+    using type = typename word<width>::type;
+    static constexpr int words = bytes / width;
+
+    union {
+        type word[words];
+        Storage value[COUNT];
+    };
+
+    __device__ chunk() {}
+
+    __device__ void load(const Storage* address)
+    {
+#pragma unroll
+        for (int i = 0; i < words; ++i) {
+            word[i] = reinterpret_cast<const type*>(address)[i];
+        }
+    }
+
+    __device__ void store(Storage* address) const
+    {
+#pragma unroll
+        for (int i = 0; i < words; ++i) {
+            reinterpret_cast<type*>(address)[i] = word[i];
+        }
+    }
+
+    __device__ static bool aligned(const Storage* address)
+    {
+        return reinterpret_cast<unsigned long long>(address) % width == 0;
+    }
+};
+
+// A number passed by value.
+template <class Loop>
+struct Value {
+    using parameter = Loop;
+    typename computed<Loop>::type value;
+
+    __device__ explicit Value(parameter x)
+        : value(convert<typename computed<Loop>::type>(x))
+    {
+    }
+    __device__ auto at(int) const { return &value; }
+};
+
+}  // namespace xdev

@@ -1,0 +1,157 @@
+// The elementwise kernel of operands of any strides, broadcast ones (stride 0)
+// included, over collapsed dimensions, with or without a mask.
+//
+// All parameters travel in one struct: for each operand a slot of 16 bytes that holds
+// its address or its value (the mask's slot is the last), then the layout. Where
+// offsets fit, indices have 32 bits and dimensions are told apart by multiplication.
+#include "elementwise.cuh"
+
+extern "C" __device__ void XDEV_FUNCTION(XDEV_SIGNATURE);
+
+namespace xdev {
+
+constexpr int BLOCK = XDEV_BLOCK;
+constexpr int ITEMS = XDEV_ITEMS;  // elements a thread computes, BLOCK apart
+constexpr int DIMENSIONS = XDEV_DIMENSIONS;
+constexpr bool MASKED = XDEV_MASKED;
+using Index = XDEV_INDEX;    // unsigned
+using Offset = XDEV_OFFSET;  // as wide, signed
+
+template <int SLOTS>
+struct Parameters {
+    struct alignas(16) {
+        unsigned char bytes[16];
+    } slot[SLOTS];
+    Index n;
+    Index extent[DIMENSIONS];  // of the dimensions from the second on; [0] is unused
+    Index magic[DIMENSIONS];   // i / extent == (umulhi(i, magic) + i) >> shift
+    Index shift[DIMENSIONS];
+    Offset stride[SLOTS][DIMENSIONS];  // bytes
+
+    template <class T>
+    __device__ T get(int k) const
+    {
+        return *reinterpret_cast<const T*>(slot[k].bytes);
+    }
+};
+
+__device__ inline unsigned int quotient(
+    unsigned int i, unsigned int, unsigned int magic, unsigned int shift)
+{
+    return (__umulhi(i, magic) + i) >> shift;
+}
+
+__device__ inline unsigned long long quotient(
+    unsigned long long i, unsigned long long extent, unsigned long long, unsigned long long)
+{
+    return i / extent;
+}
+
+template <class Storage, class Loop>
+struct Strided {
+    using parameter = const char*;
+    parameter data;
+    typename computed<Loop>::type value[ITEMS];
+
+    __device__ explicit Strided(parameter address) : data(address) {}
+    __device__ void load(int item, Offset offset)
+    {
+        value[item] = read<Storage, Loop>(reinterpret_cast<const Storage*>(data + offset));
+    }
+    __device__ auto at(int item) const { return value + item; }
+    __device__ void store(int, Offset) const {}
+};
+
+template <class Storage, class Loop>
+struct Output {
+    using parameter = char*;
+    parameter data;
+    typename computed<Loop>::type value[ITEMS];
+
+    __device__ explicit Output(parameter address) : data(address) {}
+    __device__ void load(int, Offset) {}
+    __device__ auto at(int item) { return value + item; }
+    __device__ void store(int item, Offset offset) const
+    {
+        write<Storage, Loop>(reinterpret_cast<Storage*>(data + offset), value[item]);
+    }
+};
+
+template <class Loop>
+struct Constant : Value<Loop> {
+    using Value<Loop>::Value;
+    __device__ void load(int, Offset) {}
+    __device__ void store(int, Offset) const {}
+};
+
+template <int... K>
+struct numbers {
+};
+template <int N, int... K>
+struct upto : upto<N - 1, N - 1, K...> {
+};
+template <int... K>
+struct upto<0, K...> {
+    using type = numbers<K...>;
+};
+
+template <int SLOTS, int... K, class... Operand>
+__device__ inline void run(
+    const Parameters<SLOTS>& p, numbers<K...>, Operand... operand)
+{
+    const Index first = blockIdx.x * Index(BLOCK * ITEMS) + threadIdx.x;
+    Offset offset[SLOTS][ITEMS] = {};
+    bool on[ITEMS];
+#pragma unroll
+    for (int item = 0; item < ITEMS; ++item) {
+        Index i = first + item * BLOCK;
+        on[item] = i < p.n;
+#pragma unroll
+        for (int d = DIMENSIONS - 1; d > 0; --d) {
+            const Index q = quotient(i, p.extent[d], p.magic[d], p.shift[d]);
+            const Index r = i - q * p.extent[d];
+#pragma unroll
+            for (int k = 0; k < SLOTS; ++k) {
+                offset[k][item] += Offset(r) * p.stride[k][d];
+            }
+            i = q;
+        }
+#pragma unroll
+        for (int k = 0; k < SLOTS; ++k) offset[k][item] += Offset(i) * p.stride[k][0];
+        if constexpr (MASKED) {
+            const char* mask = p.template get<const char*>(SLOTS - 1);
+            if (on[item]) on[item] = mask[offset[SLOTS - 1][item]] != 0;
+        }
+    }
+#pragma unroll
+    for (int item = 0; item < ITEMS; ++item) {
+        if (on[item]) (operand.load(item, offset[K][item]), ...);
+    }
+#pragma unroll
+    for (int item = 0; item < ITEMS; ++item) {
+        if (on[item]) {
+            XDEV_FUNCTION(operand.at(item)...);
+            (operand.store(item, offset[K][item]), ...);
+        }
+    }
+}
+
+template <int SLOTS, int... K, class... Operand>
+__device__ inline void unpack(
+    const Parameters<SLOTS>& p, numbers<K...> ks, numbers<sizeof...(Operand)>,
+    Operand*...)
+{
+    run(p, ks, Operand(p.template get<typename Operand::parameter>(K))...);
+}
+
+template <class... Operand>
+__global__ void __launch_bounds__(BLOCK)
+    strided(const __grid_constant__ Parameters<sizeof...(Operand) + MASKED> p)
+{
+    constexpr int count = sizeof...(Operand);
+    unpack(
+        p, typename upto<count>::type(), numbers<count>(),
+        static_cast<Operand*>(nullptr)...);
+}
+
+}  // namespace xdev

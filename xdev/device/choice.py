@@ -1,0 +1,174 @@
+"""Which device: the default, the ones there are, and the one an array is on."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xdev import _config
+from xdev.device import registry
+from xdev.device.identity import Device
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DLPACK_TYPES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # dlpack.h: DLDeviceType
+
+# None until it is set in this context: then XDEV_DEVICE decides.
+_default: ContextVar[Device | None] = ContextVar("xdev_default_device", default=None)
+_from_environment: list[Device] = []
+
+
+def devices() -> tuple[Device, ...]:
+    """Return the devices that can be used now: the CPU, then CUDA's.
+
+    Under ``XDEV_DEVICE=fake`` the fake ones follow.
+
+    Examples
+    --------
+    >>> str(devices()[0])
+    'cpu'
+    """
+    shown = [name for name in registry.backends() if name != "fake"]
+    if _config.device().startswith("fake"):
+        shown.append("fake")
+    return tuple(
+        Device(f"{name}:{index}")
+        for name in shown
+        for index in range(registry.backend(name).count())
+    )
+
+
+def default_device() -> Device:
+    """Return the device that creation functions use when none is named.
+
+    It is what :func:`set_default_device` or :func:`use_device` set in this context
+    (a thread starts without), else ``XDEV_DEVICE``; ``auto``, its default, is CUDA's
+    current device where CUDA can be used, else the CPU.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        ``XDEV_DEVICE`` names a device that cannot be used.
+    ConfigurationError
+        ``XDEV_DEVICE`` is invalid.
+    """
+    chosen = _default.get()
+    if chosen is not None:
+        return chosen
+    if not _from_environment:
+        _from_environment.append(_choose(_config.device()))
+    return _from_environment[0]
+
+
+def _choose(name: str) -> Device:
+    if name == "auto":
+        name = "cuda" if registry.backend("cuda").reason(0) is None else "cpu"
+    return Device(name).require()
+
+
+def set_default_device(device: object) -> None:
+    """Set the default device of this context; None gives it back to ``XDEV_DEVICE``.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        The device is unknown, or cannot be used.
+    """
+    _default.set(None if device is None else as_device(device))
+
+
+@contextmanager
+def use_device(device: object) -> Iterator[Device]:
+    """Make a device the default inside a ``with`` block, in this context only.
+
+    Examples
+    --------
+    >>> with use_device("cpu") as device:
+    ...     default_device() == device
+    True
+    """
+    chosen = as_device(device)
+    token = _default.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _default.reset(token)
+
+
+def as_device(device: object = None) -> Device:
+    """Return the device that a name or object means, ready for use; None: the default.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        The device is unknown, or cannot be used.
+    """
+    if device is None:
+        return default_device()
+    return (device if isinstance(device, Device) else Device(device)).require()
+
+
+def device_of(x: Any) -> Device:
+    """Return the device that an array is on.
+
+    Parameters
+    ----------
+    x : array
+        Of NumPy, CuPy, Numba, PyTorch, JAX, Dask, array_api_strict, or any exporter of
+        ``__dlpack_device__`` or ``__cuda_array_interface__``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is no array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> str(device_of(np.zeros(3)))
+    'cpu'
+    """
+    if isinstance(x, np.ndarray | np.generic):
+        return Device("cpu")
+    if hasattr(x, "_meta") and hasattr(x, "dask"):  # a collection: where its chunks are
+        return device_of(x._meta)  # noqa: SLF001 - Dask's own protocol
+    native = getattr(x, "device", None)
+    if native is not None and not callable(native):
+        return Device(native)
+    if hasattr(x, "__dlpack_device__"):
+        type_, index = x.__dlpack_device__()
+        name = DLPACK_TYPES.get(int(type_), str(type_))
+        return Device(name if name == "cpu" else f"{name}:{index}")
+    interface = getattr(x, "__cuda_array_interface__", None)
+    if interface is not None:
+        index = _index_of_pointer(interface["data"][0])
+        return Device(f"cuda:{index}")
+    message = (
+        f"{type(x).__name__} is no array: pass an array, or make one with xdev.asarray"
+    )
+    raise TypeError(message)
+
+
+def _index_of_pointer(address: int) -> int:
+    backend: Any = registry.backend("cuda")
+    # A size-0 array's address is null: it is wherever the caller is.
+    found: int = backend.index_of_pointer(address) if address else backend.current()
+    return found
+
+
+def synchronize(device: object = None) -> None:
+    """Wait until all work queued on a device (the default one) is done."""
+    chosen = as_device(device)
+    registry.backend(chosen.type).synchronize(chosen.index)
+
+
+def can_access_peer(a: object, b: object) -> bool:
+    """Say whether kernels on device ``a`` may read the memory of device ``b``."""
+    first, second = as_device(a), as_device(b)
+    if first.type != second.type:
+        return False
+    return registry.backend(first.type).can_access_peer(first.index, second.index)

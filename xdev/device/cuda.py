@@ -1,0 +1,159 @@
+"""CUDA devices through CuPy's runtime: nothing here runs before the first use."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from xdev import _optional
+from xdev.device import registry
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+FIRST_CUDA_13_DRIVER = 13000
+NO_DRIVER = (
+    "no CUDA driver (libcuda.so.1) is on this machine: install NVIDIA's driver for "
+    "the GPU, or use XDEV_DEVICE=cpu"
+)
+FORKED = (
+    "CUDA was started before this process was forked, and a child cannot use it: start "
+    'workers with multiprocessing.get_context("spawn"), or fork before the first use'
+)
+
+
+def driver_version() -> int | None:
+    """Return the driver's CUDA version, as in 13000, or None without a driver.
+
+    It asks the driver's library alone; no context is made.
+    """
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    version = ctypes.c_int(0)
+    failed = driver.cuDriverGetVersion(ctypes.byref(version))
+    return None if failed else version.value
+
+
+def _install_command() -> str:
+    version = driver_version()
+    if version is None:
+        return _optional.CUDA_EXTRA
+    extra = "cu13" if version >= FIRST_CUDA_13_DRIVER else "cu12"
+    return f"pip install 'xdev-array[{extra}]'"
+
+
+class _Probe:
+    """What the first look at CUDA found: a count of devices, or why there is none."""
+
+    def __init__(self) -> None:
+        self.count, self.reason = 0, None
+        if not _optional.installed("cupy"):
+            self.reason = f"CuPy is not installed: {_install_command()}"
+            return
+        if driver_version() is None:
+            self.reason = NO_DRIVER
+            return
+        try:
+            self.count = _optional.cupy().cuda.runtime.getDeviceCount()
+        except Exception as error:  # noqa: BLE001 - a broken driver or CuPy fails anyhow
+            self.reason = (
+                f"CuPy cannot use the CUDA driver ({type(error).__name__}: {error}): "
+                f"check `nvidia-smi`, and that CuPy fits the driver: "
+                f"{_install_command()}"
+            )
+            return
+        if not self.count:
+            self.reason = (
+                "the CUDA driver sees no device: check `nvidia-smi` and "
+                "CUDA_VISIBLE_DEVICES"
+            )
+
+
+_probe = cache(_Probe)
+_process = {"used": False, "forked": False}
+
+
+def _after_fork_in_child() -> None:
+    _process["forked"] = _process["used"]
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+class CudaBackend:
+    """The CUDA devices that CuPy can use."""
+
+    libraries: tuple[str, ...] = ("cupy",)
+
+    def count(self) -> int:
+        """Return how many devices CuPy can use."""
+        return 0 if _process["forked"] else _probe().count
+
+    def reason(self, index: int) -> str | None:
+        """Say why a device cannot be used, with the fix."""
+        if _process["forked"]:
+            return FORKED
+        probe = _probe()
+        if probe.reason is None and index >= probe.count:
+            return f"this process sees {probe.count} CUDA device(s): 'cuda:0'" + (
+                f" to 'cuda:{probe.count - 1}'" if probe.count > 1 else ""
+            )
+        _process["used"] = _process["used"] or probe.reason is None
+        return probe.reason
+
+    def current(self) -> int:
+        """Return CuPy's current device; 0 while CuPy is not in use."""
+        if "cupy" not in sys.modules or _process["forked"]:
+            return 0
+        try:
+            return int(_optional.cupy().cuda.runtime.getDevice())
+        except Exception:  # noqa: BLE001 - no driver: nothing is current
+            return 0
+
+    def native(self, index: int) -> Any:
+        """Return the ``cupy.cuda.Device``."""
+        return _optional.cupy().cuda.Device(index)
+
+    def index_of(self, native: Any) -> int:
+        """Return the index of a ``cupy.cuda.Device``."""
+        return int(native.id)
+
+    def use(self, index: int) -> AbstractContextManager[Any]:
+        """Make a device CuPy's current one."""
+        device: AbstractContextManager[Any] = self.native(index)
+        return device
+
+    def synchronize(self, index: int) -> None:
+        """Wait until all work queued on a device is done."""
+        self.native(index).synchronize()
+
+    def stream(self, index: int) -> Any:
+        """Make a stream that does not wait for the default stream."""
+        with self.use(index):
+            return _optional.cupy().cuda.Stream(non_blocking=True)
+
+    def current_stream(self, index: int) -> Any:
+        """Return CuPy's current stream on a device."""
+        return _optional.cupy().cuda.get_current_stream(index)
+
+    def elapsed(self, start: Any, end: Any) -> float:
+        """Return the time between two events [s]."""
+        return float(_optional.cupy().cuda.get_elapsed_time(start, end)) * 1e-3
+
+    def can_access_peer(self, index: int, peer: int) -> bool:
+        """Ask the driver; a device may always read its own memory."""
+        runtime = _optional.cupy().cuda.runtime
+        return index == peer or bool(runtime.deviceCanAccessPeer(index, peer))
+
+    def index_of_pointer(self, address: int) -> int:
+        """Return the device that an address of device memory belongs to."""
+        runtime = _optional.cupy().cuda.runtime
+        return int(runtime.pointerGetAttributes(address).device)
+
+
+registry.register("cuda", CudaBackend())

@@ -1,0 +1,72 @@
+"""The facade's errors: what was given, what must be, and the call that mends it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdev.device import device_of
+from xdev.errors import DeviceMismatchError
+
+
+def no_array(name: str, label: str, x: Any) -> TypeError:
+    """Return the error for an argument that is no array."""
+    what = f"the class {x.__name__}" if isinstance(x, type) else f"a {_kind(x)}"
+    return TypeError(
+        f"xdev.{name}: {label} is {what}, not an array: make one with "
+        f"xdev.asarray({label})"
+    )
+
+
+def no_arrays(name: str, labels: list[str]) -> TypeError:
+    """Return the error for a call with numbers only, which says no device."""
+    return TypeError(
+        f"xdev.{name}: none of {', '.join(labels)} is an array, so there is no device "
+        f"to compute on: make one with xdev.asarray({labels[0]})"
+    )
+
+
+def mismatch(name: str, first: tuple[str, Any], second: tuple[str, Any]) -> Exception:
+    """Return the error for arrays of two libraries or two devices."""
+    (one, x), (other, y) = first, second
+    where, there = device_of(x), device_of(y)
+    return DeviceMismatchError(
+        f"xdev.{name}: {one} is a {_kind(x)} on {where}, {other} is a {_kind(y)} on "
+        f"{there}. xdev moves nothing by itself: move one of them, "
+        f"xdev.to_device({one}, '{there}') or xdev.to_device({other}, '{where}')"
+    )
+
+
+def misfit(name: str, out: Any, shape: tuple[int, ...], dtype: Any) -> ValueError:
+    """Return the error for an ``out=`` of another shape than the result's."""
+    return ValueError(_of_out(name, out, f"shape {tuple(out.shape)}", shape, dtype))
+
+
+def read_only(name: str, out: Any, dtype: Any) -> ValueError:
+    """Return the error for an ``out=`` that may not be written."""
+    return ValueError(_of_out(name, out, "read-only", tuple(out.shape), dtype))
+
+
+def wrong_dtype(name: str, out: Any, shape: tuple[int, ...], dtype: Any) -> TypeError:
+    """Return the error for an ``out=`` that cannot hold the result's data type."""
+    return TypeError(
+        _of_out(name, out, f"of data type {_text(out.dtype)}", shape, dtype)
+    )
+
+
+def _of_out(name: str, out: Any, flaw: str, shape: tuple[int, ...], dtype: Any) -> str:
+    return (
+        f"xdev.{name}: out is {flaw}; it must be a writable array of shape {shape} that "
+        f"holds {_text(dtype)}: out = xdev.empty({shape}, dtype=xdev.{_text(dtype)}, "
+        f"device='{device_of(out)}')"
+    )
+
+
+def _text(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
+
+
+def _kind(x: Any) -> str:
+    kind = type(x)
+    if kind.__module__ == "builtins":
+        return kind.__name__
+    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"

@@ -1,0 +1,184 @@
+"""NumPy as the facade's library on the CPU, and where it departs from the standard."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev.facade.clipping import clip
+from xdev.facade.complaints import misfit, read_only, wrong_dtype
+from xdev.facade.dtype_names import to_numpy_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from xdev.facade.protocols import Axes, DType
+
+
+def _into(result: Any, out: Any) -> Any:
+    """Give a result, or copy it to ``out`` where there is one."""
+    if out is None:
+        return result
+    np.copyto(out, result, casting="same_kind")
+    return out
+
+
+def _clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
+    return clip(np, x, lower, upper, out)
+
+
+def _round(x: Any, out: Any = None) -> Any:
+    return x.round(0, out)
+
+
+def _real(x: Any, out: Any = None) -> Any:
+    return _into(x.real, out)
+
+
+def _imag(x: Any, out: Any = None) -> Any:
+    return _into(x.imag, out)
+
+
+def _expm1(x: Any, out: Any = None) -> Any:
+    if x.dtype.kind != "c":
+        return np.expm1(x, out=out)
+    with np.errstate(invalid="ignore", over="ignore"):
+        special = ~np.isfinite(x) | (x == 0)
+        result = np.where(special, np.exp(x) - 1, np.expm1(x))
+    return _into(result[()], out)
+
+
+def _tanh(x: Any, out: Any = None) -> Any:
+    if x.dtype.kind != "c":
+        return np.tanh(x, out=out)
+    result = np.array(np.tanh(x))
+    special = np.isinf(x.real) & np.isfinite(x.imag)
+    result.imag[special] = np.copysign(0, x.imag)[special]
+    return _into(result[()], out)
+
+
+def _sort(x: Any, *, axis: int, descending: bool, stable: bool) -> Any:
+    if not descending:
+        return np.sort(x, axis=axis, stable=stable)
+    # Flipped before and after, so that equal elements keep their order.
+    return np.flip(np.sort(np.flip(x, axis), axis=axis, stable=stable), axis)
+
+
+def _argsort(x: Any, *, axis: int, descending: bool, stable: bool) -> Any:
+    if not descending:
+        return np.argsort(x, axis=axis, stable=stable)
+    order = np.argsort(np.flip(x, axis), axis=axis, stable=stable)
+    return x.shape[axis] - 1 - np.flip(order, axis)
+
+
+def _count_nonzero(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    return np.asarray(np.count_nonzero(x, axis=axis, keepdims=keepdims))[()]
+
+
+def _eig(x: Any) -> Any:
+    values, vectors = np.linalg.eig(x)
+    kind = np.result_type(values.dtype, np.complex64)
+    complex_values = values.astype(kind, copy=False)
+    return type(np.linalg.eig(np.eye(1)))(
+        complex_values, vectors.astype(kind, copy=False)
+    )
+
+
+def _eigvals(x: Any) -> Any:
+    values = np.linalg.eigvals(x)
+    return values.astype(np.result_type(values.dtype, np.complex64), copy=False)
+
+
+def _matrix_rank(x: Any, *, rtol: Any) -> Any:
+    if x.ndim < 2:  # noqa: PLR2004 - a matrix
+        message = f"xdev.linalg.matrix_rank: x is {x.ndim}-D, and must be 2-D or more"
+        raise np.linalg.LinAlgError(message)
+    return np.linalg.matrix_rank(x, rtol=rtol)
+
+
+#: Where NumPy departs from the standard, each with the reason.
+MENDED: dict[str, Callable[..., Any]] = {
+    "clip": _clip,  # the result must keep x's data type
+    "round": _round,  # numpy.round is no ufunc; the method takes out=
+    "real": _real,  # has no out=
+    "imag": _imag,  # has no out=
+    "expm1": _expm1,  # complex infinities, NaN and signed zeros differ
+    "tanh": _tanh,  # complex infinities get the wrong sign of zero
+    "sort": _sort,  # has no descending=
+    "argsort": _argsort,  # has no descending=
+    "count_nonzero": _count_nonzero,  # returns a Python int
+    "linalg.eig": _eig,  # real where all imaginary parts are 0
+    "linalg.eigvals": _eigvals,  # likewise
+    "linalg.matrix_rank": _matrix_rank,  # accepts vectors
+}
+
+
+@final
+class NumPyLibrary:
+    """NumPy: one device, its own data types, ufuncs with ``out=``."""
+
+    __slots__ = ("functions", "namespace")
+    numpy_dtypes = True
+
+    def __init__(self) -> None:
+        self.namespace: ModuleType = np
+        self.functions = dict(MENDED)
+
+    def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
+        """Return NumPy's function, mended where it departs from the standard."""
+        found = self.functions.get(name)
+        if found is None:
+            found = self.functions[name] = operator.attrgetter(name)(np)
+        return found
+
+    def device(self, x: Any) -> object:  # noqa: ARG002
+        """Return None: there is one host."""
+        return None
+
+    def dtype(self, dtype: DType) -> DType:
+        """Return NumPy's data type for anybody's."""
+        return None if dtype is None else to_numpy_dtype(dtype)
+
+    def operand(self, value: Any, like: Any) -> Any:  # noqa: ARG002
+        """Return the value: NumPy takes numbers of all kinds."""
+        return value
+
+    def write(
+        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
+    ) -> Any:
+        """Compute into ``out``; its casting is checked by NumPy, before it computes."""
+        shape = result_shape(values)
+        if out.shape != shape:
+            raise misfit(name, out, shape, result_dtype(np, function, values))
+        if not out.flags.writeable:
+            raise read_only(name, out, result_dtype(np, function, values))
+        try:
+            return function(*values, out=out)
+        except TypeError as error:
+            wanted = result_dtype(np, function, values)
+            if np.can_cast(wanted, out.dtype, "same_kind"):
+                raise
+            raise wrong_dtype(name, out, shape, wanted) from error
+
+
+def result_shape(values: list[Any]) -> tuple[int, ...]:
+    """Return the shape that the arguments broadcast to; numbers have shape ()."""
+    first, *rest = (getattr(value, "shape", ()) for value in values)
+    if all(shape in (first, ()) for shape in rest):
+        return tuple(first)
+    return np.broadcast_shapes(first, *rest)
+
+
+def result_dtype(xp: Any, function: Callable[..., Any], values: list[Any]) -> Any:
+    """Return the data type a function gives, asked with arrays of size 0."""
+    samples = [
+        xp.empty(0, value.dtype) if hasattr(value, "dtype") else value
+        for value in values
+    ]
+    return function(*samples).dtype
+
+
+NUMPY = NumPyLibrary()

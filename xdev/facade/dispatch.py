@@ -1,0 +1,102 @@
+"""From arguments to the function that serves them: one library, one device a call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xdev.facade.complaints import mismatch, no_array, no_arrays
+from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, library_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdev.facade.protocols import Library
+
+_EITHER = PYTHON_SCALARS | HOST_SCALARS | {type(None)}
+
+
+def of(x: Any, name: str) -> Callable[..., Any]:
+    """Return the function ``name`` for the array ``x``."""
+    return library_of(x, name).bound(name, x)
+
+
+def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
+    """Return the function ``name`` for arrays that must be of one library and device.
+
+    Raises
+    ------
+    DeviceMismatchError
+        They are not; the text names two arguments and how to move one.
+    """
+    library, like = _common(name, arrays.items())
+    return library.bound(name, like)
+
+
+def of_each(name: str, label: str, arrays: Any) -> Callable[..., Any]:
+    """Return the function ``name`` for a sequence of arrays, as :func:`of_all`."""
+    items = [(f"{label}[{index}]", x) for index, x in enumerate(arrays)]
+    if not items:
+        message = f"xdev.{name}: {label} is empty: give at least one array"
+        raise ValueError(message)
+    library, like = _common(name, items)
+    return library.bound(name, like)
+
+
+def mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], list[Any]]:
+    """Return the function and its arguments, numbers made fit to meet the arrays.
+
+    Raises
+    ------
+    DeviceMismatchError, TypeError
+        The arrays are of two libraries or devices; or there are only numbers.
+    """
+    library, like = _leader(name, arguments)
+    values = [library.operand(value, like) for value in arguments.values()]
+    return library.bound(name, like), values
+
+
+def apply(name: str, out: Any, **arguments: Any) -> Any:
+    """Run an elementwise function on any mix of arrays of one device and numbers."""
+    if out is not None:
+        if type(out) in _EITHER:
+            raise no_array(name, "out", out)
+        library, like = _leader(name, {**arguments, "out": out})
+    else:
+        library, like = _leader(name, arguments)
+    values = [library.operand(value, like) for value in arguments.values()]
+    function = library.bound(name, like)
+    if out is None:
+        return function(*values)
+    return library.write(name, function, values, out)
+
+
+def _leader(name: str, arguments: dict[str, Any]) -> tuple[Library, Any]:
+    """Return the library and array that the numbers among the arguments follow."""
+    arrays, hosts = [], []
+    for label, value in arguments.items():
+        kind = type(value)
+        # A 0-d host array is a number that goes anywhere, unless it is written to.
+        flat = kind is np.ndarray and not value.ndim and label != "out"
+        if flat or kind in HOST_SCALARS:
+            hosts.append((label, value))
+        elif kind not in _EITHER:
+            arrays.append((label, value))
+    if not arrays and not hosts:
+        raise no_arrays(name, list(arguments))
+    return _common(name, arrays or hosts)
+
+
+def _common(name: str, items: Any) -> tuple[Library, Any]:
+    """Return the library of all the arrays, and the first of them."""
+    first: Any = None
+    for label, value in items:
+        library = library_of(value, name, label)
+        if first is None:
+            first, common = (label, value), library
+        elif library is not common or (
+            library.device(value) != library.device(first[1])
+        ):
+            raise mismatch(name, first, (label, value))
+    return common, first[1]

@@ -1,0 +1,83 @@
+"""Data types of one library in another's terms, by the standard's names."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+NAMES = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
+
+
+def is_numpys(dtype: Any) -> bool:
+    """Say whether a data type is NumPy's own, or a name or type that NumPy reads."""
+    return isinstance(dtype, np.dtype | str | type)
+
+
+def to_numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return NumPy's data type for anybody's.
+
+    Raises
+    ------
+    TypeError
+        NumPy has no such type; the text lists those of the standard.
+    """
+    try:
+        if is_numpys(dtype):
+            return np.dtype(dtype)
+        return np.dtype(_name(dtype))
+    except TypeError as error:
+        raise unknown(dtype, "NumPy") from error
+
+
+def to_library_dtype(dtype: Any, namespace: ModuleType) -> Any:
+    """Return a namespace's own data type for anybody's.
+
+    Raises
+    ------
+    TypeError
+        The library has no such type; the text lists those of the standard.
+    """
+    if type(dtype) is type(namespace.float32) and not isinstance(dtype, type):
+        return dtype
+    try:
+        name = np.dtype(dtype).name if is_numpys(dtype) else _name(dtype)
+        return getattr(namespace, name)
+    except (TypeError, AttributeError) as error:
+        raise unknown(dtype, namespace.__name__) from error
+
+
+def library_of_dtype(dtype: Any) -> ModuleType | None:
+    """Return the library that a foreign data type is of; None for NumPy's."""
+    if is_numpys(dtype):
+        return None
+    return sys.modules.get(type(dtype).__module__.partition(".")[0])
+
+
+def unknown(dtype: Any, library: str) -> TypeError:
+    """Return the error for a data type that a library does not have."""
+    known = ", ".join(f"xdev.{name}" for name in NAMES)
+    return TypeError(f"{dtype!r} is no data type of {library}: use one of {known}")
+
+
+def _name(dtype: Any) -> str:
+    # "torch.float32", "array_api_strict.float32": the name comes last everywhere.
+    return str(dtype).rpartition(".")[2]

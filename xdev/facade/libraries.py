@@ -1,0 +1,129 @@
+"""Which library an array belongs to: by its exact type, asked once a type."""
+
+from __future__ import annotations
+
+import importlib
+import operator
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev.facade.complaints import misfit, no_array, wrong_dtype
+from xdev.facade.cpu import NUMPY
+from xdev.facade.dtype_names import to_library_dtype, to_numpy_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from xdev.facade.protocols import DType, Library
+
+#: Types of numbers that are on no device.
+PYTHON_SCALARS = frozenset({bool, int, float, complex})
+#: NumPy's scalars: on the host, and welcome beside arrays of every device.
+HOST_SCALARS = frozenset(
+    scalar
+    for scalar in np.sctypeDict.values()
+    if issubclass(scalar, np.number | np.bool)
+)
+#: What may stand beside a NumPy array.
+HOST = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
+
+# Filled at the first array of a type. Two threads may do the same work; the last wins.
+_libraries: dict[type, Library] = {np.ndarray: NUMPY} | dict.fromkeys(
+    HOST_SCALARS, NUMPY
+)
+_by_name: dict[str, Library] = {"numpy": NUMPY}
+
+
+@final
+class StandardLibrary:
+    """Any array API library, through its (or array_api_compat's) namespace."""
+
+    __slots__ = ("functions", "namespace")
+    numpy_dtypes = False
+
+    def __init__(self, namespace: ModuleType) -> None:
+        self.namespace = namespace
+        self.functions: dict[str, Callable[..., Any]] = {}
+
+    def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
+        """Return the library's function of that name."""
+        if name not in self.functions:
+            try:
+                found = operator.attrgetter(name)(self.namespace)
+            except AttributeError as error:
+                message = f"{self.namespace.__name__} has no function {name!r}"
+                raise NotImplementedError(message) from error
+            self.functions[name] = found
+        return self.functions[name]
+
+    def device(self, x: Any) -> object:
+        """Return the library's device object."""
+        return importlib.import_module("array_api_compat").device(x)
+
+    def dtype(self, dtype: DType) -> DType:
+        """Return the library's data type for anybody's."""
+        return None if dtype is None else to_library_dtype(dtype, self.namespace)
+
+    def operand(self, value: Any, like: Any) -> Any:
+        """Put NumPy's scalars beside ``like``, data type kept."""
+        if type(value) in HOST_SCALARS or type(value) is np.ndarray:
+            return self.namespace.asarray(
+                value.item(), dtype=self.dtype(value.dtype), device=self.device(like)
+            )
+        return value
+
+    def write(
+        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
+    ) -> Any:
+        """Compute, check, then write: few of these libraries have ``out=``."""
+        result = function(*values)
+        if result.shape != out.shape:
+            raise misfit(name, out, result.shape, result.dtype)
+        wanted, given = to_numpy_dtype(result.dtype), to_numpy_dtype(out.dtype)
+        if not np.can_cast(wanted, given, "same_kind"):
+            raise wrong_dtype(name, out, result.shape, result.dtype)
+        out[...] = self.bound("astype", out)(result, out.dtype, copy=False)
+        return out
+
+
+def library_of(x: Any, name: str, label: str = "x") -> Library:
+    """Return the library of an array.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is no array of a library that array_api_compat knows; the text names the
+        function and the argument.
+    """
+    kind = type(x)
+    found = _libraries.get(kind)
+    if found is None:
+        found = _libraries[kind] = _discover(x, name, label)
+    return found
+
+
+def _discover(x: Any, name: str, label: str) -> Library:
+    if isinstance(x, np.ndarray):
+        return NUMPY
+    compat = importlib.import_module("array_api_compat")
+    # Not of classes: the class numpy.float64 has __array_namespace__ as well.
+    if isinstance(x, type | list | tuple | str | np.generic) or not (
+        compat.is_array_api_obj(x)
+    ):
+        raise no_array(name, label, x)
+    return library_named(compat.array_namespace(x))
+
+
+def library_named(namespace: ModuleType) -> Library:
+    """Return the one library object of a namespace."""
+    name = namespace.__name__
+    if name not in _by_name:
+        if name.endswith("cupy"):
+            _by_name[name] = importlib.import_module("xdev.facade.cuda").library()
+        elif name.endswith(".numpy"):
+            _by_name[name] = NUMPY
+        else:
+            _by_name[name] = StandardLibrary(namespace)
+    return _by_name[name]

@@ -1,0 +1,136 @@
+"""NumPy arrays, made in memory from xdev's host pool."""
+
+from __future__ import annotations
+
+import importlib
+import operator
+from functools import cache
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev.facade.dtype_names import to_numpy_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdev.facade.protocols import DType, Shape
+
+#: Arrays that NumPy made itself are copied into the pool from this size [B].
+POOLED_FROM = 64 * 1024
+
+
+@cache
+def _host_array() -> Callable[..., Any]:
+    # At the first array, not at import: `import xdev` loads NumPy only.
+    found: Callable[..., Any] = importlib.import_module("xdev.memory").host_array
+    return found
+
+
+def as_shape(shape: Any) -> Shape:
+    """Return a shape, given as an integer or a sequence of them, as a tuple."""
+    try:
+        return (operator.index(shape),)
+    except TypeError:
+        return tuple(operator.index(extent) for extent in shape)
+
+
+def _pooled(x: Any) -> Any:
+    """Move what NumPy made into the pool, where it is large enough to count."""
+    if x.nbytes < POOLED_FROM:
+        return x
+    out = _host_array()(x.shape, x.dtype)
+    np.copyto(out, x)
+    return out
+
+
+@final
+class HostPlace:
+    """The host."""
+
+    __slots__ = ()
+
+    def empty(self, shape: Any, dtype: DType, order: str = "C") -> Any:
+        kind = np.dtype(np.float64) if dtype is None else to_numpy_dtype(dtype)
+        if kind.hasobject:  # pointers must start as None, not as old memory
+            return np.empty(shape, kind)
+        return _host_array()(as_shape(shape), kind, order)
+
+    def zeros(self, shape: Any, dtype: DType) -> Any:
+        return self.full(shape, 0, np.float64 if dtype is None else dtype)
+
+    def ones(self, shape: Any, dtype: DType) -> Any:
+        return self.full(shape, 1, np.float64 if dtype is None else dtype)
+
+    def full(self, shape: Any, value: Any, dtype: DType) -> Any:
+        out = self.empty(shape, np.asarray(value).dtype if dtype is None else dtype)
+        out.fill(value)
+        return out
+
+    def empty_like(self, x: Any, dtype: DType) -> Any:
+        kind = x.dtype if dtype is None else dtype
+        return self.empty(x.shape, kind, "F" if x.flags.fnc else "C")
+
+    def zeros_like(self, x: Any, dtype: DType) -> Any:
+        return self.full_like(x, 0, dtype)
+
+    def ones_like(self, x: Any, dtype: DType) -> Any:
+        return self.full_like(x, 1, dtype)
+
+    def full_like(self, x: Any, value: Any, dtype: DType) -> Any:
+        out = self.empty_like(x, dtype)
+        out.fill(value)
+        return out
+
+    def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
+        kind = None if dtype is None else to_numpy_dtype(dtype)
+        if stop is None:
+            start, stop = 0, start
+        return _pooled(np.arange(start, stop, step, dtype=kind))
+
+    def linspace(
+        self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
+    ) -> Any:
+        kind = None if dtype is None else to_numpy_dtype(dtype)
+        return _pooled(np.linspace(start, stop, num, dtype=kind, endpoint=endpoint))
+
+    def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
+        out = self.zeros((rows, columns), dtype)
+        if -rows < k < columns:
+            first = k if k >= 0 else -k * columns
+            out[: columns - k].flat[first :: columns + 1] = 1
+        return out
+
+    def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
+        kind = None if dtype is None else to_numpy_dtype(dtype)
+        if isinstance(obj, np.ndarray):
+            same = kind is None or kind == obj.dtype
+            if not copy and (same or copy is False):
+                return np.asarray(obj, dtype=kind, copy=copy)
+            out = self.empty_like(obj, kind)
+            np.copyto(out, obj, casting="unsafe")
+            return out
+        made = np.array(obj, dtype=kind, copy=copy)
+        if made.dtype.hasobject and kind is None:
+            message = (
+                f"xdev.asarray: a {type(obj).__name__} has no data type of the "
+                f"standard: give numbers that fit one, or dtype="
+            )
+            raise TypeError(message)
+        return _pooled(made) if made.base is None else made
+
+    def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        return self._frequencies(np.fft.fftfreq(n, d), dtype)
+
+    def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        return self._frequencies(np.fft.rfftfreq(n, d), dtype)
+
+    def _frequencies(self, made: Any, dtype: DType) -> Any:
+        kind = None if dtype is None else to_numpy_dtype(dtype)
+        return _pooled(made if kind is None else made.astype(kind, copy=False))
+
+    def info(self) -> Any:
+        return np.__array_namespace_info__()  # type: ignore[attr-defined]
+
+
+HOST = HostPlace()

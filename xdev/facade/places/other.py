@@ -1,0 +1,79 @@
+"""Arrays of any array API library, made by its own functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+if TYPE_CHECKING:
+    from xdev.facade.protocols import DType, Library
+
+
+@final
+class OtherPlace:
+    """One device of an array API library.
+
+    Parameters
+    ----------
+    library : Library
+        Whose functions make the arrays.
+    device : object
+        The library's own device object.
+    """
+
+    __slots__ = ("device", "library", "xp")
+
+    def __init__(self, library: Library, device: Any) -> None:
+        self.library, self.device = library, device
+        self.xp: Any = library.namespace
+
+    def _with(self, dtype: DType) -> dict[str, Any]:
+        return {"dtype": self.library.dtype(dtype), "device": self.device}
+
+    def empty(self, shape: Any, dtype: DType) -> Any:
+        return self.xp.empty(shape, **self._with(dtype))
+
+    def zeros(self, shape: Any, dtype: DType) -> Any:
+        return self.xp.zeros(shape, **self._with(dtype))
+
+    def ones(self, shape: Any, dtype: DType) -> Any:
+        return self.xp.ones(shape, **self._with(dtype))
+
+    def full(self, shape: Any, value: Any, dtype: DType) -> Any:
+        return self.xp.full(shape, value, **self._with(dtype))
+
+    def empty_like(self, x: Any, dtype: DType) -> Any:
+        return self.xp.empty_like(x, **self._with(dtype))
+
+    def zeros_like(self, x: Any, dtype: DType) -> Any:
+        return self.xp.zeros_like(x, **self._with(dtype))
+
+    def ones_like(self, x: Any, dtype: DType) -> Any:
+        return self.xp.ones_like(x, **self._with(dtype))
+
+    def full_like(self, x: Any, value: Any, dtype: DType) -> Any:
+        return self.xp.full_like(x, value, **self._with(dtype))
+
+    def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
+        return self.xp.arange(start, stop, step, **self._with(dtype))
+
+    def linspace(
+        self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
+    ) -> Any:
+        return self.xp.linspace(
+            start, stop, num, endpoint=endpoint, **self._with(dtype)
+        )
+
+    def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
+        return self.xp.eye(rows, columns, k=k, **self._with(dtype))
+
+    def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
+        return self.xp.asarray(obj, copy=copy, **self._with(dtype))
+
+    def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        return self.xp.fft.fftfreq(n, d=d, **self._with(dtype))
+
+    def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        return self.xp.fft.rfftfreq(n, d=d, **self._with(dtype))
+
+    def info(self) -> Any:
+        return self.xp.__array_namespace_info__()

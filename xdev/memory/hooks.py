@@ -1,0 +1,81 @@
+"""The one emitter of pool events; tracking and history listen to it.
+
+While nobody listens, pools hand blocks out again without a word; while somebody does,
+every block passes here.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from xdev.memory.blocks import Chunk
+
+
+class Listener(Protocol):
+    """What is told. The methods run inside pools' locks: they must be short and take
+    no lock; appending to a list and changing a dict are fine.
+    """
+
+    def acquired(self, pool: Any, chunk: Chunk) -> None:
+        """Tell of a block handed out; the caller's frames are on the stack."""
+
+    def released(self, pool: Any, chunk: Chunk) -> None:
+        """Tell of a block that came back."""
+
+    def grown(self, pool: Any, address: int, nbytes: int) -> None:
+        """Tell of a segment taken from the source."""
+
+    def returned(self, pool: Any, address: int, nbytes: int) -> None:
+        """Tell of a segment given back to the source."""
+
+
+class Watched(Protocol):
+    """What emits: it is told whether anyone listens."""
+
+    def watch(self, listeners: tuple[Listener, ...]) -> None:
+        """Emit to these from now on."""
+
+
+_lock = threading.Lock()  # guards the two below
+_listeners: tuple[Listener, ...] = ()
+_emitters: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def join(emitter: Watched) -> None:
+    """Add an emitter; it is kept as long as somebody else keeps it."""
+    with _lock:
+        _emitters.add(emitter)
+        emitter.watch(_listeners)
+
+
+def subscribe(listener: Listener) -> None:
+    """Tell a listener of every event from now on."""
+    _change((*_listeners, listener))
+
+
+def unsubscribe(listener: Listener) -> None:
+    """Stop telling a listener; without effect where it does not listen."""
+    _change(tuple(other for other in _listeners if other is not listener))
+
+
+def emitters() -> list[Any]:
+    """Return the emitters that are alive."""
+    with _lock:
+        return list(_emitters)
+
+
+def after_fork() -> None:
+    """Start with a free lock in a forked child."""
+    global _lock  # noqa: PLW0603 - another thread may have held it
+    _lock = threading.Lock()
+
+
+def _change(listeners: tuple[Listener, ...]) -> None:
+    global _listeners  # noqa: PLW0603 - the registry
+    with _lock:
+        _listeners = listeners
+        for emitter in _emitters:
+            emitter.watch(listeners)

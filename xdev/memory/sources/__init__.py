@@ -1,0 +1,42 @@
+"""Sources: where raw memory comes from.
+
+Each file is one: pageable host memory, pinned host memory, a CUDA device, a fake.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+__all__ = ["Source"]
+
+
+class Source(Protocol):
+    """Raw memory of one device and kind.
+
+    A pool calls ``allocate``, ``free`` and ``synchronize`` one at a time, and none of
+    the methods while it holds the lock of its ledger.
+    """
+
+    def allocate(self, nbytes: int) -> int:
+        """Return the address of ``nbytes`` fresh bytes.
+
+        Raises
+        ------
+        MemoryError
+            There are not so many.
+        """
+
+    def free(self, address: int, nbytes: int) -> None:
+        """Take back what ``allocate`` returned, after queued work that uses it."""
+
+    def record(self, stream: int) -> Any:
+        """Return an event of all work that is queued on a stream."""
+
+    def wait(self, stream: int, event: Any) -> None:
+        """Let work queued on a stream from now on wait for an event."""
+
+    def done(self, event: Any) -> bool:
+        """Say whether the work before an event is done."""
+
+    def synchronize(self) -> None:
+        """Wait for all queued work."""

@@ -1,0 +1,89 @@
+"""Memory of one CUDA device, by the CUDA runtime through CuPy."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, final
+
+from xdev import _optional
+from xdev.device.cuda import FORKED
+from xdev.errors import DeviceUnavailableError
+
+OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
+ALIGNMENT = 512  # what cudaMalloc gives, and CuPy's and PyTorch's unit [B]
+
+
+@final
+class CudaSource:
+    """``cudaMalloc`` and ``cudaFree`` on one device; events order its streams.
+
+    ``cudaFree`` waits for queued work itself.
+
+    Parameters
+    ----------
+    index : int
+        Which device.
+    """
+
+    alignment = ALIGNMENT
+
+    def __init__(self, index: int) -> None:
+        self.index, self.name = index, f"cuda:{index}"
+        self._cuda = _optional.cupy().cuda
+        self._call = RuntimeCall(self._cuda.runtime)
+
+    def total(self) -> int:
+        """Return the memory of the card [B]."""
+        with self._cuda.Device(self.index):
+            return int(self._cuda.runtime.memGetInfo()[1])
+
+    def allocate(self, nbytes: int) -> int:
+        """Allocate on the device."""
+        with self._cuda.Device(self.index):
+            return self._call(self._cuda.runtime.malloc, nbytes)
+
+    def free(self, address: int, nbytes: int) -> None:  # noqa: ARG002
+        """Free, once queued work that uses it is done."""
+        with self._cuda.Device(self.index):
+            self._cuda.runtime.free(address)
+
+    def record(self, stream: int) -> Any:
+        """Record an event without timing."""
+        with self._cuda.Device(self.index):
+            event = self._cuda.Event(disable_timing=True)
+            self._cuda.runtime.eventRecord(event.ptr, stream)
+        return event
+
+    def wait(self, stream: int, event: Any) -> None:
+        """Queue a wait on the device; the host goes on."""
+        with self._cuda.Device(self.index):
+            self._cuda.runtime.streamWaitEvent(stream, event.ptr)
+
+    def done(self, event: Any) -> bool:
+        """Ask the driver."""
+        return bool(event.done)
+
+    def synchronize(self) -> None:
+        """Wait for every stream of the device."""
+        with self._cuda.Device(self.index):
+            self._cuda.runtime.deviceSynchronize()
+
+
+@final
+class RuntimeCall:
+    """Calls that allocate by the CUDA runtime, with the errors that a pool expects."""
+
+    def __init__(self, runtime: Any) -> None:
+        self._error = runtime.CUDARuntimeError
+        self._process = os.getpid()
+
+    def __call__(self, allocate: Any, *args: int) -> int:
+        """Return an address, or raise ``MemoryError`` when there is no memory."""
+        if os.getpid() != self._process:
+            raise DeviceUnavailableError(FORKED)
+        try:
+            return int(allocate(*args))
+        except self._error as error:
+            if error.status != OUT_OF_MEMORY:
+                raise
+            raise MemoryError(str(error)) from error

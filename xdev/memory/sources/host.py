@@ -1,0 +1,113 @@
+"""Pageable host memory: private anonymous mappings, huge pages where there are any."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+HUGE = 2 << 20  # the size of a huge page, and the alignment that one needs [B]
+ALIGNMENT = 64  # a cache line, and the widest vector register [B]
+
+
+@final
+class HostSource:
+    """Memory of this process.
+
+    A fresh mapping costs a page fault for each page that is touched; the pool keeps
+    its mappings, so a loop pays that once.
+    """
+
+    name = "cpu"
+    alignment = ALIGNMENT
+
+    def __init__(self) -> None:
+        self._maps: dict[int, mmap.mmap] = {}
+
+    def total(self) -> int:
+        """Return the memory that this process may use [B]."""
+        return host_total()
+
+    def allocate(self, nbytes: int) -> int:
+        """Map ``nbytes``, from a huge page's start where they fill one."""
+        slack = HUGE if nbytes >= HUGE else 0
+        try:
+            fresh = _map(nbytes + slack)
+        except (OSError, OverflowError, ValueError) as error:
+            message = f"the system maps no {nbytes:,} B: {error}"
+            raise MemoryError(message) from error
+        start = int(np.frombuffer(fresh, np.uint8).ctypes.data)
+        address = -(-start // HUGE) * HUGE if slack else start
+        self._maps[address] = fresh
+        return address
+
+    def free(self, address: int, nbytes: int) -> None:  # noqa: ARG002
+        """Unmap."""
+        self._maps.pop(address).close()
+
+    def record(self, stream: int) -> None:
+        """Return no event: nothing is queued on a host stream."""
+
+    def wait(self, stream: int, event: object) -> None:
+        """Do nothing, for the same reason."""
+
+    def done(self, event: object) -> bool:  # noqa: ARG002
+        """Say yes."""
+        return True
+
+    def synchronize(self) -> None:
+        """Do nothing."""
+
+
+def _map(nbytes: int) -> mmap.mmap:
+    """Return a private anonymous mapping: a forked child writes its own copy."""
+    if not hasattr(mmap, "MAP_PRIVATE"):  # Windows: anonymous maps are private there
+        return mmap.mmap(-1, nbytes)
+    fresh = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if nbytes >= HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        try:
+            fresh.madvise(mmap.MADV_HUGEPAGE)
+        except OSError:  # a kernel without huge pages: small ones do
+            return fresh
+    return fresh
+
+
+def host_total() -> int:
+    """Return the memory of the machine, or of this process's cgroup if less [B]."""
+    limits = [_machine_total()]
+    for path in _cgroup_files():
+        try:
+            text = path.read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            limits.append(int(text))
+    return min(limits)
+
+
+def _machine_total() -> int:
+    if not hasattr(os, "sysconf"):
+        return 1 << 62  # no way to ask: a share of it limits nothing
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _cgroup_files() -> list[Path]:
+    """Return the limit files of this process's cgroup and those above it."""
+    root = Path("/sys/fs/cgroup")
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    files: list[Path] = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top = root if not controllers else root / "memory"
+        name = "memory.max" if not controllers else "memory.limit_in_bytes"
+        folder = top / path.lstrip("/")
+        files += [at / name for at in (folder, *folder.parents) if at >= top]
+    return [file for file in files if file.is_relative_to(root)]

@@ -1,0 +1,17 @@
+"""Transfers: explicit copies between devices, pinned memory, and whole structures."""
+
+from xdev.transfer.adaptation import adapt, cu
+from xdev.transfer.copies import to_device, to_numpy
+from xdev.transfer.guard import transfer_guard
+from xdev.transfer.pinned import empty_pinned, is_pinned, pin
+
+__all__ = [
+    "adapt",
+    "cu",
+    "empty_pinned",
+    "is_pinned",
+    "pin",
+    "to_device",
+    "to_numpy",
+    "transfer_guard",
+]

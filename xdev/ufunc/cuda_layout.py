@@ -1,0 +1,140 @@
+"""How arrays meet in one kernel: broadcasting, collapsing, overlap. Integers only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import final
+
+Shape = tuple[int, ...]
+
+
+def broadcast(inputs: list[Shape], outputs: list[Shape], name: str) -> Shape:
+    """Return the common shape; outputs take part but are not stretched.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not broadcast, or an output has another shape than the result.
+    """
+    shape: list[int] = []
+    for one in (*inputs, *outputs):
+        shape[:0] = [1] * (len(one) - len(shape))
+        for i, extent in enumerate(one, len(shape) - len(one)):
+            if extent != 1 and shape[i] not in (1, extent):
+                listed = " ".join(map(_text, (*inputs, *outputs)))
+                message = f"{name}: shapes {listed} do not broadcast together"
+                raise ValueError(message)
+            shape[i] = extent if shape[i] == 1 else shape[i]
+    common = tuple(shape)
+    for one in outputs:
+        if one != common:
+            message = (
+                f"{name}: out has shape {_text(one)}, but the result has "
+                f"{_text(common)}: pass an out of that shape"
+            )
+            raise ValueError(message)
+    return common
+
+
+def stretch(shape: Shape, strides: Shape, to: Shape) -> Shape:
+    """Return an array's strides as an array of a shape that it broadcasts to."""
+    missing = len(to) - len(shape)
+    kept = (
+        0 if have == 1 and want != 1 else stride
+        for have, stride, want in zip(shape, strides, to[missing:], strict=True)
+    )
+    return (0,) * missing + tuple(kept)
+
+
+def contiguous(shape: Shape, itemsize: int) -> Shape:
+    """Return the strides of a C-contiguous array [B]."""
+    return tuple(itemsize * prod(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def memory_order(shape: Shape, strides: list[Shape]) -> tuple[int, ...]:
+    """Return the axes from the slowest to the fastest, as the arrays lie in memory.
+
+    The first array's strides decide, the next one's where they are equal or broadcast
+    (0), as NumPy's order "K" does.
+    """
+
+    def step(axis: int) -> list[int]:
+        return [-abs(each[axis]) for each in strides]
+
+    axes = list(range(len(shape)))
+    # Insertion sort: axes whose order nothing decides stay as they are.
+    for i in range(1, len(axes)):
+        for j in range(i, 0, -1):
+            pairs = zip(step(axes[j - 1]), step(axes[j]), strict=True)
+            decided = [a > b for a, b in pairs if a and b and a != b]
+            if not (decided and decided[0]):
+                break
+            axes[j - 1], axes[j] = axes[j], axes[j - 1]
+    return tuple(axes)
+
+
+def collapse(shape: Shape, strides: list[Shape]) -> tuple[Shape, list[Shape]]:
+    """Merge the axes that every array steps through as through one.
+
+    Returns
+    -------
+    (shape, strides)
+        At least one axis, slowest first; no axis of extent 1 where there is another.
+    """
+    axes = [i for i in memory_order(shape, strides) if shape[i] != 1]
+    extents: list[int] = []
+    steps: list[list[int]] = []  # for each axis, every array's stride
+    for axis in axes:
+        here = [each[axis] for each in strides]
+        if steps and steps[-1] == [shape[axis] * step for step in here]:
+            extents[-1] *= shape[axis]
+            steps[-1] = here
+        else:
+            extents.append(shape[axis])
+            steps.append(here)
+    if not extents:
+        return (1,), [(0,) for _ in strides]
+    return tuple(extents), [tuple(each) for each in zip(*steps, strict=True)]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The bytes that an array covers, from its address on: low <= 0 < high."""
+
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, shape: Shape, strides: Shape, itemsize: int) -> Reach:
+        """Return an array's reach; an empty one has none."""
+        if 0 in shape:
+            return cls(0, 0)
+        ends = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
+        low = sum(end for end in ends if end < 0)
+        return cls(low, sum(end for end in ends if end > 0) + itemsize)
+
+    def meets(self, other: Reach, distance: int) -> bool:
+        """Say whether the arrays overlap; the other begins ``distance`` further on."""
+        return self.low < other.high + distance and other.low + distance < self.high
+
+
+def divisor(extent: int) -> tuple[int, int]:
+    """Return ``magic, shift`` with ``i // extent == (i * magic >> 32) + i >> shift``.
+
+    It holds for 0 <= i < 2**31 (Granlund & Montgomery 1994, "Division by Invariant
+    Integers using Multiplication").
+
+    Examples
+    --------
+    >>> magic, shift = divisor(7)
+    >>> all((i * magic >> 32) + i >> shift == i // 7 for i in range(1000))
+    True
+    """
+    shift = (extent - 1).bit_length()
+    return ((1 << shift) - extent) * (1 << 32) // extent + 1, shift
+
+
+def _text(shape: Shape) -> str:
+    return str(shape).replace(" ", "")

@@ -1,0 +1,180 @@
+"""What a CUDA ufunc is called with: arrays of any library there, and numbers."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from xdev import _optional
+from xdev.errors import DeviceMismatchError
+from xdev.ufunc.cuda_layout import Reach, contiguous
+
+NUMBERS = (bool, int, float, complex, np.generic)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array on a CUDA device, whoever owns it.
+
+    Parameters
+    ----------
+    owner : object
+        The user's object.
+    address : int
+        Where element (0, 0, …) is.
+    shape, strides : tuple of int
+        Extents, and steps [B].
+    dtype : numpy.dtype
+        The elements' dtype.
+    writable : bool
+        Whether it may be an output.
+    stream : int or None
+        The stream that its owner works on, where it names one.
+    """
+
+    owner: Any
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    writable: bool = True
+    stream: int | None = None
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """All that a plan depends on."""
+        return self.dtype, self.shape, self.strides
+
+    @property
+    def reach(self) -> Reach:
+        """The bytes that it covers."""
+        return Reach.of(self.shape, self.strides, self.dtype.itemsize)
+
+    @property
+    def device(self) -> int:
+        """The index of its device."""
+        cupy = _optional.cupy()
+        if type(self.owner) is cupy.ndarray:
+            return int(self.owner.data.device_id)
+        return int(cupy.cuda.runtime.pointerGetAttributes(self.address).device)
+
+    def cupy(self) -> Any:
+        """Return a CuPy array of the same memory: no copy, no synchronise."""
+        cupy = _optional.cupy()
+        reach = self.reach
+        memory = cupy.cuda.UnownedMemory(
+            self.address + reach.low, reach.high - reach.low, self.owner
+        )
+        pointer = cupy.cuda.MemoryPointer(memory, -reach.low)
+        return cupy.ndarray(self.shape, self.dtype, pointer, self.strides)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that goes to the kernel by value.
+
+    Parameters
+    ----------
+    value : bool, int, float, complex or numpy.generic
+        The number; a Python one is weak, as in NEP 50.
+    """
+
+    value: Any
+
+    @property
+    def owner(self) -> Any:
+        """The user's object."""
+        return self.value
+
+    @property
+    def weak(self) -> bool:
+        """Whether it takes the arrays' dtype as far as its kind allows."""
+        return not isinstance(self.value, np.generic)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype that it has where there are no arrays."""
+        return np.result_type(self.value)
+
+    @property
+    def layout(self) -> Any:
+        """All that a plan depends on."""
+        return type(self.value) if self.weak else self.value.dtype
+
+    def cast(self, dtype: np.dtype[Any]) -> Any:
+        """Return a NumPy scalar; a Python number too large for it is refused."""
+        return dtype.type(self.value) if self.weak else self.value.astype(dtype)
+
+
+def is_cuda(x: Any) -> bool:
+    """Say whether ``x`` is an array on a CUDA device, of any library."""
+    cls = type(x)
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and cls is cupy.ndarray:
+        return True
+    if cls is np.ndarray or issubclass(cls, NUMBERS):
+        return False
+    # PyTorch has the attribute on every tensor's type; a CPU tensor's refuses.
+    return hasattr(cls, "__cuda_array_interface__") and hasattr(
+        x, "__cuda_array_interface__"
+    )
+
+
+def read(x: Any, name: str) -> Array | Number:
+    """Return what an argument is.
+
+    Raises
+    ------
+    DeviceMismatchError
+        It is an array in host memory.
+    TypeError
+        It is neither an array nor a number, or has a mask.
+    """
+    if type(x) is _optional.cupy().ndarray:
+        return Array(x, x.data.ptr, x.shape, x.strides, x.dtype)
+    if isinstance(x, NUMBERS):
+        return Number(x)
+    if is_cuda(x):
+        return _exported(x, name)
+    if isinstance(x, np.ndarray) and x.ndim == 0:
+        return Number(x[()])
+    if isinstance(x, np.ndarray) or hasattr(x, "__array__"):
+        message = (
+            f"{name} got arrays of two devices: {type(x).__name__} of shape "
+            f"{getattr(x, 'shape', '?')} is on cpu, others are on cuda; move it with "
+            "xdev.to_device(x, 'cuda')"
+        )
+        raise DeviceMismatchError(message)
+    message = f"{name} takes arrays and numbers, not {type(x).__name__}"
+    raise TypeError(message)
+
+
+def _exported(x: Any, name: str) -> Array:
+    interface = x.__cuda_array_interface__
+    if interface.get("mask") is not None:
+        message = f"{name}: arrays with a mask are not supported: pass where= instead"
+        raise TypeError(message)
+    dtype = np.dtype(interface["typestr"])
+    shape = tuple(interface["shape"])
+    strides = interface.get("strides")
+    address, read_only = interface["data"]
+    if not dtype.isnative:
+        message = f"{name}: dtype {dtype.str} has the wrong byte order: cast it first"
+        raise TypeError(message)
+    if (address or 0) % dtype.alignment:
+        message = f"{name}: an array of {dtype} at address {address:#x} is not aligned"
+        raise ValueError(message)
+    return Array(
+        x,
+        address or 0,  # empty arrays may have none
+        shape,
+        contiguous(shape, dtype.itemsize) if strides is None else tuple(strides),
+        dtype,
+        not read_only,
+        interface.get("stream"),
+    )

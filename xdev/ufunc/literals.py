@@ -1,0 +1,356 @@
+"""Literals inside a scalar function are weak, as NEP 50 has them: ``x * 3`` keeps x's dtype.
+
+Numba takes a literal for int64 or float64, and so computes in float64 what was meant
+in float32. So the function's source is rewritten: each number that is an operand, is
+assigned, returned or compared becomes a constant of the dtype that NumPy would give
+it. Python numbers that a name outside the function stands for (``math.pi``, a module's
+``SCALE``) count as literals.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import linecache
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, Literal, cast, final
+
+import numpy as np
+
+from xdev.ufunc.results import real
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Level = Literal["all", "inexact", "none"]
+LEVELS: tuple[Level, ...] = ("all", "inexact", "none")
+BITWISE = (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
+INTEGER_TOO = frozenset({"max", "min", "pow", "atan2", "hypot", "fmod", "copysign"})
+FUTURES = 0x1FF0000  # the flags of ``from __future__ import …`` in a code object
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A function with typed literals, and the dtype that it works in."""
+
+    function: Callable[..., Any]
+    working: np.dtype[Any]
+
+
+def typed(
+    function: Callable[..., Any],
+    working: np.dtype[Any],
+    level: Level,
+    replace: Callable[[object], object],
+) -> Typed:
+    """Return the function with its literals typed.
+
+    Parameters
+    ----------
+    function : callable
+        A Python function; where its source cannot be had it is used as it is.
+    working : numpy.dtype
+        The inputs' result type.
+    level : "all", "inexact" or "none"
+        Which literals: those meant as an index may not become floats, and only
+        the compiler can tell, so it is asked in this order.
+    replace : callable
+        Turns the value of an outside name into what compiled code uses instead.
+
+    Returns
+    -------
+    Typed
+        The function keeps its name, line numbers, defaults, globals and closure.
+    """
+    code = function.__code__
+    outside = _outside(function)
+    source = _find(code)
+    if source is None or level == "none":
+        swapped = {k: v for k in outside if (v := replace(outside[k])) is not outside[k]}
+        return Typed(_rebuilt(function, code, swapped), working)
+    tree = copy.deepcopy(source.node)
+    rewriter = _Rewriter(tree, working, level, outside, replace)
+    rewriter.function(tree)
+    new = _compiled(Source(tree, source.imports), code)
+    grown = working.kind == "b" and rewriter.counts
+    return Typed(
+        _rebuilt(function, new, rewriter.constants),
+        np.dtype(np.int64) if grown else working,
+    )
+
+
+def _outside(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the globals and closure variables that the function names."""
+    code = function.__code__
+    known = {n: function.__globals__[n] for n in code.co_names if n in function.__globals__}
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            known[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return known
+
+
+def _rebuilt(
+    function: Callable[..., Any], code: CodeType, names: dict[str, Any]
+) -> Callable[..., Any]:
+    """Return the function with other code, and other values for some outside names."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    closure = tuple(
+        CellType(names[name]) if name in names else cells[name]
+        for name in code.co_freevars
+    )
+    new = FunctionType(
+        code,
+        {**function.__globals__, **names},
+        function.__name__,
+        function.__defaults__,
+        closure or None,
+    )
+    new.__qualname__, new.__module__ = function.__qualname__, function.__module__
+    return new
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A function's syntax tree, and the names that its module imports.
+
+    Python compiles a call on an imported name to other instructions.
+    """
+
+    node: ast.FunctionDef | ast.Lambda
+    imports: tuple[str, ...]
+
+
+def _find(code: CodeType) -> Source | None:
+    """Return the syntax tree that compiles to this code, None if there is no such."""
+    text = "".join(linecache.getlines(code.co_filename))
+    functions, imports = _parsed(text)
+    for node in functions:
+        decorators = getattr(node, "decorator_list", ())
+        if min([node.lineno, *(d.lineno for d in decorators)]) == code.co_firstlineno:
+            source = Source(node, imports)
+            if _same(_compiled(source, code), code):
+                return source
+    return None
+
+
+@lru_cache(maxsize=8)
+def _parsed(
+    text: str,
+) -> tuple[tuple[ast.FunctionDef | ast.Lambda, ...], tuple[str, ...]]:
+    """Return a file's functions, and the names that its module imports."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:  # the file changed since it was loaded
+        return (), ()
+    names: set[str] = set()
+    scope: list[ast.AST] = [tree]
+    while scope:
+        node = scope.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names.update(a.asname or a.name.partition(".")[0] for a in node.names)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            scope.extend(ast.iter_child_nodes(node))
+    nodes = ast.walk(tree)
+    functions = (n for n in nodes if isinstance(n, ast.FunctionDef | ast.Lambda))
+    return tuple(functions), tuple(names - {"*"})
+
+
+def _same(one: CodeType, other: CodeType) -> bool:
+    """Say whether two code objects do the same on the same names."""
+    names = ("co_code", "co_names", "co_varnames", "co_freevars")
+
+    def constants(code: CodeType) -> list[object]:
+        return [(type(c), c) for c in code.co_consts if not isinstance(c, CodeType)]
+
+    return all(getattr(one, n) == getattr(other, n) for n in names) and (
+        constants(one) == constants(other)
+    )
+
+
+def _compiled(source: Source, like: CodeType) -> CodeType:
+    """Compile a function alone, inside one whose arguments are its closure."""
+    node = copy.copy(source.node)
+    node.args = copy.copy(node.args)
+    node.args.defaults, node.args.kw_defaults = [], []
+    body: ast.stmt
+    if isinstance(node, ast.FunctionDef):
+        node.decorator_list, node.returns = [], None
+        body = node
+    else:
+        body = ast.Expr(node)
+    outer = cast("ast.FunctionDef", ast.parse("def closure(): pass").body[0])
+    outer.args.args = [ast.arg(name) for name in like.co_freevars]
+    outer.body = [body]
+    imports = [ast.Import([ast.alias(name)]) for name in source.imports]
+    module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
+    flags = like.co_flags & FUTURES
+    code = compile(module, like.co_filename, "exec", flags, dont_inherit=True)
+    for _ in range(2):  # the module holds ``closure``, which holds the function
+        code = next(c for c in code.co_consts if isinstance(c, CodeType))
+    return code
+
+
+@final
+class _Rewriter(ast.NodeTransformer):
+    """Puts names of typed constants where literals are operands."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what typed() knows
+        self,
+        tree: ast.AST,
+        working: np.dtype[Any],
+        level: Level,
+        outside: dict[str, Any],
+        replace: Callable[[object], object],
+    ) -> None:
+        self.working = np.dtype(np.float32) if working.char == "e" else working
+        self.integers = level == "all"
+        self.constants: dict[str, Any] = {}
+        self.counts = False  # whether an integer literal takes part in arithmetic
+        stored = (n for n in ast.walk(tree) if isinstance(n, ast.Name | ast.arg))
+        local = {
+            n.arg if isinstance(n, ast.arg) else n.id
+            for n in stored
+            if isinstance(n, ast.arg) or isinstance(n.ctx, ast.Store)
+        }
+        self.outside = {k: v for k, v in outside.items() if k not in local}
+        self.replace = replace
+
+    def function(self, node: ast.FunctionDef | ast.Lambda) -> None:
+        """Rewrite the body of the outermost function."""
+        if isinstance(node, ast.Lambda):
+            node.body = self.operand(node.body)
+        else:
+            node.body = [self.visit(statement) for statement in node.body]
+
+    def operand(self, node: ast.expr, *, compared: bool = False) -> ast.expr:
+        """Return the typed constant of a literal, or the node rewritten."""
+        value = self._number(node)
+        constant = None if value is None else self._typed(value)
+        if constant is None:
+            if isinstance(node, ast.UnaryOp):
+                node.operand = self.operand(node.operand)
+                return node
+            if isinstance(node, ast.Tuple):
+                node.elts = [self.operand(e) for e in node.elts]
+                return node
+            return cast("ast.expr", self.visit(node))
+        self.counts |= constant.dtype.kind in "iu" and not compared
+        return self._name(node, f"{constant.dtype}_{value}", constant)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.BinOp:
+        """Type both operands, but integer exponents and floats' bits."""
+        if isinstance(node.op, BITWISE) and self.working.kind not in "iu":
+            return cast("ast.BinOp", self.generic_visit(node))
+        exponent = isinstance(node.op, ast.Pow) and type(self._number(node.right)) is int
+        node.left = self.operand(node.left)
+        self.counts |= exponent
+        if not exponent:
+            node.right = self.operand(node.right)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.Compare:
+        """Type what is compared."""
+        node.left = self.operand(node.left, compared=True)
+        node.comparators = [self.operand(c, compared=True) for c in node.comparators]
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.IfExp:
+        """Type both answers."""
+        node.test = self.visit(node.test)
+        node.body, node.orelse = self.operand(node.body), self.operand(node.orelse)
+        return node
+
+    def _value(self, node: Any) -> Any:  # noqa: ANN401 - three kinds of statement
+        if node.value is not None:
+            node.value = self.operand(node.value)
+        return node
+
+    visit_Assign = visit_AnnAssign = visit_Return = _value
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign:
+        """Treat ``x += 1`` as ``x + 1``."""
+        both = ast.BinOp(ast.Constant(None), node.op, node.value)
+        node.value = self.visit_BinOp(both).right
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        """Type floats among the arguments; integers only where they are values."""
+        name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+        if name == "range" or isinstance(self._static(node.func), type):
+            return node
+        node.func = self.visit(node.func)
+        for k, argument in enumerate(node.args):
+            index = type(self._number(argument)) is int and name not in INTEGER_TOO
+            node.args[k] = argument if index else self.operand(argument)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
+        """Leave indices alone."""
+        node.value = self.visit(node.value)
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Put in what compiled code uses instead of an outside name."""
+        return self._replaced(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """Put in what compiled code uses instead of a module's attribute."""
+        new = self._replaced(node)
+        return cast("ast.expr", self.generic_visit(node)) if new is node else new
+
+    def _replaced(self, node: ast.Name | ast.Attribute) -> ast.expr:
+        value = self._static(node)
+        new = self.replace(value)
+        if new is value:
+            return node
+        return self._name(node, ast.unparse(node).replace(".", "_"), new)
+
+    def _name(self, node: ast.expr, name: str, value: object) -> ast.Name:
+        """Return a global name, free in the function, that stands for the value."""
+        safe = "xdev_" + "".join(c if c.isalnum() else "_" for c in name)
+        while self.constants.setdefault(safe, value) is not value and (
+            type(self.constants[safe]) is not type(value)
+            or self.constants[safe] != value
+        ):
+            safe += "_"
+        return ast.copy_location(ast.Name(safe, ast.Load()), node)
+
+    def _static(self, node: ast.expr) -> Any:  # noqa: ANN401
+        """Return the value of an outside name or a module's attribute, else None."""
+        if isinstance(node, ast.Name):
+            return self.outside.get(node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self._static(node.value)
+            if isinstance(owner, ModuleType):
+                return getattr(owner, node.attr, None)
+        return None
+
+    def _number(self, node: ast.expr) -> complex | None:
+        """Return the Python number that the node stands for, else None."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+            value = self._number(node.operand)
+            negative = isinstance(node.op, ast.USub)
+            return -value if value is not None and negative else value
+        value = node.value if isinstance(node, ast.Constant) else self._static(node)
+        return value if type(value) in {int, float, complex} else None
+
+    def _typed(self, value: complex) -> Any:  # noqa: ANN401
+        """Return the number in the dtype that NEP 50 gives it, None to leave it."""
+        if isinstance(value, int) and not self.integers:
+            return None
+        weak = self.working
+        if weak.kind == "c" and not isinstance(value, complex):
+            weak = real(weak)
+        try:
+            dtype = np.result_type(weak, value)
+            with np.errstate(over="ignore"):
+                constant = dtype.type(value)
+        except OverflowError:  # too large for the dtype: Numba's own will do
+            return None
+        return constant if np.isfinite(constant) or not np.isfinite(value) else None

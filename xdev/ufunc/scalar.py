@@ -1,0 +1,284 @@
+"""A scalar Python function, and its one typing for given input dtypes.
+
+What is decided here (the dtypes of literals and results) holds on every device.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from threading import RLock
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev.compile import cpu as compiler
+from xdev.ufunc import literals, results
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+Dtypes = tuple[np.dtype[Any], ...]
+SUPPORTED = frozenset("?bhilqBHILQefdFD")
+WEAK = (int, float, complex)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Specialisation:
+    """One typing of a scalar function: what every device compiles.
+
+    Parameters
+    ----------
+    name : str
+        The function's name.
+    function : callable
+        The Python function to compile: literals typed, other ufuncs resolved. It
+        takes ``inputs``, but float32 where an input is float16.
+    inputs, outputs : tuple of numpy.dtype
+        What the inner loop reads and writes, in native byte order. What the
+        function returns is cast to ``outputs``.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    inputs: Dtypes
+    outputs: Dtypes
+
+    @property
+    def types(self) -> str:
+        """Return the types as NumPy writes them, as in ``"ff->f"``."""
+        read, written = ("".join(d.char for d in ds) for ds in (self.inputs, self.outputs))
+        return f"{read}->{written}"
+
+
+@final
+class ScalarFunction:
+    """A scalar Python function with its typings, each made once.
+
+    Parameters
+    ----------
+    function : callable
+        A Python function of scalars; several outputs are returned as a tuple.
+    signatures : sequence of (inputs, outputs)
+        Pairs of dtype tuples, tried in this order with safe casting; empty for
+        one typing per exact input dtypes.
+    fastmath : bool
+        Whether the compiler may reorder and contract floating point arithmetic.
+
+    Raises
+    ------
+    TypeError
+        ``function`` is no Python function of one or more positional parameters.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signatures: Sequence[tuple[Dtypes, Dtypes]] = (),
+        *,
+        fastmath: bool = False,
+    ) -> None:
+        self.function = function
+        self.name: str = function.__name__
+        self.doc: str = inspect.getdoc(function) or ""
+        self.signatures = tuple(signatures)
+        self.fastmath = fastmath
+        self.nin, self.defaults = _parameters(function)
+        self.nout: int | None = len(signatures[0][1]) if signatures else None
+        self._lock = RLock()  # guards the dict below: a typing is made once
+        self._specialisations: dict[Dtypes, Specialisation] = {}
+        self._device_functions: dict[tuple[np.dtype[Any], literals.Level], Any] = {}
+        for inputs, _ in self.signatures:
+            if len(inputs) != self.nin:
+                message = (
+                    f"{self.name} takes {self.nin} arguments, but a signature has "
+                    f"{len(inputs)}: ({', '.join(map(str, inputs))})"
+                )
+                raise TypeError(message)
+
+    @property
+    def specialisations(self) -> tuple[Specialisation, ...]:
+        """Return the typings made so far, each once."""
+        return tuple(dict.fromkeys(self._specialisations.values()))
+
+    def specialise(self, inputs: Dtypes) -> Specialisation:
+        """Return the typing for exactly these input dtypes.
+
+        Parameters
+        ----------
+        inputs : tuple of numpy.dtype
+            One dtype an argument, as from :func:`resolve`.
+
+        Raises
+        ------
+        TypeError
+            The function cannot be typed for them, no signature fits, or a dtype is
+            not numeric; the text says which and why.
+        """
+        made = self._specialisations.get(inputs)
+        if made is None:
+            with self._lock:
+                made = self._specialisations.get(inputs)
+                if made is None:
+                    made = self._make(inputs)
+                    self._specialisations[inputs] = made
+        return made
+
+    def _make(self, inputs: Dtypes) -> Specialisation:
+        native = tuple(d.newbyteorder("=") for d in inputs)
+        for dtype in native:
+            if dtype.char not in SUPPORTED:
+                message = (
+                    f"{self.name}: dtype {dtype} is not supported; use bool, integers, "
+                    "float16, float32, float64, complex64 or complex128"
+                )
+                raise TypeError(message)
+        if len(native) != self.nin:
+            message = f"{self.name} takes {self.nin} arguments, not {len(native)}"
+            raise TypeError(message)
+        if native != inputs:
+            return self.specialise(native)
+        chosen, outputs = self._choose(native)
+        if chosen != native:
+            return self.specialise(chosen)
+        typed, found = self._typed(chosen)
+        outputs = outputs or results.dtypes(found, typed.working)
+        if self.nout is None:
+            self.nout = len(outputs)
+        if not len(found) == len(outputs) == self.nout:
+            message = f"{self.name} returns {len(found)} values, not {self.nout}"
+            raise TypeError(message)
+        return Specialisation(self.name, typed.function, chosen, outputs)
+
+    def _typed(self, inputs: Dtypes) -> tuple[literals.Typed, Dtypes]:
+        """Type as many literals as the compiler takes; return what it infers."""
+        working = np.result_type(*inputs)
+        refusal = None
+        with _nesting(self):
+            for level in literals.LEVELS:
+                replace = partial(_replacement, working=working, level=level)
+                typed = literals.typed(self.function, working, level, replace)
+                try:
+                    return typed, compiler.infer(typed.function, inputs, self.name)
+                except TypeError as error:
+                    refusal = error
+        assert refusal is not None  # noqa: S101 - there is a level
+        raise refusal
+
+    def device_function(self, working: np.dtype[Any], level: literals.Level) -> Any:  # noqa: ANN401
+        """Return what compiled code calls for this function, literals typed."""
+        key = working, level
+        if key not in self._device_functions:
+            with _nesting(self):
+                replace = partial(_replacement, working=working, level=level)
+                typed = literals.typed(self.function, working, level, replace)
+            self._device_functions[key] = compiler.device_function(typed.function)
+        return self._device_functions[key]
+
+    def _choose(self, inputs: Dtypes) -> tuple[Dtypes, Dtypes]:
+        """Return the first signature that takes the inputs safely, as NumPy does."""
+        if not self.signatures:
+            return inputs, ()
+        for taken, given in self.signatures:
+            if all(map(np.can_cast, inputs, taken)):
+                return taken, given
+        listed = ", ".join(
+            f"({', '.join(map(str, i))}) -> {', '.join(map(str, o))}"
+            for i, o in self.signatures
+        )
+        message = (
+            f"{self.name}: no signature takes ({', '.join(map(str, inputs))}) safely; "
+            f"it has {listed}. Cast the arguments, or add a signature"
+        )
+        raise TypeError(message)
+
+
+_CALLING: ContextVar[tuple[ScalarFunction, ...]] = ContextVar("calling", default=())
+
+
+def resolve(args: Sequence[Any]) -> Dtypes:
+    """Return each argument's dtype; Python numbers are weak, as in NEP 50.
+
+    Parameters
+    ----------
+    args : sequence
+        Arrays of any library with a NumPy ``dtype``, NumPy scalars, or Python
+        numbers; a number takes the arrays' dtype as far as its kind allows.
+
+    Raises
+    ------
+    TypeError
+        An argument is neither an array nor a number.
+
+    Examples
+    --------
+    >>> resolve((np.zeros(3, "float32"), 2.0))
+    (dtype('float32'), dtype('float32'))
+    """
+    strong = [None if type(x) in WEAK else dtype_of(x) for x in args]
+    known = [d for d in strong if d is not None]
+    return tuple(
+        np.result_type(*known, x) if d is None else d
+        for d, x in zip(strong, args, strict=True)
+    )
+
+
+def dtype_of(x: Any) -> np.dtype[Any]:  # noqa: ANN401 - any library's array
+    """Return the NumPy dtype of an array or a number."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None and isinstance(x, bool | int | float | complex):
+        return np.result_type(x)
+    if dtype is None and (interface := getattr(x, "__cuda_array_interface__", None)):
+        dtype = interface["typestr"]
+    try:
+        return np.dtype(dtype) if dtype is not None else np.asarray(x).dtype
+    except (TypeError, ValueError) as error:
+        message = (
+            f"{type(x).__name__} object has no dtype that NumPy knows: pass an array "
+            "(xdev.asarray) or a number"
+        )
+        raise TypeError(message) from error
+
+
+@contextmanager
+def _nesting(scalar: ScalarFunction) -> Iterator[None]:
+    """Refuse a function that calls itself, through others too."""
+    calling = _CALLING.get()
+    if scalar in calling:
+        message = f"{scalar.name} calls itself: write the recursion as a loop"
+        raise TypeError(message)
+    token = _CALLING.set((*calling, scalar))
+    try:
+        yield
+    finally:
+        _CALLING.reset(token)
+
+
+def _replacement(
+    value: object, *, working: np.dtype[Any], level: literals.Level
+) -> object:
+    """Return the function inside a ufunc, which compiled code can call."""
+    scalar = getattr(value, "scalar", None)
+    if isinstance(scalar, ScalarFunction):
+        return scalar.device_function(working, level)
+    return value
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
+    """Return the number of inputs and the defaults of the last of them."""
+    parameters = inspect.signature(function).parameters.values()
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    name = getattr(function, "__name__", repr(function))
+    if not inspect.isfunction(function) or not parameters or any(
+        p.kind not in plain for p in parameters
+    ):
+        message = (
+            f"vectorize needs a Python function of one or more positional parameters "
+            f"(no *args, **kwargs or keyword-only ones), not {name}"
+        )
+        raise TypeError(message)
+    return len(parameters), function.__defaults__ or ()
