@@ -1,4 +1,4 @@
-"""The one door to the optional libraries: CuPy, Numba, numba-cuda and cuda.core.
+"""The one door to the optional libraries: CuPy, Numba, numba-cuda, cuda.core.
 
 Each function returns its module, loaded at the first call, or raises
 :class:`~xdev.errors.DeviceUnavailableError` with the command that installs it.
@@ -59,3 +59,9 @@ def numba_cuda() -> Any:
 def cuda_core() -> Any:
     """Return the module ``cuda.core``."""
     return _load("cuda.core", CUDA_EXTRA)
+
+
+@cache
+def array_api_strict() -> Any:
+    """Return the module ``array_api_strict``, whose devices the fake ones are."""
+    return _load("array_api_strict", "pip install array-api-strict")

@@ -51,6 +51,13 @@ def test_settings_in_force_are_told(monkeypatch, capsys):
     assert "XDEV_TYPO" in out
 
 
+def test_an_allocator_that_was_left_alone_is_named(monkeypatch, capsys):
+    found = {"cupy": "an allocator of the user's"}
+    monkeypatch.setattr(xdev.memory.bridges, "left_alone", lambda: found)
+    main(["info"])
+    assert "cupy: an allocator of the user's" in capsys.readouterr().out
+
+
 def test_the_namesake_is_warned_of(monkeypatch, capsys):
     def version(name):
         if name == "xdev":

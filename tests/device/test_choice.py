@@ -92,7 +92,9 @@ def test_an_invalid_environment_lists_the_valid_names():
     result = run("import xdev; xdev.default_device()", XDEV_DEVICE="gpu")
 
     assert result.returncode == 1
-    assert "XDEV_DEVICE='gpu' is not valid: use auto, cpu, cuda, cuda:N" in result.stderr
+    assert (
+        "XDEV_DEVICE='gpu' is not valid: use auto, cpu, cuda, cuda:N" in result.stderr
+    )
 
 
 @pytest.mark.parametrize(

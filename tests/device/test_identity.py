@@ -37,7 +37,8 @@ def test_a_device_cannot_be_changed():
 
 
 @pytest.mark.parametrize(
-    "name", ["gpu", "", "cuda:", "cuda:-1", "cuda:x", "cpu:1", "CPU", "cuda 0", "cuda:1:2"]
+    "name",
+    ["gpu", "", "cuda:", "cuda:-1", "cuda:x", "cpu:1", "CPU", "cuda 0", "cuda:1:2"],
 )
 def test_unknown_names_are_refused_with_the_known_ones(name):
     with pytest.raises(ConfigurationError, match='"cpu", "cuda"'):
@@ -59,7 +60,9 @@ def test_native_devices_of_other_libraries_are_understood():
 
 
 def test_an_index_that_is_not_there_is_named():
-    with pytest.raises(DeviceUnavailableError, match=r"fake:7 cannot be used: .*'fake:1'"):
+    with pytest.raises(
+        DeviceUnavailableError, match=r"fake:7 cannot be used: .*'fake:1'"
+    ):
         Device("fake:7").require()
 
 

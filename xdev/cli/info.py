@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from xdev import memory
 from xdev.cli import settings
 from xdev.device import Device, default_device, devices
 from xdev.errors import DeviceUnavailableError
+from xdev.memory.reports import text_of
 from xdev.timing.environment import cuda_name, processor_name, versions
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 NAMESAKE = (
     "warning: the distribution xdev {} is installed too, another project with the same "
@@ -35,24 +37,28 @@ def add_to(commands: Any) -> None:
 
 def run(_: argparse.Namespace) -> int:
     """Print the report; return 1 where a device that is there fails, else 0."""
-    failed = 0
-    for title, lines in (
-        ("versions", _versions()),
-        ("devices", _devices()),
-        ("settings", _settings()),
-        ("memory pools", _pools()),
-    ):
-        print(title, *(f"  {line}" for line in lines), sep="\n")
-    print("operations")
-    for device in devices():
-        for what, operation in OPERATIONS.items():
-            problem = try_operation(operation, device)
-            failed += problem is not None
-            verdict = "PASS" if problem is None else f"FAIL: {problem}"
-            print(f"  {device!s:<8} {what:<14} {verdict}")
+    _print("versions", _versions())
+    _print("devices", _devices())
+    _print("settings", _settings())
+    problems = {
+        (device, what): try_operation(operation, device)
+        for device in devices()
+        for what, operation in OPERATIONS.items()
+    }
+    _print("operations", starmap(_outcome, problems.items()))
+    _print("memory pools", _pools())  # last: a device's first use installs bridges
     for warning in _warnings():
         print(warning)
-    return 1 if failed else 0
+    return 1 if any(problems.values()) else 0
+
+
+def _print(title: str, lines: Iterable[str]) -> None:
+    print(title, *(f"  {line}" for line in lines), sep="\n")
+
+
+def _outcome(tried: tuple[Device, str], problem: str | None) -> str:
+    device, what = tried
+    return f"{device!s:<8} {what:<16} {f'FAIL: {problem}' if problem else 'PASS'}"
 
 
 def _versions() -> list[str]:
@@ -83,12 +89,19 @@ def _settings() -> list[str]:
 
 
 def _pools() -> list[str]:
-    limit = memory.get_limit()
-    installed = ", ".join(sorted(memory.bridges.installed())) or "none yet"
+    limits = {device: memory.get_limit(device) for device in devices()}
+    installed = ", ".join(sorted(memory.bridges.installed())) or "none"
     return [
         f"{'policy':<17} {settings.read()['XDEV_MEMORY_POOL'][0]}",
-        f"{'limit':<17} {'none' if limit is None else f'{limit:,} B'}",
+        *(
+            f"{f'limit of {device}':<17} {'none' if limit is None else text_of(limit)}"
+            for device, limit in limits.items()
+        ),
         f"{'bridges':<17} {installed}",
+        *(
+            f"{'left alone':<17} {library}: {found}"
+            for library, found in memory.bridges.left_alone().items()
+        ),
     ]
 
 

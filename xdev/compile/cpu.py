@@ -9,6 +9,7 @@ LLVM turns into SIMD code.
 from __future__ import annotations
 
 import linecache
+from dis import get_instructions
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,7 @@ def infer(function: Callable[..., Any], inputs: Dtypes, name: str) -> Dtypes:
 
 def loop(
     function: Callable[..., Any], inputs: Dtypes, outputs: Dtypes, *, fastmath: bool
-) -> Any:  # noqa: ANN401 - Numba ships no types
+) -> Any:
     """Compile the inner loop of a NumPy ufunc.
 
     Parameters
@@ -95,13 +96,16 @@ def loop(
     options = {"error_model": "numpy", "fastmath": fastmath, "forceinline": True}
     scalar = numba.njit(**options)(function)
     operands = [_operand(dtype) for dtype in inputs + outputs]
-    body = cpu_loop.Body(scalar, operands[: len(inputs)], operands[len(inputs) :])
+    nin = len(inputs)
+    body = cpu_loop.Body(
+        scalar, operands[:nin], operands[nin:], branches=_branches(function)
+    )
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
-    def run(typing: Any, args: Any, dimensions: Any, steps: Any) -> Any:  # noqa: ANN401
+    def run(typing: Any, args: Any, dimensions: Any, steps: Any) -> Any:
         body.resolve(typing)
 
-        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
             cpu_loop.emit(context, builder, body, values)
             return context.get_dummy_value()
 
@@ -119,18 +123,30 @@ def loop(
         raise TypeError(message) from error
 
 
-def device_function(function: Callable[..., Any]) -> Any:  # noqa: ANN401
+def device_function(function: Callable[..., Any]) -> Any:
     """Return a function that other compiled functions can call, on every device."""
     options = {"error_model": "numpy", "forceinline": True}
     return _optional.numba().njit(**options)(function)
 
 
-def computed(dtype: np.dtype[Any]) -> Any:  # noqa: ANN401
+def computed(dtype: np.dtype[Any]) -> Any:
     """Return the Numba type that values of a dtype are computed in."""
     numba = _optional.numba()
     if dtype == HALF:
         return numba.core.types.float32
     return numba.np.numpy_support.from_dtype(dtype)
+
+
+def _branches(function: Callable[..., Any]) -> bool:
+    """Say whether a function, or a compiled one that it calls, has conditions."""
+    code = function.__code__
+    if any(
+        i.opname.startswith(("POP_JUMP", "JUMP_IF")) for i in get_instructions(code)
+    ):
+        return True
+    named = (function.__globals__.get(name) for name in code.co_names)
+    called = (getattr(value, "py_func", None) for value in named)
+    return any(_branches(one) for one in called if one is not None)
 
 
 def _operand(dtype: np.dtype[Any]) -> cpu_loop.Operand:
@@ -143,7 +159,7 @@ def _operand(dtype: np.dtype[Any]) -> cpu_loop.Operand:
 
 
 @cache
-def _typing_only() -> Any:  # noqa: ANN401
+def _typing_only() -> Any:
     """Return Numba's pipeline cut off after type inference."""
     numba = _optional.numba()
     compiler, machinery = numba.core.compiler, numba.core.compiler_machinery
@@ -155,7 +171,7 @@ def _typing_only() -> Any:  # noqa: ANN401
         def __init__(self) -> None:
             machinery.FunctionPass.__init__(self)
 
-        def run_pass(self, state: Any) -> bool:  # noqa: ANN401
+        def run_pass(self, state: Any) -> bool:
             raise compiler._EarlyPipelineCompletion(state.return_type)  # noqa: SLF001
 
     class Typing(compiler.CompilerBase):  # type: ignore[misc, name-defined]
@@ -171,7 +187,7 @@ def _typing_only() -> Any:  # noqa: ANN401
     return Typing
 
 
-def _results(result: Any) -> Dtypes:  # noqa: ANN401
+def _results(result: Any) -> Dtypes:
     """Turn what a function returns, in Numba's types, into dtypes."""
     numba = _optional.numba()
     types, numpy_support = numba.core.types, numba.np.numpy_support
@@ -216,7 +232,7 @@ def _half() -> tuple[Any, Any]:
         shifted = np.uint32(half & 0x7FFF) << np.uint32(13)
         value = np.uint32(shifted).view(np.float32) * above
         bits = np.float32(value).view(np.uint32)
-        if shifted >= 0x0F800000:  # inf and nan
+        if shifted >= 0x0F800000:  # noqa: PLR2004 - inf and nan
             bits = np.uint32(bits | 0x7F800000)
         bits = np.uint32(bits | (np.uint32(half & 0x8000) << np.uint32(16)))
         return np.uint32(bits).view(np.float32)
@@ -225,11 +241,11 @@ def _half() -> tuple[Any, Any]:
         bits = np.uint32(np.float32(value).view(np.uint32))
         sign = np.uint32(bits & 0x80000000)
         bits = np.uint32(bits ^ sign)
-        if bits > 0x7F800000:  # nan
+        if bits > 0x7F800000:  # noqa: PLR2004 - nan
             half = np.uint32(0x7E00)
-        elif bits >= 0x47800000:  # at least 2**16
+        elif bits >= 0x47800000:  # noqa: PLR2004 - at least 2**16
             half = np.uint32(0x7C00)
-        elif bits < 0x38800000:  # subnormal: an addition rounds
+        elif bits < 0x38800000:  # noqa: PLR2004 - subnormal: an addition rounds
             rounded = np.float32(np.uint32(bits).view(np.float32) + magic)
             half = np.uint32(np.float32(rounded).view(np.uint32) - below)
         else:

@@ -18,6 +18,7 @@ from xdev import _optional
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+FLAGS = 0x1F  # every floating point exception, as feclearexcept numbers them
 MAX_SCALAR_CASES = 3  # of so many inputs, each may be a scalar; code size grows with it
 
 
@@ -40,14 +41,27 @@ class Operand:
 @final
 @dataclass(slots=True)
 class Body:
-    """What one iteration does: a jitted scalar function between operands."""
+    """What one iteration does: a jitted scalar function between operands.
+
+    Parameters
+    ----------
+    function : Dispatcher
+        The scalar function.
+    inputs, outputs : list of Operand
+        What is loaded and stored.
+    branches : bool
+        Whether the function has conditions. SIMD code computes both sides, so that
+        ``log(x) if x > 0 else 0`` would have NumPy warn of a logarithm not taken:
+        the loop clears the exceptions of such a function.
+    """
 
     function: Any
     inputs: list[Operand]
     outputs: list[Operand]
+    branches: bool
     signatures: dict[Any, Any] = field(default_factory=dict)
 
-    def resolve(self, typing: Any) -> None:  # noqa: ANN401
+    def resolve(self, typing: Any) -> None:
         """Compile every function that an iteration calls."""
         self._resolve(typing, self.function, tuple(o.computed for o in self.inputs))
         for operand in self.inputs + self.outputs:
@@ -55,16 +69,18 @@ class Body:
                 self._resolve(typing, operand.widen, (operand.stored,))
                 self._resolve(typing, operand.narrow, (operand.computed,))
 
-    def _resolve(self, typing: Any, function: Any, args: tuple[Any, ...]) -> None:  # noqa: ANN401
+    def _resolve(self, typing: Any, function: Any, args: tuple[Any, ...]) -> None:
         kind = _optional.numba().core.types.Dispatcher(function)
         self.signatures[function] = kind, kind.get_call_type(typing, args, {})
 
-    def call(self, context: Any, builder: Any, function: Any, args: Sequence[Any]) -> Any:  # noqa: ANN401
+    def call(
+        self, context: Any, builder: Any, function: Any, args: Sequence[Any]
+    ) -> Any:
         """Emit a call of one of the resolved functions."""
         kind, signature = self.signatures[function]
         return context.get_function(kind, signature)(builder, args)
 
-    def apply(self, context: Any, builder: Any, values: Sequence[Any]) -> list[Any]:  # noqa: ANN401
+    def apply(self, context: Any, builder: Any, values: Sequence[Any]) -> list[Any]:
         """Emit the scalar function on loaded values; return what is to be stored."""
         widened = [
             value if o.widen is None else self.call(context, builder, o.widen, (value,))
@@ -87,8 +103,8 @@ class Body:
 
 
 def emit(
-    context: Any,  # noqa: ANN401 - Numba and LLVM ship no types
-    builder: Any,  # noqa: ANN401
+    context: Any,
+    builder: Any,
     body: Body,
     arguments: Sequence[Any],
 ) -> None:
@@ -121,14 +137,22 @@ def emit(
     loop.elementwise(loop.strides, apart=False)
     builder.branch(done)
     builder.position_at_end(done)
+    if body.branches:
+        loop.clear_exceptions()
 
 
 @final
 class _Loop:
     """The operands of one call of the loop, and the instructions over them."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - as emit
-        self, context: Any, builder: Any, body: Body, args: Any, dimensions: Any, steps: Any  # noqa: ANN401
+    def __init__(
+        self,
+        context: Any,
+        builder: Any,
+        body: Body,
+        args: Any,
+        dimensions: Any,
+        steps: Any,
     ) -> None:
         numba = _optional.numba()
         self.context, self.builder, self.body = context, builder, body
@@ -145,11 +169,11 @@ class _Loop:
         self.read = metadata([metadata(["xdev inputs", domain])])
         self.written = metadata([metadata(["xdev outputs", domain])])
 
-    def constant(self, value: int) -> Any:  # noqa: ANN401
+    def constant(self, value: int) -> Any:
         """Return a constant of pointer size."""
         return self.intp(value)
 
-    def has_strides(self, case: Sequence[int]) -> Any:  # noqa: ANN401
+    def has_strides(self, case: Sequence[int]) -> Any:
         """Return whether the strides are those of a case."""
         equal = [
             self.builder.icmp_signed("==", stride, self.intp(constant))
@@ -157,7 +181,7 @@ class _Loop:
         ]
         return self._all(equal)
 
-    def apart(self, case: Sequence[int]) -> Any:  # noqa: ANN401
+    def apart(self, case: Sequence[int]) -> Any:
         """Return whether no store of one iteration touches what another loads.
 
         An output may be an input exactly, but only a single one: its value depends
@@ -166,7 +190,12 @@ class _Loop:
         b = self.builder
         starts = [b.ptrtoint(pointer, self.intp) for pointer in self.pointers]
         ends = [
-            b.add(start, b.mul(self.count, self.intp(stride)) if stride else self.intp(o.itemsize))
+            b.add(
+                start,
+                b.mul(self.count, self.intp(stride))
+                if stride
+                else self.intp(o.itemsize),
+            )
             for start, stride, o in zip(starts, case, self.operands, strict=True)
         ]
         nin = len(self.body.inputs)
@@ -182,14 +211,16 @@ class _Loop:
                 tests.append(test)
         return self._all(tests)
 
-    def is_reduction(self) -> Any:  # noqa: ANN401
+    def is_reduction(self) -> Any:
         """Return whether the output and the first input are one and the same value."""
         b, zero = self.builder, self.intp(0)
-        return self._all([
-            b.icmp_unsigned("==", self.pointers[0], self.pointers[2]),
-            b.icmp_signed("==", self.strides[0], zero),
-            b.icmp_signed("==", self.strides[2], zero),
-        ])
+        return self._all(
+            [
+                b.icmp_unsigned("==", self.pointers[0], self.pointers[2]),
+                b.icmp_signed("==", self.strides[0], zero),
+                b.icmp_signed("==", self.strides[2], zero),
+            ]
+        )
 
     def elementwise(self, strides: Sequence[Any], *, apart: bool) -> None:
         """Emit the loop that loads, computes and stores at given strides."""
@@ -212,32 +243,39 @@ class _Loop:
             b.store(result, running)
         self._store(2, self._at(2, self.intp(0), self.intp(0)), b.load(running))
 
-    def _all(self, conditions: Sequence[Any]) -> Any:  # noqa: ANN401
+    def clear_exceptions(self) -> None:
+        """Emit a call of C's ``feclearexcept``."""
+        ir, b = self.cgutils.ir, self.builder
+        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(32)])
+        clear = self.cgutils.get_or_insert_function(b.module, kind, "feclearexcept")
+        b.call(clear, [ir.IntType(32)(FLAGS)])
+
+    def _all(self, conditions: Sequence[Any]) -> Any:
         return reduce(self.builder.and_, conditions)
 
-    def _word(self, pointer: Any, kind: Any, index: int) -> Any:  # noqa: ANN401
+    def _word(self, pointer: Any, kind: Any, index: int) -> Any:
         typed = self.builder.bitcast(pointer, kind.as_pointer())
         return self.builder.load(self.cgutils.gep_inbounds(self.builder, typed, index))
 
-    def _at(self, k: int, index: Any, stride: Any) -> Any:  # noqa: ANN401
+    def _at(self, k: int, index: Any, stride: Any) -> Any:
         b = self.builder
         model = self.context.data_model_manager[self.operands[k].stored]
         pointer = b.gep(self.pointers[k], [b.mul(index, stride)], inbounds=True)
         return b.bitcast(pointer, model.get_data_type().as_pointer())
 
-    def _load(self, k: int, pointer: Any, *, apart: bool = False) -> Any:  # noqa: ANN401
+    def _load(self, k: int, pointer: Any, *, apart: bool = False) -> Any:
         model = self.context.data_model_manager[self.operands[k].stored]
         with self._marked("load", apart, self.read, self.written):
             return model.load_from_data_pointer(self.builder, pointer)
 
-    def _store(self, k: int, pointer: Any, value: Any, *, apart: bool = False) -> None:  # noqa: ANN401
+    def _store(self, k: int, pointer: Any, value: Any, *, apart: bool = False) -> None:
         kind = self.operands[k].stored
         with self._marked("store", apart, self.written, self.read):
             self.context.pack_value(self.builder, kind, value, pointer)
 
     @contextmanager
-    def _marked(self, what: str, apart: bool, own: Any, other: Any) -> Iterator[None]:  # noqa: ANN401, FBT001
-        """Mark the loads or stores emitted inside: they meet none of the other scope."""
+    def _marked(self, what: str, apart: bool, own: Any, other: Any) -> Iterator[None]:
+        """Mark loads or stores emitted inside: they meet none of the other scope."""
         block = self.builder.block
         before = len(block.instructions)
         yield

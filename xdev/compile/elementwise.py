@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Dtypes = tuple[np.dtype[Any], ...]
 FUNCTION = "xdev_function"
 BLOCK = 256
-ITEMS = 2  # elements a thread of the strided kernel computes
+ITEMS = 4  # elements a thread of the strided kernel computes
 ACCESS = 16  # bytes of the widest access to memory
 MOVED = ("Linear", "Strided", "Output")  # kinds with an element in memory for each
 SPREAD = 64  # bytes of one operand that a thread may take, where itemsizes differ
@@ -206,7 +206,8 @@ def _key(
     kernel: Elementwise, code: bytes, capability: tuple[int, int], *, fastmath: bool
 ) -> str:
     """Return a name for the result that changes with whatever it depends on."""
-    text = repr((kernel, capability, fastmath, toolchain.versions(), _templates()))
+    parts = kernel.entry, kernel.macros(), capability, fastmath, _templates()
+    text = repr((parts, toolchain.versions()))
     return hashlib.sha256(text.encode() + code).hexdigest()
 
 

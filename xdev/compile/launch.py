@@ -25,8 +25,8 @@ def load(cubin: bytes, name: str) -> Any:
 
 
 @final
-class Streams(threading.local):
-    """CuPy's streams as ``cuda.core`` takes them, for each thread.
+class Streams:
+    """CuPy's streams as ``cuda.core`` takes them.
 
     Attributes
     ----------
@@ -37,13 +37,18 @@ class Streams(threading.local):
 
     def __init__(self) -> None:
         self.known: dict[int, Any] = {}
-        # A thread's first launch needs the device's context, which CuPy makes current
-        # only in its own calls.
-        runtime = _optional.cupy().cuda.runtime
-        runtime.setDevice(runtime.getDevice())
+        self._thread = threading.local()
 
     def get(self, handle: int) -> Any:
-        """Return the stream of a handle; CuPy's null stream is the legacy one."""
+        """Return the stream of a handle; CuPy's null stream is the legacy one.
+
+        A thread's first launch needs the device's context, which CuPy makes current
+        only in its own calls: here it is made so.
+        """
+        if not hasattr(self._thread, "ready"):
+            runtime = _optional.cupy().cuda.runtime
+            runtime.setDevice(runtime.getDevice())
+            self._thread.ready = True
         found = self.known.get(handle)
         if found is None:
             core = _optional.cuda_core()
@@ -113,7 +118,9 @@ class Packed:
 
     __slots__ = ("_blocks", "_function", "_parameter", "_threads")
 
-    def __init__(self, kernel: Any, blocks: int, threads: int, parameter: bytes) -> None:
+    def __init__(
+        self, kernel: Any, blocks: int, threads: int, parameter: bytes
+    ) -> None:
         # The kernel itself is kept: it owns the machine code.
         self._function = kernel, _driver().CUfunction(int(kernel.handle))
         self._blocks, self._threads, self._parameter = blocks, threads, parameter

@@ -95,8 +95,8 @@ def _applied(function: Callable[..., Any], inputs: Any, outputs: Any) -> Any:
     extending = importlib.import_module("numba.cuda.extending")
 
     @extending.intrinsic  # type: ignore[untyped-decorator]
-    def apply(_: Any, reads: Any, writes: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def apply(_typing: Any, reads: Any, writes: Any) -> Any:
+        def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
             def items(value: Any, count: int) -> list[Any]:
                 return [builder.extract_value(value, i) for i in range(count)]
 
@@ -106,9 +106,7 @@ def _applied(function: Callable[..., Any], inputs: Any, outputs: Any) -> Any:
                     inputs, items(args[0], len(inputs)), strict=True
                 )
             ]
-            found = context.compile_internal(
-                builder, function, result(*inputs), values
-            )
+            found = context.compile_internal(builder, function, result(*inputs), values)
             results = [found] if len(outputs) == 1 else items(found, len(outputs))
             for kind, pointer, value in zip(
                 outputs, items(args[1], len(outputs)), results, strict=True
@@ -143,9 +141,7 @@ def _compiling_for(capability: tuple[int, int]) -> Iterator[None]:
             dispatcher.get_current_device = real
 
 
-def _explain(
-    function: Callable[..., Any], inputs: Dtypes, error: Exception
-) -> str:
+def _explain(function: Callable[..., Any], inputs: Dtypes, error: Exception) -> str:
     types = ", ".join(map(str, inputs))
     code = getattr(function, "__code__", None)
     place = f"\n({code.co_filename}:{code.co_firstlineno})" if code else ""

@@ -6,7 +6,6 @@ into NumPy arrays behind the user's back, as CuPy's do.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from xdev import _optional
@@ -35,7 +34,7 @@ class FakeBackend(HostBackend):
 
     def native(self, index: int) -> Any:
         """Return the ``array_api_strict.Device``."""
-        return importlib.import_module("array_api_strict").Device(NATIVE[index])
+        return _optional.array_api_strict().Device(NATIVE[index])
 
     def index_of(self, native: Any) -> int:
         """Return the index that an ``array_api_strict.Device`` names."""

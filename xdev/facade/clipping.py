@@ -4,6 +4,7 @@ the caller's bounds.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,14 +40,23 @@ def clip(xp: Any, x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
 
 def _within(xp: Any, bound: Any, dtype: np.dtype[Any]) -> Any:
     """Return a bound in a data type, saturated where that is an integer type."""
+    kind = type(bound)
     if dtype.kind not in "iu":
+        if kind is float or kind is int:
+            return bound  # it adapts to the array
         return dtype.type(bound) if np.isscalar(bound) else bound.astype(dtype)
-    ends = np.iinfo(dtype)
-    if np.isscalar(bound):
-        return dtype.type(min(max(bound, ends.min), ends.max))
+    least, most = _ends(dtype)
+    if kind is int or kind is float or np.isscalar(bound):
+        return dtype.type(min(max(bound, least), most))
     if np.can_cast(bound.dtype, dtype):
         return bound.astype(dtype)
-    given = ends if bound.dtype.kind == "f" else np.iinfo(bound.dtype)
-    low, high = max(ends.min, given.min), min(ends.max, given.max)
+    given = (least, most) if bound.dtype.kind == "f" else _ends(bound.dtype)
+    low, high = max(least, given[0]), min(most, given[1])
     inside = xp.where(bound < low, low, xp.where(bound > high, high, bound))
     return inside.astype(dtype)
+
+
+@cache
+def _ends(dtype: np.dtype[Any]) -> tuple[int, int]:
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)

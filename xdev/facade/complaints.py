@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from xdev.device import device_of
 from xdev.errors import DeviceMismatchError
 
 
 def no_array(name: str, label: str, x: Any) -> TypeError:
     """Return the error for an argument that is no array."""
-    what = f"the class {x.__name__}" if isinstance(x, type) else f"a {_kind(x)}"
+    what = f"the class {x.__name__}" if isinstance(x, type) else _kind(x)
     return TypeError(
-        f"xdev.{name}: {label} is {what}, not an array: make one with "
+        f"xdev.{name}: {label} is no array but {what}: make one with "
         f"xdev.asarray({label})"
     )
 
@@ -25,20 +27,27 @@ def no_arrays(name: str, labels: list[str]) -> TypeError:
     )
 
 
-def mismatch(name: str, first: tuple[str, Any], second: tuple[str, Any]) -> Exception:
+def mismatch(
+    name: str, first: tuple[str, Any], second: tuple[str, Any]
+) -> DeviceMismatchError:
     """Return the error for arrays of two libraries or two devices."""
     (one, x), (other, y) = first, second
     where, there = device_of(x), device_of(y)
+    # On one device, moving there means: into the library that xdev has for it.
+    ways = [
+        f"xdev.to_device({label}, '{target}')"
+        for label, value, target in ((one, x, there), (other, y, where))
+        if where != there or type(value) is not np.ndarray
+    ]
     return DeviceMismatchError(
-        f"xdev.{name}: {one} is a {_kind(x)} on {where}, {other} is a {_kind(y)} on "
-        f"{there}. xdev moves nothing by itself: move one of them, "
-        f"xdev.to_device({one}, '{there}') or xdev.to_device({other}, '{where}')"
+        f"xdev.{name}: {one} ({_kind(x)}) is on {where}, {other} ({_kind(y)}) is on "
+        f"{there}. xdev moves nothing by itself: move one, {' or '.join(ways)}"
     )
 
 
 def misfit(name: str, out: Any, shape: tuple[int, ...], dtype: Any) -> ValueError:
     """Return the error for an ``out=`` of another shape than the result's."""
-    return ValueError(_of_out(name, out, f"shape {tuple(out.shape)}", shape, dtype))
+    return ValueError(_of_out(name, out, f"of shape {tuple(out.shape)}", shape, dtype))
 
 
 def read_only(name: str, out: Any, dtype: Any) -> ValueError:
@@ -54,10 +63,11 @@ def wrong_dtype(name: str, out: Any, shape: tuple[int, ...], dtype: Any) -> Type
 
 
 def _of_out(name: str, out: Any, flaw: str, shape: tuple[int, ...], dtype: Any) -> str:
+    kind, where = _text(dtype), device_of(out)
     return (
-        f"xdev.{name}: out is {flaw}; it must be a writable array of shape {shape} that "
-        f"holds {_text(dtype)}: out = xdev.empty({shape}, dtype=xdev.{_text(dtype)}, "
-        f"device='{device_of(out)}')"
+        f"xdev.{name}: out is {flaw}; it must be a writable array of shape {shape} "
+        f"that can hold {kind}: make one with "
+        f"xdev.empty({shape}, dtype=xdev.{kind}, device='{where}')"
     )
 
 

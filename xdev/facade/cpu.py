@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from xdev.facade.protocols import Axes, DType
 
 
+_NUMBERS = (int, float)
+# The one object of each: comparing by identity is enough, and quicker.
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
 def _into(result: Any, out: Any) -> Any:
     """Give a result, or copy it to ``out`` where there is one."""
     if out is None:
@@ -27,6 +32,8 @@ def _into(result: Any, out: Any) -> Any:
 
 
 def _clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
+    if type(lower) in _NUMBERS and type(upper) in _NUMBERS and x.dtype.kind == "f":
+        return x.clip(lower, upper, out)  # they adapt to x; one pass instead of two
     return clip(np, x, lower, upper, out)
 
 
@@ -122,6 +129,7 @@ class NumPyLibrary:
 
     __slots__ = ("functions", "namespace")
     numpy_dtypes = True
+    device_type: str | None = "cpu"
 
     def __init__(self) -> None:
         self.namespace: ModuleType = np

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.facade.complaints import mismatch, no_array, no_arrays
+from xdev.facade.cpu import NUMPY
 from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, library_of
 
 if TYPE_CHECKING:
@@ -30,8 +31,11 @@ def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
     DeviceMismatchError
         They are not; the text names two arguments and how to move one.
     """
-    library, like = _common(name, arrays.items())
-    return library.bound(name, like)
+    for x in arrays.values():
+        if type(x) is not np.ndarray:
+            library, like = _common(name, arrays.items())
+            return library.bound(name, like)
+    return NUMPY.bound(name, None)
 
 
 def of_each(name: str, label: str, arrays: Any) -> Callable[..., Any]:

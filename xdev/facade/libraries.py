@@ -42,6 +42,7 @@ class StandardLibrary:
 
     __slots__ = ("functions", "namespace")
     numpy_dtypes = False
+    device_type: str | None = None
 
     def __init__(self, namespace: ModuleType) -> None:
         self.namespace = namespace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,6 +12,7 @@ Array = TypeVar("Array")
 DType: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]
 Axes: TypeAlias = int | tuple[int, ...] | None
+Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 
 
 class Library(Protocol):
@@ -21,6 +22,8 @@ class Library(Protocol):
     namespace: ModuleType
     #: Whether its data types are NumPy's.
     numpy_dtypes: bool
+    #: The type of the devices whose arrays are all of this library, if there is one.
+    device_type: str | None
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:
         """Return a function (``"sort"``, ``"linalg.svd"``) for where ``like`` is."""
@@ -43,20 +46,52 @@ class Library(Protocol):
 class Place(Protocol):
     """A device that arrays are made on. ``dtype`` is in anybody's terms or None."""
 
-    def empty(self, shape: Any, dtype: DType) -> Any: ...
-    def zeros(self, shape: Any, dtype: DType) -> Any: ...
-    def ones(self, shape: Any, dtype: DType) -> Any: ...
-    def full(self, shape: Any, value: Any, dtype: DType) -> Any: ...
-    def empty_like(self, x: Any, dtype: DType) -> Any: ...
-    def zeros_like(self, x: Any, dtype: DType) -> Any: ...
-    def ones_like(self, x: Any, dtype: DType) -> Any: ...
-    def full_like(self, x: Any, value: Any, dtype: DType) -> Any: ...
-    def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any: ...
+    def empty(self, shape: Any, dtype: DType) -> Any:
+        """Return an array of any content."""
+
+    def zeros(self, shape: Any, dtype: DType) -> Any:
+        """Return zeros."""
+
+    def ones(self, shape: Any, dtype: DType) -> Any:
+        """Return ones."""
+
+    def full(self, shape: Any, value: Any, dtype: DType) -> Any:
+        """Return an array of one value."""
+
+    def empty_like(self, x: Any, dtype: DType) -> Any:
+        """Return an array of the shape of ``x``, which is on this device."""
+
+    def zeros_like(self, x: Any, dtype: DType) -> Any:
+        """Likewise, of zeros."""
+
+    def ones_like(self, x: Any, dtype: DType) -> Any:
+        """Likewise, of ones."""
+
+    def full_like(self, x: Any, value: Any, dtype: DType) -> Any:
+        """Likewise, of one value."""
+
+    def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
+        """Return evenly spaced numbers; ``stop`` None: up to ``start``."""
+
     def linspace(
         self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
-    ) -> Any: ...
-    def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any: ...
-    def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any: ...
-    def fftfreq(self, n: int, d: float, dtype: DType) -> Any: ...
-    def rfftfreq(self, n: int, d: float, dtype: DType) -> Any: ...
-    def info(self) -> Any: ...
+    ) -> Any:
+        """Return ``num`` evenly spaced numbers."""
+
+    def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
+        """Return a matrix with ones on a diagonal."""
+
+    def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
+        """Return ``obj``, an array of this device or no array, as an array."""
+
+    def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        """Return the frequencies of a Fourier transform [1/s]."""
+
+    def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        """Return those of a real one."""
+
+    def from_dlpack(self, x: Any, copy: bool | None) -> Any:
+        """Return an array that shares the memory of an exporter."""
+
+    def info(self) -> Any:
+        """Return the standard's inspection object of the library."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdev.facade.arity import binary, unary
+from xdev.facade.arity import binary, unary, unary_mended_for_complex
 
 __all__ = [
     "acos",
@@ -18,9 +18,9 @@ __all__ = [
     "expm1",
     "hypot",
     "log",
-    "log10",
     "log1p",
     "log2",
+    "log10",
     "logaddexp",
     "sin",
     "sinh",
@@ -83,7 +83,7 @@ exp = unary(
     "xdev.asarray([0.0, 1.0])",
     "array([1.        , 2.71828183])",
 )
-expm1 = unary(
+expm1 = unary_mended_for_complex(
     "expm1",
     "Exponential minus 1, exact near 0.",
     "xdev.asarray([0.0, 1e-10])",
@@ -137,7 +137,7 @@ tan = unary(
     "xdev.asarray([0.0, 1.0])",
     "array([0.        , 1.55740772])",
 )
-tanh = unary(
+tanh = unary_mended_for_complex(
     "tanh",
     "Hyperbolic tangent.",
     "xdev.asarray([0.0, 1.0])",

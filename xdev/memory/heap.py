@@ -46,9 +46,7 @@ class Heap:
         """Return the size that a request of ``nbytes`` is rounded to [B]."""
         return self.policy.granted(nbytes, self.quantum)
 
-    def take(
-        self, nbytes: int, stream: int, *, anywhere: bool = False
-    ) -> Chunk | None:
+    def take(self, nbytes: int, stream: int, *, anywhere: bool = False) -> Chunk | None:
         """Return a chunk of this stream that holds ``nbytes``, or None.
 
         ``anywhere`` lets small requests into large segments, and the other way round.
@@ -143,9 +141,9 @@ class Heap:
             del self._segments[segment.address]
         return chosen
 
-    def restore(self, segment: Segment) -> None:
-        """Put back a segment that could not be given back."""
-        self._shelve(segment.first)
+    def restore(self, chunk: Chunk) -> None:
+        """Put back a chunk that was taken, or a spare segment's first one."""
+        self._shelve(chunk)
 
     def unify(self) -> None:
         """Merge free neighbours of different streams: no queued work uses them."""
@@ -169,6 +167,11 @@ class Heap:
         spans = self._segments[starts[at]]
         inside = (c for c in spans if c.address <= address < c.address + c.nbytes)
         return next(inside, None)
+
+    def binned(self) -> Iterator[Chunk]:
+        """Return the free chunks that wait in bins."""
+        for home in self._noted:
+            yield from home.chunks
 
     def __iter__(self) -> Iterator[Segment]:
         return iter(self._segments.values())

@@ -15,21 +15,24 @@ if TYPE_CHECKING:
 
 
 class Listener(Protocol):
-    """What is told. The methods run inside pools' locks: they must be short and take
+    """What is told. The methods run inside a stock's lock: they must be short and take
     no lock; appending to a list and changing a dict are fine.
     """
 
-    def acquired(self, pool: Any, chunk: Chunk) -> None:
+    def acquired(self, stock: Any, chunk: Chunk) -> None:
         """Tell of a block handed out; the caller's frames are on the stack."""
 
-    def released(self, pool: Any, chunk: Chunk) -> None:
+    def released(self, stock: Any, chunk: Chunk) -> None:
         """Tell of a block that came back."""
 
-    def grown(self, pool: Any, address: int, nbytes: int) -> None:
+    def grown(self, stock: Any, address: int, nbytes: int) -> None:
         """Tell of a segment taken from the source."""
 
-    def returned(self, pool: Any, address: int, nbytes: int) -> None:
+    def returned(self, stock: Any, address: int, nbytes: int) -> None:
         """Tell of a segment given back to the source."""
+
+    def largest(self, stock: Any, count: int) -> tuple[str, ...]:
+        """Return a text for each of a stock's largest live blocks, if it knows them."""
 
 
 class Watched(Protocol):

@@ -6,11 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+from xdev.memory.reports import text_of
 from xdev.timing.agreement import check_agreement, to_host
 from xdev.timing.environment import environment
 from xdev.timing.footprint import Footprint, footprint
 from xdev.timing.sampling import Candidate, begin, checked_counts, choose_number
-from xdev.timing.text import format_bytes, format_time, plus_minus
+from xdev.timing.text import format_time, plus_minus
 from xdev.timing.verdict import Ratio, ratio
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _cells(row: Row, *, baseline: bool) -> tuple[str, ...]:
         row.name,
         row.timing.spread,
         *compared,
-        format_bytes(row.footprint.peak),
+        text_of(row.footprint.peak),
         str(row.footprint.allocations),
         format_time(row.timing.compile_time),
     )

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import xdev
 from xdev import _optional
 
 # The distributions that bring a library; CuPy has one for each CUDA major.
@@ -36,7 +35,7 @@ def versions() -> dict[str, str | None]:
     """
     found: dict[str, str | None] = {
         "python": platform.python_version(),
-        "xdev": xdev.__version__,
+        "xdev": sys.modules["xdev"].__version__,
     }
     for name, distributions in DISTRIBUTIONS.items():
         found[name] = next(filter(None, map(_version, distributions)), None)

@@ -38,8 +38,9 @@ class Timing:
 
     Examples
     --------
-    >>> print(Timing(1000, 2, 2e-6, 3e-6, [0.002, 0.003], 0.1))
-    2.5 μs ± 500 ns per loop (mean ± std. dev. of 2 runs, 1,000 loops each)
+    >>> timing = Timing(10, 2, 0.2, 0.4, [2.0, 4.0], 0.1)
+    >>> str(timing).replace("±", "+-")  # as far as the terminal has the sign
+    '300 ms +- 100 ms per loop (mean +- std. dev. of 2 runs, 10 loops each)'
     """
 
     loops: int

@@ -128,12 +128,13 @@ def begin(
     arguments: tuple[object, ...] = (),
 ) -> tuple[Candidate, object]:
     """Make the first call, and return the candidate and the call's result."""
+    given = None if device is None else as_device(device)  # refused before the call
     start = time.perf_counter()
     result = call()
     parts = result if isinstance(result, tuple | list) else (result,)
     holder = _holder((*arguments, *parts))
     # An array on the CPU does not decide: a call on it may use another device.
-    where = as_device(device) if device is not None else holder or default_device()
+    where = given or holder or default_device()
     synchronize(where)
     first = time.perf_counter() - start
     return Candidate(call, where, holder is not None, first), result

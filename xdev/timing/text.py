@@ -1,4 +1,4 @@
-"""How times and sizes are written: IPython's ``%timeit`` text, to the byte."""
+"""How times are written: IPython's ``%timeit`` text, to the byte."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def format_time(seconds: float, precision: int = 3) -> str:
 
     Examples
     --------
-    >>> format_time(0.00051234), format_time(3725.0)
-    ('512 μs', '1h 2min 5s')
+    >>> format_time(0.0051234), format_time(3725.0)
+    ('5.12 ms', '1h 2min 5s')
     """
     if seconds >= MINUTE:
         return _format_clock(seconds)
@@ -59,19 +59,3 @@ def _format_clock(seconds: float) -> str:
         if seconds < 1:
             break
     return " ".join(parts)
-
-
-def format_bytes(nbytes: int) -> str:
-    """Write a size in binary units.
-
-    Examples
-    --------
-    >>> format_bytes(400_000), format_bytes(64)
-    ('390.6 KiB', '64 B')
-    """
-    size = float(nbytes)
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:  # noqa: PLR2004 - the step between the units
-            return f"{size:.1f} {unit}" if unit != "B" else f"{nbytes} B"
-        size /= 1024
-    return f"{size:.1f} GiB"

@@ -1,4 +1,4 @@
-"""``transfer_guard``: count, log or forbid the copies between devices that xdev makes."""
+"""``transfer_guard``: count, log or forbid xdev's copies between devices."""
 
 from __future__ import annotations
 

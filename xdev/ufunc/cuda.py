@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
-from contextlib import nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -17,7 +16,7 @@ from xdev.ufunc.cuda_operands import Array, Number, is_cuda, read
 from xdev.ufunc.scalar import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from xdev.ufunc.scalar import ScalarFunction, Specialisation
@@ -54,7 +53,7 @@ class CudaLoops:
 
     def _first(self, *operands: Any) -> Any:
         """Make the fast path at the first call: CUDA is not touched before."""
-        device.Device("cuda").require()
+        require()
         self.fast = cuda_fast.path(self, self._table, self.scalar.nin)
         return self.fast(*operands)
 
@@ -107,29 +106,32 @@ class CudaLoops:
         outputs = [None if x is None else _output(x, name) for x in given]
         mask = _mask(where, name)
         arrays = [x for x in (*inputs, *outputs, mask) if isinstance(x, Array)]
-        with _on_device(arrays, name), cuda_streams.ordered(arrays) as stream:
-            copied = _apart(inputs, outputs, mask)
-            if copied is not None:
-                *rest, where = copied
-                return self(rest, out, where=where, casting=casting, dtype=dtype)
-            key = (
-                *(x.layout for x in inputs),
-                *(x if x is None else x.layout for x in outputs),
-                mask if isinstance(mask, bool) else mask.layout,
-                (len(outputs), casting, dtype, _place(arrays)),
-            )
-            plan = self._plans.get(key)
+        key = (
+            *(x.layout for x in inputs),
+            *(x if x is None else x.layout for x in outputs),
+            mask if isinstance(mask, bool) else mask.layout,
+            (len(outputs), casting, dtype),
+        )
+        with _on_device(arrays, name) as place:
+            plan = self._plans.get((key, place))
             if plan is None:
                 plan = self._plan(inputs, outputs, mask, casting, dtype)
-                self._keep(key, plan)
-            results = self._run(plan, inputs, outputs, mask, stream)
-        if mask is True and casting == "same_kind" and dtype is None:
-            cuda_fast.learn(self._table, args, given, plan)
+                self._keep((key, place), plan)
+            with cuda_streams.ordered(arrays) as stream:
+                copied = _apart(plan, inputs, outputs, mask)
+                if copied is not None:
+                    *rest, where = copied
+                    return self(rest, out, where=where, casting=casting, dtype=dtype)
+                results = self._run(plan, inputs, outputs, mask, stream)
         made = tuple(
             x.owner if i >= len(given) or given[i] is None else given[i]
             for i, x in enumerate(results)
         )
-        return made[0] if len(made) == 1 else made
+        if len(made) > 1:
+            return made
+        if mask is True and casting == "same_kind" and dtype is None:
+            cuda_fast.learn(self._table, args, made[0], plan)
+        return made[0]
 
     def _plan(
         self,
@@ -139,7 +141,7 @@ class CudaLoops:
         casting: str,
         dtype: Any,
     ) -> cuda_plan.Plan:
-        device.Device("cuda").require()
+        require()
         name = self.scalar.name
         asked = resolve([x.value if isinstance(x, Number) else x for x in inputs])
         if dtype is not None:
@@ -227,6 +229,11 @@ class CudaLoops:
         return results
 
 
+def require() -> None:
+    """Start CUDA, or say why it cannot be used."""
+    device.Device("cuda").require()
+
+
 def _output(x: Any, name: str) -> Array:
     found = read(x, name)
     if isinstance(found, Number):
@@ -264,7 +271,10 @@ def _make(result: cuda_plan.Result, first: Any) -> Array:
 
 
 def _apart(
-    inputs: list[Operand], outputs: list[Array | None], mask: Array | bool
+    plan: cuda_plan.Plan,
+    inputs: list[Operand],
+    outputs: list[Array | None],
+    mask: Array | bool,
 ) -> list[Any] | None:
     """Return the arguments with copies of those that an output would spoil.
 
@@ -272,43 +282,56 @@ def _apart(
     stays. None where nothing needs a copy.
     """
     operands = [*inputs, mask]
-    spoilt = [any(_spoils(y, x) for y in outputs) for x in operands]
+    spoilt = [
+        isinstance(x, Array)
+        and (x.address, x.layout) != (y.address, y.layout)
+        # and they meet:
+        and below.meets(above, x.address - y.address)
+        for y, below in zip(outputs, plan.written, strict=False)
+        if y is not None
+        for x, above in zip(operands, plan.read, strict=False)
+    ]
     if not any(spoilt):
         return None
     return [
-        x.cupy().copy() if spoil and isinstance(x, Array) else getattr(x, "owner", x)
-        for x, spoil in zip(operands, spoilt, strict=True)
+        x.cupy().copy()
+        if isinstance(x, Array) and any(spoilt[i :: len(operands)])
+        else getattr(x, "owner", x)
+        for i, x in enumerate(operands)
     ]
 
 
-def _spoils(output: Array | None, x: Operand | bool) -> bool:
-    if output is None or not isinstance(x, Array):
-        return False
-    distance = x.address - output.address
-    if distance == 0 and x.layout == output.layout:
-        return False
-    return output.reach.meets(x.reach, distance)
+class _Here:
+    """No guard: there is one device, and it is current."""
+
+    def __enter__(self) -> int:
+        return 0
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
-def _place(arrays: list[Array]) -> int:
-    """Return the device that a plan's kernel is compiled for."""
-    return 0 if cuda_fast.devices() == 1 else arrays[0].device
+_HERE = _Here()
 
 
-def _on_device(arrays: list[Array], name: str) -> AbstractContextManager[Any]:
+def _on_device(arrays: list[Array], name: str) -> AbstractContextManager[int]:
     """Make the arrays' device current; refuse arrays of two."""
-    cupy = _optional.cupy()
     if cuda_fast.devices() == 1 or not arrays:
-        return nullcontext()
+        return _HERE
     found = [x.device for x in arrays]
     for x, index in zip(arrays, found, strict=True):
         if index != found[0]:
             message = (
-                f"{name} got arrays of two devices: {type(arrays[0].owner).__name__} of "
-                f"shape {arrays[0].shape} is on cuda:{found[0]}, "
+                f"{name} got arrays of two devices: {type(arrays[0].owner).__name__} "
+                f"of shape {arrays[0].shape} is on cuda:{found[0]}, "
                 f"{type(x.owner).__name__} of shape {x.shape} is on cuda:{index}; move "
                 f"one with xdev.to_device(x, 'cuda:{found[0]}')"
             )
             raise DeviceMismatchError(message)
-    guard: AbstractContextManager[Any] = cupy.cuda.Device(found[0])
-    return guard
+    return _guard(found[0])
+
+
+@contextmanager
+def _guard(index: int) -> Iterator[int]:
+    with _optional.cupy().cuda.Device(index):
+        yield index

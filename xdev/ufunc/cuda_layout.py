@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import final
 
+from xdev.ufunc import layout
+
 Shape = tuple[int, ...]
 
 
@@ -41,8 +43,8 @@ def stretch(shape: Shape, strides: Shape, to: Shape) -> Shape:
     """Return an array's strides as an array of a shape that it broadcasts to."""
     missing = len(to) - len(shape)
     kept = (
-        0 if have == 1 and want != 1 else stride
-        for have, stride, want in zip(shape, strides, to[missing:], strict=True)
+        0 if extent == 1 else stride
+        for extent, stride in zip(shape, strides, strict=True)
     )
     return (0,) * missing + tuple(kept)
 
@@ -52,37 +54,18 @@ def contiguous(shape: Shape, itemsize: int) -> Shape:
     return tuple(itemsize * prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
-def memory_order(shape: Shape, strides: list[Shape]) -> tuple[int, ...]:
-    """Return the axes from the slowest to the fastest, as the arrays lie in memory.
-
-    The first array's strides decide, the next one's where they are equal or broadcast
-    (0), as NumPy's order "K" does.
-    """
-
-    def step(axis: int) -> list[int]:
-        return [-abs(each[axis]) for each in strides]
-
-    axes = list(range(len(shape)))
-    # Insertion sort: axes whose order nothing decides stay as they are.
-    for i in range(1, len(axes)):
-        for j in range(i, 0, -1):
-            pairs = zip(step(axes[j - 1]), step(axes[j]), strict=True)
-            decided = [a > b for a, b in pairs if a and b and a != b]
-            if not (decided and decided[0]):
-                break
-            axes[j - 1], axes[j] = axes[j], axes[j - 1]
-    return tuple(axes)
-
-
 def collapse(shape: Shape, strides: list[Shape]) -> tuple[Shape, list[Shape]]:
     """Merge the axes that every array steps through as through one.
+
+    The first array's memory order is that of the axes, so put outputs first: scattered
+    writes cost more than scattered reads.
 
     Returns
     -------
     (shape, strides)
         At least one axis, slowest first; no axis of extent 1 where there is another.
     """
-    axes = [i for i in memory_order(shape, strides) if shape[i] != 1]
+    axes = [i for i in layout.axes(strides[:1]) if shape[i] != 1]
     extents: list[int] = []
     steps: list[list[int]] = []  # for each axis, every array's stride
     for axis in axes:

@@ -10,7 +10,7 @@ import numpy as np
 
 from xdev.compile import launch
 from xdev.compile.elementwise import BLOCK, Elementwise, Operand
-from xdev.ufunc import cuda_layout as layout
+from xdev.ufunc import cuda_layout, layout
 from xdev.ufunc.cuda_operands import Array, Number
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ class Result:
     @classmethod
     def like(cls, shape: Shape, inputs: list[Shape], dtype: np.dtype[Any]) -> Result:
         """Lay a result out in memory as the inputs are (NumPy's order "K")."""
-        order = layout.memory_order(shape, inputs)
+        order = layout.axes(inputs or [(0,) * len(shape)])
         axes = tuple(order.index(axis) for axis in range(len(shape)))
         return cls(tuple(shape[axis] for axis in order), axes, dtype)
 
     @property
     def strides(self) -> Shape:
         """The steps, in the caller's order [B]."""
-        steps = layout.contiguous(self.shape, self.dtype.itemsize)
+        steps = cuda_layout.contiguous(self.shape, self.dtype.itemsize)
         return tuple(steps[axis] for axis in self.axes)
 
 
@@ -67,6 +67,9 @@ class Plan:
         What the loop takes.
     results : tuple of (Result or None)
         How to make each result; None where the caller gave an array.
+    read, written : tuple of Reach
+        The bytes of the inputs (and the mask, at the end) and of the given outputs;
+        empty for numbers, and for results that are to be made.
     elementwise : Elementwise
         The kernel.
     size : int
@@ -78,6 +81,8 @@ class Plan:
 
     inputs: Dtypes
     results: tuple[Result | None, ...]
+    read: tuple[cuda_layout.Reach, ...]
+    written: tuple[cuda_layout.Reach, ...]
     elementwise: Elementwise
     size: int
     run: launch.Plain | launch.Packed | None
@@ -108,12 +113,12 @@ def make(
     """
     given = [x for x in inputs if isinstance(x, Array)]
     masks = [] if mask is None else [mask]
-    shape = layout.broadcast(
+    shape = cuda_layout.broadcast(
         [x.shape for x in (*given, *masks)],
         [x.shape for x in outputs if x is not None],
         spec.name,
     )
-    stretched = [layout.stretch(x.shape, x.strides, shape) for x in given]
+    stretched = [cuda_layout.stretch(x.shape, x.strides, shape) for x in given]
     results = tuple(
         Result.like(shape, stretched, dtype) if x is None else None
         for x, dtype in zip(outputs, spec.outputs, strict=True)
@@ -123,9 +128,8 @@ def make(
         for x, y in zip(outputs, results, strict=True)
     ]
     storage = [x.dtype if x else d for x, d in zip(outputs, spec.outputs, strict=True)]
-    masked = [layout.stretch(x.shape, x.strides, shape) for x in masks]
-    # Outputs first: scattered writes cost more than scattered reads.
-    extents, steps = layout.collapse(shape, written + stretched + masked)
+    masked = [cuda_layout.stretch(x.shape, x.strides, shape) for x in masks]
+    extents, steps = cuda_layout.collapse(shape, written + stretched + masked)
     out_steps, in_steps = steps[: len(written)], steps[len(written) :]
     size = int(np.prod(shape, dtype=object))
 
@@ -166,7 +170,13 @@ def make(
             wide=max(size, spread) >= NARROW - BLOCK * 2,
         )
         run = _packed(kernel, size, extents, by_slot, compiled) if size else None
-    return Plan(spec.inputs, results, kernel, size, run)
+    reads = tuple(map(_reach, (*inputs, mask)))
+    writes = tuple(map(_reach, outputs))
+    return Plan(spec.inputs, results, reads, writes, kernel, size, run)
+
+
+def _reach(x: Array | Number | None) -> cuda_layout.Reach:
+    return x.reach if isinstance(x, Array) else cuda_layout.Reach(0, 0)
 
 
 def _kind(x: Array | Number, step: Shape, size: int) -> str:
@@ -191,7 +201,7 @@ def _packed(
     compiled: Callable[[Elementwise], Any],
 ) -> launch.Packed:
     """Lay out the parameter as ``Parameters`` in strided.cu does."""
-    magic, shift = zip(*map(layout.divisor, extents), strict=True)
+    magic, shift = zip(*map(cuda_layout.divisor, extents), strict=True)
     if kernel.wide:  # it divides instead
         magic = (0,) * len(extents)
     index, offset = ("Q", "q") if kernel.wide else ("I", "i")

@@ -1,4 +1,4 @@
-"""Literals inside a scalar function are weak, as NEP 50 has them: ``x * 3`` keeps x's dtype.
+"""Literals inside a function are weak, as in NEP 50: ``x * 3`` keeps x's dtype.
 
 Numba takes a literal for int64 or float64, and so computes in float64 what was meant
 in float32. So the function's source is rewritten: each number that is an operand, is
@@ -69,7 +69,9 @@ def typed(
     outside = _outside(function)
     source = _find(code)
     if source is None or level == "none":
-        swapped = {k: v for k in outside if (v := replace(outside[k])) is not outside[k]}
+        swapped = {
+            k: v for k in outside if (v := replace(outside[k])) is not outside[k]
+        }
         return Typed(_rebuilt(function, code, swapped), working)
     tree = copy.deepcopy(source.node)
     rewriter = _Rewriter(tree, working, level, outside, replace)
@@ -85,7 +87,9 @@ def typed(
 def _outside(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the globals and closure variables that the function names."""
     code = function.__code__
-    known = {n: function.__globals__[n] for n in code.co_names if n in function.__globals__}
+    known = {
+        n: function.__globals__[n] for n in code.co_names if n in function.__globals__
+    }
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
             known[name] = cell.cell_contents
@@ -98,7 +102,9 @@ def _rebuilt(
     function: Callable[..., Any], code: CodeType, names: dict[str, Any]
 ) -> Callable[..., Any]:
     """Return the function with other code, and other values for some outside names."""
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells = dict(
+        zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    )
     closure = tuple(
         CellType(names[name]) if name in names else cells[name]
         for name in code.co_freevars
@@ -190,7 +196,7 @@ def _compiled(source: Source, like: CodeType) -> CodeType:
     imports = [ast.Import([ast.alias(name)]) for name in source.imports]
     module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
     flags = like.co_flags & FUTURES
-    code = compile(module, like.co_filename, "exec", flags, dont_inherit=True)
+    code: CodeType = compile(module, like.co_filename, "exec", flags, dont_inherit=True)
     for _ in range(2):  # the module holds ``closure``, which holds the function
         code = next(c for c in code.co_consts if isinstance(c, CodeType))
     return code
@@ -200,7 +206,7 @@ def _compiled(source: Source, like: CodeType) -> CodeType:
 class _Rewriter(ast.NodeTransformer):
     """Puts names of typed constants where literals are operands."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what typed() knows
+    def __init__(
         self,
         tree: ast.AST,
         working: np.dtype[Any],
@@ -247,7 +253,9 @@ class _Rewriter(ast.NodeTransformer):
         """Type both operands, but integer exponents and floats' bits."""
         if isinstance(node.op, BITWISE) and self.working.kind not in "iu":
             return cast("ast.BinOp", self.generic_visit(node))
-        exponent = isinstance(node.op, ast.Pow) and type(self._number(node.right)) is int
+        exponent = (
+            isinstance(node.op, ast.Pow) and type(self._number(node.right)) is int
+        )
         node.left = self.operand(node.left)
         self.counts |= exponent
         if not exponent:
@@ -266,12 +274,12 @@ class _Rewriter(ast.NodeTransformer):
         node.body, node.orelse = self.operand(node.body), self.operand(node.orelse)
         return node
 
-    def _value(self, node: Any) -> Any:  # noqa: ANN401 - three kinds of statement
+    def _value(self, node: Any) -> Any:
         if node.value is not None:
             node.value = self.operand(node.value)
         return node
 
-    visit_Assign = visit_AnnAssign = visit_Return = _value
+    visit_Assign = visit_AnnAssign = visit_Return = _value  # noqa: N815 - Python's
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign:
         """Treat ``x += 1`` as ``x + 1``."""
@@ -321,7 +329,7 @@ class _Rewriter(ast.NodeTransformer):
             safe += "_"
         return ast.copy_location(ast.Name(safe, ast.Load()), node)
 
-    def _static(self, node: ast.expr) -> Any:  # noqa: ANN401
+    def _static(self, node: ast.expr) -> Any:
         """Return the value of an outside name or a module's attribute, else None."""
         if isinstance(node, ast.Name):
             return self.outside.get(node.id)
@@ -334,13 +342,14 @@ class _Rewriter(ast.NodeTransformer):
     def _number(self, node: ast.expr) -> complex | None:
         """Return the Python number that the node stands for, else None."""
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-            value = self._number(node.operand)
+            bare = self._number(node.operand)
             negative = isinstance(node.op, ast.USub)
-            return -value if value is not None and negative else value
+            return -bare if bare is not None and negative else bare
+        value: Any
         value = node.value if isinstance(node, ast.Constant) else self._static(node)
         return value if type(value) in {int, float, complex} else None
 
-    def _typed(self, value: complex) -> Any:  # noqa: ANN401
+    def _typed(self, value: complex) -> Any:
         """Return the number in the dtype that NEP 50 gives it, None to leave it."""
         if isinstance(value, int) and not self.integers:
             return None

@@ -43,4 +43,5 @@ def _dtype(found: np.dtype[Any], working: np.dtype[Any]) -> np.dtype[Any]:
 
 def real(working: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of the real part of values of an inexact dtype."""
-    return working.type(0).real.dtype
+    dtype: np.dtype[Any] = working.type(0).real.dtype
+    return dtype

@@ -51,7 +51,9 @@ class Specialisation:
     @property
     def types(self) -> str:
         """Return the types as NumPy writes them, as in ``"ff->f"``."""
-        read, written = ("".join(d.char for d in ds) for ds in (self.inputs, self.outputs))
+        read, written = (
+            "".join(d.char for d in ds) for ds in (self.inputs, self.outputs)
+        )
         return f"{read}->{written}"
 
 
@@ -82,12 +84,12 @@ class ScalarFunction:
         *,
         fastmath: bool = False,
     ) -> None:
+        self.nin, self.defaults = _parameters(function)
         self.function = function
         self.name: str = function.__name__
         self.doc: str = inspect.getdoc(function) or ""
         self.signatures = tuple(signatures)
         self.fastmath = fastmath
-        self.nin, self.defaults = _parameters(function)
         self.nout: int | None = len(signatures[0][1]) if signatures else None
         self._lock = RLock()  # guards the dict below: a typing is made once
         self._specialisations: dict[Dtypes, Specialisation] = {}
@@ -127,6 +129,28 @@ class ScalarFunction:
                     made = self._make(inputs)
                     self._specialisations[inputs] = made
         return made
+
+    def giving(self, inputs: Dtypes, output: np.dtype[Any]) -> Specialisation:
+        """Return the typing whose results have a dtype: ``dtype=`` of a call.
+
+        It is the inputs' own where that gives the dtype, else that of inputs cast to
+        the dtype.
+
+        Raises
+        ------
+        TypeError
+            Neither gives it.
+        """
+        own = self.specialise(inputs)
+        for made in (own, self.specialise((output,) * self.nin)):
+            if set(made.outputs) == {output}:
+                return made
+        message = (
+            f"{self.name} has no typing with a result of {output}: of "
+            f"({', '.join(map(str, inputs))}) it gives "
+            f"{', '.join(map(str, own.outputs))}. Cast the result with astype"
+        )
+        raise TypeError(message)
 
     def _make(self, inputs: Dtypes) -> Specialisation:
         native = tuple(d.newbyteorder("=") for d in inputs)
@@ -169,7 +193,7 @@ class ScalarFunction:
         assert refusal is not None  # noqa: S101 - there is a level
         raise refusal
 
-    def device_function(self, working: np.dtype[Any], level: literals.Level) -> Any:  # noqa: ANN401
+    def device_function(self, working: np.dtype[Any], level: literals.Level) -> Any:
         """Return what compiled code calls for this function, literals typed."""
         key = working, level
         if key not in self._device_functions:
@@ -227,7 +251,7 @@ def resolve(args: Sequence[Any]) -> Dtypes:
     )
 
 
-def dtype_of(x: Any) -> np.dtype[Any]:  # noqa: ANN401 - any library's array
+def dtype_of(x: Any) -> np.dtype[Any]:
     """Return the NumPy dtype of an array or a number."""
     dtype = getattr(x, "dtype", None)
     if dtype is None and isinstance(x, bool | int | float | complex):
@@ -270,14 +294,13 @@ def _replacement(
 
 def _parameters(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
     """Return the number of inputs and the defaults of the last of them."""
-    parameters = inspect.signature(function).parameters.values()
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    name = getattr(function, "__name__", repr(function))
-    if not inspect.isfunction(function) or not parameters or any(
-        p.kind not in plain for p in parameters
-    ):
+    python = inspect.isfunction(function)
+    parameters = inspect.signature(function).parameters.values() if python else ()
+    if not parameters or any(p.kind not in plain for p in parameters):
+        name = getattr(function, "__name__", repr(function))
         message = (
-            f"vectorize needs a Python function of one or more positional parameters "
+            "vectorize needs a Python function of one or more positional parameters "
             f"(no *args, **kwargs or keyword-only ones), not {name}"
         )
         raise TypeError(message)

@@ -6,18 +6,16 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from xdev.device import Device, as_device, default_device, device_of
 from xdev.device.registry import backend
-from xdev.facade.libraries import library_named
+from xdev.facade.libraries import library_named, library_of
 from xdev.facade.places.cpu import HOST
 from xdev.facade.places.other import OtherPlace
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Place
 
-# Filled at the first array on a device. Two threads may do the same work; the last wins.
+# Filled at the first array on a device. Two threads may do the same work: no harm.
 _places: dict[str, dict[int, Place]] = {"cpu": {0: HOST}}
 _by_name: dict[str, Place] = {"cpu": HOST}
 
@@ -37,24 +35,33 @@ def place(device: object = None) -> Place:
         if found is not None:
             return found
     if type(device) is Device:
-        found = _places.get(device.type, {}).get(device.index)
-        if found is not None:
-            return found
+        made = _places.get(device.type)
+        if made is not None and device.index in made:
+            return made[device.index]
     chosen = as_device(device)
-    made = _places.setdefault(chosen.type, {}).setdefault(chosen.index, _make(chosen))
-    _by_name[str(chosen)] = made  # not "cuda": that is the current one
-    return made
+    fresh = _make(chosen)
+    _places.setdefault(chosen.type, {})[chosen.index] = fresh
+    _by_name[str(chosen)] = fresh  # not "cuda": that is the current one
+    return fresh
 
 
-def place_of(x: Any) -> Place:
-    """Return the place that an array is on, in its own library."""
-    if isinstance(x, np.ndarray | np.generic):
-        return HOST
-    compat = importlib.import_module("array_api_compat")
-    namespace = compat.array_namespace(x)
-    if compat.is_cupy_namespace(namespace):
-        return place(device_of(x))
-    return OtherPlace(library_named(namespace), compat.device(x))
+def place_of(x: Any, name: str) -> Place:
+    """Return the place that an array is on, in its own library.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is no array; the text names the function.
+    """
+    library = library_of(x, name)
+    if library.device_type is None:
+        return OtherPlace(library, library.device(x))
+    return place(device_of(x))
+
+
+def stays(x: Any, device: object) -> bool:
+    """Say whether what is made for ``device`` is where the array ``x`` is."""
+    return device is None or as_device(device) == device_of(x)
 
 
 def _make(device: Device) -> Place:

@@ -1,3 +1,4 @@
+# ruff: noqa: D102 - protocols.Place says what each method does
 """NumPy arrays, made in memory from xdev's host pool."""
 
 from __future__ import annotations
@@ -28,11 +29,20 @@ def _host_array() -> Callable[..., Any]:
 
 
 def as_shape(shape: Any) -> Shape:
-    """Return a shape, given as an integer or a sequence of them, as a tuple."""
+    """Return a shape, given as an integer or a sequence of them, as a tuple.
+
+    Raises
+    ------
+    TypeError
+        It is neither.
+    """
     try:
+        if isinstance(shape, tuple | list):
+            return tuple(operator.index(extent) for extent in shape)
         return (operator.index(shape),)
-    except TypeError:
-        return tuple(operator.index(extent) for extent in shape)
+    except TypeError as error:
+        message = f"{shape!r} is no shape: give a whole number or a tuple of them"
+        raise TypeError(message) from error
 
 
 def _pooled(x: Any) -> Any:
@@ -129,8 +139,11 @@ class HostPlace:
         kind = None if dtype is None else to_numpy_dtype(dtype)
         return _pooled(made if kind is None else made.astype(kind, copy=False))
 
+    def from_dlpack(self, x: Any, copy: bool | None) -> Any:
+        return np.from_dlpack(x, copy=copy)
+
     def info(self) -> Any:
-        return np.__array_namespace_info__()  # type: ignore[attr-defined]
+        return np.__array_namespace_info__()
 
 
 HOST = HostPlace()

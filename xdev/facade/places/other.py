@@ -1,3 +1,4 @@
+# ruff: noqa: D102 - protocols.Place says what each method does
 """Arrays of any array API library, made by its own functions."""
 
 from __future__ import annotations
@@ -74,6 +75,9 @@ class OtherPlace:
 
     def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
         return self.xp.fft.rfftfreq(n, d=d, **self._with(dtype))
+
+    def from_dlpack(self, x: Any, copy: bool | None) -> Any:
+        return self.xp.from_dlpack(x, device=self.device, copy=copy)
 
     def info(self) -> Any:
         return self.xp.__array_namespace_info__()

@@ -22,8 +22,8 @@ def shared(granted: int, quantum: int) -> int:  # noqa: ARG001 - one signature f
 
     Examples
     --------
-    >>> shared(512, 512) // MIB, shared(3 * MIB, 512) // MIB, shared(11 * MIB, 512) // MIB
-    (2, 20, 12)
+    >>> [shared(mib * MIB, 512) // MIB for mib in (1, 3, 11)]
+    [2, 20, 12]
     """
     if granted <= SMALL:
         return 2 * SMALL

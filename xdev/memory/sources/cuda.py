@@ -34,8 +34,13 @@ class CudaSource:
 
     def total(self) -> int:
         """Return the memory of the card [B]."""
+        return self.room()[1]
+
+    def room(self) -> tuple[int, int]:
+        """Return what the driver has left, and the memory of the card [B]."""
         with self._cuda.Device(self.index):
-            return int(self._cuda.runtime.memGetInfo()[1])
+            free, total = self._cuda.runtime.memGetInfo()
+        return int(free), int(total)
 
     def allocate(self, nbytes: int) -> int:
         """Allocate on the device."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
@@ -51,29 +52,36 @@ class FakeSource:
         self.lent: dict[int, int] = {}
         self.log: list[tuple[object, ...]] = []
         self._next = BASE
+        self._lock = threading.RLock()  # guards the next address and what is lent
 
     def total(self) -> int:
         """Return the capacity [B]."""
         return self.capacity
 
+    def room(self) -> tuple[int, int]:
+        """Return what is left, and the capacity [B]."""
+        return self.capacity - sum(self.lent.values()), self.capacity
+
     def allocate(self, nbytes: int) -> int:
         """Lend a range that was never lent before."""
         self._call(MemoryError, "allocate", nbytes)
-        if sum(self.lent.values()) + nbytes > self.capacity:
-            message = f"{nbytes} B over a capacity of {self.capacity} B"
-            raise MemoryError(message)
-        address = self._next
-        self._next += -(-nbytes // ALIGNMENT) * ALIGNMENT
-        self.lent[address] = nbytes
+        with self._lock:
+            if nbytes > self.room()[0]:
+                message = f"{nbytes} B over a capacity of {self.capacity} B"
+                raise MemoryError(message)
+            address = self._next
+            self._next += -(-nbytes // ALIGNMENT) * ALIGNMENT
+            self.lent[address] = nbytes
         return address
 
     def free(self, address: int, nbytes: int) -> None:
         """Take a range back; it must be lent, and of that size."""
         self._call(RuntimeError, "free", address, nbytes)
-        if self.lent.get(address) != nbytes:
-            message = f"{nbytes} B at {address:#x} are not lent"
-            raise ValueError(message)
-        del self.lent[address]
+        with self._lock:
+            if self.lent.get(address) != nbytes:
+                message = f"{nbytes} B at {address:#x} are not lent"
+                raise ValueError(message)
+            del self.lent[address]
 
     def record(self, stream: int) -> tuple[int, int]:
         """Return an event: the stream, and how many calls came before."""

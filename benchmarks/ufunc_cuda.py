@@ -1,0 +1,218 @@
+"""A binary ufunc on CUDA arrays: the host time of a call, and the bandwidth.
+
+Beside xdev's stand CuPy, Numba's CUDA ufunc and PyTorch, each where installed, and a
+copy on the device; they take turns. ``call`` rows are host time until the call returns,
+``device`` rows the time between two events.
+"""
+
+import gc
+import importlib.util
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import record
+
+import xdev
+
+Calls = dict[str, Callable[[], object]]
+COPY = "copy on the device"
+
+
+@xdev.vectorize
+def ours(x: Any, y: Any) -> Any:
+    """Return the sum."""
+    return x + y
+
+
+def candidates(n: int) -> tuple[Calls, dict[str, Any]]:
+    """Return what to time at ``n`` float32 elements, and what each wrote."""
+    import cupy as cp
+
+    rng = cp.random.default_rng(0)
+    x, y = rng.random(n, cp.float32), rng.random(n, cp.float32)
+    o, theirs, plain = (cp.zeros_like(x) for _ in range(3))
+    calls: Calls = {
+        "xdev f(x, y, out=o)": lambda: ours(x, y, out=o),
+        "CuPy add(x, y, o)": lambda: cp.add(x, y, theirs),
+        "CuPy ElementwiseKernel": _elementwise(cp, x, y, plain),
+    }
+    wrote = {"xdev f(x, y, out=o)": o, "CuPy add(x, y, o)": theirs}
+    wrote["CuPy ElementwiseKernel"] = plain
+    if importlib.util.find_spec("torch"):
+        import torch
+
+        tx, ty = (torch.as_tensor(each, device="cuda") for each in (x, y))
+        to = torch.zeros_like(tx)
+        calls["PyTorch add(x, y, out=o)"] = lambda: torch.add(tx, ty, out=to)
+        wrote["PyTorch add(x, y, out=o)"] = to
+    return calls | _numba(x, y, wrote), wrote
+
+
+def _elementwise(cp: Any, x: Any, y: Any, o: Any) -> Callable[[], object]:
+    kernel = cp.ElementwiseKernel("T x, T y", "T z", "z = x + y", "benchmark_add")
+    return lambda: kernel(x, y, o)
+
+
+def _numba(x: Any, y: Any, wrote: dict[str, Any]) -> Calls:
+    import cupy as cp
+
+    cuda = xdev._optional.numba_cuda()  # noqa: SLF001 - the one door to it
+    numba = xdev._optional.numba()  # noqa: SLF001
+    warnings.filterwarnings("ignore", category=numba.core.errors.NumbaWarning)
+    add = numba.vectorize(["float32(float32, float32)"], target="cuda")(_add)
+    nx, ny = cuda.as_cuda_array(x), cuda.as_cuda_array(y)
+    no, co, xo = (
+        cuda.device_array_like(nx),
+        cp.zeros_like(x),
+        cuda.device_array_like(nx),
+    )
+    wrote["Numba ufunc, Numba arrays"] = no
+    wrote["Numba ufunc, CuPy arrays"] = co
+    wrote["xdev f, Numba arrays"] = xo
+    return {
+        "Numba ufunc, Numba arrays": lambda: add(nx, ny, out=no),
+        "Numba ufunc, CuPy arrays": lambda: add(x, y, out=co),
+        "xdev f, Numba arrays": lambda: ours(nx, ny, out=xo),
+    }
+
+
+def _add(x: Any, y: Any) -> Any:
+    return x + y
+
+
+def more_calls(n: int) -> Calls:
+    """Return other ways to call xdev's ufunc, for their host time."""
+    import cupy as cp
+
+    x, y, o = (cp.random.default_rng(i).random(n, cp.float32) for i in range(3))
+    square = x[: n - n % 100].reshape(-1, 100)
+    row, made = square[0], cp.empty_like(square)
+    return {
+        "xdev f(x, y)": lambda: ours(x, y),
+        "CuPy x + y": lambda: x + y,
+        "xdev f(x, 2.0, out=o)": lambda: ours(x, 2.0, out=o),
+        "CuPy add(x, 2.0, o)": lambda: cp.add(x, 2.0, o),
+        "xdev f(matrix, row, out=o)": lambda: ours(square, row, out=made),
+        "CuPy add(matrix, row, o)": lambda: cp.add(square, row, made),
+    }
+
+
+def agree(wrote: Mapping[str, Any]) -> None:
+    """Refuse to time what does not compute the same."""
+    import cupy as cp
+
+    first, *rest = ((name, cp.asarray(array)) for name, array in wrote.items())
+    for name, array in rest:
+        if not bool((array == first[1]).all()):
+            message = f"{name} and {first[0]} differ"
+            raise RuntimeError(message)
+
+
+def host_time(calls: Calls, number: int, repeat: int) -> dict[str, list[float]]:
+    """Return seconds per call until it returns; the queue is empty at each start."""
+    import cupy as cp
+
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeat):
+        for name, call in calls.items():
+            cp.cuda.runtime.deviceSynchronize()
+            gc.disable()
+            start = time.perf_counter()
+            for _ in range(number):
+                call()
+            samples[name].append((time.perf_counter() - start) / number)
+            gc.enable()
+    cp.cuda.runtime.deviceSynchronize()
+    return samples
+
+
+def device_time(calls: Calls, repeat: int) -> dict[str, list[float]]:
+    """Return seconds between two events around each call."""
+    import cupy as cp
+
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeat):
+        for name, call in calls.items():
+            before, after = cp.cuda.Event(), cp.cuda.Event()
+            call()  # the queue is not empty when the timed one is launched
+            before.record()
+            call()
+            after.record()
+            after.synchronize()
+            samples[name].append(cp.cuda.get_elapsed_time(before, after) * 1e-3)
+    return samples
+
+
+def rows(kind: str, n: int, samples: dict[str, list[float]]) -> list[dict[str, Any]]:
+    """Return the rows of the record."""
+    return [
+        {"name": name, "kind": kind, "n": n, "samples": times}
+        for name, times in samples.items()
+    ]
+
+
+def show(title: str, samples: dict[str, list[float]], nbytes: int | None) -> None:
+    """Print medians, ratios to the first, and the bandwidth where bytes are given."""
+    print(f"\n{title}")
+    base = statistics.median(next(iter(samples.values())))
+    for name, times in samples.items():
+        middle = statistics.median(times)
+        moved = nbytes and nbytes * (2 if name == COPY else 3) // 3
+        bandwidth = f"{moved / middle / 1e12:7.2f} TB/s" if moved else ""
+        print(f"{name:28}{middle * 1e6:12.2f} µs{middle / base:9.2f} x{bandwidth}")
+
+
+def main() -> None:
+    """Time the calls, then the bandwidth."""
+    parser = record.arguments(__doc__)
+    parser.add_argument("--n", type=int, default=100_000, help="elements of a call")
+    parser.add_argument("--large", type=int, default=2**28, help="for the bandwidth")
+    parser.add_argument("--repeat", type=int, default=25, help="samples of each row")
+    options = parser.parse_args()
+    reason = xdev.Device("cuda").reason
+    if reason is not None:
+        print(f"left out, all of it: {reason}")
+        record.write(options.json, [], left_out=reason)
+        return
+    xdev.Device("cuda").require()
+    found: list[dict[str, Any]] = []
+    for calls, wrote in (candidates(options.n), (more_calls(options.n), {})):
+        for call in calls.values():
+            for _ in range(3):
+                call()
+        if wrote:
+            agree(wrote)
+        times = host_time(calls, 200, options.repeat)
+        found += rows("call", options.n, times)
+        show(f"host time of a call, {options.n:,} float32", times, None)
+    found += bandwidth(options.large, options.repeat)
+    record.write(options.json, found)
+
+
+def bandwidth(n: int, repeat: int) -> list[dict[str, Any]]:
+    """Time large arrays on the device; those the memory bus decides."""
+    import cupy as cp
+
+    calls, wrote = candidates(n)
+    source, target = cp.ones(n, np.float32), cp.empty(n, np.float32)
+    copy = cp.cuda.runtime.memcpyAsync
+
+    def copied() -> None:
+        copy(target.data.ptr, source.data.ptr, 4 * n, 3, stream().ptr)
+
+    stream = cp.cuda.get_current_stream
+    calls[COPY] = copied
+    for call in calls.values():
+        call()
+    agree(wrote)
+    times = device_time(calls, repeat)
+    show(f"device time, {n:,} float32", times, 12 * n)
+    return rows("device", n, times)
+
+
+if __name__ == "__main__":
+    main()

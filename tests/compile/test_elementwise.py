@@ -1,0 +1,170 @@
+"""Kernels are compiled for every architecture without a GPU, and their code is read."""
+
+import math
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xdev import _optional
+from xdev.compile import elementwise
+from xdev.compile.elementwise import Elementwise, Operand, cubin
+
+ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0)]
+DTYPES = "?bhilBHILefdFD"
+
+if not all(map(_optional.installed, ("cupy", "numba_cuda"))):
+    pytest.skip("needs numba-cuda and CuPy: the group cuda", allow_module_level=True)
+
+
+def add(x, y):
+    return x + y
+
+
+def either(x, y):
+    return x or y
+
+
+def sine(x):
+    return math.sin(x)
+
+
+def both(x, y):
+    return x + y, x - y
+
+
+def built(function, inputs, outputs, capability=(9, 0), kind="Linear", **layout):
+    """Return the cubin of a function with operands of the loop's own dtypes."""
+    reads, writes = (tuple(map(np.dtype, chars)) for chars in (inputs, outputs))
+    operands = [Operand(kind, dtype, dtype) for dtype in reads]
+    operands += [Operand("Output", dtype, dtype) for dtype in writes]
+    kernel = Elementwise(tuple(operands), **layout)
+    return cubin(kernel, function, reads, writes, capability)
+
+
+def instructions(code, folder):
+    """Return the machine instructions of a cubin, one text each."""
+    file = Path(folder) / "kernel.cubin"
+    file.write_bytes(code)
+    found = subprocess.run(
+        [disassembler(), "-c", file], capture_output=True, text=True, check=True
+    )
+    lines = [line.split("*/", 1)[-1] for line in found.stdout.splitlines()]
+    return [line.strip() for line in lines if line.rstrip().endswith(("*/", ";"))]
+
+
+def disassembler():
+    """Return the path of the wheel's nvdisasm."""
+    import nvidia
+
+    for place in nvidia.__path__:
+        for found in Path(place).glob("*/bin/nvdisasm"):
+            return str(found)
+    pytest.skip("needs nvidia-cuda-nvdisasm: the group cuda")
+    return None
+
+
+@pytest.fixture(autouse=True)
+def no_disk_cache(monkeypatch):
+    monkeypatch.setattr(elementwise.cubins, "load", lambda _: None)
+    monkeypatch.setattr(elementwise.cubins, "save", lambda *_: None)
+
+
+@pytest.mark.parametrize("char", DTYPES)
+def test_contiguous_sums_move_16_bytes_at_a_time(char, tmp_path):
+    function = either if char == "?" else add
+
+    code, _ = built(function, char * 2, char)
+
+    lines = instructions(code, tmp_path)
+    assert sum("LDG.E.128" in line for line in lines) == 2
+    assert sum("STG.E.128" in line for line in lines) == 1
+    assert not any(word in line for line in lines for word in ("CALL", "LDL", "STL"))
+
+
+def test_math_functions_keep_the_wide_accesses(tmp_path):
+    lines = instructions(built(sine, "f", "f")[0], tmp_path)
+
+    assert any("LDG.E.128" in line for line in lines)
+    assert any("STG.E.128" in line for line in lines)
+
+
+def test_mixed_widths_still_load_the_wide_operand_in_16_bytes(tmp_path):
+    lines = instructions(built(add, "bd", "d")[0], tmp_path)
+
+    assert sum("LDG.E.128" in line for line in lines) == 4
+    assert sum("STG.E.128" in line for line in lines) == 4
+    assert not any(word in line for line in lines for word in ("CALL", "LDL", "STL"))
+
+
+def test_a_product_and_a_sum_stay_two_roundings(tmp_path):
+    def chain(x, y):
+        return x * y + y
+
+    lines = instructions(built(chain, "ff", "f")[0], tmp_path)
+
+    assert any("FMUL" in line for line in lines)
+    assert not any("FFMA" in line for line in lines)
+
+
+@pytest.mark.parametrize("capability", ARCHITECTURES, ids="sm_{0[0]}{0[1]}".format)
+@pytest.mark.parametrize("char", "?blefdFD")
+def test_every_architecture_has_both_templates(capability, char):
+    function = either if char == "?" else add
+
+    contiguous, _ = built(function, char * 2, char, capability)
+    strided, _ = built(function, char * 2, char, capability, "Strided", dimensions=2)
+
+    assert contiguous[:4] == strided[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"dimensions": 1},
+        {"dimensions": 3, "masked": True},
+        {"dimensions": 2, "wide": True},
+        {"wide": True},
+    ],
+    ids=str,
+)
+def test_every_layout_compiles_with_several_outputs_and_no_local_memory(
+    layout, tmp_path
+):
+    kind = "Strided" if "dimensions" in layout else "Linear"
+
+    code, _ = built(both, "fd", "dd", kind=kind, **layout)
+
+    lines = instructions(code, tmp_path)
+    assert not any(word in line for line in lines for word in ("LDL", "STL"))
+
+
+@pytest.mark.parametrize("kind", ["Constant", "Uniform"])
+def test_a_number_is_no_load_for_each_element(kind, tmp_path):
+    f = np.dtype("f")
+    operands = (Operand("Linear", f, f), Operand(kind, f, f), Operand("Output", f, f))
+
+    code, _ = cubin(Elementwise(operands), add, (f, f), (f,), (9, 0))
+
+    assert sum("LDG.E.128" in line for line in instructions(code, tmp_path)) == 1
+
+
+@pytest.mark.parametrize("char", "?bLefdFD")
+def test_operands_convert_between_memory_and_loop(char):
+    def same(x):
+        return x
+
+    loop = np.dtype(char)
+    for storage in map(np.dtype, "?bLefdFD"):
+        operands = (Operand("Linear", storage, loop), Operand("Output", storage, loop))
+        code, _ = cubin(Elementwise(operands), same, (loop,), (loop,), (9, 0))
+        assert code[:4] == b"\x7fELF"
+
+
+def test_an_untypable_function_is_refused_with_types_and_line():
+    def broken(x):
+        return x.nothing_like_that
+
+    with pytest.raises(TypeError, match=r"(?s)broken\(float32\).*nothing_like_that"):
+        built(broken, "f", "f")

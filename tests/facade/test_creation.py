@@ -1,0 +1,291 @@
+"""Creation: where arrays are made, of which type, and what is refused."""
+
+import array_api_strict
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.extra import numpy as hnp
+
+import xdev
+
+SHAPES = [3, (), (0,), (2, 3), (2, 0, 3), [2, 2], (np.int64(2), 3)]
+KINDS = ["bool", "int8", "uint64", "float32", "float64", "complex64", "complex128"]
+MAKERS = {
+    "arange": lambda **kw: xdev.arange(3, **kw),
+    "asarray": lambda **kw: xdev.asarray([0, 1, 2], **kw),
+    "empty": lambda **kw: xdev.empty(3, **kw),
+    "empty_like": lambda **kw: xdev.empty_like(np.ones(3), **kw),
+    "eye": lambda **kw: xdev.eye(3, **kw),
+    "full": lambda **kw: xdev.full(3, 2, **kw),
+    "full_like": lambda **kw: xdev.full_like(np.ones(3), 2, **kw),
+    "linspace": lambda **kw: xdev.linspace(0, 1, 3, **kw),
+    "ones": lambda **kw: xdev.ones(3, **kw),
+    "ones_like": lambda **kw: xdev.ones_like(np.ones(3), **kw),
+    "zeros": lambda **kw: xdev.zeros(3, **kw),
+    "zeros_like": lambda **kw: xdev.zeros_like(np.ones(3), **kw),
+    "fftfreq": lambda **kw: xdev.fft.fftfreq(3, **kw),
+    "rfftfreq": lambda **kw: xdev.fft.rfftfreq(3, **kw),
+    "from_dlpack": lambda **kw: xdev.from_dlpack(np.ones(3), **kw),
+    "astype": lambda **kw: xdev.astype(np.ones(3), kw.pop("dtype", "float32"), **kw),
+}
+INFO = {
+    "default_dtypes": lambda **kw: xdev.__array_namespace_info__().default_dtypes(**kw),
+    "dtypes": lambda **kw: xdev.__array_namespace_info__().dtypes(**kw),
+}
+
+
+def host(x):
+    return xdev.to_numpy(x)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("place", ["cpu", "fake", "fake:1"])
+def test_device_is_honoured_by_name_object_and_native(name, place):
+    named = xdev.Device(place)
+    native = "cpu"
+    if named.type == "fake":
+        native = array_api_strict.Device(f"device{named.index + 1}")
+    for spelling in (place, named, native):
+        assert xdev.device_of(MAKERS[name](device=spelling)) == named
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_device_is_honoured_everywhere(device, name):
+    made = MAKERS[name](device=device)
+
+    assert xdev.device_of(made) == device
+    assert xdev.namespace(made) is xdev.namespace(device)
+
+
+@pytest.mark.parametrize("name", [*MAKERS, *INFO])
+@pytest.mark.parametrize("wrong", ["tpu", "cpu:1", "", 7, "CUDA"])
+def test_unknown_devices_are_refused(name, wrong):
+    with pytest.raises(xdev.ConfigurationError, match="device"):
+        (MAKERS | INFO)[name](device=wrong)
+
+
+@pytest.mark.parametrize("name", [*MAKERS, *INFO])
+def test_unusable_devices_are_refused(name):
+    with pytest.raises(xdev.DeviceUnavailableError):
+        (MAKERS | INFO)[name](device="fake:7")
+
+
+@pytest.mark.parametrize("name", sorted(set(MAKERS) - {"from_dlpack"}))
+@pytest.mark.parametrize("kind", [np.float32, np.dtype("float32"), "float32", "strict"])
+@pytest.mark.parametrize("place", ["cpu", "fake"])
+def test_dtype_is_taken_in_xdevs_and_any_librarys_terms(name, kind, place):
+    dtype = array_api_strict.float32 if kind == "strict" else kind
+    made = MAKERS[name](device=place, dtype=dtype)
+
+    assert xdev.isdtype(made.dtype, xdev.float32)
+
+
+@pytest.mark.parametrize("name", sorted(set(MAKERS) - {"from_dlpack"}))
+@pytest.mark.parametrize("place", ["cpu", "fake"])
+def test_unknown_dtypes_are_refused(name, place):
+    with pytest.raises(TypeError, match=r"use one of xdev\.bool"):
+        MAKERS[name](dtype="float33", device=place)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_filled_arrays_agree_with_numpy(device, shape, kind):
+    for name in ("zeros", "ones"):
+        made = getattr(xdev, name)(shape, dtype=kind, device=device)
+        wanted = getattr(np, name)(shape, dtype=kind)
+        np.testing.assert_array_equal(host(made), wanted)
+        assert (made.shape, made.dtype) == (wanted.shape, wanted.dtype)
+    made = xdev.full(shape, 1, dtype=kind, device=device)
+    np.testing.assert_array_equal(host(made), np.full(shape, 1, dtype=kind))
+    assert xdev.empty(shape, dtype=kind, device=device).shape == np.empty(shape).shape
+
+
+@pytest.mark.parametrize("value", [True, 3, 2.5, 1 + 2j, -0.0, complex(-0.0, 0.0)])
+def test_full_takes_the_type_and_sign_of_its_value(device, value):
+    wanted = np.full((2,), value)
+
+    for made in (
+        xdev.full((2,), value, device=device),
+        xdev.full_like(xdev.asarray(wanted, device=device), value),
+        xdev.asarray([value, value], device=device),
+    ):
+        assert made.dtype == wanted.dtype
+        assert host(made).tobytes() == wanted.tobytes()
+
+
+def test_0d_asarray_keeps_the_sign_of_zero(device):
+    for made in (
+        xdev.asarray(-0.0, device=device),
+        xdev.full((), -0.0, device=device),
+        xdev.asarray(np.float32(-0.0), device=device),
+    ):
+        assert np.signbit(host(made))
+        assert made.shape == ()
+
+
+def test_a_fill_value_that_does_not_fit_is_refused(device):
+    with pytest.raises(OverflowError):
+        xdev.full(3, 300, dtype=xdev.int8, device=device)
+
+
+@pytest.mark.parametrize("name", ["empty", "zeros", "ones"])
+@pytest.mark.parametrize("shape", [-1, (-1, 2), (2, -3), (2**40, 2**40), 2**62, 2**70])
+def test_impossible_shapes_are_refused(device, name, shape):
+    with pytest.raises(ValueError, match=r"."):
+        getattr(xdev, name)(shape, device=device)
+
+
+@pytest.mark.parametrize("shape", [2.5, (2, 2.5), "3", None, [[1]]])
+def test_what_is_no_shape_is_refused(shape):
+    with pytest.raises(TypeError, match="no shape"):
+        xdev.empty(shape)
+
+
+@pytest.mark.parametrize(
+    ("args", "kw"),
+    [
+        ((5,), {}),
+        ((2, 9), {}),
+        ((9, 2, -3), {}),
+        ((0.5, 3.1, 0.2), {}),
+        ((0,), {}),
+        ((5,), {"dtype": "float32"}),
+        ((1, 4), {"step": 2}),
+    ],
+)
+def test_arange_agrees_with_numpy(device, args, kw):
+    np.testing.assert_array_equal(
+        host(xdev.arange(*args, device=device, **kw)), np.arange(*args, **kw)
+    )
+
+
+@pytest.mark.parametrize("endpoint", [True, False])
+@pytest.mark.parametrize("num", [0, 1, 7])
+def test_linspace_agrees_with_numpy(device, endpoint, num):
+    made = xdev.linspace(-1, 2, num, endpoint=endpoint, device=device)
+
+    np.testing.assert_allclose(
+        host(made), np.linspace(-1, 2, num, endpoint=endpoint), rtol=1e-15, atol=1e-15
+    )
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4])
+@pytest.mark.parametrize("columns", [None, 0, 3, 5])
+@pytest.mark.parametrize("k", [-9, -2, 0, 1, 9])
+def test_eye_agrees_with_numpy(device, rows, columns, k):
+    np.testing.assert_array_equal(
+        host(xdev.eye(rows, columns, k=k, device=device)), np.eye(rows, columns, k)
+    )
+
+
+@given(
+    hnp.arrays(
+        hnp.floating_dtypes(sizes=(32, 64)) | hnp.integer_dtypes(endianness="="),
+        hnp.array_shapes(min_dims=0, min_side=0),
+    )
+)
+def test_asarray_of_nested_lists_agrees_with_numpy(x):
+    made = xdev.asarray(x.tolist(), dtype=x.dtype, device="cpu")
+
+    np.testing.assert_array_equal(made, x.reshape(made.shape))
+
+
+def test_asarray_keeps_what_needs_no_change(device):
+    x = xdev.ones(3, device=device)
+
+    assert xdev.asarray(x) is x
+    assert xdev.asarray(x, device=device, dtype=x.dtype) is x
+    assert xdev.asarray(x, copy=False) is x
+
+
+def test_asarray_copies_where_asked(device):
+    x = xdev.ones(3, device=device)
+
+    copy = xdev.asarray(x, copy=True)
+    x[0] = 9
+
+    assert host(copy).tolist() == [1, 1, 1]
+    assert xdev.asarray(x, dtype=xdev.int8).dtype == xdev.int8
+
+
+@pytest.mark.parametrize("kw", [{"dtype": "int8"}, {"device": "fake"}])
+def test_asarray_refuses_a_copy_that_is_forbidden(kw):
+    with pytest.raises(ValueError, match=r"[Uu]nable|copy=False"):
+        xdev.asarray(np.ones(3), copy=False, **kw)
+
+
+@pytest.mark.parametrize("obj", [None, 2**70, {}, [None]])
+def test_asarray_refuses_what_holds_no_numbers(obj):
+    with pytest.raises(TypeError, match="numbers"):
+        xdev.asarray(obj, device="cpu")
+
+
+def test_large_host_arrays_are_counted_by_the_pool():
+    shape, before = (64, 1024), xdev.memory.allocated("cpu", "host")
+    x = np.ones(shape)
+    for make in (
+        lambda: xdev.empty(shape),
+        lambda: xdev.zeros(shape),
+        lambda: xdev.ones_like(x),
+        lambda: xdev.eye(*shape),
+        lambda: xdev.arange(64 * 1024),
+        lambda: xdev.linspace(0, 1, 64 * 1024),
+        lambda: xdev.asarray(x, copy=True),
+        lambda: xdev.asarray(x, dtype=xdev.complex64),
+        lambda: xdev.asarray(x.tolist()),
+    ):
+        made = make()
+        assert xdev.memory.allocated("cpu", "host") >= before + made.nbytes
+        del made
+    assert xdev.memory.allocated("cpu", "host") == before
+
+
+def test_likes_follow_their_array(device):
+    x = xdev.asarray(
+        np.asfortranarray(np.ones((2, 3), dtype=np.float32)), device=device
+    )
+
+    for name in ("empty_like", "zeros_like", "ones_like"):
+        like = getattr(xdev, name)(x)
+        assert (like.shape, like.dtype) == (x.shape, x.dtype)
+        assert xdev.device_of(like) == device
+    assert xdev.zeros_like(x, dtype=xdev.int8).dtype == xdev.int8
+    np.testing.assert_array_equal(host(xdev.full_like(x, 2)), np.full((2, 3), 2.0))
+
+
+def test_default_device_is_where_arrays_are_made():
+    with xdev.use_device("fake:1"):
+        for name in ("zeros", "ones", "empty"):
+            assert xdev.device_of(getattr(xdev, name)(3)) == "fake:1"
+        assert xdev.device_of(xdev.arange(3)) == "fake:1"
+        assert xdev.device_of(xdev.asarray([1, 2])) == "fake:1"
+        assert xdev.device_of(xdev.asarray(np.ones(3))) == "cpu"
+        assert xdev.device_of(xdev.ones_like(np.ones(3))) == "cpu"
+        assert xdev.__array_namespace_info__().default_device() == "fake:1"
+    assert xdev.device_of(xdev.zeros(3, device="cpu")) == "cpu"
+
+
+def test_from_dlpack_shares_memory():
+    x = np.ones(3)
+    y = xdev.from_dlpack(x)
+
+    assert np.shares_memory(x, y)
+    assert not np.shares_memory(x, xdev.from_dlpack(x, copy=True))
+    with pytest.raises(BufferError, match="copy=False"):
+        xdev.from_dlpack(x, device="fake", copy=False)
+    with pytest.raises(TypeError, match="__dlpack__"):
+        xdev.from_dlpack([1])
+
+
+def test_inspection_tells_of_each_device(device):
+    info = xdev.__array_namespace_info__()
+
+    assert device in info.devices()
+    assert info.default_dtypes(device=device)["real floating"] == xdev.float64
+    assert set(info.dtypes(device=device, kind="real floating")) == {
+        "float32",
+        "float64",
+    }
+    assert info.capabilities()["boolean indexing"]
+    with pytest.raises(ValueError, match="kind"):
+        info.dtypes(kind="quaternion")

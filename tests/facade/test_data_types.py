@@ -1,0 +1,112 @@
+"""Data type functions take xdev's and any library's types."""
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+
+import xdev
+from xdev.facade.dtype_names import NAMES
+
+KINDS = (
+    "bool",
+    "signed integer",
+    "unsigned integer",
+    "integral",
+    "real floating",
+    "complex floating",
+    "numeric",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_types_of_xdev_and_of_a_library_mean_the_same(name):
+    own, foreign = getattr(xdev, name), getattr(strict, name)
+
+    for kind in KINDS:
+        wanted = strict.isdtype(foreign, kind)
+        assert xdev.isdtype(own, kind) == xdev.isdtype(foreign, kind) == wanted
+    assert xdev.isdtype(own, foreign)
+    assert xdev.isdtype(foreign, (xdev.int8, own))
+    assert xdev.astype(np.ones(2), foreign).dtype == own
+    assert xdev.astype(strict.ones(2), own).dtype == foreign
+
+
+def promotes(one, other):
+    try:
+        return strict.result_type(getattr(strict, one), getattr(strict, other))
+    except TypeError:
+        return None
+
+
+@pytest.mark.parametrize("one", NAMES)
+def test_result_type_and_can_cast_are_the_standards(one):
+    for other in NAMES:
+        wanted = promotes(one, other)
+        if wanted is None:
+            continue
+        name = str(wanted).rpartition(".")[2]
+        own = xdev.result_type(getattr(xdev, one), getattr(xdev, other))
+        assert own == getattr(xdev, name)
+        mixed = xdev.result_type(getattr(strict, one), getattr(xdev, other))
+        assert mixed == wanted
+        assert xdev.can_cast(getattr(xdev, one), own)
+        assert xdev.can_cast(getattr(strict, one), own)
+
+
+def test_result_type_of_arrays_and_numbers(device):
+    x = xdev.ones(2, dtype=xdev.float32, device=device)
+
+    assert xdev.result_type(x, 2.0) == xdev.float32
+    assert xdev.result_type(x, np.float64(2)) == xdev.float64
+    assert xdev.result_type(x, xdev.complex64, 1j) == xdev.complex64
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "complex64", "complex128"])
+def test_finfo_gives_python_numbers(device, name):
+    wanted = strict.finfo(getattr(strict, name))
+
+    for thing in (getattr(xdev, name), np.dtype(name), xdev.ones(1, dtype=name)):
+        found = xdev.finfo(thing)
+        for field in ("bits", "eps", "max", "min", "smallest_normal"):
+            value = getattr(found, field)
+            assert type(value) in (int, float)
+            assert value == getattr(wanted, field)
+    assert xdev.finfo(xdev.ones(1, dtype=name, device=device)).bits == wanted.bits
+    assert xdev.finfo(getattr(strict, name)).eps == wanted.eps
+
+
+@pytest.mark.parametrize("name", ["int8", "int64", "uint8", "uint64"])
+def test_iinfo(device, name):
+    x = xdev.ones(1, dtype=name, device=device)
+
+    for thing in (getattr(xdev, name), getattr(strict, name), x):
+        assert xdev.iinfo(thing).max == strict.iinfo(getattr(strict, name)).max
+
+
+@pytest.mark.parametrize("function", [xdev.finfo, xdev.iinfo])
+@pytest.mark.parametrize("wrong", ["float33", None, 3.5, object()])
+def test_what_is_no_type_is_refused(function, wrong):
+    with pytest.raises((TypeError, ValueError)):
+        function(wrong)
+
+
+def test_kinds_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="real floating"):
+        xdev.isdtype(xdev.float32, "float")
+    with pytest.raises(TypeError, match=r"use one of xdev\.bool"):
+        xdev.isdtype("float33", "bool")
+
+
+def test_astype_copies_unless_told_not_to(device):
+    x = xdev.ones(3, dtype=xdev.float32, device=device)
+
+    assert xdev.astype(x, xdev.float32) is not x
+    assert xdev.astype(x, xdev.float32, copy=False) is x
+    assert xdev.device_of(xdev.astype(x, xdev.int8)) == device
+
+
+def test_astype_moves_where_told():
+    moved = xdev.astype(np.ones(3), xdev.float32, device="fake:1")
+
+    assert xdev.device_of(moved) == "fake:1"
+    assert moved.dtype == strict.float32

@@ -1,0 +1,215 @@
+"""Elementwise functions: NumPy's results, on every device, into any out=."""
+
+import array_api_strict
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as hnp
+
+import xdev
+from xdev import facade
+
+BINARY = {
+    "atan2", "copysign", "divide", "floor_divide", "hypot", "logaddexp", "nextafter",
+    "pow", "remainder", "add", "subtract", "multiply", "maximum", "minimum", "equal",
+    "not_equal", "less", "less_equal", "greater", "greater_equal",
+}  # fmt: skip
+BITS = {f"bitwise_{name}" for name in ("and", "or", "xor", "left_shift", "right_shift")}
+LOGICAL = {"logical_and", "logical_or", "logical_xor"}
+UNARY = set(facade.arithmetic.__all__ + facade.logic.__all__)
+UNARY |= set(facade.transcendental.__all__)
+UNARY -= BINARY | BITS | LOGICAL | {"clip", "bitwise_invert", "logical_not"}
+ULP = 4
+
+
+def sample(name):
+    """Arguments in the domain of a function, 2-D so that strides matter."""
+    rng = np.random.default_rng(0)
+    shape = (2 if name in BINARY | BITS | LOGICAL else 1, 4, 3)
+    if name in BITS | {"bitwise_invert"}:
+        args = rng.integers(0, 30, shape)
+    elif name in LOGICAL | {"logical_not"}:
+        args = rng.random(shape) > 0.5
+    elif name in ("real", "imag", "conj"):
+        args = rng.random(shape) + 1j * rng.random(shape)
+    elif name == "acosh":
+        args = rng.uniform(1, 3, shape)
+    else:
+        args = rng.uniform(0.05, 0.95, shape)
+    return tuple(args)
+
+
+ALL = sorted(UNARY | BINARY | BITS | LOGICAL | {"bitwise_invert", "logical_not"})
+
+
+def test_the_sample_covers_every_elementwise_function():
+    assert len(ALL) + 1 == len(
+        facade.arithmetic.__all__ + facade.logic.__all__ + facade.transcendental.__all__
+    )
+
+
+def host(x):
+    return xdev.to_numpy(x) if not isinstance(x, np.generic) else np.asarray(x)
+
+
+def assert_same(result, wanted):
+    assert host(result).dtype == wanted.dtype
+    np.testing.assert_array_max_ulp(
+        host(result), wanted, ULP
+    ) if wanted.dtype.kind == "f" else np.testing.assert_array_equal(
+        host(result), wanted
+    )
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_agrees_with_numpy_also_on_views(device, name):
+    args = sample(name)
+    wanted = getattr(np, name)(*(arg.T[::2] for arg in args))
+
+    on_device = [xdev.asarray(arg, device=device) for arg in args]
+    result = getattr(xdev, name)(*(arg.T[::2] for arg in on_device))
+
+    assert xdev.device_of(result) == device
+    assert_same(result, wanted)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_agrees_with_the_strict_reference(name):
+    args = sample(name)
+
+    wanted = getattr(array_api_strict, name)(*map(array_api_strict.asarray, args))
+
+    assert_same(getattr(xdev, name)(*args), np.asarray(wanted))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_writes_into_out_and_returns_it(device, name):
+    args = sample(name)
+    wanted = getattr(np, name)(*args)
+    out = xdev.empty(wanted.shape, dtype=wanted.dtype, device=device)
+    whole = xdev.zeros((8, 3), dtype=wanted.dtype, device=device)
+
+    on_device = [xdev.asarray(arg, device=device) for arg in args]
+    function = getattr(xdev, name)
+
+    assert function(*on_device, out=out) is out
+    assert_same(out, wanted)
+    function(*on_device, out=whole[::2])
+    assert_same(whole[::2], wanted)
+    assert not host(whole[1::2]).any()
+    for arg, before in zip(on_device, args, strict=True):
+        np.testing.assert_array_equal(host(arg), before)
+
+
+@pytest.mark.parametrize("name", sorted(BINARY - {"nextafter", "copysign"}))
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_numbers_adapt_and_host_scalars_keep_their_type(device, name, kind):
+    host_array = np.linspace(0.5, 2.5, 6, dtype=kind)
+    x = xdev.asarray(host_array, device=device)
+    function, numpys = getattr(xdev, name), getattr(np, name)
+
+    for number in (2, 2.0, np.float32(2), np.float64(2), np.array(2.0)):
+        assert_same(function(x, number), numpys(host_array, number))
+        assert_same(function(number, x), numpys(number, host_array))
+        assert xdev.device_of(function(number, x)) == device
+
+
+def test_broadcasts(device):
+    x = xdev.asarray(np.arange(3.0), device=device)
+    y = xdev.asarray(np.arange(4.0)[:, None], device=device)
+
+    np.testing.assert_array_equal(
+        host(xdev.add(x, y)), np.arange(3.0) + np.arange(4.0)[:, None]
+    )
+    out = xdev.empty((4, 3), device=device)
+    assert xdev.multiply(x, y, out=out) is out
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)])
+def test_empty_and_0d(device, shape):
+    x = xdev.zeros(shape, device=device)
+
+    assert xdev.exp(x).shape == shape
+    assert xdev.add(x, x).shape == shape
+
+
+def test_out_may_overlap_an_input(device):
+    x = xdev.asarray(np.arange(9.0), device=device)
+
+    xdev.add(x[:-1], 1, out=x[1:])
+
+    np.testing.assert_array_equal(host(x), [0, *range(1, 9)])
+
+
+reals = hnp.arrays(np.float64, 5, elements=st.floats(-9, 9))
+
+
+@given(x=reals, low=st.floats(-5, 0), high=st.floats(0, 5))
+def test_clip_keeps_within_bounds(x, low, high):
+    before = x.copy()
+    result = xdev.clip(x, low, high)
+
+    np.testing.assert_array_equal(result, np.minimum(np.maximum(before, low), high))
+    np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "uint64"])
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-(10**6), 10**6), (None, 3), (3, None), (None, None), (2, np.int16(300))],
+)
+def test_clip_of_integers_saturates_bounds_and_keeps_the_type(device, kind, low, high):
+    values = np.asarray([0, 1, 5, 127], dtype=kind)
+    x = xdev.asarray(values, device=device)
+
+    result = xdev.clip(x, low, high)
+
+    floor = -(10**9) if low is None else low
+    ceiling = 10**9 if high is None else int(high)
+    wanted = [min(max(int(value), floor), ceiling) for value in values]
+    np.testing.assert_array_equal(host(result), np.asarray(wanted, dtype=kind))
+    assert host(result).dtype == kind
+    assert result is not x
+
+
+@pytest.mark.parametrize("bound", [np.int16([-500, 500, 3]), np.uint8([9, 255, 0])])
+def test_clip_leaves_array_bounds_alone(device, bound):
+    before = bound.copy()
+    values = np.asarray([-100, 0, 100], dtype=np.int8)
+    x, low = (xdev.asarray(a, device=device) for a in (values, bound))
+
+    result = xdev.clip(x, low, None)
+
+    wanted = np.maximum(values, np.clip(bound, -128, 127).astype(np.int8))
+    np.testing.assert_array_equal(host(result), wanted)
+    np.testing.assert_array_equal(host(low), before)
+
+
+def test_clip_keeps_nan(device):
+    x = xdev.asarray([np.nan, 2.0], device=device)
+
+    assert np.isnan(host(xdev.clip(x, 0, 1))[0])
+    assert np.isnan(host(xdev.clip(x, np.asarray(0.0), None))[0])
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "wanted"),
+    [
+        ("expm1", complex(INF, 0), complex(INF, 0)),
+        ("expm1", complex(-INF, INF), complex(-1, 0)),
+        ("expm1", complex(-0.0, 0), complex(0, 0)),
+        ("expm1", complex(INF, NAN), complex(INF, NAN)),
+        ("tanh", complex(INF, 2.0), complex(1, 0)),
+        ("tanh", complex(-INF, 2.0), complex(-1, 0)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_complex_edges_are_the_standards(name, x, wanted):
+    for argument in (np.asarray([x, 0.5]), np.complex128(x)):
+        result = np.ravel(getattr(xdev, name)(argument))[0]
+
+        np.testing.assert_equal(result.real, wanted.real)
+        np.testing.assert_equal(abs(result.imag), abs(wanted.imag))

@@ -1,0 +1,125 @@
+"""The facade's names, signatures and docstrings are the standard's."""
+
+import doctest
+import inspect
+import pickle
+
+import array_api_strict
+import pytest
+
+import xdev
+from xdev import facade
+
+STRICT = {
+    name: value
+    for name, value in vars(array_api_strict).items()
+    if inspect.isfunction(value) and name in array_api_strict.__all__
+} | {
+    f"{extension}.{name}": getattr(getattr(array_api_strict, extension), name)
+    for extension in ("linalg", "fft")
+    for name in getattr(array_api_strict, extension).__all__
+    if inspect.isfunction(getattr(getattr(array_api_strict, extension), name))
+}
+NOT_STANDARD = {
+    "get_array_api_strict_flags",
+    "reset_array_api_strict_flags",
+    "set_array_api_strict_flags",
+}
+NEWER = {"broadcast_shapes", "isin", "linalg.eig", "linalg.eigvals"}  # 2025.12's
+ELEMENTWISE = [*facade.arithmetic.__all__, *facade.logic.__all__]
+ELEMENTWISE += facade.transcendental.__all__
+
+
+def lookup(path):
+    found = xdev
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def own_functions():
+    yield from (
+        (name, value)
+        for name in facade.__all__
+        if inspect.isfunction(value := getattr(xdev, name))
+    )
+    for extension in ("linalg", "fft"):
+        module = getattr(xdev, extension)
+        yield from ((f"{extension}.{n}", getattr(module, n)) for n in module.__all__)
+
+
+FUNCTIONS = dict(own_functions())
+
+
+@pytest.mark.parametrize("path", sorted(set(STRICT) - NOT_STANDARD))
+def test_signature_is_the_standards(path):
+    wanted = inspect.signature(STRICT[path]).parameters.values()
+    given = list(inspect.signature(lookup(path)).parameters.values())
+
+    if path in ELEMENTWISE:
+        assert given.pop().name == "out"
+    assert [parameter.kind for parameter in given] == [p.kind for p in wanted]
+    for one, other in zip(given, wanted, strict=True):
+        if one.kind is not one.POSITIONAL_ONLY:
+            assert one.name == other.name
+        # The reference marks "not given" in its own way where None means more.
+        marked = type(other.default).__name__ == "Undef"
+        assert one.default == (None if marked else other.default)
+
+
+def test_every_name_of_the_standard_is_there():
+    assert set(FUNCTIONS) >= (set(STRICT) - NOT_STANDARD) | NEWER
+    assert xdev.__array_api_version__ == "2025.12"
+    for name in ("e", "inf", "nan", "newaxis", "pi", "bool", "complex128", "uint8"):
+        assert name in facade.__all__
+
+
+def test_names_written_out_are_those_of_the_topics():
+    topics = [
+        value
+        for value in vars(facade).values()
+        if inspect.ismodule(value)
+        and value.__name__.startswith("xdev.facade.")
+        and value is not facade.linalg
+        and value is not facade.fft
+        and value is not facade.places
+    ]
+    public = {
+        name
+        for topic in topics
+        for name in getattr(topic, "__all__", ())
+        if topic.__name__.rpartition(".")[2]
+        not in ("decompositions", "magnitudes", "fft_axes", "frequencies")
+    }
+
+    assert public | {"linalg", "fft"} == set(facade.__all__)
+
+
+@pytest.mark.parametrize("path", ELEMENTWISE)
+def test_elementwise_functions_are_real_functions(path):
+    function = FUNCTIONS[path]
+
+    assert inspect.isfunction(function)
+    assert function.__name__ == path
+    assert pickle.loads(pickle.dumps(function)) is function  # noqa: S301 - ours
+    assert inspect.signature(function).parameters["out"].default is None
+
+
+@pytest.mark.parametrize("path", sorted(FUNCTIONS))
+def test_docstring_has_its_sections_and_examples_that_run(path):
+    function = FUNCTIONS[path]
+    text = inspect.getdoc(function)
+
+    assert "Returns\n-------" in text
+    if inspect.signature(function).parameters:
+        assert "Parameters\n----------" in text
+    examples = doctest.DocTestParser().get_doctest(text, {}, path, None, None)
+    assert examples.examples
+    with xdev.use_device("cpu"):
+        result = doctest.DocTestRunner(verbose=False).run(examples)
+    assert result.failed == 0
+
+
+def test_no_attribute_hook_slows_the_namespace_down():
+    assert not hasattr(facade, "__getattr__")
+    assert not hasattr(xdev, "__getattr__")

@@ -1,0 +1,33 @@
+"""What README.md promises: its program runs, and CI runs its test command."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_program_runs(device):
+    (program,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    result = subprocess.run(
+        [sys.executable, "-"],
+        input=program,
+        env={**os.environ, "XDEV_DEVICE": str(device)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.stderr == ""
+    first = result.stdout.splitlines()[0]
+    assert first.startswith(f"{device} 0.62")  # 0.25 / 2 + 0.75 * 2 / 3
+
+
+def test_the_test_command_is_cis():
+    marked = re.findall(r"<!-- test command -->\n```sh\n(python .*)\n```", README)
+
+    assert len(marked) == 1
+    assert "<!-- test command -->" in (ROOT / ".ci" / "run").read_text()

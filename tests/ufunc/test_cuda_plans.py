@@ -1,0 +1,418 @@
+"""CUDA calls without a GPU: an interpreter on host memory runs what would be launched.
+
+It reads the launch's parameters as the templates declare them, so that broadcasting,
+strides, overlap, casts and the layout of the parameters are the real ones.
+"""
+
+import ctypes
+import struct
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from hypothesis.extra.numpy import arrays, mutually_broadcastable_shapes
+
+from xdev import _optional
+from xdev.compile import launch
+from xdev.errors import DeviceMismatchError
+from xdev.ufunc import cuda, cuda_fast, cuda_plan
+from xdev.ufunc.scalar import ScalarFunction
+
+if not _optional.installed("cupy"):
+    pytest.skip("needs CuPy: the group cuda", allow_module_level=True)
+cupy = _optional.cupy()
+
+
+def add(x, y):
+    return x + y
+
+
+def divide(x, y):
+    return x // y, x % y
+
+
+def peek(address, dtype):
+    """Return the element at an address as an array of no dimensions."""
+    return np.ndarray((), dtype, (ctypes.c_char * dtype.itemsize).from_address(address))
+
+
+class Interpreter:
+    """What stands for the GPU: each launch computes at once, element by element."""
+
+    def __init__(self):
+        self.launches = 0
+
+    def kernel(self, spec, elementwise):
+        return spec, elementwise
+
+    def plain(self, kernel, blocks, _threads, size):
+        _, elementwise = kernel
+        assert blocks * elementwise.span >= size > (blocks - 1) * elementwise.span
+        sizes = [operand.storage.itemsize for operand in elementwise.operands]
+
+        def run(_, values):
+            for i in range(size):
+                places = [
+                    v + i * s * (o.kind != "Uniform") if type(v) is int else v
+                    for v, s, o in zip(values, sizes, elementwise.operands, strict=True)
+                ]
+                self.compute(kernel, places)
+            self.launches += 1
+
+        return run
+
+    def packed(self, kernel, blocks, _threads, parameter):
+        _, elementwise = kernel
+        slots = len(elementwise.operands) + elementwise.masked
+        axes = elementwise.dimensions
+        index, offset = "Qq" if elementwise.wide else "Ii"
+        form = struct.Struct(f"={1 + 3 * axes}{index}{slots * axes}{offset}")
+        size, *numbers = form.unpack_from(parameter, slots * launch.SLOT)
+        extents, magics, shifts = (numbers[k * axes : (k + 1) * axes] for k in range(3))
+        steps = np.reshape(numbers[3 * axes :], (slots, axes))
+        assert blocks * elementwise.span >= size > (blocks - 1) * elementwise.span
+
+        def run(_, values):
+            for i in range(size):
+                rest, at = i, [0] * slots
+                for d in range(axes - 1, 0, -1):
+                    quotient = (rest * magics[d] >> 32) + rest >> shifts[d]
+                    assert quotient == rest // extents[d]
+                    rest, here = quotient, rest - quotient * extents[d]
+                    at = [
+                        a + here * step for a, step in zip(at, steps[:, d], strict=True)
+                    ]
+                at = [
+                    int(a + rest * step)
+                    for a, step in zip(at, steps[:, 0], strict=True)
+                ]
+                places = [
+                    v + a if type(v) is int else v
+                    for v, a in zip(values, at, strict=True)
+                ]
+                if elementwise.masked and not peek(places.pop(), np.dtype(bool)):
+                    continue
+                self.compute(kernel, places)
+            self.launches += 1
+
+        return run
+
+    def compute(self, kernel, places):
+        spec, elementwise = kernel
+        operands = list(zip(elementwise.operands, places, strict=True))
+        values = [
+            (peek(p, o.storage) if type(p) is int else p).astype(o.loop)[()]
+            for o, p in operands[: len(spec.inputs)]
+        ]
+        found = spec.function(*values)
+        results = found if isinstance(found, tuple) else (found,)
+        for (o, p), result in zip(operands[len(values) :], results, strict=True):
+            peek(p, o.storage)[()] = np.asarray(result).astype(o.loop)
+
+
+class Exporter:
+    """A foreign array: it has the interface and nothing else."""
+
+    def __init__(self, x, *, writable=True, mask=None):
+        self.x = x
+        self.__cuda_array_interface__ = {
+            "shape": x.shape,
+            "typestr": x.dtype.str,
+            "data": (x.ctypes.data, not writable),
+            "strides": x.strides,
+            "version": 3,
+            "mask": mask,
+        }
+
+    # On the type, as every real exporter has it.
+    __cuda_array_interface__ = None
+
+
+def on_device(x):
+    """Return a CuPy array of host memory."""
+    low, high = np.lib.array_utils.byte_bounds(x) if x.size else (x.ctypes.data,) * 2
+    memory = cupy.cuda.UnownedMemory(low, max(high - low, 1), x, 0)
+    pointer = cupy.cuda.MemoryPointer(memory, x.ctypes.data - low)
+    return cupy.ndarray(x.shape, x.dtype, pointer, x.strides)
+
+
+def to_host(x):
+    """Return the host memory of a result."""
+    shape, strides, address = x.shape, x.strides, x.data.ptr
+    raw = (ctypes.c_char * max(x.data.mem.size, 1)).from_address(x.data.mem.ptr)
+    start = address - x.data.mem.ptr
+    return np.ndarray(shape, x.dtype, raw, start, strides).copy()
+
+
+@contextmanager
+def host_memory(nbytes_of=np.empty):
+    def allocate(nbytes):
+        memory = nbytes_of(max(nbytes, 1), np.uint8)
+        unowned = cupy.cuda.UnownedMemory(memory.ctypes.data, memory.nbytes, memory, 0)
+        return cupy.cuda.MemoryPointer(unowned, 0)
+
+    with cupy.cuda.using_allocator(allocate):
+        yield
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    interpreter = Interpreter()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            cuda.CudaLoops, "_kernel", lambda _, *key: interpreter.kernel(*key)
+        )
+        patch.setattr(cuda_plan.launch, "Plain", interpreter.plain)
+        patch.setattr(cuda_plan.launch, "Packed", interpreter.packed)
+        patch.setattr(cuda_fast, "devices", lambda: 1)
+        patch.setattr(cuda_fast, "learn", lambda *_: None)
+        patch.setattr(cuda, "require", lambda: None)
+        patch.setattr(cuda.cuda_streams, "ordered", no_order)
+        patch.setattr(cuda.Array, "cupy", host_copy)
+        with host_memory():
+            yield interpreter
+
+
+@contextmanager
+def no_order(_):
+    yield 0
+
+
+def host_copy(operand):
+    """Stand for ``Array.cupy``, of whose result only ``copy()`` is used."""
+
+    def copy():
+        low, high = operand.reach.low, operand.reach.high
+        raw = (ctypes.c_char * (high - low)).from_address(operand.address + low)
+        view = np.ndarray(operand.shape, operand.dtype, raw, -low, operand.strides)
+        return on_device(view.copy())
+
+    return SimpleNamespace(copy=copy)
+
+
+SUM = cuda.CudaLoops(ScalarFunction(add))
+
+
+@st.composite
+def operands(draw):
+    """Return two broadcastable views of any strides, and an output's memory order."""
+    shapes = draw(mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=4))
+    found = []
+    for shape in shapes.input_shapes:
+        order = draw(st.permutations(range(len(shape))))
+        steps = [draw(st.sampled_from([1, 1, 2, -1])) for _ in shape]
+        dtype = draw(st.sampled_from([np.int16, np.int32, np.float64]))
+        base = draw(
+            arrays(
+                dtype,
+                [shape[axis] * abs(steps[axis]) for axis in order],
+                elements=st.integers(-100, 100),
+            )
+        )
+        view = base.transpose(np.argsort(order).astype(int)) if shape else base
+        found.append(view[(..., *(slice(None, None, step) for step in steps))])
+    return shapes.result_shape, found, draw(st.sampled_from("CF"))
+
+
+@pytest.mark.usefixtures("gpu")
+@settings(max_examples=60)
+@given(operands())
+def test_any_layout_equals_numpy(case):
+    shape, (x, y), order = case
+    expected = np.add(x, y)
+
+    made = SUM((on_device(x), on_device(y)))
+
+    np.testing.assert_array_equal(to_host(made), expected)
+    assert made.dtype == expected.dtype
+    if min(shape, default=2) > 1:
+        assert made.strides == expected.strides
+    out = np.full(shape, 99, expected.dtype, order)
+    out = out[::-1] if shape else out
+    given_out = on_device(out)
+    assert SUM((on_device(x), on_device(y)), given_out) is given_out
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.usefixtures("gpu")
+@settings(max_examples=40)
+@given(operands(), st.data())
+def test_where_computes_only_what_it_says(case, data):
+    shape, (x, y), _ = case
+    where = data.draw(arrays(np.bool_, shape))
+    dtype = np.result_type(x, y)
+    out, expected = np.full(shape, 7, dtype), np.full(shape, 7, dtype)
+
+    SUM((on_device(x), on_device(y)), on_device(out), where=on_device(where))
+
+    np.testing.assert_array_equal(out, np.add(x, y, out=expected, where=where))
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("shift", [-3, -1, 0, 1, 5])
+@pytest.mark.parametrize("step", [1, -1])
+def test_an_output_that_overlaps_an_input_is_as_in_numpy(shift, step):
+    def views(memory):
+        x = memory[5:15]
+        return x, memory[5 + shift : 15 + shift][::step]
+
+    ours, theirs = np.arange(20.0), np.arange(20.0)
+    x, out = views(ours)
+    np.add(views(theirs)[0], 1.0, out=views(theirs)[1])
+
+    SUM((on_device(x), 1.0), on_device(out))
+
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_several_outputs_any_of_them_given():
+    loops = cuda.CudaLoops(ScalarFunction(divide))
+    x, y = np.array([7, 8, 9]), np.array([2, 3, 4])
+    out = np.zeros(3, np.int64)
+
+    first, second = loops((on_device(x), on_device(y)), (None, on_device(out)))
+
+    np.testing.assert_array_equal(to_host(first), x // y)
+    np.testing.assert_array_equal(out, x % y)
+    assert to_host(second).ctypes.data != first.data.ptr
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(2, "float32"), (2.5, "float32"), (np.float64(2.5), "float64"), (1j, "complex64")],
+    ids=repr,
+)
+def test_numbers_are_weak_or_strong_as_in_numpy(number, expected):
+    x = np.arange(5, dtype=np.float32)
+
+    made = SUM((on_device(x), number))
+
+    assert made.dtype == expected == (x + number).dtype
+    np.testing.assert_array_equal(to_host(made), x + number)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_python_int_too_large_for_the_dtype_is_refused():
+    with pytest.raises(OverflowError):
+        SUM((on_device(np.zeros(3, np.uint8)), 300))
+
+
+def test_one_launch_a_call_and_none_for_size_zero(gpu):
+    x, y = np.ones((3, 4)), np.ones((3, 1))
+    for a, b, launches in [(x, y, 1), (x[:0], y[:0], 0), (x.T, x.T, 1)]:
+        before = gpu.launches
+        made = SUM((on_device(a), on_device(b)))
+        assert made.shape == np.broadcast_shapes(a.shape, b.shape)
+        assert gpu.launches - before == launches
+
+
+@pytest.mark.usefixtures("gpu")
+def test_arrays_of_one_order_run_the_contiguous_kernel():
+    for x in (np.ones((3, 4)), np.ones((3, 4), order="F"), np.ones((4, 3, 2)).T):
+        loops = cuda.CudaLoops(ScalarFunction(add))
+
+        made = loops((on_device(x), on_device(x)))
+
+        assert made.strides == np.add(x, x).strides
+        (plan,) = loops._plans.values()
+        assert plan.elementwise.template == "contiguous"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_foreign_array_is_read_and_written_in_place():
+    x, out = np.arange(6.0).reshape(2, 3)[:, ::-1], np.zeros((3, 2)).T
+    exporter = Exporter(out)
+
+    assert SUM((Exporter(x), Exporter(x)), out=exporter) is exporter
+
+    np.testing.assert_array_equal(out, x + x)
+    assert type(SUM((Exporter(x), 1.0))) is cupy.ndarray
+
+
+@pytest.mark.usefixtures("gpu")
+def test_results_are_cast_to_out_as_far_as_casting_allows():
+    x, out = np.array([1.5, 2.5]), np.zeros(2, np.int32)
+
+    with pytest.raises(TypeError, match="same_kind"):
+        SUM((on_device(x), 0.0), on_device(out))
+    assert not out.any()
+
+    SUM((on_device(x), 0.0), on_device(out), casting="unsafe")
+    np.testing.assert_array_equal(out, [1, 2])
+    half = np.zeros(2, np.float16)
+    SUM((on_device(x), 0.1), on_device(half))
+    np.testing.assert_array_equal(half, (x + 0.1).astype(np.float16))
+
+
+@pytest.mark.usefixtures("gpu")
+def test_dtype_says_what_to_compute_in():
+    x = np.array([100, 100], np.int8)
+
+    np.testing.assert_array_equal(
+        to_host(SUM((on_device(x), on_device(x)), dtype=np.int32)), [200, 200]
+    )
+
+
+X = np.zeros((2, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("args", "keywords", "error", "text"),
+    [
+        ((X,), {}, TypeError, "takes 2 arguments, not 1"),
+        ((X, np.ones(2, np.float32)), {}, ValueError, r"\(2,3\) \(2,\)"),
+        ((X, X), {"out": np.zeros((3, 3), np.float32)}, ValueError, "do not broad"),
+        ((X, X), {"out": np.zeros((1, 3), np.float32)}, ValueError, "out has shape"),
+        ((X, X), {"out": (X, X)}, TypeError, "1 outputs, but out has 2"),
+        ((X, X), {"out": 3.0}, TypeError, "out must be an array"),
+        ((X, "text"), {}, TypeError, "not str"),
+        ((X, X), {"where": np.ones((2, 3))}, TypeError, "where must be bool"),
+        ((X, X), {"dtype": "S3"}, TypeError, "not supported"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_written(
+    gpu, args, keywords, error, text
+):
+    def moved(x):
+        if isinstance(x, tuple):
+            return tuple(map(moved, x))
+        return on_device(x) if isinstance(x, np.ndarray) else x
+
+    before = gpu.launches
+    with pytest.raises(error, match=text):
+        SUM(tuple(map(moved, args)), **{k: moved(v) for k, v in keywords.items()})
+    assert gpu.launches == before
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_host_array_is_refused_with_the_call_that_moves_it():
+    with pytest.raises(DeviceMismatchError, match="to_device"):
+        SUM((on_device(X), X))
+    with pytest.raises(DeviceMismatchError, match="to_device"):
+        SUM((on_device(X), 1.0), X.copy())
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(
+    ("exporter", "error", "text"),
+    [
+        (Exporter(X, writable=False), ValueError, "read-only"),
+        (Exporter(X, mask=Exporter(X)), TypeError, "where="),
+        (Exporter(X.astype(">f4")), TypeError, "byte order"),
+        (Exporter(np.ndarray((2, 3), "f4", bytearray(30), 1)), ValueError, "aligned"),
+    ],
+)
+def test_exporters_that_cannot_be_written_are_refused(exporter, error, text):
+    with pytest.raises(error, match=text):
+        SUM((on_device(X), on_device(X)), exporter)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_host_number_array_of_no_dimensions_goes_anywhere():
+    made = SUM((on_device(X), np.array(2.0, np.float32)))
+
+    np.testing.assert_array_equal(to_host(made), X + 2)

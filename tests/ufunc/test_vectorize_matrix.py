@@ -1,0 +1,223 @@
+"""A vectorized function against NumPy: layouts x dtypes x broadcasting x out."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as hnp
+
+import xdev
+from xdev.ufunc import layout
+
+DTYPES = ["?", "b", "B", "h", "H", "i", "I", "l", "L", "e", "f", "d", "F", "D"]
+SHAPES = [(), (0,), (1,), (7,), (3, 5), (2, 3, 0), (2, 3, 4)]
+rng = np.random.default_rng(3)
+
+
+@xdev.vectorize
+def affine(x, y):
+    """Return 3 x + y."""
+    return 3 * x + y
+
+
+@xdev.vectorize
+def add(x, y):
+    return x + y
+
+
+def values(shape, dtype, seed=0):
+    raw = np.random.default_rng(seed).uniform(0, 40, size=(2, *shape))
+    dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        return (raw[0] + 1j * raw[1]).astype(dtype)
+    return raw[0].astype(dtype)
+
+
+def on(device, x):
+    return xdev.asarray(x, device=device)
+
+
+def same(result, expected):
+    result = xdev.to_numpy(result) if hasattr(result, "shape") else result
+    expected = np.asarray(expected)
+    assert np.asarray(result).dtype == expected.dtype
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_sums_equal_numpys(device, shape, dtype):
+    x, y = values(shape, dtype), values(shape, dtype, 1)
+
+    same(add(on(device, x), on(device, y)), np.add(x, y))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_literals_are_weak_as_numpys(device, dtype):
+    x, y = values((9,), dtype), values((9,), dtype, 1)
+    # float16 is computed in float32 and rounded once; NumPy rounds twice.
+    wide = np.float32 if dtype == "e" else dtype
+    expected = 3 * x.astype(wide) + y.astype(wide)
+    expected = expected.astype(dtype) if dtype == "e" else expected
+
+    same(affine(on(device, x), on(device, y)), expected)
+
+
+LAYOUTS = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.T,
+    "stepped": lambda x: x[::2, ::3],
+    "backwards": lambda x: x[::-1, ::-1],
+    "column": lambda x: x[:, 1:2],
+    "row": lambda x: x[1:2, :],
+    "one value": lambda x: x[1:2, 1:2],
+    "unaligned rows": lambda x: x[1:, 1:],
+}
+
+
+@pytest.mark.parametrize("one", LAYOUTS)
+@pytest.mark.parametrize("other", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["f", "b", "D"])
+def test_any_layouts_that_broadcast(device, one, other, dtype):
+    x, y = (
+        LAYOUTS[one](values((12, 12), dtype)),
+        LAYOUTS[other](values((12, 12), dtype, 1)),
+    )
+    try:
+        expected = np.add(x, y)
+    except ValueError:
+        with pytest.raises(ValueError, match="broadcast"):
+            add(LAYOUTS[one](on(device, x)), LAYOUTS[other](on(device, y)))
+        return
+    there = LAYOUTS[one](on(device, values((12, 12), dtype)))
+    result = add(there, LAYOUTS[other](on(device, values((12, 12), dtype, 1))))
+
+    same(result, expected)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_out_of_any_layout_is_written_in_place_and_returned(device, name):
+    base = on(device, np.zeros((12, 12), "f"))
+    out = LAYOUTS[name](base)
+    x, y = values(out.shape, "f"), values(out.shape, "f", 1)
+
+    assert add(on(device, x), on(device, y), out=out) is out
+
+    expected = np.zeros((12, 12), "f")
+    LAYOUTS[name](expected)[...] = x + y
+    same(base, expected)
+
+
+@pytest.mark.parametrize("shift", [-3, -1, 0, 1, 3])
+def test_an_out_that_overlaps_an_input_as_numpys(device, shift):
+    buffer = values((40,), "d")
+    there = on(device, buffer.copy())
+    x, out = slice(5, 30), slice(5 + shift, 30 + shift)
+
+    add(there[x], there[x], out=there[out])
+
+    np.add(buffer[x], buffer[x], out=buffer[out])
+    same(there, buffer)
+
+
+@pytest.mark.parametrize("dtype", ["f", "i"])
+def test_where_leaves_the_rest_of_out(device, dtype):
+    x, mask = values((6, 5), dtype), rng.random((6, 5)) < 0.5
+    out = on(device, np.full((6, 5), 7, dtype))
+
+    add(on(device, x), on(device, x), out=out, where=on(device, mask))
+
+    same(out, np.where(mask, x + x, np.asarray(7, dtype)))
+
+
+def test_several_outputs(device):
+    @xdev.vectorize
+    def polar(x, y):
+        return math.hypot(x, y), x > y
+
+    x, y = values((8,), "f"), values((8,), "f", 1)
+    size, larger = polar(on(device, x), on(device, y))
+
+    assert polar.nout == 2
+    same(larger, x > y)
+    np.testing.assert_allclose(xdev.to_numpy(size), np.hypot(x, y), rtol=1e-6)
+    mine = on(device, np.zeros(8, "f"))
+    assert polar(on(device, x), on(device, y), out=(mine, None))[0] is mine
+    same(mine, xdev.to_numpy(size))
+
+
+@pytest.mark.parametrize("nin", [1, 2, 3, 4, 5])
+def test_scalars_among_contiguous_operands(nin):
+    functions = {
+        1: lambda a: 2 * a,
+        2: lambda a, b: a - 2 * b,
+        3: lambda a, b, c: a - 2 * b + 4 * c,
+        4: lambda a, b, c, d: a - 2 * b + 4 * c - 8 * d,
+        5: lambda a, b, c, d, e: a - 2 * b + 4 * c - 8 * d + 16 * e,
+    }
+    f = xdev.vectorize(functions[nin])
+    for k in range(nin):
+        operands = [np.arange(50.0) + i for i in range(nin)]
+        operands[k] = operands[k][:1]
+        same(f(*operands), functions[nin](*operands))
+
+
+def test_byte_order_and_misaligned_memory_are_numpys():
+    swapped = np.arange(5, dtype=">f4")
+    packed = np.zeros(5, dtype=[("a", "i1"), ("b", "f4")])
+    packed["b"] = swapped
+
+    same(add(swapped, packed["b"]), np.arange(5, dtype="f4") * 2)
+
+
+@given(
+    x=hnp.arrays(np.uint16, 64).map(lambda x: x.view(np.float16)),
+)
+def test_float16_passes_through_unharmed(x):
+    with np.errstate(invalid="ignore"):  # signalling nans become quiet ones
+        identity = _IDENTITY(x)
+
+    nan = np.isnan(x)
+    np.testing.assert_array_equal(np.isnan(identity), nan)
+    np.testing.assert_array_equal(
+        identity[~nan].view(np.uint16), x[~nan].view(np.uint16)
+    )
+
+
+def test_every_float32_rounds_to_float16_as_numpys():
+    bits = np.arange(0, 2**32, 40_009, dtype=np.uint64).astype(np.uint32)
+    x = bits.view(np.float32)
+    x = x[~np.isnan(x)]
+    near = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    near = near[np.isfinite(near)]
+    halfway = (near[:-1] + near[1:]) / 2
+    rounded = xdev.vectorize(["float16(float32)"])(lambda x: x)
+
+    for sample in (x, near, halfway):
+        with np.errstate(all="ignore"):
+            expected = sample.astype(np.float16)
+        same(rounded(sample).view(np.uint16), expected.view(np.uint16))
+
+
+_IDENTITY = xdev.vectorize(lambda x: x)
+
+
+@given(data=st.data(), ndim=st.integers(1, 4))
+def test_results_are_laid_out_as_numpys(data, ndim):
+    def operand(label):
+        order = data.draw(st.permutations(range(ndim)), label=label)
+        x = np.zeros([n + 2 for n in range(ndim)], "f").transpose(order)
+        return x.reshape(x.shape)
+
+    x = operand("first")
+    y = np.zeros(x.shape, "f", order=data.draw(st.sampled_from("CF")))
+    if data.draw(st.booleans()):
+        y = y[:1]
+    expected = np.add(x, y)
+    strides = [np.broadcast_to(o, expected.shape).strides for o in (x, y)]
+
+    axes = layout.axes(strides)
+
+    made = np.empty([expected.shape[a] for a in axes], "f").transpose(np.argsort(axes))
+    assert made.strides == expected.strides

@@ -1,0 +1,274 @@
+"""The object that ``vectorize`` makes: a ufunc's attributes, methods and refusals."""
+
+import inspect
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.ufunc import Vectorized
+
+
+@xdev.vectorize(identity=0)
+def add(x, y):
+    """Return x + y."""
+    return x + y
+
+
+@xdev.vectorize
+def minus(x, y=1):
+    return x - y
+
+
+X = np.random.default_rng(0).integers(-50, 50, size=(6, 7)).astype("d")
+
+
+def test_it_tells_what_a_ufunc_tells():
+    add(X, X)
+
+    assert (add.nin, add.nout, add.nargs, add.identity) == (2, 1, 3, 0)
+    assert add.signature is None
+    assert (add.__name__, add.__doc__) == ("add", "Return x + y.")
+    assert "dd->d" in add.types
+    assert add.ntypes == len(add.types)
+    assert list(inspect.signature(add).parameters)[:3] == ["x", "y", "out"]
+    assert "return x + y" in inspect.getsource(add)
+
+
+@pytest.mark.parametrize("axis", [0, 1, None, (0, 1), -1])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reduce_is_numpys(axis, keepdims):
+    result = add.reduce(X, axis, keepdims=keepdims)
+
+    np.testing.assert_array_equal(result, np.add.reduce(X, axis, keepdims=keepdims))
+
+
+@pytest.mark.parametrize("dtype", ["b", "L", "e", "f", "d", "F"])
+def test_reductions_keep_the_dtype(dtype):
+    x = np.arange(6).astype(dtype)
+
+    assert add.reduce(x).dtype == dtype
+    assert add.reduce(x) == 15
+    np.testing.assert_array_equal(add.accumulate(x), np.cumsum(np.arange(6)))
+    assert add.reduce(x, dtype="D").dtype == "D"
+
+
+def test_reduce_takes_initial_where_and_out():
+    mask, out = X > 0, np.zeros(7)
+
+    assert add.reduce(X, 0, out=out, initial=100, where=mask) is out
+    np.testing.assert_array_equal(out, np.add.reduce(X, 0, initial=100, where=mask))
+    assert add.reduce(np.zeros(0)) == 0
+
+
+def test_without_an_identity_nothing_cannot_be_reduced():
+    with pytest.raises(ValueError, match="no identity"):
+        minus.reduce(np.zeros(0))
+    with pytest.raises(ValueError, match="not reorderable"):
+        minus.reduce(X, axis=(0, 1))
+
+
+def test_reductions_of_a_function_that_changes_the_dtype():
+    mean = xdev.vectorize(lambda x, y: (x + y) / 2)
+
+    assert mean.reduce(np.asarray([2, 4, 8])) == (2 + 4) / 4 + 4
+
+
+@pytest.mark.parametrize("step", [1, 2, -1])
+def test_accumulate_reduceat_outer_at_are_numpys(step):
+    x = X[:, ::step]
+    np.testing.assert_array_equal(minus.accumulate(x, 1), np.subtract.accumulate(x, 1))
+    np.testing.assert_array_equal(
+        minus.reduceat(x, [0, 3, 1], axis=1), np.subtract.reduceat(x, [0, 3, 1], axis=1)
+    )
+    np.testing.assert_array_equal(
+        minus.outer(x[0], x[1]), np.subtract.outer(x[0], x[1])
+    )
+    mine, numpys = x.copy(), x.copy()
+    minus.at(mine, ([0, 0, 1], [2, 2, 0]), 5)
+    np.subtract.at(numpys, ([0, 0, 1], [2, 2, 0]), 5)
+    np.testing.assert_array_equal(mine, numpys)
+
+
+def test_at_of_one_argument():
+    x = np.arange(4.0)
+    xdev.vectorize(lambda x: -x).at(x, [1, 1, 2])
+
+    assert x.tolist() == [0, 1, -2, 3]
+
+
+def test_defaults_fill_in():
+    assert minus(np.arange(3.0)).tolist() == [-1, 0, 1]
+
+
+def test_it_is_pickled_by_name():
+    assert pickle.loads(pickle.dumps(add)) is add  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: add(X), TypeError, r"add\(\) takes 2 arguments, not 1"),
+        (add, TypeError, "takes 2 arguments, not 0"),
+        (
+            lambda: add(X, X, nowhere=1),
+            TypeError,
+            "no keyword 'nowhere'; valid are out",
+        ),
+        (lambda: add(X, X, X, out=X), TypeError, "out once"),
+        (lambda: add(X, X, out=(X, X)), TypeError, "1 outputs, but out has 2"),
+        (lambda: add(X, X, out=np.zeros(3)), ValueError, "out="),
+        (lambda: add(X, X, out=np.zeros((6, 7), "i")), TypeError, "casting='unsafe'"),
+        (lambda: add(X, X, out=[0.0]), TypeError, "NumPy array"),
+        (lambda: add(X, X[0, :3]), ValueError, "broadcast"),
+        (lambda: add(X, X, dtype="i"), TypeError, "casting='unsafe'"),
+        (lambda: add("a", X), TypeError, "arrays and numbers, not builtins.str"),
+        (lambda: add(object(), X), TypeError, "arrays and numbers"),
+        (lambda: add(None, X), TypeError, "arrays and numbers"),
+        (lambda: minus.reduce(X, axis=5), ValueError, "axis 5"),
+        (lambda: xdev.vectorize(lambda x: x).reduce(X), ValueError, "two arguments"),
+    ],
+)
+def test_wrong_calls_are_refused(call, error, words):
+    before = X.copy()
+
+    with pytest.raises(error, match=words):
+        call()
+
+    np.testing.assert_array_equal(X, before)
+
+
+def test_a_read_only_out_is_refused():
+    out = np.zeros((6, 7))
+    out.flags.writeable = False
+
+    for keywords in ({}, {"casting": "unsafe"}):
+        with pytest.raises(ValueError, match="may be written"):
+            add(X, X, out=out, **keywords)
+    assert not out.any()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"target": "gpu"}, ValueError, "'cpu', 'parallel', 'cuda', None"),
+        ({"identity": 7}, ValueError, "reorderable"),
+        ({"nopythn": True}, TypeError, "valid are target, identity, fastmath"),
+        ({"nopython": False}, TypeError, "leave nopython=False out"),
+    ],
+)
+def test_wrong_options_are_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        xdev.vectorize(**options)
+
+
+@pytest.mark.parametrize(
+    "function", [3, int, lambda *xs: xs, lambda: 1, lambda x, *, y: x + y, np.add]
+)
+def test_only_functions_of_plain_arguments(function):
+    with pytest.raises(TypeError, match="vectorize needs a Python function"):
+        xdev.vectorize(function)
+
+
+def test_a_signature_of_another_arity():
+    with pytest.raises(TypeError, match="takes 1 arguments, but a signature has 2"):
+        xdev.vectorize(["f4(f4,f4)"])(lambda x: x)
+
+
+@pytest.mark.parametrize("target", ["cpu", "parallel", None])
+def test_every_form_of_the_decorator(target):
+    forms = [
+        xdev.vectorize(target=target, cache=True, nopython=True),
+        xdev.vectorize("float64(float64)", target=target),
+        xdev.vectorize(["float64(float64)"], target=target),
+    ]
+    for decorate in forms:
+        f = decorate(lambda x: 2 * x)
+        assert isinstance(f, Vectorized)
+        assert f(1.5) == 3
+
+
+class Tagged:
+    """An array with a tag, as NumPy's documents write one."""
+
+    def __init__(self, array, *, typed):
+        self.array = array
+        if typed:
+            self.dtype = array.dtype
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+        assert ufunc.nout == 1
+        plain = [x.array if isinstance(x, Tagged) else x for x in inputs]
+        return "tagged", getattr(ufunc, method)(*plain, **keywords)
+
+
+@pytest.mark.parametrize("typed", [True, False])
+def test_array_ufunc_decides(typed):
+    tag, result = minus(Tagged(X, typed=typed), X)
+
+    assert tag == "tagged"
+    np.testing.assert_array_equal(result, X - X)
+
+
+def test_subclasses_and_masked_arrays_keep_their_type():
+    masked = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+
+    assert type(add(X.view(np.recarray), X)) is np.recarray
+    assert isinstance(add(masked, 1.0), np.ma.MaskedArray)
+
+
+def test_other_libraries_arrays_are_refused_with_the_way_out():
+    strict = pytest.importorskip("array_api_strict")
+    x = strict.asarray([1.0, 2.0])
+
+    with pytest.raises(TypeError, match=r"numpy\.from_dlpack"):
+        add(x, x)
+    assert add(np.from_dlpack(x), 1.0).tolist() == [2, 3]
+
+
+def test_conditions_do_not_warn_of_what_was_not_computed():
+    f = xdev.vectorize(lambda x: math.log(x) if x > 0 else 0.0)
+
+    assert f(np.linspace(-1, 0, 64)).tolist() == [0.0] * 64
+
+
+def test_what_is_computed_warns_as_numpys():
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        xdev.vectorize(lambda x, y: x / y)(np.ones(3), np.zeros(3))
+
+
+@pytest.mark.parametrize("order", ["K", "C", "F", "A"])
+def test_large_results_come_from_the_pool(order):
+    x = np.asfortranarray(np.ones((300, 400), "f"))
+    before = xdev.memory.allocated("cpu", kind="host")
+
+    result = add(x, x, order=order)
+
+    assert xdev.memory.allocated("cpu", kind="host") >= before + result.nbytes
+    assert result.strides == np.add(x, x, order=order).strides
+    del result
+    assert xdev.memory.allocated("cpu", kind="host") == before
+
+
+def test_broadcasting_of_small_inputs_to_a_large_result_is_pooled():
+    x = np.ones((200, 1))
+    before = xdev.memory.allocated("cpu", kind="host")
+
+    result = add(x, x.T)
+
+    assert xdev.memory.allocated("cpu", kind="host") >= before + result.nbytes
+    assert (result == 2).all()
+
+
+def test_small_results_are_tracked_while_tracking_is_on():
+    x = np.ones(10, "f")
+    add(x, x)
+
+    with xdev.memory.track():
+        results = [add(x, x), add(x, 1.0)]
+        live = [item for item in xdev.memory.outstanding() if "test_vec" in str(item)]
+        assert len(live) == 2
+        del results
+    assert add(x, x).base is None

@@ -1,0 +1,314 @@
+"""What dtypes a vectorized function gives, and what it refuses to type."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.ufunc import results, scalar, signatures
+
+SCALE = 2.5
+ARRAY = np.arange(3)
+
+
+def affine(a, x, y):
+    z = -1.0
+    return a * x + y * 3 - math.sin(x) * SCALE + math.pi * z
+
+
+def abs_of(x):
+    return abs(x)
+
+
+def floor_of(x):
+    return math.floor(x)
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        ("fff", "f"),
+        ("ddd", "d"),
+        ("eee", "e"),
+        ("iii", "d"),
+        ("fdf", "d"),
+        ("bef", "f"),
+    ],
+)
+def test_results_have_the_inputs_result_type(types, expected):
+    inputs = [np.ones(3, t) for t in types]
+
+    assert xdev.vectorize(affine)(*inputs).dtype == expected
+
+
+@pytest.mark.parametrize(
+    ("function", "types"),
+    [
+        (lambda x: x + 1, "?->l b->b B->B f->f F->F"),
+        (lambda x: x * 0.5, "?->d b->d B->d i->d e->e f->f F->F"),
+        (lambda x: x / 2, "b->d L->d e->e f->f D->D"),
+        (lambda x: x > 1, "b->? L->? f->?"),
+        (abs_of, "b->b f->f F->f D->d"),
+        (lambda x: x.real, "F->f D->d"),
+        (lambda x: x * 1j, "f->F d->D b->D e->F"),
+        (lambda x: x**2, "b->b f->f D->D"),
+        (lambda x: max(x, 0), "b->b f->f d->d"),
+        (lambda x: x if x > 0 else -1, "b->b f->f d->d"),
+        (floor_of, "f->f d->d"),
+        (lambda x: (x << 1) & 7, "b->b L->L"),
+        (lambda x: not x, "f->? b->?"),
+    ],
+)
+def test_kinds_decide(function, types):
+    f = xdev.vectorize(function)
+    for one in types.split():
+        assert f(np.ones(2, one[0])).dtype.char == one[-1], one
+
+
+def test_literals_leave_float32_in_float32():
+    made = scalar.ScalarFunction(affine).specialise((np.dtype("f"),) * 3)
+    constants = [
+        made.function.__globals__[n]
+        for n in made.function.__code__.co_names
+        if n.startswith("xdev_")
+    ]
+
+    assert [type(c) for c in constants] == [np.float32] * 4
+    assert made.function.__code__.co_firstlineno == affine.__code__.co_firstlineno
+    # float32 arithmetic, not float64 rounded at the end
+    x = np.float32(0.1)
+    third = xdev.vectorize(lambda x: x * 0.1 + 1.1 - x)
+    assert third(x) == x * np.float32(0.1) + np.float32(1.1) - x
+
+
+def test_no_result_depends_on_earlier_calls():
+    kinds = [np.dtype(kind) for kind in "fdbD?"]
+    seen = set()
+    for order in itertools.permutations(kinds, 3):
+        f = scalar.ScalarFunction(lambda x: x * 2)
+        seen.update((kind, f.specialise((kind,)).outputs) for kind in order)
+
+    assert len(seen) == len(kinds)
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ((np.ones(3, "f"), 2), "f"),
+        ((np.ones(3, "f"), 2.5), "f"),
+        ((np.ones(3, "e"), 2.5), "e"),
+        ((np.ones(3, "b"), 2), "b"),
+        ((np.ones(3, "b"), 2.5), "d"),
+        ((np.ones(3, "f"), 2j), "F"),
+        ((np.ones(3, "f"), np.float64(2)), "d"),
+        ((np.ones(3, "f"), True), "f"),
+        ((np.float32(1), 2.0), "f"),
+        ((1, 2), "l"),
+        ((1, 2.0), "d"),
+    ],
+)
+def test_python_numbers_are_weak(args, expected):
+    assert xdev.vectorize(lambda x, y: x + y)(*args).dtype == expected
+    assert np.add(*args).dtype == expected  # the law is NumPy's
+
+
+def test_a_number_too_large_for_the_arrays_dtype():
+    with pytest.raises(OverflowError):
+        xdev.vectorize(lambda x, y: x + y)(np.ones(3, "b"), 300)
+
+
+def test_numbers_give_numpy_scalars():
+    result = xdev.vectorize(lambda x, y: x * y)(2, 3.5)
+
+    assert type(result) is np.float64
+    assert result == 7
+
+
+def test_the_first_signature_that_fits_is_used():
+    f = xdev.vectorize(
+        ["int32(int32, int32)", "float32(float32, float32)", "f8(f8,f8)"]
+    )(lambda x, y: x + y)
+
+    assert f.types == ["ii->i", "ff->f", "dd->d"]
+    assert f(np.int16(1), np.int32(1)).dtype == "i"
+    assert f(np.ones(2, "e"), np.ones(2, "h")).dtype == "f"
+    assert f(np.ones(2, "l"), np.ones(2, "h")).dtype == "d"
+    with pytest.raises(TypeError, match=r"no signature takes \(complex64.*int32"):
+        f(np.ones(2, "F"), 1)
+
+
+@pytest.mark.parametrize(
+    "signature",
+    ["float32(float32, float32)", "f4(f4,f4)", " (float32)( float32,float32 )"],
+)
+def test_signatures_as_numba_writes_them(signature):
+    expected = ((np.dtype("f"),) * 2, (np.dtype("f"),))
+
+    assert signatures.parse(signature) == expected
+
+
+def test_numbas_own_signatures():
+    numba = pytest.importorskip("numba")
+    signature = numba.float64(numba.int32, numba.boolean)
+
+    assert signatures.parse(signature) == (
+        (np.dtype("i"), np.dtype("?")),
+        (np.dtype("d"),),
+    )
+
+
+@pytest.mark.parametrize("signature", ["float32", "quux(float32)", "float32()", 3])
+def test_a_wrong_signature_is_refused(signature):
+    with pytest.raises(TypeError, match=r"signature|no type"):
+        xdev.vectorize([signature])(lambda x: x)
+
+
+def test_an_explicit_result_is_cast():
+    f = xdev.vectorize(["int8(float64)"], target="cpu", nopython=True)(lambda x: x * 2)
+
+    np.testing.assert_array_equal(f([1.4, -3.6]), np.asarray([2, -7], "i1"))
+
+
+def undefined(x):
+    return x + nowhere(x)  # noqa: F821
+
+
+def attribute(x):
+    y = x + 1
+    return y.nothing
+
+
+def nothing(x):
+    x + 1  # noqa: B018 - that is the point
+
+
+def sometimes(x):
+    if x > 0:
+        return x
+    return None
+
+
+def text(x):
+    return "a" if x else "b"
+
+
+def closed(x):
+    return ARRAY + x
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (undefined, r"undefined\(float32\).*nowhere"),
+        (attribute, r"(?s)attribute\(float32\).*nothing.*return y.nothing"),
+        (nothing, "nothing"),
+        (sometimes, "nothing on some path"),
+        (text, "no number"),
+        (closed, "no number"),
+    ],
+)
+def test_what_cannot_be_typed_is_named(function, words):
+    with pytest.raises(TypeError, match=words):
+        xdev.vectorize(function)(np.ones(3, "f"))
+
+
+@pytest.mark.parametrize("dtype", ["O", "U3", "M8[s]", "g"])
+def test_dtypes_without_arithmetic_are_refused(dtype):
+    with pytest.raises(TypeError, match="not supported"):
+        xdev.vectorize(lambda x: x)(np.zeros(2, dtype))
+
+
+def test_recursion_is_refused():
+    with pytest.raises(TypeError, match="calls itself: write the recursion as a loop"):
+        factorial(np.ones(3))
+
+
+@xdev.vectorize
+def factorial(n):
+    return 1 if n <= 1 else n * factorial(n - 1)
+
+
+@xdev.vectorize
+def halved(x):
+    return x * 0.5
+
+
+@xdev.vectorize
+def quartered(x):
+    return halved(halved(x))
+
+
+def test_a_ufunc_calls_another():
+    x = np.arange(5, dtype="f")
+
+    assert quartered(x).dtype == "f"
+    np.testing.assert_array_equal(quartered(x), x / 4)
+
+
+def test_a_ufunc_in_a_closure():
+    inner, factor = xdev.vectorize(lambda x: x + 1), 3.0
+
+    def outer(x):
+        return inner(x) * factor
+
+    x = np.arange(5, dtype="f")
+    np.testing.assert_array_equal(xdev.vectorize(outer)(x), (x + 1) * 3)
+    assert xdev.vectorize(outer)(x).dtype == "f"
+
+
+def test_without_source_the_dtype_is_still_right():
+    scope = {"SCALE": 3.0}
+    exec("def f(x):\n    return x * 0.5 + SCALE", scope)  # noqa: S102
+
+    result = xdev.vectorize(scope["f"])(np.arange(3, dtype="f"))
+
+    assert result.dtype == "f"
+    np.testing.assert_array_equal(result, np.arange(3) * 0.5 + 3)
+
+
+def test_lambdas_of_one_line_are_told_apart():
+    f, g = xdev.vectorize(lambda x: x + 2), xdev.vectorize(lambda x: x - 2)
+    x = np.ones(3, "f")
+
+    assert f(x)[0] == 3
+    assert g(x)[0] == -1
+
+
+def test_integers_that_are_indices_stay_integers():
+    table = (1.0, 2.0, 4.0)
+
+    def f(x):
+        total, k = x, 0
+        for i in range(3):
+            k = i + 0
+            total += table[k]
+        return total
+
+    x = np.arange(3, dtype="f")
+    np.testing.assert_array_equal(xdev.vectorize(f)(x), x + 7)
+
+
+def test_a_loop_counter_may_be_the_result():
+    @xdev.vectorize
+    def escape(re, im):
+        z = complex(0.0, 0.0)
+        for k in range(20):
+            z = z * z + complex(re, im)
+            if z.real * z.real + z.imag * z.imag > 4:
+                return k
+        return 20
+
+    assert escape(np.asarray([0.0, 2.0]), 0.0).tolist() == [20, 1]
+
+
+@pytest.mark.parametrize("working", ["f", "d"])
+def test_real_parts(working):
+    complexes = np.result_type(working, 1j)
+
+    assert results.real(complexes) == working
+    assert results.dtypes((np.dtype("d"), np.dtype("?")), complexes) == (
+        np.dtype(working),
+        np.dtype("?"),
+    )

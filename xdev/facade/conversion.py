@@ -1,0 +1,148 @@
+"""Functions that turn things into arrays."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xdev.device import device_of
+from xdev.facade.libraries import HOST as NUMBERS_AND_ARRAYS
+from xdev.facade.places import place, place_of, stays
+
+if TYPE_CHECKING:
+    from xdev.facade.protocols import DType
+
+__all__ = [
+    "asarray",
+    "from_dlpack",
+]
+
+#: Modules whose objects are no arrays: numbers, lists, buffers.
+_PLAIN_MODULES = frozenset({"builtins", "array", "mmap"})
+
+
+def asarray(
+    obj: Any,
+    /,
+    *,
+    dtype: DType = None,
+    device: object = None,
+    copy: bool | None = None,
+) -> Any:
+    """Make an array of numbers, nested sequences, buffers, or another array.
+
+    Parameters
+    ----------
+    obj : array, number, nested sequence or buffer
+        An array stays on its device and in its library unless ``device`` says other.
+    dtype : dtype, optional
+        From ``obj`` unless given.
+    device : device, optional
+        For what is no array, the default device unless given.
+    copy : bool, optional
+        True: always; False: never; None: where it must be.
+
+    Returns
+    -------
+    array
+        ``obj`` itself where it is an array and nothing must change.
+
+    Raises
+    ------
+    ValueError
+        ``copy=False``, but it must be copied.
+    TypeError
+        ``obj`` holds no numbers.
+    ConfigurationError, DeviceUnavailableError
+        There is no such device, or it cannot be used.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.asarray([[1, 2], [3, 4]], dtype=xdev.float32)
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    kind = type(obj)
+    if kind is not np.ndarray:
+        if kind in NUMBERS_AND_ARRAYS or kind.__module__ in _PLAIN_MODULES:
+            return place(device).asarray(obj, dtype, copy)
+        if not _is_array(obj):
+            if hasattr(obj, "__cuda_array_interface__"):
+                obj = place(device_of(obj)).asarray(obj, None, None)
+            elif hasattr(obj, "__dlpack__"):
+                obj = from_dlpack(obj)
+            else:
+                return place(device).asarray(obj, dtype, copy)
+    if stays(obj, device):
+        return place_of(obj, "asarray").asarray(obj, dtype, copy)
+    moved = _moved(obj, device, "asarray", copy)
+    return moved if dtype is None else place(device).asarray(moved, dtype, None)
+
+
+def from_dlpack(
+    x: object, /, *, device: object = None, copy: bool | None = None
+) -> Any:
+    """Take over an array that another library exports by DLPack.
+
+    Parameters
+    ----------
+    x : object
+        With ``__dlpack__`` and ``__dlpack_device__``.
+    device : device, optional
+        Where ``x`` is unless given.
+    copy : bool, optional
+        True: always; False: never; None: where it must be.
+
+    Returns
+    -------
+    array
+        Of the library of its device; it shares memory with ``x`` unless copied.
+
+    Raises
+    ------
+    BufferError
+        ``copy=False``, but ``device`` is another one.
+    TypeError
+        ``x`` does not speak DLPack.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xdev
+    >>> xdev.from_dlpack(np.arange(3))
+    array([0, 1, 2])
+    """
+    if not hasattr(x, "__dlpack__"):
+        message = (
+            f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: use "
+            f"xdev.asarray(x)"
+        )
+        raise TypeError(message)
+    here = place_of(x, "from_dlpack") if _is_array(x) else place(device_of(x))
+    if stays(x, device):
+        return here.from_dlpack(x, copy)
+    try:
+        return _moved(here.from_dlpack(x, None), device, "from_dlpack", copy)
+    except ValueError as error:
+        raise BufferError(str(error)) from error
+
+
+def _is_array(obj: Any) -> bool:
+    if isinstance(obj, np.ndarray):
+        return True
+    found: bool = importlib.import_module("array_api_compat").is_array_api_obj(obj)
+    return found
+
+
+def _moved(x: Any, device: object, name: str, copy: bool | None) -> Any:
+    """Copy an array to another device; ``copy=False`` forbids that."""
+    if copy is False:
+        message = (
+            f"xdev.{name}: copy=False, but the array is on {device_of(x)} and must be "
+            f"copied to {device}: leave copy= out, or keep it where it is"
+        )
+        raise ValueError(message)
+    return importlib.import_module("xdev.transfer").to_device(x, device)

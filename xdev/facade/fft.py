@@ -1,0 +1,275 @@
+"""The standard's Fourier transform extension, ``xdev.fft``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdev.facade.dispatch import of
+from xdev.facade.fft_axes import fftn, ifftn, irfftn, rfftn
+from xdev.facade.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+
+if TYPE_CHECKING:
+    from xdev.facade.protocols import Array, Norm
+
+__all__ = [
+    "fft",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfftn",
+    "rfft",
+    "rfftfreq",
+    "rfftn",
+]
+
+
+def fft(
+    x: Array,
+    /,
+    *,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = "backward",
+) -> Array:
+    """Discrete Fourier transform along an axis.
+
+    Parameters
+    ----------
+    x : array
+        Floating-point.
+    n : int, optional
+        Length of the transform: ``x`` is cut, or padded with zeros; its own by default.
+    axis : int
+        Along which.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Complex, of ``x``'s precision.
+
+    Raises
+    ------
+    ValueError
+        ``n`` is less than 1, or the axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.fft(xdev.asarray([1.0, 0.0, 0.0]))
+    array([1.+0.j, 1.+0.j, 1.+0.j])
+    """
+    result: Array = of(x, "fft.fft")(x, n=n, axis=axis, norm=norm)
+    return result
+
+
+def ifft(
+    x: Array,
+    /,
+    *,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = "backward",
+) -> Array:
+    """Inverse of :func:`fft`.
+
+    Parameters
+    ----------
+    x : array
+        Floating-point.
+    n : int, optional
+        Length of the transform: ``x`` is cut, or padded with zeros; its own by default.
+    axis : int
+        Along which.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Complex, of ``x``'s precision.
+
+    Raises
+    ------
+    ValueError
+        ``n`` is less than 1, or the axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.ifft(xdev.asarray([2.0, 0.0]))
+    array([1.+0.j, 1.+0.j])
+    """
+    result: Array = of(x, "fft.ifft")(x, n=n, axis=axis, norm=norm)
+    return result
+
+
+def rfft(
+    x: Array,
+    /,
+    *,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = "backward",
+) -> Array:
+    """Discrete Fourier transform of real numbers: the first half.
+
+    Parameters
+    ----------
+    x : array
+        Real floating-point.
+    n : int, optional
+        Length of the transform: ``x`` is cut, or padded with zeros; its own by default.
+    axis : int
+        Along which.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Complex, n // 2 + 1 along ``axis``.
+
+    Raises
+    ------
+    ValueError
+        ``n`` is less than 1, or the axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.rfft(xdev.asarray([1.0, 0.0, 0.0]))
+    array([1.+0.j, 1.+0.j])
+    """
+    result: Array = of(x, "fft.rfft")(x, n=n, axis=axis, norm=norm)
+    return result
+
+
+def irfft(
+    x: Array,
+    /,
+    *,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = "backward",
+) -> Array:
+    """Inverse of :func:`rfft`.
+
+    Parameters
+    ----------
+    x : array
+        Complex.
+    n : int, optional
+        Length of the transform: ``x`` is cut, or padded with zeros; its own by default.
+    axis : int
+        Along which.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Real, n along ``axis``: 2 (m - 1) of m unless given.
+
+    Raises
+    ------
+    ValueError
+        ``n`` is less than 1, or the axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.irfft(xdev.asarray([1.0 + 0j, 1.0 + 0j]))
+    array([1., 0.])
+    """
+    result: Array = of(x, "fft.irfft")(x, n=n, axis=axis, norm=norm)
+    return result
+
+
+def hfft(
+    x: Array,
+    /,
+    *,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = "backward",
+) -> Array:
+    """Transform of a signal whose second half mirrors the first, conjugated.
+
+    Parameters
+    ----------
+    x : array
+        Complex, the first half.
+    n : int, optional
+        Length of the transform: ``x`` is cut, or padded with zeros; its own by default.
+    axis : int
+        Along which.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Real, n along ``axis``: 2 (m - 1) of m unless given.
+
+    Raises
+    ------
+    ValueError
+        ``n`` is less than 1, or the axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.hfft(xdev.asarray([1.0 + 0j, 0j]))
+    array([1., 1.])
+    """
+    result: Array = of(x, "fft.hfft")(x, n=n, axis=axis, norm=norm)
+    return result
+
+
+def ihfft(
+    x: Array,
+    /,
+    *,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = "backward",
+) -> Array:
+    """Inverse of :func:`hfft`.
+
+    Parameters
+    ----------
+    x : array
+        Real floating-point.
+    n : int, optional
+        Length of the transform: ``x`` is cut, or padded with zeros; its own by default.
+    axis : int
+        Along which.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Complex, n // 2 + 1 along ``axis``.
+
+    Raises
+    ------
+    ValueError
+        ``n`` is less than 1, or the axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.ihfft(xdev.asarray([1.0, 1.0])).shape
+    (2,)
+    """
+    result: Array = of(x, "fft.ihfft")(x, n=n, axis=axis, norm=norm)
+    return result

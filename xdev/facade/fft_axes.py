@@ -1,0 +1,186 @@
+"""Fourier transforms along several axes, for ``fft``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdev.facade.dispatch import of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xdev.facade.protocols import Array, Norm
+
+__all__ = [
+    "fftn",
+    "ifftn",
+    "irfftn",
+    "rfftn",
+]
+
+
+def fftn(
+    x: Array,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """Discrete Fourier transform along several axes.
+
+    Parameters
+    ----------
+    x : array
+        Floating-point.
+    s : sequence of ints, optional
+        Lengths of the transforms; ``x``'s own unless given.
+    axes : sequence of ints, optional
+        Along which; the last ``len(s)``, or all, unless given.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Complex, of ``x``'s precision.
+
+    Raises
+    ------
+    ValueError
+        A length is less than 1, or an axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.fftn(xdev.ones((2, 2)))
+    array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
+    result: Array = of(x, "fft.fftn")(x, s=s, axes=axes, norm=norm)
+    return result
+
+
+def ifftn(
+    x: Array,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """Inverse of :func:`fftn`.
+
+    Parameters
+    ----------
+    x : array
+        Floating-point.
+    s : sequence of ints, optional
+        Lengths of the transforms; ``x``'s own unless given.
+    axes : sequence of ints, optional
+        Along which; the last ``len(s)``, or all, unless given.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Complex, of ``x``'s precision.
+
+    Raises
+    ------
+    ValueError
+        A length is less than 1, or an axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.ifftn(xdev.ones((2, 2)))
+    array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
+    result: Array = of(x, "fft.ifftn")(x, s=s, axes=axes, norm=norm)
+    return result
+
+
+def rfftn(
+    x: Array,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """Discrete Fourier transform of real numbers along several axes.
+
+    Parameters
+    ----------
+    x : array
+        Real floating-point.
+    s : sequence of ints, optional
+        Lengths of the transforms; ``x``'s own unless given.
+    axes : sequence of ints, optional
+        Along which; the last ``len(s)``, or all, unless given.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Complex, the last axis halved.
+
+    Raises
+    ------
+    ValueError
+        A length is less than 1, or an axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.rfftn(xdev.ones((2, 2))).shape
+    (2, 2)
+    """
+    result: Array = of(x, "fft.rfftn")(x, s=s, axes=axes, norm=norm)
+    return result
+
+
+def irfftn(
+    x: Array,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """Inverse of :func:`rfftn`.
+
+    Parameters
+    ----------
+    x : array
+        Complex.
+    s : sequence of ints, optional
+        Lengths of the transforms; ``x``'s own unless given.
+    axes : sequence of ints, optional
+        Along which; the last ``len(s)``, or all, unless given.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Real.
+
+    Raises
+    ------
+    ValueError
+        A length is less than 1, or an axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.irfftn(xdev.fft.rfftn(xdev.ones((2, 2))))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    result: Array = of(x, "fft.irfftn")(x, s=s, axes=axes, norm=norm)
+    return result

@@ -1,0 +1,315 @@
+"""Functions that make arrays of one value, or of none in particular."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xdev.facade.places import place, place_of, stays
+
+if TYPE_CHECKING:
+    from xdev.facade.protocols import Array, DType
+
+__all__ = [
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+]
+
+
+def empty(
+    shape: int | tuple[int, ...], *, dtype: DType = None, device: object = None
+) -> Any:
+    """Array of any content, not cleared.
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+        None of them negative.
+    dtype : dtype, optional
+        float64 unless given.
+    device : device, optional
+        The default device unless given.
+
+    Returns
+    -------
+    array
+        C-contiguous, in memory from xdev's pool.
+
+    Raises
+    ------
+    ValueError
+        ``shape`` is negative, or more than memory could ever hold.
+    OutOfMemoryError
+        The pool cannot serve it.
+    ConfigurationError, DeviceUnavailableError
+        There is no such device, or it cannot be used.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.empty((2, 3), dtype=xdev.float32).shape
+    (2, 3)
+    """
+    return place(device).empty(shape, dtype)
+
+
+def empty_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Array:
+    """Array of the shape of ``x``, of any content.
+
+    Parameters
+    ----------
+    x : array
+        Any shape.
+    dtype, device : optional
+        Those of ``x`` unless given.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is no array.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.empty_like(xdev.ones((2, 3))).shape
+    (2, 3)
+    """
+    made: Array
+    if stays(x, device):
+        made = place_of(x, "empty_like").empty_like(x, dtype)
+    else:
+        made = place(device).empty(*_shape_and_dtype(x, dtype))
+    return made
+
+
+def full(
+    shape: int | tuple[int, ...],
+    fill_value: complex,
+    *,
+    dtype: DType = None,
+    device: object = None,
+) -> Any:
+    """Array of one value.
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+        None of them negative.
+    fill_value : number
+        The value.
+    dtype : dtype, optional
+        ``fill_value``'s unless given.
+    device : device, optional
+        The default device unless given.
+
+    Returns
+    -------
+    array
+        C-contiguous, in memory from xdev's pool.
+
+    Raises
+    ------
+    ValueError, OverflowError
+        ``shape`` is negative or too large; ``fill_value`` does not fit ``dtype``.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.full((2, 2), 0.5)
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
+    """
+    return place(device).full(shape, fill_value, dtype)
+
+
+def full_like(
+    x: Array,
+    /,
+    fill_value: complex,
+    *,
+    dtype: DType = None,
+    device: object = None,
+) -> Array:
+    """Array of the shape of ``x``, of one value.
+
+    Parameters
+    ----------
+    x : array
+        Any shape.
+    fill_value : number
+        The value.
+    dtype, device : optional
+        Those of ``x`` unless given.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Raises
+    ------
+    TypeError, OverflowError
+        ``x`` is no array; ``fill_value`` does not fit the data type.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.full_like(xdev.arange(3), 7)
+    array([7, 7, 7])
+    """
+    made: Array
+    if stays(x, device):
+        made = place_of(x, "full_like").full_like(x, fill_value, dtype)
+    else:
+        shape, kind = _shape_and_dtype(x, dtype)
+        made = place(device).full(shape, fill_value, kind)
+    return made
+
+
+def ones(
+    shape: int | tuple[int, ...], *, dtype: DType = None, device: object = None
+) -> Any:
+    """Array of ones.
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+        None of them negative.
+    dtype : dtype, optional
+        float64 unless given.
+    device : device, optional
+        The default device unless given.
+
+    Returns
+    -------
+    array
+        C-contiguous, in memory from xdev's pool.
+
+    Raises
+    ------
+    ValueError
+        ``shape`` is negative, or more than memory could ever hold.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.ones(3)
+    array([1., 1., 1.])
+    """
+    return place(device).ones(shape, dtype)
+
+
+def ones_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Array:
+    """Array of the shape of ``x``, of ones.
+
+    Parameters
+    ----------
+    x : array
+        Any shape.
+    dtype, device : optional
+        Those of ``x`` unless given.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is no array.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.ones_like(xdev.arange(3))
+    array([1, 1, 1])
+    """
+    made: Array
+    if stays(x, device):
+        made = place_of(x, "ones_like").ones_like(x, dtype)
+    else:
+        made = place(device).ones(*_shape_and_dtype(x, dtype))
+    return made
+
+
+def zeros(
+    shape: int | tuple[int, ...], *, dtype: DType = None, device: object = None
+) -> Any:
+    """Array of zeros.
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+        None of them negative.
+    dtype : dtype, optional
+        float64 unless given.
+    device : device, optional
+        The default device unless given.
+
+    Returns
+    -------
+    array
+        C-contiguous, in memory from xdev's pool.
+
+    Raises
+    ------
+    ValueError
+        ``shape`` is negative, or more than memory could ever hold.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.zeros((2, 2), dtype=xdev.int8)
+    array([[0, 0],
+           [0, 0]], dtype=int8)
+    """
+    return place(device).zeros(shape, dtype)
+
+
+def zeros_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Array:
+    """Array of the shape of ``x``, of zeros.
+
+    Parameters
+    ----------
+    x : array
+        Any shape.
+    dtype, device : optional
+        Those of ``x`` unless given.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is no array.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.zeros_like(xdev.arange(3))
+    array([0, 0, 0])
+    """
+    made: Array
+    if stays(x, device):
+        made = place_of(x, "zeros_like").zeros_like(x, dtype)
+    else:
+        made = place(device).zeros(*_shape_and_dtype(x, dtype))
+    return made
+
+
+def _shape_and_dtype(x: Any, dtype: DType) -> tuple[tuple[int, ...], DType]:
+    return x.shape, x.dtype if dtype is None else dtype

@@ -1,0 +1,138 @@
+"""Frequencies of Fourier transforms, and their order, for ``fft``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xdev.facade.dispatch import of
+from xdev.facade.places import place
+
+if TYPE_CHECKING:
+    from xdev.facade.protocols import Array, Axes, DType
+
+__all__ = [
+    "fftfreq",
+    "fftshift",
+    "ifftshift",
+    "rfftfreq",
+]
+
+
+def fftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DType = None, device: object = None
+) -> Any:
+    """Frequencies of :func:`fft`'s elements [1/s].
+
+    Parameters
+    ----------
+    n : int
+        Length of the transform.
+    d : float
+        Distance of the samples [s].
+    dtype : dtype, optional
+        Floating-point; float64 unless given.
+    device : device, optional
+        The default device unless given.
+
+    Returns
+    -------
+    array
+        Shape (n,): 0 upwards, then the negative ones.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device, or it cannot be used.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.fftfreq(4, d=0.5)
+    array([ 0. ,  0.5, -1. , -0.5])
+    """
+    return place(device).fftfreq(n, d, dtype)
+
+
+def rfftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DType = None, device: object = None
+) -> Any:
+    """Frequencies of :func:`rfft`'s elements [1/s].
+
+    Parameters
+    ----------
+    n : int
+        Length of the transform.
+    d : float
+        Distance of the samples [s].
+    dtype : dtype, optional
+        Floating-point; float64 unless given.
+    device : device, optional
+        The default device unless given.
+
+    Returns
+    -------
+    array
+        Shape (n // 2 + 1,).
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device, or it cannot be used.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.rfftfreq(4, d=0.5)
+    array([0. , 0.5, 1. ])
+    """
+    return place(device).rfftfreq(n, d, dtype)
+
+
+def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
+    """Elements in the order of their frequencies, 0 in the middle.
+
+    Parameters
+    ----------
+    x : array
+        Any shape.
+    axes : int or tuple of ints, optional
+        All of them unless given.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.fftshift(xdev.asarray([0, 1, -2, -1]))
+    array([-2, -1,  0,  1])
+    """
+    result: Array = of(x, "fft.fftshift")(x, axes=axes)
+    return result
+
+
+def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
+    """Inverse of :func:`fftshift`.
+
+    Parameters
+    ----------
+    x : array
+        Any shape.
+    axes : int or tuple of ints, optional
+        All of them unless given.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.ifftshift(xdev.asarray([-2, -1, 0, 1]))
+    array([ 0,  1, -2, -1])
+    """
+    result: Array = of(x, "fft.ifftshift")(x, axes=axes)
+    return result

@@ -1,0 +1,231 @@
+"""Functions that make ranges, grids and triangles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from xdev.facade.dispatch import of, of_each
+from xdev.facade.places import place
+
+if TYPE_CHECKING:
+    from xdev.facade.protocols import Array, DType
+
+__all__ = [
+    "arange",
+    "eye",
+    "linspace",
+    "meshgrid",
+    "tril",
+    "triu",
+]
+
+
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DType = None,
+    device: object = None,
+) -> Any:
+    """Evenly spaced numbers in the half-open range from ``start`` to ``stop``.
+
+    Parameters
+    ----------
+    start, stop, step : number
+        With one argument that is ``stop``, and ``start`` is 0.
+    dtype : dtype, optional
+        From the arguments unless given.
+    device : device, optional
+        The default device unless given.
+
+    Returns
+    -------
+    array
+        Shape ``(ceil((stop - start) / step),)``.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device, or it cannot be used.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.arange(0, 10, 3)
+    array([0, 3, 6, 9])
+    """
+    return place(device).arange(start, stop, step, dtype)
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DType = None,
+    device: object = None,
+) -> Any:
+    """Matrix with ones on a diagonal and zeros elsewhere.
+
+    Parameters
+    ----------
+    n_rows, n_cols : int
+        ``n_cols`` is ``n_rows`` unless given.
+    k : int
+        Which diagonal: 0 the main one, above it positive.
+    dtype : dtype, optional
+        float64 unless given.
+    device : device, optional
+        The default device unless given.
+
+    Returns
+    -------
+    array
+        Shape (n_rows, n_cols).
+
+    Raises
+    ------
+    ValueError
+        A size is negative.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.eye(2, 3, k=1)
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
+    columns = n_rows if n_cols is None else n_cols
+    return place(device).eye(n_rows, columns, k, dtype)
+
+
+def linspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int,
+    *,
+    dtype: DType = None,
+    device: object = None,
+    endpoint: bool = True,
+) -> Any:
+    """Evenly spaced numbers over a range.
+
+    Parameters
+    ----------
+    start, stop : number
+        Ends of the range.
+    num : int
+        How many.
+    dtype : dtype, optional
+        Floating-point unless given.
+    device : device, optional
+        The default device unless given.
+    endpoint : bool
+        Whether ``stop`` is the last of them.
+
+    Returns
+    -------
+    array
+        Shape (num,).
+
+    Raises
+    ------
+    ValueError
+        ``num`` is negative.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linspace(0, 1, 5)
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    return place(device).linspace(start, stop, num, dtype, endpoint)
+
+
+def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Array, ...]:
+    """Coordinate arrays of a grid.
+
+    Parameters
+    ----------
+    *arrays : array
+        Coordinates along each axis, 1-D.
+    indexing : {"xy", "ij"}
+        ``"xy"``: the first coordinate runs along the second axis.
+
+    Returns
+    -------
+    tuple of arrays
+        As many as arguments, each of the grid's shape.
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> x, y = xdev.meshgrid(xdev.arange(3), xdev.arange(2))
+    >>> y
+    array([[0, 0, 0],
+           [1, 1, 1]])
+    """
+    if not arrays:
+        return ()
+    return tuple(of_each("meshgrid", "arrays", arrays)(*arrays, indexing=indexing))
+
+
+def tril(x: Array, /, *, k: int = 0) -> Array:
+    """Lower triangle of matrices; the rest is zero.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N).
+    k : int
+        The highest diagonal kept.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.tril(xdev.ones((2, 2)))
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    result: Array = of(x, "tril")(x, k=k)
+    return result
+
+
+def triu(x: Array, /, *, k: int = 0) -> Array:
+    """Upper triangle of matrices; the rest is zero.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N).
+    k : int
+        The lowest diagonal kept.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.triu(xdev.ones((2, 2)))
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    result: Array = of(x, "triu")(x, k=k)
+    return result

@@ -1,0 +1,267 @@
+"""The standard's linear algebra extension, ``xdev.linalg``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xdev.facade.decompositions import (
+    cholesky,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    qr,
+    svd,
+    svdvals,
+)
+from xdev.facade.dispatch import of, of_all
+from xdev.facade.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
+from xdev.facade.magnitudes import (
+    det,
+    matrix_norm,
+    matrix_rank,
+    slogdet,
+    trace,
+    vector_norm,
+)
+
+if TYPE_CHECKING:
+    from xdev.facade.protocols import Array
+
+__all__ = [
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+
+
+def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """Cross product of vectors in three dimensions.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Of size 3 along ``axis``; the other axes broadcast.
+    axis : int
+        Where the vectors lie.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        A vector is not of size 3.
+    DeviceMismatchError
+        The arrays are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linalg.cross(xdev.asarray([1, 0, 0]), xdev.asarray([0, 1, 0]))
+    array([0, 0, 1])
+    """
+    result: Array = of_all("linalg.cross", x1=x1, x2=x2)(x1, x2, axis=axis)
+    return result
+
+
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """Diagonals of matrices.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N).
+    offset : int
+        Which: 0 the main one, above it positive.
+
+    Returns
+    -------
+    array
+        Shape (..., length of the diagonal).
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linalg.diagonal(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
+    array([2., 4.])
+    """
+    result: Array = of(x, "linalg.diagonal")(x, offset=offset)
+    return result
+
+
+def inv(x: Array, /) -> Array:
+    """Inverse of square matrices.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, M), floating-point.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Raises
+    ------
+    LinAlgError
+        A matrix is singular (where the library can tell).
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linalg.inv(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]])
+    """
+    result: Array = of(x, "linalg.inv")(x)
+    return result
+
+
+def matrix_power(x: Array, n: int, /) -> Array:
+    """Square matrices to a whole power; a negative one inverts.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, M), floating-point.
+    n : int
+        The power.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Raises
+    ------
+    LinAlgError
+        ``n`` is negative and a matrix is singular (where the library can tell).
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linalg.matrix_power(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]), 2)
+    array([[ 4.,  0.],
+           [ 0., 16.]])
+    """
+    result: Array = of(x, "linalg.matrix_power")(x, n)
+    return result
+
+
+def outer(x1: Array, x2: Array, /) -> Array:
+    """Products of every pair of elements of two vectors.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Shapes (M,) and (N,).
+
+    Returns
+    -------
+    array
+        Shape (M, N).
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linalg.outer(xdev.asarray([1, 2]), xdev.asarray([3, 4]))
+    array([[3, 4],
+           [6, 8]])
+    """
+    result: Array = of_all("linalg.outer", x1=x1, x2=x2)(x1, x2)
+    return result
+
+
+def pinv(x: Array, /, *, rtol: Any = None) -> Array:
+    """Moore-Penrose inverse.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N), floating-point.
+    rtol : number or array, optional
+        Singular values below it, relative to the largest, count as 0; max(M, N) times
+        eps unless given.
+
+    Returns
+    -------
+    array
+        Shape (..., N, M).
+
+    Raises
+    ------
+    LinAlgError
+        The singular values do not converge.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linalg.pinv(xdev.asarray([[2.0], [0.0]]))
+    array([[0.5, 0. ]])
+    """
+    result: Array = of(x, "linalg.pinv")(x, rtol=rtol)
+    return result
+
+
+def solve(x1: Array, x2: Array, /) -> Array:
+    """Solution of linear equations, ``x1 @ result = x2``.
+
+    Parameters
+    ----------
+    x1 : array
+        Shape (..., M, M), floating-point.
+    x2 : array
+        Shape (M,) or (..., M, K).
+
+    Returns
+    -------
+    array
+        Of ``x2``'s shape, broadcast.
+
+    Raises
+    ------
+    LinAlgError
+        A matrix is singular (where the library can tell).
+    DeviceMismatchError
+        The arrays are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> a = xdev.asarray([[2.0, 0.0], [0.0, 4.0]])
+    >>> xdev.linalg.solve(a, xdev.asarray([2.0, 2.0]))
+    array([1. , 0.5])
+    """
+    result: Array = of_all("linalg.solve", x1=x1, x2=x2)(x1, x2)
+    return result

@@ -1,0 +1,206 @@
+"""Numbers that describe a matrix or vector: norms, ranks, determinants, traces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from xdev.facade.dispatch import of
+from xdev.facade.libraries import library_of
+
+if TYPE_CHECKING:
+    from xdev.facade.protocols import Array, Axes, DType
+
+__all__ = [
+    "det",
+    "matrix_norm",
+    "matrix_rank",
+    "slogdet",
+    "trace",
+    "vector_norm",
+]
+
+
+def det(x: Array, /) -> Array:
+    """Determinant.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, M), floating-point.
+
+    Returns
+    -------
+    array
+        Shape (...).
+
+    Raises
+    ------
+    LinAlgError
+        The matrices are not square.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> round(float(xdev.linalg.det(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))), 9)
+    8.0
+    """
+    result: Array = of(x, "linalg.det")(x)
+    return result
+
+
+def matrix_norm(
+    x: Array,
+    /,
+    *,
+    keepdims: bool = False,
+    ord: float | Literal["fro", "nuc"] | None = "fro",
+) -> Array:
+    """Norm of matrices.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N), floating-point.
+    keepdims : bool
+        Keep the last two axes, with size 1.
+    ord : {"fro", "nuc", 1, 2, inf, -1, -2, -inf}
+        Which norm.
+
+    Returns
+    -------
+    array
+        Shape (...), real.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> float(xdev.linalg.matrix_norm(xdev.asarray([[3.0, 0.0], [0.0, 4.0]])))
+    5.0
+    """
+    result: Array = of(x, "linalg.matrix_norm")(x, keepdims=keepdims, ord=ord)
+    return result
+
+
+def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
+    """Number of singular values that count as more than 0.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N), floating-point.
+    rtol : number or array, optional
+        Relative to the largest of them; max(M, N) times eps unless given.
+
+    Returns
+    -------
+    array
+        Integers, shape (...).
+
+    Raises
+    ------
+    LinAlgError
+        ``x`` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> int(xdev.linalg.matrix_rank(xdev.ones((3, 3))))
+    1
+    """
+    result: Array = of(x, "linalg.matrix_rank")(x, rtol=rtol)
+    return result
+
+
+def slogdet(x: Array, /) -> tuple[Array, Array]:
+    """Sign and logarithm of the determinant.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, M), floating-point.
+
+    Returns
+    -------
+    namedtuple of arrays
+        ``sign`` and ``logabsdet``, shape (...).
+
+    Raises
+    ------
+    LinAlgError
+        The matrices are not square.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> float(xdev.linalg.slogdet(xdev.eye(2)).logabsdet)
+    0.0
+    """
+    result: tuple[Array, Array] = of(x, "linalg.slogdet")(x)
+    return result
+
+
+def trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
+    """Sum along diagonals of matrices.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N).
+    offset : int
+        Which diagonal: 0 the main one, above it positive.
+    dtype : dtype, optional
+        ``x``'s unless given; small integers widen to the default integer.
+
+    Returns
+    -------
+    array
+        Shape (...).
+
+    Examples
+    --------
+    >>> import xdev
+    >>> float(xdev.linalg.trace(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])))
+    6.0
+    """
+    kind = library_of(x, "linalg.trace").dtype(dtype)
+    result: Array = of(x, "linalg.trace")(x, offset=offset, dtype=kind)
+    return result
+
+
+def vector_norm(
+    x: Array,
+    /,
+    *,
+    axis: Axes = None,
+    keepdims: bool = False,
+    ord: float = 2,
+) -> Array:
+    """Norm of vectors.
+
+    Parameters
+    ----------
+    x : array
+        Floating-point.
+    axis : int or tuple of ints, optional
+        Where the vectors lie; all axes unless given.
+    keepdims : bool
+        Keep the reduced axes, with size 1.
+    ord : number
+        Which norm: the sum of ``abs(x)**ord``, to the power ``1 / ord``; inf, -inf:
+        the largest and the smallest; 0: the number that are not 0.
+
+    Returns
+    -------
+    array
+        Real.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> float(xdev.linalg.vector_norm(xdev.asarray([3.0, 4.0])))
+    5.0
+    """
+    result: Array = of(x, "linalg.vector_norm")(
+        x, axis=axis, keepdims=keepdims, ord=ord
+    )
+    return result

@@ -1,0 +1,185 @@
+# ruff: noqa: D102 - protocols.Place says what each method does
+"""CuPy arrays on one GPU. Their memory is xdev's pool: CuPy allocates through it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev import _optional
+from xdev.device import registry
+from xdev.facade.cuda import guarded
+from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.facade.places.cpu import HOST, as_shape
+
+if TYPE_CHECKING:
+    from xdev.facade.protocols import DType
+
+#: More elements than any device holds: beyond, CuPy's own count of bytes overflows.
+TOO_MANY = 2**59
+_CALLS = [
+    "empty",
+    "zeros",
+    "ones",
+    "full",
+    "empty_like",
+    "zeros_like",
+    "ones_like",
+    "full_like",
+    "arange",
+    "linspace",
+    "eye",
+    "asarray",
+    "fftfreq",
+    "rfftfreq",
+    "from_dlpack",
+]
+
+
+@final
+class CudaPlace:
+    """One GPU.
+
+    Parameters
+    ----------
+    index : int
+        CuPy's number of it.
+    """
+
+    def __init__(self, index: int) -> None:
+        self.cupy = cupy = _optional.cupy()
+        self.ndarray = cupy.ndarray
+        if registry.backend("cuda").count() > 1:
+            device = cupy.cuda.Device(index)
+            for name in _CALLS:
+                setattr(self, name, guarded(getattr(self, name), device))
+
+    def empty(self, shape: Any, dtype: DType, order: str = "C") -> Any:
+        if dtype is None:
+            dtype = np.float64
+        elif not isinstance(dtype, np.dtype):
+            dtype = to_numpy_dtype(dtype)
+        try:
+            count = shape if type(shape) is int else math.prod(shape)
+        except TypeError:
+            shape = as_shape(shape)
+            count = math.prod(shape)
+        if count >= TOO_MANY:
+            message = f"shape {shape} overflows: no device holds {count:,} elements"
+            raise ValueError(message)
+        return self.ndarray(shape, dtype, None, None, order)  # refuses negatives
+
+    def zeros(self, shape: Any, dtype: DType) -> Any:
+        out = self.empty(shape, dtype)
+        out.data.memset_async(0, out.nbytes)
+        return out
+
+    def ones(self, shape: Any, dtype: DType) -> Any:
+        return self.full(shape, 1, np.float64 if dtype is None else dtype)
+
+    def full(self, shape: Any, value: Any, dtype: DType) -> Any:
+        kind = getattr(value, "dtype", None) or np.asarray(value).dtype
+        return self._filled(self.empty(shape, kind if dtype is None else dtype), value)
+
+    def _filled(self, out: Any, value: Any) -> Any:
+        if isinstance(value, self.ndarray):
+            out[...] = value
+            return out
+        host = (
+            np.asarray(value).astype(out.dtype)
+            if hasattr(value, "dtype")
+            else (
+                np.asarray(value, dtype=out.dtype)  # refuses what does not fit
+            )
+        )
+        if host == 0:  # fill() drops the sign of zero, an array keeps it
+            out[...] = self._uploaded(host)
+        else:
+            out.fill(host[()])
+        return out
+
+    def _uploaded(self, host: Any) -> Any:
+        """Copy a host array to the device; CuPy drops the sign of a 0-d -0.0."""
+        return (
+            self.cupy.asarray(host.reshape(1)).reshape(())
+            if not host.ndim
+            else (self.cupy.asarray(host))
+        )
+
+    def empty_like(self, x: Any, dtype: DType) -> Any:
+        kind = x.dtype if dtype is None else dtype
+        return self.empty(x.shape, kind, "F" if x.flags.fnc else "C")
+
+    def zeros_like(self, x: Any, dtype: DType) -> Any:
+        out = self.empty_like(x, dtype)
+        out.data.memset_async(0, out.nbytes)
+        return out
+
+    def ones_like(self, x: Any, dtype: DType) -> Any:
+        return self.full_like(x, 1, dtype)
+
+    def full_like(self, x: Any, value: Any, dtype: DType) -> Any:
+        return self._filled(self.empty_like(x, dtype), value)
+
+    def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
+        kind = None if dtype is None else to_numpy_dtype(dtype)
+        if stop is None:
+            start, stop = 0, start
+        return self.cupy.arange(start, stop, step, dtype=kind)
+
+    def linspace(
+        self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
+    ) -> Any:
+        kind = None if dtype is None else to_numpy_dtype(dtype)
+        return self.cupy.linspace(start, stop, num, endpoint=endpoint, dtype=kind)
+
+    def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
+        kind = np.float64 if dtype is None else to_numpy_dtype(dtype)
+        return self.cupy.eye(rows, columns, k, dtype=kind)
+
+    def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
+        kind = None if dtype is None else to_numpy_dtype(dtype)
+        if not isinstance(obj, self.ndarray):
+            if hasattr(obj, "__cuda_array_interface__"):
+                obj = self.cupy.asarray(obj)
+            elif copy is False:
+                message = (
+                    "xdev.asarray: copy=False, but a host object must be copied to "
+                    "CUDA: leave copy= out"
+                )
+                raise ValueError(message)
+            elif isinstance(obj, list | tuple) and obj and _has(obj, self.ndarray):
+                return self.cupy.asarray(obj, dtype=kind)
+            else:
+                return self._uploaded(HOST.asarray(obj, kind, copy=None))
+        if copy is False and kind is not None and kind != obj.dtype:
+            message = (
+                f"xdev.asarray: copy=False, but {obj.dtype} must be copied to become "
+                f"{kind}: leave copy= out"
+            )
+            raise ValueError(message)
+        return obj.astype(obj.dtype if kind is None else kind, copy=bool(copy))
+
+    def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        return self._frequencies(self.cupy.fft.fftfreq(n, d), dtype)
+
+    def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        return self._frequencies(self.cupy.fft.rfftfreq(n, d), dtype)
+
+    def _frequencies(self, made: Any, dtype: DType) -> Any:
+        return made if dtype is None else made.astype(to_numpy_dtype(dtype), copy=False)
+
+    def from_dlpack(self, x: Any, copy: bool | None) -> Any:
+        return self.cupy.from_dlpack(x, copy=copy)
+
+    def info(self) -> Any:
+        return HOST.info()  # the same data types and capabilities as NumPy
+
+
+def _has(nested: Any, kind: type) -> bool:
+    """Say whether a nested sequence holds a value of a type."""
+    if isinstance(nested, list | tuple):
+        return any(_has(part, kind) for part in nested)
+    return isinstance(nested, kind)

@@ -1,0 +1,135 @@
+"""Running sums and products, and differences, along an axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdev.facade.dispatch import of, of_all
+from xdev.facade.libraries import library_of
+
+if TYPE_CHECKING:
+    from xdev.facade.protocols import Array, DType
+
+__all__ = ["cumulative_prod", "cumulative_sum", "diff"]
+
+
+def cumulative_prod(
+    x: Array,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DType = None,
+    include_initial: bool = False,
+) -> Array:
+    """Products of all elements up to each one.
+
+    Parameters
+    ----------
+    x : array
+        Numbers, at least 1-D.
+    axis : int, optional
+        Needed where ``x`` has more than one.
+    dtype : dtype, optional
+        ``x``'s unless given; small integers widen to the default integer.
+    include_initial : bool
+        Start with 1, one element more.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape, or one longer along ``axis``.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.cumulative_prod(xdev.asarray([1, 2, 3, 4]))
+    array([ 1,  2,  6, 24])
+    """
+    kind = library_of(x, "cumulative_prod").dtype(dtype)
+    result: Array = of(x, "cumulative_prod")(
+        x, axis=axis, dtype=kind, include_initial=include_initial
+    )
+    return result
+
+
+def cumulative_sum(
+    x: Array,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DType = None,
+    include_initial: bool = False,
+) -> Array:
+    """Sums of all elements up to each one.
+
+    Parameters
+    ----------
+    x : array
+        Numbers, at least 1-D.
+    axis : int, optional
+        Needed where ``x`` has more than one.
+    dtype : dtype, optional
+        ``x``'s unless given; small integers widen to the default integer.
+    include_initial : bool
+        Start with 0, one element more.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape, or one longer along ``axis``.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.cumulative_sum(xdev.asarray([1, 2, 3]), include_initial=True)
+    array([0, 1, 3, 6])
+    """
+    kind = library_of(x, "cumulative_sum").dtype(dtype)
+    result: Array = of(x, "cumulative_sum")(
+        x, axis=axis, dtype=kind, include_initial=include_initial
+    )
+    return result
+
+
+def diff(
+    x: Array,
+    /,
+    *,
+    axis: int = -1,
+    n: int = 1,
+    prepend: Array | None = None,
+    append: Array | None = None,
+) -> Array:
+    """Differences of neighbours along an axis.
+
+    Parameters
+    ----------
+    x : array
+        Numbers, at least 1-D.
+    axis : int
+        Along which.
+    n : int
+        How many times over.
+    prepend, append : array, optional
+        Put before and after ``x`` along ``axis`` first.
+
+    Returns
+    -------
+    array
+        ``n`` shorter along ``axis``.
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.diff(xdev.asarray([1, 4, 9, 16]))
+    array([3, 5, 7])
+    """
+    given = {"prepend": prepend, "append": append}
+    ends = {label: end for label, end in given.items() if end is not None}
+    result: Array = of_all("diff", x=x, **ends)(x, axis=axis, n=n, **ends)
+    return result

@@ -1,0 +1,280 @@
+"""Functions that find elements, and take them by their index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from xdev.facade.dispatch import mixed, of, of_all
+
+if TYPE_CHECKING:
+    from xdev.facade.protocols import Array, Axes
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "nonzero",
+    "searchsorted",
+    "take",
+    "take_along_axis",
+    "where",
+]
+
+
+def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Index of the largest element along an axis, the first of equal ones.
+
+    Parameters
+    ----------
+    x : array
+        Real numbers; the axis is not empty.
+    axis : int, optional
+        Flattened first unless given.
+    keepdims : bool
+        Keep the reduced axes, with size 1.
+
+    Returns
+    -------
+    array
+        Integers.
+
+    Raises
+    ------
+    ValueError
+        There is no element.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.argmax(xdev.asarray([[1, 5], [7, 2]]), axis=1)
+    array([1, 0])
+    """
+    result: Array = of(x, "argmax")(x, axis=axis, keepdims=keepdims)
+    return result
+
+
+def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Index of the smallest element along an axis, the first of equal ones.
+
+    Parameters
+    ----------
+    x : array
+        Real numbers; the axis is not empty.
+    axis : int, optional
+        Flattened first unless given.
+    keepdims : bool
+        Keep the reduced axes, with size 1.
+
+    Returns
+    -------
+    array
+        Integers.
+
+    Raises
+    ------
+    ValueError
+        There is no element.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.argmin(xdev.asarray([[1, 5], [7, 2]]), axis=1)
+    array([0, 1])
+    """
+    result: Array = of(x, "argmin")(x, axis=axis, keepdims=keepdims)
+    return result
+
+
+def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """Number of elements along the axes that are not zero.
+
+    Parameters
+    ----------
+    x : array
+        Any shape.
+    axis : int or tuple of ints, optional
+        The axes to reduce; all of them unless given.
+    keepdims : bool
+        Keep the reduced axes, with size 1.
+
+    Returns
+    -------
+    array
+        Integers; 0-d where all axes are reduced.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.count_nonzero(xdev.asarray([[0, 5], [7, 2]]), axis=1)
+    array([1, 2])
+    """
+    result: Array = of(x, "count_nonzero")(x, axis=axis, keepdims=keepdims)
+    return result
+
+
+def nonzero(x: Array, /) -> tuple[Array, ...]:
+    """Indices of the elements that are not zero.
+
+    Parameters
+    ----------
+    x : array
+        At least 1-D.
+
+    Returns
+    -------
+    tuple of arrays
+        One an axis, each as long as there are such elements.
+
+    Raises
+    ------
+    ValueError
+        ``x`` is 0-d.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.nonzero(xdev.asarray([0, 5, 7]))
+    (array([1, 2]),)
+    """
+    result: tuple[Array, ...] = of(x, "nonzero")(x)
+    return result
+
+
+def searchsorted(
+    x1: Array,
+    x2: Array | float,
+    /,
+    *,
+    side: Literal["left", "right"] = "left",
+    sorter: Array | None = None,
+) -> Array:
+    """Where to insert values so that a sorted array stays sorted.
+
+    Parameters
+    ----------
+    x1 : array
+        Sorted upwards, 1-D, or ordered by ``sorter``.
+    x2 : array or number
+        The values, any shape.
+    side : {"left", "right"}
+        Before or after equal elements.
+    sorter : array, optional
+        Indices that sort ``x1``.
+
+    Returns
+    -------
+    array
+        Integers, of ``x2``'s shape.
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.searchsorted(xdev.asarray([1, 3, 5]), xdev.asarray([3, 4]))
+    array([1, 2])
+    """
+    function, (x, values, order) = mixed("searchsorted", x1=x1, x2=x2, sorter=sorter)
+    result: Array = function(x, values, side=side, sorter=order)
+    return result
+
+
+def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
+    """Elements, rows or slices at indices along an axis.
+
+    Parameters
+    ----------
+    x : array
+        At least 1-D.
+    indices : array
+        Integers, 1-D.
+    axis : int, optional
+        Needed where ``x`` has more than one.
+
+    Returns
+    -------
+    array
+        As long as ``indices`` along ``axis``.
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.take(xdev.asarray([10, 20, 30]), xdev.asarray([2, 0]))
+    array([30, 10])
+    """
+    result: Array = of_all("take", x=x, indices=indices)(x, indices, axis=axis)
+    return result
+
+
+def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
+    """Elements at indices along an axis, matched along all the others.
+
+    Parameters
+    ----------
+    x : array
+        At least 1-D.
+    indices : array
+        Integers, of as many axes as ``x``.
+    axis : int
+        Along which.
+
+    Returns
+    -------
+    array
+        Of the shape that ``indices`` and ``x`` broadcast to, but for ``axis``.
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> x = xdev.asarray([[3, 1], [5, 9]])
+    >>> xdev.take_along_axis(x, xdev.argsort(x))
+    array([[1, 3],
+           [5, 9]])
+    """
+    function = of_all("take_along_axis", x=x, indices=indices)
+    result: Array = function(x, indices, axis=axis)
+    return result
+
+
+def where(condition: Array, x1: Any, x2: Any, /) -> Array:
+    """Elements of one array or the other.
+
+    Parameters
+    ----------
+    condition : array
+        bool: true takes from ``x1``.
+    x1, x2 : array or number
+        Shapes that broadcast with ``condition``.
+
+    Returns
+    -------
+    array
+        Of the type that ``x1`` and ``x2`` promote to.
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.where(xdev.asarray([True, False]), xdev.asarray([1, 2]), 0)
+    array([1, 0])
+    """
+    function, values = mixed("where", condition=condition, x1=x1, x2=x2)
+    result: Array = function(*values)
+    return result

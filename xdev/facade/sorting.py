@@ -1,0 +1,74 @@
+"""Functions that sort."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdev.facade.dispatch import of
+
+if TYPE_CHECKING:
+    from xdev.facade.protocols import Array
+
+__all__ = ["argsort", "sort"]
+
+
+def argsort(
+    x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+) -> Array:
+    """Indices that sort along an axis.
+
+    Parameters
+    ----------
+    x : array
+        Real numbers, at least 1-D.
+    axis : int
+        Along which.
+    descending : bool
+        Largest first.
+    stable : bool
+        Equal elements keep their order.
+
+    Returns
+    -------
+    array
+        Integers, of ``x``'s shape.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.argsort(xdev.asarray([2, 3, 1, 3]), descending=True)
+    array([1, 3, 0, 2])
+    """
+    result: Array = of(x, "argsort")(x, axis=axis, descending=descending, stable=stable)
+    return result
+
+
+def sort(
+    x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+) -> Array:
+    """Sorted copy along an axis.
+
+    Parameters
+    ----------
+    x : array
+        Real numbers, at least 1-D.
+    axis : int
+        Along which.
+    descending : bool
+        Largest first.
+    stable : bool
+        Equal elements keep their order.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape and data type.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.sort(xdev.asarray([2, 3, 1]))
+    array([1, 2, 3])
+    """
+    result: Array = of(x, "sort")(x, axis=axis, descending=descending, stable=stable)
+    return result

@@ -1,0 +1,60 @@
+"""Memory: one caching pool a device and kind, one ledger, bridges into libraries.
+
+Every function takes ``device=None, kind=None`` last: without a device it speaks of
+the default one (:func:`reclaim`: of all), without a kind of all its kinds together.
+"""
+
+from __future__ import annotations
+
+from xdev.memory import bridges
+from xdev.memory.arrays import host_array, pinned_array
+from xdev.memory.history import record_history, snapshot
+from xdev.memory.ledger import PoolStats
+from xdev.memory.owners import free, is_pinned_address, record_stream
+from xdev.memory.pools import Block, Pool
+from xdev.memory.registry import pool
+from xdev.memory.reports import (
+    allocated,
+    get_limit,
+    max_allocated,
+    max_reserved,
+    peak,
+    reclaim,
+    reserved,
+    reset_peak,
+    set_limit,
+    stats,
+    status,
+    summary,
+)
+from xdev.memory.tracking import Outstanding, outstanding, track
+
+__all__ = [
+    "Block",
+    "Outstanding",
+    "Pool",
+    "PoolStats",
+    "allocated",
+    "bridges",
+    "free",
+    "get_limit",
+    "host_array",
+    "is_pinned_address",
+    "max_allocated",
+    "max_reserved",
+    "outstanding",
+    "peak",
+    "pinned_array",
+    "pool",
+    "reclaim",
+    "record_history",
+    "record_stream",
+    "reserved",
+    "reset_peak",
+    "set_limit",
+    "snapshot",
+    "stats",
+    "status",
+    "summary",
+    "track",
+]

@@ -1,0 +1,105 @@
+"""NumPy arrays whose memory is a pool's."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from xdev.memory import registry, tracking
+from xdev.memory.owners import HostLease
+from xdev.memory.pools import ADDRESSES
+
+if TYPE_CHECKING:
+    from xdev.memory.pools import Pool
+
+POOLED = 64 << 10  # smaller arrays are NumPy's business, but while tracking is on [B]
+
+
+def host_array(
+    shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"] = "C"
+) -> np.ndarray[Any, Any]:
+    """Return an uninitialised array in host memory.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Extents.
+    dtype : numpy.dtype
+        Of the elements.
+    order : {"C", "F"}
+        Which index runs fastest.
+
+    Returns
+    -------
+    numpy.ndarray
+        From the host pool if it has 64 KiB or more, or while :func:`xdev.memory.track`
+        is on; its memory goes back when it and its views are gone.
+
+    Raises
+    ------
+    ValueError
+        An extent is negative, or the array would be larger than an address.
+    OutOfMemoryError
+        The pool cannot serve it.
+
+    Examples
+    --------
+    >>> host_array((1000, 100), np.dtype("f8")).shape
+    (1000, 100)
+    """
+    nbytes = size_of(shape, dtype)
+    if (nbytes < POOLED and not tracking.active()) or not nbytes or dtype.hasobject:
+        return np.empty(shape, dtype, order)
+    return _pooled(registry.pool("cpu", "host"), shape, dtype, order, nbytes)
+
+
+def pinned_array(
+    shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"] = "C"
+) -> np.ndarray[Any, Any]:
+    """Return an uninitialised array in page-locked host memory.
+
+    Parameters, result and errors are :func:`host_array`'s; any size is the pool's.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        There is no CUDA device to lock memory for.
+    TypeError
+        The dtype holds Python objects.
+    """
+    nbytes = size_of(shape, dtype)
+    if dtype.hasobject:
+        message = f"pinned memory cannot hold Python objects: {dtype} is no plain dtype"
+        raise TypeError(message)
+    pool = registry.pool("cpu", "pinned")
+    return _pooled(pool, shape, dtype, order, nbytes)
+
+
+def size_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Return the bytes of an array of a shape, or raise ValueError [B]."""
+    for extent in shape:
+        if extent < 0:
+            message = f"shape {shape} has a negative extent: use 0 or more"
+            raise ValueError(message)
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes >= ADDRESSES:
+        message = f"an array of shape {shape} and dtype {dtype} is larger than memory"
+        raise ValueError(f"{message} can be: {nbytes:,} B")
+    return nbytes
+
+
+def _pooled(
+    pool: Pool,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    order: Literal["C", "F"],
+    nbytes: int,
+) -> np.ndarray[Any, Any]:
+    lease = HostLease(pool.take(nbytes), nbytes)
+    hidden = np.asarray(lease)
+    array: np.ndarray[Any, Any] = np.ndarray(shape, dtype, hidden, order=order)
+    lease.array = weakref.ref(array)
+    return array

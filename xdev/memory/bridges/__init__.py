@@ -1,0 +1,139 @@
+"""Bridges: other libraries' allocations from xdev's pools.
+
+A bridge goes in at xdev's first CUDA use, or by :func:`install`. An allocator that the
+user set stays: the bridge then does not go in, and :func:`left_alone` says why.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+from xdev import _optional
+from xdev.errors import ConfigurationError
+from xdev.memory.bridges.cupy import CupyBridge
+from xdev.memory.bridges.imports import when_imported
+from xdev.memory.bridges.numba import NumbaBridge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["install", "install_default", "installed", "left_alone", "uninstall"]
+
+
+class Bridge(Protocol):
+    """One library's allocations, taken over or not."""
+
+    def install(self) -> str | None:
+        """Take them over, or return what was found in the way."""
+
+    def uninstall(self) -> None:
+        """Put back what was there."""
+
+
+#: The library's name, the module that it needs, and how its bridge is made.
+BRIDGES: dict[str, tuple[str, Callable[[], Bridge]]] = {
+    "cupy": ("cupy", CupyBridge),
+    "numba": ("numba_cuda", NumbaBridge),
+}
+
+_lock = threading.RLock()  # guards the two below
+_installed: dict[str, Bridge] = {}
+_left_alone: dict[str, str] = {}
+
+
+def install(*names: str) -> None:
+    """Let libraries take their memory from xdev's pools.
+
+    Without effect where a bridge is in, and where the user has set an allocator of
+    their own, which stays (:func:`left_alone`).
+
+    Parameters
+    ----------
+    *names : {"cupy", "numba"}
+        Which libraries; without any, all that are installed here.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such bridge; the text lists those that are.
+    DeviceUnavailableError
+        The library is not installed; the text has the command.
+    """
+    for name in names:
+        _check(name)
+    present = [name for name, (module, _) in BRIDGES.items() if _found(module)]
+    with _lock:
+        for name in names or present:
+            if name in _installed:
+                continue
+            bridge = BRIDGES[name][1]()
+            obstacle = bridge.install()
+            if obstacle is None:
+                _installed[name] = bridge
+                _left_alone.pop(name, None)
+            else:
+                _left_alone[name] = obstacle
+
+
+def uninstall(*names: str) -> None:
+    """Put back the allocators that were there; blocks in use stay the pool's.
+
+    Parameters
+    ----------
+    *names : {"cupy", "numba"}
+        Which libraries; without any, all bridges that are in.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such bridge; the text lists those that are.
+    """
+    for name in names:
+        _check(name)
+    with _lock:
+        for name in names or tuple(_installed):
+            bridge = _installed.pop(name, None)
+            if bridge is not None:
+                bridge.uninstall()
+
+
+def installed() -> frozenset[str]:
+    """Return the names of the bridges that are in."""
+    with _lock:
+        return frozenset(_installed)
+
+
+def left_alone() -> dict[str, str]:
+    """Return the libraries whose bridge did not go in, and what was found there."""
+    with _lock:
+        return dict(_left_alone)
+
+
+def install_default() -> None:
+    """Put the bridges in at xdev's first CUDA use.
+
+    CuPy's goes in now. Numba's goes in now where ``numba.cuda`` is loaded, else when
+    it is (whoever loads it): loading it takes most of a second, and a program that
+    does not need it should not wait.
+    """
+    if _optional.installed("cupy"):
+        install("cupy")
+    if not _optional.installed("numba_cuda"):
+        return
+    if "numba.cuda" in sys.modules:
+        install("numba")
+    else:
+        when_imported("numba.cuda", lambda: install("numba"))
+
+
+def _check(name: str) -> None:
+    if name not in BRIDGES:
+        known = ", ".join(repr(known) for known in BRIDGES)
+        message = f"there is no bridge into {name!r}: use {known}"
+        raise ConfigurationError(message)
+
+
+def _found(module: str) -> bool:
+    return _optional.installed(module)

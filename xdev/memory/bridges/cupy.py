@@ -1,0 +1,193 @@
+"""CuPy's device memory, and the pinned memory of its copies.
+
+Who owns what, for how long: the pool owns the segments. An allocation is a
+``MemoryPointer`` on a *lease*, CuPy's own kind of memory object; CuPy's arrays and
+their views share the lease by reference count, and when the last is gone its finalizer
+puts the block on the pool's queue: no lock, no driver call, so it may happen in the
+middle of anything. The block belongs to the stream that was CuPy's current one when it
+was made; work queued there before the drop runs before whoever gets the block next.
+Pinned blocks are held by CuPy until the copy that uses them is done.
+
+After ``uninstall`` CuPy allocates as before; leases that are alive stay valid, and
+their blocks go back to xdev's pool.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, final
+
+from xdev import _optional
+from xdev.device import Device
+from xdev.memory import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdev.memory.blocks import Chunk
+    from xdev.memory.pools import Pool
+
+    Allocator = Callable[[int], Any]
+
+
+@cache
+def lease_type() -> Any:
+    """Return the class of the memory objects that CuPy holds; CuPy must be there."""
+
+    @final
+    class Lease(_optional.cupy().cuda.memory.BaseMemory):  # type: ignore[misc]
+        """A block, as CuPy sees memory."""
+
+        __slots__ = ("chunk",)
+        xdev_lease = True
+
+        def __init__(self, chunk: Chunk, device: int) -> None:
+            self.chunk = chunk  # deleted when the block is given back by hand
+            self.ptr = chunk.address  # type: ignore[misc]
+            self.size = chunk.nbytes  # type: ignore[misc]
+            self.device_id = device  # type: ignore[misc]
+
+        def __del__(self) -> None:
+            chunk = getattr(self, "chunk", None)
+            if chunk is not None:
+                chunk.give(chunk)
+
+    return Lease
+
+
+@final
+class PinnedLease:
+    """A pinned block, as CuPy sees pinned memory."""
+
+    __slots__ = ("chunk", "ptr", "size")
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.chunk, self.ptr, self.size = chunk, chunk.address, chunk.nbytes
+
+    def __del__(self) -> None:
+        self.chunk.give(self.chunk)
+
+
+def device_allocator(
+    pool: Pool, stream: Callable[[], Any], device: int = 0
+) -> Allocator:
+    """Return an allocator for CuPy that serves one device.
+
+    Parameters
+    ----------
+    pool : Pool
+        Of that device.
+    stream : callable
+        Returns the current stream: an object with ``ptr``.
+    device : int
+        The device's index.
+    """
+    lease, pointer = lease_type(), _optional.cupy().cuda.MemoryPointer
+    take = pool.take
+
+    def allocate(nbytes: int) -> Any:
+        return pointer(lease(take(nbytes, stream().ptr), device), 0)
+
+    return allocate
+
+
+def current_device_allocator(
+    make: Callable[[int], Allocator], device: Callable[[], int]
+) -> Allocator:
+    """Return an allocator that serves whichever device is current.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the allocator of a device, at its first use.
+    device : callable
+        Returns the index of the current device.
+    """
+    allocators: dict[int, Allocator] = {}
+
+    def allocate(nbytes: int) -> Any:
+        index = device()
+        try:
+            found = allocators[index]
+        except KeyError:
+            found = allocators.setdefault(index, make(index))
+        return found(nbytes)
+
+    return allocate
+
+
+def pinned_allocator(pool: Pool) -> Allocator:
+    """Return an allocator for CuPy's pinned memory."""
+    pointer = _optional.cupy().cuda.PinnedMemoryPointer
+    take = pool.take
+
+    def allocate(nbytes: int) -> Any:
+        return pointer(PinnedLease(take(nbytes)), 0)
+
+    return allocate
+
+
+@final
+class CupyBridge:
+    """CuPy's process-wide allocators.
+
+    Parameters
+    ----------
+    make : callable, optional
+        Makes the allocator of device number ``index``; on the pool of that device and
+        CuPy's current stream without one.
+    """
+
+    def __init__(self, make: Callable[[int], Allocator] | None = None) -> None:
+        self._cupy = _optional.cupy()
+        self._make = make or self._on_pool
+        self._before: Any = None
+        self._allocator: Allocator | None = None
+        self._pinned = False
+
+    def _on_pool(self, index: int) -> Allocator:
+        stream = self._cupy.cuda.get_current_stream
+        return device_allocator(registry.pool(f"cuda:{index}"), stream, index)
+
+    def install(self) -> str | None:
+        """Set the allocators, unless CuPy's is not its own default one."""
+        cuda = self._cupy.cuda
+        found = cuda.get_allocator()
+        if found != self._cupy.get_default_memory_pool().malloc:
+            return (
+                f"CuPy's allocator was set to {found!r}; to let xdev's pool in, call "
+                f"cupy.cuda.set_allocator(cupy.get_default_memory_pool().malloc), then "
+                f"xdev.memory.bridges.install('cupy')"
+            )
+        usable = Device("cuda:0").available
+        if usable and cuda.runtime.getDeviceCount() == 1:
+            self._allocator = self._make(0)
+        else:
+            self._allocator = current_device_allocator(
+                self._make, cuda.runtime.getDevice
+            )
+        self._before = found
+        cuda.set_allocator(self._allocator)
+        if usable:
+            self._install_pinned()
+        return None
+
+    def _install_pinned(self) -> None:
+        """Take over pinned memory too, if it comes from CuPy's own kind of pool.
+
+        CuPy does not tell which allocator is set, so one allocation has to.
+        """
+        pinned = self._cupy.cuda.pinned_memory
+        if isinstance(pinned.alloc_pinned_memory(1).mem, pinned.PooledPinnedMemory):
+            pool = registry.pool("cpu", "pinned")
+            pinned.set_pinned_memory_allocator(pinned_allocator(pool))
+            self._pinned = True
+
+    def uninstall(self) -> None:
+        """Put back CuPy's allocators, unless somebody set others since."""
+        cuda = self._cupy.cuda
+        if cuda.get_allocator() is self._allocator:
+            cuda.set_allocator(self._before)
+        if self._pinned:
+            before = self._cupy.get_default_pinned_memory_pool().malloc
+            cuda.set_pinned_memory_allocator(before)

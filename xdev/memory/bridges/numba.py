@@ -1,0 +1,262 @@
+"""Numba's device memory, pinned memory, and the buffers of its kernels' host arguments.
+
+Who owns what, for how long: the pools own the segments. Numba's ``MemoryPointer`` holds
+nothing; the manager's table ``allocations`` holds a *lease* of each block by address,
+and the finalizer of the pointer takes it out, whereupon the block is on the pool's
+queue: no lock, no driver call. Blocks belong to the legacy default stream. Numba's own
+streams are of the blocking kind, so that stream is ordered after all of them: a block
+that comes back is safe to reuse there, and other streams wait for an event first.
+Pinned blocks wait for such an event before they are handed out again.
+
+Memory that the pool does not lend stays Numba's: mapped and write-combined host memory,
+managed memory, and host memory that the user pinned.
+
+``uninstall`` puts the former managers back; leases that are alive stay valid.
+``Context.reset`` gives all blocks of the context back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from functools import cache
+from typing import TYPE_CHECKING, Any, final
+
+from xdev import _optional
+from xdev.memory import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdev.memory.blocks import Chunk
+    from xdev.memory.pools import Pool
+
+LEGACY_STREAM = 0
+
+
+@final
+class Lease:
+    """A block, held for as long as Numba's table holds this."""
+
+    __slots__ = ("chunk",)
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.chunk = chunk
+
+    def __del__(self) -> None:
+        self.chunk.give(self.chunk)
+
+
+def pool_of(context: Any, kind: str) -> Pool:
+    """Return the pool that serves a Numba context."""
+    if kind == "pinned":
+        return registry.pool("cpu", "pinned")
+    return registry.pool(f"cuda:{context.device.id}")
+
+
+@cache
+def manager_type(pools: Callable[[Any, str], Pool] = pool_of) -> Any:
+    """Return a memory manager class for Numba.
+
+    Parameters
+    ----------
+    pools : callable
+        Returns the pool of ``(context, kind)``, kind ``"device"`` or ``"pinned"``.
+    """
+    cuda = _optional.numba_cuda()
+    mixin, base = cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager
+
+    @final
+    class XdevMemoryManager(mixin, base):  # type: ignore[misc, valid-type]
+        """Numba's External Memory Management interface, version 1.
+
+        From the base: ``mempin``, ``memallocmanaged`` and ``defer_cleanup``, which
+        call the driver; from the mixin: ``get_ipc_handle``, which finds the segment
+        that a block lies in.
+        """
+
+        def initialize(self) -> None:
+            """Have buffers of kernels' host arguments come from the pool too."""
+            core = getattr(self.context.device, "_dev", None)
+            if core is not None and not is_resource(core.memory_resource):
+                self.resource_before = core.memory_resource
+                core.memory_resource = resource(pools(self.context, "device"))
+
+        def retire(self) -> None:
+            """Undo :meth:`initialize`."""
+            before = self.__dict__.pop("resource_before", None)
+            if before is not None:
+                self.context.device._dev.memory_resource = before  # noqa: SLF001
+
+        def memalloc(self, size: int) -> Any:
+            """Allocate device memory."""
+            chunk = pools(self.context, "device").take(size, LEGACY_STREAM)
+            return cuda.MemoryPointer(
+                weakref.proxy(self.context),
+                ctypes.c_void_p(chunk.address),
+                size,
+                finalizer=self._hold(chunk),
+            )
+
+        def memhostalloc(
+            self,
+            size: int,
+            mapped: bool = False,
+            portable: bool = False,
+            wc: bool = False,
+        ) -> Any:
+            """Allocate pinned host memory; the pool's is portable."""
+            if mapped or wc:
+                return super().memhostalloc(size, mapped, portable, wc)
+            pool = pools(self.context, "pinned")
+            chunk = pool.take(size, LEGACY_STREAM)
+            pool.stock.mark(chunk, (LEGACY_STREAM,))
+            return cuda.PinnedMemory(
+                weakref.proxy(self.context),
+                chunk.address,
+                size,
+                finalizer=self._hold(chunk),
+            )
+
+        def _hold(self, chunk: Chunk) -> Callable[[], None]:
+            """Keep a block in the table; return what takes it out."""
+            address, table = chunk.address, self.allocations
+            table[address] = Lease(chunk)
+
+            def drop() -> None:
+                table.pop(address, None)
+
+            return drop
+
+        def get_memory_info(self) -> Any:
+            """Return what is free on the card or in the pool, and the card's size."""
+            stock = pools(self.context, "device").stock
+            free, total = stock.source.room()  # type: ignore[attr-defined]
+            cached = stock.ledger.reserved - stock.ledger.allocated
+            return cuda.MemoryInfo(free=free + cached, total=total)
+
+        @property
+        def interface_version(self) -> int:
+            """Return the version of the interface that this is written for."""
+            return 1
+
+    return XdevMemoryManager
+
+
+@cache
+def _resource_type() -> Any:
+    core = _optional.cuda_core()
+    base = core.MemoryResource
+
+    @final
+    class PoolResource(base):  # type: ignore[misc, valid-type]
+        """A pool, as cuda.core sees memory; each buffer holds a block."""
+
+        def __init__(self, pool: Pool) -> None:
+            self._pool = pool
+            self._held: dict[int, Chunk] = {}
+
+        def allocate(self, size: int, *, stream: Any = None) -> Any:
+            """Return a buffer whose block belongs to a stream."""
+            chunk = self._pool.take(size, _handle(stream))
+            self._held[chunk.address] = chunk
+            return core.Buffer.from_handle(
+                ptr=chunk.address, size=size, mr=self, stream=stream
+            )
+
+        def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:  # noqa: ARG002
+            """Take a buffer's block back; it may run in a finalizer."""
+            chunk = self._held.pop(int(ptr))
+            last = _handle(stream)
+            if last != chunk.stream:  # whose work must end before the next use
+                chunk.uses, chunk.request = {last}, -1
+            chunk.give(chunk)
+
+        @property
+        def is_device_accessible(self) -> bool:
+            """Return True."""
+            return True
+
+        @property
+        def is_host_accessible(self) -> bool:
+            """Return False."""
+            return False
+
+        @property
+        def device_id(self) -> int:
+            """Return the index of the pool's device."""
+            return int(getattr(self._pool.stock.source, "index", 0))
+
+    return PoolResource
+
+
+def resource(pool: Pool) -> Any:
+    """Return a pool as a ``cuda.core.MemoryResource``."""
+    return _resource_type()(pool)
+
+
+def is_resource(found: object) -> bool:
+    """Say whether a memory resource is a pool."""
+    return isinstance(found, _resource_type())
+
+
+def _handle(stream: Any) -> int:
+    """Return the CUDA handle of Numba's or cuda.core's stream; 0 for none."""
+    handle = getattr(stream, "handle", stream)
+    return 0 if handle is None else int(getattr(handle, "value", handle) or 0)
+
+
+@final
+class NumbaBridge:
+    """Numba's choice of memory manager, and the managers of its live contexts.
+
+    Parameters
+    ----------
+    manager : type, optional
+        The memory manager class; xdev's on the pools of the devices without one.
+    """
+
+    def __init__(self, manager: Any = None) -> None:
+        cuda = _optional.numba_cuda()
+        self._cuda, self._driver = cuda, cuda.cudadrv.driver
+        self._manager = manager or manager_type()
+        self._before: list[tuple[Any, Any]] = []
+
+    def install(self) -> str | None:
+        """Set the manager, unless one was chosen; swap it in live contexts."""
+        found = self._driver._memory_manager  # noqa: SLF001 - it has no public name
+        chosen = self._driver.config.CUDA_MEMORY_MANAGER
+        if found not in (None, self._default()):
+            return f"Numba's memory manager was set to {found.__qualname__}"
+        if chosen != "default":
+            return f"NUMBA_CUDA_MEMORY_MANAGER={chosen} chose Numba's memory manager"
+        self._cuda.set_memory_manager(self._manager)
+        for context in live_contexts(self._cuda):
+            self._before.append((context, context.memory_manager))
+            context.memory_manager = self._manager(context=context)
+            context.memory_manager.initialize()
+        return None
+
+    def uninstall(self) -> None:
+        """Put the former managers back, unless somebody set another since."""
+        if self._driver._memory_manager is self._manager:  # noqa: SLF001
+            self._cuda.set_memory_manager(self._default())
+        former = {id(context): manager for context, manager in self._before}
+        for context in live_contexts(self._cuda):
+            if isinstance(context.memory_manager, self._manager):
+                context.memory_manager.retire()
+                own = former.get(id(context)) or self._default()(context=context)
+                context.memory_manager = own
+                own.initialize()
+        self._before.clear()
+
+    def _default(self) -> Any:
+        return self._driver.NumbaCUDAMemoryManager
+
+
+def live_contexts(cuda: Any) -> list[Any]:
+    """Return the contexts that Numba has made; it makes none, and calls no driver."""
+    devices = cuda.cudadrv.driver.driver
+    found = getattr(devices, "devices", None) or {}
+    contexts = [device.primary_context for device in found.values()]
+    return [context for context in contexts if context is not None]

@@ -1,0 +1,124 @@
+"""What a pool does, in order, to serve a request: a list of rungs, one loop.
+
+Each rung makes room (or not), then tries. The first rungs are the ordinary way; from
+:data:`FIRST_RETRY` on, the source or the limit has refused once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdev.memory.blocks import Chunk
+    from xdev.memory.stock import Stock
+
+    Step = Callable[[Stock], object]
+    Try = Callable[[Stock, int, int], Chunk | None]
+
+TRIMMED = 32 << 20  # wholly free segments from here go back before the pool grows [B]
+
+
+def near(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
+    """Try this stream's free memory of like size."""
+    return stock.cached(nbytes, stream, anywhere=False)
+
+
+def anywhere(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
+    """Try all free memory of this stream."""
+    return stock.cached(nbytes, stream, anywhere=True)
+
+
+def steal(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
+    """Try other streams' free memory."""
+    return stock.steal(nbytes, stream)
+
+
+def grow(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
+    """Try a new segment of the size that the policy likes."""
+    granted = stock.heap.granted(nbytes)
+    size = stock.policy.grown(granted, stock.quantum)
+    return stock.grow(nbytes, stream, size)
+
+
+def exact(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
+    """Try a new segment of the granted size, then of the very size."""
+    granted = stock.heap.granted(nbytes)
+    chunk = stock.grow(nbytes, stream, granted)
+    if chunk is None and nbytes < granted:
+        chunk = stock.grow(nbytes, stream, nbytes)
+    return chunk
+
+
+def trim(stock: Stock) -> None:
+    """Give back large free segments: they did not fit."""
+    stock.trim(TRIMMED)
+
+
+def give_back(stock: Stock) -> None:
+    """Give back everything that is wholly free."""
+    stock.give_back()
+
+
+def siblings(stock: Stock) -> None:
+    """Have the pools under the same limit give back what they cache."""
+    if stock.budget.limit is not None:
+        for pool in list(stock.budget.pools):
+            if not pool.holds(stock):
+                pool.reclaim()
+
+
+def collect(stock: Stock) -> None:
+    """Collect garbage."""
+    stock.collect()
+
+
+def synchronize(stock: Stock) -> None:
+    """Wait for queued work."""
+    stock.synchronize()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """Steps that make room, then tries."""
+
+    name: str
+    steps: tuple[Step, ...]
+    tries: tuple[Try, ...]
+
+
+RUNGS = (
+    Rung("cache", (), (near,)),
+    Rung("grow", (trim,), (grow,)),
+    Rung("any fit", (), (anywhere, exact)),
+    Rung("give back", (give_back, siblings), (exact,)),
+    Rung("other streams", (), (steal,)),
+    Rung("collect", (collect,), (anywhere, exact, steal)),
+    Rung("synchronize", (synchronize,), (anywhere,)),
+    Rung("give all back", (give_back, siblings), (exact,)),
+)
+FIRST_RETRY = 2
+
+
+def climb(stock: Stock, nbytes: int, stream: int) -> Chunk:
+    """Return a chunk for a request.
+
+    Raises
+    ------
+    OutOfMemoryError
+        No rung could serve it.
+    """
+    stock.tend()
+    for number, rung in enumerate(RUNGS):
+        if number == FIRST_RETRY:
+            stock.count("retries")
+        for step in rung.steps:
+            step(stock)
+        for attempt in rung.tries:
+            chunk = attempt(stock, nbytes, stream)
+            if chunk is not None:
+                return chunk
+    raise stock.refuse(nbytes)

@@ -1,0 +1,146 @@
+"""The pools of this process: one a device and kind, made at their first use."""
+
+from __future__ import annotations
+
+import os
+import threading
+from functools import partial
+from typing import TYPE_CHECKING
+
+from xdev import _config
+from xdev.device import Device, as_device
+from xdev.errors import ConfigurationError
+from xdev.memory import hooks
+from xdev.memory.budgets import Budget
+from xdev.memory.pools import Pool
+from xdev.memory.sources.cuda import CudaSource
+from xdev.memory.sources.fake import FakeSource
+from xdev.memory.sources.host import HostSource
+from xdev.memory.sources.pinned import PinnedSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdev.memory.sources import Source
+
+FAKE_CAPACITY = 1 << 34  # what a fake device pretends to have [B]
+
+#: (device type, kind) -> the source of device number ``index``.
+SOURCES: dict[tuple[str, str], Callable[[int], Source]] = {
+    ("cpu", "host"): lambda _: HostSource(),
+    ("cpu", "pinned"): lambda _: PinnedSource(),
+    ("cuda", "device"): CudaSource,
+    ("fake", "device"): lambda _: FakeSource(FAKE_CAPACITY),
+}
+
+_lock = threading.RLock()  # guards the two below
+_pools: dict[tuple[Device, str], Pool] = {}
+_budgets: dict[Device, Budget] = {}
+
+
+def pool(device: object = None, kind: str | None = None) -> Pool:
+    """Return the pool of a device and kind; the same one every time.
+
+    Its policy is ``XDEV_MEMORY_POOL``, its limit ``XDEV_MEMORY_LIMIT``, both read at
+    the first use.
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose memory; the default device without one.
+    kind : {"host", "pinned", "device"}, optional
+        ``"host"`` and ``"pinned"`` are the CPU's, ``"device"`` the others'. Without
+        one: ``"host"`` or ``"device"``.
+
+    Raises
+    ------
+    ConfigurationError
+        The device has no memory of that kind.
+    DeviceUnavailableError
+        The device cannot be used; the text says why.
+
+    Examples
+    --------
+    >>> pool("cpu") is pool("cpu", "host")
+    True
+    """
+    where = as_device(device)
+    kind = check_kind(where, kind) or next(iter(kinds(where)))
+    found = _pools.get((where, kind))
+    return _make(where, kind) if found is None else found
+
+
+def _make(where: Device, kind: str) -> Pool:
+    if kind != "host":
+        (where if kind == "device" else Device("cuda")).require()
+    with _lock:
+        found = _pools.get((where, kind))
+        if found is None:
+            source = SOURCES[where.type, kind](where.index)
+            name = str(where) if kind != "pinned" else f"{where} (pinned)"
+            found = Pool(source, _config.memory_pool(), name=name, budget=budget(where))
+            _pools[where, kind] = found
+        return found
+
+
+def kinds(where: Device) -> tuple[str, ...]:
+    """Return the kinds of memory of a device, the usual one first."""
+    return tuple(kind for type_, kind in SOURCES if type_ == where.type)
+
+
+def check_kind(where: Device, kind: str | None) -> str | None:
+    """Return the kind, or raise ConfigurationError where the device has none such."""
+    if kind is None or kind in kinds(where):
+        return kind
+    known = ", ".join(repr(name) for name in kinds(where))
+    message = f"{where} has no memory of kind {kind!r}: use {known} or None"
+    raise ConfigurationError(message)
+
+
+def existing(device: object = None, kind: str | None = None) -> list[Pool]:
+    """Return a device's pools that are in use, of one kind or all; it makes none."""
+    where = as_device(device)
+    check_kind(where, kind)
+    with _lock:
+        return [
+            found
+            for (owner, name), found in _pools.items()
+            if owner == where and kind in (None, name)
+        ]
+
+
+def everything() -> dict[tuple[Device, str], Pool]:
+    """Return all pools in use, by device and kind."""
+    with _lock:
+        return dict(_pools)
+
+
+def budget(where: Device) -> Budget:
+    """Return the limit that the pools of a device share."""
+    with _lock:
+        found = _budgets.get(where)
+        if found is None:
+            found = Budget(partial(total, where))
+            found.set(_config.memory_limit())
+            _budgets[where] = found
+        return found
+
+
+def total(where: Device) -> int:
+    """Return the memory of a device, or of the machine or cgroup [B]."""
+    kind = kinds(where)[0]
+    source = SOURCES[where.type, kind](where.require().index)
+    return int(source.total())  # type: ignore[attr-defined]
+
+
+def _after_fork_in_child() -> None:
+    """Start a forked child with empty pools and free locks; it frees nothing twice."""
+    global _lock  # noqa: PLW0603 - another thread of the parent may have held it
+    _lock = threading.RLock()
+    hooks.after_fork()
+    for found in hooks.emitters():
+        found.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,356 @@
+"""The ledger as people read it: bytes now and at most, limits, a report, statistics."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, final
+
+from xdev.device import as_device
+from xdev.memory import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from xdev.memory.ledger import PoolStats, Scope
+    from xdev.memory.pools import Pool
+
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+STEP = 1024
+
+
+def _sum(device: object, kind: str | None, field: str) -> int:
+    pools = registry.existing(device, kind)
+    return sum(getattr(pool.stats(), field) for pool in pools)
+
+
+def allocated(device: object = None, kind: str | None = None) -> int:
+    """Return the bytes in use: granted sizes of live blocks [B].
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose memory; the default device without one.
+    kind : {"host", "pinned", "device"}, optional
+        Which memory; None sums the device's kinds.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> before = allocated("cpu")
+    >>> x = xdev.empty(100_000, dtype=xdev.float32, device="cpu")
+    >>> allocated("cpu") - before
+    400000
+    """
+    return sum(pool.allocated for pool in registry.existing(device, kind))
+
+
+def max_allocated(device: object = None, kind: str | None = None) -> int:
+    """Return the most bytes in use since the start or :func:`reset_peak` [B].
+
+    Kinds have peaks of their own; without ``kind`` it is their sum. Parameters are
+    :func:`allocated`'s.
+    """
+    return _sum(device, kind, "peak_allocated")
+
+
+def reserved(device: object = None, kind: str | None = None) -> int:
+    """Return the bytes held from the system or the driver, used and cached [B].
+
+    Parameters are :func:`allocated`'s.
+    """
+    return sum(pool.reserved for pool in registry.existing(device, kind))
+
+
+def max_reserved(device: object = None, kind: str | None = None) -> int:
+    """Return the most bytes held since the start or :func:`reset_peak` [B].
+
+    Parameters are :func:`allocated`'s.
+    """
+    return _sum(device, kind, "peak_reserved")
+
+
+def reset_peak(device: object = None, kind: str | None = None) -> None:
+    """Start the peaks afresh from what is in use now.
+
+    Parameters are :func:`allocated`'s.
+    """
+    for pool in registry.existing(device, kind):
+        pool.reset_peak()
+
+
+def reclaim(
+    nbytes: int | None = None, device: object = None, kind: str | None = None
+) -> int:
+    """Give cached memory back to the system or the driver.
+
+    Parameters
+    ----------
+    nbytes : int, optional
+        How much is enough [B]; None gives back all that can be.
+    device : Device or str, optional
+        Whose memory; all devices' without one.
+    kind : {"host", "pinned", "device"}, optional
+        Which memory; None takes all kinds.
+
+    Returns
+    -------
+    int
+        How much went back [B].
+
+    Raises
+    ------
+    ValueError
+        ``nbytes`` is negative.
+
+    Examples
+    --------
+    >>> freed = reclaim()
+    >>> reclaim()
+    0
+    """
+    if device is None:
+        everything = registry.everything().items()
+        pools = [pool for (_, name), pool in everything if kind in (None, name)]
+    else:
+        pools = registry.existing(device, kind)
+    freed = 0
+    for pool in pools:
+        if nbytes is None:
+            freed += pool.reclaim()
+        elif freed < nbytes or nbytes < 0:
+            freed += pool.reclaim(nbytes - freed)
+    return freed
+
+
+def set_limit(
+    limit: int | str | None, device: object = None, kind: str | None = None
+) -> None:
+    """Limit what the pools of a device hold, over all kinds together.
+
+    What is over a new limit stays in use; nothing is added until it fits again.
+
+    Parameters
+    ----------
+    limit : int, str or None
+        Bytes, ``"4GiB"``, ``"80%"`` (of the card, or of the memory of the cgroup or
+        machine), or None for no limit.
+    device : Device or str, optional
+        Whose memory; the default device without one.
+    kind : {"host", "pinned", "device"}, optional
+        Accepted as everywhere; the limit holds over the device's kinds.
+
+    Raises
+    ------
+    ConfigurationError
+        The limit is no size or share, or the device has no such kind.
+
+    Examples
+    --------
+    >>> set_limit("4 GiB", "cpu")
+    >>> get_limit("cpu")
+    4294967296
+    >>> set_limit(None, "cpu")
+    """
+    where = as_device(device)
+    registry.check_kind(where, kind)
+    registry.budget(where).set(limit)
+
+
+def get_limit(device: object = None, kind: str | None = None) -> int | None:
+    """Return the limit of a device [B], None without one.
+
+    Parameters are :func:`set_limit`'s.
+    """
+    where = as_device(device)
+    registry.check_kind(where, kind)
+    return registry.budget(where).limit
+
+
+@final
+class Peak:
+    """The most that was in use while a :func:`peak` was open.
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes in use at most, with those in use at the start [B].
+    reserved : int
+        Bytes held from the system or the driver at most [B].
+    """
+
+    def __init__(self) -> None:
+        self._closed: list[Scope] = []
+        self._open: list[tuple[Pool, Scope]] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use at most [B]."""
+        return sum(scope.allocated for scope in self._scopes())
+
+    @property
+    def reserved(self) -> int:
+        """Bytes held at most [B]."""
+        return sum(scope.reserved for scope in self._scopes())
+
+    def _scopes(self) -> list[Scope]:
+        for pool, _ in self._open:
+            pool.stats()  # brings open scopes up to date
+        return [*self._closed, *(scope for _, scope in self._open)]
+
+    def follow(self, pool: Pool) -> None:
+        """Add a pool's peaks."""
+        self._open.append((pool, pool.open_scope()))
+
+    def close(self) -> None:
+        """Keep the peaks so far."""
+        for pool, scope in self._open:
+            pool.close_scope(scope)
+            self._closed.append(scope)
+        self._open.clear()
+
+
+@contextmanager
+def peak(device: object = None, kind: str | None = None) -> Iterator[Peak]:
+    """Follow the most memory in use inside a ``with`` block; blocks may nest.
+
+    Parameters are :func:`allocated`'s.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> with peak("cpu") as most:
+    ...     x = xdev.empty(1_000_000, device="cpu")
+    ...     del x
+    >>> most.nbytes >= 8_000_000
+    True
+    """
+    where = as_device(device)
+    most = Peak()
+    for name in registry.kinds(where):
+        usual = name == registry.kinds(where)[0]
+        if kind in (None, name) and (usual or registry.existing(where, name)):
+            most.follow(registry.pool(where, name))
+    registry.check_kind(where, kind)
+    try:
+        yield most
+    finally:
+        most.close()
+
+
+def stats(device: object = None, kind: str | None = None) -> dict[str, int]:
+    """Return the ledger under PyTorch's names.
+
+    Parameters are :func:`allocated`'s.
+
+    Returns
+    -------
+    dict
+        ``{allocation,allocated_bytes,segment,reserved_bytes,active,active_bytes}.all.
+        {current,peak,allocated,freed}`` (peaks of bytes only), ``num_alloc_retries``,
+        ``num_ooms``, ``num_device_alloc``, ``num_device_free``, and beside PyTorch's
+        ``cached_bytes.all.current``, ``num_steals``, ``num_trims``.
+    """
+    looks = [pool.stats() for pool in registry.existing(device, kind)]
+    return {key: sum(getattr(look, field) for look in looks) for key, field in _KEYS}
+
+
+_BLOCKS = {"current": "live", "allocated": "acquired", "freed": "released"}
+_BYTES = {
+    "current": "allocated",
+    "peak": "peak_allocated",
+    "allocated": "acquired_bytes",
+    "freed": "released_bytes",
+}
+_SEGMENTS = {"current": "segments", "allocated": "grown", "freed": "returned"}
+_RESERVED = {
+    "current": "reserved",
+    "peak": "peak_reserved",
+    "allocated": "grown_bytes",
+    "freed": "returned_bytes",
+}
+_TABLES = {
+    "allocation": _BLOCKS,
+    "active": _BLOCKS,
+    "allocated_bytes": _BYTES,
+    "active_bytes": _BYTES,
+    "segment": _SEGMENTS,
+    "reserved_bytes": _RESERVED,
+}
+#: PyTorch's key, and the field of PoolStats that it is.
+_KEYS = [
+    *(
+        (f"{name}.all.{what}", field)
+        for name, table in _TABLES.items()
+        for what, field in table.items()
+    ),
+    ("cached_bytes.all.current", "cached"),
+    ("num_alloc_retries", "retries"),
+    ("num_ooms", "refusals"),
+    ("num_device_alloc", "grown"),
+    ("num_device_free", "returned"),
+    ("num_steals", "steals"),
+    ("num_trims", "trims"),
+]
+
+
+def text_of(nbytes: int) -> str:
+    """Return a size with a unit.
+
+    Examples
+    --------
+    >>> text_of(512), text_of(3 << 29)
+    ('512 B', '1.500 GiB')
+    """
+    power = min(max(nbytes.bit_length() - 1, 0) // 10, len(UNITS) - 1)
+    return f"{nbytes / STEP**power:.{3 if power else 0}f} {UNITS[power]}"
+
+
+def summary(device: object = None, kind: str | None = None) -> str:
+    """Return the report of a device's memory, as CUDA.jl prints it.
+
+    Parameters are :func:`allocated`'s.
+    """
+    where = as_device(device)
+    registry.check_kind(where, kind)
+    lines = [_usage_of_device(where)]
+    for (owner, name), pool in registry.everything().items():
+        if owner == where and kind in (None, name):
+            lines += _usage_of_pool(pool, pool.stats())
+    return "\n".join(lines)
+
+
+def _usage_of_device(where: object) -> str:
+    device = as_device(where)
+    total = registry.total(device)
+    used = reserved(device)
+    share = 100 * used / total if total else 0.0
+    limit = get_limit(device)
+    cap = "no limit" if limit is None else f"limit {text_of(limit)}"
+    usage = f"{share:.2f}% ({text_of(used)}/{text_of(total)})"
+    return f"{device}: memory held by xdev's pools: {usage}, {cap}"
+
+
+def _usage_of_pool(pool: Pool, look: PoolStats) -> list[str]:
+    used, held, cached, most_used, most_held = map(
+        text_of,
+        (
+            look.allocated,
+            look.reserved,
+            look.cached,
+            look.peak_allocated,
+            look.peak_reserved,
+        ),
+    )
+    return [
+        f"{pool.name} pool usage: {used} ({held} reserved, {cached} cached)",
+        f"  most in use {most_used}, most reserved {most_held}",
+        f"  blocks: {look.live} live, {look.acquired} acquired",
+        f"  policy: {pool.stock.policy.name}",
+        f"  segments: {look.segments} held, {look.grown} taken, {look.returned} returned",
+        f"  retries: {look.retries}; refusals: {look.refusals}; steals: {look.steals}",
+    ]
+
+
+def status(device: object = None, kind: str | None = None) -> None:
+    """Print :func:`summary`."""
+    print(summary(device, kind))  # noqa: T201 - what it is for

@@ -1,0 +1,130 @@
+"""``@vectorize``: its forms and its options."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, overload
+
+from xdev.compile import numpy_ufunc
+from xdev.ufunc import signatures
+from xdev.ufunc.scalar import ScalarFunction
+from xdev.ufunc.vectorized import Vectorized
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+TARGETS = ("cpu", "parallel", "cuda", None)
+# Numba's keywords that change nothing here: functions are always compiled whole.
+WITHOUT_EFFECT = ("nopython", "cache", "boundscheck")
+
+
+@overload
+def vectorize(function: Callable[..., Any], /) -> Vectorized: ...
+@overload
+def vectorize(
+    signatures: str | Iterable[Any] | None = None,
+    /,
+    *,
+    target: str | None = None,
+    identity: int | str | None = None,
+    fastmath: bool = False,
+    **options: bool,
+) -> Callable[[Callable[..., Any]], Vectorized]: ...
+def vectorize(
+    function: Any = None,
+    /,
+    *,
+    target: str | None = None,
+    identity: int | str | None = None,
+    fastmath: bool = False,
+    **options: bool,
+) -> Any:
+    """Make a ufunc of a scalar Python function; it runs where its inputs live.
+
+    Parameters
+    ----------
+    function : callable, or signatures
+        A Python function of one or more numbers that returns a number, or a tuple of
+        them for several outputs. Signatures in its place make a decorator: one, or a
+        list, as Numba writes them (``"float32(float32, float32)"``); the first that
+        takes the inputs by safe casts is used. Without any, each combination of input
+        dtypes is compiled at its first call, and results have the inputs' result type.
+    target : "cpu", "parallel", "cuda" or None
+        Where arrays in host memory are computed: by default on the CPU; ``"cuda"``
+        uploads them, computes and downloads. Arrays on a CUDA device are computed
+        there.
+    identity : 0, 1, "reorderable" or None
+        What a reduction of nothing is; None: reductions take one axis at a time.
+    fastmath : bool
+        Whether floating point arithmetic may be reordered and contracted.
+    **options
+        Numba's ``nopython``, ``cache`` and ``boundscheck`` are accepted.
+
+    Returns
+    -------
+    Vectorized
+        The ufunc, or a decorator that makes one.
+
+    Raises
+    ------
+    TypeError
+        An option or a signature is wrong, or ``function`` takes no plain numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @vectorize
+    ... def clipped(x, top):
+    ...     return top if x > top else 2 * x
+    >>> clipped(np.asarray([1, 2, 3], dtype="float32"), 2.5)
+    array([2. , 4. , 2.5], dtype=float32)
+    """
+    _check(target, identity, options)
+
+    def decorate(plain: Any) -> Vectorized:
+        plain = getattr(plain, "py_func", plain)  # of a function that Numba compiled
+        if isinstance(plain, Vectorized):
+            plain = plain.scalar.function
+        scalar = ScalarFunction(plain, explicit, fastmath=bool(fastmath))
+        return Vectorized(scalar, target, identity)
+
+    if function is None:
+        explicit = []
+        return decorate
+    if isinstance(function, str) or hasattr(function, "return_type"):
+        explicit = [signatures.parse(function)]
+        return decorate
+    if isinstance(function, list | tuple):
+        explicit = [signatures.parse(signature) for signature in function]
+        return decorate
+    explicit = []
+    return decorate(function)
+
+
+def _check(
+    target: str | None, identity: int | str | None, options: dict[str, bool]
+) -> None:
+    """Refuse options that do not exist, with those that do."""
+    if target not in TARGETS:
+        listed = ", ".join(map(repr, TARGETS))
+        message = f"vectorize has no target {target!r}: use one of {listed}"
+        raise ValueError(message)
+    if identity not in numpy_ufunc.IDENTITIES:
+        listed = ", ".join(map(repr, numpy_ufunc.IDENTITIES))
+        message = f"vectorize cannot have identity={identity!r}: use one of {listed}"
+        raise ValueError(message)
+    valid = [
+        p
+        for p in inspect.signature(vectorize).parameters
+        if p not in {"function", "options"}
+    ]
+    for option in options:
+        if option not in WITHOUT_EFFECT:
+            message = (
+                f"vectorize has no option {option!r}; valid are "
+                f"{', '.join((*valid, *WITHOUT_EFFECT))}"
+            )
+            raise TypeError(message)
+    if options.get("nopython", True) is False:
+        message = "vectorize compiles functions whole: leave nopython=False out"
+        raise TypeError(message)

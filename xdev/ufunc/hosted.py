@@ -1,0 +1,132 @@
+"""Arguments in host memory that are not plain NumPy arrays on their way to the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xdev.ufunc.scalar import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xdev.ufunc.cuda import CudaLoops
+    from xdev.ufunc.vectorized import Vectorized
+
+PLAIN = (np.ndarray, np.generic, bool, int, float, complex)
+
+
+def operand(x: Any, name: str) -> Any:
+    """Return what NumPy can compute with.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is an array of a library that computes elsewhere, or no array at all.
+    """
+    if isinstance(x, PLAIN):
+        return x
+    kind = type(x)
+    full = f"{kind.__module__}.{kind.__qualname__}"
+    if hasattr(kind, "__dask_graph__"):
+        message = f"{name}() takes no {full}: map it over the blocks, x.map_blocks(f)"
+        raise TypeError(message)
+    if hasattr(kind, "__dlpack__") or hasattr(kind, "__array_namespace__"):
+        message = (
+            f"{name}() takes NumPy and CUDA arrays, not {full}: pass "
+            "numpy.from_dlpack(x), which does not copy"
+        )
+        raise TypeError(message)
+    if hasattr(kind, "__array__") or isinstance(x, list | tuple):
+        return np.asarray(x)
+    message = f"{name}() takes arrays and numbers, not {full}"
+    raise TypeError(message)
+
+
+def overriding(operands: Sequence[Any]) -> list[Any]:
+    """Return the operands that bring their own ``__array_ufunc__``, each type once.
+
+    Dask's would look the function up by its name.
+    """
+    found = {
+        type(x): x
+        for x in operands
+        if not isinstance(x, PLAIN)
+        and getattr(type(x), "__array_ufunc__", None) is not None
+        and not hasattr(type(x), "__dask_graph__")
+    }
+    return list(found.values())
+
+
+def override(
+    ufunc: Vectorized,
+    args: Sequence[Any],
+    outs: tuple[Any, ...] | None,
+    keywords: dict[str, Any],
+) -> Any:
+    """Let an operand's ``__array_ufunc__`` decide, as NumPy does.
+
+    It is handed the real NumPy ufunc where all operands have dtypes, so that what it
+    knows of NumPy's ufuncs holds; else ``ufunc`` itself.
+    """
+    if outs is not None:
+        keywords = {**keywords, "out": outs}
+    try:
+        dtypes = resolve([_with_dtype(x) for x in args])
+    except TypeError:
+        for x in overriding([*args, *(outs or ())]):
+            result = type(x).__array_ufunc__(x, ufunc, "__call__", *args, **keywords)
+            if result is not NotImplemented:
+                return result
+        kinds = ", ".join(type(x).__name__ for x in args)
+        message = f"{ufunc.__name__}(): no operand of {kinds} implements it"
+        raise TypeError(message) from None
+    real = ufunc._cpu.ufunc(ufunc.scalar.specialise(dtypes))  # noqa: SLF001 - a friend
+    return real(*args, **keywords)
+
+
+def _with_dtype(x: Any) -> Any:
+    if isinstance(x, PLAIN) or hasattr(x, "dtype"):
+        return x
+    message = f"{type(x).__name__} has no dtype"
+    raise TypeError(message)
+
+
+def on_cuda(
+    loops: CudaLoops,
+    args: Sequence[Any],
+    outs: tuple[Any, ...] | None,
+    keywords: dict[str, Any],
+) -> Any:
+    """Upload host arrays, compute, download the results: copies that are counted."""
+    from xdev import transfer
+
+    def up(x: Any) -> Any:
+        whole = isinstance(x, np.ndarray) and x.ndim > 0
+        return transfer.to_device(x, "cuda") if whole else x
+
+    for out in outs or ():
+        if out is not None and not (
+            isinstance(out, np.ndarray) and out.flags.writeable
+        ):
+            message = "out must be a NumPy array that may be written, as the inputs are"
+            raise ValueError(message)
+    if "where" in keywords:
+        keywords = {**keywords, "where": up(keywords["where"])}
+    there = None if outs is None else tuple(map(transfer_out, outs))
+    result = loops([up(x) for x in args], there, **keywords)
+    results = result if isinstance(result, tuple) else (result,)
+    given = outs or (None,) * len(results)
+    back = tuple(
+        transfer.to_numpy(made) if out is None else transfer.to_numpy(made, out=out)
+        for made, out in zip(results, given, strict=True)
+    )
+    return back if isinstance(result, tuple) else back[0]
+
+
+def transfer_out(out: Any) -> Any:
+    """Return a copy of an output on the device: what is not computed stays as it is."""
+    from xdev import transfer
+
+    return None if out is None else transfer.to_device(out, "cuda")
