@@ -84,3 +84,11 @@ def test_no_file_is_crowded():
             crowded.append((path.name, len(lines)))
 
     assert not crowded
+
+
+def test_all_holds_the_facades_names():
+    assert set(xdev.facade.__all__) <= set(xdev.__all__)
+
+
+def test_the_extensions_are_modules_to_import():
+    assert python("import xdev.linalg, xdev.fft as f; print(f.fft.__name__)") == "fft\n"

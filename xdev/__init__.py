@@ -8,6 +8,7 @@ Importing it loads NumPy and nothing else: the rooms below load at their first u
 from __future__ import annotations
 
 import importlib
+import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +104,10 @@ else:
 
 __version__ = "0.1.0"
 
+for _extension in ("linalg", "fft"):  # so that `import xdev.linalg` works
+    sys.modules[f"xdev.{_extension}"] = getattr(facade, _extension)
+del _extension
+
 
 def _install_bridges() -> None:
     """Let CuPy's and Numba's device memory come from the pool."""
@@ -113,41 +118,39 @@ def _install_bridges() -> None:
 
 _registry.when_started("cuda", _install_bridges)
 
-__all__ = [
-    "ConfigurationError",
-    "Device",
-    "DeviceMismatchError",
-    "DeviceUnavailableError",
-    "Event",
-    "InUseError",
-    "OutOfMemoryError",
-    "Stream",
-    "UseAfterFreeError",
-    "XdevError",
-    "__version__",
-    "adapt",
-    "can_access_peer",
-    "cu",
-    "current_stream",
-    "default_device",
-    "device",
-    "device_of",
-    "devices",
-    "empty_pinned",
-    "errors",
-    "is_pinned",
-    "memory",
-    "pin",
-    "set_default_device",
-    "synchronize",
-    "testing",
-    "timing",
-    "to_device",
-    "to_numpy",
-    "transfer",
-    "transfer_guard",
-    "ufunc",
-    "use_device",
-    "vectorize",
+# One literal list, for type checkers: xdev's own names, then the facade's.
+# fmt: off
+__all__ = [  # noqa: RUF022 - in two groups
+    "ConfigurationError", "Device", "DeviceMismatchError", "DeviceUnavailableError",
+    "Event", "InUseError", "OutOfMemoryError", "Stream", "UseAfterFreeError",
+    "XdevError", "__version__", "adapt", "can_access_peer", "cu", "current_stream",
+    "default_device", "device", "device_of", "devices", "empty_pinned", "errors", "facade",
+    "is_pinned", "memory", "pin", "set_default_device", "synchronize", "testing",
+    "timing", "to_device", "to_numpy", "transfer", "transfer_guard", "ufunc",
+    "use_device", "vectorize",
+
+    "__array_api_version__", "__array_namespace_info__", "abs", "acos", "acosh",
+    "add", "all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "asin",
+    "asinh", "astype", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "bool", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast",
+    "ceil", "clip", "complex128", "complex64", "concat", "conj", "copysign", "cos",
+    "cosh", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "divide",
+    "e", "empty", "empty_like", "equal", "exp", "expand_dims", "expm1", "eye",
+    "fft", "finfo", "flip", "float32", "float64", "floor", "floor_divide",
+    "from_dlpack", "full", "full_like", "greater", "greater_equal", "hypot",
+    "iinfo", "imag", "inf", "int16", "int32", "int64", "int8", "isdtype",
+    "isfinite", "isin", "isinf", "isnan", "less", "less_equal", "linalg",
+    "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "max",
+    "maximum", "mean", "meshgrid", "min", "minimum", "moveaxis", "multiply",
+    "namespace", "nan", "negative", "newaxis", "nextafter", "nonzero", "not_equal",
+    "ones", "ones_like", "permute_dims", "pi", "positive", "pow", "prod", "real",
+    "reciprocal", "remainder", "repeat", "reshape", "result_type", "roll", "round",
+    "searchsorted", "sign", "signbit", "sin", "sinh", "sort", "sqrt", "square",
+    "squeeze", "stack", "std", "subtract", "sum", "take", "take_along_axis", "tan",
+    "tanh", "tensordot", "tile", "tril", "triu", "trunc", "uint16", "uint32",
+    "uint64", "uint8", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values", "unstack", "var", "vecdot", "where", "zeros", "zeros_like",
 ]
-__all__ += facade.__all__
+# fmt: on

@@ -138,7 +138,7 @@ def test_impossible_shapes_are_refused(device, name, shape):
 @pytest.mark.parametrize("shape", [2.5, (2, 2.5), "3", None, [[1]]])
 def test_what_is_no_shape_is_refused(shape):
     with pytest.raises(TypeError, match="no shape"):
-        xdev.empty(shape)
+        xdev.empty(shape, device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -224,15 +224,15 @@ def test_large_host_arrays_are_counted_by_the_pool():
     shape, before = (64, 1024), xdev.memory.allocated("cpu", "host")
     x = np.ones(shape)
     for make in (
-        lambda: xdev.empty(shape),
-        lambda: xdev.zeros(shape),
+        lambda: xdev.empty(shape, device="cpu"),
+        lambda: xdev.zeros(shape, device="cpu"),
         lambda: xdev.ones_like(x),
-        lambda: xdev.eye(*shape),
-        lambda: xdev.arange(64 * 1024),
-        lambda: xdev.linspace(0, 1, 64 * 1024),
+        lambda: xdev.eye(*shape, device="cpu"),
+        lambda: xdev.arange(64 * 1024, device="cpu"),
+        lambda: xdev.linspace(0, 1, 64 * 1024, device="cpu"),
         lambda: xdev.asarray(x, copy=True),
         lambda: xdev.asarray(x, dtype=xdev.complex64),
-        lambda: xdev.asarray(x.tolist()),
+        lambda: xdev.asarray(x.tolist(), device="cpu"),
     ):
         made = make()
         assert xdev.memory.allocated("cpu", "host") >= before + made.nbytes

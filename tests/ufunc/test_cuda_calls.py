@@ -305,22 +305,40 @@ def test_a_call_is_one_launch_and_nothing_else(cp):
         assert nodes(cp, call) == 1, name
 
 
-def test_work_goes_to_the_current_stream_of_any_thread(cp):
-    x = cp.ones(1000, "f")
-    stream = cp.cuda.Stream(non_blocking=True)
-    results = []
+@pytest.mark.parametrize("shape", [(1000,), (1000, 1)])
+def test_a_thread_without_a_context_can_call(cp, shape):
+    x, flat, strided = cp.ones(shape, "f"), cp.zeros(shape, "f"), cp.zeros(2000, "f")
+    add.fast(x, x, flat)
+    flat[...] = 0
+    cp.cuda.Device().synchronize()
 
     def work():
-        with stream:
-            results.append(add.fast(x, x, cp.empty_like(x)))
-            stream.synchronize()
+        add.fast(x, x, flat)
+        add.fast(x.ravel(), 1.0, strided[::2])
 
-    add.fast(x, x, cp.empty_like(x))
-    cp.cuda.Device().synchronize()
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert (results[0].get() == 2).all()
+    assert (flat.get() == 2).all()
+    assert (strided[::2].get() == 2).all()
+
+
+def test_work_goes_to_the_current_stream(cp):
+    x, out = cp.ones(1 << 20, "f"), cp.zeros(1 << 20, "f")
+    add.fast(x, x, out)
+    out[...] = 0
+    cp.cuda.Device().synchronize()
+    stream = cp.cuda.Stream(non_blocking=True)
+
+    with stream:
+        stream.begin_capture()
+        add.fast(x, x, out)
+        graph = stream.end_capture()
+
+    assert not out.get().any()  # it was captured on that stream, and not run
+    graph.launch(stream)
+    stream.synchronize()
+    assert (out.get() == 2).all()
 
 
 def test_the_stream_of_a_foreign_array_is_waited_for_and_waits(cp):

@@ -272,3 +272,13 @@ def test_small_results_are_tracked_while_tracking_is_on():
         assert len(live) == 2
         del results
     assert add(x, x).base is None
+
+
+def test_functions_that_raise_are_refused():
+    def checked(x):
+        if x < 0:
+            raise ValueError
+        return x
+
+    with pytest.raises(TypeError, match="checked raises"):
+        xdev.vectorize(checked)

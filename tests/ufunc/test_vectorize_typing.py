@@ -181,7 +181,7 @@ def attribute(x):
 
 
 def nothing(x):
-    x + 1  # noqa: B018 - that is the point
+    x + 1
 
 
 def sometimes(x):

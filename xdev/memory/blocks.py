@@ -109,7 +109,7 @@ class Chunk:
         self.after: Chunk | None = None
         self.shelved = False
         self.bin: Bin | None = None
-        self.give: Callable[[Any], object] = _lost
+        self.give: Callable[[Any], object] = lost
         self.uses: set[int] | None = None
 
     def split(self, nbytes: int) -> Chunk:
@@ -124,6 +124,20 @@ class Chunk:
         self.nbytes = nbytes
         return rest
 
+    def twin(self) -> Chunk:
+        """Return a chunk that takes this one's place; giving this one does nothing."""
+        twin = Chunk(self.address, self.nbytes, self.segment, self.stream)
+        twin.before, twin.after = self.before, self.after
+        if self.before is None:
+            self.segment.first = twin
+        else:
+            self.before.after = twin
+        if self.after is not None:
+            self.after.before = twin
+        twin.request, twin.reuses, twin.uses = self.request, self.reuses, self.uses
+        twin.bin, twin.give, self.give = self.bin, self.give, lost
+        return twin
+
     def absorb(self) -> None:
         """Take the next chunk's bytes; that chunk is no more."""
         lost = self.after
@@ -135,8 +149,8 @@ class Chunk:
             lost.after.before = self
 
 
-def _lost(chunk: Chunk) -> None:
-    """Take back a chunk that no pool handed out: there is nothing to do."""
+def lost(chunk: Chunk) -> None:
+    """Take back a chunk that is not handed out: there is nothing to do."""
 
 
 @final

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
     from xdev.memory.stock import Stock
 
-    Step = Callable[[Stock], object]
+    Step = Callable[[Stock, int], object]
     Try = Callable[[Stock, int, int], Chunk | None]
 
 TRIMMED = 32 << 20  # wholly free segments from here go back before the pool grows [B]
@@ -52,17 +52,18 @@ def exact(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
     return chunk
 
 
-def trim(stock: Stock) -> None:
-    """Give back large free segments: they did not fit."""
-    stock.trim(TRIMMED)
+def trim(stock: Stock, nbytes: int) -> None:
+    """Give back large free segments that did not fit; small requests need no room."""
+    if nbytes > stock.policy.small:
+        stock.trim(TRIMMED)
 
 
-def give_back(stock: Stock) -> None:
+def give_back(stock: Stock, _: int) -> None:
     """Give back everything that is wholly free."""
     stock.give_back()
 
 
-def siblings(stock: Stock) -> None:
+def siblings(stock: Stock, _: int) -> None:
     """Have the pools under the same limit give back what they cache."""
     if stock.budget.limit is not None:
         for pool in list(stock.budget.pools):
@@ -70,12 +71,12 @@ def siblings(stock: Stock) -> None:
                 pool.reclaim()
 
 
-def collect(stock: Stock) -> None:
+def collect(stock: Stock, _: int) -> None:
     """Collect garbage."""
     stock.collect()
 
 
-def synchronize(stock: Stock) -> None:
+def synchronize(stock: Stock, _: int) -> None:
     """Wait for queued work."""
     stock.synchronize()
 
@@ -116,7 +117,7 @@ def climb(stock: Stock, nbytes: int, stream: int) -> Chunk:
         if number == FIRST_RETRY:
             stock.count("retries")
         for step in rung.steps:
-            step(stock)
+            step(stock, nbytes)
         for attempt in rung.tries:
             chunk = attempt(stock, nbytes, stream)
             if chunk is not None:

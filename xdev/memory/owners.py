@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import weakref
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -14,6 +13,8 @@ from xdev.errors import InUseError, UseAfterFreeError
 from xdev.memory import registry
 
 if TYPE_CHECKING:
+    import weakref
+
     from xdev.memory.blocks import Chunk
     from xdev.memory.stock import Stock
 
@@ -32,7 +33,7 @@ class HostLease:
     __slots__ = ("__array_interface__", "__weakref__", "array", "chunk")
 
     def __init__(self, chunk: Chunk, nbytes: int) -> None:
-        self.chunk = chunk  # deleted when the block is given back by hand
+        self.chunk = chunk
         self.array: weakref.ref[Any] | None = None  # the user's, as first made
         self.__array_interface__ = {
             "data": (chunk.address, False),
@@ -42,9 +43,7 @@ class HostLease:
         }
 
     def __del__(self) -> None:
-        chunk = getattr(self, "chunk", None)
-        if chunk is not None:
-            chunk.give(chunk)
+        self.chunk.give(self.chunk)
 
 
 def _references(held: list[object]) -> int:
@@ -85,16 +84,12 @@ def free(x: Any) -> None:
     Traceback (most recent call last):
     xdev.errors.UseAfterFreeError: this array was freed before
     """
-    lease = _host_lease(x) if isinstance(x, np.ndarray) else _device_lease(x)
-    try:
-        chunk: Chunk = lease.chunk
-        del lease.chunk  # one step: of two threads, one gets past it
-    except AttributeError:
-        raise UseAfterFreeError("this array was freed before") from None
-    chunk.give(chunk)
+    chunk = _host_chunk(x) if isinstance(x, np.ndarray) else _device_chunk(x)
+    if not chunk.segment.owner.free(chunk):
+        raise UseAfterFreeError("this array was freed before")
 
 
-def _host_lease(x: Any) -> HostLease:
+def _host_chunk(x: Any) -> Any:
     held = [x.base]
     lease = getattr(held[0], "base", None)
     if not isinstance(lease, HostLease):
@@ -106,14 +101,14 @@ def _host_lease(x: Any) -> HostLease:
     if views > 0:
         message = f"{views} view(s) still use this array's memory: drop them first"
         raise InUseError(message)
-    return lease
+    return lease.chunk
 
 
-def _device_lease(x: Any) -> Any:
-    """Return what CuPy holds for an array that the bridge's allocator served."""
+def _device_chunk(x: Any) -> Any:
+    """Return the chunk of a CuPy array that the bridge's allocator served."""
     pointer: Any = getattr(x, "data", None)
     held: list[Any] = [getattr(pointer, "mem", None)]
-    if not hasattr(type(held[0]), "xdev_lease"):
+    if not hasattr(type(held[0]), "xdev_chunk"):
         message = f"this {type(x).__name__} {FOREIGN}"
         raise ValueError(message)
     if x.base is not None or pointer.ptr != held[0].ptr:
@@ -123,7 +118,7 @@ def _device_lease(x: Any) -> Any:
     sharing = _references([x.data]) - ALONE - 1
     if pointers > 0 or sharing > 0:
         raise InUseError("a view still uses this array's memory: drop it first")
-    return held[0]
+    return held[0].xdev_chunk
 
 
 def record_stream(x: Any, stream: object) -> None:

@@ -346,7 +346,7 @@ def _usage_of_pool(pool: Pool, look: PoolStats) -> list[str]:
         f"  most in use {most_used}, most reserved {most_held}",
         f"  blocks: {look.live} live, {look.acquired} acquired",
         f"  policy: {pool.stock.policy.name}",
-        f"  segments: {look.segments} held, {look.grown} taken, {look.returned} returned",
+        f"  segments: {look.segments} held, {look.grown} taken, {look.returned} back",
         f"  retries: {look.retries}; refusals: {look.refusals}; steals: {look.steals}",
     ]
 

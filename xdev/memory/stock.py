@@ -279,6 +279,20 @@ class Stock:
             chunk.uses = (chunk.uses or set()) | set(streams)
             chunk.request = -1  # no reuse without a look
 
+    def free(self, chunk: Chunk) -> bool:
+        """Take a chunk back though a lease still names it; False if it is not live.
+
+        The lease has nothing to give back any more.
+        """
+
+        def swap(_: Heap) -> bool:
+            if chunk.give is not self.give:
+                return False
+            self.give(chunk.twin())
+            return True
+
+        return bool(self.decide(swap))
+
     def refuse(self, nbytes: int) -> OutOfMemoryError:
         """Return the error of a request that could not be served, and count it."""
         self.count("refusals")
@@ -307,7 +321,7 @@ class Stock:
             self.budget.refund(size)
             message = f"{self.name}: the source returned {address:#x}, not aligned to "
             raise XdevError(f"{message}{self.quantum} B")
-        return address
+        return address or None
 
 
 def _nothing(heap: Heap) -> None:

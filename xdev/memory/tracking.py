@@ -63,7 +63,6 @@ class Outstanding:
 class Record:
     """What is kept of a block when it is handed out."""
 
-    stock: Any
     nbytes: int
     born: float
     frames: tuple[tuple[CodeType, int], ...]
@@ -100,15 +99,16 @@ class Tracker:
     """Remembers every block that is handed out while it listens."""
 
     def __init__(self) -> None:
-        self.live: dict[Chunk, Record] = {}
+        self.live: dict[tuple[Any, int], Record] = {}
 
     def acquired(self, stock: Any, chunk: Chunk) -> None:
         """Remember the frames of a block."""
-        self.live[chunk] = Record(stock, chunk.nbytes, monotonic(), stack(3))
+        key = (stock, chunk.address)
+        self.live[key] = Record(chunk.nbytes, monotonic(), stack(3))
 
-    def released(self, stock: Any, chunk: Chunk) -> None:  # noqa: ARG002
+    def released(self, stock: Any, chunk: Chunk) -> None:
         """Forget a block."""
-        self.live.pop(chunk, None)
+        self.live.pop((stock, chunk.address), None)
 
     def grown(self, stock: Any, address: int, nbytes: int) -> None:
         """Ignore segments."""
@@ -126,7 +126,7 @@ class Tracker:
         """Return what is live, largest first."""
         now = monotonic()
         found = []
-        for chunk, record in list(self.live.items()):
+        for (stock, address), record in list(self.live.items()):
             places = [
                 (code.co_filename, line_of(code, instruction), code.co_name)
                 for code, instruction in record.frames
@@ -138,8 +138,8 @@ class Tracker:
                     where=f"{file}:{line}",
                     nbytes=record.nbytes,
                     age=now - record.born,
-                    pool=record.stock.name,
-                    address=chunk.address,
+                    pool=stock.name,
+                    address=address,
                     frames=tuple(f"{f}:{n} in {name}" for f, n, name in places),
                 )
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def to_device(
         )
         raise ValueError(message)
     if source != target:
-        announce(source, target, x.nbytes)
+        announce(source, target, math.prod(x.shape) * _dtype(x).itemsize)
     if target.type == "cuda":
         return cuda.copy_in(x, source, target, stream, non_blocking, out)
     if source.type == "cuda":
@@ -122,7 +123,7 @@ def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
 
 def _as_array(x: Any) -> Any:
     """Give an exporter the attributes of an array; arrays come back themselves."""
-    if hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "nbytes"):
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
         return x
     if hasattr(x, "__cuda_array_interface__"):
         return _optional.cupy().asarray(x)
@@ -139,6 +140,13 @@ def _as_array(x: Any) -> Any:
         f"{type(x).__name__} is no array: make one first, xdev.asarray(x, device=...)"
     )
     raise TypeError(message)
+
+
+def _dtype(x: Any) -> np.dtype[Any]:
+    """Return NumPy's name for an array's dtype, such as ``array_api_strict.int8``."""
+    if isinstance(x.dtype, np.dtype):
+        return x.dtype
+    return np.dtype(str(x.dtype).rpartition(".")[2])
 
 
 def _library(device: Device) -> Any:
@@ -166,7 +174,7 @@ def _check_out(x: Any, out: Any, target: Device) -> None:
             f"{target}, xdev.empty(shape, dtype=..., device='{target}')"
         )
         raise DeviceMismatchError(message)
-    if tuple(out.shape) != tuple(x.shape) or out.dtype != x.dtype:
+    if tuple(out.shape) != tuple(x.shape) or _dtype(out) != _dtype(x):
         message = (
             f"out= has shape {tuple(out.shape)} and dtype {out.dtype}, but the array "
             f"has shape {tuple(x.shape)} and dtype {x.dtype}: make it with "

@@ -93,6 +93,16 @@ def _with_dtype(x: Any) -> Any:
     raise TypeError(message)
 
 
+def for_cuda(name: str, keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords that CUDA has; the others have no meaning there."""
+    if keywords.get("order", "K") not in {"K", "C", "A"}:
+        message = (
+            f"{name}() cannot lay out results on CUDA as order={keywords['order']!r}"
+        )
+        raise TypeError(message)
+    return {k: v for k, v in keywords.items() if k in {"where", "casting", "dtype"}}
+
+
 def on_cuda(
     loops: CudaLoops,
     args: Sequence[Any],
@@ -119,7 +129,7 @@ def on_cuda(
     results = result if isinstance(result, tuple) else (result,)
     given = outs or (None,) * len(results)
     back = tuple(
-        transfer.to_numpy(made) if out is None else transfer.to_numpy(made, out=out)
+        transfer.to_numpy(made)[()] if out is None else transfer.to_numpy(made, out=out)
         for made, out in zip(results, given, strict=True)
     )
     return back if isinstance(result, tuple) else back[0]

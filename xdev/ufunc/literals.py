@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import ast
 import copy
-import linecache
 from dataclasses import dataclass
-from functools import lru_cache
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, cast, final
 
 import numpy as np
 
+from xdev.ufunc import sources
 from xdev.ufunc.results import real
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ Level = Literal["all", "inexact", "none"]
 LEVELS: tuple[Level, ...] = ("all", "inexact", "none")
 BITWISE = (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
 INTEGER_TOO = frozenset({"max", "min", "pow", "atan2", "hypot", "fmod", "copysign"})
-FUTURES = 0x1FF0000  # the flags of ``from __future__ import …`` in a code object
 
 
 @final
@@ -66,140 +64,22 @@ def typed(
         The function keeps its name, line numbers, defaults, globals and closure.
     """
     code = function.__code__
-    outside = _outside(function)
-    source = _find(code)
+    outside = sources.outside(function)
+    source = sources.find(code)
     if source is None or level == "none":
         swapped = {
             k: v for k in outside if (v := replace(outside[k])) is not outside[k]
         }
-        return Typed(_rebuilt(function, code, swapped), working)
+        return Typed(sources.rebuilt(function, code, swapped), working)
     tree = copy.deepcopy(source.node)
     rewriter = _Rewriter(tree, working, level, outside, replace)
     rewriter.function(tree)
-    new = _compiled(Source(tree, source.imports), code)
+    new = sources.compiled(sources.Source(tree, source.imports), code)
     grown = working.kind == "b" and rewriter.counts
     return Typed(
-        _rebuilt(function, new, rewriter.constants),
+        sources.rebuilt(function, new, rewriter.constants),
         np.dtype(np.int64) if grown else working,
     )
-
-
-def _outside(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the globals and closure variables that the function names."""
-    code = function.__code__
-    known = {
-        n: function.__globals__[n] for n in code.co_names if n in function.__globals__
-    }
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            known[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    return known
-
-
-def _rebuilt(
-    function: Callable[..., Any], code: CodeType, names: dict[str, Any]
-) -> Callable[..., Any]:
-    """Return the function with other code, and other values for some outside names."""
-    cells = dict(
-        zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    )
-    closure = tuple(
-        CellType(names[name]) if name in names else cells[name]
-        for name in code.co_freevars
-    )
-    new = FunctionType(
-        code,
-        {**function.__globals__, **names},
-        function.__name__,
-        function.__defaults__,
-        closure or None,
-    )
-    new.__qualname__, new.__module__ = function.__qualname__, function.__module__
-    return new
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A function's syntax tree, and the names that its module imports.
-
-    Python compiles a call on an imported name to other instructions.
-    """
-
-    node: ast.FunctionDef | ast.Lambda
-    imports: tuple[str, ...]
-
-
-def _find(code: CodeType) -> Source | None:
-    """Return the syntax tree that compiles to this code, None if there is no such."""
-    text = "".join(linecache.getlines(code.co_filename))
-    functions, imports = _parsed(text)
-    for node in functions:
-        decorators = getattr(node, "decorator_list", ())
-        if min([node.lineno, *(d.lineno for d in decorators)]) == code.co_firstlineno:
-            source = Source(node, imports)
-            if _same(_compiled(source, code), code):
-                return source
-    return None
-
-
-@lru_cache(maxsize=8)
-def _parsed(
-    text: str,
-) -> tuple[tuple[ast.FunctionDef | ast.Lambda, ...], tuple[str, ...]]:
-    """Return a file's functions, and the names that its module imports."""
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:  # the file changed since it was loaded
-        return (), ()
-    names: set[str] = set()
-    scope: list[ast.AST] = [tree]
-    while scope:
-        node = scope.pop()
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names.update(a.asname or a.name.partition(".")[0] for a in node.names)
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            scope.extend(ast.iter_child_nodes(node))
-    nodes = ast.walk(tree)
-    functions = (n for n in nodes if isinstance(n, ast.FunctionDef | ast.Lambda))
-    return tuple(functions), tuple(names - {"*"})
-
-
-def _same(one: CodeType, other: CodeType) -> bool:
-    """Say whether two code objects do the same on the same names."""
-    names = ("co_code", "co_names", "co_varnames", "co_freevars")
-
-    def constants(code: CodeType) -> list[object]:
-        return [(type(c), c) for c in code.co_consts if not isinstance(c, CodeType)]
-
-    return all(getattr(one, n) == getattr(other, n) for n in names) and (
-        constants(one) == constants(other)
-    )
-
-
-def _compiled(source: Source, like: CodeType) -> CodeType:
-    """Compile a function alone, inside one whose arguments are its closure."""
-    node = copy.copy(source.node)
-    node.args = copy.copy(node.args)
-    node.args.defaults, node.args.kw_defaults = [], []
-    body: ast.stmt
-    if isinstance(node, ast.FunctionDef):
-        node.decorator_list, node.returns = [], None
-        body = node
-    else:
-        body = ast.Expr(node)
-    outer = cast("ast.FunctionDef", ast.parse("def closure(): pass").body[0])
-    outer.args.args = [ast.arg(name) for name in like.co_freevars]
-    outer.body = [body]
-    imports = [ast.Import([ast.alias(name)]) for name in source.imports]
-    module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
-    flags = like.co_flags & FUTURES
-    code: CodeType = compile(module, like.co_filename, "exec", flags, dont_inherit=True)
-    for _ in range(2):  # the module holds ``closure``, which holds the function
-        code = next(c for c in code.co_consts if isinstance(c, CodeType))
-    return code
 
 
 @final

@@ -9,6 +9,7 @@ import inspect
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from dis import get_instructions
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, final
@@ -302,6 +303,13 @@ def _parameters(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
         message = (
             "vectorize needs a Python function of one or more positional parameters "
             f"(no *args, **kwargs or keyword-only ones), not {name}"
+        )
+        raise TypeError(message)
+    names = {instruction.opname for instruction in get_instructions(function)}
+    if "RAISE_VARARGS" in names:
+        message = (
+            f"{function.__name__} raises, which a ufunc cannot do per element: return "
+            "math.nan, or check the arrays before the call"
         )
         raise TypeError(message)
     return len(parameters), function.__defaults__ or ()

@@ -137,12 +137,12 @@ class Vectorized:
         operands = [*args, *(outs or ()), keywords.get("where", True)]
         if any(map(is_cuda, operands)):
             _remember(args)
-            return self._cuda(args, outs, **_for_cuda(self.__name__, keywords))
+            return self._cuda(args, outs, **hosted.for_cuda(self.__name__, keywords))
         if hosted.overriding(operands):
             return hosted.override(self, args, outs, keywords)
         args = [hosted.operand(x, self.__name__) for x in args]
         if self.target == "cuda":
-            cuda = _for_cuda(self.__name__, keywords)
+            cuda = hosted.for_cuda(self.__name__, keywords)
             return hosted.on_cuda(self._cuda, args, outs, cuda)
         return self._cpu(args, outs, **keywords)
 
@@ -323,16 +323,6 @@ def _remember(args: Sequence[Any]) -> None:
     for x in args:
         if is_cuda(x) and type(x).__module__.partition(".")[0] in {"cupy", "numba"}:
             _ON_CUDA.add(type(x))
-
-
-def _for_cuda(name: str, keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords that CUDA has; the others have no meaning there."""
-    if keywords.get("order", "K") not in {"K", "C", "A"}:
-        message = (
-            f"{name}() cannot lay out results on CUDA as order={keywords['order']!r}"
-        )
-        raise TypeError(message)
-    return {k: v for k, v in keywords.items() if k in {"where", "casting", "dtype"}}
 
 
 def _signature(scalar: ScalarFunction) -> inspect.Signature:

@@ -33,24 +33,25 @@ if TYPE_CHECKING:
 @cache
 def lease_type() -> Any:
     """Return the class of the memory objects that CuPy holds; CuPy must be there."""
+    unowned = _optional.cupy().cuda.memory.UnownedMemory
 
     @final
-    class Lease(_optional.cupy().cuda.memory.BaseMemory):  # type: ignore[misc]
-        """A block, as CuPy sees memory."""
+    class Lease(unowned):  # type: ignore[misc, valid-type]
+        """A block, as CuPy sees memory: ``Lease(address, nbytes, chunk, device)``.
 
-        __slots__ = ("chunk",)
-        xdev_lease = True
+        All of its construction is CuPy's own compiled code.
+        """
 
-        def __init__(self, chunk: Chunk, device: int) -> None:
-            self.chunk = chunk  # deleted when the block is given back by hand
-            self.ptr = chunk.address  # type: ignore[misc]
-            self.size = chunk.nbytes  # type: ignore[misc]
-            self.device_id = device  # type: ignore[misc]
+        __slots__ = ()
+
+        @property
+        def xdev_chunk(self) -> Any:
+            """The pool's record of the block."""
+            return self._owner
 
         def __del__(self) -> None:
-            chunk = getattr(self, "chunk", None)
-            if chunk is not None:
-                chunk.give(chunk)
+            chunk = self._owner
+            chunk.give(chunk)
 
     return Lease
 
@@ -86,7 +87,8 @@ def device_allocator(
     take = pool.take
 
     def allocate(nbytes: int) -> Any:
-        return pointer(lease(take(nbytes, stream().ptr), device), 0)
+        chunk = take(nbytes, stream().ptr)
+        return pointer(lease(chunk.address, chunk.nbytes, chunk, device), 0)
 
     return allocate
 

@@ -26,7 +26,7 @@ class _Finder:
     def find_spec(
         self,
         name: str,
-        path: object = None,
+        path: object = None,  # noqa: ARG002
         target: object = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
         """Return the wrapped specification of the one module, None for others."""

@@ -55,7 +55,9 @@ def pool_of(context: Any, kind: str) -> Pool:
 
 
 @cache
-def manager_type(pools: Callable[[Any, str], Pool] = pool_of) -> Any:
+def manager_type(  # noqa: C901 - a class of short methods, no branches
+    pools: Callable[[Any, str], Pool] = pool_of,
+) -> Any:
     """Return a memory manager class for Numba.
 
     Parameters

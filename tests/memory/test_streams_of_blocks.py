@@ -1,0 +1,93 @@
+"""Blocks and streams: reuse in stream order, and marks of other uses."""
+
+import pytest
+
+from xdev.memory.blocks import Chunk
+from xdev.memory.pools import Pool
+from xdev.memory.sources.fake import FakeSource
+
+
+def test_free_memory_stays_with_its_stream_while_there_is_other():
+    pool = Pool(FakeSource(1 << 30))
+    one = pool.acquire(4096, stream=1)
+    address = one.address
+    del one
+    two = pool.acquire(4096, stream=2)
+    assert two.address != address
+    assert pool.acquire(4096, stream=1).address == address
+
+
+class Slow:
+    """A source whose events are done when the test says so."""
+
+    alignment = 512
+
+    def __init__(self):
+        self.inner, self.finished = FakeSource(1 << 30), set()
+        self.events = []
+
+    def allocate(self, nbytes):
+        return self.inner.allocate(nbytes)
+
+    def free(self, address, nbytes):
+        self.inner.free(address, nbytes)
+
+    def record(self, stream):
+        self.events.append(stream)
+        return len(self.events) - 1
+
+    def wait(self, stream, event): ...
+
+    def done(self, event):
+        return event in self.finished
+
+    def synchronize(self):
+        self.finished.update(range(len(self.events)))
+
+
+def test_a_marked_block_comes_back_after_the_other_streams_work():
+    source = Slow()
+    pool = Pool(source)
+    block = pool.acquire(4096, stream=1)
+    address = block.address
+    pool.stock.mark(block.chunk, (5, 6))
+    del block
+    assert pool.stats().allocated == 0
+    assert sorted(source.events) == [5, 6]
+    assert pool.acquire(4096, stream=1).address != address
+    source.finished.add(0)
+    assert pool.acquire(4096, stream=1).address != address
+    source.finished.add(1)
+    taken = [pool.acquire(4096, stream=1) for _ in range(3)]
+    assert address in {block.address for block in taken}
+
+
+def test_reclaim_waits_for_marked_blocks():
+    source = Slow()
+    pool = Pool(source)
+    block = pool.acquire(4096)
+    pool.stock.mark(block.chunk, (5,))
+    del block
+    assert pool.reclaim() == 2 << 20
+    assert source.inner.lent == {}
+
+
+def test_a_failed_record_loses_nothing():
+    source = FakeSource(1 << 30)
+    pool = Pool(source)
+    block = pool.acquire(4096)
+    pool.stock.mark(block.chunk, (5,))
+    source.faults.add(len(source.log))
+    del block
+    with pytest.raises(RuntimeError, match="injected"):
+        pool.stats()
+    assert pool.stats().allocated == 0
+    pool.reclaim()
+    assert source.lent == {}
+
+
+def test_a_chunk_that_no_pool_lent_goes_nowhere():
+    pool = Pool(FakeSource(1 << 30))
+    chunk = Chunk(4096, 512, pool.acquire(1).chunk.segment)
+    chunk.give(chunk)
+    assert pool.stats().live == 0
