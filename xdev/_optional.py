@@ -50,8 +50,8 @@ def numba_cuda() -> Any:
     numba-cuda reads ``numpy.row_stack`` when it compiles; NumPy 2.5 dropped the
     name, so it is put back first.
     """
-    if not hasattr(np, "row_stack"):
-        np.vstack = np.vstack
+    if "row_stack" not in vars(np):
+        vars(np)["row_stack"] = np.vstack
     return _load("numba.cuda", CUDA_EXTRA)
 
 

@@ -41,7 +41,7 @@ def test_a_device_cannot_be_changed():
     ["gpu", "", "cuda:", "cuda:-1", "cuda:x", "cpu:1", "CPU", "cuda 0", "cuda:1:2"],
 )
 def test_unknown_names_are_refused_with_the_known_ones(name):
-    with pytest.raises(ConfigurationError, match='"cpu", .*"cuda", "cuda:N"'):
+    with pytest.raises(ConfigurationError, match=r'"cpu", .*"cuda", "cuda:N"'):
         Device(name)
 
 
@@ -77,6 +77,7 @@ def test_an_unavailable_device_says_why_and_an_available_one_nothing():
 def test_cuda_is_cupys_current_device(cuda):
     import cupy
 
-    assert Device("cuda") == cupy.cuda.Device() == cuda
+    assert Device("cuda") == cuda
+    assert cuda == cupy.cuda.Device()
     assert xdev.device_of(cupy.zeros(3)) == cuda
     assert Device("cuda:99").reason is not None

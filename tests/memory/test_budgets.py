@@ -13,7 +13,8 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def limit_of_the_cpu():
+def unlimited():
+    """Take the limit of the CPU off afterwards."""
     yield
     memory.set_limit(None, "cpu")
 
@@ -66,15 +67,15 @@ def test_a_limit_below_what_is_in_use_takes_nothing_and_gives_nothing():
     assert pool.acquire(MIB).nbytes == MIB
 
 
-def test_one_limit_holds_over_the_kinds_of_a_device(limit_of_the_cpu):
+@pytest.mark.usefixtures("unlimited")
+def test_one_limit_holds_over_the_kinds_of_a_device():
     assert memory.pool("cpu").budget is xdev.memory.registry.budget(xdev.Device("cpu"))
     memory.set_limit("2 GiB", "cpu", "pinned")
     assert memory.get_limit("cpu") == memory.get_limit("cpu", "host") == 2 << 30
 
 
-def test_the_limit_of_the_host_pool_refuses_arrays_and_names_the_way_out(
-    limit_of_the_cpu,
-):
+@pytest.mark.usefixtures("unlimited")
+def test_the_limit_of_the_host_pool_refuses_arrays_and_names_the_way_out():
     memory.reclaim()
     memory.set_limit(memory.reserved("cpu") + 32 * MIB, "cpu")
     with pytest.raises(OutOfMemoryError, match="set_limit"):
@@ -82,7 +83,8 @@ def test_the_limit_of_the_host_pool_refuses_arrays_and_names_the_way_out(
     assert xdev.empty(16 * MIB, dtype=xdev.uint8, device="cpu").nbytes == 16 * MIB
 
 
-def test_a_share_is_of_the_memory_of_the_cgroup(tmp_path, monkeypatch, limit_of_the_cpu):
+@pytest.mark.usefixtures("unlimited")
+def test_a_share_is_of_the_memory_of_the_cgroup(tmp_path, monkeypatch):
     cap = tmp_path / "memory.max"
     cap.write_text(f"{1 << 28}\n")
     monkeypatch.setattr(host, "_cgroup_files", lambda: [cap, tmp_path / "absent"])

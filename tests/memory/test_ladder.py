@@ -153,9 +153,7 @@ def test_a_fault_at_any_call_leaves_the_accounting_exact(policy):
     drops=st.sets(st.integers(min_value=0, max_value=7)),
     wanted=st.integers(min_value=1, max_value=16),
 )
-def test_no_refusal_while_a_free_range_or_spare_capacity_would_do(
-    sizes, drops, wanted
-):
+def test_no_refusal_while_a_free_range_or_spare_capacity_would_do(sizes, drops, wanted):
     """An oracle from the live blocks alone: the gaps in each segment that must stay."""
     unit, capacity = 512, 16 * 512
     source = FakeSource(capacity)
@@ -184,7 +182,7 @@ def test_no_refusal_while_a_free_range_or_spare_capacity_would_do(
             gaps.append(address - at)
             at = address + size
         gaps.append(start + nbytes - at)
-    possible = wanted * unit <= max(max(gaps), capacity - kept)
+    possible = wanted * unit <= max(*gaps, capacity - kept)
 
     try:
         pool.acquire(wanted * unit, stream=2)

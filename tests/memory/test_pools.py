@@ -25,7 +25,7 @@ from xdev.memory.sources.host import HostSource
 MIB = 1 << 20
 
 
-def laws_of(name, capacity, largest):
+def laws_of(name, capacity, largest):  # noqa: C901 - one short rule a law
     """The state machine of one policy over a source of some capacity."""
 
     class PoolLaws(RuleBasedStateMachine):

@@ -12,7 +12,12 @@ from xdev.compile import launch
 from xdev.ufunc.cuda import CudaLoops, is_cuda
 from xdev.ufunc.scalar import ScalarFunction
 
-pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.usefixtures("cuda"),
+    # numba-cuda's own import, under NumPy 2.5:
+    pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning"),
+]
 
 
 @CudaLoops

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,10 @@ def run(options: argparse.Namespace) -> int:
     """Print the table and what it left out; return 0."""
     device = options.device or _timed(default_device())
     entered = contest(options.n, np.dtype(options.dtype), device)
-    comparison = compare(entered.candidates)
+    with warnings.catch_warnings():
+        # Numba's advice on its own launches: no part of the table.
+        warnings.filterwarnings("ignore", ".*Grid size")
+        comparison = compare(entered.candidates)
     print(f"x + y of {options.n:,} {options.dtype} on {device}\n\n{comparison}\n")
     if device.type == "cuda":
         print("host arrays: upload, call and download")

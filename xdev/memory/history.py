@@ -117,9 +117,10 @@ def snapshot(device: object = None, kind: str | None = None) -> dict[str, Any]:
         microseconds since 1970.
     """
     pools = registry.existing(device, kind)
+    segments = [s for at, pool in enumerate(pools) for s in _segments(pool, at)]
     history = list(_recording[0].happenings) if _recording else []
     return {
-        "segments": [s for at, pool in enumerate(pools) for s in _segments(pool, at)],
+        "segments": segments,
         "device_traces": [
             [_event(h) for h in history if h.stock is pool.stock] for pool in pools
         ],

@@ -281,6 +281,7 @@ class Pool:
     def after_fork(self) -> None:
         """Start empty in a forked child; what the parent made stays where it is."""
         old = self._stock
+        old.inherited = True
         old.budget.after_fork()
         self._stock = Stock(old.source, old.policy, old.budget, old.name)
         self._give = self._stock.give

@@ -61,6 +61,7 @@ class Stock:
         self.give = self.pending.append
         self._lock, self._moving = threading.RLock(), threading.RLock()
         self._busy = False
+        self.inherited = False  # whether it is the parent's, in a forked child
         self._marked: deque[Chunk] = deque()
         self._waiting: deque[tuple[list[Any], Chunk]] = deque()
 
@@ -284,6 +285,8 @@ class Stock:
 
         The lease has nothing to give back any more.
         """
+        if self.inherited:  # its lock may be held by a thread that is not here
+            raise ValueError("this memory is the parent process's: it cannot be freed")
 
         def swap(_: Heap) -> bool:
             if chunk.give is not self.give:

@@ -71,15 +71,11 @@ def to_device(
     source = device_of(x)
     if out is not None:
         _check_out(x, out, target)
-    elif copy is not True and source == target and _is_native(x, target):
-        return x
+    elif copy is not True and source == target:
+        return x if _is_native(x, target) else _adopt(x, target)
     if copy is False:
-        if source == target:
-            return _adopt(x, target)
-        message = (
-            f"copy=False, but the array is on {source} and {target} was asked for: "
-            f"leave copy out, or use xdev.device_of(x)"
-        )
+        where = "into out=" if source == target else f"from {source} to {target}"
+        message = f"copy=False, but only a copy gets the array {where}: leave copy out"
         raise ValueError(message)
     if source != target:
         announce(source, target, math.prod(x.shape) * _dtype(x).itemsize)

@@ -167,7 +167,7 @@ def make(
             ),
             dimensions=len(extents),
             masked=mask is not None,
-            wide=max(size, spread) >= NARROW - BLOCK * 2,
+            wide=max(size, spread) >= NARROW,
         )
         run = _packed(kernel, size, extents, by_slot, compiled) if size else None
     reads = tuple(map(_reach, (*inputs, mask)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from xdev import _optional
 
@@ -29,25 +29,26 @@ class ordered:  # noqa: N801 - used as a function
 
     def __init__(self, arrays: list[Array]) -> None:
         self._arrays = arrays
-        self._others: tuple[Any, ...] = ()
-        self._current: Any = None
+        self._others: set[int] = set()
+        self._current = 0
 
     def __enter__(self) -> int:
-        cuda = _optional.cupy().cuda
-        current = cuda.get_current_stream()
-        handle: int = current.ptr
-        here = handle or LEGACY
-        others = {x.stream for x in self._arrays if x.stream not in (None, here)}
-        if others:
-            self._current = current
-            self._others = tuple(map(cuda.ExternalStream, others))
-            for stream in self._others:
-                current.wait_event(stream.record(cuda.Event(disable_timing=True)))
-        return handle
+        self._current = _optional.cupy().cuda.get_current_stream().ptr
+        here = self._current or LEGACY
+        streams = (x.stream for x in self._arrays)
+        self._others = {s for s in streams if s is not None and s != here}
+        for other in self._others:
+            _order(other, self._current)
+        return self._current
 
     def __exit__(self, *_: object) -> None:
-        if self._others:
-            cuda = _optional.cupy().cuda
-            done = self._current.record(cuda.Event(disable_timing=True))
-            for stream in self._others:
-                stream.wait_event(done)
+        for other in self._others:
+            _order(self._current, other)
+
+
+def _order(first: int, then: int) -> None:
+    """Let the later work of one stream wait for the work queued on another so far."""
+    cuda = _optional.cupy().cuda
+    event = cuda.Event(disable_timing=True)
+    cuda.runtime.eventRecord(event.ptr, first)
+    cuda.runtime.streamWaitEvent(then, event.ptr)

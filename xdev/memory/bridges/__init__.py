@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Protocol
 
 from xdev import _optional
+from xdev.device import Device
 from xdev.errors import ConfigurationError
 from xdev.memory.bridges.cupy import CupyBridge
 from xdev.memory.bridges.imports import when_imported
@@ -63,7 +64,9 @@ def install(*names: str) -> None:
     """
     for name in names:
         _check(name)
-    present = [name for name, (module, _) in BRIDGES.items() if _found(module)]
+    if Device("cuda").available:
+        Device("cuda").require()  # its first use puts the default bridges in
+    present = [n for n, (module, _) in BRIDGES.items() if _optional.installed(module)]
     with _lock:
         for name in names or present:
             if name in _installed:
@@ -133,7 +136,3 @@ def _check(name: str) -> None:
         known = ", ".join(repr(known) for known in BRIDGES)
         message = f"there is no bridge into {name!r}: use {known}"
         raise ConfigurationError(message)
-
-
-def _found(module: str) -> bool:
-    return _optional.installed(module)

@@ -1,0 +1,156 @@
+"""NumPy arrays on the pool: lifetimes, shapes, what is not pooled."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as hnp
+
+from xdev import memory
+from xdev.memory.arrays import POOLED, size_of
+
+FLOAT = np.dtype("f4")
+
+
+def in_use():
+    return memory.allocated("cpu", "host")
+
+
+@given(
+    hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=40),
+    st.sampled_from(["?", "i1", "<i8", ">f4", "c16", "f2", "M8[s]", "S7", "V3"]),
+    st.sampled_from("CF"),
+)
+def test_an_array_is_as_numpy_makes_it(shape, dtype, order):
+    like = np.empty(shape, dtype, order)
+    with memory.track():
+        array = memory.host_array(shape, np.dtype(dtype), order)
+    assert type(array) is np.ndarray
+    assert (array.shape, array.dtype) == (like.shape, like.dtype)
+    assert array.strides == like.strides
+    assert array.flags.c_contiguous == like.flags.c_contiguous
+    assert array.flags.writeable
+    assert array.flags.aligned
+    array[...] = np.zeros((), dtype)
+    assert (array == like.__class__(shape, dtype, bytes(like.nbytes))).all()
+
+
+def test_large_arrays_are_counted_and_small_ones_are_numpys():
+    before = in_use()
+    small = memory.host_array((POOLED // 4 - 1,), FLOAT)
+    assert in_use() == before
+    large = memory.host_array((POOLED // 4,), FLOAT)
+    assert in_use() == before + POOLED
+    assert large.ctypes.data % 64 == 0
+    with memory.track():
+        tiny = memory.host_array((3,), FLOAT)
+        assert in_use() == before + POOLED + 64
+    del small, large, tiny
+    assert in_use() == before
+
+
+def test_views_keep_the_memory_and_share_one_hidden_base():
+    before = in_use()
+    array = memory.host_array((1000, 100), FLOAT)
+    array[:] = 5
+    views = [array[3:], array.T, array.reshape(-1)[::2], array.view("i4"), array[1][2:]]
+    assert type(array.base) is np.ndarray
+    assert all(view.base is array.base for view in views)
+    del array
+    assert in_use() == before + 400_000
+    others = [memory.host_array((1000, 100), FLOAT) for _ in range(3)]
+    for other in others:
+        other[:] = 7
+    assert (views[0] == 5).all()
+    del views, others, other
+    assert in_use() == before
+
+
+def test_exports_keep_the_memory():
+    before = in_use()
+    exported = memoryview(memory.host_array((100_000,), FLOAT))
+    wrapped = np.from_dlpack(memory.host_array((100_000,), FLOAT))
+    gc.collect()
+    assert in_use() == before + 2 * 400_000 + 2 * (-400_000 % 64)
+    del exported, wrapped
+    assert in_use() == before
+
+
+def test_an_array_in_a_cycle_comes_back_after_a_collection():
+    before = in_use()
+    cycle = [memory.host_array((100_000,), FLOAT)]
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
+    assert in_use() == before
+
+
+def test_copies_and_pickles_are_plain_numpy():
+    array = memory.host_array((100_000,), FLOAT)
+    array[:] = np.arange(100_000)
+    for other in (
+        copy.copy(array),
+        copy.deepcopy(array),
+        pickle.loads(pickle.dumps(array)),  # noqa: S301 - our own bytes
+    ):
+        assert np.array_equal(other, array)
+        assert other.ctypes.data != array.ctypes.data
+
+
+def test_objects_are_never_pooled():
+    array = memory.host_array((100_000,), np.dtype(object))
+    assert array[0] is None
+
+
+def test_the_first_array_is_seen_by_weak_references_only():
+    array = memory.host_array((100_000,), FLOAT)
+    seen = weakref.ref(array)
+    del array
+    assert seen() is None
+
+
+@pytest.mark.parametrize("make", [memory.host_array, memory.pinned_array])
+@pytest.mark.parametrize("shape", [(-1,), (3, -2), (1 << 62,), (1 << 40, 1 << 40)])
+def test_shapes_that_cannot_be_are_refused(make, shape):
+    with pytest.raises(ValueError, match=r"shape \("):
+        make(shape, FLOAT)
+
+
+def test_sizes_are_exact_integers():
+    assert size_of((), FLOAT) == 4
+    assert size_of((1 << 30, 1 << 30), np.dtype("i1")) == 1 << 60
+    assert size_of((0, 1 << 62), FLOAT) == 0
+
+
+def test_a_block_cannot_be_pickled_or_copied():
+    block = memory.pool("cpu").acquire(100)
+    for use in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="memory of this process"):
+            use(block)
+
+
+def test_pinned_memory_needs_a_device_and_says_so():
+    import xdev
+
+    if xdev.Device("cuda").available:
+        pytest.skip("there is one")
+    with pytest.raises(xdev.DeviceUnavailableError):
+        memory.pinned_array((10,), FLOAT)
+    assert not memory.is_pinned_address(np.empty(10).ctypes.data)
+
+
+@pytest.mark.cuda
+def test_pinned_arrays_are_pinned_and_come_back(cuda):  # noqa: ARG001
+    before = memory.allocated("cpu", "pinned")
+    array = memory.pinned_array((1000, 10), FLOAT)
+    array[:] = 3
+    assert memory.is_pinned_address(array.ctypes.data)
+    assert memory.is_pinned_address(array[5:].ctypes.data)
+    assert not memory.is_pinned_address(np.empty(1000).ctypes.data)
+    assert memory.allocated("cpu", "pinned") > before
+    del array
+    assert memory.allocated("cpu", "pinned") == before

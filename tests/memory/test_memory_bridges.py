@@ -1,0 +1,456 @@
+"""CuPy's and Numba's allocations from the pool.
+
+Without a driver: allocators and managers called directly, on fake memory. With one: the
+same promises for real.
+"""
+
+import gc
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import _optional, memory
+from xdev.errors import ConfigurationError, OutOfMemoryError
+from xdev.memory import bridges
+from xdev.memory.pools import Pool
+from xdev.memory.sources.fake import FakeSource
+
+cupy = pytest.importorskip("cupy")
+pytest.importorskip("numba_cuda")
+
+
+@pytest.fixture
+def pool():
+    return Pool(FakeSource(1 << 30))
+
+
+@pytest.fixture(autouse=True)
+def as_it_was():
+    """Leave the bridges, and CuPy's allocator, as each test found them."""
+    before, allocator = bridges.installed(), cupy.cuda.get_allocator()
+    yield
+    bridges.uninstall()
+    cupy.cuda.set_allocator(allocator)
+    if before:
+        cupy.cuda.set_allocator(cupy.get_default_memory_pool().malloc)
+        bridges.install(*before)
+
+
+class Streams:
+    """A current stream that the test sets."""
+
+    def __init__(self):
+        self.ptr = 0
+
+    def __call__(self):
+        return self
+
+
+@pytest.fixture
+def streams():
+    return Streams()
+
+
+@pytest.fixture
+def on_fake_memory(pool, streams):
+    """CuPy's arrays on fake memory: they can be made, viewed and dropped."""
+    from xdev.memory.bridges.cupy import device_allocator
+
+    with cupy.cuda.using_allocator(device_allocator(pool, streams)):
+        yield
+
+
+@pytest.mark.usefixtures("on_fake_memory")
+class TestCupyLifetimes:
+    def test_an_array_is_a_block_and_its_views_share_it(self, pool):
+        x = cupy.ndarray((1000,), "f4")
+        assert pool.stats().allocated == 4096
+        assert pool.find(x.data.ptr).address == x.data.ptr
+        assert x.data.mem.size == 4096
+        views = [x[3:], x.reshape(10, 100).T, x.view("i4")]
+        del x
+        assert pool.stats().allocated == 4096
+        del views
+        assert pool.stats().allocated == 0
+
+    def test_a_steady_loop_reuses_one_block(self, pool):
+        addresses = {cupy.ndarray((1000,), "f4").data.ptr for _ in range(100)}
+        assert len(addresses) == 1
+        assert pool.stats().grown == 1
+        assert pool.stats().acquired == 100
+
+    def test_blocks_belong_to_the_stream_that_was_current(self, pool, streams):
+        x = cupy.ndarray((1000,), "f4")
+        first = x.data.ptr
+        del x
+        streams.ptr = 7
+        y = cupy.ndarray((1000,), "f4")
+        assert y.data.ptr != first
+        assert pool.find(y.data.ptr).stream == 7
+
+    def test_free_knows_arrays_from_views(self, pool):
+        x = cupy.ndarray((1000,), "f4")
+        view = x[1:]
+        for array in (x, view):
+            with pytest.raises(xdev.InUseError):
+                memory.free(array)
+        del view, array
+        memory.free(x)
+        assert pool.stats().allocated == 0
+        with pytest.raises(xdev.UseAfterFreeError):
+            memory.free(x)
+        y = cupy.ndarray((1000,), "f4")
+        del x
+        assert pool.stats().live == 1
+        del y
+
+    def test_a_refusal_is_a_memory_error(self, pool):
+        with pytest.raises(OutOfMemoryError):
+            cupy.ndarray((1 << 40,), "u1")
+        assert pool.stats().allocated == 0
+
+    def test_arrays_of_no_elements_are_served(self):
+        assert cupy.ndarray((0, 3), "f4").size == 0
+
+
+def test_the_arrays_of_cupys_own_pool_cannot_be_freed_by_hand():
+    raw = cupy.cuda.UnownedMemory(4096, 400, None, 0)
+    x = cupy.ndarray((100,), "f4", memptr=cupy.cuda.MemoryPointer(raw, 0))
+    with pytest.raises(ValueError, match="does not lie in memory of xdev's pools"):
+        memory.free(x)
+
+
+def test_the_current_device_chooses_the_pool():
+    from xdev.memory.bridges.cupy import current_device_allocator
+
+    made, current = [], [0]
+
+    def make(index):
+        made.append(index)
+        return lambda nbytes: (index, nbytes)
+
+    allocate = current_device_allocator(make, lambda: current[0])
+    assert allocate(5) == (0, 5)
+    current[0] = 1
+    assert [allocate(6), allocate(7)] == [(1, 6), (1, 7)]
+    assert made == [0, 1]
+
+
+def test_pinned_memory_of_cupy_is_a_block(pool):
+    from xdev.memory.bridges.cupy import pinned_allocator
+
+    pointer = pinned_allocator(pool)(1000)
+    assert pool.find(pointer.ptr).address == pointer.ptr
+    assert pointer.size() >= 1000
+    del pointer
+    assert pool.stats().allocated == 0
+
+
+class TestInstallation:
+    @pytest.fixture(autouse=True)
+    def plain(self):
+        bridges.uninstall()
+        cupy.cuda.set_allocator(cupy.get_default_memory_pool().malloc)
+
+    def test_install_and_uninstall_restore_what_was_there(self):
+        before = cupy.cuda.get_allocator()
+        bridges.install("cupy")
+        assert bridges.installed() == {"cupy"}
+        mine = cupy.cuda.get_allocator()
+        assert mine != before
+        bridges.install("cupy")
+        assert cupy.cuda.get_allocator() is mine
+        bridges.uninstall("cupy")
+        assert cupy.cuda.get_allocator() == before
+        assert bridges.installed() == frozenset()
+        bridges.uninstall("cupy")
+
+    def test_an_allocator_that_the_user_set_stays_and_is_named(self):
+        def mine(nbytes):  # noqa: ARG001
+            raise MemoryError
+
+        cupy.cuda.set_allocator(mine)
+        bridges.install("cupy")
+        assert cupy.cuda.get_allocator() is mine
+        assert bridges.installed() == frozenset()
+        assert "mine" in bridges.left_alone()["cupy"]
+        cupy.cuda.set_allocator(cupy.get_default_memory_pool().malloc)
+        bridges.install("cupy")
+        assert "cupy" not in bridges.left_alone()
+
+    def test_one_that_the_user_set_later_stays_too(self):
+        def mine(nbytes):  # noqa: ARG001
+            raise MemoryError
+
+        bridges.install("cupy")
+        cupy.cuda.set_allocator(mine)
+        bridges.uninstall("cupy")
+        assert cupy.cuda.get_allocator() is mine
+
+    def test_all_that_are_present_go_in_without_names(self):
+        bridges.install()
+        assert bridges.installed() == {"cupy", "numba"}
+        bridges.uninstall()
+        assert bridges.installed() == frozenset()
+
+    @pytest.mark.parametrize("name", ["numpy", "torch", "cuda", "", None])
+    def test_a_bridge_that_does_not_exist_is_refused_with_those_that_do(self, name):
+        for call in (bridges.install, bridges.uninstall):
+            with pytest.raises(ConfigurationError, match="'cupy', 'numba'"):
+                call("cupy", name)
+        assert bridges.installed() == frozenset()
+
+    def test_numbas_manager_is_set_and_restored(self):
+        driver = _optional.numba_cuda().cudadrv.driver
+        bridges.install("numba")
+        assert driver._memory_manager.__name__ == "XdevMemoryManager"
+        bridges.uninstall("numba")
+        assert driver._memory_manager is driver.NumbaCUDAMemoryManager
+
+    def test_a_manager_that_the_user_set_stays_and_is_named(self, monkeypatch):
+        driver = _optional.numba_cuda().cudadrv.driver
+        monkeypatch.setattr(driver, "_memory_manager", FakeSource)
+        bridges.install("numba")
+        assert driver._memory_manager is FakeSource
+        assert "FakeSource" in bridges.left_alone()["numba"]
+        monkeypatch.undo()
+        monkeypatch.setattr(driver.config, "CUDA_MEMORY_MANAGER", "rmm.numba")
+        monkeypatch.setattr(driver, "_memory_manager", None)
+        bridges.install("numba")
+        assert "rmm.numba" in bridges.left_alone()["numba"]
+
+
+def test_the_default_waits_for_numba_cuda_to_be_loaded():
+    program = """
+import sys
+from xdev.memory import bridges
+bridges.install_default()
+print(sorted(bridges.installed()), "numba.cuda" in sys.modules)
+from numba import cuda
+print(sorted(bridges.installed()), cuda.cudadrv.driver._memory_manager.__name__)
+import importlib.util
+print(importlib.util.find_spec("numba.cuda").name, type(cuda.__loader__).__module__)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    first, second, third = done.stdout.splitlines()
+    assert first == "['cupy'] False"
+    assert second == "['cupy', 'numba'] XdevMemoryManager"
+    assert third.startswith("numba.cuda ")
+    assert "xdev" not in third
+
+
+class Core:
+    """A stand-in for cuda.core's device."""
+
+    memory_resource = None
+
+
+@pytest.fixture
+def context():
+    class Device:
+        id = 0
+        _dev = Core()
+
+    class Context:
+        device = Device()
+
+    return Context()
+
+
+@pytest.fixture
+def manager(context, pool):
+    from xdev.memory.bridges.numba import manager_type
+
+    pinned = Pool(FakeSource(1 << 30))
+    pools = {"device": pool, "pinned": pinned}
+    found = manager_type.__wrapped__(lambda _, kind: pools[kind])(context=context)
+    found.pinned = pinned
+    return found
+
+
+class TestNumbaManager:
+    def test_device_memory_is_a_block_as_long_as_the_pointer_lives(self, manager, pool):
+        pointer = manager.memalloc(1000)
+        address = pointer.device_pointer_value
+        assert pool.stats().allocated == 1024
+        assert pool.find(address).address == address
+        assert pointer.size == 1000
+        view = pointer.view(100, 200)
+        assert view.device_pointer_value == address + 100
+        del pointer, view
+        gc.collect()
+        assert pool.stats().allocated == 0
+        assert manager.memalloc(1000).device_pointer_value == address
+
+    def test_free_by_hand_is_once(self, manager, pool):
+        pointer = manager.memalloc(1000)
+        pointer.free()
+        assert pool.stats().allocated == 0
+        with pytest.raises(RuntimeError, match="dead"):
+            pointer.free()
+
+    def test_pinned_memory_is_a_buffer_on_the_pinned_pool(self, manager):
+        pointer = manager.memhostalloc(1000, portable=True)
+        assert manager.pinned.stats().allocated == 1024
+        assert manager.pinned.find(pointer.host_pointer) is not None
+        del pointer
+        gc.collect()
+        assert manager.pinned.stats().allocated == 0
+        assert ("record", 0) in manager.pinned.stock.source.log
+
+    def test_reset_gives_everything_back(self, manager, pool):
+        pointers = [manager.memalloc(n) for n in (10, 2000, 3000)]
+        manager.reset()
+        assert pool.stats().allocated == 0
+        del pointers
+        gc.collect()
+        assert pool.stats().live == 0
+        assert pool.stats().released == 3
+
+    def test_cleanup_may_be_deferred(self, manager, pool):
+        with manager.defer_cleanup():
+            pointer = manager.memalloc(10)
+            del pointer
+            gc.collect()
+        assert pool.stats().allocated == 0
+
+    def test_memory_info_counts_the_cache_as_free(self, manager, pool):
+        pointer = manager.memalloc(1000)
+        info = manager.get_memory_info()
+        assert info.total == 1 << 30
+        assert info.free == (1 << 30) - pool.stats().allocated
+        assert pool.stats().cached > 0
+        del pointer
+
+    def test_the_interface_is_whole(self, manager):
+        cuda = _optional.numba_cuda()
+        base = cuda.BaseCUDAMemoryManager
+        assert isinstance(manager, base)
+        assert manager.interface_version == 1
+        for name in ("mempin", "memallocmanaged", "get_ipc_handle", "initialize"):
+            assert callable(getattr(manager, name))
+        assert type(manager)(context=None).interface_version == 1
+
+    def test_host_arguments_come_from_the_pool_too(self, manager, context):
+        from xdev.memory.bridges.numba import is_resource
+
+        before = context.device._dev.memory_resource = object()
+        manager.initialize()
+        manager.initialize()
+        assert is_resource(context.device._dev.memory_resource)
+        manager.retire()
+        assert context.device._dev.memory_resource is before
+
+    def test_a_context_without_cuda_core_is_left_as_it_is(self, pool):
+        from xdev.memory.bridges.numba import manager_type
+
+        bare = SimpleNamespace(device=SimpleNamespace(id=0))
+        made = manager_type.__wrapped__(lambda _, kind: pool)(context=bare)  # noqa: ARG005
+        made.initialize()
+        made.retire()
+        assert made.context is bare
+
+
+class TestCoreResource:
+    def test_a_block_goes_out_and_comes_back(self, pool):
+        from xdev.memory.bridges.numba import resource
+
+        found = resource(pool)
+        assert (found.is_device_accessible, found.is_host_accessible) == (True, False)
+        assert found.device_id == 0
+        chunk = pool.take(1000, 0)
+        found._held[chunk.address] = chunk
+        found.deallocate(chunk.address, 1000, stream=0)
+        assert pool.stats().allocated == 0
+
+    def test_a_buffer_dropped_on_another_stream_waits_for_it(self, pool):
+        from xdev.memory.bridges.numba import resource
+
+        found = resource(pool)
+        chunk = pool.take(1000, 0)
+        found._held[chunk.address] = chunk
+        found.deallocate(chunk.address, 1000, stream=SimpleNamespace(handle=9))
+        assert pool.stats().allocated == 0
+        assert ("record", 9) in pool.stock.source.log
+
+
+@pytest.mark.cuda
+class TestOnADevice:
+    """The same promises where there is a driver."""
+
+    @pytest.fixture(autouse=True)
+    def bridged(self, cuda):
+        bridges.install()
+        assert bridges.installed() == {"cupy", "numba"}
+        self.cuda = cuda
+
+    def used(self):
+        return memory.allocated(self.cuda)
+
+    def test_cupy_and_numba_share_the_pool(self):
+        numba_cuda = _optional.numba_cuda()
+        before = self.used()
+        x = cupy.arange(100_000, dtype="f4")
+        y = numba_cuda.to_device(np.arange(100_000, dtype="f4"))
+        assert self.used() - before == 2 * 400_384
+        assert cupy.array_equal(cupy.asarray(y), x)
+        assert np.array_equal(numba_cuda.as_cuda_array(x).copy_to_host(), x.get())
+        del x, y
+        gc.collect()
+        assert self.used() == before
+
+    def test_numba_pinned_and_managed_memory(self):
+        numba_cuda = _optional.numba_cuda()
+        pinned = numba_cuda.pinned_array(1000, "f4")
+        pinned[:] = 3
+        assert memory.is_pinned_address(pinned.ctypes.data)
+        managed = numba_cuda.managed_array(1000, "f4")
+        managed[:] = 4
+        host = np.zeros(1000, "f4")
+        with numba_cuda.pinned(host):
+            assert numba_cuda.to_device(host).copy_to_host().sum() == 0
+        assert (pinned.sum(), managed.sum()) == (3000, 4000)
+
+    def test_kernels_with_host_arguments_use_the_pool(self):
+        numba_cuda = _optional.numba_cuda()
+
+        @numba_cuda.jit
+        def double(x):
+            i = numba_cuda.grid(1)
+            if i < x.size:
+                x[i] *= 2
+
+        host = np.ones(1000, "f4")
+        double[4, 256](host)
+        assert (host == 2).all()
+
+    def test_memory_is_reused_across_streams_in_order(self):
+        before = self.used()
+        for _ in range(20):
+            stream = cupy.cuda.Stream(non_blocking=True)
+            with stream:
+                x = cupy.ones(1_000_000, "f4")
+                y = (x * 2).sum()
+            stream.synchronize()
+            assert float(y) == 2_000_000
+            del x, y
+        assert self.used() == before
+
+    def test_uninstall_gives_cupy_its_own_pool_back(self):
+        x = cupy.arange(1000)
+        bridges.uninstall()
+        y = cupy.arange(1000)
+        assert self.used() >= x.nbytes
+        assert not memory.pool(self.cuda).find(y.data.ptr)
+        assert int(x.sum()) == int(y.sum())
+
+    def test_pinned_copies_of_cupy_come_from_the_pool(self):
+        before = memory.pool("cpu", "pinned").stats().acquired
+        assert float(cupy.asarray(np.ones(1000)).sum()) == 1000
+        assert memory.pool("cpu", "pinned").stats().acquired >= before

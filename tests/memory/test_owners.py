@@ -1,0 +1,120 @@
+"""``free`` and ``record_stream`` on arrays."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from xdev import memory
+from xdev.errors import InUseError, UseAfterFreeError
+
+FLOAT = np.dtype("f4")
+
+
+def array():
+    return memory.host_array((100_000,), FLOAT)
+
+
+def test_free_gives_the_memory_back_at_once_and_once():
+    before = memory.allocated("cpu")
+    x = array()
+    memory.free(x)
+    assert memory.allocated("cpu") == before
+    with pytest.raises(UseAfterFreeError, match="freed before"):
+        memory.free(x)
+    other = array()
+    del x  # gives nothing back a second time
+    assert memory.allocated("cpu") == before + 400_000 + -400_000 % 64
+    del other
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x[1:],
+        lambda x: x[:],
+        lambda x: x.reshape(100, -1).T,
+        lambda x: x[5:][::2],
+        lambda x: np.asarray(x).view(),
+    ],
+)
+def test_views_cannot_be_freed_and_what_they_use_neither(view):
+    x = array()
+    y = view(x)
+    with pytest.raises(InUseError, match="is a view"):
+        memory.free(y)
+    with pytest.raises(InUseError, match="view"):
+        memory.free(x)
+    del y
+    memory.free(x)
+
+
+def test_a_view_that_outlives_its_array_is_still_a_view():
+    y = array()[:]
+    with pytest.raises(InUseError):
+        memory.free(y)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [np.empty(100_000), np.empty(100_000)[1:], np.float32(1), "text", 4096, None, []],
+)
+def test_foreign_memory_is_refused(x):
+    with pytest.raises(ValueError, match="does not lie in memory of xdev's pools"):
+        memory.free(x)
+
+
+def test_of_several_threads_one_frees():
+    outcomes = []
+    for _ in range(50):
+        x, start = array(), threading.Barrier(3)
+
+        def release(x=x, start=start):
+            start.wait()
+            try:
+                memory.free(x)
+                outcomes.append("freed")
+            except UseAfterFreeError:
+                outcomes.append("refused")
+
+        threads = [threading.Thread(target=release) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert outcomes.count("freed") == 50
+    assert outcomes.count("refused") == 100
+
+
+def test_record_stream_keeps_a_block_until_it_is_polled():
+    x = array()
+    before = memory.allocated("cpu")
+    memory.record_stream(x[10:], 7)
+    del x
+    assert memory.allocated("cpu") < before
+
+
+def test_record_stream_of_foreign_memory_is_refused():
+    for x in (np.empty(100_000), "text"):
+        with pytest.raises(ValueError, match=r"pools|no array"):
+            memory.record_stream(x, 7)
+
+
+@pytest.mark.cuda
+def test_cupy_arrays_are_freed_by_the_same_rules(cuda):  # noqa: ARG001
+    import cupy
+
+    before = memory.allocated("cuda")
+    x = cupy.empty(100_000, "f4")
+    y = x[1:]
+    for in_use in (x, y):
+        with pytest.raises(InUseError):
+            memory.free(in_use)
+    del y, in_use
+    memory.record_stream(x, cupy.cuda.Stream())
+    memory.free(x)
+    assert memory.allocated("cuda") == before
+    with pytest.raises(UseAfterFreeError):
+        memory.free(x)
+    del x
+    assert memory.allocated("cuda") == before

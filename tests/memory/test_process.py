@@ -1,0 +1,164 @@
+"""The life of a process: fork, exit, settings, imports; each in its own process."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+def run(program, **environment):
+    """Run a program; return its output, or fail with what it wrote."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "XDEV_DEVICE": "cpu", **environment},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_starts_with_an_empty_pool_and_frees_nothing_of_the_parents():
+    program = """
+    import os, threading, numpy as np
+    from xdev import memory
+    from xdev.memory.pools import Pool
+    from xdev.memory.sources.fake import FakeSource
+
+    FLOAT = np.dtype("f4")
+    source = FakeSource(1 << 30)
+    own = Pool(source)
+    held = [memory.host_array((100_000,), FLOAT) for _ in range(3)]
+    held[0][:] = 7
+    block = own.acquire(5000)
+    before, lent = memory.allocated("cpu"), dict(source.lent)
+    inside, leave = threading.Event(), threading.Event()
+    def hold(heap):
+        inside.set()
+        leave.wait()
+    thread = threading.Thread(
+        target=memory.pool("cpu").stock.decide, args=(hold,), daemon=True
+    )
+    thread.start()
+    inside.wait()
+    child = os.fork()  # while another thread holds the pool's lock
+    if child == 0:
+        assert memory.allocated("cpu") == memory.reserved("cpu") == 0
+        assert own.stats().reserved == 0
+        assert (held[0] == 7).all()
+        new = memory.host_array((100_000,), FLOAT)
+        new[:] = 9
+        assert memory.allocated("cpu") == 400_000
+        del held[1:], block
+        assert (held[0] == 7).all()
+        assert memory.allocated("cpu") == 400_000
+        del new
+        memory.reclaim()
+        own.reclaim()
+        assert source.lent == lent
+        try:
+            memory.free(held[0])
+        except ValueError as error:
+            assert "parent" in str(error)
+        else:
+            raise AssertionError("freed the parent's memory")
+        os._exit(0)
+    leave.set()
+    thread.join()
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert memory.allocated("cpu") == before
+    assert (held[0] == 7).all()
+    print("same")
+    """
+    assert run(program) == "same\n"
+
+
+def test_exit_with_live_arrays_everywhere_is_clean():
+    program = """
+    import atexit, threading, numpy as np
+    import xdev
+    from xdev import memory
+
+    x = xdev.zeros(1_000_000)
+    cycle = [xdev.zeros(1_000_000)]
+    cycle.append(cycle)
+
+    class Late:
+        array = xdev.ones(200_000)
+        def __del__(self):
+            assert self.array.sum() == 200_000
+    late = Late()
+    local = threading.local()
+    local.array = xdev.zeros(1_000_000)
+    thread = threading.Thread(
+        target=lambda: [xdev.zeros(100_000) for _ in range(10**9)], daemon=True
+    )
+    thread.start()
+    atexit.register(lambda: print(float(x.sum()), bool(memory.allocated("cpu"))))
+    """
+    for _ in range(5):
+        assert run(program) == "0.0 True\n"
+
+
+def test_the_policy_and_the_limit_are_read_from_the_environment():
+    program = """
+    import xdev
+    pool = xdev.memory.pool("cpu")
+    print(pool.stock.policy.name, xdev.memory.get_limit())
+    """
+    assert run(program) == "split None\n"
+    assert (
+        run(program, XDEV_MEMORY_POOL="binned", XDEV_MEMORY_LIMIT="64 MiB")
+        == "binned 67108864\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "word"),
+    [
+        ("XDEV_MEMORY_POOL", "async", "split, binned, simple, none"),
+        ("XDEV_MEMORY_POOL", "best", "split"),
+        ("XDEV_MEMORY_LIMIT", "lots", "80%"),
+        ("XDEV_MEMORY_TRACK", "perhaps", "true"),
+    ],
+)
+def test_wrong_settings_are_named_with_the_valid_ones(name, value, word):
+    program = """
+    import xdev
+    try:
+        xdev.zeros(1_000_000)
+        xdev.memory.pool("cpu")
+    except xdev.ConfigurationError as error:
+        print(error)
+    """
+    text = run(program, **{name: value})
+    assert word in text
+    assert value in text
+
+
+def test_tracking_can_be_on_from_the_start():
+    program = """
+    import xdev
+    x = xdev.zeros(5)
+    print(*xdev.memory.outstanding(), sep="\\n")
+    """
+    assert run(program, XDEV_MEMORY_TRACK="1").startswith("<string>:3: 64 B of cpu")
+
+
+def test_the_room_loads_no_optional_library():
+    program = """
+    import sys
+    import xdev
+    x = xdev.zeros(1_000_000)
+    xdev.memory.summary("cpu")
+    xdev.memory.bridges.installed()
+    print({"cupy", "numba", "numba.cuda", "cuda.core"} & set(sys.modules))
+    """
+    assert run(program) == "set()\n"

@@ -1,0 +1,148 @@
+"""What the module functions say."""
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import memory
+from xdev.errors import ConfigurationError
+
+MIB = 1 << 20
+
+
+def test_the_functions_agree_with_the_pool():
+    x = xdev.empty(MIB, dtype=xdev.float32, device="cpu")
+    look = memory.pool("cpu").stats()
+    assert memory.allocated("cpu", "host") == look.allocated
+    assert memory.reserved("cpu", "host") == look.reserved
+    assert memory.max_allocated("cpu", "host") == look.peak_allocated
+    assert memory.max_reserved("cpu", "host") == look.peak_reserved
+    keys = memory.stats("cpu", "host")
+    assert keys["allocated_bytes.all.current"] == look.allocated
+    assert keys["allocated_bytes.all.peak"] == look.peak_allocated
+    assert keys["reserved_bytes.all.current"] == look.reserved
+    assert keys["segment.all.current"] == look.segments
+    assert keys["allocation.all.allocated"] == look.acquired
+    assert keys["allocation.all.current"] == look.live
+    for name in ("allocation", "segment", "allocated_bytes", "reserved_bytes"):
+        taken, freed = keys[f"{name}.all.allocated"], keys[f"{name}.all.freed"]
+        assert taken - freed == keys[f"{name}.all.current"]
+    del x
+
+
+def test_the_default_device_is_meant_without_one():
+    with xdev.use_device("cpu"):
+        x = xdev.empty(MIB, dtype=xdev.uint8)
+        assert memory.allocated() == memory.allocated("cpu") >= MIB
+    del x
+
+
+def test_peaks_are_reset_to_what_is_in_use():
+    x = xdev.empty(8 * MIB, dtype=xdev.uint8, device="cpu")
+    del x
+    assert memory.max_allocated("cpu") >= memory.allocated("cpu") + 8 * MIB
+    memory.reset_peak("cpu")
+    assert memory.max_allocated("cpu") == memory.allocated("cpu")
+
+
+def test_peak_sees_what_was_there_inside_and_only_that():
+    before = memory.allocated("cpu")
+    with memory.peak("cpu") as outer:
+        x = xdev.empty(4 * MIB, dtype=xdev.uint8, device="cpu")
+        with memory.peak("cpu") as inner:
+            y = xdev.empty(2 * MIB, dtype=xdev.uint8, device="cpu")
+            assert inner.nbytes == before + 6 * MIB
+            del y
+        del x
+        z = xdev.empty(MIB, dtype=xdev.uint8, device="cpu")
+    with memory.peak("cpu") as after:
+        pass
+    assert inner.nbytes == outer.nbytes == before + 6 * MIB
+    assert outer.reserved >= outer.nbytes
+    assert after.nbytes == before + MIB
+    del z
+
+
+def test_status_prints_the_summary(capsys):
+    x = xdev.empty(MIB, dtype=xdev.uint8, device="cpu")
+    memory.status("cpu")
+    text = capsys.readouterr().out
+    assert text == memory.summary("cpu") + "\n"
+    assert "cpu pool usage: " in text
+    assert "policy: " in text
+    del x
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.000 KiB"), (1 << 50, "1024.000 TiB")],
+)
+def test_sizes_have_units(nbytes, text):
+    from xdev.memory.reports import text_of
+
+    assert text_of(nbytes) == text
+
+
+def test_reclaim_of_all_devices_returns_what_went_back():
+    x = xdev.empty(40 * MIB, dtype=xdev.uint8, device="cpu")
+    del x
+    before = memory.reserved("cpu")
+    freed = memory.reclaim(MIB, "cpu")
+    assert freed >= MIB
+    assert memory.reserved("cpu") == before - freed
+    memory.reclaim()
+    assert memory.reclaim() == 0
+    with pytest.raises(ValueError, match="-1"):
+        memory.reclaim(-1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        memory.allocated,
+        memory.reserved,
+        memory.max_allocated,
+        memory.max_reserved,
+        memory.reset_peak,
+        memory.stats,
+        memory.summary,
+        memory.get_limit,
+        memory.outstanding,
+        memory.snapshot,
+        memory.pool,
+    ],
+)
+def test_an_unknown_device_or_kind_is_refused(call):
+    with pytest.raises(ConfigurationError, match="no device is called"):
+        call("gpu")
+    with pytest.raises(ConfigurationError, match="no memory of kind"):
+        call("cpu", "shared")
+
+
+def test_no_submodule_bears_the_name_of_a_public_function():
+    import pkgutil
+
+    names = {module.name for module in pkgutil.iter_modules(memory.__path__)}
+    assert names & set(memory.__all__) == {"bridges"}
+
+
+def test_every_buffer_of_the_facade_is_counted():
+    before = memory.allocated("cpu")
+    arrays = [
+        xdev.zeros(100_000, device="cpu"),
+        xdev.full((100, 1000), 1.0, device="cpu"),
+        xdev.empty_like(np.zeros(100_000)),
+    ]
+    assert memory.allocated("cpu") - before == 3 * 800_000
+    del arrays
+    assert memory.allocated("cpu") == before
+
+
+@pytest.mark.cuda
+def test_a_device_and_its_card(cuda):
+    x = xdev.empty(40 * MIB, dtype=xdev.uint8, device=cuda)
+    assert memory.allocated(cuda) >= 40 * MIB
+    assert memory.reserved(cuda, "device") >= 40 * MIB
+    assert f"{cuda} pool usage" in memory.summary(cuda)
+    del x
+    assert memory.reclaim(None, cuda) >= 40 * MIB
