@@ -86,7 +86,7 @@ def test_a_copy_shares_nothing(device):
 
 
 def test_copy_false_refuses_a_copy():
-    with pytest.raises(ValueError, match="copy=False, but only a copy gets .* from cpu to fake:0"):
+    with pytest.raises(ValueError, match="copy=False, but only a copy"):
         xdev.to_device(values(), "fake", copy=False)
 
 

@@ -11,6 +11,7 @@ from xdev.memory.arrays import host_array, pinned_array
 from xdev.memory.history import record_history, snapshot
 from xdev.memory.ledger import PoolStats
 from xdev.memory.owners import free, is_pinned_address, record_stream
+from xdev.memory.peaks import peak
 from xdev.memory.pools import Block, Pool
 from xdev.memory.registry import pool
 from xdev.memory.reports import (
@@ -18,7 +19,6 @@ from xdev.memory.reports import (
     get_limit,
     max_allocated,
     max_reserved,
-    peak,
     reclaim,
     reserved,
     reset_peak,

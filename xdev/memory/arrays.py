@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -53,7 +54,13 @@ def host_array(
     nbytes = size_of(shape, dtype)
     if (nbytes < POOLED and not tracking.active()) or not nbytes or dtype.hasobject:
         return np.empty(shape, dtype, order)
-    return _pooled(registry.pool("cpu", "host"), shape, dtype, order, nbytes)
+    return _pooled(_host_pool(), shape, dtype, order, nbytes)
+
+
+@cache
+def _host_pool() -> Pool:
+    """Return the one host pool without looking it up by name each time."""
+    return registry.pool("cpu", "host")
 
 
 def pinned_array(

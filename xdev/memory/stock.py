@@ -252,16 +252,19 @@ class Stock:
         self.decide(_nothing)
         with self._moving:
             while self._marked:
-                chunk = self._marked[0]
-                events = [self.source.record(stream) for stream in chunk.uses or ()]
-                self._marked.popleft()
+                chunk = self._marked.popleft()
+                try:
+                    events = [self.source.record(use) for use in chunk.uses or ()]
+                except BaseException:
+                    self._marked.append(chunk)
+                    raise
                 chunk.uses = None
                 self._waiting.append((events, chunk))
             for _ in range(len(self._waiting)):
-                events, chunk = self._waiting[0]
+                events, chunk = self._waiting.popleft()
                 if not all(self.source.done(event) for event in events):
-                    break
-                self._waiting.popleft()
+                    self._waiting.append((events, chunk))
+                    continue
                 self.decide(lambda heap, chunk=chunk: heap.put(chunk))  # type: ignore[misc]
         if not self.policy.keeps:
             self.give_back()

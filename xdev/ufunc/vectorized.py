@@ -107,7 +107,7 @@ class Vectorized:
                                 return ufunc(x, y, out)
                             except (TypeError, ValueError) as error:
                                 raise explained(error) from error
-                elif type(x) in _ON_CUDA:
+                elif type(x) in _ON_CUDA and self.nin == 2:  # noqa: PLR2004
                     return self._cuda.fast(x, y, out)
             elif len(args) == 1:
                 (x,) = args
@@ -115,10 +115,17 @@ class Vectorized:
                     ufunc, few = self._exact.get((x.dtype,), NONE)
                     if ufunc is not None and out is None and x.size < few:
                         return ufunc(x)
-                elif type(x) in _ON_CUDA:
+                elif type(x) in _ON_CUDA and self.nin == 1:
                     return self._cuda.fast(x, out)
             elif len(args) == self.nin and type(args[0]) in _ON_CUDA:
                 return self._cuda.fast(*args, out)
+            if (
+                len(args) == self.nin + 1
+                and out is None
+                and type(args[0]) in _ON_CUDA
+                and self.scalar.nout == 1
+            ):
+                return self._cuda.fast(*args)  # out by position
             result = self._cpu.again(args, out)
             if result is not None:
                 return result

@@ -171,6 +171,7 @@ class CupyBridge:
         self._before = found
         cuda.set_allocator(self._allocator)
         if usable:
+            self._cupy.get_default_memory_pool().free_all_blocks()  # serve nobody now
             self._install_pinned()
         return None
 

@@ -44,6 +44,7 @@ class CudaSource:
 
     def allocate(self, nbytes: int) -> int:
         """Allocate on the device."""
+        self._call.check_process()
         with self._cuda.Device(self.index):
             return self._call(self._cuda.runtime.malloc, nbytes)
 
@@ -84,11 +85,15 @@ class RuntimeCall:
 
     def __call__(self, allocate: Any, *args: int) -> int:
         """Return an address, or raise ``MemoryError`` when there is no memory."""
-        if os.getpid() != self._process:
-            raise DeviceUnavailableError(FORKED)
+        self.check_process()
         try:
             return int(allocate(*args))
         except self._error as error:
             if error.status != OUT_OF_MEMORY:
                 raise
             raise MemoryError(str(error)) from error
+
+    def check_process(self) -> None:
+        """Raise DeviceUnavailableError in a child of the process that made this."""
+        if os.getpid() != self._process:
+            raise DeviceUnavailableError(FORKED)
