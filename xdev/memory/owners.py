@@ -11,6 +11,7 @@ from xdev import _optional
 from xdev.device import Device
 from xdev.errors import InUseError, UseAfterFreeError
 from xdev.memory import registry
+from xdev.memory.sources.cuda import live_streams
 
 if TYPE_CHECKING:
     import weakref
@@ -144,6 +145,7 @@ def record_stream(x: Any, stream: object) -> None:
         message = f"this {type(x).__name__} {FOREIGN}"
         raise ValueError(message)
     stock, chunk = found
+    live_streams.see(stream)
     handle = stream if isinstance(stream, int) else int(getattr(stream, "ptr"))  # noqa: B009
     stock.mark(chunk, (handle,))
 

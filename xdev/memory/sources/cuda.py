@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from typing import Any, final
 
 from xdev import _optional
@@ -11,6 +12,38 @@ from xdev.errors import DeviceUnavailableError
 
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 ALIGNMENT = 512  # what cudaMalloc gives, and CuPy's and PyTorch's unit [B]
+
+
+DEFAULT_STREAMS = (0, 1, 2)  # null, legacy, per-thread: these are never destroyed
+
+
+@final
+class LiveStreams:
+    """The streams that are known not to be destroyed yet.
+
+    A pool keeps handles, and a handle outlives its stream: the driver must not be given
+    one whose stream may be gone. Only CuPy's own streams are known, by weak reference;
+    of a stream made by others nobody can say.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[int, weakref.ref[Any]] = {}
+
+    def see(self, stream: Any) -> None:
+        """Remember a stream, if its life can be followed."""
+        native = getattr(stream, "_native", stream)  # of an xdev.Stream: CuPy's
+        if type(native).__name__ == "Stream":
+            self._seen[native.ptr] = weakref.ref(native)
+
+    def get(self, handle: int) -> Any:
+        """Return what to hold on to while the handle is used; None: it may be gone."""
+        if handle in DEFAULT_STREAMS:
+            return handle, "default"
+        seen = self._seen.get(handle)
+        return None if seen is None else seen()
+
+
+live_streams = LiveStreams()
 
 
 @final
@@ -45,6 +78,7 @@ class CudaSource:
     def allocate(self, nbytes: int) -> int:
         """Allocate on the device."""
         self._call.check_process()
+        live_streams.see(self._cuda.get_current_stream())
         with self._cuda.Device(self.index):
             return self._call(self._cuda.runtime.malloc, nbytes)
 
@@ -54,14 +88,23 @@ class CudaSource:
             self._cuda.runtime.free(address)
 
     def record(self, stream: int) -> Any:
-        """Record an event without timing."""
+        """Record an event without timing.
+
+        If the stream may be destroyed already, wait for the device instead: the event
+        is then done as it stands.
+        """
         with self._cuda.Device(self.index):
             event = self._cuda.Event(disable_timing=True)
-            self._cuda.runtime.eventRecord(event.ptr, stream)
+            alive = live_streams.get(stream)
+            if alive is None:
+                self._cuda.runtime.deviceSynchronize()
+            else:
+                self._cuda.runtime.eventRecord(event.ptr, stream)
         return event
 
     def wait(self, stream: int, event: Any) -> None:
         """Queue a wait on the device; the host goes on."""
+        live_streams.see(self._cuda.get_current_stream())
         with self._cuda.Device(self.index):
             self._cuda.runtime.streamWaitEvent(stream, event.ptr)
 
