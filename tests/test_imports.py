@@ -92,3 +92,13 @@ def test_all_holds_the_facades_names():
 
 def test_the_extensions_are_modules_to_import():
     assert python("import xdev.linalg, xdev.fft as f; print(f.fft.__name__)") == "fft\n"
+
+
+def test_lazy_names_can_be_documented_and_pickled():
+    code = (
+        "import pickle, copy; from xdev import to_numpy, memory; import xdev;"
+        "assert 'NumPy array' in to_numpy.__doc__;"
+        "assert pickle.loads(pickle.dumps(to_numpy)) is xdev.transfer.to_numpy;"
+        "assert copy.deepcopy(memory) is xdev.memory; print('fine')"
+    )
+    assert python(code) == "fine\n"

@@ -59,20 +59,33 @@ else:
         def __getattr__(self, name: str) -> Any:
             return getattr(importlib.import_module(self.__name__), name)
 
+        def __reduce__(self) -> Any:
+            return importlib.import_module, (self.__name__,)
+
         def __dir__(self) -> list[str]:
             return dir(importlib.import_module(self.__name__))
 
+    def _find(room: str, name: str) -> Any:
+        return getattr(importlib.import_module(room), name)
+
     class _Name:
-        """A name of a room that is not loaded yet; its first use replaces it."""
+        # A name of a room that is not loaded yet; its first use replaces it. (A
+        # comment, since its docstring is the real one's.)
 
         def __init__(self, room: str, name: str) -> None:
             self._room, self.__name__ = room, name
 
         @property
         def __wrapped__(self) -> Any:
-            room = importlib.import_module(self._room)
-            globals()[self.__name__] = real = getattr(room, self.__name__)
+            globals()[self.__name__] = real = _find(self._room, self.__name__)
             return real
+
+        @property
+        def __doc__(self) -> Any:
+            return self.__wrapped__.__doc__
+
+        def __reduce__(self) -> Any:
+            return _find, (self._room, self.__name__)
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             return self.__wrapped__(*args, **kwargs)

@@ -65,6 +65,6 @@ class OutOfMemoryError(XdevError, MemoryError):
         largest = "".join(f"\n  {holder}" for holder in self.holders)
         return (
             f"{self.device}: cannot allocate {self.asked:,} B: {self.allocated:,} B "
-            f"are in use and {self.reserved:,} B reserved{cap}, and no cached block is "
-            f"left to give back. Drop arrays{way}.{largest}"
+            f"are in use and {self.reserved:,} B reserved{cap}, and nothing cached is "
+            f"large enough or can be given back. Drop arrays{way}.{largest}"
         )

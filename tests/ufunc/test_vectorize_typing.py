@@ -312,3 +312,17 @@ def test_real_parts(working):
         np.dtype(working),
         np.dtype("?"),
     )
+
+
+def test_python_numbers_take_the_dtype_that_a_signature_has_for_them(device):
+    @xdev.vectorize(["int32(complex64, int32)", "complex128(complex128, complex128)"])
+    def escape(c, limit):
+        return limit
+
+    c = xdev.asarray(np.ones(2, "c8"), device=device)
+
+    assert xdev.to_numpy(escape(c, 50)).dtype == "int32"
+    assert xdev.to_numpy(escape(c, 50)).tolist() == [50, 50]
+    assert xdev.to_numpy(escape(c, 2.5)).dtype == "complex128"
+    with pytest.raises(OverflowError):
+        escape(c, 1 << 40)

@@ -78,6 +78,9 @@ class Device:
     def __str__(self) -> str:
         return self.type if self.type == "cpu" else f"{self.type}:{self.index}"
 
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
     def __repr__(self) -> str:
         return f"Device({str(self)!r})"
 
@@ -102,11 +105,7 @@ def _parse(name: object) -> tuple[str, int]:
         return _parse_native(name)
     match = re.fullmatch(r"([a-z]\w*)(?::(\d{1,9}))?", name)
     if match is None or (match[1] == "cpu" and match[2] not in (None, "0")):
-        message = (
-            f'no device is called {name!r}: use "cpu", "cuda", "cuda:N", "fake" or '
-            f'"fake:N", N from 0'
-        )
-        raise ConfigurationError(message)
+        raise ConfigurationError(registry.unknown(name))
     backend = registry.backend(match[1])
     return match[1], backend.current() if match[2] is None else int(match[2])
 

@@ -121,9 +121,13 @@ def backend(type: str) -> Backend:
     for entry in entry_points(group="xdev.backends", name=type):
         register(type, entry.load())
         return _backends[type]
-    known = ", ".join(f'"{name}", "{name}:N"' for name in _backends)
-    message = f"no device is called {type!r}: use one of {known}"
-    raise ConfigurationError(message)
+    raise ConfigurationError(unknown(type))
+
+
+def unknown(name: str) -> str:
+    """Return the text of an error for a name that is no device's."""
+    indexed = ", ".join(f'"{kind}", "{kind}:N"' for kind in _backends if kind != "cpu")
+    return f'no device is called {name!r}: use "cpu", {indexed}, N from 0'
 
 
 def backends() -> dict[str, Backend]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import weakref
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import ref
 
 import numpy as np
+from numpy import ndarray
 
 from xdev.memory import registry, tracking
 from xdev.memory.owners import HostLease
@@ -21,7 +22,7 @@ POOLED = 64 << 10  # smaller arrays are NumPy's business, but while tracking is 
 
 def host_array(
     shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"] = "C"
-) -> np.ndarray[Any, Any]:
+) -> ndarray[Any, Any]:
     """Return an uninitialised array in host memory.
 
     Parameters
@@ -54,7 +55,14 @@ def host_array(
     nbytes = size_of(shape, dtype)
     if (nbytes < POOLED and not tracking.active()) or not nbytes or dtype.hasobject:
         return np.empty(shape, dtype, order)
-    return _pooled(_host_pool(), shape, dtype, order, nbytes)
+    return _pooled(_host_pool(), shape, dtype, nbytes, order)
+
+
+def large_array(
+    shape: tuple[int, ...], dtype: np.dtype[Any], size: int
+) -> ndarray[Any, Any]:
+    """Return :func:`host_array`'s result for a shape that is known to be large."""
+    return _pooled(_host_pool(), shape, dtype, size * dtype.itemsize)
 
 
 @cache
@@ -65,7 +73,7 @@ def _host_pool() -> Pool:
 
 def pinned_array(
     shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"] = "C"
-) -> np.ndarray[Any, Any]:
+) -> ndarray[Any, Any]:
     """Return an uninitialised array in page-locked host memory.
 
     Parameters, result and errors are :func:`host_array`'s; any size is the pool's.
@@ -82,7 +90,7 @@ def pinned_array(
         message = f"pinned memory cannot hold Python objects: {dtype} is no plain dtype"
         raise TypeError(message)
     pool = registry.pool("cpu", "pinned")
-    return _pooled(pool, shape, dtype, order, nbytes)
+    return _pooled(pool, shape, dtype, nbytes, order)
 
 
 def size_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
@@ -102,11 +110,19 @@ def _pooled(
     pool: Pool,
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
-    order: Literal["C", "F"],
     nbytes: int,
-) -> np.ndarray[Any, Any]:
-    lease = HostLease(pool.take(nbytes), nbytes)
-    hidden = np.asarray(lease)
-    array: np.ndarray[Any, Any] = np.ndarray(shape, dtype, hidden, order=order)
-    lease.array = weakref.ref(array)
+    order: Literal["C", "F"] = "C",
+) -> ndarray[Any, Any]:
+    chunk = pool.take(nbytes)
+    lease = _lease(chunk.address)
+    lease.chunk = chunk
+    # The hidden array has the array's shape: a view of like shape is the fastest.
+    if order == "C":
+        array = ndarray(shape, dtype, lease)[...]
+    else:
+        array = ndarray(shape[::-1], dtype, lease).T
+    lease.array = ref(array)
     return array
+
+
+_lease: Any = HostLease.from_address  # looked up once

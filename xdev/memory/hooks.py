@@ -41,6 +41,9 @@ class Watched(Protocol):
     def watch(self, listeners: tuple[Listener, ...]) -> None:
         """Emit to these from now on."""
 
+    def after_fork(self) -> None:
+        """Do what is due in a forked child."""
+
 
 _lock = threading.Lock()  # guards the two below
 _listeners: tuple[Listener, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from typing import TYPE_CHECKING, Any, final
 
@@ -24,27 +25,27 @@ FOREIGN = "does not lie in memory of xdev's pools"
 
 
 @final
-class HostLease:
+class HostLease(ctypes.Array[ctypes.c_char]):
     """A block that a NumPy array stands on.
 
     The hidden array made from it is the ``.base`` of the user's array and of every
     view (NumPy collapses bases), so it counts them; when all are gone, so is this.
+
+    To NumPy it is a buffer that starts at the block and ends nowhere, so that one
+    type serves every size: ``ctypes`` makes one in 50 ns, and NumPy reads it faster
+    than an ``__array_interface__``. The hidden array ends where the block does.
     """
 
-    __slots__ = ("__array_interface__", "__weakref__", "array", "chunk")
+    _type_ = ctypes.c_char
+    _length_ = sys.maxsize
+    __slots__ = ("array", "chunk")
 
-    def __init__(self, chunk: Chunk, nbytes: int) -> None:
-        self.chunk = chunk
-        self.array: weakref.ref[Any] | None = None  # the user's, as first made
-        self.__array_interface__ = {
-            "data": (chunk.address, False),
-            "shape": (nbytes,),
-            "typestr": "|u1",
-            "version": 3,
-        }
+    chunk: Chunk
+    array: weakref.ref[Any]  # the user's, as first made
 
     def __del__(self) -> None:
-        self.chunk.give(self.chunk)
+        chunk = self.chunk
+        chunk.give(chunk)
 
 
 def _references(held: list[object]) -> int:
@@ -96,7 +97,7 @@ def _host_chunk(x: Any) -> Any:
     if not isinstance(lease, HostLease):
         message = f"this array of {x.nbytes:,} B {FOREIGN}"
         raise ValueError(message)  # noqa: TRY004 - the type is right, the memory not
-    if lease.array is None or lease.array() is not x:
+    if lease.array() is not x:
         raise InUseError("this array is a view: free the array that it was made from")
     views = _references(held) - ALONE - 1  # the array itself has one
     if views > 0:

@@ -16,7 +16,7 @@ from xdev import memory
 from xdev.compile import cpu as compiler, numpy_ufunc
 from xdev.memory import hooks
 from xdev.ufunc import layout
-from xdev.ufunc.scalar import WEAK, resolve
+from xdev.ufunc.scalar import WEAK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +54,9 @@ class _Tracking:
         for loops in list(self.loops):
             loops.forget()
 
+    def after_fork(self) -> None:
+        """Keep what is known: who listened in the parent listens in the child."""
+
 
 @final
 class CpuLoops:
@@ -69,7 +72,7 @@ class CpuLoops:
     def __init__(self, scalar: ScalarFunction, identity: int | str | None) -> None:
         self.scalar = scalar
         self.identity = identity
-        self.exact: dict[Dtypes, tuple[np.ufunc, int]] = {}
+        self.exact: dict[Dtypes, tuple[np.ufunc, int, np.dtype[Any] | None]] = {}
         self._calls: dict[tuple[Any, ...], _Call] = {}
         self._ufuncs: dict[Specialisation, np.ufunc] = {}
         _TRACKING.loops.add(self)
@@ -126,7 +129,7 @@ class CpuLoops:
         TypeError, ValueError
             As NumPy raises them, with the way out. Nothing was written.
         """
-        inputs = resolve(args)
+        inputs = self.scalar.resolve(args)
         if dtype is not None:
             specialisation = self.scalar.giving(inputs, np.dtype(dtype))
             keywords["signature"] = specialisation.types
@@ -185,7 +188,7 @@ class CpuLoops:
             return
         few = POOLED // max(dtype.itemsize for dtype in outputs)
         if all(type(x) is ndarray for x in args):
-            self.exact[inputs] = ufunc, few
+            self.exact[inputs] = ufunc, few, outputs[0] if len(outputs) == 1 else None
         casts = [(k, inputs[k].type) for k, x in enumerate(args) if type(x) in WEAK]
         casts += [(k, np.bool_) for k, x in enumerate(args) if type(x) is bool]
         key = tuple(x.dtype if type(x) is ndarray else type(x) for x in args)

@@ -13,7 +13,6 @@ from xdev.compile import elementwise, launch
 from xdev.errors import DeviceMismatchError
 from xdev.ufunc import cuda_fast, cuda_plan, cuda_streams
 from xdev.ufunc.cuda_operands import Array, Number, is_cuda, read
-from xdev.ufunc.scalar import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -143,7 +142,9 @@ class CudaLoops:
     ) -> cuda_plan.Plan:
         require()
         name = self.scalar.name
-        asked = resolve([x.value if isinstance(x, Number) else x for x in inputs])
+        asked = self.scalar.resolve(
+            [x.value if isinstance(x, Number) else x for x in inputs]
+        )
         if dtype is not None:
             asked = (np.dtype(dtype),) * len(inputs)
         spec = self.scalar.specialise(asked)

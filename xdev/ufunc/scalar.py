@@ -108,6 +108,21 @@ class ScalarFunction:
         """Return the typings made so far, each once."""
         return tuple(dict.fromkeys(self._specialisations.values()))
 
+    def resolve(self, args: Sequence[Any]) -> Dtypes:
+        """Return each argument's dtype, as :func:`resolve` does.
+
+        With signatures, a Python number takes what the first of them that fits has in
+        its place: an int stays one beside floating arrays.
+        """
+        if len(args) == self.nin:
+            for taken, _ in self.signatures:
+                if all(map(_fits, args, taken)):
+                    return tuple(
+                        dtype if type(x) in WEAK else dtype_of(x)
+                        for x, dtype in zip(args, taken, strict=True)
+                    )
+        return resolve(args)
+
     def specialise(self, inputs: Dtypes) -> Specialisation:
         """Return the typing for exactly these input dtypes.
 
@@ -250,6 +265,13 @@ def resolve(args: Sequence[Any]) -> Dtypes:
         np.result_type(*known, x) if d is None else d
         for d, x in zip(strong, args, strict=True)
     )
+
+
+def _fits(x: Any, dtype: np.dtype[Any]) -> bool:
+    """Say whether a signature's dtype takes an argument; Python numbers by kind."""
+    if type(x) not in WEAK:
+        return np.can_cast(dtype_of(x), dtype)
+    return dtype.kind in {int: "iufc", float: "fc", complex: "c"}[type(x)]
 
 
 def dtype_of(x: Any) -> np.dtype[Any]:

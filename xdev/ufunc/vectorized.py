@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy import ndarray
 
+from xdev.memory.arrays import large_array
 from xdev.ufunc import hosted
 from xdev.ufunc.cpu import CpuLoops, explained, strong
 from xdev.ufunc.cuda import CudaLoops, is_cuda
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
     from xdev.ufunc.scalar import ScalarFunction
 
 KEYWORDS = ("out", "where", "casting", "order", "dtype", "subok")
-NONE: tuple[np.ufunc | None, int] = None, 0  # no such typing
+NONE: tuple[np.ufunc | None, int, np.dtype[Any] | None] = (
+    None,
+    0,
+    None,
+)  # no such typing
 
 
 @final
@@ -96,12 +101,20 @@ class Vectorized:
             if len(args) == 2:  # noqa: PLR2004 - binary, the commonest
                 x, y = args
                 if type(x) is ndarray and type(y) is ndarray:
-                    ufunc, few = self._exact.get((x.dtype, y.dtype), NONE)
+                    ufunc, few, dtype = self._exact.get((x.dtype, y.dtype), NONE)
                     if ufunc is not None:
                         if out is None:
-                            n = x.size
-                            if n * y.size < few or (n < few and x.shape == y.shape):
+                            shape, n = x.shape, x.size
+                            alike = shape == y.shape
+                            if n < few and (alike or n * y.size < few):
                                 return ufunc(x, y)
+                            if (
+                                alike
+                                and dtype is not None
+                                and x.flags.c_contiguous
+                                and y.flags.c_contiguous
+                            ):
+                                return ufunc(x, y, large_array(shape, dtype, n))
                         elif type(out) is ndarray:
                             try:
                                 return ufunc(x, y, out)
@@ -112,9 +125,12 @@ class Vectorized:
             elif len(args) == 1:
                 (x,) = args
                 if type(x) is ndarray:
-                    ufunc, few = self._exact.get((x.dtype,), NONE)
-                    if ufunc is not None and out is None and x.size < few:
-                        return ufunc(x)
+                    ufunc, few, dtype = self._exact.get((x.dtype,), NONE)
+                    if ufunc is not None and out is None:
+                        if x.size < few:
+                            return ufunc(x)
+                        if dtype is not None and x.flags.c_contiguous:
+                            return ufunc(x, large_array(x.shape, dtype, x.size))
                 elif type(x) in _ON_CUDA and self.nin == 1:
                     return self._cuda.fast(x, out)
             elif len(args) == self.nin and type(args[0]) in _ON_CUDA:
@@ -172,7 +188,9 @@ class Vectorized:
         outs = outs or positional
         if not outs or all(x is None for x in outs):
             return args, None
-        nout = self.scalar.nout or len(self.scalar.specialise(resolve(args)).outputs)
+        nout = self.scalar.nout or len(
+            self.scalar.specialise(self.scalar.resolve(args)).outputs
+        )
         if len(positional) < nout and positional:
             outs = (*positional, *[None] * (nout - len(positional)))
         if len(outs) != nout:
