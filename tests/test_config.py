@@ -50,7 +50,8 @@ def test_valid_settings_are_read(read, name, text, value):
     ("name", "text", "way"),
     [
         ("XDEV_DEVICE", "gpu", "auto, cpu, cuda"),
-        ("XDEV_MEMORY_POOL", "pooled", "binned, split, simple, none"),
+        ("XDEV_MEMORY_POOL", "pooled", "split, binned, simple, none"),
+        ("XDEV_MEMORY_POOL", "async", "split, binned, simple, none"),
         ("XDEV_MEMORY_LIMIT", "lots", '"4GiB"'),
         ("XDEV_MEMORY_LIMIT", "-1", '"4GiB"'),
         ("XDEV_MEMORY_LIMIT", "120%", '"80%"'),

@@ -40,6 +40,7 @@ from xdev.facade import *  # noqa: F403 - the standard's names, as facade.__all_
 
 if TYPE_CHECKING:
     from xdev import memory, testing, timing, transfer, ufunc
+    from xdev.timing import compare, timeit
     from xdev.transfer import (
         adapt,
         cu,
@@ -97,6 +98,7 @@ else:
             return repr(self.__wrapped__)
 
     _LAZY = {
+        "xdev.timing": ("compare", "timeit"),
         "xdev.transfer": (
             "adapt",
             "cu",
@@ -136,12 +138,11 @@ _registry.when_started("cuda", _install_bridges)
 __all__ = [  # noqa: RUF022 - in two groups
     "ConfigurationError", "Device", "DeviceMismatchError", "DeviceUnavailableError",
     "Event", "InUseError", "OutOfMemoryError", "Stream", "UseAfterFreeError",
-    "XdevError", "__version__", "adapt", "can_access_peer", "cu", "current_stream",
-    "default_device", "device", "device_of", "devices", "empty_pinned", "errors",
-    "facade",
-    "is_pinned", "memory", "pin", "set_default_device", "synchronize", "testing",
-    "timing", "to_device", "to_numpy", "transfer", "transfer_guard", "ufunc",
-    "use_device", "vectorize",
+    "XdevError", "__version__", "adapt", "can_access_peer", "compare", "cu",
+    "current_stream", "default_device", "device", "device_of", "devices",
+    "empty_pinned", "errors", "facade", "is_pinned", "memory", "pin",
+    "set_default_device", "synchronize", "testing", "timeit", "timing", "to_device",
+    "to_numpy", "transfer", "transfer_guard", "ufunc", "use_device", "vectorize",
 
     "__array_api_version__", "__array_namespace_info__", "abs", "acos", "acosh",
     "add", "all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "asin",

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from xdev.errors import ConfigurationError
 
-POLICIES = ("binned", "split", "simple", "none", "async")
+#: The policies that there are; xdev.memory.policies has the rules of each.
+POLICIES = ("split", "binned", "simple", "none")
 SWITCHES = {
     "1": True,
     "true": True,
@@ -50,7 +51,7 @@ def device() -> str:
 @cache
 def memory_pool() -> str:
     """Return ``XDEV_MEMORY_POOL``: the name of the pools' policy."""
-    text = _read("XDEV_MEMORY_POOL") or "split"
+    text = _read("XDEV_MEMORY_POOL") or POLICIES[0]
     if text not in POLICIES:
         raise _refuse("XDEV_MEMORY_POOL", text, "one of " + ", ".join(POLICIES))
     return text

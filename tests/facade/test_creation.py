@@ -292,3 +292,26 @@ def test_inspection_tells_of_each_device(device):
     assert info.capabilities()["boolean indexing"]
     with pytest.raises(ValueError, match="kind"):
         info.dtypes(kind="quaternion")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        xdev.tril,
+        lambda x: xdev.triu(x, k=1),
+        lambda x: xdev.meshgrid(x[0], x[1]),
+        lambda x: xdev.from_dlpack(x, copy=True),
+        lambda x: xdev.asarray(x, copy=True),
+        xdev.zeros_like,
+    ],
+    ids=["tril", "triu", "meshgrid", "from_dlpack", "asarray", "zeros_like"],
+)
+def test_what_creation_functions_make_of_arrays_is_counted(make):
+    x = np.ones((512, 512))
+    before = xdev.memory.allocated("cpu")
+
+    made = make(x)
+
+    assert xdev.memory.allocated("cpu") - before >= x.nbytes
+    del made
+    assert xdev.memory.allocated("cpu") == before

@@ -143,13 +143,75 @@ def test_wrong_settings_are_named_with_the_valid_ones(name, value, word):
     assert value in text
 
 
-def test_tracking_can_be_on_from_the_start():
+def test_wrong_settings_are_raised_at_first_use_not_by_the_import():
     program = """
     import xdev
-    x = xdev.zeros(5)
+    from xdev import memory
+    from xdev.memory.pools import Pool
+    from xdev.memory.sources.fake import FakeSource
+
+    print(memory.allocated("cpu"))
+    for use in (
+        lambda: xdev.zeros(5),
+        lambda: xdev.zeros(1_000_000),
+        lambda: memory.pool("cpu"),
+        lambda: Pool(FakeSource(1024)),
+    ) * 2:
+        try:
+            use()
+        except xdev.ConfigurationError as error:
+            assert "XDEV_MEMORY_TRACK='maybe'" in str(error)
+        else:
+            raise AssertionError("nothing was raised")
+    """
+    assert run(program, XDEV_MEMORY_TRACK="maybe") == "0\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "way"),
+    [
+        ("XDEV_MEMORY_TRACK", "maybe", "1, true, on"),
+        ("XDEV_MEMORY_POOL", "async", "split, binned, simple, none"),
+    ],
+)
+def test_the_command_line_names_a_wrong_setting_in_one_line(name, value, way):
+    done = subprocess.run(
+        [sys.executable, "-m", "xdev", "info"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, name: value},
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert f"{name}={value!r}" in line
+    assert way in line
+
+
+@pytest.mark.parametrize("size", [5, 100_000])
+def test_tracking_can_be_on_from_the_start(size):
+    program = f"""
+    import xdev
+    x = xdev.zeros({size}, dtype=xdev.uint8)
     print(*xdev.memory.outstanding(), sep="\\n")
     """
-    assert run(program, XDEV_MEMORY_TRACK="1").startswith("<string>:3: 64 B of cpu")
+    text = run(program, XDEV_MEMORY_TRACK="1")
+    assert text.startswith(f"<string>:3: {-(-size // 64) * 64:,} B of cpu")
+
+
+def test_pools_of_a_users_own_are_tracked_from_the_start_too():
+    program = """
+    from xdev.memory import tracking
+    from xdev.memory.pools import Pool
+    from xdev.memory.sources.fake import FakeSource
+
+    block = Pool(FakeSource(1 << 30)).acquire(100)
+    print(len(tracking.TRACKER.items()))
+    """
+    assert run(program, XDEV_MEMORY_TRACK="1") == "1\n"
+    assert run(program) == "0\n"
 
 
 def test_the_room_loads_no_optional_library():

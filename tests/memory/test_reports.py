@@ -63,6 +63,20 @@ def test_peak_sees_what_was_there_inside_and_only_that():
     del z
 
 
+def test_a_peak_shows_its_sizes():
+    x = xdev.empty(MIB, dtype=xdev.uint8, device="cpu")
+    with memory.peak("cpu") as most:
+        assert repr(most) == f"Peak(nbytes={most.nbytes}, reserved={most.reserved})"
+    assert f"nbytes={most.nbytes}" in repr(most)
+    assert most.nbytes >= x.nbytes
+
+
+def test_the_help_of_the_report_says_what_it_shows():
+    for call in (memory.status, memory.summary):
+        for word in ("limit", "reserved", "cached", "policy", "retr", "refus", "steal"):
+            assert word in call.__doc__
+
+
 def test_status_prints_the_summary(capsys):
     x = xdev.empty(MIB, dtype=xdev.uint8, device="cpu")
     memory.status("cpu")
@@ -94,6 +108,25 @@ def test_reclaim_of_all_devices_returns_what_went_back():
     assert memory.reclaim() == 0
     with pytest.raises(ValueError, match="-1"):
         memory.reclaim(-1)
+
+
+def test_reclaim_of_an_unknown_device_or_kind_is_refused():
+    with pytest.raises(ConfigurationError, match=r"no memory of kind 'gpu'.*'device'"):
+        memory.reclaim(kind="gpu")
+    with pytest.raises(ConfigurationError, match="no memory of kind"):
+        memory.reclaim(None, "cpu", "device")
+    with pytest.raises(ConfigurationError, match="no device is called"):
+        memory.reclaim(None, "gpu")
+    assert memory.reclaim(kind="device") >= 0
+
+
+@pytest.mark.parametrize("nbytes", ["1GiB", "x", 1.5])
+def test_reclaim_takes_bytes_as_an_int(nbytes):
+    for device in (None, "cpu", "fake"):  # a device without a pool too
+        with pytest.raises(TypeError, match="bytes as an int"):
+            memory.reclaim(nbytes, device)
+        with pytest.raises(ValueError, match="-1"):
+            memory.reclaim(-1, device)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_the_peak_and_the_allocations_are_those_of_one_call(device):
         return xdev.add(a, a, out=b)
 
     a, b = (xdev.ones(n, dtype=xdev.float32, device=device) for _ in range(2))
-    table = compare({"new": call, "out=": into}, number=1, repeat=1)
+    table = compare({"new": call, "out=": into}, number=1, repeat=1, device=device)
 
     assert table["new"].footprint.peak >= 4 * n
     assert table["new"].footprint.allocations >= 1

@@ -317,7 +317,7 @@ def test_real_parts(working):
 def test_python_numbers_take_the_dtype_that_a_signature_has_for_them(device):
     @xdev.vectorize(["int32(complex64, int32)", "complex128(complex128, complex128)"])
     def escape(c, limit):
-        return limit
+        return limit if c == c else 0  # noqa: PLR0124 - uses both
 
     c = xdev.asarray(np.ones(2, "c8"), device=device)
 
@@ -326,3 +326,10 @@ def test_python_numbers_take_the_dtype_that_a_signature_has_for_them(device):
     assert xdev.to_numpy(escape(c, 2.5)).dtype == "complex128"
     with pytest.raises(OverflowError):
         escape(c, 1 << 40)
+
+
+def test_another_function_on_the_same_line_is_no_obstacle():
+    q, k = xdev.vectorize(lambda x: x + 10), (lambda *, z=1: z)
+
+    assert q(np.ones(3)).tolist() == [11, 11, 11]
+    assert k() == 1

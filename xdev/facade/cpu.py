@@ -10,6 +10,7 @@ import numpy as np
 from xdev.facade.clipping import clip
 from xdev.facade.complaints import misfit, read_only, wrong_dtype
 from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.facade.host_memory import pooled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,6 +107,18 @@ def _matrix_rank(x: Any, *, rtol: Any) -> Any:
     return np.linalg.matrix_rank(x, rtol=rtol)
 
 
+def _tril(x: Any, *, k: int) -> Any:
+    return pooled(np.tril(x, k=k))
+
+
+def _triu(x: Any, *, k: int) -> Any:
+    return pooled(np.triu(x, k=k))
+
+
+def _meshgrid(*arrays: Any, indexing: Any) -> Any:
+    return map(pooled, np.meshgrid(*arrays, indexing=indexing))
+
+
 #: Where NumPy departs from the standard, each with the reason.
 MENDED: dict[str, Callable[..., Any]] = {
     "clip": _clip,  # the result must keep x's data type
@@ -114,6 +127,9 @@ MENDED: dict[str, Callable[..., Any]] = {
     "imag": _imag,  # has no out=
     "expm1": _expm1,  # complex infinities, NaN and signed zeros differ
     "tanh": _tanh,  # complex infinities get the wrong sign of zero
+    "tril": _tril,  # creation functions come from the pool
+    "triu": _triu,  # likewise
+    "meshgrid": _meshgrid,  # likewise
     "sort": _sort,  # has no descending=
     "argsort": _argsort,  # has no descending=
     "count_nonzero": _count_nonzero,  # returns a Python int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from xdev.facade.dispatch import of
 
@@ -52,7 +52,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     return result
 
 
-def eig(x: Array, /) -> tuple[Array, Array]:
+def eig(x: Array, /) -> Any:
     """Eigenvalues and eigenvectors of square matrices.
 
     Parameters
@@ -81,7 +81,7 @@ def eig(x: Array, /) -> tuple[Array, Array]:
     return result
 
 
-def eigh(x: Array, /) -> tuple[Array, Array]:
+def eigh(x: Array, /) -> Any:
     """Eigenvalues and eigenvectors of Hermitian matrices.
 
     Parameters
@@ -166,9 +166,7 @@ def eigvalsh(x: Array, /) -> Array:
     return result
 
 
-def qr(
-    x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced"
-) -> tuple[Array, Array]:
+def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> Any:
     """Orthonormal and upper triangular factors.
 
     Parameters
@@ -194,7 +192,7 @@ def qr(
     return result
 
 
-def svd(x: Array, /, *, full_matrices: bool = True) -> tuple[Array, Array, Array]:
+def svd(x: Array, /, *, full_matrices: bool = True) -> Any:
     """Singular value decomposition.
 
     Parameters

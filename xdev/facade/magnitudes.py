@@ -111,7 +111,7 @@ def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
     return result
 
 
-def slogdet(x: Array, /) -> tuple[Array, Array]:
+def slogdet(x: Array, /) -> Any:
     """Sign and logarithm of the determinant.
 
     Parameters

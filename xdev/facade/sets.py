@@ -42,7 +42,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     return function(*values, invert=invert)
 
 
-def unique_all(x: Array, /) -> tuple[Array, Array, Array, Array]:
+def unique_all(x: Array, /) -> Any:
     """Distinct values, where each is first, how to rebuild ``x``, and how often.
 
     Parameters
@@ -65,7 +65,7 @@ def unique_all(x: Array, /) -> tuple[Array, Array, Array, Array]:
     return result
 
 
-def unique_counts(x: Array, /) -> tuple[Array, Array]:
+def unique_counts(x: Array, /) -> Any:
     """Distinct values, and how often each is there.
 
     Parameters
@@ -88,7 +88,7 @@ def unique_counts(x: Array, /) -> tuple[Array, Array]:
     return result
 
 
-def unique_inverse(x: Array, /) -> tuple[Array, Array]:
+def unique_inverse(x: Array, /) -> Any:
     """Distinct values, and the indices that rebuild ``x`` from them.
 
     Parameters

@@ -11,6 +11,8 @@ import weakref
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from xdev.memory.blocks import Chunk
 
 
@@ -48,10 +50,18 @@ class Watched(Protocol):
 _lock = threading.Lock()  # guards the two below
 _listeners: tuple[Listener, ...] = ()
 _emitters: weakref.WeakSet[Any] = weakref.WeakSet()
+_starters: list[Callable[[], object]] = []  # filled while xdev.memory is imported
+
+
+def before_emitters(starter: Callable[[], object]) -> None:
+    """Call a function before each emitter joins; what it raises refuses the emitter."""
+    _starters.append(starter)
 
 
 def join(emitter: Watched) -> None:
     """Add an emitter; it is kept as long as somebody else keeps it."""
+    for starter in _starters:
+        starter()
     with _lock:
         _emitters.add(emitter)
         emitter.watch(_listeners)

@@ -31,6 +31,9 @@ class Peak:
         self._closed: list[Scope] = []
         self._open: list[tuple[Pool, Scope]] = []
 
+    def __repr__(self) -> str:
+        return f"Peak(nbytes={self.nbytes}, reserved={self.reserved})"
+
     @property
     def nbytes(self) -> int:
         """Bytes in use at most [B]."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, NoReturn, final
 
-from xdev.errors import UseAfterFreeError
+from xdev.errors import ConfigurationError, UseAfterFreeError
 from xdev.memory import hooks, policies
 from xdev.memory.budgets import Budget
 from xdev.memory.ladder import climb
@@ -67,7 +68,8 @@ class Pool:
         ``"split"`` (best fit, split, merge), ``"binned"`` (eight classes per
         doubling), ``"simple"`` (first fit) or ``"none"`` (nothing is kept).
     limit : int, str or None
-        The most to hold from the source: bytes, ``"4GiB"``, ``"80%"`` of its total.
+        The most to hold from the source: bytes, ``"4GiB"``, ``"80%"`` of its
+        ``total()``.
     name : str, optional
         Whose memory it is, for messages.
     budget : Budget, optional
@@ -99,16 +101,16 @@ class Pool:
         name: str | None = None,
         budget: Budget | None = None,
     ) -> None:
-        if budget is None:
-            budget = Budget(getattr(source, "total", _no_total))
-            budget.set(limit)
         self.name = name or str(getattr(source, "name", type(source).__name__))
+        if budget is None:
+            budget = Budget(getattr(source, "total", partial(_no_total, self.name)))
+            budget.set(limit)
         self._stock = Stock(source, policies.named(policy), budget, self.name)
         self._give = self._stock.give
         self._quiet = False  # set by watch
         self._recent: deque[Chunk] | tuple[()] = ()
-        budget.pools.add(self)
         hooks.join(self)
+        budget.pools.add(self)
 
     def acquire(self, nbytes: int, stream: int = 0) -> Block:
         """Return a block of at least ``nbytes``.
@@ -124,8 +126,10 @@ class Pool:
         ------
         OutOfMemoryError
             No step of the ladder could serve it.
+        TypeError
+            ``nbytes`` or ``stream`` is no int.
         ValueError
-            ``nbytes`` is negative, or larger than an address.
+            ``nbytes`` is negative, or larger than an address; ``stream`` is negative.
         """
         return Block(self.take(nbytes, stream))
 
@@ -153,9 +157,9 @@ class Pool:
         stock = self._stock
         found = stock.hit(nbytes, stream)
         if found is True:
-            chunk = climb(stock, max(1, nbytes), stream)
+            chunk = climb(stock, max(1, nbytes), _handle(stream))
         elif found is False:
-            stray = stock.stray(max(1, nbytes), stream)
+            stray = stock.stray(max(1, nbytes), _handle(stream))
             if stray is None:
                 raise stock.refuse(nbytes)
             chunk = stray
@@ -204,10 +208,15 @@ class Pool:
         -------
         int
             How much went back: at least ``nbytes``, or all that could [B].
+
+        Raises
+        ------
+        TypeError
+            ``nbytes`` is neither an int nor None.
+        ValueError
+            ``nbytes`` is negative.
         """
-        if nbytes is not None and nbytes < 0:
-            message = f"{nbytes} B cannot be reclaimed: ask for 0 or more, or None"
-            raise ValueError(message)
+        nbytes = enough_bytes(nbytes)
         stock = self._stock
         stock.tend()
         _, freed = stock.give_back(nbytes)
@@ -291,6 +300,35 @@ class Pool:
         return f"Pool({self.name!r}, policy={self._stock.policy.name!r})"
 
 
-def _no_total() -> int:
-    """Stand in for the total of a source that names none: a share limits nothing."""
-    return ADDRESSES
+def enough_bytes(nbytes: int | None) -> int | None:
+    """Return how much a reclaim shall give back, or raise TypeError or ValueError."""
+    if nbytes is None:
+        return None
+    try:
+        enough = index(nbytes)
+    except TypeError:
+        message = f"{nbytes!r} cannot be reclaimed: give bytes as an int, such as 2**30"
+        raise TypeError(f"{message}, or None for all") from None
+    if enough < 0:
+        message = f"{nbytes} B cannot be reclaimed: ask for 0 or more, or None"
+        raise ValueError(message)
+    return enough
+
+
+def _handle(stream: int) -> int:
+    """Return a stream's handle, or raise TypeError or ValueError."""
+    way = "use an int such as stream.ptr, or 0 for the default stream"
+    try:
+        handle = index(stream)
+    except TypeError:
+        message = f"stream={stream!r} is not the handle of a stream: {way}"
+        raise TypeError(message) from None
+    if handle < 0:
+        raise ValueError(f"stream={handle} is negative, no handle is: {way}")
+    return handle
+
+
+def _no_total(name: str) -> int:
+    """Stand in for the total of a source that names none."""
+    message = f"{name} has no total() that a share could be of: give the limit in bytes"
+    raise ConfigurationError(f'{message} (4294967296), or as a size ("4GiB")')

@@ -83,17 +83,22 @@ def _make(where: Device, kind: str) -> Pool:
         return found
 
 
-def kinds(where: Device) -> tuple[str, ...]:
-    """Return the kinds of memory of a device, the usual one first."""
-    return tuple(kind for type_, kind in SOURCES if type_ == where.type)
+def kinds(where: Device | None) -> tuple[str, ...]:
+    """Return the kinds of memory of a device, the usual one first; None: of all."""
+    found = [kind for type_, kind in SOURCES if where is None or type_ == where.type]
+    return tuple(dict.fromkeys(found))
 
 
-def check_kind(where: Device, kind: str | None) -> str | None:
-    """Return the kind, or raise ConfigurationError where the device has none such."""
+def check_kind(where: Device | None, kind: str | None) -> str | None:
+    """Return the kind, or raise ConfigurationError where the device has none such.
+
+    Without a device: where none has.
+    """
     if kind is None or kind in kinds(where):
         return kind
     known = ", ".join(repr(name) for name in kinds(where))
-    message = f"{where} has no memory of kind {kind!r}: use {known} or None"
+    owner = "there is" if where is None else f"{where} has"
+    message = f"{owner} no memory of kind {kind!r}: use {known} or None"
     raise ConfigurationError(message)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from xdev.device import as_device
 from xdev.memory import registry
+from xdev.memory.pools import enough_bytes
 
 if TYPE_CHECKING:
     from xdev.memory.ledger import PoolStats
@@ -96,6 +97,10 @@ def reclaim(
 
     Raises
     ------
+    ConfigurationError
+        There is no such device, or no such kind.
+    TypeError
+        ``nbytes`` is neither an int nor None.
     ValueError
         ``nbytes`` is negative.
 
@@ -105,7 +110,9 @@ def reclaim(
     >>> reclaim()
     0
     """
+    nbytes = enough_bytes(nbytes)
     if device is None:
+        registry.check_kind(None, kind)
         everything = registry.everything().items()
         pools = [pool for (_, name), pool in everything if kind in (None, name)]
     else:
@@ -114,7 +121,7 @@ def reclaim(
     for pool in pools:
         if nbytes is None:
             freed += pool.reclaim()
-        elif freed < nbytes or nbytes < 0:
+        elif freed < nbytes:
             freed += pool.reclaim(nbytes - freed)
     return freed
 
@@ -234,7 +241,27 @@ def text_of(nbytes: int) -> str:
 def summary(device: object = None, kind: str | None = None) -> str:
     """Return the report of a device's memory, as CUDA.jl prints it.
 
+    Its first line is what all of the device's pools hold, as a share of its memory, and
+    the limit. Then for each pool: bytes in use, reserved and cached; the most in use
+    and reserved since the start or :func:`reset_peak`; how many blocks are live and
+    were acquired; the policy; how many segments are held, were taken from the source
+    and went back; how often a request needed a retry, was refused, or was served from
+    another stream's memory (steals).
+
     Parameters are :func:`allocated`'s.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> x = xdev.empty(1 << 20, dtype=xdev.uint8, device="cpu")
+    >>> print(summary("cpu", "host"))
+    cpu: memory held by xdev's pools: ...
+    cpu pool usage: ... (... reserved, ... cached)
+      most in use ..., most reserved ...
+      blocks: ... live, ... acquired
+      policy: ...
+      segments: ... held, ... taken, ... back
+      retries: ...; refusals: ...; steals: ...
     """
     where = as_device(device)
     registry.check_kind(where, kind)
@@ -278,5 +305,17 @@ def _usage_of_pool(pool: Pool, look: PoolStats) -> list[str]:
 
 
 def status(device: object = None, kind: str | None = None) -> None:
-    """Print :func:`summary`."""
+    """Print what the pools of a device hold: the text of :func:`summary`.
+
+    It shows the share of the device's memory that they hold and the limit, and for each
+    pool its bytes (in use, reserved, cached, peaks), blocks, policy, segments, retries,
+    refusals and steals.
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose memory; the default device without one.
+    kind : {"host", "pinned", "device"}, optional
+        Which memory; None prints all of the device's kinds that are in use.
+    """
     print(summary(device, kind))  # noqa: T201 - what it is for

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xdev.memory.sources import Source
 
 T = TypeVar("T")
-QUANTUM = 512  # the chunk alignment of a source that names none [B]
+QUANTUM = 512  # chunks of a source that names no alignment lie so far apart [B]
 HOLDERS = 5  # how many live blocks a refusal names
 
 
@@ -53,6 +53,7 @@ class Stock:
         self, source: Source, policy: Policy, budget: Budget, name: str
     ) -> None:
         self.source, self.policy, self.budget, self.name = source, policy, budget, name
+        self._promised: int = getattr(source, "alignment", 1)
         self.quantum: int = getattr(source, "alignment", QUANTUM)
         self.heap = Heap(policy, self.quantum if policy.keeps else 1)
         self.ledger = Ledger()
@@ -322,11 +323,11 @@ class Stock:
         finally:
             if not address:
                 self.budget.refund(size)
-        if address % self.quantum:
+        if address % self._promised:
             self.source.free(address, size)
             self.budget.refund(size)
             message = f"{self.name}: the source returned {address:#x}, not aligned to "
-            raise XdevError(f"{message}{self.quantum} B")
+            raise XdevError(f"{message}{self._promised} B")
         return address or None
 
 

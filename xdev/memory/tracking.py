@@ -147,12 +147,33 @@ class Tracker:
 
 
 TRACKER = Tracker()
-_lock = threading.Lock()  # guards the count below and the subscription
+_lock = threading.RLock()  # guards the two below and the subscription
 _depth = 0
+_begun = False  # whether the environment was asked
+
+
+def begin() -> None:
+    """Track from the first use on, if ``XDEV_MEMORY_TRACK`` says so.
+
+    Raises
+    ------
+    ConfigurationError
+        The variable's value is invalid; the text lists the valid ones.
+    """
+    global _begun  # noqa: PLW0603 - once a process
+    if _begun:
+        return
+    with _lock:
+        if not _begun:
+            if _config.memory_track():
+                start()
+            _begun = True
 
 
 def active() -> bool:
     """Say whether blocks are being tracked."""
+    if not _begun:
+        begin()
     return _depth > 0
 
 
@@ -218,5 +239,4 @@ def outstanding(device: object = None, kind: str | None = None) -> list[Outstand
     return [item for item in TRACKER.items() if item.pool in names]
 
 
-if _config.memory_track():
-    start()
+hooks.before_emitters(begin)

@@ -48,7 +48,8 @@ def check_agreement(
         The candidates' names and results.
     rtol : float or None
         Allowed relative difference of an element; None for 64 spacings of the
-        coarser dtype. Integers and bools must be equal.
+        coarser dtype, and 4 spacings of the largest value for what cancelled to near
+        zero. Integers and bools must be equal.
 
     Raises
     ------
@@ -105,7 +106,8 @@ def _close(a: Array, b: Array, rtol: float | None) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore", over="ignore"):
         size = np.abs(a)
         largest = np.max(size, where=np.isfinite(size), initial=0)
-        close = np.abs(a - b) <= relative * size + CANCELLED * spacing * largest
+        absolute = CANCELLED * spacing * largest if rtol is None else 0
+        close = np.abs(a - b) <= relative * size + absolute
     infinite = np.isinf(a) | np.isinf(b)  # their tolerance would be infinite too
     close = equal | (close & ~infinite) | (np.isnan(a) & np.isnan(b))
     return np.asarray(close)

@@ -55,7 +55,7 @@ def cuda_name(index: int = 0) -> str | None:
     None without a device, and where this process has not loaded CuPy: a record of
     a run on the CPU is not worth the seconds that a driver takes to start.
     """
-    if "cupy" not in sys.modules:
+    if sys.modules.get("cupy") is None:
         return None
     runtime = _optional.cupy().cuda.runtime
     try:

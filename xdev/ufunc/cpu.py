@@ -15,6 +15,7 @@ from numpy import ndarray
 from xdev import memory
 from xdev.compile import cpu as compiler, numpy_ufunc
 from xdev.memory import hooks
+from xdev.memory.arrays import large_array
 from xdev.ufunc import layout
 from xdev.ufunc.scalar import WEAK
 
@@ -65,14 +66,15 @@ class CpuLoops:
     Attributes
     ----------
     exact : dict
-        The ufuncs by the dtypes of their inputs, for calls on NumPy arrays alone,
-        each with the number of elements from which on results come from the pool.
+        The ufuncs of one output by the dtypes of their inputs, for calls on NumPy
+        arrays alone, each with the number of elements from which on results come from
+        the pool, and their dtype.
     """
 
     def __init__(self, scalar: ScalarFunction, identity: int | str | None) -> None:
         self.scalar = scalar
         self.identity = identity
-        self.exact: dict[Dtypes, tuple[np.ufunc, int, np.dtype[Any] | None]] = {}
+        self.exact: dict[Dtypes, tuple[np.ufunc, int, np.dtype[Any]]] = {}
         self._calls: dict[tuple[Any, ...], _Call] = {}
         self._ufuncs: dict[Specialisation, np.ufunc] = {}
         _TRACKING.loops.add(self)
@@ -158,7 +160,9 @@ class CpuLoops:
         """
         kinds = [x.dtype if type(x) is ndarray else type(x) for x in args]
         call = self._calls.get(tuple(kinds))
-        if call is None or not (out is None or type(out) is ndarray):
+        if call is None:
+            return None
+        if out is not None and (type(out) is not ndarray or len(call.outputs) > 1):
             return None
         if call.casts:
             args = list(args)
@@ -170,7 +174,7 @@ class CpuLoops:
                 size *= x.size
             if size < call.few:
                 return call.ufunc(*args)
-            out = _pooled(args, call.outputs)
+            out = _plain(args, call) or _pooled(args, call.outputs)
             if out is None:
                 return call.ufunc(*args)
         try:
@@ -187,8 +191,8 @@ class CpuLoops:
         if not all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args):
             return
         few = POOLED // max(dtype.itemsize for dtype in outputs)
-        if all(type(x) is ndarray for x in args):
-            self.exact[inputs] = ufunc, few, outputs[0] if len(outputs) == 1 else None
+        if len(outputs) == 1 and all(type(x) is ndarray for x in args):
+            self.exact[inputs] = ufunc, few, outputs[0]
         casts = [(k, inputs[k].type) for k, x in enumerate(args) if type(x) in WEAK]
         casts += [(k, np.bool_) for k, x in enumerate(args) if type(x) is bool]
         key = tuple(x.dtype if type(x) is ndarray else type(x) for x in args)
@@ -225,6 +229,22 @@ def explained(error: Exception) -> Exception:
     return error if way is None else kind(f"{text}: {way}")
 
 
+def _plain(operands: Sequence[Any], call: _Call) -> tuple[Any] | None:
+    """Return one large result where its layout is plain: all arrays alike, in C order.
+
+    Operands are NumPy's own arrays and numbers.
+    """
+    like: Any = None
+    for x in operands:
+        if type(x) is ndarray:
+            if not x.flags.c_contiguous or (like is not None and x.shape != like.shape):
+                return None
+            like = x
+    if like is None or like.size < call.few or len(call.outputs) > 1:
+        return None
+    return (large_array(like.shape, call.outputs[0], like.size),)
+
+
 def _pooled(
     operands: Sequence[Any],
     outputs: Dtypes,
@@ -258,9 +278,8 @@ def _array(
     arrays: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], order: str
 ) -> Any:
     if order == "K" and not all(x.flags.c_contiguous for x in arrays):
-        strides = [np.broadcast_to(x, shape).strides for x in arrays]
-        axes = layout.axes(strides)
+        axes = layout.axes([layout.strides(x, shape) for x in arrays])
         made = memory.host_array(tuple(shape[axis] for axis in axes), dtype)
-        return made.transpose(np.argsort(axes))
+        return made.transpose(sorted(range(len(axes)), key=axes.__getitem__))
     fortran = order == "F" or (order == "A" and all(x.flags.fnc for x in arrays))
     return memory.host_array(shape, dtype, order="F" if fortran else "C")

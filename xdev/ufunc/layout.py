@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+def strides(x: np.ndarray[Any, Any], shape: tuple[int, ...]) -> Sequence[int]:
+    """Return an array's strides once it has a shape, 0 along a repeated axis [B].
+
+    Examples
+    --------
+    >>> strides(np.zeros((2, 1)), (2, 3)), strides(np.zeros((2, 1)), (2, 1))
+    ((8, 0), (8, 0))
+    """
+    if x.shape != shape:
+        return np.broadcast_to(x, shape).strides
+    return tuple(step if n > 1 else 0 for step, n in zip(x.strides, shape, strict=True))
 
 
 def axes(strides: Sequence[Sequence[int]]) -> tuple[int, ...]:

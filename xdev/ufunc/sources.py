@@ -115,7 +115,8 @@ def compiled(source: Source, like: CodeType) -> CodeType:
     """Compile a function alone, inside one whose arguments are its closure."""
     node = copy.copy(source.node)
     node.args = copy.copy(node.args)
-    node.args.defaults, node.args.kw_defaults = [], []
+    node.args.defaults = []
+    node.args.kw_defaults = [None] * len(node.args.kwonlyargs)
     body: ast.stmt
     if isinstance(node, ast.FunctionDef):
         node.decorator_list, node.returns = [], None

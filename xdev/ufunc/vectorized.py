@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from xdev.ufunc.scalar import ScalarFunction
 
 KEYWORDS = ("out", "where", "casting", "order", "dtype", "subok")
-NONE: tuple[np.ufunc | None, int, np.dtype[Any] | None] = (
-    None,
-    0,
-    None,
-)  # no such typing
+NONE: tuple[Any, int, np.dtype[Any]] = None, 0, np.dtype("?")  # no such typing
 
 
 @final
@@ -104,16 +100,10 @@ class Vectorized:
                     ufunc, few, dtype = self._exact.get((x.dtype, y.dtype), NONE)
                     if ufunc is not None:
                         if out is None:
-                            shape, n = x.shape, x.size
-                            alike = shape == y.shape
+                            n, alike = x.size, (shape := x.shape) == y.shape
                             if n < few and (alike or n * y.size < few):
                                 return ufunc(x, y)
-                            if (
-                                alike
-                                and dtype is not None
-                                and x.flags.c_contiguous
-                                and y.flags.c_contiguous
-                            ):
+                            if alike and x.flags.c_contiguous and y.flags.c_contiguous:
                                 return ufunc(x, y, large_array(shape, dtype, n))
                         elif type(out) is ndarray:
                             try:
@@ -129,7 +119,7 @@ class Vectorized:
                     if ufunc is not None and out is None:
                         if x.size < few:
                             return ufunc(x)
-                        if dtype is not None and x.flags.c_contiguous:
+                        if x.flags.c_contiguous:
                             return ufunc(x, large_array(x.shape, dtype, x.size))
                 elif type(x) in _ON_CUDA and self.nin == 1:
                     return self._cuda.fast(x, out)
@@ -173,10 +163,10 @@ class Vectorized:
         self, args: Sequence[Any], out: Any
     ) -> tuple[Sequence[Any], tuple[Any, ...] | None]:
         """Return the inputs, and the outputs as a tuple, None without any."""
-        nin, name = self.nin, self.__name__
-        if len(args) < nin and self.scalar.defaults:
+        nin, name, scalar = self.nin, self.__name__, self.scalar
+        if len(args) < nin and scalar.defaults:
             missing = nin - len(args)
-            args = (*args, *self.scalar.defaults[-missing:])
+            args = (*args, *scalar.defaults[-missing:])
         if len(args) < nin:
             message = f"{name}() takes {nin} arguments, not {len(args)}"
             raise TypeError(message)
@@ -188,9 +178,7 @@ class Vectorized:
         outs = outs or positional
         if not outs or all(x is None for x in outs):
             return args, None
-        nout = self.scalar.nout or len(
-            self.scalar.specialise(self.scalar.resolve(args)).outputs
-        )
+        nout = scalar.nout or len(scalar.specialise(scalar.resolve(args)).outputs)
         if len(positional) < nout and positional:
             outs = (*positional, *[None] * (nout - len(positional)))
         if len(outs) != nout:
@@ -300,9 +288,7 @@ class Vectorized:
         """The typings: the explicit signatures, or those made so far."""
         if self.scalar.signatures:
             pairs = self.scalar.signatures
-            chars = (
-                tuple("".join(d.char for d in ds) for ds in pair) for pair in pairs
-            )
+            chars = (["".join(d.char for d in ds) for ds in pair] for pair in pairs)
             return [f"{read}->{written}" for read, written in chars]
         return [made.types for made in self.scalar.specialisations]
 

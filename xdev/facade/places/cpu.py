@@ -3,29 +3,16 @@
 
 from __future__ import annotations
 
-import importlib
 import operator
-from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.facade.host_memory import host_array, pooled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from xdev.facade.protocols import DType, Shape
-
-#: Arrays that NumPy made itself are copied into the pool from this size [B].
-POOLED_FROM = 64 * 1024
-
-
-@cache
-def _host_array() -> Callable[..., Any]:
-    # At the first array, not at import: `import xdev` loads NumPy only.
-    found: Callable[..., Any] = importlib.import_module("xdev.memory").host_array
-    return found
 
 
 def as_shape(shape: Any) -> Shape:
@@ -45,15 +32,6 @@ def as_shape(shape: Any) -> Shape:
         raise TypeError(message) from error
 
 
-def _pooled(x: Any) -> Any:
-    """Move what NumPy made into the pool, where it is large enough to count."""
-    if x.nbytes < POOLED_FROM:
-        return x
-    out = _host_array()(x.shape, x.dtype)
-    np.copyto(out, x)
-    return out
-
-
 @final
 class HostPlace:
     """The host."""
@@ -64,7 +42,7 @@ class HostPlace:
         kind = np.dtype(np.float64) if dtype is None else to_numpy_dtype(dtype)
         if kind.hasobject:  # pointers must start as None, not as old memory
             return np.empty(shape, kind)
-        return _host_array()(as_shape(shape), kind, order)
+        return host_array()(as_shape(shape), kind, order)
 
     def zeros(self, shape: Any, dtype: DType) -> Any:
         return self.full(shape, 0, np.float64 if dtype is None else dtype)
@@ -96,13 +74,13 @@ class HostPlace:
         kind = None if dtype is None else to_numpy_dtype(dtype)
         if stop is None:
             start, stop = 0, start
-        return _pooled(np.arange(start, stop, step, dtype=kind))
+        return pooled(np.arange(start, stop, step, dtype=kind))
 
     def linspace(
         self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
     ) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
-        return _pooled(np.linspace(start, stop, num, dtype=kind, endpoint=endpoint))
+        return pooled(np.linspace(start, stop, num, dtype=kind, endpoint=endpoint))
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
         out = self.zeros((rows, columns), dtype)
@@ -127,7 +105,7 @@ class HostPlace:
                 f"standard: give numbers that fit one, or dtype="
             )
             raise TypeError(message)
-        return _pooled(made) if made.base is None else made
+        return pooled(made) if made.base is None else made
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
         return self._frequencies(np.fft.fftfreq(n, d), dtype)
@@ -137,10 +115,11 @@ class HostPlace:
 
     def _frequencies(self, made: Any, dtype: DType) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
-        return _pooled(made if kind is None else made.astype(kind, copy=False))
+        return pooled(made if kind is None else made.astype(kind, copy=False))
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
-        return np.from_dlpack(x, copy=copy)
+        made = np.from_dlpack(x, copy=copy)
+        return pooled(made) if copy else made
 
     def info(self) -> Any:
         return np.__array_namespace_info__()

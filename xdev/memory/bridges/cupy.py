@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
 from xdev.device import Device
+from xdev.errors import OutOfMemoryError
 from xdev.memory import registry
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class CupyBridge:
         self._make = make or self._on_pool
         self._before: Any = None
         self._allocator: Allocator | None = None
-        self._pinned = False
+        self._pinned: Pool | None = None  # where pinned memory comes from
 
     def _on_pool(self, index: int) -> Allocator:
         stream = self._cupy.cuda.get_current_stream
@@ -184,13 +185,23 @@ class CupyBridge:
         if isinstance(pinned.alloc_pinned_memory(1).mem, pinned.PooledPinnedMemory):
             pool = registry.pool("cpu", "pinned")
             pinned.set_pinned_memory_allocator(pinned_allocator(pool))
-            self._pinned = True
+            self._pinned = pool
 
     def uninstall(self) -> None:
         """Put back CuPy's allocators, unless somebody set others since."""
         cuda = self._cupy.cuda
         if cuda.get_allocator() is self._allocator:
             cuda.set_allocator(self._before)
-        if self._pinned:
+        pinned, self._pinned = self._pinned, None
+        if pinned is not None and self._serves(pinned):
             before = self._cupy.get_default_pinned_memory_pool().malloc
             cuda.set_pinned_memory_allocator(before)
+
+    def _serves(self, pool: Pool) -> bool:
+        """Say whether CuPy's pinned memory comes from a pool; an allocation tells."""
+        try:
+            return isinstance(self._cupy.cuda.alloc_pinned_memory(1).mem, PinnedLease)
+        except OutOfMemoryError as error:
+            return error.device == pool.name
+        except Exception:  # noqa: BLE001 - a user's allocator may raise what it likes
+            return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
+from xdev import _config
 from xdev.errors import ConfigurationError
 from xdev.memory.policies import classes, fits, growth
 
@@ -92,7 +93,8 @@ def _policies() -> Iterator[Policy]:
     )
 
 
-POLICIES = {policy.name: policy for policy in _policies()}
+_rules = {policy.name: policy for policy in _policies()}
+POLICIES = {name: _rules[name] for name in _config.POLICIES}
 
 
 def named(name: str) -> Policy:

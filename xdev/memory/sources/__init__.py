@@ -13,8 +13,9 @@ __all__ = ["Source"]
 class Source(Protocol):
     """Raw memory of one device and kind.
 
-    A source may also say ``name`` (whose memory it is), ``alignment`` (of what it
-    returns; 512 B without one) and ``total()`` (what a share of it is of [B]).
+    A source may also say ``name`` (whose memory it is), ``alignment`` (what divides
+    every address that it returns, and then every block's [B]) and ``total()`` (what a
+    share of it is of [B]; without one, limits are bytes).
 
     A pool calls ``allocate``, ``free`` and ``synchronize`` one at a time, and none of
     the methods while it holds the lock of its ledger.

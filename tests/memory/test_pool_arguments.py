@@ -1,0 +1,76 @@
+"""What a pool refuses, and that it names the way out."""
+
+import numpy as np
+import pytest
+
+from xdev import _config
+from xdev.errors import ConfigurationError, UseAfterFreeError
+from xdev.memory import policies
+from xdev.memory.policies import POLICIES
+from xdev.memory.pools import Pool
+from xdev.memory.sources.fake import FakeSource
+
+
+@pytest.fixture(params=sorted(POLICIES))
+def policy(request):
+    return request.param
+
+
+@pytest.mark.parametrize("nbytes", [-1, 1 << 63, -(1 << 70)])
+def test_sizes_that_cannot_be_are_refused(nbytes, policy):
+    pool = Pool(FakeSource(1 << 30), policy)
+    with pytest.raises(ValueError, match="not possible"):
+        pool.acquire(nbytes)
+    with pytest.raises(TypeError):
+        pool.acquire("4096")
+    assert pool.stats().acquired == 0
+
+
+@pytest.mark.parametrize(
+    ("stream", "error"),
+    [("a", TypeError), (1.5, TypeError), (None, TypeError), (-1, ValueError)],
+)
+def test_a_stream_that_is_no_handle_is_refused_with_the_way_out(stream, error, policy):
+    pool = Pool(FakeSource(1 << 30), policy)
+    pool.acquire(100)
+    with pytest.raises(error, match=r"stream.*use an int such as stream\.ptr"):
+        pool.acquire(100, stream)
+    assert pool.stats().acquired == 1
+    assert pool.acquire(100, np.int64(3)).nbytes >= 100
+
+
+@pytest.mark.parametrize("nbytes", ["1GiB", "x", 1.5, [1]])
+def test_reclaim_takes_bytes_as_an_int(nbytes):
+    pool = Pool(FakeSource(1 << 30))
+    pool.acquire(100)
+    with pytest.raises(TypeError, match=r"bytes as an int, such as 2\*\*30, or None"):
+        pool.reclaim(nbytes)
+    assert pool.reclaim(np.int64(1)) > 0
+
+
+def test_reclaim_of_a_negative_size_is_refused():
+    with pytest.raises(ValueError, match="-5"):
+        Pool(FakeSource(1024)).reclaim(-5)
+
+
+def test_the_setting_knows_the_policies_that_there_are():
+    assert tuple(POLICIES) == _config.POLICIES
+    assert {policy.name: policy for policy in policies._policies()} == POLICIES
+
+
+@pytest.mark.parametrize("name", ["async", "best", "", None, 3])
+def test_an_unknown_policy_is_refused_with_those_that_exist(name):
+    with pytest.raises(ConfigurationError, match="split, binned, simple, none"):
+        Pool(FakeSource(1024), name)
+
+
+def test_release_takes_blocks_of_this_pool_only():
+    pool, other = Pool(FakeSource(1 << 20)), Pool(FakeSource(1 << 20))
+    block = other.acquire(10)
+    for foreign in (block, "block", 4096, None):
+        with pytest.raises(ValueError, match="no block of this pool"):
+            pool.release(foreign)
+    other.release(block)
+    with pytest.raises(UseAfterFreeError, match="released before"):
+        other.release(block)
+    assert other.stats().live == 0

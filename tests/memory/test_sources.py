@@ -1,0 +1,104 @@
+"""What a pool asks of a source: the six methods of the protocol, and no more."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from xdev.errors import ConfigurationError, OutOfMemoryError, XdevError
+from xdev.memory.policies import POLICIES
+from xdev.memory.pools import Pool
+
+START = 64
+CAPACITY = 1 << 26
+
+
+class Plain:
+    """Only the protocol: odd addresses, no name, no alignment, no total."""
+
+    def __init__(self):
+        self.next, self.lent = START, {}
+
+    def allocate(self, nbytes):
+        if sum(self.lent.values()) + nbytes > CAPACITY:
+            raise MemoryError
+        address = self.next
+        self.next += nbytes + 144
+        self.lent[address] = nbytes
+        return address
+
+    def free(self, address, nbytes):
+        assert self.lent.pop(address) == nbytes
+
+    def record(self, stream):
+        return stream
+
+    def wait(self, stream, event): ...
+
+    def done(self, event):  # noqa: ARG002
+        return True
+
+    def synchronize(self): ...
+
+
+class Aligned(Plain):
+    """One that promises more than it keeps."""
+
+    alignment = 256
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_a_source_of_the_six_methods_serves(policy):
+    source = Plain()
+    pool = Pool(source, policy)
+    sizes = np.random.default_rng(0).integers(1, 1 << 20, size=200).tolist()
+    held = []
+    for at, nbytes in enumerate(sizes):
+        held.append(pool.acquire(nbytes, stream=at % 3))
+        assert held[-1].nbytes >= nbytes
+        if len(held) > 10:
+            del held[at % 10]
+    spans = sorted((block.address, block.nbytes) for block in held)
+    for (start, nbytes), (after, _) in pairwise(spans):
+        assert start + nbytes <= after
+    for start, nbytes in spans:
+        assert any(
+            low <= start and start + nbytes <= low + size
+            for low, size in source.lent.items()
+        )
+    with pytest.raises(OutOfMemoryError, match="Plain"):
+        pool.acquire(CAPACITY + 1)
+    del held
+    pool.reclaim()
+    assert source.lent == {}
+    assert pool.stats().reserved == 0
+
+
+def test_the_first_block_starts_where_the_source_says():
+    pool = Pool(Plain(), "none")
+    assert [pool.acquire(n).address for n in (10, 64)] == [64, 64 + 10 + 144]
+
+
+def test_chunks_of_a_segment_lie_a_quantum_apart_from_its_start():
+    pool = Pool(Plain())
+    blocks = [pool.acquire(100) for _ in range(3)]
+    assert [block.address - START for block in blocks] == [0, 512, 1024]
+
+
+def test_a_source_that_breaks_its_own_promise_is_named():
+    source = Aligned()
+    pool = Pool(source)
+    with pytest.raises(XdevError, match="0x40, not aligned to 256 B"):
+        pool.acquire(100)
+    assert source.lent == {}
+    assert pool.budget.reserved == 0
+
+
+@pytest.mark.parametrize("limit", ["50%", "100 %", 0.5])
+def test_a_share_of_a_source_without_a_total_is_refused_with_the_way_out(limit):
+    with pytest.raises(ConfigurationError, match=r"Plain has no total.*in bytes"):
+        Pool(Plain(), "split", limit)
+    pool = Pool(Plain(), "split", "1 MiB")
+    with pytest.raises(ConfigurationError, match="in bytes"):
+        pool.budget.set("50%")
+    assert pool.budget.limit == 1 << 20
