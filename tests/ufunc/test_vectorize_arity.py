@@ -41,3 +41,41 @@ def test_a_wrong_number_of_arguments_is_refused(device, f, more):
 
     with pytest.raises(TypeError, match=f"{f.__name__}"):
         f(*[x] * (f.nin + more))
+
+
+@pytest.mark.parametrize("where", ["argument", "out"])
+def test_arrays_of_two_devices_are_refused_by_name(where):
+    x, there = np.ones(3), xdev.ones(3, device="fake")
+
+    with pytest.raises(xdev.DeviceMismatchError, match=r"cpu, .* fake:0; move one"):
+        plus(x, there) if where == "argument" else plus(x, x, out=there)
+
+
+def test_arrays_of_a_device_without_ufuncs_are_refused_with_the_way_out():
+    there = xdev.ones(3, device="fake")
+
+    with pytest.raises(TypeError, match=r"xdev.to_device\(x, 'cpu'\)"):
+        plus(there, there)
+
+
+def test_large_results_of_methods_are_counted():
+    x = np.ones((300, 400))
+    before = xdev.memory.allocated("cpu")
+
+    pairs, sums = plus.outer(x[0], x), plus.accumulate(x)
+
+    assert xdev.memory.allocated("cpu") - before >= pairs.nbytes + sums.nbytes
+    np.testing.assert_array_equal(pairs, np.add.outer(x[0], x))
+    np.testing.assert_array_equal(sums, np.add.accumulate(x))
+
+
+@pytest.mark.parametrize(
+    "x", [np.ones((300, 400)).T, np.ones((20, 30, 40)).swapaxes(0, 1)]
+)
+def test_large_results_in_any_layout_can_be_freed(x):
+    made = double(x)
+    before = xdev.memory.allocated("cpu")
+
+    xdev.memory.free(made)
+
+    assert xdev.memory.allocated("cpu") <= before - x.nbytes

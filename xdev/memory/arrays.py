@@ -15,6 +15,8 @@ from xdev.memory.owners import HostLease
 from xdev.memory.pools import ADDRESSES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xdev.memory.pools import Pool
 
 POOLED = 64 << 10  # smaller arrays are NumPy's business, but while tracking is on [B]
@@ -63,6 +65,15 @@ def large_array(
 ) -> ndarray[Any, Any]:
     """Return :func:`host_array`'s result for a shape that is known to be large."""
     return _pooled(_host_pool(), shape, dtype, size * dtype.itemsize)
+
+
+def transposed(array: ndarray[Any, Any], axes: Sequence[int]) -> ndarray[Any, Any]:
+    """Return a new array's transpose in its place: what may be freed by hand."""
+    turned = array.transpose(axes)
+    lease = getattr(array.base, "base", None)
+    if isinstance(lease, HostLease):
+        lease.array = ref(turned)
+    return turned
 
 
 @cache

@@ -15,7 +15,7 @@ from numpy import ndarray
 from xdev import memory
 from xdev.compile import cpu as compiler, numpy_ufunc
 from xdev.memory import hooks
-from xdev.memory.arrays import large_array
+from xdev.memory.arrays import large_array, transposed
 from xdev.ufunc import layout
 from xdev.ufunc.scalar import WEAK
 
@@ -280,6 +280,6 @@ def _array(
     if order == "K" and not all(x.flags.c_contiguous for x in arrays):
         axes = layout.axes([layout.strides(x, shape) for x in arrays])
         made = memory.host_array(tuple(shape[axis] for axis in axes), dtype)
-        return made.transpose(sorted(range(len(axes)), key=axes.__getitem__))
+        return transposed(made, sorted(range(len(axes)), key=axes.__getitem__))
     fortran = order == "F" or (order == "A" and all(x.flags.fnc for x in arrays))
     return memory.host_array(shape, dtype, order="F" if fortran else "C")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev.device import device_of
+from xdev.errors import DeviceMismatchError
 from xdev.ufunc.scalar import resolve
 
 if TYPE_CHECKING:
@@ -17,14 +19,37 @@ if TYPE_CHECKING:
 PLAIN = (np.ndarray, np.generic, bool, int, float, complex)
 
 
-def operand(x: Any, name: str) -> Any:
+def operands(args: Sequence[Any], outs: Sequence[Any] | None, name: str) -> list[Any]:
     """Return what NumPy can compute with.
 
     Raises
     ------
+    DeviceMismatchError
+        The arrays are of two devices.
     TypeError
-        ``x`` is an array of a library that computes elsewhere, or no array at all.
+        One is an array of a library that computes elsewhere, or no array at all.
     """
+    arrays = [x for x in (*args, *(outs or ())) if _is_array(x)]
+    if not all(isinstance(x, PLAIN) for x in arrays):
+        first, *others = ((x, device_of(x)) for x in arrays)
+        for x, device in others:
+            if device != first[1]:
+                message = (
+                    f"{name}() got arrays of two devices: {type(first[0]).__name__} of "
+                    f"shape {first[0].shape} is on {first[1]}, {type(x).__name__} of "
+                    f"shape {x.shape} is on {device}; move one with "
+                    f"xdev.to_device(x, '{first[1]}')"
+                )
+                raise DeviceMismatchError(message)
+    return [_operand(x, name) for x in args]
+
+
+def _is_array(x: Any) -> bool:
+    kind = type(x)
+    return isinstance(x, np.ndarray) or hasattr(kind, "__array_namespace__")
+
+
+def _operand(x: Any, name: str) -> Any:
     if isinstance(x, PLAIN):
         return x
     kind = type(x)
@@ -35,7 +60,7 @@ def operand(x: Any, name: str) -> Any:
     if hasattr(kind, "__dlpack__") or hasattr(kind, "__array_namespace__"):
         message = (
             f"{name}() takes NumPy and CUDA arrays, not {full}: pass "
-            "numpy.from_dlpack(x), which does not copy"
+            "xdev.to_device(x, 'cpu'), which copies only where it must"
         )
         raise TypeError(message)
     if hasattr(kind, "__array__") or isinstance(x, list | tuple):

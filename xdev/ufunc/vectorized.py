@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy import ndarray
 
-from xdev.memory.arrays import large_array
+from xdev.memory.arrays import host_array, large_array
 from xdev.ufunc import hosted
 from xdev.ufunc.cpu import CpuLoops, explained, strong
 from xdev.ufunc.cuda import CudaLoops, is_cuda
-from xdev.ufunc.scalar import WEAK, dtype_of, resolve
+from xdev.ufunc.scalar import WEAK, ScalarFunction, dtype_of, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.ufunc.scalar import ScalarFunction
 
 KEYWORDS = ("out", "where", "casting", "order", "dtype", "subok")
 NONE: tuple[Any, int, np.dtype[Any]] = None, 0, np.dtype("?")  # no such typing
@@ -153,7 +152,7 @@ class Vectorized:
             return self._cuda(args, outs, **hosted.for_cuda(self.__name__, keywords))
         if hosted.overriding(operands):
             return hosted.override(self, args, outs, keywords)
-        args = [hosted.operand(x, self.__name__) for x in args]
+        args = hosted.operands(args, outs, self.__name__)
         if self.target == "cuda":
             cuda = hosted.for_cuda(self.__name__, keywords)
             return hosted.on_cuda(self._cuda, args, outs, cuda)
@@ -205,6 +204,8 @@ class Vectorized:
     ) -> Any:
         """Accumulate along an axis, as :meth:`numpy.ufunc.accumulate` does."""
         ufunc, dtype = self._reduction("accumulate", array, dtype, out)
+        if out is None and type(array) is ndarray:
+            out = host_array(array.shape, dtype)
         return ufunc.accumulate(array, axis, dtype, out)
 
     def reduceat(
@@ -222,10 +223,10 @@ class Vectorized:
     def outer(self, a: Any, b: Any, /, **keywords: Any) -> Any:
         """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
         self._check_method("outer", a, b, keywords.get("out"))
-        a, b = (x if type(x) in WEAK else np.asanyarray(x) for x in (a, b))
-        dtypes = resolve((a, b))
-        ufunc = self._cpu.ufunc(self.scalar.specialise(dtypes))
-        return ufunc.outer(*strong((a, b), dtypes), **keywords)
+        if type(a) not in WEAK:
+            a = np.asanyarray(a)
+            a = a.reshape(a.shape + (1,) * np.ndim(b))
+        return self(a, b, **keywords)
 
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
         """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
@@ -298,7 +299,6 @@ class Vectorized:
         return len(self.types)
 
     def __repr__(self) -> str:
-        """Show the function's name."""
         return f"<xdev ufunc {self.__name__!r}>"
 
     def __reduce__(self) -> str | tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -321,8 +321,6 @@ def _rebuild(
     target: str | None,
     identity: int | str | None,
 ) -> Vectorized:
-    from xdev.ufunc.scalar import ScalarFunction
-
     scalar = ScalarFunction(function, signatures, fastmath=fastmath)
     return Vectorized(scalar, target, identity)
 
