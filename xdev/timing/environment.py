@@ -7,6 +7,7 @@ import platform
 import sys
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from xdev import _optional
@@ -83,7 +84,7 @@ def environment() -> dict[str, Any]:
     -------
     dict
         ``versions`` (:func:`versions`), ``platform``, ``processor``, ``cores`` that
-        this process may use, ``cuda`` (:func:`cuda_name`), ``argv``
+        this process may use, ``cuda`` (:func:`cuda_name`), ``program``
         and ``date`` (UTC, ISO 8601).
     """
     return {
@@ -95,5 +96,5 @@ def environment() -> dict[str, Any]:
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
         "cuda": cuda_name(),
-        "argv": sys.argv,
+        "program": "/".join(Path(sys.argv[0]).parts[-2:]),
     }
