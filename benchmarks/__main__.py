@@ -17,7 +17,7 @@ import xdev
 from xdev.timing.environment import cuda_name, processor_name
 
 HERE = Path(__file__).parent
-SHARED = {"__init__", "__main__", "record"}
+SHARED = {"__init__", "__main__", "allocator_models", "record", "workloads"}
 
 
 def programs() -> list[Path]:

@@ -150,19 +150,19 @@ RATIOS = {  # name: rows compared, and what the ratio should be
     "cupy.empty: pool / CuPy's own": (
         "cupy.empty, pool",
         "cupy.empty, CuPy's own",
-        "<= 1.5",
+        "<= 1.05",
     ),
     "xdev.empty / cupy.empty on CuPy's own": (
         "xdev.empty",
         "cupy.empty, CuPy's own",
-        "<= 1.2",
+        "<= 0.9",
     ),
     "cupy x + y: pool / CuPy's own": (
         "cupy x + y, pool",
         "cupy x + y, CuPy's own",
-        "for information",
+        "<= 1.03",
     ),
-    "xdev.empty / torch.empty": ("xdev.empty", "torch.empty", "for information"),
+    "xdev.empty / torch.empty": ("xdev.empty", "torch.empty", "<= 0.9"),
 }
 
 

@@ -10,6 +10,7 @@ KINDS = {
     errors.DeviceUnavailableError: RuntimeError,
     errors.UseAfterFreeError: RuntimeError,
     errors.InUseError: RuntimeError,
+    errors.MemoryCorruptionError: RuntimeError,
 }
 
 
@@ -22,12 +23,49 @@ def test_errors_are_xdevs_and_the_built_in_kind(kind):
     assert str(error) == "what, and the way out"
 
 
-def test_out_of_memory_survives_pickling_and_says_it_all():
-    error = errors.OutOfMemoryError("cuda:0", 4096, 100, 200, 300, ("80 B at a.py:3",))
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+EVERY = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, errors.XdevError)
+]
+ARGUMENTS = {errors.OutOfMemoryError: ("cuda:0", 4096, 100, 200, None, ("80 B",))}
 
-    assert isinstance(again, MemoryError)
-    assert vars(again) == vars(error)
-    assert str(again) == str(error)
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("kind", EVERY)
+def test_every_error_survives_pickling_with_all_that_it_carries(kind, protocol):
+    error = kind(*ARGUMENTS.get(kind, ("what, and the way out",)))
+    error.add_note("and where")
+    again = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301
+
+    assert type(again) is kind
+    assert (str(again), again.args, vars(again)) == (
+        str(error),
+        error.args,
+        vars(error),
+    )
+
+
+def test_out_of_memory_says_it_all():
+    error = errors.OutOfMemoryError("cuda:0", 4096, 100, 200, 300, ("80 B at a.py:3",))
+
+    assert isinstance(error, MemoryError)
     for part in ("cuda:0", "4,096 B", "100 B", "200 B", "300 B", "set_limit", "a.py:3"):
-        assert part in str(again)
+        assert part in str(error)
+    assert "track()" not in str(error)
+
+
+def test_out_of_memory_without_a_limit_or_holders_names_other_ways():
+    text = str(errors.OutOfMemoryError("cpu", 4096, 100, 200, None))
+
+    assert "limit" not in text
+    assert "Drop arrays or work in smaller pieces." in text
+    assert "xdev.memory.track()" in text
+
+
+def test_out_of_memory_of_a_library_quotes_it_and_asks_for_room():
+    error = errors.OutOfMemoryError("cuda:0", 0, 1, 2, None, (), "CUFFT_ALLOC_FAILED")
+
+    assert error.library == "CUFFT_ALLOC_FAILED"
+    assert "failed (CUFFT_ALLOC_FAILED)" in str(error)
+    assert "lower limit with xdev.memory.set_limit" in str(error)

@@ -12,7 +12,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from xdev import device, errors, facade
+from xdev import _config, device, errors, facade
 from xdev.device import (
     Device,
     Event,
@@ -169,3 +169,6 @@ __all__ = [  # noqa: RUF022 - in two groups
     "unique_values", "unstack", "var", "vecdot", "where", "zeros", "zeros_like",
 ]
 # fmt: on
+
+if _config.numpy_pool():  # asked for by the environment: from the first array on
+    importlib.import_module("xdev.memory.bridges").install("numpy")

@@ -6,11 +6,14 @@ import os
 import re
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from xdev.errors import ConfigurationError
 
+T = TypeVar("T")
+
 #: The policies that there are; xdev.memory.policies has the rules of each.
-POLICIES = ("split", "binned", "simple", "none")
+POLICIES = ("split", "binned", "simple", "none", "async")
 SWITCHES = {
     "1": True,
     "true": True,
@@ -19,6 +22,7 @@ SWITCHES = {
     "false": False,
     "off": False,
 }
+AT_EXIT = "exit"  # a value of XDEV_MEMORY_TRACK
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
@@ -32,11 +36,15 @@ def _refuse(name: str, text: str, valid: str) -> ConfigurationError:
     return ConfigurationError(f"{name}={text!r} is not valid: use {valid}")
 
 
-def _switch(name: str) -> bool:
+def _choice(name: str, valid: dict[str, T]) -> T:
     text = _read(name) or "0"
-    if text.lower() not in SWITCHES:
-        raise _refuse(name, text, "one of " + ", ".join(SWITCHES))
-    return SWITCHES[text.lower()]
+    if text.lower() not in valid:
+        raise _refuse(name, text, "one of " + ", ".join(valid))
+    return valid[text.lower()]
+
+
+def _switch(name: str) -> bool:
+    return _choice(name, SWITCHES)
 
 
 @cache
@@ -65,9 +73,19 @@ def memory_limit() -> int | float | None:
 
 
 @cache
-def memory_track() -> bool:
-    """Return ``XDEV_MEMORY_TRACK``: whether live blocks remember who made them."""
-    return _switch("XDEV_MEMORY_TRACK")
+def memory_track() -> bool | str:
+    """Return ``XDEV_MEMORY_TRACK``: whether live blocks remember who made them.
+
+    ``"exit"``: they do, and are reported when the program ends.
+    """
+    valid: dict[str, bool | str] = {**SWITCHES, AT_EXIT: AT_EXIT}
+    return _choice("XDEV_MEMORY_TRACK", valid)
+
+
+@cache
+def numpy_pool() -> bool:
+    """Return ``XDEV_NUMPY_POOL``: whether NumPy's buffers come from the host pool."""
+    return _switch("XDEV_NUMPY_POOL")
 
 
 def parse_limit(limit: int | str, name: str = "limit") -> int | float:

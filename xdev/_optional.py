@@ -38,6 +38,12 @@ def cupy() -> Any:
 
 
 @cache
+def cupy_streams() -> Any:
+    """Return the module in which CuPy keeps its current streams."""
+    return _load("cupy_backends.cuda.stream", CUDA_EXTRA)
+
+
+@cache
 def numba() -> Any:
     """Return the module ``numba``."""
     return _load("numba", "pip install xdev-array")
@@ -62,6 +68,36 @@ def cuda_core() -> Any:
 
 
 @cache
+def rmm() -> Any:
+    """Return the module ``rmm``."""
+    return _load("rmm", "pip install rmm-cu13 (CUDA 13) or rmm-cu12 (CUDA 12)")
+
+
+@cache
 def array_api_strict() -> Any:
     """Return the module ``array_api_strict``, whose devices the fake ones are."""
     return _load("array_api_strict", "pip install array-api-strict")
+
+
+@cache
+def torch() -> Any:
+    """Return the module ``torch``."""
+    return _load("torch", "install PyTorch, https://pytorch.org/get-started")
+
+
+@cache
+def llvm() -> Any:
+    """Return the module ``llvmlite.binding``, which Numba brings."""
+    return _load("llvmlite.binding", "pip install xdev-array")
+
+
+@cache
+def llvm_ir() -> Any:
+    """Return the module ``llvmlite.ir``."""
+    return _load("llvmlite.ir", "pip install xdev-array")
+
+
+@cache
+def matplotlib_figure() -> Any:
+    """Return the module ``matplotlib.figure``, which draws without a screen."""
+    return _load("matplotlib.figure", 'pip install "xdev-array[plot]"')

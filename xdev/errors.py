@@ -27,19 +27,42 @@ class InUseError(XdevError, RuntimeError):
     """Memory was to be freed that a view still uses."""
 
 
+class MemoryCorruptionError(XdevError, RuntimeError):
+    """Memory was written that was free, or no block's; only ``XDEV_DEBUG=1`` sees it.
+
+    It is raised where the damage is found, not where it was done; the text has a line
+    for each place, with the lines that allocated and freed the blocks around it.
+    """
+
+
 class OutOfMemoryError(XdevError, MemoryError):
     """A pool could not serve a request even after every step of its ladder.
+
+    Or a library could not, that allocates for itself, although the pool gave back what
+    it caches.
 
     Parameters
     ----------
     device : str
         Whose memory it is, as in ``"cuda:0"`` or ``"cpu (pinned)"``.
     asked, allocated, reserved : int
-        The request, what is in use, and what is held from the source [B].
+        The request (0 where a library does not tell), what is in use, and what is held
+        from the source [B].
     limit : int or None
         The limit in force [B], None without one.
     holders : tuple of str
         The largest live blocks, one text each; empty unless tracking is on.
+    library : str
+        What the library said; empty where the pool was asked.
+
+    Examples
+    --------
+    >>> print(OutOfMemoryError("cuda:0", 4096, 1024, 2048, 5000))
+    cuda:0: cannot allocate 4,096 B: 1,024 B are in use and 2,048 B reserved under a
+    limit of 5,000 B, and nothing cached is large enough or can be given back. Drop
+    arrays or work in smaller pieces, or raise the limit with
+    xdev.memory.set_limit(nbytes, device). To see who holds the memory, run under
+    xdev.memory.track().
     """
 
     def __init__(
@@ -50,21 +73,28 @@ class OutOfMemoryError(XdevError, MemoryError):
         reserved: int,
         limit: int | None,
         holders: tuple[str, ...] = (),
+        library: str = "",
     ) -> None:
-        super().__init__(device, asked, allocated, reserved, limit, holders)
+        super().__init__(device, asked, allocated, reserved, limit, holders, library)
         self.device, self.asked = device, asked
         self.allocated, self.reserved = allocated, reserved
-        self.limit, self.holders = limit, holders
+        self.limit, self.holders, self.library = limit, holders, library
 
     def __str__(self) -> str:
         """Say what was asked, what is held, and what to do."""
-        cap = way = ""
-        if self.limit is not None:
-            cap = f" under a limit of {self.limit:,} B"
-            way = ", or raise the limit with xdev.memory.set_limit(nbytes, device)"
-        largest = "".join(f"\n  {holder}" for holder in self.holders)
-        return (
-            f"{self.device}: cannot allocate {self.asked:,} B: {self.allocated:,} B "
-            f"are in use and {self.reserved:,} B reserved{cap}, and nothing cached is "
-            f"large enough or can be given back. Drop arrays{way}.{largest}"
-        )
+        what = f"cannot allocate {self.asked:,} B"
+        why = ", and nothing cached is large enough or can be given back"
+        change = "raise the limit" if self.limit is not None else ""
+        if self.library:
+            what = f"a library that takes memory past the pool failed ({self.library})"
+            why = ", after the pool gave back what it could"
+            change = "leave the library room by a lower limit"
+        held = f"{self.allocated:,} B are in use and {self.reserved:,} B reserved"
+        cap = "" if self.limit is None else f" under a limit of {self.limit:,} B"
+        way = "Drop arrays or work in smaller pieces"
+        if change:
+            way += f", or {change} with xdev.memory.set_limit(nbytes, device)"
+        who = " To see who holds the memory, run under xdev.memory.track()."
+        if self.holders:
+            who = "".join(f"\n  {holder}" for holder in self.holders)
+        return f"{self.device}: {what}: {held}{cap}{why}. {way}.{who}"

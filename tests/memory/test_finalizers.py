@@ -132,3 +132,41 @@ def test_threads_and_the_collector_together():
     assert pool.stats().live == 0
     pool.reclaim()
     assert source.lent == {}
+
+
+def test_a_finalizer_that_looks_during_a_decision_waits_for_no_other_thread():
+    pool = Pool(FakeSource(1 << 30))
+    deciding, moving, seen = threading.Event(), threading.Event(), []
+
+    def finalizer(_):
+        deciding.set()
+        moving.wait(30)
+        seen.append(pool.stats().live)
+
+    def mover():
+        deciding.wait(30)
+        with pool.stock.moving:
+            moving.set()
+            pool.stock.decide(lambda _: None)
+
+    threads = [
+        threading.Thread(target=pool.stock.decide, args=(finalizer,), daemon=True),
+        threading.Thread(target=mover, daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in threads), "deadlock"
+    assert seen == [0]
+
+
+def test_a_finalizer_that_looks_during_a_decision_loses_no_marked_block():
+    source = FakeSource(1 << 30)
+    pool = Pool(source)
+    block = pool.acquire(4096)
+    pool.stock.mark(block.chunk, (5,))
+    del block
+    pool.stock.decide(lambda _: pool.stats())
+    pool.reclaim()
+    assert source.lent == {}

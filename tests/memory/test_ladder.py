@@ -107,6 +107,7 @@ def test_a_refusal_says_what_is_held_and_pickles():
     assert pool.stats().refusals == 1
 
 
+@pytest.mark.usefixtures("few_objects")
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_a_fault_at_any_call_leaves_the_accounting_exact(policy):
     """Fail each source call of a program in turn; nothing leaks, counts stay true."""
@@ -222,8 +223,9 @@ class Faulty:
     def synchronize(self): ...
 
 
-def test_a_null_address_is_a_refusal():
-    pool = Pool(Faulty(0))
+@pytest.mark.parametrize("null", [0, None])
+def test_a_null_address_is_a_refusal(null):
+    pool = Pool(Faulty(null))
     with pytest.raises(OutOfMemoryError):
         pool.acquire(100)
     assert pool.stats().reserved == pool.budget.reserved == 0

@@ -1,33 +1,99 @@
-"""The ledger: sums, peaks, scopes that overlap in any order."""
+"""The ledger: sums, peaks, scopes that overlap in any order, sizes by class."""
 
+import threading
+from collections import Counter
+
+import pytest
 from hypothesis import given, strategies as st
 
+from xdev import memory
+from xdev.memory import registry
+from xdev.memory.keys import keys_of
 from xdev.memory.ledger import Ledger
+from xdev.memory.native import layout
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
+from xdev.memory.totals import Counts
 
+MIB = 1 << 20
+
+sizes = st.integers(min_value=1, max_value=99)
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("take"), st.integers(min_value=1, max_value=99)),
-        st.tuples(st.just("give"), st.integers(min_value=0, max_value=99)),
+        st.tuples(st.just("take"), sizes),
+        st.tuples(st.just("give"), sizes),
+        st.tuples(st.just("front takes"), sizes),
+        st.tuples(st.just("front gives"), sizes),
+        st.tuples(st.just("drain"), st.just(0)),
         st.tuples(st.just("open"), st.just(0)),
-        st.tuples(st.just("close"), st.integers(min_value=0, max_value=99)),
+        st.tuples(st.just("close"), sizes),
         st.tuples(st.just("reset"), st.just(0)),
     ),
     max_size=40,
 )
 
 
-@given(steps)
-def test_every_scope_sees_the_peak_of_its_time(steps):
+class Front:
+    """What a front does to its words, in the plainest way: blocks that it keeps."""
+
+    def __init__(self, ledger):
+        self.ledger, self.live, self.free = ledger, [], []
+        self.words = memoryview(bytearray(8 * layout.WORDS)).cast("q")
+        ledger.share(self.words)
+
+    def _count(self, blocks, nbytes, size, times=1):
+        self.words[blocks + (size - 1).bit_length()] += times
+        self.words[nbytes + (size - 1).bit_length()] += size * times
+
+    def take(self, size):
+        if size in self.free:
+            self.free.remove(size)
+            self._count(layout.TAKEN, layout.TAKEN_BYTES, size)
+            self.words[layout.IDLE] -= size
+        else:
+            self.ledger.take(size)  # it enters the front in use
+        used = self.words[layout.BASE] - self.words[layout.IDLE]
+        self.words[layout.PEAK] = max(self.words[layout.PEAK], used)
+        self.live.append(size)
+
+    def give(self, size):
+        self._count(layout.GIVEN, layout.GIVEN_BYTES, size)
+        self.words[layout.IDLE] += size
+        self.free.append(size)
+
+    def drain(self):
+        for size in self.free:
+            self._count(layout.GIVEN, layout.GIVEN_BYTES, size, -1)
+            self.words[layout.IDLE] -= size
+            self.words[layout.BASE] -= size
+        self.ledger.give_all([Freed(size) for size in self.free])
+        self.free.clear()
+
+
+class Freed:
+    def __init__(self, nbytes):
+        self.nbytes = nbytes
+
+
+@given(steps, st.booleans())
+def test_every_scope_sees_the_peak_of_its_time(steps, with_front):  # noqa: C901
     ledger, live, scopes, closed = Ledger(), [], [], []
-    levels, since_reset = [0], 0
+    front = Front(ledger) if with_front else None
+    levels, since_reset, counts = [0], 0, Counter()
     for name, value in steps:
         if name == "take":
             ledger.take(value)
             live.append(value)
+            counts["taken", (value - 1).bit_length()] += 1
         elif name == "give" and live:
             ledger.give(live.pop(value % len(live)))
+        elif name == "front takes" and front is not None:
+            front.take(value)
+            counts["taken", (value - 1).bit_length()] += 1
+        elif name == "front gives" and front is not None and front.live:
+            front.give(front.live.pop(value % len(front.live)))
+        elif name == "drain" and front is not None:
+            front.drain()
         elif name == "open":
             scopes.append((ledger.open(), len(levels) - 1))
         elif name == "close" and scopes:
@@ -37,16 +103,33 @@ def test_every_scope_sees_the_peak_of_its_time(steps):
         elif name == "reset":
             ledger.reset_peak()
             since_reset = len(levels) - 1
-        levels.append(sum(live))
+        held = live + (front.live if front is not None else [])
+        levels.append(sum(held))
 
-    look = ledger.look(reuses=0, reused_bytes=0)
-    assert look.allocated == sum(live)
-    assert look.live == len(live)
+    look = ledger.look(Counts())
+    assert look.allocated == ledger.allocated == levels[-1]
+    assert look.live == look.acquired - look.released
+    assert look.acquired == sum(counts.values())
+    assert look.acquired_bytes - look.released_bytes == levels[-1]
     assert look.peak_allocated == max(levels[since_reset:])
+    assert ledger.peaks(ever=True).allocated == max(levels)
     for scope, highest in closed:
         assert scope.allocated == highest
     for scope, start in scopes:
         assert scope.allocated == max(levels[start:])
+    for each in look.classes:
+        assert each.acquired == counts["taken", each.upto.bit_length() - 1]
+        assert each.live_bytes <= each.live * each.upto
+
+
+def test_a_scope_of_another_ledger_closes_without_effect():
+    """As in a forked child, whose ledger is new."""
+    parent, child = Ledger(), Ledger()
+    scope = parent.open()
+    parent.take(10)
+    child.close(scope)
+    parent.close(scope)
+    assert scope.allocated == 10
 
 
 def test_a_block_that_goes_round_is_counted_each_time():
@@ -58,6 +141,9 @@ def test_a_block_that_goes_round_is_counted_each_time():
     assert (stats.acquired, stats.released, stats.live) == (11, 10, 1)
     assert (stats.acquired_bytes, stats.released_bytes) == (11 * 1024, 10 * 1024)
     assert stats.peak_allocated == held.nbytes
+    assert stats.requested == 1000
+    (each,) = (c for c in stats.classes if c.live)
+    assert (each.upto, each.acquired, each.released) == (1024, 11, 10)
 
 
 def test_peaks_start_afresh():
@@ -68,3 +154,113 @@ def test_peaks_start_afresh():
     pool.reset_peak()
     assert pool.stats().peak_allocated == kept.nbytes
     assert pool.stats().peak_reserved == pool.stats().reserved
+
+
+def test_what_cannot_go_back_is_told_apart_from_what_can():
+    pool = Pool(FakeSource(1 << 30))
+    kept = pool.acquire(MIB)  # half of a small segment
+    pool.acquire(64 * MIB)
+    stats = pool.stats()
+    split = sum(each.split_bytes for each in stats.classes)
+    assert (split, stats.cached) == (MIB, 65 * MIB)
+    assert pool.reclaim() == 64 * MIB
+    assert pool.stats().cached == split
+    del kept
+    assert sum(each.split for each in pool.stats().classes) == 0
+
+
+class Slow:
+    """A source whose events are done when somebody says so."""
+
+    alignment = 512
+
+    def __init__(self):
+        self.inner, self.is_done = FakeSource(1 << 30), False
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def done(self, event):  # noqa: ARG002
+        return self.is_done
+
+    def synchronize(self):
+        self.is_done = True
+
+
+def test_what_waits_for_a_stream_is_neither_in_use_nor_free():
+    source = Slow()
+    pool = Pool(source)
+    block = pool.acquire(3 * MIB)
+    pool.stock.mark(block.chunk, (1, 2))
+    del block
+    stats = pool.stats()
+    assert (stats.live, stats.waiting, stats.waiting_bytes) == (0, 1, 3 * MIB)
+    assert stats.allocated == 0
+    assert (stats.events, stats.syncs) == (2, 0)
+    keys = keys_of([stats])
+    assert keys["active.all.current"] == keys["active.large_pool.current"] == 1
+    assert keys["active_bytes.all.current"] == 3 * MIB
+    assert keys["allocation.all.current"] == 0
+    assert pool.reclaim() == 20 * MIB  # after the one wait that it needs
+    stats = pool.stats()
+    assert (stats.waiting, stats.syncs, stats.reserved) == (0, 1, 0)
+
+
+def test_calls_of_the_source_are_counted_as_the_source_counts_them():
+    source = FakeSource(4 * MIB)
+    pool = Pool(source, "simple")
+    one = pool.acquire(2 * MIB, stream=1)
+    held = pool.acquire(2 * MIB, stream=2)
+    del one
+    pool.acquire(2 * MIB, stream=3)
+    del held
+    pool.reclaim()
+    stats = pool.stats()
+    called = [call for call in source.log if call[0] != "done"]
+    assert stats.driver_calls == len(called)
+    assert stats.failures > 0
+
+
+def test_a_peak_counts_what_other_threads_use():
+    with memory.peak("fake") as most:
+        block = memory.pool("fake").acquire(5 * MIB)
+        thread = threading.Thread(target=lambda: memory.pool("fake").acquire(7 * MIB))
+        thread.start()
+        thread.join()
+    assert most.nbytes >= 12 * MIB
+    del block
+
+
+@pytest.fixture
+def no_pools(monkeypatch):
+    """Start as a fresh process does."""
+    monkeypatch.setattr(registry, "_pools", {})
+    monkeypatch.setattr(registry, "_budgets", {})
+
+
+@pytest.mark.usefixtures("no_pools")
+def test_a_peak_follows_a_pool_that_is_made_inside_it():
+    with memory.peak("fake") as outer:
+        with memory.peak("fake") as inner:
+            assert inner.nbytes == 0
+            memory.pool("fake").acquire(MIB)
+        memory.reset_peak("fake")
+        memory.pool("fake").acquire(4096)
+        with memory.peak("fake") as late:
+            memory.pool("fake").acquire(8192)
+    assert (outer.nbytes, inner.nbytes, late.nbytes) == (MIB, MIB, 8192)
+    assert outer.reserved == 2 * MIB
+
+
+@pytest.mark.usefixtures("no_pools")
+def test_peaks_of_two_devices_are_apart_and_may_overlap():
+    one, two = memory.peak("fake:0"), memory.peak("fake:1")
+    first = one.__enter__()
+    memory.pool("fake:0").acquire(MIB)
+    second = two.__enter__()
+    memory.pool("fake:1").acquire(2 * MIB)
+    one.__exit__(None, None, None)
+    memory.pool("fake:1").acquire(3 * MIB)
+    memory.pool("fake:0").acquire(9 * MIB)
+    two.__exit__(None, None, None)
+    assert (first.nbytes, second.nbytes) == (MIB, 3 * MIB)

@@ -58,9 +58,9 @@ def test_the_setting_knows_the_policies_that_there_are():
     assert {policy.name: policy for policy in policies._policies()} == POLICIES
 
 
-@pytest.mark.parametrize("name", ["async", "best", "", None, 3])
+@pytest.mark.parametrize("name", ["Async", "best", "", None, 3])
 def test_an_unknown_policy_is_refused_with_those_that_exist(name):
-    with pytest.raises(ConfigurationError, match="split, binned, simple, none"):
+    with pytest.raises(ConfigurationError, match="split, binned, simple, none, async"):
         Pool(FakeSource(1024), name)
 
 

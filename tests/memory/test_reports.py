@@ -30,6 +30,68 @@ def test_the_functions_agree_with_the_pool():
     del x
 
 
+TORCHS = (
+    "allocation",
+    "allocated_bytes",
+    "segment",
+    "reserved_bytes",
+    "active",
+    "active_bytes",
+    "inactive_split",
+    "inactive_split_bytes",
+    "requested_bytes",
+)
+
+
+def test_the_keys_are_pytorchs():
+    """Those of ``torch.cuda.memory_stats`` that can be told, and a few of our own."""
+    torchs = {
+        f"{name}.{pool}.{what}"
+        for name in TORCHS
+        for pool in ("all", "small_pool", "large_pool")
+        for what in ("current", "peak", "allocated", "freed")
+    }
+    keys = set(memory.stats("cpu"))
+    ours = {key for key in keys - torchs if not key.startswith("num_")}
+    assert ours == {"cached_bytes.all.current", "idle_bytes.all.current"}
+    assert {
+        "num_alloc_retries",
+        "num_device_alloc",
+        "num_device_free",
+        "num_ooms",
+        "num_sync_all_streams",
+    } <= keys
+
+
+def test_the_small_and_the_large_pool_make_the_whole():
+    small = xdev.empty(100_000, dtype=xdev.uint8, device="cpu")
+    large = [xdev.empty(3 * MIB, dtype=xdev.uint8, device="cpu") for _ in range(2)]
+    del large[0]
+    keys = memory.stats("cpu", "host")
+    wholes = [key for key in keys if ".all." in key]
+    parts = [key for key in wholes if key.replace(".all.", ".small_pool.") in keys]
+    assert len(parts) == 14
+    for key in parts:
+        both = (
+            keys[key.replace(".all.", f".{each}_pool.")] for each in ("small", "large")
+        )
+        assert keys[key] == sum(both)
+    assert keys["allocated_bytes.small_pool.current"] >= small.nbytes
+    assert keys["allocated_bytes.large_pool.current"] >= 3 * MIB
+    assert keys["requested_bytes.all.current"] <= keys["allocated_bytes.all.current"]
+
+
+def test_the_report_shows_blocks_by_size():
+    x = xdev.empty(100_000_000, dtype=xdev.uint8, device="cpu")
+    text = memory.summary("cpu", "host")
+    (line,) = (each for each in text.splitlines() if "up to 128.000 MiB" in each)
+    classes = {c.upto: c for c in memory.pool("cpu").stats().classes}
+    live = classes[128 * MIB].live
+    assert line.startswith(f"  up to 128.000 MiB: {live} live (")
+    assert live >= 1
+    del x
+
+
 def test_the_default_device_is_meant_without_one():
     with xdev.use_device("cpu"):
         x = xdev.empty(MIB, dtype=xdev.uint8)

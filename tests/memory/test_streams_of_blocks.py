@@ -91,3 +91,23 @@ def test_a_chunk_that_no_pool_lent_goes_nowhere():
     chunk = Chunk(4096, 512, pool.acquire(1).chunk.segment)
     chunk.give(chunk)
     assert pool.stats().live == 0
+
+
+def test_a_synchronize_that_fails_loses_no_free_memory():
+    source = FakeSource(3 * 4096)
+    pool = Pool(source)
+    pool.acquire(3 * 4096, stream=1)
+    one, kept, other = (pool.acquire(4096, stream=1) for _ in range(3))
+    del other
+    other = pool.acquire(4096, stream=2)  # taken over from stream 1
+    del one, other
+    assert pool.stats().steals == 1
+    source.faults = {len(source.log)}
+
+    with pytest.raises(RuntimeError, match=r"injected: .* synchronize"):
+        pool.stock.synchronize()
+
+    assert pool.stats().cached == 2 * 4096
+    del kept
+    assert pool.reclaim() == 3 * 4096
+    assert source.lent == {}

@@ -1,12 +1,19 @@
-"""Who made what: lines of live blocks, history, snapshot."""
+"""Who made what: the lines of live blocks."""
 
 import inspect
+import os
+import subprocess
+import sys
+import textwrap
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import xdev
 from xdev import memory
+from xdev.memory.pools import Pool
+from xdev.memory.sources.fake import FakeSource
 
 
 def here():
@@ -53,49 +60,174 @@ def test_tracking_nests_and_forgets_when_it_ends():
     del x
 
 
-def test_fifty_planted_leaks_are_all_found_and_none_invented():
-    leaks, source = [], "".join(f"leak(xdev.empty({n + 1}))\n" for n in range(50))
-    with memory.track(), xdev.use_device("cpu"):
-        for n in range(200):
-            xdev.empty(n + 1)
-        names = {"xdev": xdev, "leak": leaks.append}
-        exec(compile(source, "planted.py", "exec"), names)  # noqa: S102 - lines we know
-        found = {item.where for item in memory.outstanding("cpu")}
-    assert found == {f"planted.py:{n + 1}" for n in range(50)}
-
-
-def test_the_snapshot_is_pytorchs_dictionary():
-    memory.reclaim()
-    memory.record_history(max_entries=50)
-    try:
-        x = memory.host_array((50 << 20,), np.dtype("u1"))
+def test_a_line_that_made_several_blocks_is_one_line():
+    with memory.track():
+        kept = [xdev.empty(n, dtype=xdev.uint8, device="cpu") for n in (64, 640, 128)]
         line = here() - 1
-        y = memory.host_array((60 << 20,), np.dtype("u1"))
-        del y
-        found = memory.snapshot("cpu", "host")
-    finally:
-        memory.record_history(enabled=False)
-    actions = [event["action"] for event in found["device_traces"][0]]
-    grow = ["segment_alloc", "alloc"]
-    assert actions == [*grow, *grow, "free_completed"]
-    event = found["device_traces"][0][1]
-    assert event["size"] == 50 << 20
-    assert {"filename": __file__, "line": line} in [
-        {"filename": f["filename"], "line": f["line"]} for f in event["frames"]
-    ]
-    for segment in found["segments"]:
-        assert sum(b["size"] for b in segment["blocks"]) == segment["total_size"]
-    active = [
-        block
-        for segment in found["segments"]
-        for block in segment["blocks"]
-        if block["state"] == "active_allocated"
-    ]
-    assert sum(block["size"] for block in active) == memory.allocated("cpu", "host")
-    assert memory.snapshot("cpu", "host")["device_traces"] == [[]]
-    del x
+        (found,) = memory.outstanding_by_line("cpu")
+        assert found.where == f"{__file__}:{line}"
+        assert (found.count, found.nbytes) == (3, 832)
+        assert [block.nbytes for block in found.blocks] == [640, 128, 64]
+        listed = memory.outstanding("cpu")
+        assert [item.address for item in listed] == [b.address for b in found.blocks]
+        assert "3 blocks, 832 B of cpu" in str(found)
+        del kept[1]
+        (found,) = memory.outstanding_by_line("cpu")
+        assert found.nbytes == 192
 
 
-def test_a_history_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="max_entries=0"):
-        memory.record_history(max_entries=0)
+def test_blocks_are_of_the_device_and_kind_that_is_asked_for():
+    with memory.track():
+        here, there = memory.pool("cpu").acquire(64), memory.pool("fake").acquire(64)
+        assert [item.address for item in memory.outstanding("cpu")] == [here.address]
+        assert [item.address for item in memory.outstanding("fake")] == [there.address]
+        assert memory.outstanding("cpu", "pinned") == []
+        own = Pool(FakeSource(1 << 20), name="cpu")  # of the same name as another
+        block = own.acquire(64)
+        assert len(memory.outstanding("cpu")) == 1
+        assert block.address
+
+
+def test_a_forked_child_has_none_of_the_parents_blocks():
+    program = """
+    import os, sys, threading, xdev
+    from xdev import memory
+    from xdev.memory import tracking
+
+    held = xdev.empty(100_000)
+    assert len(memory.outstanding()) == 1
+    inside, leave = threading.Event(), threading.Event()
+    def hold():
+        with tracking._lock:
+            inside.set()
+            leave.wait()
+    threading.Thread(target=hold, daemon=True).start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        assert memory.outstanding() == []
+        mine = xdev.empty(5)
+        with memory.track():
+            assert len(memory.outstanding()) == 1
+        os._exit(len(tracking.TRACKER.items()) - 1)
+    _, status = os.waitpid(child, 0)
+    leave.set()
+    print(os.waitstatus_to_exitcode(status), len(memory.outstanding()))
+    """
+    done = run(program, XDEV_MEMORY_TRACK="1")
+    assert (done.stdout, done.stderr) == ("0 1\n", "")
+
+
+# -- NumPy's own buffers, by tracemalloc -----------------------------------------------
+
+
+@pytest.fixture
+def traced():
+    """Have tracemalloc trace, with enough frames to see past NumPy's."""
+    assert not tracemalloc.is_tracing()
+    tracemalloc.start(8)
+    yield
+    tracemalloc.stop()
+
+
+def mine(items):
+    return [item for item in items if item.where.startswith(__file__)]
+
+
+@pytest.mark.usefixtures("traced")
+def test_numpys_own_buffers_are_named_by_line_while_tracemalloc_traces():
+    with memory.track():
+        own = [np.empty(100), np.linspace(0, 1, 50)]
+        pooled = xdev.empty(30, device="cpu")
+        line = here() - 2
+        np.empty(3000)
+        found = mine(memory.outstanding("cpu", "host"))
+        assert [(item.where, item.nbytes, item.pool) for item in found] == [
+            (f"{__file__}:{line}", 800, "NumPy's own"),
+            (f"{__file__}:{line}", 400, "NumPy's own"),
+            (f"{__file__}:{line + 1}", 256, "cpu"),
+        ]
+        assert found[0].age is None
+        assert str(found[0]) == f"{__file__}:{line}: 800 B of NumPy's own"
+        assert mine(memory.outstanding("cpu", "pinned")) == []
+        assert mine(memory.outstanding("fake")) == []
+        del own
+        (left,) = mine(memory.outstanding("cpu"))
+        assert left.pool == "cpu"
+    assert mine(memory.outstanding("cpu")) == []
+    del pooled
+
+
+@pytest.fixture
+def bridged():
+    """Have NumPy's large buffers come from the pool."""
+    memory.bridges.install("numpy")
+    yield
+    memory.bridges.uninstall("numpy")
+
+
+@pytest.mark.usefixtures("bridged", "traced")
+def test_what_the_bridge_serves_numpy_is_the_pools_and_listed_once():
+    early = np.empty(100_000)
+    with memory.track():
+        served = [np.empty(100_000), np.linspace(0, 1, 100_000)]
+        line = here() - 1
+        small = np.empty(100)
+        found = mine(memory.outstanding("cpu"))
+        assert [(item.where, item.pool) for item in found] == [
+            (f"{__file__}:{line}", "cpu"),
+            (f"{__file__}:{line}", "cpu"),
+            (f"{__file__}:{line - 2}", "NumPy's own"),
+            (f"{__file__}:{line + 2}", "NumPy's own"),
+        ]
+        del served
+        assert len(mine(memory.outstanding("cpu"))) == 2
+    del early, small
+
+
+# -- the report at exit ----------------------------------------------------------------
+
+
+def run(program, **environment):
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "XDEV_DEVICE": "cpu", **environment},
+        check=False,
+    )
+
+
+LIVE = """
+import sys, xdev
+kept = [xdev.zeros(n) for n in (100, 200_000)]
+xdev.empty(50)
+"""
+REPORT = "xdev: 2 live blocks, 1,600,832 B\n  <string>:3: 2 blocks, 1,600,832 B of cpu"
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [("", 0), ("sys.exit(3)", 3), ("raise ValueError(kept)", 1), ("del sys.argv", 0)],
+)
+def test_live_blocks_are_reported_at_exit_if_asked(end, status):
+    done = run(LIVE + end, XDEV_MEMORY_TRACK="exit")
+    assert done.returncode == status
+    assert REPORT in done.stderr
+
+
+def test_nothing_is_said_at_exit_if_nobody_asked():
+    for value in ("1", "0"):
+        assert run(LIVE, XDEV_MEMORY_TRACK=value).stderr == ""
+
+
+def test_that_nothing_is_live_is_said_too():
+    done = run("import xdev; xdev.empty(50)", XDEV_MEMORY_TRACK="exit")
+    assert (done.returncode, done.stderr) == (0, "xdev: no live block\n")
+
+
+@pytest.mark.parametrize("end", ["sys.stderr.close()", "sys.stderr = None"])
+def test_a_report_that_cannot_be_written_changes_no_exit(end):
+    done = run(LIVE + end, XDEV_MEMORY_TRACK="exit")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

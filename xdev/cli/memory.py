@@ -1,22 +1,162 @@
-"""``xdev memory``: the memory report of the devices."""
+"""``xdev memory``: the memory report, of this process or of a program; its picture."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import argparse
+import pickle
+import runpy
+import sys
+import traceback
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
-from xdev import memory
+from xdev import _optional, memory
+from xdev.errors import ConfigurationError
+from xdev.memory import registry, tracking
+from xdev.memory.plots import draw
+from xdev.memory.snapshots import snapshot_of
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Iterator
+
+SAVED = ".pickle"  # how the name of a saved snapshot ends
+EXAMPLES = """
+examples:
+  xdev memory program.py --its --options     run a program and report
+  xdev memory --plot out.png program.py      draw its timeline and its blocks
+  xdev memory --snapshot out.pickle program.py
+                                             for https://pytorch.org/memory_viz
+  xdev memory --plot out.png out.pickle      draw what was saved
+"""
 
 
 def add_to(commands: Any) -> None:
     """Add the command to a parser's commands."""
-    command = commands.add_parser("memory", help="print the memory report")
+    command = commands.add_parser(
+        "memory",
+        help="print the memory report, of a program too; draw it",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE.png",
+        help="draw bytes over time and where the blocks lie",
+    )
+    command.add_argument(
+        "--snapshot",
+        type=Path,
+        metavar="FILE.pickle",
+        help="save the events and the blocks in PyTorch's format",
+    )
+    command.add_argument(
+        "program",
+        nargs=argparse.REMAINDER,
+        help="a Python program and its arguments, or a saved snapshot "
+        f"({SAVED}); left out, it is this process that is reported",
+    )
     command.set_defaults(run=run)
 
 
-def run(_: argparse.Namespace) -> int:
-    """Print the report; return 0."""
-    print(memory.summary())
-    return 0
+def run(options: argparse.Namespace) -> int:
+    """Print the report and write the files; return the program's exit status."""
+    if options.plot:
+        _optional.matplotlib_figure()  # missing, it is missed before the program runs
+    for path in (options.plot, options.snapshot):
+        if path and not path.parent.is_dir():
+            raise FileNotFoundError(f"{path}: there is no such folder")
+    words = options.program
+    if not words:
+        print(memory.summary())
+        _write(options, _everything())
+        return 0
+    program = Path(words[0])
+    if not program.is_file():
+        raise FileNotFoundError(f"{program}: there is no such file")
+    if program.suffix == SAVED:
+        if not options.plot:
+            raise ConfigurationError(f"{program} can be drawn: give --plot FILE.png")
+        _write(options, _read(program))
+        return 0
+    with tracking.track(), _recording():
+        status, held = _run(words)
+        for device in dict.fromkeys(owner for owner, _ in registry.everything()):
+            print(memory.summary(device))
+        print(tracking.report())
+        _write(options, _everything())
+        del held  # so long, the program's arrays were as at its end
+    return status
+
+
+def _run(words: list[str]) -> tuple[int, object]:
+    """Run a program; return its exit status, and what keeps its variables."""
+    with _words_of(words):
+        try:
+            return 0, runpy.run_path(words[0], run_name="__main__")
+        except SystemExit as end:
+            if end.code is None or isinstance(end.code, int):
+                return end.code or 0, end
+            print(end.code, file=sys.stderr)
+            return 1, end
+        except BaseException as error:  # noqa: BLE001 - a report is wanted all the same
+            traceback.print_exception(error)
+            return 1, error
+
+
+@contextmanager
+def _words_of(words: list[str]) -> Iterator[None]:
+    """Let a program find its arguments, and the modules beside it."""
+    before = sys.argv, sys.path
+    sys.argv, sys.path = words, [str(Path(words[0]).resolve().parent), *sys.path]
+    try:
+        yield
+    finally:
+        sys.argv, sys.path = before
+
+
+@contextmanager
+def _recording() -> Iterator[None]:
+    memory.record_history()
+    try:
+        yield
+    finally:
+        memory.record_history(enabled=False)
+
+
+def _everything() -> dict[str, Any]:
+    return snapshot_of(registry.everything().values())
+
+
+def _write(options: argparse.Namespace, found: dict[str, Any]) -> None:
+    if options.snapshot:
+        options.snapshot.write_bytes(pickle.dumps(found))
+    if options.plot:
+        draw(found, options.plot)
+
+
+@final
+class _PlainData(pickle.Unpickler):
+    """Reads numbers, texts and their collections; a file can run no code."""
+
+    def find_class(self, module: str, name: str) -> NoReturn:
+        """Refuse whatever is more."""
+        raise pickle.UnpicklingError(f"it holds {module}.{name}")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return a saved snapshot.
+
+    Raises
+    ------
+    ConfigurationError
+        It is none.
+    """
+    try:
+        with path.open("rb") as file:
+            found = _PlainData(file).load()
+        return {key: found[key] for key in ("segments", "device_traces", "pools")}
+    except (pickle.UnpicklingError, EOFError, KeyError, TypeError) as error:
+        message = f"{path} is no snapshot that xdev memory --snapshot saved: {error!r}"
+        raise ConfigurationError(message) from error

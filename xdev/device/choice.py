@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _config
+from xdev._freed import is_freed, use_after_free
 from xdev.device import registry
 from xdev.device.identity import Device
 
@@ -125,6 +126,8 @@ def device_of(x: Any) -> Device:
     ------
     TypeError
         ``x`` is no array.
+    UseAfterFreeError
+        It was freed.
 
     Examples
     --------
@@ -132,6 +135,8 @@ def device_of(x: Any) -> Device:
     >>> str(device_of(np.zeros(3)))
     'cpu'
     """
+    if is_freed(x):
+        raise use_after_free(x)
     if isinstance(x, np.ndarray | np.generic):
         return Device("cpu")
     if hasattr(x, "_meta") and hasattr(x, "dask"):  # a collection: where its chunks are

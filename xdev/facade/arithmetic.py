@@ -228,7 +228,11 @@ def clip(
     """
     plain = type(x) is np.ndarray and type(min) in _PLAIN and type(max) in _PLAIN
     if plain and out is None:
-        result: Array = _numpy_clip(x, min, max)
-        return result
+        try:
+            result: Array = _numpy_clip(x, min, max)
+        except (TypeError, ValueError):
+            pass  # apply() says what is wrong
+        else:
+            return result
     done: Array = apply("clip", out, x=x, min=min, max=max)
     return done

@@ -39,6 +39,8 @@ _DOC = """{summary}
         The arrays are of two devices or libraries.
     ValueError, TypeError
         ``out`` has another shape or is read-only; it cannot hold the data type.
+    UseAfterFreeError
+        An array was freed.
 
     Examples
     --------
@@ -93,13 +95,13 @@ def unary(name: str, summary: str, example: str, shown: str) -> Unary:
 
     def function(x: Any, /, out: Any = None) -> Any:
         if type(x) is ndarray:
-            if out is None:
-                return numpys(x)
-            if type(out) is ndarray and out.shape == x.shape:
-                try:
+            try:
+                if out is None:
+                    return numpys(x)
+                if type(out) is ndarray and out.shape == x.shape:
                     return numpys(x, out=out)
-                except (TypeError, ValueError):
-                    pass  # before it wrote anything: apply() says what is wrong
+            except (TypeError, ValueError):
+                pass  # before it wrote anything: apply() says what is wrong
         elif out is None and type(x) in HOST_SCALARS:
             return numpys(x)
         return apply(name, out, x=x)
@@ -133,20 +135,20 @@ def binary(name: str, summary: str, example: str, shown: str) -> Binary:
     numpys = NUMPY.bound(name, None)
 
     def function(x1: Any, x2: Any, /, out: Any = None) -> Any:
-        if type(x1) is ndarray and type(x2) is ndarray:
-            if out is None:
-                return numpys(x1, x2)
-            if type(out) is ndarray and out.shape == x1.shape == x2.shape:
-                try:
-                    return numpys(x1, x2, out=out)
-                except (TypeError, ValueError):
-                    pass  # before it wrote anything: apply() says what is wrong
-        elif out is None:
-            if type(x1) is ndarray:
-                if type(x2) in HOST:
+        try:
+            if type(x1) is ndarray and type(x2) is ndarray:
+                if out is None:
                     return numpys(x1, x2)
-            elif type(x2) is ndarray and type(x1) in HOST:
-                return numpys(x1, x2)
+                if type(out) is ndarray and out.shape == x1.shape == x2.shape:
+                    return numpys(x1, x2, out=out)
+            elif out is None:
+                if type(x1) is ndarray:
+                    if type(x2) in HOST:
+                        return numpys(x1, x2)
+                elif type(x2) is ndarray and type(x1) in HOST:
+                    return numpys(x1, x2)
+        except (TypeError, ValueError):
+            pass  # before it wrote anything: apply() says what is wrong
         return apply(name, out, x1=x1, x2=x2)
 
     _describe(function, name, summary, _X1_X2, example, shown)

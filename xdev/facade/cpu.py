@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev._freed import FREED, use_after_free
 from xdev.facade.clipping import clip
 from xdev.facade.complaints import misfit, read_only, wrong_dtype
 from xdev.facade.dtype_names import to_numpy_dtype
@@ -43,10 +44,14 @@ def _round(x: Any, out: Any = None) -> Any:
 
 
 def _real(x: Any, out: Any = None) -> Any:
+    if x.dtype is FREED:  # an attribute of all data types
+        raise use_after_free(x, "xdev.real: x")
     return _into(x.real, out)
 
 
 def _imag(x: Any, out: Any = None) -> Any:
+    if x.dtype is FREED:
+        raise use_after_free(x, "xdev.imag: x")
     return _into(x.imag, out)
 
 

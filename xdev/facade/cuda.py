@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import operator
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -18,6 +18,10 @@ from xdev.facade.clipping import clip
 from xdev.facade.complaints import misfit, wrong_dtype
 from xdev.facade.cpu import result_dtype, result_shape
 from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.memory.outside import retrying
+from xdev.memory.owners import mark_uses
+from xdev.memory.registry import pool
+from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +87,16 @@ MENDED: dict[str, Callable[..., Any]] = {
 }
 #: Functions of array_api_compat (or CuPy) that are right but have no ``out=``.
 WITHOUT_OUT = ("sign", "ceil", "floor", "trunc", "real", "imag")
+#: Functions, or rooms of them, whose libraries (cuFFT, cuBLAS, cuSOLVER) take memory of
+#: the device past the pool.
+OUTSIDE = ("fft.", "linalg.", "matmul", "tensordot", "vecdot")
+
+
+def _with_room(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function that takes memory past the pool try again once there is some."""
+    if not name.startswith(OUTSIDE):
+        return function
+    return retrying(function, partial(pool, "cuda"))
 
 
 @final
@@ -101,20 +115,23 @@ class CuPyLibrary:
         self.namespace: ModuleType = _optional.cupy()
         self.standard = importlib.import_module("array_api_compat.cupy")
         self.several = registry.backend("cuda").count() > 1
-        self.functions = dict(MENDED) | {
-            name: _with_out(getattr(self.standard, name)) for name in WITHOUT_OUT
-        }
+        self.functions = {
+            name: _with_room(name, function) for name, function in MENDED.items()
+        } | {name: _with_out(getattr(self.standard, name)) for name in WITHOUT_OUT}
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:
         """Return CuPy's function, run where ``like`` is."""
         found = self.functions.get(name)
         if found is None:
-            found = self.functions[name] = operator.attrgetter(name)(self.standard)
+            found = _with_room(name, operator.attrgetter(name)(self.standard))
+            self.functions[name] = found
+        if live_streams.several:
+            found = marking(found)
         return guarded(found, like.device) if self.several else found
 
-    def device(self, x: Any) -> object:
+    def device(self, x: Any) -> int | None:
         """Return the device's number, or None where there is one device."""
-        return x.device.id if self.several else None
+        return int(x.device.id) if self.several else None
 
     def dtype(self, dtype: DType) -> DType:
         """Return NumPy's data type for anybody's: CuPy has the same."""
@@ -132,6 +149,8 @@ class CuPyLibrary:
         if out.shape != shape:
             wanted = result_dtype(self.namespace, function, values)
             raise misfit(name, out, shape, wanted)
+        if not live_streams.several:  # then no pool may have seen the stream
+            mark_uses((*values, out), self.device(out))
         try:
             return function(*values, out=out)
         except TypeError as error:
@@ -149,6 +168,20 @@ def guarded(function: Callable[..., Any], device: Any) -> Callable[..., Any]:
             return function(*args, **options)
 
     return on_device
+
+
+def marking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose arrays' blocks stay until the current stream used them.
+
+    Without it an array of another stream, dropped after the call, would be handed out
+    again there before the work here is done.
+    """
+
+    def on_stream(*args: Any, **options: Any) -> Any:
+        mark_uses((*args, *options.values()))
+        return function(*args, **options)
+
+    return on_stream
 
 
 @cache

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev._freed import FREED
 from xdev.facade.complaints import mismatch, no_array, no_arrays
 from xdev.facade.cpu import NUMPY
 from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, library_of
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
 
     from xdev.facade.protocols import Library
 
+ndarray = np.ndarray
 _EITHER = PYTHON_SCALARS | HOST_SCALARS | {type(None)}
 
 
 def of(x: Any, name: str) -> Callable[..., Any]:
     """Return the function ``name`` for the array ``x``."""
+    if type(x) is ndarray and x.dtype is not FREED:
+        return NUMPY.bound(name, None)
     return library_of(x, name).bound(name, x)
 
 
@@ -32,7 +36,7 @@ def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
         They are not; the text names two arguments and how to move one.
     """
     for x in arrays.values():
-        if type(x) is not np.ndarray:
+        if type(x) is not ndarray or x.dtype is FREED:
             library, like = _common(name, arrays.items())
             return library.bound(name, like)
     return NUMPY.bound(name, None)
@@ -82,8 +86,8 @@ def _leader(name: str, arguments: dict[str, Any]) -> tuple[Library, Any]:
     for label, value in arguments.items():
         kind = type(value)
         # A 0-d host array is a number that goes anywhere, unless it is written to.
-        flat = kind is np.ndarray and not value.ndim and label != "out"
-        if flat or kind in HOST_SCALARS:
+        flat = kind is ndarray and not value.ndim and label != "out"
+        if (flat and value.dtype is not FREED) or kind in HOST_SCALARS:
             hosts.append((label, value))
         elif kind not in _EITHER:
             arrays.append((label, value))

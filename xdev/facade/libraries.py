@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev._freed import FREED, Remains, use_after_free
 from xdev.facade.complaints import misfit, no_array, wrong_dtype
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dtype_names import to_library_dtype, to_numpy_dtype
@@ -97,8 +98,14 @@ def library_of(x: Any, name: str, label: str = "x") -> Library:
     TypeError
         ``x`` is no array of a library that array_api_compat knows; the text names the
         function and the argument.
+    UseAfterFreeError
+        ``x`` was freed.
     """
     kind = type(x)
+    if kind is np.ndarray:
+        if x.dtype is FREED:
+            raise use_after_free(x, f"xdev.{name}: {label}")
+        return NUMPY
     found = _libraries.get(kind)
     if found is None:
         found = _libraries[kind] = _discover(x, name, label)
@@ -108,6 +115,8 @@ def library_of(x: Any, name: str, label: str = "x") -> Library:
 def _discover(x: Any, name: str, label: str) -> Library:
     if isinstance(x, np.ndarray):
         return NUMPY
+    if isinstance(x, Remains):
+        raise use_after_free(x, f"xdev.{name}: {label}")
     compat = importlib.import_module("array_api_compat")
     # Not of classes: the class numpy.float64 has __array_namespace__ as well.
     if isinstance(x, type | list | tuple | str | np.generic) or not (

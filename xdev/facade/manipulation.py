@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev._freed import FREED
 from xdev.facade.dispatch import of
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     >>> xdev.permute_dims(xdev.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    function = _transpose if type(x) is ndarray else of(x, "permute_dims")
+    plain = type(x) is ndarray and x.dtype is not FREED  # type: ignore[attr-defined]
+    function = _transpose if plain else of(x, "permute_dims")
     result: Array = function(x, axes)
     return result
 
@@ -170,7 +172,8 @@ def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
            [2, 3]])
     """
     result: Array
-    if type(x) is ndarray and copy is None:
+    plain = type(x) is ndarray and x.dtype is not FREED  # type: ignore[attr-defined]
+    if plain and copy is None:
         result = _reshape(x, shape)
     else:
         result = of(x, "reshape")(x, shape, copy=copy)

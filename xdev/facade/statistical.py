@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev._freed import FREED
 from xdev.facade.dispatch import of
 from xdev.facade.libraries import library_of
 
@@ -116,7 +117,7 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     array([5, 7])
     """
     result: Array
-    if type(x) is ndarray:
+    if type(x) is ndarray and x.dtype is not FREED:  # type: ignore[attr-defined]
         result = _maximum(x, axis, None, None, keepdims)
     else:
         result = of(x, "max")(x, axis=axis, keepdims=keepdims)
@@ -179,7 +180,7 @@ def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     array([1, 2])
     """
     result: Array
-    if type(x) is ndarray:
+    if type(x) is ndarray and x.dtype is not FREED:  # type: ignore[attr-defined]
         result = _minimum(x, axis, None, None, keepdims)
     else:
         result = of(x, "min")(x, axis=axis, keepdims=keepdims)
@@ -214,7 +215,8 @@ def prod(
     array([ 2, 12])
     """
     result: Array
-    if type(x) is ndarray and dtype is None:
+    plain = type(x) is ndarray and x.dtype is not FREED  # type: ignore[attr-defined]
+    if plain and dtype is None:
         result = _multiply(x, axis, None, None, keepdims)
     else:
         kind = library_of(x, "prod").dtype(dtype)
@@ -286,7 +288,8 @@ def sum(
     array([4, 6])
     """
     result: Array
-    if type(x) is ndarray and dtype is None:
+    plain = type(x) is ndarray and x.dtype is not FREED  # type: ignore[attr-defined]
+    if plain and dtype is None:
         result = _add(x, axis, None, None, keepdims)
     else:
         kind = library_of(x, "sum").dtype(dtype)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from xdev.memory import bridges
 from xdev.memory.arrays import host_array, pinned_array
-from xdev.memory.history import record_history, snapshot
-from xdev.memory.ledger import PoolStats
-from xdev.memory.owners import free, is_pinned_address, record_stream
+from xdev.memory.freeing import free
+from xdev.memory.history import record_history
+from xdev.memory.inspection import check
+from xdev.memory.leaks import Outstanding, OutstandingLine
+from xdev.memory.owners import is_pinned_address, record_stream
 from xdev.memory.peaks import peak
 from xdev.memory.pools import Block, Pool
 from xdev.memory.registry import pool
@@ -27,15 +29,19 @@ from xdev.memory.reports import (
     status,
     summary,
 )
-from xdev.memory.tracking import Outstanding, outstanding, track
+from xdev.memory.snapshots import snapshot, snapshot_csv
+from xdev.memory.totals import PoolStats
+from xdev.memory.tracking import outstanding, outstanding_by_line, track
 
 __all__ = [
     "Block",
     "Outstanding",
+    "OutstandingLine",
     "Pool",
     "PoolStats",
     "allocated",
     "bridges",
+    "check",
     "free",
     "get_limit",
     "host_array",
@@ -43,6 +49,7 @@ __all__ = [
     "max_allocated",
     "max_reserved",
     "outstanding",
+    "outstanding_by_line",
     "peak",
     "pinned_array",
     "pool",
@@ -53,6 +60,7 @@ __all__ = [
     "reset_peak",
     "set_limit",
     "snapshot",
+    "snapshot_csv",
     "stats",
     "status",
     "summary",

@@ -55,7 +55,8 @@ def host_array(
     (1000, 100)
     """
     nbytes = size_of(shape, dtype)
-    if (nbytes < POOLED and not tracking.active()) or not nbytes or dtype.hasobject:
+    small = nbytes < POOLED and (tracking.off or not tracking.active())
+    if small or not nbytes or dtype.hasobject:
         return np.empty(shape, dtype, order)
     return _pooled(_host_pool(), shape, dtype, nbytes, order)
 

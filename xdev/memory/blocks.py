@@ -8,8 +8,9 @@ uses it), binned (free, waiting in the last-in-first-out list of its class) or s
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from typing import TYPE_CHECKING, Any, final
+
+from xdev.memory.ordered import Ordered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,11 +45,23 @@ class Segment:
     ``owner`` keeps alive whatever must outlive the segment's chunks.
     """
 
-    __slots__ = ("address", "first", "nbytes", "owner")
+    __slots__ = ("address", "first", "index", "nbytes", "owner")
 
     def __init__(self, address: int, nbytes: int, owner: object) -> None:
         self.address, self.nbytes, self.owner = address, nbytes, owner
         self.first = Chunk(address, nbytes, self)
+        #: Chunks by address, from the first search on: most segments never see one.
+        self.index: Ordered[int, Chunk] | None = None
+
+    def find(self, address: int) -> Chunk | None:
+        """Return the chunk that holds an address; O(log n) but for the first time."""
+        if not self.address <= address < self.address + self.nbytes:
+            return None
+        if self.index is None:
+            self.index = Ordered()
+            for chunk in self:
+                self.index.add(chunk.address, chunk)
+        return self.index.floor(address)
 
     def __iter__(self) -> Iterator[Chunk]:
         chunk: Chunk | None = self.first
@@ -122,21 +135,9 @@ class Chunk:
             self.after.before = rest
         self.after = rest
         self.nbytes = nbytes
+        if self.segment.index is not None:
+            self.segment.index.add(rest.address, rest)
         return rest
-
-    def twin(self) -> Chunk:
-        """Return a chunk that takes this one's place; giving this one does nothing."""
-        twin = Chunk(self.address, self.nbytes, self.segment, self.stream)
-        twin.before, twin.after = self.before, self.after
-        if self.before is None:
-            self.segment.first = twin
-        else:
-            self.before.after = twin
-        if self.after is not None:
-            self.after.before = twin
-        twin.request, twin.reuses, twin.uses = self.request, self.reuses, self.uses
-        twin.bin, twin.give, self.give = self.bin, self.give, lost
-        return twin
 
     def absorb(self) -> None:
         """Take the next chunk's bytes; that chunk is no more."""
@@ -147,6 +148,8 @@ class Chunk:
         self.after = lost.after
         if lost.after is not None:
             lost.after.before = self
+        if self.segment.index is not None:
+            self.segment.index.pop(lost.address)
 
 
 def lost(chunk: Chunk) -> None:
@@ -155,39 +158,41 @@ def lost(chunk: Chunk) -> None:
 
 @final
 class Shelf:
-    """Free chunks ordered by size; O(log n) to find the best fit among n sizes."""
+    """Free chunks ordered by size; the best fit among n is O(log n) away."""
 
-    __slots__ = ("_chunks", "_sizes")
+    __slots__ = ("_count", "_sizes")
 
     def __init__(self) -> None:
-        self._sizes: list[int] = []
-        self._chunks: dict[int, dict[int, Chunk]] = {}  # by size, then address
+        self._sizes: Ordered[int, dict[int, Chunk]] = Ordered()  # then by address
+        self._count = 0
 
     def add(self, chunk: Chunk) -> None:
         """Put a chunk in its place."""
-        same = self._chunks.get(chunk.nbytes)
+        same = self._sizes.get(chunk.nbytes)
         if same is None:
-            same = self._chunks[chunk.nbytes] = {}
-            insort(self._sizes, chunk.nbytes)
-        same[chunk.address] = chunk
+            self._sizes.add(chunk.nbytes, {chunk.address: chunk})
+        else:
+            same[chunk.address] = chunk
         chunk.shelved = True
+        self._count += 1
 
     def remove(self, chunk: Chunk) -> None:
-        """Take out a chunk that is here."""
-        same = self._chunks[chunk.nbytes]
+        """Take out a chunk that is here; KeyError where it is not."""
+        same = self._sizes.get(chunk.nbytes) or {}
         del same[chunk.address]
         if not same:
-            del self._chunks[chunk.nbytes]
-            del self._sizes[bisect_left(self._sizes, chunk.nbytes)]
+            self._sizes.pop(chunk.nbytes)
         chunk.shelved = False
+        self._count -= 1
 
     def best(self, nbytes: int) -> Chunk | None:
         """Return the smallest chunk that holds ``nbytes``, the last added of those."""
-        at = bisect_left(self._sizes, nbytes)
-        if at == len(self._sizes):
-            return None
-        return next(reversed(self._chunks[self._sizes[at]].values()))
+        same = self._sizes.ceiling(nbytes)
+        return None if same is None else next(reversed(same.values()))
+
+    def __len__(self) -> int:
+        return self._count
 
     def __iter__(self) -> Iterator[Chunk]:
-        for same in self._chunks.values():
+        for same in self._sizes:
             yield from same.values()

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Budget:
     """A limit on reserved bytes, shared by the pools that draw on it.
 
-    Its lock is a leaf: nothing else is called while it is held.
+    Its lock is a leaf: nothing else is called while it is held. A finalizer that the
+    collector runs there, in the same thread, may enter it again.
 
     Parameters
     ----------
@@ -26,7 +27,7 @@ class Budget:
     """
 
     def __init__(self, total: Callable[[], int]) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._total = total
         self.limit: int | None = None
         self.reserved = 0
@@ -64,5 +65,5 @@ class Budget:
 
     def after_fork(self) -> None:
         """Start afresh in a forked child, whose pools are empty."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.reserved = 0

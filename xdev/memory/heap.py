@@ -4,17 +4,20 @@ In front stand the bins: exact classes by stream, last in, first out, so that a 
 loop never searches. Behind them stand the shelves, where free neighbours merge. Small
 and large chunks have shelves of their own, so that a small block does not break up a
 large segment while there is another way.
+
+With n free chunks every step is O(log n), or moves each chunk once for each time that
+it came back; only a policy's own fit may cost more.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import TYPE_CHECKING, final
 
 from xdev.memory.blocks import Bin, Chunk, Segment, Shelf
+from xdev.memory.ordered import Ordered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from xdev.memory.policies import Policy
 
@@ -40,7 +43,10 @@ class Heap:
         self._classes: dict[tuple[int, int], Bin] = {}
         self._noted: list[Bin] = []
         self._shelves: dict[tuple[int, bool], Shelf] = {}
-        self._segments: dict[int, Segment] = {}
+        self._segments: Ordered[int, Segment] = Ordered()  # by address
+        self._whole: Ordered[tuple[int, int], Segment] = Ordered()  # size, address
+        #: Returns free chunks that somebody else keeps, and lets go of them.
+        self.elsewhere: Callable[[], Iterable[Chunk]] = tuple
 
     def granted(self, nbytes: int) -> int:
         """Return the size that a request of ``nbytes`` is rounded to [B]."""
@@ -114,6 +120,8 @@ class Heap:
 
     def settle(self) -> None:
         """Empty the bins onto the shelves, where neighbours merge."""
+        for chunk in self.elsewhere():
+            self._shelve(chunk)
         noted = self._noted
         while noted:
             home = noted.pop()
@@ -127,46 +135,71 @@ class Heap:
         As many as make ``nbytes`` or more (None: all), each of at least ``least``.
         """
         self.settle()
-        whole = [s for s in self._segments.values() if s.whole and s.nbytes >= least]
-        whole.sort(key=lambda segment: segment.nbytes, reverse=True)
         chosen: list[Segment] = []
         missing = nbytes
-        for segment in whole:
+        for segment in reversed(self._whole):
+            if segment.nbytes < least or (missing is not None and missing <= 0):
+                break
             if missing is not None:
-                if missing <= 0:
-                    break
                 missing -= segment.nbytes
             chosen.append(segment)
-            self._shelf(segment.first).remove(segment.first)
-            del self._segments[segment.address]
+        for segment in chosen:
+            self._unplace(segment.first)
+            self._segments.pop(segment.address)
         return chosen
 
-    def restore(self, chunk: Chunk) -> None:
-        """Put back a chunk that was taken, or a spare segment's first one."""
-        self._shelve(chunk)
+    def restore(self, *chunks: Chunk) -> None:
+        """Put back chunks that were taken, or a spare segment's first one."""
+        for chunk in chunks:
+            self._shelve(chunk)
 
-    def unify(self) -> None:
-        """Merge free neighbours of different streams: no queued work uses them."""
+    def lift(self) -> tuple[int, list[Chunk]]:
+        """Take out the free chunks of all streams but the one that has the most.
+
+        Returns that stream and the chunks. What is freed from now on stays apart from
+        them, so once the work queued so far has ended, :meth:`unify` may merge them.
+        """
         self.settle()
-        for segment in self._segments.values():
-            for chunk in segment:
-                if not chunk.shelved:
-                    continue
-                self._shelf(chunk).remove(chunk)
-                while chunk.after is not None and chunk.after.shelved:
-                    self._shelf(chunk.after).remove(chunk.after)
-                    chunk.absorb()
-                self._shelf(chunk).add(chunk)
+        counts: dict[int, int] = {}
+        for (stream, _), shelf in self._shelves.items():
+            counts[stream] = counts.get(stream, 0) + len(shelf)
+        most = max(counts, key=counts.__getitem__, default=0)
+        lifted = [
+            chunk
+            for (stream, _), shelf in self._shelves.items()
+            if stream != most
+            for chunk in shelf
+        ]
+        for chunk in lifted:
+            self._unplace(chunk)
+        self._shelves = {k: shelf for k, shelf in self._shelves.items() if shelf}
+        return most, lifted
+
+    def unify(self, stream: int, lifted: Iterable[Chunk]) -> None:
+        """Put lifted chunks back as this stream's, merged: no work uses them."""
+        for chunk in lifted:
+            chunk.stream = stream
+            self._shelve(chunk)
+
+    def bequeath(self, handle: int, stream: int) -> None:
+        """Make the free memory of a stream that ended another's; its work is done."""
+        self.settle()
+        for (owner, _), shelf in list(self._shelves.items()):
+            if owner == handle:
+                chunks = list(shelf)
+                for chunk in chunks:
+                    self._unplace(chunk)
+                self.unify(stream, chunks)
 
     def find(self, address: int) -> Chunk | None:
         """Return the chunk that holds an address, or None."""
-        starts = sorted(self._segments)
-        at = bisect_right(starts, address) - 1
-        if at < 0:
-            return None
-        spans = self._segments[starts[at]]
-        inside = (c for c in spans if c.address <= address < c.address + c.nbytes)
-        return next(inside, None)
+        segment = self._segments.floor(address)
+        return None if segment is None else segment.find(address)
+
+    def unshelved(self) -> list[Chunk]:
+        """Return the chunks that are in use, or wait for queued work."""
+        self.settle()
+        return [c for segment in self for c in segment if not c.shelved]
 
     def binned(self) -> Iterator[Chunk]:
         """Return the free chunks that wait in bins."""
@@ -174,34 +207,45 @@ class Heap:
             yield from home.chunks
 
     def __iter__(self) -> Iterator[Segment]:
-        return iter(self._segments.values())
+        return iter(self._segments)
 
     def _carve(self, chunk: Chunk, nbytes: int) -> Chunk:
         """Take a shelved chunk, and shelve what the request leaves of it."""
-        self._shelf(chunk).remove(chunk)
+        self._unplace(chunk)
         granted = self.granted(nbytes)
         if self.policy.splits and chunk.nbytes - granted >= self.quantum:
-            rest = chunk.split(granted)
-            self._shelf(rest).add(rest)
+            self._place(chunk.split(granted))
         return chunk
 
     def _shelve(self, chunk: Chunk) -> None:
         """Put a free chunk on its shelf, merged with free neighbours."""
         segment = chunk.segment
-        self._segments.setdefault(segment.address, segment)
+        self._segments.add(segment.address, segment)
         before, after = chunk.before, chunk.after
         if after is not None and after.shelved and after.stream == chunk.stream:
-            self._shelf(after).remove(after)
+            self._unplace(after)
             chunk.absorb()
         if before is not None and before.shelved and before.stream == chunk.stream:
-            self._shelf(before).remove(before)
+            self._unplace(before)
             before.absorb()
             chunk = before
-        self._shelf(chunk).add(chunk)
+        self._place(chunk)
 
-    def _shelf(self, chunk: Chunk) -> Shelf:
-        key = (chunk.stream, chunk.segment.nbytes <= 2 * self.policy.small)
+    def _place(self, chunk: Chunk) -> None:
+        """Put a chunk on its shelf as it is."""
+        segment = chunk.segment
+        key = (chunk.stream, segment.nbytes <= 2 * self.policy.small)
         shelf = self._shelves.get(key)
         if shelf is None:
             shelf = self._shelves[key] = Shelf()
-        return shelf
+        shelf.add(chunk)
+        if chunk.nbytes == segment.nbytes:
+            self._whole.add((segment.nbytes, segment.address), segment)
+
+    def _unplace(self, chunk: Chunk) -> None:
+        """Take a chunk from its shelf."""
+        segment = chunk.segment
+        key = (chunk.stream, segment.nbytes <= 2 * self.policy.small)
+        self._shelves[key].remove(chunk)
+        if chunk.nbytes == segment.nbytes:
+            self._whole.pop((segment.nbytes, segment.address))

@@ -1,36 +1,31 @@
-"""What happened to the pools, and what they look like, in PyTorch's snapshot format.
-
-``pickle.dump(snapshot(), file)`` opens in https://pytorch.org/memory_viz.
-"""
+"""What happened to the pools: the last events, kept raw."""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from dataclasses import dataclass
 from time import time_ns
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from xdev.memory import hooks, registry, tracking
+from xdev.memory import frames, hooks
 
 if TYPE_CHECKING:
-    from xdev.memory.blocks import Chunk, Segment
-    from xdev.memory.pools import Pool
+    from xdev.memory.blocks import Chunk
 
 ENTRIES = 100_000  # events kept without another word
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Happening:
+class Happening(NamedTuple):
     """One event of a pool."""
 
     stock: Any
-    action: str
+    action: str  # as PyTorch calls it
     address: int
     nbytes: int
     stream: int
-    microseconds: int
-    frames: tuple[tuple[Any, int], ...]
+    nanoseconds: int
+    thread: int
+    frames: frames.Frames
 
 
 @final
@@ -42,15 +37,22 @@ class History:
 
     def acquired(self, stock: Any, chunk: Chunk) -> None:
         """Note a block handed out, and by whom."""
-        self._note(stock, "alloc", chunk.address, chunk.nbytes, chunk.stream)
+        made = frames.stack(3)
+        self._note(stock, "alloc", chunk.address, chunk.nbytes, chunk.stream, made)
 
     def released(self, stock: Any, chunk: Chunk) -> None:
         """Note a block that came back."""
         self._note(stock, "free_completed", chunk.address, chunk.nbytes, chunk.stream)
 
+    def refused(self, stock: Any, nbytes: int) -> None:
+        """Note a request that failed, and whose; the address is what the limit left."""
+        limit = stock.budget.limit
+        left = 0 if limit is None else max(0, limit - stock.ledger.reserved)
+        self._note(stock, "oom", left, nbytes, 0, frames.stack(3))
+
     def grown(self, stock: Any, address: int, nbytes: int) -> None:
-        """Note a segment taken."""
-        self._note(stock, "segment_alloc", address, nbytes, 0)
+        """Note a segment taken, and for whom."""
+        self._note(stock, "segment_alloc", address, nbytes, 0, frames.stack(3))
 
     def returned(self, stock: Any, address: int, nbytes: int) -> None:
         """Note a segment given back."""
@@ -61,20 +63,29 @@ class History:
         return ()
 
     def _note(
-        self, stock: Any, action: str, address: int, nbytes: int, stream: int
+        self,
+        stock: Any,
+        action: str,
+        address: int,
+        nbytes: int,
+        stream: int,
+        made: frames.Frames | None = None,
     ) -> None:
-        now = time_ns() // 1000
-        frames = tracking.stack(3) if action in ("alloc", "segment_alloc") else ()
+        now, thread = time_ns(), threading.get_ident()
         self.happenings.append(
-            Happening(stock, action, address, nbytes, stream, now, frames)
+            Happening(stock, action, address, nbytes, stream, now, thread, made or [])
         )
 
 
+_lock = threading.Lock()  # guards the one below
 _recording: list[History] = []  # one at most
 
 
 def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
     """Keep the pools' events for :func:`snapshot`, or stop and forget them.
+
+    Blocks dropped by the garbage collector are noted when the pool is next asked for
+    something, by the thread that asks.
 
     Parameters
     ----------
@@ -87,97 +98,31 @@ def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
     ------
     ValueError
         ``max_entries`` is not positive.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> from xdev import memory
+    >>> record_history()
+    >>> x = xdev.empty(100_000, device="cpu")
+    >>> events = memory.snapshot("cpu")["device_traces"][0]
+    >>> "alloc" in {event["action"] for event in events}
+    True
+    >>> record_history(False)
     """
     if max_entries < 1:
         message = f"max_entries={max_entries} keeps nothing: use 1 or more"
         raise ValueError(message)
-    while _recording:
-        hooks.unsubscribe(_recording.pop())
-    if enabled:
-        history = History(max_entries)
-        _recording.append(history)
-        hooks.subscribe(history)
+    with _lock:
+        while _recording:
+            hooks.unsubscribe(_recording.pop())
+        if enabled:
+            history = History(max_entries)
+            _recording.append(history)
+            hooks.subscribe(history)
 
 
-def snapshot(device: object = None, kind: str | None = None) -> dict[str, Any]:
-    """Return the pools' segments and recorded events as PyTorch's dictionary.
-
-    Parameters
-    ----------
-    device : Device or str, optional
-        Whose memory; the default device without one.
-    kind : {"host", "pinned", "device"}, optional
-        Which memory; None takes all kinds, one trace each.
-
-    Returns
-    -------
-    dict
-        ``segments`` (each with ``address``, ``total_size`` and ``blocks``) and
-        ``device_traces`` (a list of events a pool). Sizes in bytes, times in
-        microseconds since 1970.
-    """
-    pools = registry.existing(device, kind)
-    segments = [s for at, pool in enumerate(pools) for s in _segments(pool, at)]
-    history = list(_recording[0].happenings) if _recording else []
-    return {
-        "segments": segments,
-        "device_traces": [
-            [_event(h) for h in history if h.stock is pool.stock] for pool in pools
-        ],
-    }
-
-
-def _segments(pool: Pool, number: int) -> list[dict[str, Any]]:
-    def view(heap: Any, _: object) -> list[dict[str, Any]]:
-        free = {id(c) for c in heap.binned()}
-        return [_segment(segment, number, free) for segment in heap]
-
-    return pool.stock.look(view)
-
-
-def _segment(segment: Segment, number: int, binned: set[int]) -> dict[str, Any]:
-    blocks: list[dict[str, Any]] = []
-    for chunk in segment:
-        free = chunk.shelved or id(chunk) in binned
-        blocks.append(
-            {
-                "address": chunk.address,
-                "size": chunk.nbytes,
-                "requested_size": 0 if free else max(chunk.request, 0),
-                "state": "inactive" if free else "active_allocated",
-                "frames": [],
-            }
-        )
-    active = sum(b["size"] for b in blocks if b["state"] == "active_allocated")
-    return {
-        "device": number,
-        "address": segment.address,
-        "total_size": segment.nbytes,
-        "allocated_size": active,
-        "active_size": active,
-        "requested_size": sum(b["requested_size"] for b in blocks),
-        "stream": segment.first.stream,
-        "segment_type": "large",
-        "segment_pool_id": (0, 0),
-        "is_expandable": False,
-        "frames": [],
-        "blocks": blocks,
-    }
-
-
-def _event(happening: Happening) -> dict[str, Any]:
-    return {
-        "action": happening.action,
-        "addr": happening.address,
-        "size": happening.nbytes,
-        "stream": happening.stream,
-        "time_us": happening.microseconds,
-        "frames": [
-            {
-                "filename": code.co_filename,
-                "line": tracking.line_of(code, instruction),
-                "name": code.co_name,
-            }
-            for code, instruction in happening.frames
-        ],
-    }
+def recorded() -> list[Happening]:
+    """Return the events kept, the oldest first."""
+    with _lock:
+        return list(_recording[0].happenings) if _recording else []

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class Listener(Protocol):
-    """What is told. The methods run inside a stock's lock: they must be short and take
-    no lock; appending to a list and changing a dict are fine.
+    """What is told. The methods may run inside a stock's lock: they must be short and
+    take no lock; appending to a list and changing a dict are fine.
     """
 
     def acquired(self, stock: Any, chunk: Chunk) -> None:
@@ -26,6 +26,9 @@ class Listener(Protocol):
 
     def released(self, stock: Any, chunk: Chunk) -> None:
         """Tell of a block that came back."""
+
+    def refused(self, stock: Any, nbytes: int) -> None:
+        """Tell of a request that could not be served; no lock is held."""
 
     def grown(self, stock: Any, address: int, nbytes: int) -> None:
         """Tell of a segment taken from the source."""
@@ -47,7 +50,8 @@ class Watched(Protocol):
         """Do what is due in a forked child."""
 
 
-_lock = threading.Lock()  # guards the two below
+# Guards the two below. A finalizer that the collector runs under it may enter it again.
+_lock = threading.RLock()
 _listeners: tuple[Listener, ...] = ()
 _emitters: weakref.WeakSet[Any] = weakref.WeakSet()
 _starters: list[Callable[[], object]] = []  # filled while xdev.memory is imported
@@ -69,12 +73,14 @@ def join(emitter: Watched) -> None:
 
 def subscribe(listener: Listener) -> None:
     """Tell a listener of every event from now on."""
-    _change((*_listeners, listener))
+    with _lock:
+        _change((*_listeners, listener))
 
 
 def unsubscribe(listener: Listener) -> None:
     """Stop telling a listener; without effect where it does not listen."""
-    _change(tuple(other for other in _listeners if other is not listener))
+    with _lock:
+        _change(tuple(other for other in _listeners if other is not listener))
 
 
 def emitters() -> list[Any]:
@@ -86,12 +92,12 @@ def emitters() -> list[Any]:
 def after_fork() -> None:
     """Start with a free lock in a forked child."""
     global _lock  # noqa: PLW0603 - another thread may have held it
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 def _change(listeners: tuple[Listener, ...]) -> None:
+    """Set the listeners; called with the lock held."""
     global _listeners  # noqa: PLW0603 - the registry
-    with _lock:
-        _listeners = listeners
-        for emitter in _emitters:
-            emitter.watch(listeners)
+    _listeners = listeners
+    for emitter in list(_emitters):
+        emitter.watch(_listeners)  # a finalizer may have changed them meanwhile

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
+from xdev.errors import OutOfMemoryError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -55,20 +57,19 @@ def exact(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
 def trim(stock: Stock, nbytes: int) -> None:
     """Give back large free segments that did not fit; small requests need no room."""
     if nbytes > stock.policy.small:
-        stock.trim(TRIMMED)
+        stock.returns.trim(TRIMMED)
 
 
 def give_back(stock: Stock, _: int) -> None:
     """Give back everything that is wholly free."""
-    stock.give_back()
+    stock.returns.give_back()
 
 
 def siblings(stock: Stock, _: int) -> None:
-    """Have the pools under the same limit give back what they cache."""
-    if stock.budget.limit is not None:
-        for pool in list(stock.budget.pools):
-            if not pool.holds(stock):
-                pool.reclaim()
+    """Have the device's other pools give back what they cache: its memory is one."""
+    for pool in list(stock.budget.pools):
+        if not pool.holds(stock):
+            pool.reclaim()
 
 
 def collect(stock: Stock, _: int) -> None:
@@ -98,10 +99,11 @@ RUNGS = (
     Rung("give back", (give_back, siblings), (exact,)),
     Rung("other streams", (), (steal,)),
     Rung("collect", (collect,), (anywhere, exact, steal)),
-    Rung("synchronize", (synchronize,), (anywhere,)),
+    Rung("synchronize", (synchronize,), (anywhere, steal)),
     Rung("give all back", (give_back, siblings), (exact,)),
 )
 FIRST_RETRY = 2
+HOLDERS = 5  # how many lines a refusal names as the largest holders
 
 
 def climb(stock: Stock, nbytes: int, stream: int) -> Chunk:
@@ -113,6 +115,7 @@ def climb(stock: Stock, nbytes: int, stream: int) -> Chunk:
         No rung could serve it.
     """
     stock.tend()
+    stock.waits.meet(stream)
     for number, rung in enumerate(RUNGS):
         if number == FIRST_RETRY:
             stock.count("retries")
@@ -122,4 +125,20 @@ def climb(stock: Stock, nbytes: int, stream: int) -> Chunk:
             chunk = attempt(stock, nbytes, stream)
             if chunk is not None:
                 return chunk
-    raise stock.refuse(nbytes)
+    raise refusal(stock, nbytes)
+
+
+def refusal(stock: Stock, nbytes: int, library: str = "") -> OutOfMemoryError:
+    """Return the error of a request that could not be served, and count it.
+
+    ``library`` is what a library said that allocates for itself.
+    """
+    stock.count("refusals")
+    holders: tuple[str, ...] = ()
+    for listener in stock.listeners:
+        listener.refused(stock, nbytes)
+        holders = holders or listener.largest(stock, HOLDERS)
+    held, limit = stock.ledger, stock.budget.limit
+    return OutOfMemoryError(
+        stock.name, nbytes, held.allocated, held.reserved, limit, holders, library
+    )

@@ -2,62 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, Protocol, final
+
+from xdev.memory.native import layout
+from xdev.memory.totals import Counts, PoolStats, SizeClass, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class PoolStats:
-    """One look at a pool's ledger.
+class Sized(Protocol):
+    """What is given back."""
 
-    Parameters
-    ----------
-    allocated, reserved, cached : int
-        Bytes in use (granted sizes), held from the source, and the difference [B].
-    peak_allocated, peak_reserved : int
-        The most of each since the start or the last reset [B].
-    acquired, released : int
-        Blocks handed out and given back so far.
-    acquired_bytes, released_bytes : int
-        The same in granted bytes [B].
-    live : int
-        Blocks in use.
-    grown, returned : int
-        Segments taken from and given back to the source: its allocate and free calls.
-    grown_bytes, returned_bytes : int
-        The same in bytes [B].
-    segments : int
-        Segments held.
-    retries : int
-        Requests that needed memory to be given back or waited for first.
-    refusals : int
-        Requests that ended in ``OutOfMemoryError``.
-    steals : int
-        Blocks taken over from another stream, after a wait.
-    trims : int
-        Segments given back because the pool was about to grow.
-    """
-
-    allocated: int
-    reserved: int
-    cached: int
-    peak_allocated: int
-    peak_reserved: int
-    acquired: int
-    released: int
-    acquired_bytes: int
-    released_bytes: int
-    live: int
-    grown: int
-    returned: int
-    grown_bytes: int
-    returned_bytes: int
-    segments: int
-    retries: int
-    refusals: int
-    steals: int
-    trims: int
+    nbytes: int
 
 
 @final
@@ -76,105 +33,176 @@ class Ledger:
 
     The peaks cover the time since the last :meth:`fold`; folding hands them to every
     open scope, so scopes may overlap in any order.
+
+    A front (:meth:`share`) counts the blocks that it hands out and takes back itself;
+    what it keeps free is in use to everybody but the reports.
     """
 
     __slots__ = (
+        "_front",
         "_high_allocated",
         "_high_reserved",
         "_scopes",
-        "acquired",
-        "acquired_bytes",
-        "allocated",
+        "_used",
+        "events",
+        "ever",
+        "failures",
+        "given",
         "grown",
         "grown_bytes",
         "refusals",
-        "released",
-        "released_bytes",
         "reserved",
         "retries",
         "returned",
         "returned_bytes",
         "steals",
+        "syncs",
+        "taken",
         "total",
         "trims",
     )
 
     def __init__(self) -> None:
-        self.allocated = self.reserved = 0
-        self.acquired = self.released = self.acquired_bytes = self.released_bytes = 0
+        self._used = self.reserved = 0
+        self._front: memoryview[int] | None = None
+        self.taken, self.given = Tally(), Tally()
         self.grown = self.returned = self.grown_bytes = self.returned_bytes = 0
         self.retries = self.refusals = self.steals = self.trims = 0
+        self.failures = self.events = self.syncs = 0
         self._high_allocated = self._high_reserved = 0
-        self.total = Scope()
-        self._scopes = [self.total]
+        self.total, self.ever = Scope(), Scope()
+        self._scopes = [self.total, self.ever]
+
+    @property
+    def allocated(self) -> int:
+        """Bytes in use [B]."""
+        front = self._front
+        return self._used if front is None else self._used - front[layout.IDLE]
+
+    def share(self, front: memoryview[int]) -> None:
+        """Count together with a front, by its words, from now on."""
+        self._front = front
+        front[layout.BASE] = front[layout.PEAK] = self._used
 
     def take(self, nbytes: int) -> None:
         """Count a block handed out."""
-        self.acquired += 1
-        self.acquired_bytes += nbytes
-        self.allocated += nbytes
-        self._high_allocated = max(self._high_allocated, self.allocated)
+        taken, number = self.taken, (nbytes - 1).bit_length()
+        taken.blocks[number] += 1
+        taken.nbytes[number] += nbytes
+        self._used = used = self._used + nbytes
+        front = self._front
+        if front is not None:
+            front[layout.BASE] = used
+            used -= front[layout.IDLE]
+        self._high_allocated = max(self._high_allocated, used)
 
     def give(self, nbytes: int, reuses: int = 0) -> None:
         """Count a block given back, and ``reuses`` rounds out and back before that."""
-        self.released += 1 + reuses
-        self.released_bytes += nbytes * (1 + reuses)
-        self.acquired += reuses
-        self.acquired_bytes += nbytes * reuses
-        self.allocated -= nbytes
+        given, number = self.given, (nbytes - 1).bit_length()
+        given.blocks[number] += 1
+        given.nbytes[number] += nbytes
+        if reuses:
+            given.add(nbytes, reuses)
+            self.taken.add(nbytes, reuses)
+        self._used -= nbytes
+        if self._front is not None:
+            self._front[layout.BASE] = self._used
 
-    def grow(self, nbytes: int) -> None:
-        """Count a segment taken from the source."""
+    def give_all(self, chunks: Iterable[Sized]) -> None:
+        """Count free chunks that leave the front, which no longer counts them."""
+        for chunk in chunks:  # the front has lowered its own BASE already
+            self.given.add(chunk.nbytes)
+            self._used -= chunk.nbytes
+
+    def grow(self, nbytes: int, held: int | None = None) -> None:
+        """Count a segment taken from the source.
+
+        ``held`` is what the source then holds for the pool in all, where it keeps
+        more than it lent [B].
+        """
         self.grown += 1
         self.grown_bytes += nbytes
-        self.reserved += nbytes
-        self._high_reserved = max(self._high_reserved, self.reserved)
+        if held is None:
+            self.reserved += nbytes  # at once: a finalizer may count in between
+            self._high_reserved = max(self._high_reserved, self.reserved)
+        else:
+            self.hold(held)
 
-    def shrink(self, nbytes: int) -> None:
-        """Count a segment given back to the source."""
+    def shrink(self, nbytes: int, held: int | None = None) -> None:
+        """Count a segment given back to the source; ``held`` as in :meth:`grow`."""
         self.returned += 1
         self.returned_bytes += nbytes
-        self.reserved -= nbytes
+        if held is None:
+            self.reserved -= nbytes
+        else:
+            self.hold(held)
+
+    def hold(self, held: int) -> None:
+        """Note what the source holds for the pool [B]."""
+        self.reserved = held
+        self._high_reserved = max(self._high_reserved, held)
 
     def fold(self) -> None:
         """Bring every open scope up to date, and start the peaks afresh."""
+        front, used = self._front, self.allocated
+        high = self._high_allocated
+        if front is not None:
+            high = max(high, front[layout.PEAK])
+            front[layout.PEAK] = used
         for scope in self._scopes:
-            scope.allocated = max(scope.allocated, self._high_allocated)
+            scope.allocated = max(scope.allocated, high)
             scope.reserved = max(scope.reserved, self._high_reserved)
-        self._high_allocated, self._high_reserved = self.allocated, self.reserved
+        self._high_allocated, self._high_reserved = used, self.reserved
 
     def open(self) -> Scope:
         """Return a scope that follows the peaks from now on."""
         self.fold()
         scope = Scope()
-        scope.allocated, scope.reserved = self.allocated, self.reserved
+        scope.allocated, scope.reserved = self._high_allocated, self.reserved
         self._scopes.append(scope)
         return scope
 
     def close(self, scope: Scope) -> None:
-        """Stop following; the scope keeps its peaks."""
+        """Stop following; the scope keeps its peaks.
+
+        Another ledger's scope stays as it is: a forked child closes what its parent
+        opened, and has a ledger of its own.
+        """
         self.fold()
-        self._scopes.remove(scope)
+        self._scopes = [other for other in self._scopes if other is not scope]
 
     def reset_peak(self) -> None:
         """Forget the peaks so far; open scopes keep theirs."""
         self.fold()
-        self.total.allocated, self.total.reserved = self.allocated, self.reserved
+        total = self.total
+        total.allocated, total.reserved = self._high_allocated, self.reserved
 
-    def look(self, *, reuses: int, reused_bytes: int) -> PoolStats:
-        """Return the totals, with reuses of live blocks that are not folded in yet."""
+    def peaks(self, *, ever: bool = False) -> Scope:
+        """Return the peaks since the last reset, or ``ever``: since the start."""
         self.fold()
+        return self.ever if ever else self.total
+
+    def look(self, found: Counts) -> PoolStats:
+        """Return the totals, with what lies in the heap.
+
+        Reuses of live blocks that are not folded in yet are told by the heap too.
+        """
+        self.fold()
+        used = self._high_allocated
+        classes = tuple(self._classes(found))
+        acquired = sum(each.acquired for each in classes)
+        released = sum(each.released for each in classes)
         return PoolStats(
-            allocated=self.allocated,
+            allocated=used,
             reserved=self.reserved,
-            cached=self.reserved - self.allocated,
+            cached=self.reserved - used,
             peak_allocated=self.total.allocated,
             peak_reserved=self.total.reserved,
-            acquired=self.acquired + reuses,
-            released=self.released + reuses,
-            acquired_bytes=self.acquired_bytes + reused_bytes,
-            released_bytes=self.released_bytes + reused_bytes,
-            live=self.acquired - self.released,
+            acquired=acquired,
+            released=released,
+            acquired_bytes=sum(each.acquired_bytes for each in classes),
+            released_bytes=sum(each.released_bytes for each in classes),
+            live=acquired - released,
             grown=self.grown,
             returned=self.returned,
             grown_bytes=self.grown_bytes,
@@ -184,4 +212,42 @@ class Ledger:
             refusals=self.refusals,
             steals=self.steals,
             trims=self.trims,
+            idle=self.reserved - self.grown_bytes + self.returned_bytes,
+            failures=self.failures,
+            events=self.events,
+            syncs=self.syncs,
+            waiting=sum(each.waiting for each in classes),
+            waiting_bytes=sum(each.waiting_bytes for each in classes),
+            requested=found.requested,
+            classes=classes,
         )
+
+    def _classes(self, found: Counts) -> Iterator[SizeClass]:
+        """Return what there is and was of each size."""
+        states = self.taken, self.given, found.waiting, found.cached, found.split
+        again = found.reuses
+        for number in range(layout.SIZES):
+            counts, sizes = self._by_front(number)
+            if not (
+                self.taken.blocks[number] or found.cached.blocks[number] or any(counts)
+            ):
+                continue
+            blocks = [tally.blocks[number] for tally in states]
+            nbytes = [tally.nbytes[number] for tally in states]
+            for at in (0, 1):  # taken and given
+                blocks[at] += again.blocks[number] + counts[at]
+                nbytes[at] += again.nbytes[number] + sizes[at]
+            live = [taken - given for taken, given, *_ in (blocks, nbytes)]
+            yield SizeClass(*[1 << number, live[0], *blocks, live[1], *nbytes])
+
+    def _by_front(self, number: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return what the front took and gave in one class: blocks, bytes."""
+        front = self._front
+        if front is None:
+            return _NOTHING
+        blocks = front[layout.TAKEN + number], front[layout.GIVEN + number]
+        nbytes = front[layout.TAKEN_BYTES + number], front[layout.GIVEN_BYTES + number]
+        return blocks, nbytes
+
+
+_NOTHING = (0, 0), (0, 0)

@@ -1,4 +1,4 @@
-"""Which block an array lies in, and giving it back by hand."""
+"""Which block an array lies in."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
+from xdev._freed import refuse
 from xdev.device import Device
-from xdev.errors import InUseError, UseAfterFreeError
 from xdev.memory import registry
-from xdev.memory.sources.cuda import live_streams
+from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
     import weakref
+    from collections.abc import Iterable
 
     from xdev.memory.blocks import Chunk
     from xdev.memory.stock import Stock
@@ -48,81 +49,6 @@ class HostLease(ctypes.Array[ctypes.c_char]):
         chunk.give(chunk)
 
 
-def _references(held: list[object]) -> int:
-    """Return how many references the interpreter counts to a list's one item."""
-    return sys.getrefcount(held[0])
-
-
-ALONE = _references([object()])  # an object that nothing but the list refers to
-
-
-def free(x: Any) -> None:
-    """Give an array's memory back now, in place of when its last reference goes.
-
-    It is for arrays that xdev's pools hold, and for nothing that is still needed: the
-    array must not be used again, and work queued on other streams must be recorded
-    (:func:`record_stream`).
-
-    Parameters
-    ----------
-    x : numpy.ndarray or cupy.ndarray
-        The array as it was made, not a view.
-
-    Raises
-    ------
-    InUseError
-        ``x`` is a view, or a view still uses its memory.
-    UseAfterFreeError
-        It was freed before.
-    ValueError
-        Its memory is no pool's.
-
-    Examples
-    --------
-    >>> import xdev
-    >>> x = xdev.empty(100_000, device="cpu")
-    >>> free(x)
-    >>> free(x)
-    Traceback (most recent call last):
-    xdev.errors.UseAfterFreeError: this array was freed before
-    """
-    chunk = _host_chunk(x) if isinstance(x, np.ndarray) else _device_chunk(x)
-    if not chunk.segment.owner.free(chunk):
-        raise UseAfterFreeError("this array was freed before")
-
-
-def _host_chunk(x: Any) -> Any:
-    held = [x.base]
-    lease = getattr(held[0], "base", None)
-    if not isinstance(lease, HostLease):
-        message = f"this array of {x.nbytes:,} B {FOREIGN}"
-        raise ValueError(message)  # noqa: TRY004 - the type is right, the memory not
-    if lease.array() is not x:
-        raise InUseError("this array is a view: free the array that it was made from")
-    views = _references(held) - ALONE - 1  # the array itself has one
-    if views > 0:
-        message = f"{views} view(s) still use this array's memory: drop them first"
-        raise InUseError(message)
-    return lease.chunk
-
-
-def _device_chunk(x: Any) -> Any:
-    """Return the chunk of a CuPy array that the bridge's allocator served."""
-    pointer: Any = getattr(x, "data", None)
-    held: list[Any] = [getattr(pointer, "mem", None)]
-    if not hasattr(type(held[0]), "xdev_chunk"):
-        message = f"this {type(x).__name__} {FOREIGN}"
-        raise ValueError(message)
-    if x.base is not None or pointer.ptr != held[0].ptr:
-        raise InUseError("this array is a view: free the array that it was made from")
-    del pointer
-    pointers = _references(held) - ALONE - 1  # the array's own pointer has one
-    sharing = _references([x.data]) - ALONE - 1
-    if pointers > 0 or sharing > 0:
-        raise InUseError("a view still uses this array's memory: drop it first")
-    return held[0].xdev_chunk
-
-
 def record_stream(x: Any, stream: object) -> None:
     """Keep an array's memory, once dropped, until a stream is done with it.
 
@@ -140,15 +66,62 @@ def record_stream(x: Any, stream: object) -> None:
     ------
     ValueError
         The array's memory is no pool's.
+    UseAfterFreeError
+        It was freed.
     """
+    refuse("xdev.memory.record_stream", x)
     found = find(_address(x))
     if found is None:
         message = f"this {type(x).__name__} {FOREIGN}"
         raise ValueError(message)
     stock, chunk = found
-    live_streams.see(stream)
-    handle = stream if isinstance(stream, int) else int(getattr(stream, "ptr"))  # noqa: B009
-    stock.mark(chunk, (handle,))
+    stock.mark(chunk, (live_streams.see(stream),))
+
+
+def mark_uses(operands: Iterable[Any], device: int | None = None) -> None:
+    """Do as :func:`record_stream` for all CUDA arrays that the current stream uses.
+
+    It costs little until there is a second stream. Who queues work on arrays calls it
+    before.
+
+    Parameters
+    ----------
+    operands : iterable
+        Arguments of a function: arrays, sequences of arrays; others do not matter.
+    device : int, optional
+        The index of the arrays' device; CuPy's current one without it.
+    """
+    current = _optional.cupy().cuda.get_current_stream
+    handle = live_streams.see(current() if device is None else current(device))
+    if live_streams.several:
+        _mark_all(operands, handle)
+
+
+def _mark_all(operands: Iterable[Any], handle: int) -> None:
+    for x in operands:
+        if isinstance(x, list | tuple):
+            _mark_all(x, handle)
+            continue
+        chunk = _device_chunk(x)
+        if (
+            chunk is not None
+            and chunk.stream != handle
+            and handle not in (chunk.uses or ())
+        ):
+            chunk.segment.owner.mark(chunk, (handle,))
+
+
+def _device_chunk(x: Any) -> Any:
+    """Return the chunk that a CUDA array lies in, or None."""
+    if not hasattr(type(x), "__cuda_array_interface__"):
+        return None
+    pointer: Any = getattr(x, "data", None)
+    memory = getattr(pointer, "mem", None)  # CuPy's: quicker than the interface
+    chunk = getattr(memory, "xdev_chunk", None)
+    if chunk is not None:
+        return chunk
+    found = find(_address(x) if memory is None else pointer.ptr, "device")
+    return None if found is None else found[1]
 
 
 def _address(x: Any) -> int:
@@ -158,7 +131,7 @@ def _address(x: Any) -> int:
     if interface is None:
         message = f"{type(x).__name__} is no array of host or CUDA memory"
         raise ValueError(message)
-    return int(interface["data"][0])
+    return int(interface["data"][0] or 0)  # empty arrays may have none
 
 
 def find(address: int, kind: str | None = None) -> tuple[Stock, Chunk] | None:

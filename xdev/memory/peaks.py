@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, final
 
-from xdev.device import as_device
+from xdev.device import Device, as_device
 from xdev.memory import registry
 
 if TYPE_CHECKING:
@@ -27,9 +27,10 @@ class Peak:
         Bytes held from the system or the driver at most [B].
     """
 
-    def __init__(self) -> None:
-        self._closed: list[Scope] = []
-        self._open: list[tuple[Pool, Scope]] = []
+    def __init__(self, where: Device, kind: str | None) -> None:
+        self._where, self._kind = where, kind
+        self._open: dict[Pool, Scope] = {}
+        self._final: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"Peak(nbytes={self.nbytes}, reserved={self.reserved})"
@@ -37,33 +38,43 @@ class Peak:
     @property
     def nbytes(self) -> int:
         """Bytes in use at most [B]."""
-        return sum(scope.allocated for scope in self._scopes())
+        return self._most()[0]
 
     @property
     def reserved(self) -> int:
         """Bytes held at most [B]."""
-        return sum(scope.reserved for scope in self._scopes())
+        return self._most()[1]
 
-    def _scopes(self) -> list[Scope]:
-        for pool, _ in self._open:
-            pool.stats()  # brings open scopes up to date
-        return [*self._closed, *(scope for _, scope in self._open)]
-
-    def follow(self, pool: Pool) -> None:
-        """Add a pool's peaks."""
-        self._open.append((pool, pool.open_scope()))
+    def open(self) -> None:
+        """Follow the pools that there are; one that is made later is followed whole."""
+        for pool in registry.existing(self._where, self._kind):
+            self._open[pool] = pool.open_scope()
 
     def close(self) -> None:
         """Keep the peaks so far."""
-        for pool, scope in self._open:
+        self._final = self._most()
+        for pool, scope in self._open.items():
             pool.close_scope(scope)
-            self._closed.append(scope)
         self._open.clear()
+
+    def _most(self) -> tuple[int, int]:
+        if self._final is not None:
+            return self._final
+        allocated = reserved = 0
+        for pool in registry.existing(self._where, self._kind):
+            ever = pool.stock.look(lambda _, ledger: ledger.peaks(ever=True))
+            scope = self._open.get(pool, ever)
+            allocated += scope.allocated
+            reserved += scope.reserved
+        return allocated, reserved
 
 
 @contextmanager
 def peak(device: object = None, kind: str | None = None) -> Iterator[Peak]:
-    """Follow the most memory in use inside a ``with`` block; blocks may nest.
+    """Follow the most memory in use inside a ``with`` block.
+
+    It counts what all threads use. Blocks may nest and overlap in any order, on one
+    device or several. Kinds have peaks of their own; without ``kind`` it is their sum.
 
     Parameters are :func:`~xdev.memory.allocated`'s.
 
@@ -78,12 +89,9 @@ def peak(device: object = None, kind: str | None = None) -> Iterator[Peak]:
     """
     where = as_device(device)
     registry.check_kind(where, kind)
-    most = Peak()
-    for name in registry.kinds(where):
-        usual = name == registry.kinds(where)[0]
-        if kind in (None, name) and (usual or registry.existing(where, name)):
-            most.follow(registry.pool(where, name))
+    most = Peak(where, kind)
     try:
+        most.open()
         yield most
     finally:
         most.close()

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from functools import partial
 from operator import index
+from sys import is_finalizing
 from typing import TYPE_CHECKING, NoReturn, final
 
 from xdev.errors import ConfigurationError, UseAfterFreeError
 from xdev.memory import hooks, policies
 from xdev.memory.budgets import Budget
-from xdev.memory.ladder import climb
+from xdev.memory.ladder import climb, refusal
+from xdev.memory.lenders import in_stream_order
+from xdev.memory.requests import enough_bytes, handle_of
 from xdev.memory.stock import Stock
 
 if TYPE_CHECKING:
     from collections import deque
 
     from xdev.memory.blocks import Chunk
-    from xdev.memory.heap import Heap
-    from xdev.memory.ledger import Ledger, PoolStats, Scope
+    from xdev.memory.ledger import Scope
+    from xdev.memory.policies import Policy
     from xdev.memory.sources import Source
+    from xdev.memory.totals import PoolStats
 
 ADDRESSES = 1 << 63  # no request is as large as this [B]
 
@@ -64,9 +68,10 @@ class Pool:
     ----------
     source : Source
         Where memory comes from.
-    policy : str
+    policy : str or Policy
         ``"split"`` (best fit, split, merge), ``"binned"`` (eight classes per
-        doubling), ``"simple"`` (first fit) or ``"none"`` (nothing is kept).
+        doubling), ``"simple"`` (first fit), ``"none"`` (nothing is kept) or
+        ``"async"`` (the driver's own pool keeps it, in the order of streams).
     limit : int, str or None
         The most to hold from the source: bytes, ``"4GiB"``, ``"80%"`` of its
         ``total()``.
@@ -78,7 +83,8 @@ class Pool:
     Raises
     ------
     ConfigurationError
-        No such policy, or no such limit; the text lists the valid ones.
+        No such policy, or no such limit: the text lists the valid ones. Or the policy
+        is ``"async"``, and the source has no memory in stream order.
 
     Examples
     --------
@@ -95,7 +101,7 @@ class Pool:
     def __init__(
         self,
         source: Source,
-        policy: str = "split",
+        policy: str | Policy = "split",
         limit: int | str | None = None,
         *,
         name: str | None = None,
@@ -105,9 +111,11 @@ class Pool:
         if budget is None:
             budget = Budget(getattr(source, "total", partial(_no_total, self.name)))
             budget.set(limit)
-        self._stock = Stock(source, policies.named(policy), budget, self.name)
+        rules = policies.named(policy)
+        held = in_stream_order(source) if rules.asynchronous else source
+        self._stock = Stock(held, rules, budget, self.name)
         self._give = self._stock.give
-        self._quiet = False  # set by watch
+        self._quiet = self._watched = False  # set by watch, as is the next
         self._recent: deque[Chunk] | tuple[()] = ()
         hooks.join(self)
         budget.pools.add(self)
@@ -131,7 +139,10 @@ class Pool:
         ValueError
             ``nbytes`` is negative, or larger than an address; ``stream`` is negative.
         """
-        return Block(self.take(nbytes, stream))
+        block = Block(self.take(nbytes, stream))
+        if self._stock.policy.zone:  # the rest is a red zone
+            block.nbytes = max(1, nbytes)
+        return block
 
     def take(self, nbytes: int, stream: int = 0) -> Chunk:
         """Return a chunk in use; whoever takes it calls ``chunk.give(chunk)`` once."""
@@ -145,9 +156,37 @@ class Pool:
                 return self._serve(nbytes, stream)
             if chunk.request == nbytes and chunk.stream == stream:
                 chunk.reuses += 1
+                if self._watched:
+                    for listener in self._stock.listeners:
+                        listener.released(self._stock, chunk)
+                        listener.acquired(self._stock, chunk)
                 return chunk
             recent.append(chunk)
         return self._serve(nbytes, stream)
+
+    def stock_up(self, nbytes: int, stream: int) -> bool:
+        """Put a free block of the very class into the front; say whether it is there.
+
+        Raises
+        ------
+        OutOfMemoryError
+            No step of the ladder could serve it.
+        """
+        stock = self._stock
+        if stock.front is None or stock.listeners:
+            return False
+        chunk = self.take(nbytes, stream)
+        if stock.hand_over(chunk, free=True):
+            return True
+        chunk.give(chunk)
+        return False
+
+    def take_fresh(self, nbytes: int, stream: int) -> tuple[Chunk, bool]:
+        """Take a chunk; say whether nobody had its memory since the source lent it."""
+        newest = self._stock.newest
+        newest.chunk = None
+        chunk = self.take(nbytes, stream)
+        return chunk, newest.chunk is chunk and not self._stock.listeners
 
     def _serve(self, nbytes: int, stream: int) -> Chunk:
         nbytes = index(nbytes)
@@ -157,16 +196,17 @@ class Pool:
         stock = self._stock
         found = stock.hit(nbytes, stream)
         if found is True:
-            chunk = climb(stock, max(1, nbytes), _handle(stream))
+            chunk = climb(stock, max(1, nbytes), handle_of(stream))
         elif found is False:
-            stray = stock.stray(max(1, nbytes), _handle(stream))
+            stray = stock.stray(max(1, nbytes), handle_of(stream))
             if stray is None:
-                raise stock.refuse(nbytes)
+                raise refusal(stock, nbytes)
             chunk = stray
         else:
             chunk = found
-        for listener in stock.listeners:
-            listener.acquired(stock, chunk)
+        if self._watched and not is_finalizing():
+            for listener in stock.listeners:
+                listener.acquired(stock, chunk)
         return chunk
 
     def release(self, block: Block) -> None:
@@ -218,27 +258,20 @@ class Pool:
         """
         nbytes = enough_bytes(nbytes)
         stock = self._stock
-        stock.tend()
-        _, freed = stock.give_back(nbytes)
+        freed = stock.tend()
+        if nbytes is None or freed < nbytes:
+            freed += stock.returns.give_back(None if nbytes is None else nbytes - freed)
         enough = nbytes is not None and freed >= nbytes
         if not enough and stock.ledger.reserved > stock.ledger.allocated:
-            stock.synchronize()  # what waits for queued work is free after it
-            rest = None if nbytes is None else nbytes - freed
-            freed += stock.give_back(rest)[1]
+            freed += stock.synchronize()  # what waits for queued work is free after it
+            rest = None if nbytes is None else max(0, nbytes - freed)
+            freed += stock.returns.give_back(rest)
         return freed
 
     def stats(self) -> PoolStats:
-        """Return the ledger's totals."""
-
-        def view(heap: Heap, ledger: Ledger) -> PoolStats:
-            reuses = reused_bytes = 0
-            for segment in heap:
-                for chunk in segment:
-                    reuses += chunk.reuses
-                    reused_bytes += chunk.reuses * chunk.nbytes
-            return ledger.look(reuses=reuses, reused_bytes=reused_bytes)
-
-        return self._stock.look(view)
+        """Return the ledger's totals, and what the blocks are by size."""
+        stock = self._stock
+        return stock.look(lambda heap, ledger: ledger.look(stock.census(heap).counts()))
 
     @property
     def stock(self) -> Stock:
@@ -284,8 +317,11 @@ class Pool:
         """Tell these of every block; while there are any, no block passes unseen."""
         stock = self._stock
         stock.listeners = listeners
-        self._quiet = stock.policy.keeps and not listeners
+        if stock.front is not None:
+            stock.front.open(hands_out=not listeners)
+        self._quiet = stock.policy.keeps
         self._recent = stock.pending if self._quiet else ()
+        self._watched = bool(listeners)
 
     def after_fork(self) -> None:
         """Start empty in a forked child; what the parent made stays where it is."""
@@ -294,38 +330,13 @@ class Pool:
         old.budget.after_fork()
         self._stock = Stock(old.source, old.policy, old.budget, old.name)
         self._give = self._stock.give
+        if old.front is not None:
+            old.front.inherit()
+            self._stock.put_front(old.front)
         self.watch(old.listeners)
 
     def __repr__(self) -> str:
         return f"Pool({self.name!r}, policy={self._stock.policy.name!r})"
-
-
-def enough_bytes(nbytes: int | None) -> int | None:
-    """Return how much a reclaim shall give back, or raise TypeError or ValueError."""
-    if nbytes is None:
-        return None
-    try:
-        enough = index(nbytes)
-    except TypeError:
-        message = f"{nbytes!r} cannot be reclaimed: give bytes as an int, such as 2**30"
-        raise TypeError(f"{message}, or None for all") from None
-    if enough < 0:
-        message = f"{nbytes} B cannot be reclaimed: ask for 0 or more, or None"
-        raise ValueError(message)
-    return enough
-
-
-def _handle(stream: int) -> int:
-    """Return a stream's handle, or raise TypeError or ValueError."""
-    way = "use an int such as stream.ptr, or 0 for the default stream"
-    try:
-        handle = index(stream)
-    except TypeError:
-        message = f"stream={stream!r} is not the handle of a stream: {way}"
-        raise TypeError(message) from None
-    if handle < 0:
-        raise ValueError(f"stream={handle} is negative, no handle is: {way}")
-    return handle
 
 
 def _no_total(name: str) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from xdev import _config
 from xdev.device import Device, as_device
 from xdev.errors import ConfigurationError
-from xdev.memory import hooks
+from xdev.memory import hooks, policies
 from xdev.memory.budgets import Budget
 from xdev.memory.pools import Pool
 from xdev.memory.sources.cuda import CudaSource
@@ -41,8 +41,8 @@ _budgets: dict[Device, Budget] = {}
 def pool(device: object = None, kind: str | None = None) -> Pool:
     """Return the pool of a device and kind; the same one every time.
 
-    Its policy is ``XDEV_MEMORY_POOL``, its limit ``XDEV_MEMORY_LIMIT``, both read at
-    the first use.
+    Its policy is ``XDEV_MEMORY_POOL`` (where that is ``async``: ``split`` for host
+    memory), its limit ``XDEV_MEMORY_LIMIT``, both read at the first use.
 
     Parameters
     ----------
@@ -78,9 +78,20 @@ def _make(where: Device, kind: str) -> Pool:
         if found is None:
             source = SOURCES[where.type, kind](where.index)
             name = str(where) if kind != "pinned" else f"{where} (pinned)"
-            found = Pool(source, _config.memory_pool(), name=name, budget=budget(where))
+            policy = policies.named(_policy(kind))
+            if _config.debug():
+                from xdev.memory.inspection import guarded
+
+                source, policy = guarded(source, policy, where, kind)
+            found = Pool(source, policy, name=name, budget=budget(where))
             _pools[where, kind] = found
         return found
+
+
+def _policy(kind: str) -> str:
+    """Return the policy of a kind: host memory has no streams that order it."""
+    chosen = _config.memory_pool()
+    return "split" if chosen == "async" and kind != "device" else chosen
 
 
 def kinds(where: Device | None) -> tuple[str, ...]:

@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING
 
 from xdev.device import as_device
 from xdev.memory import registry
-from xdev.memory.pools import enough_bytes
+from xdev.memory.keys import keys_of
+from xdev.memory.requests import enough_bytes
 
 if TYPE_CHECKING:
-    from xdev.memory.ledger import PoolStats
+    from xdev.memory.ledger import Scope
     from xdev.memory.pools import Pool
+    from xdev.memory.totals import PoolStats
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 STEP = 1024
 
 
-def _sum(device: object, kind: str | None, field: str) -> int:
+def _peaks(device: object, kind: str | None) -> list[Scope]:
     pools = registry.existing(device, kind)
-    return sum(getattr(pool.stats(), field) for pool in pools)
+    return [pool.stock.look(lambda _, ledger: ledger.peaks()) for pool in pools]
 
 
 def allocated(device: object = None, kind: str | None = None) -> int:
@@ -48,7 +50,7 @@ def max_allocated(device: object = None, kind: str | None = None) -> int:
     Kinds have peaks of their own; without ``kind`` it is their sum. Parameters are
     :func:`allocated`'s.
     """
-    return _sum(device, kind, "peak_allocated")
+    return sum(most.allocated for most in _peaks(device, kind))
 
 
 def reserved(device: object = None, kind: str | None = None) -> int:
@@ -64,7 +66,7 @@ def max_reserved(device: object = None, kind: str | None = None) -> int:
 
     Parameters are :func:`allocated`'s.
     """
-    return _sum(device, kind, "peak_reserved")
+    return sum(most.reserved for most in _peaks(device, kind))
 
 
 def reset_peak(device: object = None, kind: str | None = None) -> None:
@@ -177,53 +179,27 @@ def stats(device: object = None, kind: str | None = None) -> dict[str, int]:
 
     Returns
     -------
-    dict
-        ``{allocation,allocated_bytes,segment,reserved_bytes,active,active_bytes}.all.
-        {current,peak,allocated,freed}`` (peaks of bytes only), ``num_alloc_retries``,
-        ``num_ooms``, ``num_device_alloc``, ``num_device_free``, and beside PyTorch's
-        ``cached_bytes.all.current``, ``num_steals``, ``num_trims``.
+    dict of str to int
+        Of ``torch.cuda.memory_stats``'s keys those that the pools can tell truly:
+        ``{allocation,allocated_bytes,active,active_bytes}.{all,small_pool,large_pool}.
+        {current,allocated,freed}``, ``{inactive_split,inactive_split_bytes}.{...}.
+        current``, ``{segment,reserved_bytes}.all.{current,allocated,freed}``,
+        ``{allocated_bytes,reserved_bytes}.all.peak``, ``requested_bytes.all.current``,
+        ``num_alloc_retries``, ``num_ooms``, ``num_sync_all_streams``,
+        ``num_device_alloc``, ``num_device_free``. The small pool is what has up to
+        1 MiB; active are blocks in use, and dropped ones that another stream still
+        uses. Beside them: ``cached_bytes.all.current``, ``idle_bytes.all.current``
+        (what the driver's own pool keeps, policy ``async``), ``num_driver_calls``,
+        ``num_source_failures``, ``num_steals``, ``num_trims``.
+
+    Examples
+    --------
+    >>> keys = stats("cpu")
+    >>> parts = (keys[f"allocation.{pool}_pool.current"] for pool in ("small", "large"))
+    >>> sum(parts) == keys["allocation.all.current"]
+    True
     """
-    looks = [pool.stats() for pool in registry.existing(device, kind)]
-    return {key: sum(getattr(look, field) for look in looks) for key, field in _KEYS}
-
-
-_BLOCKS = {"current": "live", "allocated": "acquired", "freed": "released"}
-_BYTES = {
-    "current": "allocated",
-    "peak": "peak_allocated",
-    "allocated": "acquired_bytes",
-    "freed": "released_bytes",
-}
-_SEGMENTS = {"current": "segments", "allocated": "grown", "freed": "returned"}
-_RESERVED = {
-    "current": "reserved",
-    "peak": "peak_reserved",
-    "allocated": "grown_bytes",
-    "freed": "returned_bytes",
-}
-_TABLES = {
-    "allocation": _BLOCKS,
-    "active": _BLOCKS,
-    "allocated_bytes": _BYTES,
-    "active_bytes": _BYTES,
-    "segment": _SEGMENTS,
-    "reserved_bytes": _RESERVED,
-}
-#: PyTorch's key, and the field of PoolStats that it is.
-_KEYS = [
-    *(
-        (f"{name}.all.{what}", field)
-        for name, table in _TABLES.items()
-        for what, field in table.items()
-    ),
-    ("cached_bytes.all.current", "cached"),
-    ("num_alloc_retries", "retries"),
-    ("num_ooms", "refusals"),
-    ("num_device_alloc", "grown"),
-    ("num_device_free", "returned"),
-    ("num_steals", "steals"),
-    ("num_trims", "trims"),
-]
+    return keys_of([pool.stats() for pool in registry.existing(device, kind)])
 
 
 def text_of(nbytes: int) -> str:
@@ -246,7 +222,9 @@ def summary(device: object = None, kind: str | None = None) -> str:
     and reserved since the start or :func:`reset_peak`; how many blocks are live and
     were acquired; the policy; how many segments are held, were taken from the source
     and went back; how often a request needed a retry, was refused, or was served from
-    another stream's memory (steals).
+    another stream's memory (steals); how often the pool trimmed its cache to grow,
+    waited for all queued work, and called the source; and for each size class that has
+    any, the blocks that are live and cached.
 
     Parameters are :func:`allocated`'s.
 
@@ -262,6 +240,8 @@ def summary(device: object = None, kind: str | None = None) -> str:
       policy: ...
       segments: ... held, ... taken, ... back
       retries: ...; refusals: ...; steals: ...
+      trims: ...; waits: ...; source calls: ...
+      up to 1.000 MiB: ... live (...), ... cached (...)...
     """
     where = as_device(device)
     registry.check_kind(where, kind)
@@ -301,6 +281,18 @@ def _usage_of_pool(pool: Pool, look: PoolStats) -> list[str]:
         f"  policy: {pool.stock.policy.name}",
         f"  segments: {look.segments} held, {look.grown} taken, {look.returned} back",
         f"  retries: {look.retries}; refusals: {look.refusals}; steals: {look.steals}",
+        (
+            f"  trims: {look.trims}; waits: {look.syncs}; "
+            f"source calls: {look.driver_calls}"
+        ),
+        *(
+            f"  up to {text_of(each.upto)}: "
+            f"{each.live} live ({text_of(each.live_bytes)}), "
+            f"{each.cached + each.waiting} cached "
+            f"({text_of(each.cached_bytes + each.waiting_bytes)})"
+            for each in look.classes
+            if each.live or each.cached or each.waiting
+        ),
     ]
 
 
@@ -309,7 +301,7 @@ def status(device: object = None, kind: str | None = None) -> None:
 
     It shows the share of the device's memory that they hold and the limit, and for each
     pool its bytes (in use, reserved, cached, peaks), blocks, policy, segments, retries,
-    refusals and steals.
+    refusals, steals, trims, waits, calls of the source, and its blocks by size.
 
     Parameters
     ----------

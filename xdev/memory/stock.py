@@ -1,14 +1,15 @@
 """What a pool holds: heap, ledger and source, and the verbs that change them.
 
 Locks. ``_lock`` guards heap and ledger, and only pure work is done under it.
-``_moving`` lets one thread at a time move memory between heap and source, so that
-nobody is refused while a return is on its way. Order: ``_moving``, then ``_lock``, then
+``moving`` lets one thread at a time move memory between heap and source, so that
+nobody is refused while a return is on its way. Order: ``moving``, then ``_lock``, then
 the budget's own.
 
 Finalizers take neither: they append to ``_pending``. The collector may also run a
 user's finalizer in the middle of work under ``_lock``, in the same thread, and that may
 ask for memory: such a call finds ``_busy`` set, leaves the heap alone and is served by
-the source (:meth:`Stock.stray`).
+the source (:meth:`Stock.stray`). So does every call while Python shuts down: a daemon
+thread may have ended with a lock held, in the middle of a change.
 """
 
 from __future__ import annotations
@@ -16,12 +17,19 @@ from __future__ import annotations
 import gc
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from sys import is_finalizing
+from typing import TYPE_CHECKING, TypeVar, final
 
-from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.blocks import Bin, Segment
+from xdev.memory.census import Census
 from xdev.memory.heap import Heap
 from xdev.memory.ledger import Ledger
+from xdev.memory.lenders import lender_of
+from xdev.memory.native.front import Front
+from xdev.memory.native.layout import ODD
+from xdev.memory.policies import classes
+from xdev.memory.returns import Returns
+from xdev.memory.waits import Waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,10 +39,10 @@ if TYPE_CHECKING:
     from xdev.memory.hooks import Listener
     from xdev.memory.policies import Policy
     from xdev.memory.sources import Source
+    from xdev.memory.sources.asynchronous import AsyncSource
 
 T = TypeVar("T")
 QUANTUM = 512  # chunks of a source that names no alignment lie so far apart [B]
-HOLDERS = 5  # how many live blocks a refusal names
 
 
 @final
@@ -50,21 +58,26 @@ class Stock:
     """
 
     def __init__(
-        self, source: Source, policy: Policy, budget: Budget, name: str
+        self,
+        source: Source | AsyncSource,
+        policy: Policy,
+        budget: Budget,
+        name: str,
     ) -> None:
         self.source, self.policy, self.budget, self.name = source, policy, budget, name
-        self._promised: int = getattr(source, "alignment", 1)
+        self.lender = lender_of(source, policy, budget, name, self.count)
         self.quantum: int = getattr(source, "alignment", QUANTUM)
         self.heap = Heap(policy, self.quantum if policy.keeps else 1)
         self.ledger = Ledger()
         self.listeners: tuple[Listener, ...] = ()
+        self.front: Front | None = None  # of C clients, from their first on
         self.pending: deque[Chunk] = deque()
         self.give = self.pending.append
-        self._lock, self._moving = threading.RLock(), threading.RLock()
+        self.newest = threading.local()  # .chunk: what this thread grew last
+        self._lock, self.moving = threading.RLock(), threading.RLock()
         self._busy = False
         self.inherited = False  # whether it is the parent's, in a forked child
-        self._marked: deque[Chunk] = deque()
-        self._waiting: deque[tuple[list[Any], Chunk]] = deque()
+        self.waits, self.returns = Waits(self), Returns(self)
 
     # -- under the lock: pure work ----------------------------------------------------
 
@@ -73,6 +86,8 @@ class Stock:
 
         What was dropped since the last call is drained first.
         """
+        if is_finalizing():
+            return None
         with self._lock:
             if self._busy:
                 return None
@@ -85,6 +100,8 @@ class Stock:
 
     def hit(self, nbytes: int, stream: int) -> Chunk | bool:
         """Return a free chunk of the very class, or whether the heap may be asked."""
+        if is_finalizing():
+            return False
         with self._lock:
             if self._busy:
                 return False
@@ -105,15 +122,34 @@ class Stock:
         """Take back what was dropped; called with the lock held and busy set."""
         pending, heap, ledger = self.pending, self.heap, self.ledger
         while pending:
-            chunk = pending.popleft()
+            try:
+                chunk = pending.popleft()
+            except IndexError:  # another thread took the last one without the lock
+                break
             ledger.give(chunk.nbytes, chunk.reuses)
             chunk.reuses = 0
-            for listener in self.listeners:
-                listener.released(self, chunk)
-            if chunk.uses is None:
+            if self._came_back(chunk):
                 heap.put(chunk)
-            else:
-                self._marked.append(chunk)
+        front = self.front
+        if front is not None and (self.listeners or front.words[ODD]):
+            for chunk in self._from_front():
+                heap.put(chunk)
+
+    def _came_back(self, chunk: Chunk) -> bool:
+        """Tell of a chunk; return whether it is free, or waits for other streams."""
+        for listener in self.listeners:
+            listener.released(self, chunk)
+        if chunk.uses is not None:
+            self.waits.drop(chunk)
+        return chunk.uses is None
+
+    def _from_front(self) -> list[Chunk]:
+        """Take the front's free chunks; called with the lock held and busy set."""
+        if self.front is None:
+            return []
+        chunks = self.front.drain()
+        self.ledger.give_all(chunks)
+        return [chunk for chunk in chunks if self._came_back(chunk)]
 
     def _hand_out(self, heap: Heap, chunk: Chunk | None, nbytes: int) -> Chunk | None:
         """Count a chunk as used; called with the lock held and busy set."""
@@ -123,10 +159,25 @@ class Stock:
             self.ledger.take(chunk.nbytes)
         return chunk
 
-    def count(self, event: str) -> None:
-        """Add one to a count of the ledger."""
+    def count(self, event: str, times: int = 1) -> None:
+        """Add to a count of the ledger."""
+        ledger = self.ledger
+        self._aside(lambda: setattr(ledger, event, getattr(ledger, event) + times))
+
+    def _aside(self, act: Callable[[], object]) -> None:
+        """Do what leaves the heap alone, also in the middle of a decision.
+
+        Busy meanwhile: a finalizer must not wait for ``moving`` with ``_lock`` held.
+        """
+        if is_finalizing():
+            act()
+            return
         with self._lock:
-            setattr(self.ledger, event, getattr(self.ledger, event) + 1)
+            busy, self._busy = self._busy, True
+            try:
+                act()
+            finally:
+                self._busy = busy
 
     # -- verbs of the ladder: each returns a chunk in use, or None --------------------
 
@@ -141,24 +192,24 @@ class Stock:
 
     def grow(self, nbytes: int, stream: int, size: int) -> Chunk | None:
         """Serve from a new segment of ``size`` bytes."""
-        with self._moving:
-            address = self._borrow(size)
+        with self.moving:
+            address = self._borrow(size, stream)
             if address is None:
                 return None
 
             def adopt(heap: Heap) -> Chunk | None:
                 chunk = heap.adopt(address, size, self, nbytes, stream)
-                self.ledger.grow(size)
+                self.ledger.grow(size, self.lender.held)
                 return self._hand_out(heap, chunk, nbytes)
 
-            chunk = self.decide(adopt)
+            chunk = self.newest.chunk = self.decide(adopt)
         for listener in self.listeners:
             listener.grown(self, address, size)
         return chunk
 
     def steal(self, nbytes: int, stream: int) -> Chunk | None:
         """Serve from another stream's free memory, after a wait for its work."""
-        with self._moving:
+        with self.moving:
             chunk = self.decide(lambda heap: heap.steal(nbytes, stream))
             if chunk is None:
                 return None
@@ -171,6 +222,7 @@ class Stock:
             def change(heap: Heap) -> Chunk | None:
                 chunk.stream = stream
                 self.ledger.steals += 1
+                self.ledger.events += 1
                 return self._hand_out(heap, chunk, nbytes)
 
             return self.decide(change)
@@ -181,155 +233,127 @@ class Stock:
         The segment joins the heap when its one chunk comes back.
         """
         size = self.heap.granted(nbytes)
-        address = self._borrow(size)
+        address = self._borrow(size, stream)
         if address is None:
             return None
         chunk = Segment(address, size, self).first
         chunk.stream, chunk.request = stream, nbytes
         chunk.bin, chunk.give = Bin(), self.give
-        self.ledger.grow(size)
+        self.ledger.grow(size, self.lender.held)
         self.ledger.take(size)
         return chunk
 
     # -- steps that make room ---------------------------------------------------------
-
-    def give_back(self, nbytes: int | None = None, least: int = 0) -> tuple[int, int]:
-        """Return wholly free segments to the source; how many, and their bytes [B]."""
-        with self._moving:
-            segments = self.decide(lambda heap: heap.spare(nbytes, least)) or []
-            count = total = 0
-            try:
-                for segment in segments:
-                    self.source.free(segment.address, segment.nbytes)
-                    count, total = count + 1, total + segment.nbytes
-            finally:
-                self._settle_return(segments[:count], segments[count:])
-        return count, total
-
-    def _settle_return(self, gone: list[Segment], kept: list[Segment]) -> None:
-        def note(heap: Heap) -> None:
-            for segment in kept:
-                heap.restore(segment.first)
-            for segment in gone:
-                self.ledger.shrink(segment.nbytes)
-
-        self.decide(note)
-        for segment in gone:
-            self.budget.refund(segment.nbytes)
-            for listener in self.listeners:
-                listener.returned(self, segment.address, segment.nbytes)
-
-    def trim(self, least: int) -> None:
-        """Return wholly free segments of at least ``least`` bytes, and count them."""
-        count, _ = self.give_back(least=least)
-        with self._lock:
-            self.ledger.trims += count
 
     def collect(self) -> None:
         """Collect garbage: it may hold blocks."""
         gc.collect()
         self.tend()
 
-    def synchronize(self) -> None:
-        """Wait for all queued work; then no stream's memory is apart from another's."""
-        with self._moving:
-            self.tend()
-            waiting = [self._waiting.popleft() for _ in range(len(self._waiting))]
+    def synchronize(self) -> int:
+        """Wait for all queued work; then no stream's memory is apart from another's.
+
+        Return how much went back to the source, as :meth:`tend` does [B].
+        """
+        if not self.settled():
+            return 0
+        with self.moving:
+            gone = self.tend()
+            most, lifted = self.decide(Heap.lift) or (0, [])
             try:
-                self.source.synchronize()
+                free = self.waits.synchronize()
             except BaseException:
-                self._waiting.extend(waiting)
+                self.decide(lambda heap: heap.restore(*lifted))
                 raise
+            self.decide(lambda heap: heap.unify(most, lifted + free))
+            self.count("syncs")
+        return gone
 
-            def unify(heap: Heap) -> None:
-                for _, chunk in waiting:
-                    heap.put(chunk)
-                heap.unify()
+    def tend(self) -> int:
+        """Drain what was dropped, and see to blocks that other streams used.
 
-            self.decide(unify)
+        Return how much went back to the source, where nothing is kept [B].
+        """
+        if not self.settled():
+            return 0
+        with self.moving:
+            self.waits.tend()
+        return 0 if self.policy.keeps else self.returns.segments()[1]
 
-    def tend(self) -> None:
-        """Drain what was dropped, and see to blocks that other streams used."""
-        self.decide(_nothing)
-        with self._moving:
-            while self._marked:
-                chunk = self._marked.popleft()
-                try:
-                    events = [self.source.record(use) for use in chunk.uses or ()]
-                except BaseException:
-                    self._marked.append(chunk)
-                    raise
-                chunk.uses = None
-                self._waiting.append((events, chunk))
-            for _ in range(len(self._waiting)):
-                events, chunk = self._waiting.popleft()
-                if not all(self.source.done(event) for event in events):
-                    self._waiting.append((events, chunk))
-                    continue
-                self.decide(lambda heap, chunk=chunk: heap.put(chunk))  # type: ignore[misc]
-        if not self.policy.keeps:
-            self.give_back()
+    def settled(self) -> bool:
+        """Drain what was dropped; say whether that was possible.
+
+        It is not for a finalizer in the middle of a decision, which must not go on:
+        ``moving`` may be held by who waits for the lock.
+        """
+        return self.decide(lambda _: True) is True
+
+    # -- clients of C functions -------------------------------------------------------
+
+    def make_front(self) -> Front | None:
+        """Return the front, made at the first call; None where nothing is kept."""
+        if self.front is None and self.policy.keeps:
+            eighths = self.policy.granted is classes.eighth
+            made = Front(self.quantum, eighths=eighths)  # compiles: not under the lock
+            self._aside(lambda: self.put_front(made))
+        return self.front
+
+    def put_front(self, front: Front) -> None:
+        """Let a front serve from this stock's memory, unless one does."""
+        if self.front is not None:
+            return
+        self.front, self.heap.elsewhere = front, self._from_front
+        self.ledger.share(front.words)
+        front.open(hands_out=not self.listeners)
+
+    def hand_over(self, chunk: Chunk, *, free: bool) -> bool:
+        """Let the front hold a chunk in use; say whether it does."""
+        front = self.front
+        if front is None or (free and self.listeners):
+            return False
+        request = chunk.request
+        granted = self.heap.granted(request) if request >= 0 else 0
+        return bool(self.decide(lambda _: front.hold(chunk, granted, free=free)))
 
     # -- the rest ---------------------------------------------------------------------
 
     def look(self, view: Callable[[Heap, Ledger], T]) -> T:
-        """Drain, then return a view of heap and ledger that changes neither."""
+        """Drain, then return a view of heap and ledger that changes neither.
+
+        A finalizer in the middle of a decision sees an empty heap: the real one may be
+        half changed.
+        """
         self.tend()
+        if is_finalizing():
+            return view(Heap(self.policy, self.quantum), self.ledger)
         with self._lock:
-            return view(self.heap, self.ledger)
+            if self._busy:
+                return view(Heap(self.policy, self.quantum), self.ledger)
+            self._busy = True
+            try:
+                return view(self.heap, self.ledger)
+            finally:
+                self._busy = False
+
+    def census(self, heap: Heap) -> Census:
+        """Go through the heap; called by a view (:meth:`look`)."""
+        idle = () if self.front is None else self.front.idle()
+        return Census(heap, idle, self.waits.chunks())
 
     def mark(self, chunk: Chunk, streams: Iterable[int]) -> None:
         """Keep a live chunk, once dropped, until these streams' work is done."""
-        with self._lock:
+
+        def note() -> None:
             chunk.uses = (chunk.uses or set()) | set(streams)
             chunk.request = -1  # no reuse without a look
+            if self.front is not None:
+                self.front.mark(chunk)
 
-    def free(self, chunk: Chunk) -> bool:
-        """Take a chunk back though a lease still names it; False if it is not live.
+        self._aside(note)
 
-        The lease has nothing to give back any more.
-        """
-        if self.inherited:  # its lock may be held by a thread that is not here
-            raise ValueError("this memory is the parent process's: it cannot be freed")
-
-        def swap(_: Heap) -> bool:
-            if chunk.give is not self.give:
-                return False
-            self.give(chunk.twin())
-            return True
-
-        return bool(self.decide(swap))
-
-    def refuse(self, nbytes: int) -> OutOfMemoryError:
-        """Return the error of a request that could not be served, and count it."""
-        self.count("refusals")
-        holders: tuple[str, ...] = ()
-        for listener in self.listeners:
-            holders = holders or listener.largest(self, HOLDERS)
-        held, limit = self.ledger, self.budget.limit
-        return OutOfMemoryError(
-            self.name, nbytes, held.allocated, held.reserved, limit, holders
-        )
-
-    def _borrow(self, size: int) -> int | None:
+    def _borrow(self, size: int, stream: int) -> int | None:
         """Return the address of fresh memory within the budget, or None."""
-        if not self.budget.draw(size):
-            return None
-        address = 0
-        try:
-            address = self.source.allocate(size)
-        except MemoryError:
-            return None
-        finally:
-            if not address:
-                self.budget.refund(size)
-        if address % self._promised:
-            self.source.free(address, size)
-            self.budget.refund(size)
-            message = f"{self.name}: the source returned {address:#x}, not aligned to "
-            raise XdevError(f"{message}{self._promised} B")
+        address = self.lender.borrow(size, stream)
+        if address == 0:
+            self.count("failures")
         return address or None
-
-
-def _nothing(heap: Heap) -> None:
-    """Decide nothing: what was dropped is drained all the same."""

@@ -2,96 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
+import atexit
+import os
 import sys
 import threading
-from contextlib import contextmanager
-from dataclasses import dataclass
-from operator import attrgetter
-from pathlib import Path
+from collections import defaultdict
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config
-from xdev.memory import hooks, registry
+from xdev.device import as_device
+from xdev.memory import frames, hooks, leaks, registry, traces
+from xdev.memory.leaks import Outstanding, OutstandingLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import CodeType
+    from collections.abc import Iterable, Iterator
 
     from xdev.memory.blocks import Chunk
+    from xdev.memory.traces import Asked
 
-DEPTH = 16  # frames kept of each block
-#: Frames of these are not where a user's array was made.
-LIBRARIES = ("xdev", "numpy", "cupy", "cupyx", "numba", "numba_cuda")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Outstanding:
-    """One live block.
-
-    Parameters
-    ----------
-    where : str
-        ``"file:line"`` of the first frame outside xdev and the array libraries.
-    nbytes : int
-        Its granted size [B].
-    age : float
-        Time since it was handed out [s].
-    pool : str
-        Whose memory it is.
-    address : int
-        Where it starts.
-    frames : tuple of str
-        ``"file:line in function"``, innermost first.
-    """
-
-    where: str
-    nbytes: int
-    age: float
-    pool: str
-    address: int
-    frames: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.nbytes:,} B of {self.pool}, {self.age:.1f} s old"
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What is kept of a block when it is handed out."""
-
-    nbytes: int
-    born: float
-    frames: tuple[tuple[CodeType, int], ...]
-
-
-def stack(skip: int) -> tuple[tuple[Any, int], ...]:
-    """Return code and instruction of the calling frames, innermost first."""
-    frame = sys._getframe(skip)  # noqa: SLF001 - the one way that costs under 1 us
-    frames: list[tuple[CodeType, int]] = []
-    while frame is not None and len(frames) < DEPTH:
-        frames.append((frame.f_code, frame.f_lasti))
-        frame = frame.f_back  # type: ignore[assignment]
-    return tuple(frames)
-
-
-def line_of(code: CodeType, instruction: int) -> int:
-    """Return the source line of an instruction."""
-    positions = itertools.islice(code.co_positions(), instruction // 2, None)
-    return next(positions, (None,))[0] or code.co_firstlineno
-
-
-def is_library(filename: str) -> bool:
-    """Say whether a file belongs to xdev or an array library."""
-    for name in LIBRARIES:
-        module = sys.modules.get(name)
-        for folder in getattr(module, "__path__", ()):
-            if Path(filename).is_relative_to(folder):
-                return True
-    return False
+    #: Granted and asked size [B], when it was handed out [s], by whom.
+    Record = tuple[int, int, float, frames.Frames]
 
 
 @final
@@ -99,16 +31,19 @@ class Tracker:
     """Remembers every block that is handed out while it listens."""
 
     def __init__(self) -> None:
-        self.live: dict[tuple[Any, int], Record] = {}
+        self.live: defaultdict[Any, dict[int, Record]] = defaultdict(dict)
 
     def acquired(self, stock: Any, chunk: Chunk) -> None:
         """Remember the frames of a block."""
-        key = (stock, chunk.address)
-        self.live[key] = Record(chunk.nbytes, monotonic(), stack(3))
+        record = chunk.nbytes, chunk.request, monotonic(), frames.stack(3)
+        self.live[stock][chunk.address] = record
 
     def released(self, stock: Any, chunk: Chunk) -> None:
         """Forget a block."""
-        self.live.pop((stock, chunk.address), None)
+        self.live[stock].pop(chunk.address, None)
+
+    def refused(self, stock: Any, nbytes: int) -> None:
+        """Ignore refusals."""
 
     def grown(self, stock: Any, address: int, nbytes: int) -> None:
         """Ignore segments."""
@@ -117,57 +52,63 @@ class Tracker:
         """Ignore segments."""
 
     def largest(self, stock: Any, count: int) -> tuple[str, ...]:
-        """Return the largest live blocks of a pool."""
-        mine = [i for i in self.items() if i.pool == stock.name]
-        mine.sort(key=attrgetter("nbytes"), reverse=True)
-        return tuple(map(str, mine[:count]))
+        """Return the lines that hold the most of a pool."""
+        return tuple(map(str, leaks.by_line(self.items({stock}))[:count]))
 
-    def items(self) -> list[Outstanding]:
-        """Return what is live, largest first."""
-        now = monotonic()
-        found = []
-        for (stock, address), record in list(self.live.items()):
-            places = [
-                (code.co_filename, line_of(code, instruction), code.co_name)
-                for code, instruction in record.frames
-            ]
-            outside = (p for p in places if not is_library(p[0]))
-            file, line, _ = next(outside, places[0])
-            found.append(
-                Outstanding(
-                    where=f"{file}:{line}",
-                    nbytes=record.nbytes,
-                    age=now - record.born,
-                    pool=stock.name,
-                    address=address,
-                    frames=tuple(f"{f}:{n} in {name}" for f, n, name in places),
-                )
-            )
-        return sorted(found, key=attrgetter("nbytes"), reverse=True)
+    def frames_of(self, stock: Any) -> dict[int, frames.Frames]:
+        """Return who made each live block of a pool, by address."""
+        return {at: record[-1] for at, record in list(self.live[stock].items())}
+
+    def items(self, stocks: Iterable[Any] | None = None) -> list[Outstanding]:
+        """Return the live blocks of these stocks, or of all, in no order."""
+        now, places, found = monotonic(), frames.Places(), []
+        for stock in list(self.live) if stocks is None else stocks:
+            for address, (nbytes, _, born, made) in list(self.live[stock].items()):
+                lines = places.of(made)
+                where = frames.maker(lines)
+                texts = tuple(f"{file}:{line} in {name}" for file, line, name in lines)
+                age, pool = now - born, stock.name
+                block = Outstanding(where, nbytes, age, pool, address, texts)
+                found.append(block)
+        return found
+
+    def of_numpy(self) -> Iterator[Asked]:
+        """Return what NumPy asked the pools for, and they told us of."""
+        places = frames.Places()
+        for live in list(self.live.values()):
+            for _, request, _, made in list(live.values()):
+                asked = traces.asked_by_numpy(places.of(made), request)
+                if asked is not None:
+                    yield asked
 
 
 TRACKER = Tracker()
-_lock = threading.RLock()  # guards the two below and the subscription
+_lock = threading.RLock()  # guards the three below and the subscription
 _depth = 0
 _begun = False  # whether the environment was asked
+off = False  # whether it is known that nobody tracks: :func:`active` in an instant
 
 
 def begin() -> None:
-    """Track from the first use on, if ``XDEV_MEMORY_TRACK`` says so.
+    """Track from the first use on, if ``XDEV_MEMORY_TRACK`` or ``XDEV_DEBUG`` says so.
 
     Raises
     ------
     ConfigurationError
-        The variable's value is invalid; the text lists the valid ones.
+        A variable's value is invalid; the text lists the valid ones.
     """
     global _begun  # noqa: PLW0603 - once a process
     if _begun:
         return
     with _lock:
         if not _begun:
-            if _config.memory_track():
+            asked = _config.memory_track()
+            if asked or _config.debug():
                 start()
+            if asked == _config.AT_EXIT:
+                atexit.register(_report_at_exit)
             _begun = True
+            _settle()
 
 
 def active() -> bool:
@@ -184,6 +125,7 @@ def start() -> None:
         _depth += 1
         if _depth == 1:
             hooks.subscribe(TRACKER)
+        _settle()
 
 
 def stop() -> None:
@@ -194,13 +136,23 @@ def stop() -> None:
         if _depth == 0:
             hooks.unsubscribe(TRACKER)
             TRACKER.live.clear()
+        _settle()
+
+
+def _settle() -> None:
+    """Say whether tracking is off; called with the lock held."""
+    global off  # noqa: PLW0603
+    off = _begun and not _depth
 
 
 @contextmanager
 def track() -> Iterator[None]:
     """Remember, while it is open, which line made each block.
 
-    Host arrays of any size come from the pool meanwhile, so all are seen.
+    Host arrays of any size that xdev makes come from the pool meanwhile, so all are
+    seen. The environment variable ``XDEV_MEMORY_TRACK=1`` tracks from the start on, and
+    ``XDEV_MEMORY_TRACK=exit`` also prints the live blocks by line, on standard error,
+    when the program ends.
 
     Examples
     --------
@@ -218,7 +170,11 @@ def track() -> Iterator[None]:
 
 
 def outstanding(device: object = None, kind: str | None = None) -> list[Outstanding]:
-    """Return the live blocks that were made under :func:`track`, largest first.
+    """Return the live blocks that were made under :func:`track`.
+
+    While Python's ``tracemalloc`` traces too, the CPU's host memory includes NumPy's
+    own live buffers that were made since it was started; their age is not known, and
+    it must keep several frames (``tracemalloc.start(8)``) to see past NumPy's lines.
 
     Parameters
     ----------
@@ -230,13 +186,70 @@ def outstanding(device: object = None, kind: str | None = None) -> list[Outstand
     Returns
     -------
     list of Outstanding
-        ``str(item)`` starts with ``file:line``.
+        ``str(item)`` starts with ``file:line``. The blocks of a line are together, the
+        largest first; the line that holds the most comes first.
     """
-    chosen = registry.existing(device, kind)
-    for pool in chosen:
-        pool.stock.tend()
-    names = {pool.name for pool in chosen}
-    return [item for item in TRACKER.items() if item.pool in names]
+    lines = outstanding_by_line(device, kind)
+    return [block for line in lines for block in line.blocks]
 
 
+def outstanding_by_line(
+    device: object = None, kind: str | None = None
+) -> list[OutstandingLine]:
+    """Return the lines whose blocks, made under :func:`track`, are live.
+
+    Parameters are :func:`outstanding`'s.
+
+    Returns
+    -------
+    list of OutstandingLine
+        The one that holds the most first. Each has ``where`` (``"file:line"``),
+        ``count``, ``nbytes`` [B] and its ``blocks`` with their sizes and ages, and
+        ``str(line)`` says it all.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> with track():
+    ...     kept = [xdev.empty(n, device="cpu", dtype=xdev.int8) for n in (64, 128)]
+    ...     print(*outstanding_by_line("cpu"))
+    <doctest ...>:2: 2 blocks, 192 B of cpu, 0.0 s old
+    """
+    pools = registry.existing(device, kind)
+    stocks = {pool.stock for pool in pools}
+    for stock in stocks:
+        stock.decide(_nothing)  # what was dropped is drained
+    found = TRACKER.items(stocks)
+    numpys = kind != "pinned" and as_device(device).type == "cpu"
+    if numpys and active():
+        found += traces.buffers(TRACKER.of_numpy())
+    return leaks.by_line(found)
+
+
+def _nothing(_: object) -> None:
+    """Decide nothing."""
+
+
+def report() -> str:
+    """Return the live blocks of all pools, by line."""
+    for stock in list(TRACKER.live):
+        stock.decide(_nothing)
+    return leaks.report(TRACKER.items() + traces.buffers(TRACKER.of_numpy()))
+
+
+def _report_at_exit() -> None:
+    """Write the report; a program must not end otherwise because it was asked for."""
+    with suppress(Exception):
+        sys.stderr.write(f"{report()}\n")
+
+
+def _after_fork_in_child() -> None:
+    """Start with a free lock, and without the parent's blocks."""
+    global _lock  # noqa: PLW0603 - another thread of the parent may have held it
+    _lock = threading.RLock()
+    TRACKER.live.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 hooks.before_emitters(begin)

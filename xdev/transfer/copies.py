@@ -59,6 +59,8 @@ def to_device(
         ``out`` is on another device.
     TypeError
         ``x`` is no array, or of a dtype that CUDA does not have.
+    UseAfterFreeError
+        ``x`` or ``out`` was freed.
 
     Examples
     --------

@@ -10,13 +10,14 @@ import numpy as np
 
 from xdev import _optional, memory
 from xdev.device import Device, Stream, current_stream, registry
+from xdev.memory.owners import mark_uses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from xdev.device import Event
 
-#: Sources of copies under way, kept alive until their event is done.
+#: Memory of copies under way, kept alive until their event is done.
 _under_way: deque[tuple[Event, Any]] = deque()
 
 
@@ -31,6 +32,7 @@ def copy_in(
     """Copy an array of any device into CUDA memory."""
     cupy = _optional.cupy()
     with _on(target, stream) as queue:
+        mark_uses((out,))
         if source.type == "cuda":
             origin = cupy.asarray(x)
             result = cupy.empty(x.shape, x.dtype) if out is None else out
@@ -60,7 +62,7 @@ def copy_out(
     with _on(source, stream) as queue:
         packed = cupy.ascontiguousarray(cupy.asarray(x)).reshape(x.shape)
         packed.get(out=landing, blocking=False)
-        _finish(queue, packed, non_blocking and contiguous)
+        _finish(queue, (packed, landing), non_blocking and contiguous)
     if not contiguous:
         np.copyto(result, landing)
     return result
@@ -77,18 +79,18 @@ def _on(device: Device, stream: Stream | None) -> Iterator[Stream]:
                 yield stream
 
 
-def _finish(queue: Stream, source: Any, non_blocking: bool) -> None:
-    """Wait for a copy, or keep its source alive until it is done."""
+def _finish(queue: Stream, memory: Any, non_blocking: bool) -> None:
+    """Wait for a copy, or keep the memory that it uses alive until it is done."""
     if non_blocking:
-        _keep_until(queue.record(), source)
+        _keep_until(queue.record(), memory)
     else:
         queue.synchronize()
 
 
-def _keep_until(event: Event, source: Any) -> None:
+def _keep_until(event: Event, memory: Any) -> None:
     while _under_way and _under_way[0][0].done:
         _under_way.popleft()
-    _under_way.append((event, source))
+    _under_way.append((event, memory))
 
 
 def _host_values(x: Any) -> np.ndarray[Any, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from xdev import memory
+from xdev._freed import refuse
 from xdev.device import Device
 
 
@@ -46,6 +47,8 @@ def pin(x: Any) -> Any:
     ------
     TypeError
         ``x`` is no host array; move it first, ``xdev.to_numpy(x)``.
+    UseAfterFreeError
+        It was freed.
 
     Examples
     --------
@@ -53,6 +56,7 @@ def pin(x: Any) -> Any:
     >>> pin(np.arange(3))
     array([0, 1, 2])
     """
+    refuse("xdev.pin", x)
     if not isinstance(x, np.ndarray):
         message = (
             f"only NumPy arrays can be pinned, not {type(x).__name__}: bring it to the "
@@ -75,4 +79,5 @@ def is_pinned(x: Any) -> bool:
     >>> is_pinned(np.arange(3))
     False
     """
+    refuse("xdev.is_pinned", x)
     return isinstance(x, np.ndarray) and memory.is_pinned_address(x.ctypes.data)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy import ndarray
 
 from xdev import memory
+from xdev._freed import is_freed, use_after_free
 from xdev.compile import cpu as compiler, numpy_ufunc
 from xdev.memory import hooks
 from xdev.memory.arrays import large_array, transposed
@@ -180,7 +181,7 @@ class CpuLoops:
         try:
             return call.ufunc(*args, out=out)
         except (TypeError, ValueError) as error:
-            raise explained(error) from error
+            raise explained(error, out) from error
 
     def _learn(
         self, args: Sequence[Any], inputs: Dtypes, ufunc: np.ufunc, outputs: Dtypes
@@ -221,8 +222,10 @@ def strong(args: Sequence[Any], dtypes: Dtypes) -> list[Any]:
     ]
 
 
-def explained(error: Exception) -> Exception:
+def explained(error: Exception, out: Any = None) -> Exception:
     """Return NumPy's error with the way out, as the built-in kind that it is."""
+    if is_freed(out):
+        return use_after_free(out, "out=")
     text = str(error)
     way = next((way for words, way in WAYS.items() if words in text), None)
     kind = TypeError if isinstance(error, TypeError) else ValueError

@@ -11,6 +11,7 @@ import numpy as np
 from xdev import _optional, device
 from xdev.compile import elementwise, launch
 from xdev.errors import DeviceMismatchError
+from xdev.memory.device_arrays import array_maker
 from xdev.ufunc import cuda_fast, cuda_plan, cuda_streams
 from xdev.ufunc.cuda_operands import Array, Number, is_cuda, read
 
@@ -259,8 +260,7 @@ def _mask(where: Any, name: str) -> Array | bool:
 
 def _make(result: cuda_plan.Result, first: Any) -> Array:
     """Return a new array of the library of the first array argument."""
-    cupy = _optional.cupy()
-    made = cupy.ndarray(result.shape, result.dtype)
+    made = array_maker()(result.shape, result.dtype)
     if result.axes != tuple(range(len(result.axes))):
         made = made.transpose(result.axes)
     owner = made

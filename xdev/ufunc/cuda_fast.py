@@ -2,8 +2,9 @@
 
 A function per number of inputs, each written out: a loop over the operands would cost
 more than the checks do. What does not pass goes the general way, and so does a launch
-that fails: a stream is new, or the thread has no context yet; a real failure comes
-again there. Arrays of one dimension are compared by size, which takes less than shapes.
+that fails: a stream is new (so nobody needs to look for a second one here), or the
+thread has no context yet; a real failure comes again there. Arrays of one dimension are
+compared by size, which takes less than shapes.
 """
 
 # ruff: noqa: C901, SLF001 - long on purpose; CuPy has the flag in public only inside an
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev.compile import launch
+from xdev.memory.owners import mark_uses
+from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,9 +84,12 @@ def _unary(slow: Callable[..., Any], table: Table) -> Callable[..., Any]:
     cupy = _optional.cupy()
     array, current = cupy.ndarray, cupy.cuda.get_current_stream
     stream, start, find = launch.streams().known.get, launch.launcher(), table.get
+    live = live_streams
 
     def call(x: Any, out: Any) -> Any:
         if type(x) is array:
+            if live.several:
+                mark_uses((x, out))
             n = x.size
             entry = find(n)
             if entry is not None:
@@ -130,9 +136,12 @@ def _binary(slow: Callable[..., Any], table: Table) -> Callable[..., Any]:
     cupy = _optional.cupy()
     array, current = cupy.ndarray, cupy.cuda.get_current_stream
     stream, start, find = launch.streams().known.get, launch.launcher(), table.get
+    live = live_streams
 
     def call(x: Any, y: Any, out: Any) -> Any:
         if type(x) is array and type(y) is array:
+            if live.several:
+                mark_uses((x, y, out))
             n = x.size
             entry = find(n)
             if entry is not None:
@@ -189,9 +198,12 @@ def _ternary(slow: Callable[..., Any], table: Table) -> Callable[..., Any]:
     cupy = _optional.cupy()
     array, current = cupy.ndarray, cupy.cuda.get_current_stream
     stream, start, find = launch.streams().known.get, launch.launcher(), table.get
+    live = live_streams
 
     def call(x: Any, y: Any, z: Any, out: Any) -> Any:
         if type(x) is array and type(y) is array and type(z) is array:
+            if live.several:
+                mark_uses((x, y, z, out))
             n = x.size
             entry = find(n)
             if entry is not None:

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from xdev import _optional
+from xdev._freed import refuse
 from xdev.errors import DeviceMismatchError
 from xdev.ufunc.cuda_layout import Reach, contiguous
 
@@ -141,6 +142,7 @@ def read(x: Any, name: str) -> Array | Number:
         return Number(x)
     if is_cuda(x):
         return _exported(x, name)
+    refuse(name, x)
     if isinstance(x, np.ndarray) and x.ndim == 0:
         return Number(x[()])
     if isinstance(x, np.ndarray) or hasattr(x, "__array__"):

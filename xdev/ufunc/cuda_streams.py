@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from xdev import _optional
+from xdev.memory.owners import mark_uses
 
 if TYPE_CHECKING:
     from xdev.ufunc.cuda_operands import Array
@@ -16,8 +17,9 @@ LEGACY = 1  # the null stream's name in __cuda_array_interface__, where 0 is not
 class ordered:  # noqa: N801 - used as a function
     """Run a launch after the work of the arrays' streams, and their next work after it.
 
-    The order is the device's business, by events: the host waits for nothing. Entered,
-    it is the handle of CuPy's current stream, which the launch goes to.
+    The order is the device's business, by events: the host waits for nothing. Arrays of
+    the pools stay, once dropped, until the launch is done. Entered, it is the handle of
+    CuPy's current stream, which the launch goes to.
 
     Parameters
     ----------
@@ -39,6 +41,7 @@ class ordered:  # noqa: N801 - used as a function
         self._others = {s for s in streams if s is not None and s != here}
         for other in self._others:
             _order(other, self._current)
+        mark_uses([x.owner for x in self._arrays])
         return self._current
 
     def __exit__(self, *_: object) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy import ndarray
 
+from xdev._freed import refuse
 from xdev.memory.arrays import host_array, large_array
 from xdev.ufunc import hosted
 from xdev.ufunc.cpu import CpuLoops, explained, strong
@@ -18,7 +19,6 @@ from xdev.ufunc.scalar import WEAK, ScalarFunction, dtype_of, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
 
 KEYWORDS = ("out", "where", "casting", "order", "dtype", "subok")
 NONE: tuple[Any, int, np.dtype[Any]] = None, 0, np.dtype("?")  # no such typing
@@ -88,8 +88,8 @@ class Vectorized:
             Wrong arguments, no typing for their dtypes, or a cast that is not allowed.
         ValueError
             Shapes that do not broadcast, or an ``out`` that cannot be written.
-        DeviceMismatchError
-            Arrays of two devices. Whatever is raised, nothing was written.
+        DeviceMismatchError, UseAfterFreeError
+            Arrays of two devices; a freed one. Whatever is raised, nothing was written.
         """
         # The quickest ways first, in this one frame: plain arrays of one device.
         if not keywords:
@@ -108,7 +108,7 @@ class Vectorized:
                             try:
                                 return ufunc(x, y, out)
                             except (TypeError, ValueError) as error:
-                                raise explained(error) from error
+                                raise explained(error, out) from error
                 elif type(x) in _ON_CUDA and self.nin == 2:  # noqa: PLR2004
                     return self._cuda.fast(x, y, out)
             elif len(args) == 1:
@@ -147,6 +147,7 @@ class Vectorized:
                 )
                 raise TypeError(message)
         operands = [*args, *(outs or ()), keywords.get("where", True)]
+        refuse(self.__name__, *operands)
         if any(map(is_cuda, operands)):
             _remember(args)
             return self._cuda(args, outs, **hosted.for_cuda(self.__name__, keywords))
@@ -257,6 +258,7 @@ class Vectorized:
                 f"and {self.__name__} takes {self.nin}"
             )
             raise ValueError(message)
+        refuse(f"{self.__name__}.{method}", *operands)
         if self.target == "cuda" or any(map(is_cuda, operands)):
             message = (
                 f"{self.__name__}.{method} works on NumPy arrays with a ufunc whose "

@@ -13,6 +13,7 @@ from xdev.device import registry
 from xdev.facade.cuda import guarded
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.places.cpu import HOST, as_shape
+from xdev.memory.device_arrays import array_maker
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import DType
@@ -55,6 +56,7 @@ class CudaPlace:
     def __init__(self, index: int) -> None:
         self.cupy = cupy = _optional.cupy()
         self.ndarray = cupy.ndarray
+        self._make = array_maker()
         if registry.backend("cuda").count() > 1:
             device = cupy.cuda.Device(index)
             for name in _CALLS:
@@ -73,7 +75,7 @@ class CudaPlace:
         if count >= TOO_MANY:
             message = f"shape {shape} overflows: no device holds {count:,} elements"
             raise ValueError(message)
-        return self.ndarray(shape, dtype, None, None, order)  # refuses negatives
+        return self._make(shape, dtype, order)  # refuses negatives
 
     def zeros(self, shape: Any, dtype: DType) -> Any:
         out = self.empty(shape, dtype)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from xdev import _optional
@@ -16,11 +17,21 @@ from xdev.errors import ConfigurationError
 from xdev.memory.bridges.cupy import CupyBridge
 from xdev.memory.bridges.imports import when_imported
 from xdev.memory.bridges.numba import NumbaBridge
+from xdev.memory.bridges.numpy import NumpyBridge
+from xdev.memory.bridges.rmm import RmmBridge
+from xdev.memory.bridges.torch import TorchBridge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-__all__ = ["install", "install_default", "installed", "left_alone", "uninstall"]
+__all__ = [
+    "install",
+    "install_default",
+    "installed",
+    "left_alone",
+    "uninstall",
+    "using",
+]
 
 
 class Bridge(Protocol):
@@ -29,15 +40,19 @@ class Bridge(Protocol):
     def install(self) -> str | None:
         """Take them over, or return what was found in the way."""
 
-    def uninstall(self) -> None:
-        """Put back what was there."""
+    def uninstall(self) -> str | None:
+        """Put back what was there, or return why it stays."""
 
 
 #: The library's name, the module that it needs, and how its bridge is made.
 BRIDGES: dict[str, tuple[str, Callable[[], Bridge]]] = {
     "cupy": ("cupy", CupyBridge),
     "numba": ("numba_cuda", NumbaBridge),
+    "numpy": ("numpy", NumpyBridge),
+    "rmm": ("rmm", RmmBridge),
+    "torch": ("torch", TorchBridge),
 }
+OPT_IN = {"numpy", "rmm", "torch"}  # these go in only by name
 
 _lock = threading.RLock()  # guards the two below
 _installed: dict[str, Bridge] = {}
@@ -52,8 +67,8 @@ def install(*names: str) -> None:
 
     Parameters
     ----------
-    *names : {"cupy", "numba"}
-        Which libraries; without any, all that are installed here.
+    *names : {"cupy", "numba", "numpy", "rmm", "torch"}
+        Which libraries; without any, CuPy and Numba where they are installed.
 
     Raises
     ------
@@ -64,11 +79,11 @@ def install(*names: str) -> None:
     """
     for name in names:
         _check(name)
-    if Device("cuda").available:
+    if names != ("numpy",) and Device("cuda").available:
         Device("cuda").require()  # its first use puts the default bridges in
-    present = [n for n, (module, _) in BRIDGES.items() if _optional.installed(module)]
+    chosen = names or [n for n in BRIDGES if n not in OPT_IN and _present(n)]
     with _lock:
-        for name in names or present:
+        for name in chosen:
             if name in _installed:
                 continue
             bridge = BRIDGES[name][1]()
@@ -85,21 +100,50 @@ def uninstall(*names: str) -> None:
 
     Parameters
     ----------
-    *names : {"cupy", "numba"}
-        Which libraries; without any, all bridges that are in.
+    *names : {"cupy", "numba", "numpy", "rmm", "torch"}
+        Which libraries; without any, all bridges that are in and can come out.
 
     Raises
     ------
     ConfigurationError
-        There is no such bridge; the text lists those that are.
+        There is no such bridge: the text lists those that are. Or it cannot come out:
+        the text says why.
     """
     for name in names:
         _check(name)
     with _lock:
         for name in names or tuple(_installed):
-            bridge = _installed.pop(name, None)
-            if bridge is not None:
-                bridge.uninstall()
+            bridge = _installed.get(name)
+            obstacle = None if bridge is None else bridge.uninstall()
+            if obstacle is None:
+                _installed.pop(name, None)
+            elif names:
+                raise ConfigurationError(f"the bridge into {name} stays: {obstacle}")
+
+
+@contextmanager
+def using(*names: str) -> Iterator[None]:
+    """Let libraries take their memory from xdev's pools while it is open.
+
+    Bridges that were in before stay in after. Parameters and errors are
+    :func:`install`'s.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from xdev import memory
+    >>> with using("numpy"):
+    ...     x = np.ones(100_000)
+    >>> memory.pool("cpu").find(x.ctypes.data) is not None
+    True
+    """
+    before = installed()
+    install(*names)
+    try:
+        yield
+    finally:
+        for name in installed() - before:
+            uninstall(name)
 
 
 def installed() -> frozenset[str]:
@@ -129,6 +173,10 @@ def install_default() -> None:
         install("numba")
     else:
         when_imported("numba.cuda", lambda: install("numba"))
+
+
+def _present(name: str) -> bool:
+    return _optional.installed(BRIDGES[name][0])
 
 
 def _check(name: str) -> None:

@@ -1,12 +1,16 @@
 """CuPy's device memory, and the pinned memory of its copies.
 
 Who owns what, for how long: the pool owns the segments. An allocation is a
-``MemoryPointer`` on a *lease*, CuPy's own kind of memory object; CuPy's arrays and
-their views share the lease by reference count, and when the last is gone its finalizer
-puts the block on the pool's queue: no lock, no driver call, so it may happen in the
-middle of anything. The block belongs to the stream that was CuPy's current one when it
-was made; work queued there before the drop runs before whoever gets the block next.
-Pinned blocks are held by CuPy until the copy that uses them is done.
+``MemoryPointer`` on a memory object; CuPy's arrays and their views share that by
+reference count, and when the last is gone the block is the pool's again: no lock that
+Python holds, no driver call, so it may happen in the middle of anything. The block
+belongs to the stream that was CuPy's current one when it was made; work queued there
+before the drop runs before whoever gets the block next. Pinned blocks are held by CuPy
+until the copy that uses them is done.
+
+Where there is a driver the memory object is CuPy's own, on machine code
+(:mod:`xdev.memory.bridges.cupy_native`). What that cannot serve (while blocks are
+tracked, say) is a *lease*: a memory object whose finalizer gives the block back.
 
 After ``uninstall`` CuPy allocates as before; leases that are alive stay valid, and
 their blocks go back to xdev's pool.
@@ -21,6 +25,11 @@ from xdev import _optional
 from xdev.device import Device
 from xdev.errors import OutOfMemoryError
 from xdev.memory import registry
+from xdev.memory.bridges.cupy_native import (
+    current_stream_function,
+    native_allocator,
+)
+from xdev.memory.native.devices import Devices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,31 +103,6 @@ def device_allocator(
     return allocate
 
 
-def current_device_allocator(
-    make: Callable[[int], Allocator], device: Callable[[], int]
-) -> Allocator:
-    """Return an allocator that serves whichever device is current.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the allocator of a device, at its first use.
-    device : callable
-        Returns the index of the current device.
-    """
-    allocators: dict[int, Allocator] = {}
-
-    def allocate(nbytes: int) -> Any:
-        index = device()
-        try:
-            found = allocators[index]
-        except KeyError:
-            found = allocators.setdefault(index, make(index))
-        return found(nbytes)
-
-    return allocate
-
-
 def pinned_allocator(pool: Pool) -> Allocator:
     """Return an allocator for CuPy's pinned memory."""
     pointer = _optional.cupy().cuda.PinnedMemoryPointer
@@ -130,27 +114,44 @@ def pinned_allocator(pool: Pool) -> Allocator:
     return allocate
 
 
+def _pool_of(index: int) -> Pool:
+    return registry.pool(f"cuda:{index}")
+
+
 @final
 class CupyBridge:
     """CuPy's process-wide allocators.
 
     Parameters
     ----------
-    make : callable, optional
-        Makes the allocator of device number ``index``; on the pool of that device and
-        CuPy's current stream without one.
+    pools : callable, optional
+        Returns the pool of device number ``index``; the registry's without one.
     """
 
-    def __init__(self, make: Callable[[int], Allocator] | None = None) -> None:
+    def __init__(self, pools: Callable[[int], Pool] | None = None) -> None:
         self._cupy = _optional.cupy()
-        self._make = make or self._on_pool
+        self._pools = pools or _pool_of
         self._before: Any = None
         self._allocator: Allocator | None = None
         self._pinned: Pool | None = None  # where pinned memory comes from
 
-    def _on_pool(self, index: int) -> Allocator:
-        stream = self._cupy.cuda.get_current_stream
-        return device_allocator(registry.pool(f"cuda:{index}"), stream, index)
+    def _lease(self, index: int) -> tuple[Pool, Allocator]:
+        pool, stream = self._pools(index), self._cupy.cuda.get_current_stream
+        return pool, device_allocator(pool, stream, index)
+
+    def _unusable(self, nbytes: int) -> Any:
+        """Say why there is no device, by the error of asking for its pool."""
+        return self._lease(0)[1](nbytes)
+
+    def _native(self) -> Allocator:
+        cuda = self._cupy.cuda
+        device, stream = cuda.runtime.getDevice, cuda.get_current_stream
+        count = cuda.runtime.getDeviceCount()
+        return native_allocator(
+            Devices(count, current_stream_function()),
+            self._lease,
+            lambda: (device(), stream().ptr),
+        )
 
     def install(self) -> str | None:
         """Set the allocators, unless CuPy's is not its own default one."""
@@ -163,12 +164,7 @@ class CupyBridge:
                 f"xdev.memory.bridges.install('cupy')"
             )
         usable = Device("cuda:0").available
-        if usable and cuda.runtime.getDeviceCount() == 1:
-            self._allocator = self._make(0)
-        else:
-            self._allocator = current_device_allocator(
-                self._make, cuda.runtime.getDevice
-            )
+        self._allocator = self._native() if usable else self._unusable
         self._before = found
         cuda.set_allocator(self._allocator)
         if usable:

@@ -133,7 +133,7 @@ def manager_type(  # noqa: C901 - a class of short methods, no branches
         def get_memory_info(self) -> Any:
             """Return what is free on the card or in the pool, and the card's size."""
             stock = pools(self.context, "device").stock
-            free, total = stock.source.room()  # type: ignore[attr-defined]
+            free, total = stock.source.room()  # type: ignore[union-attr]
             cached = stock.ledger.reserved - stock.ledger.allocated
             return cuda.MemoryInfo(free=free + cached, total=total)
 

@@ -1,7 +1,8 @@
 """Policies: pure decisions about sizes and fits, one value a policy.
 
 ``split`` is the default; ``binned`` trades memory for fewer size classes; ``simple``
-is for teaching; ``none`` hands every request to the source.
+is for teaching; ``none`` hands every request to the source; ``async`` to the driver's
+own pool, which keeps free memory and follows the streams itself.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ class Policy:
         Whether the rest of a larger chunk becomes a chunk of its own.
     keeps : bool
         Whether free memory stays with the pool.
+    asynchronous : bool
+        Whether the source lends and takes back in stream order, and keeps what is free.
+    zone : int
+        How much stays free behind each block, at least, for guards [B].
     """
 
     name: str
@@ -52,6 +57,8 @@ class Policy:
     small: int
     splits: bool
     keeps: bool
+    asynchronous: bool = False
+    zone: int = 0
 
 
 def _policies() -> Iterator[Policy]:
@@ -91,20 +98,32 @@ def _policies() -> Iterator[Policy]:
         splits=False,
         keeps=False,
     )
+    yield Policy(
+        "async",
+        classes.asked,
+        growth.exact,
+        fits.best,
+        small=0,
+        splits=False,
+        keeps=False,
+        asynchronous=True,
+    )
 
 
 _rules = {policy.name: policy for policy in _policies()}
 POLICIES = {name: _rules[name] for name in _config.POLICIES}
 
 
-def named(name: str) -> Policy:
-    """Return the policy of a name.
+def named(name: str | Policy) -> Policy:
+    """Return the policy of a name; a policy is itself.
 
     Raises
     ------
     ConfigurationError
         There is no such policy; the text lists those that are.
     """
+    if isinstance(name, Policy):
+        return name
     try:
         return POLICIES[name]
     except (KeyError, TypeError):

@@ -14,8 +14,10 @@ class Source(Protocol):
     """Raw memory of one device and kind.
 
     A source may also say ``name`` (whose memory it is), ``alignment`` (what divides
-    every address that it returns, and then every block's [B]) and ``total()`` (what a
-    share of it is of [B]; without one, limits are bytes).
+    every address that it returns, and then every block's [B]), ``total()`` (what a
+    share of it is of [B]; without one, limits are bytes) and ``retired()`` (the handles
+    of streams that ended since the last call, with all their work done; until it says
+    so, a stream's handle must not become another's).
 
     A pool calls ``allocate``, ``free`` and ``synchronize`` one at a time, and none of
     the methods while it holds the lock of its ledger.

@@ -3,47 +3,15 @@
 from __future__ import annotations
 
 import os
-import weakref
 from typing import Any, final
 
 from xdev import _optional
 from xdev.device.cuda import FORKED
 from xdev.errors import DeviceUnavailableError
+from xdev.memory.streams import live_streams
 
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 ALIGNMENT = 512  # what cudaMalloc gives, and CuPy's and PyTorch's unit [B]
-
-
-DEFAULT_STREAMS = (0, 1, 2)  # null, legacy, per-thread: these are never destroyed
-
-
-@final
-class LiveStreams:
-    """The streams that are known not to be destroyed yet.
-
-    A pool keeps handles, and a handle outlives its stream: the driver must not be given
-    one whose stream may be gone. Only CuPy's own streams are known, by weak reference;
-    of a stream made by others nobody can say.
-    """
-
-    def __init__(self) -> None:
-        self._seen: dict[int, weakref.ref[Any]] = {}
-
-    def see(self, stream: Any) -> None:
-        """Remember a stream, if its life can be followed."""
-        native = getattr(stream, "_native", stream)  # of an xdev.Stream: CuPy's
-        if type(native).__name__ == "Stream":
-            self._seen[native.ptr] = weakref.ref(native)
-
-    def get(self, handle: int) -> Any:
-        """Return what to hold on to while the handle is used; None: it may be gone."""
-        if handle in DEFAULT_STREAMS:
-            return handle, "default"
-        seen = self._seen.get(handle)
-        return None if seen is None else seen()
-
-
-live_streams = LiveStreams()
 
 
 @final
@@ -116,6 +84,12 @@ class CudaSource:
         """Wait for every stream of the device."""
         with self._cuda.Device(self.index):
             self._cuda.runtime.deviceSynchronize()
+
+    def retired(self) -> list[int]:
+        """Return the handles of streams that ended since, with their work done."""
+        self._call.check_process()
+        live_streams.see(self._cuda.get_current_stream())
+        return live_streams.retire()
 
 
 @final

@@ -69,8 +69,9 @@ class FakeSource:
             if nbytes > self.room()[0]:
                 message = f"{nbytes} B over a capacity of {self.capacity} B"
                 raise MemoryError(message)
-            address = self._next
-            self._next += -(-nbytes // ALIGNMENT) * ALIGNMENT
+            span = -(-nbytes // ALIGNMENT) * ALIGNMENT
+            # At once: a finalizer that the collector runs here may allocate as well.
+            address, self._next = self._next, self._next + span
             self.lent[address] = nbytes
         return address
 
@@ -92,8 +93,9 @@ class FakeSource:
         """Note that a stream waits."""
         self._call(RuntimeError, "wait", stream, event)
 
-    def done(self, event: tuple[int, int]) -> bool:  # noqa: ARG002
+    def done(self, event: tuple[int, int]) -> bool:
         """Say yes: no work is ever queued."""
+        self._call(RuntimeError, "done", event)
         return True
 
     def synchronize(self) -> None:

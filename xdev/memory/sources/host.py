@@ -5,12 +5,17 @@ from __future__ import annotations
 import mmap
 import os
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 HUGE = 2 << 20  # the size of a huge page, and the alignment that one needs [B]
 ALIGNMENT = 64  # a cache line, and the widest vector register [B]
+MEMBERSHIP = Path("/proc/self/cgroup")  # which cgroups this process is in
+CGROUPS = Path("/sys/fs/cgroup")  # where they are, with their limits
 
 
 @final
@@ -39,7 +44,8 @@ class HostSource:
         except (OSError, OverflowError, ValueError) as error:
             message = f"the system maps no {nbytes:,} B: {error}"
             raise MemoryError(message) from error
-        start = int(np.frombuffer(fresh, np.uint8).ctypes.data)
+        # Not .ctypes.data: that imports a module, which fails while Python shuts down.
+        start = int(np.frombuffer(fresh, np.uint8).__array_interface__["data"][0])
         address = -(-start // HUGE) * HUGE if slack else start
         self._maps[address] = fresh
         return address
@@ -77,15 +83,7 @@ def _map(nbytes: int) -> mmap.mmap:
 
 def host_total() -> int:
     """Return the memory of the machine, or of this process's cgroup if less [B]."""
-    limits = [_machine_total()]
-    for path in _cgroup_files():
-        try:
-            text = path.read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            limits.append(int(text))
-    return min(limits)
+    return min([_machine_total(), *_cgroup_limits()])
 
 
 def _machine_total() -> int:
@@ -94,20 +92,29 @@ def _machine_total() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _cgroup_files() -> list[Path]:
-    """Return the limit files of this process's cgroup and those above it."""
-    root = Path("/sys/fs/cgroup")
+def _cgroup_limits() -> Iterator[int]:
+    """Return the limits of this process's memory cgroup and of those above it [B].
+
+    In a container the path may be the host's, of which only the top is visible.
+    """
     try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return []
-    files: list[Path] = []
+        lines = MEMBERSHIP.read_text().splitlines()
+    except OSError:  # no cgroups on this system
+        return
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
+        if not controllers:  # version 2
+            top, name = CGROUPS, "memory.max"
+        elif "memory" in controllers.split(","):
+            top, name = CGROUPS / "memory", "memory.limit_in_bytes"
+        else:
             continue
-        top = root if not controllers else root / "memory"
-        name = "memory.max" if not controllers else "memory.limit_in_bytes"
         folder = top / path.lstrip("/")
-        files += [at / name for at in (folder, *folder.parents) if at >= top]
-    return [file for file in files if file.is_relative_to(root)]
+        for at in (folder, *folder.parents):
+            if at.is_relative_to(top):
+                try:
+                    text = (at / name).read_text().strip()
+                except OSError:  # not visible, or the top, which has no limit
+                    continue
+                if text.isdecimal():  # or "max"
+                    yield int(text)

@@ -1,0 +1,126 @@
+"""``xdev memory``: a program's report and picture."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from xdev import memory
+from xdev.cli import main
+
+PNG = b"\x89PNG\r\n\x1a\n"
+PROGRAM = """
+import sys
+import xdev
+from beside import SIZE
+
+kept = [xdev.zeros(SIZE, device="cpu") for _ in range(2)]
+gone = xdev.zeros(10 * SIZE, device="cpu")
+del gone
+print(sys.argv[1:], __name__)
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Return a function that writes a program with another end."""
+    (tmp_path / "beside.py").write_text("SIZE = 100_000\n")
+
+    def write(end=""):
+        path = tmp_path / "program.py"
+        path.write_text(PROGRAM + end)
+        return str(path)
+
+    yield write
+    sys.modules.pop("beside", None)
+
+
+def test_a_program_is_run_reported_and_drawn(program, tmp_path, capsys):
+    path, png, saved = program(), tmp_path / "a.png", tmp_path / "a.pickle"
+    words = ["memory", "--plot", str(png), "--snapshot", str(saved), path]
+    before = list(sys.argv), list(sys.path)
+
+    assert main([*words, "--plot", "x"]) == 0
+
+    out = capsys.readouterr().out
+    assert out.startswith("['--plot', 'x'] __main__\n")
+    assert "cpu pool usage: " in out
+    assert f"{path}:6: 2 blocks, 1,600,000 B of cpu" in out
+    assert f"{path}:7" not in out
+    assert png.read_bytes().startswith(PNG)
+    found = pickle.loads(saved.read_bytes())  # noqa: S301 - our own
+    assert "alloc" in {e["action"] for trace in found["device_traces"] for e in trace}
+    assert (sys.argv, sys.path) == before
+    assert memory.snapshot("cpu")["device_traces"][0] == []
+    assert memory.outstanding("cpu") == []
+
+
+def test_a_saved_snapshot_is_drawn(program, tmp_path, capsys):
+    saved, png = tmp_path / "a.pickle", tmp_path / "a.png"
+    assert main(["memory", "--snapshot", str(saved), program()]) == 0
+    assert main(["memory", "--plot", str(png), str(saved)]) == 0
+    assert png.read_bytes().startswith(PNG)
+    assert main(["memory", str(saved)]) == 2
+    assert "give --plot" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [
+        ("sys.exit()", 0, ""),
+        ("sys.exit(3)", 3, ""),
+        ("sys.exit('enough')", 1, "enough"),
+        ("raise ValueError('wrong')", 1, "ValueError: wrong"),
+        ("raise KeyboardInterrupt", 1, "KeyboardInterrupt"),
+    ],
+)
+def test_a_program_that_ends_early_is_reported_too(
+    program, tmp_path, capsys, end, status, said
+):
+    path, png = program(end), tmp_path / "a.png"
+    assert main(["memory", "--plot", str(png), path]) == status
+    told = capsys.readouterr()
+    assert said in told.err
+    assert f"{path}:6: 2 blocks" in told.out
+    assert png.exists()
+
+
+def test_this_process_is_drawn_without_a_program(tmp_path):
+    png = tmp_path / "a.png"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "xdev", "memory", "--plot", str(png)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert png.read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--plot", "/no/such/folder/a.png"],
+        ["--snapshot", "/no/such/folder/a.pickle"],
+        ["/no/such/program.py"],
+    ],
+)
+def test_what_is_not_there_is_named_before_anything_runs(words, capsys):
+    assert main(["memory", *words]) == 1
+    assert "/no/such" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"segments": []}, pytest])
+def test_a_file_that_is_no_snapshot_is_refused(value, tmp_path, capsys):
+    path = tmp_path / "other.pickle"
+    path.write_bytes(b"" if value is pytest else pickle.dumps(value))
+    assert main(["memory", "--plot", str(tmp_path / "a.png"), str(path)]) == 2
+    assert "no snapshot" in capsys.readouterr().err
+
+
+def test_a_pickle_runs_no_code(tmp_path, capsys):
+    path = tmp_path / "evil.pickle"
+    path.write_bytes(pickle.dumps(print))
+    assert main(["memory", "--plot", str(tmp_path / "a.png"), str(path)]) == 2
+    assert "builtins.print" in capsys.readouterr().err

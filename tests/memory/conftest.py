@@ -1,0 +1,24 @@
+"""What several tests of the memory room share."""
+
+import gc
+
+import pytest
+
+from xdev.memory.streams import live_streams
+
+
+@pytest.fixture
+def few_objects():
+    """Let collections, the ladder's too, look only at what the test makes."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def streams_as_they_were():
+    """Forget the pretended streams that a test showed the library."""
+    several, held = live_streams.several, dict(live_streams._held)
+    yield
+    live_streams.several, live_streams._held = several, held

@@ -1,0 +1,242 @@
+"""The policy ``async``: the source's own pool keeps what is free, in stream order."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from types import SimpleNamespace
+
+import pytest
+
+from xdev import _optional, memory
+from xdev.errors import ConfigurationError, OutOfMemoryError
+from xdev.memory.pools import Pool
+from xdev.memory.sources.asynchronous.cuda import NEVER, CudaAsyncSource
+from xdev.memory.sources.cuda import CudaSource
+from xdev.memory.sources.fake import FakeSource
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def pool():
+    return Pool(FakeSource(64 * MIB), "async")
+
+
+def log_of(pool):
+    return pool.stock.source.log
+
+
+def test_a_block_goes_straight_to_the_source_with_its_stream(pool):
+    block = pool.acquire(MIB, stream=7)
+    address = block.address
+    pool.release(block)
+    assert log_of(pool) == [("allocate", MIB, 7), ("free", address, MIB, 7)]
+
+
+def test_a_dropped_block_calls_nothing_until_the_next_call(pool):
+    block = pool.acquire(MIB, stream=7)
+    calls = len(log_of(pool))
+    del block
+    assert len(log_of(pool)) == calls
+    pool.stats()
+    assert log_of(pool)[-1][0] == "free"
+
+
+def test_what_the_source_keeps_is_reserved_and_said_to_be_idle(pool):
+    kept = pool.acquire(MIB)
+    pool.acquire(2 * MIB)
+    stats = pool.stats()
+    assert (stats.allocated, stats.reserved) == (MIB, 3 * MIB)
+    assert stats.idle == stats.cached == 2 * MIB
+    assert (stats.segments, stats.live) == (1, 1)
+    assert memory.keys.keys_of([stats])["idle_bytes.all.current"] == 2 * MIB
+    assert pool.acquire(2 * MIB).nbytes == 2 * MIB
+    assert pool.stats().reserved == pool.stats().peak_reserved == 3 * MIB
+    del kept
+
+
+def test_reclaim_waits_only_where_it_has_to_and_returns_what_went(pool):
+    blocks = [pool.acquire(n * MIB, stream=n) for n in (1, 2, 4)]
+    pool.stock.source.synchronize()
+    del blocks[0]
+    pool.stats()
+    pool.stock.source.synchronize()  # the first is known to be done with
+    del blocks
+    waits = pool.stats().syncs
+    assert pool.reclaim(MIB) == MIB
+    assert pool.stats().syncs == waits
+    assert pool.reclaim(MIB) >= MIB  # somebody's work may use the others
+    assert pool.stats().syncs == waits + 1
+    pool.reclaim()
+    assert pool.stats().reserved == 0
+
+
+def test_the_limit_counts_what_the_source_keeps():
+    source = FakeSource(64 * MIB)
+    pool = Pool(source, "async", limit=4 * MIB)
+    pool.acquire(3 * MIB, stream=1)
+    assert pool.budget.reserved == 3 * MIB
+    held = pool.acquire(2 * MIB, stream=2)  # in place of what was kept
+    assert pool.budget.reserved == sum(source.lent.values()) == 2 * MIB
+    with pytest.raises(OutOfMemoryError):
+        pool.acquire(3 * MIB)
+    assert sum(source.lent.values()) <= 4 * MIB
+    del held
+
+
+def test_a_block_used_on_another_stream_is_freed_after_it(pool):
+    block = pool.acquire(MIB, stream=1)
+    pool.stock.mark(block.chunk, (2,))
+    del block
+    pool.stats()
+    assert ("record", 2) in pool.stock.source._plain.log
+    assert log_of(pool)[-1][0] == "free"
+
+
+def test_host_memory_stays_on_split_when_the_setting_is_async():
+    program = """
+    from xdev import memory
+    print([memory.pool(name).stock.policy.name for name in ("cpu", "fake")])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "XDEV_MEMORY_POOL": "async"},
+        check=True,
+    )
+    assert done.stdout == "['split', 'async']\n"
+
+
+class Runtime:
+    """The CUDA runtime's pools as numbers."""
+
+    class CUDARuntimeError(RuntimeError):
+        status = 2
+
+    cudaDevAttrMemoryPoolsSupported = 115  # noqa: N815 - CUDA's names
+    cudaMemPoolAttrReleaseThreshold = 4  # noqa: N815
+    cudaMemPoolAttrReservedMemCurrent = 5  # noqa: N815
+    cudaMemAllocationTypePinned = 1  # noqa: N815
+    cudaMemHandleTypeNone = 0  # noqa: N815
+    cudaMemLocationTypeDevice = 1  # noqa: N815
+
+    def __init__(self, *, supported=True):
+        self.supported, self.log = supported, []
+
+    def MemPoolProps(self, *props):  # noqa: N802
+        return props
+
+    def deviceGetAttribute(self, attribute, index):  # noqa: N802
+        return self.supported and (attribute, index) == (115, 3)
+
+    def mallocFromPoolAsync(self, nbytes, pool, stream):  # noqa: N802
+        self.log.append(("malloc", nbytes, pool, stream))
+        if nbytes > MIB:
+            raise self.CUDARuntimeError
+        return 4096
+
+    def memPoolGetAttribute(self, pool, attribute):  # noqa: N802
+        return {(99, 5): 32 * MIB}[pool, attribute]
+
+    def memPoolCreate(self, props):  # noqa: N802
+        self.log.append(("create", props))
+        return 99
+
+    def __getattr__(self, name):
+        return lambda *args: self.log.append((name, *args))
+
+
+class Stream:
+    ptr, done = 77, True
+
+    def __del__(self):
+        """As CuPy's: it destroys the stream."""
+
+
+@pytest.fixture
+def runtime(monkeypatch):
+    return cuda_of(monkeypatch, Runtime())
+
+
+def cuda_of(monkeypatch, runtime):
+    class Device:
+        def __init__(self, index):
+            self.index = index
+
+        def __enter__(self):
+            assert self.index == 3
+
+        def __exit__(self, *_): ...
+
+    stream = Stream()
+    cuda = SimpleNamespace(
+        runtime=runtime, Device=Device, get_current_stream=lambda: stream
+    )
+    monkeypatch.setattr(_optional, "cupy", lambda: SimpleNamespace(cuda=cuda))
+    return runtime
+
+
+def test_cuda_memory_is_allocated_and_freed_on_its_stream(runtime):
+    source = CudaAsyncSource(CudaSource(3))
+    assert source.allocate(1000, 77) == 4096
+    source.free(4096, 1000, 77)
+    source.trim(5)
+    assert runtime.log == [
+        ("create", (1, 0, 1, 3)),
+        ("memPoolSetAttribute", 99, 4, NEVER),
+        ("malloc", 1000, 99, 77),
+        ("freeAsync", 4096, 77),
+        ("memPoolTrimTo", 99, 5),
+    ]
+    assert source.held() == 32 * MIB
+    with pytest.raises(MemoryError):
+        source.allocate(2 * MIB, 77)
+
+
+def test_cuda_memory_of_a_stream_that_may_be_gone_is_freed_after_all_work(runtime):
+    source = CudaAsyncSource(CudaSource(3))
+    source.free(4096, 1000, 78)
+    assert runtime.log[-2:] == [("deviceSynchronize",), ("freeAsync", 4096, 0)]
+
+
+def test_a_device_without_stream_order_is_refused_with_the_way_out(monkeypatch):
+    cuda_of(monkeypatch, Runtime(supported=False))
+    with pytest.raises(ConfigurationError, match=r"cuda:3 has no stream.*split"):
+        Pool(CudaSource(3), "async")
+
+
+@pytest.mark.cuda
+def test_the_drivers_pool_holds_what_the_ledger_says(cuda):
+    import cupy
+
+    pool = Pool(CudaSource(cuda.index), "async")
+    source, streams = pool.stock.source, [cupy.cuda.Stream() for _ in range(3)]
+    held = []
+    for number in range(60):
+        stream = streams[number % 3]
+        with stream:
+            block = pool.acquire((number % 7 + 1) * MIB, stream.ptr)
+            owner = cupy.cuda.UnownedMemory(block.address, block.nbytes, block)
+            pointer = cupy.cuda.MemoryPointer(owner, 0)
+            cupy.ndarray(block.nbytes, cupy.uint8, pointer).fill(number)
+        held.append((number, block))
+        if number % 4 == 3:
+            del held[0]
+        stats = pool.stats()
+        assert stats.reserved == source.held() == pool.budget.reserved
+        assert stats.allocated == sum(block.nbytes for _, block in held)
+        assert stats.reserved >= stats.allocated
+    for stream in streams:
+        stream.synchronize()
+    for number, block in held:
+        owner = cupy.cuda.UnownedMemory(block.address, block.nbytes, block)
+        pointer = cupy.cuda.MemoryPointer(owner, 0)
+        assert bool((cupy.ndarray(block.nbytes, cupy.uint8, pointer) == number).all())
+    del held, block, owner, pointer
+    before, (room, _) = source.held(), source.room()
+    assert pool.reclaim() == before
+    assert source.room()[0] - room == before
+    assert pool.stats().reserved == 0

@@ -1,0 +1,114 @@
+"""In a container a share is of the cgroup's memory, not of the machine's."""
+
+import pytest
+
+from xdev import _config, memory
+from xdev.memory import registry
+from xdev.memory.sources import host
+
+MACHINE = 1 << 40
+GIB = 1 << 30
+V2, V1 = "memory.max", "memory.limit_in_bytes"
+
+
+@pytest.fixture
+def system(tmp_path, monkeypatch):
+    """Return a function that makes a system: memberships, and limits by file."""
+
+    def make(membership, limits):
+        (tmp_path / "membership").write_text(membership)
+        for name, text in limits.items():
+            path = tmp_path / "cgroup" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{text}\n")
+        return host.host_total()
+
+    monkeypatch.setattr(host, "MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(host, "CGROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(host, "_machine_total", lambda: MACHINE)
+    return make
+
+
+SYSTEMS = {
+    "v2, in a container: its own cgroup is the top": ("0::/\n", {V2: 4 * GIB}, 4 * GIB),
+    "v2, no limit": ("0::/\n", {V2: "max"}, MACHINE),
+    "v2, nested": (
+        "0::/user.slice/job\n",
+        {f"user.slice/job/{V2}": 8 * GIB, f"user.slice/{V2}": 16 * GIB},
+        8 * GIB,
+    ),
+    "v2, nested, the outer one is less": (
+        "0::/a/b/c\n",
+        {f"a/b/c/{V2}": "max", f"a/b/{V2}": 8 * GIB, f"a/{V2}": 2 * GIB},
+        2 * GIB,
+    ),
+    "v2, a neighbour's limit is not ours": (
+        "0::/a\n",
+        {f"a/{V2}": "max", f"b/{V2}": GIB},
+        MACHINE,
+    ),
+    "v2, a path with a colon": (
+        "0::/job:7\n",
+        {f"job:7/{V2}": 3 * GIB},
+        3 * GIB,
+    ),
+    "v2, outside of what is visible": ("0::/../other\n", {V2: 6 * GIB}, 6 * GIB),
+    "v1": (
+        "5:memory:/docker/7\n3:cpu,cpuacct:/docker/7\n",
+        {f"memory/docker/7/{V1}": 4 * GIB, f"memory/{V1}": 9223372036854771712},
+        4 * GIB,
+    ),
+    "v1, in a container that sees the host's path": (
+        "5:memory:/docker/7\n",
+        {f"memory/{V1}": 5 * GIB},
+        5 * GIB,
+    ),
+    "v1, no limit": ("5:memory:/\n", {f"memory/{V1}": 9223372036854771712}, MACHINE),
+    "v1, memory with other controllers": (
+        "5:cpuset,memory:/a\n",
+        {f"memory/a/{V1}": GIB},
+        GIB,
+    ),
+    "both, memory under v1": (
+        "5:memory:/a\n1:name=systemd:/a\n0::/a\n",
+        {f"memory/a/{V1}": 7 * GIB},
+        7 * GIB,
+    ),
+    "other controllers only": (
+        "3:cpu:/a\n",
+        {f"cpu/a/{V1}": GIB, f"memory/a/{V1}": GIB},
+        MACHINE,
+    ),
+    "more than the machine has": ("0::/\n", {V2: 2 * MACHINE}, MACHINE),
+    "nothing to read": ("0::/gone\n", {}, MACHINE),
+    "no cgroups": ("", {}, MACHINE),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_total_is_the_least_limit_that_holds_for_this_process(system, name):
+    membership, limits, total = SYSTEMS[name]
+    assert system(membership, limits) == total
+
+
+def test_a_system_without_the_file_has_the_machines_memory(monkeypatch, tmp_path):
+    monkeypatch.setattr(host, "MEMBERSHIP", tmp_path / "absent")
+    monkeypatch.setattr(host, "_machine_total", lambda: MACHINE)
+    assert host.host_total() == MACHINE
+
+
+def test_the_setting_of_a_share_is_of_the_cgroups_memory(system, monkeypatch):
+    system("0::/job\n", {f"job/{V2}": 10 * GIB})
+    monkeypatch.setenv("XDEV_MEMORY_LIMIT", "80%")
+    monkeypatch.setattr(_config, "memory_limit", _config.memory_limit.__wrapped__)
+    monkeypatch.setattr(registry, "_budgets", {})
+    assert memory.get_limit("cpu") == memory.get_limit("cpu", "pinned") == 8 * GIB
+
+
+def test_a_share_set_by_hand_is_too(system):
+    system("5:memory:/a\n", {f"memory/a/{V1}": GIB})
+    try:
+        memory.set_limit("50%", "cpu")
+        assert memory.get_limit("cpu") == GIB // 2
+    finally:
+        memory.set_limit(None, "cpu")

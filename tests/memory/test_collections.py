@@ -1,0 +1,208 @@
+"""The collector runs at every line of the pools' code, inside every locked region.
+
+At each of them it finds garbage whose finalizer uses the pools, as users' finalizers
+may. Nothing may deadlock, and the accounts must be true at the end.
+"""
+
+import ast
+import gc
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from xdev import memory
+from xdev.errors import OutOfMemoryError
+from xdev.memory import hooks, registry, tracking
+from xdev.memory.budgets import Budget
+from xdev.memory.pools import Pool
+from xdev.memory.sources.fake import FakeSource
+
+ROOM = Path(memory.__file__).parent
+#: The modules whose locks a pool's life passes; bridges and C clients have their own.
+MODULES = ("budgets", "hooks", "registry", "stock", "tracking", "sources/fake")
+POLICIES = ("split", "binned", "simple", "none")
+KIB, MIB = 1 << 10, 1 << 20
+ROOMY = 256 * MIB  # for all that the threads want at a time [B]
+WAIT = 100  # for threads that should not hang [s]
+
+
+def locked_regions():
+    """Return {(file, lock, where): its lines} of every block under a lock."""
+    regions = {}
+    for module in MODULES:
+        path = ROOM / f"{module}.py"
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.With):
+                lock = ast.unparse(node.items[0].context_expr)
+                if lock.endswith(("_lock", "_moving")):
+                    lines = range(node.body[0].lineno, node.end_lineno + 1)
+                    regions[str(path), lock, node.lineno] = lines
+    return regions
+
+
+class Garbage:
+    """A cycle whose finalizer uses a pool that may be in the middle of its work."""
+
+    def __init__(self, pool, size):
+        self.me, self.pool, self.size = self, pool, size
+        self.block = pool.acquire(size)
+
+    def __del__(self):
+        pool, size = self.pool, self.size
+        pool.release(pool.acquire(size + 1, stream=1))
+        pool.acquire(77)
+        pool.stats()
+        pool.reclaim(1)
+        DONE.append(size)
+
+
+class Setter(Garbage):
+    """One whose finalizer changes settings too, and makes pools."""
+
+    def __del__(self):
+        super().__del__()
+        with memory.track(), memory.peak("fake"):
+            memory.pool("fake").acquire(self.size)
+        memory.set_limit("1 GiB", "fake")
+        memory.summary("fake")
+        Pool(FakeSource(MIB)).acquire(1)
+
+
+DONE = []
+
+
+class Collector:
+    """A trace function: it collects garbage once at every line of the room."""
+
+    def __init__(self, pool, garbage):
+        self.pool, self.garbage, self.lines = pool, garbage, set()
+
+    def __call__(self, frame, event, argument):  # noqa: ARG002
+        if frame.f_code.co_filename.startswith(str(ROOM)):
+            return self.collect
+        return None
+
+    def collect(self, frame, event, argument):  # noqa: ARG002
+        where = frame.f_code.co_filename, frame.f_lineno
+        # Between a lock and its flag are assignments only: no collection can come.
+        stock = self.pool.stock
+        if stock._lock._is_owned() and not stock._busy:
+            return self.collect
+        if event == "line" and where not in self.lines:
+            self.lines.add(where)
+            self.garbage(self.pool, 600 * (1 + len(self.lines) % 9))
+            gc.collect(0)
+        return self.collect
+
+
+def pools_of(policy):
+    """Return two pools under one limit, each with its source."""
+    budget = Budget(lambda: ROOMY)
+    budget.set(ROOMY)
+    sources = [FakeSource(ROOMY) for _ in range(2)]
+    return [(Pool(source, policy, budget=budget), source) for source in sources]
+
+
+def life(pools, garbage):
+    """Go through the locked regions; return the lines where garbage was collected."""
+    (pool, _), (sibling, _) = pools
+    sibling.acquire(30 * MIB)
+    collector = Collector(pool, garbage)
+    sys.settrace(collector)
+    try:
+        with memory.track():
+            pool.acquire(30 * MIB)
+            kept = pool.acquire(2 * MIB)
+            pool.acquire(8 * MIB, stream=1)
+            pool.stock.mark(kept.chunk, [3])
+            del kept
+            with pytest.raises(OutOfMemoryError):
+                pool.acquire(2 * ROOMY, stream=2)
+            block = pool.acquire(100 * KIB)
+            pool.release(block)
+            pool.release(pool.acquire(1))
+            pool.stats()
+            pool.reclaim()
+            memory.outstanding("fake")
+        registry.existing("fake")
+        registry.everything()
+        registry.pool("fake:1").acquire(1)
+        hooks.emitters()
+        tracking._begun = False
+        tracking.begin()
+        pool.stock.make_front()
+        pool.release(pool.acquire(1))
+    finally:
+        sys.settrace(None)
+    gc.collect()
+    return collector.lines
+
+
+def within(seconds, calls):
+    """Run calls in threads; return their results, or fail where one hangs."""
+    results, errors = [], []
+
+    def run(call):
+        try:
+            results.append(call())
+        except BaseException as error:  # noqa: BLE001 - the test shows it
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(c,), daemon=True) for c in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(seconds)
+    hung = [sys._current_frames()[t.ident] for t in threads if t.is_alive()]
+    assert hung == [], "deadlock"
+    for error in errors:
+        raise error
+    return results
+
+
+def check(pools):
+    for pool, source in pools:
+        stats = pool.stats()
+        assert stats.live == stats.allocated == 0
+        assert stats.reserved == sum(source.lent.values())
+        pool.reclaim()
+        assert source.lent == {}
+    assert pools[0][0].budget.reserved == 0
+
+
+@pytest.fixture(autouse=True)
+def afresh(few_objects):  # noqa: ARG001
+    """Start with no finalizer run, and set the limit back."""
+    DONE.clear()
+    yield
+    memory.set_limit(None, "fake")
+
+
+def test_a_collection_in_every_locked_region_neither_hangs_nor_miscounts():
+    seen = set()
+    for policy in POLICIES:
+        pools = pools_of(policy)
+        [lines] = within(WAIT, [lambda pools=pools: life(pools, Setter)])
+        check(pools)
+        seen |= lines
+    assert len(DONE) >= len(seen)
+    missed = [
+        region
+        for region, lines in locked_regions().items()
+        if not any((region[0], line) in seen for line in lines)
+    ]
+    assert missed == [], "no collection was forced there"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_threads_share_a_pool_while_collections_are_forced_in_every_region(policy):
+    pools = pools_of(policy)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        within(WAIT, [lambda: life(pools, Garbage)] * 2)
+    finally:
+        sys.setswitchinterval(interval)
+    check(pools)

@@ -1,0 +1,177 @@
+"""``XDEV_DEBUG=1`` in programs: arrays of every kind are guarded."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+POLICIES = ("split", "binned", "simple", "none")
+
+
+def run(program, **environment):
+    """Run a program under XDEV_DEBUG=1; return what it says."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        check=True,
+        text=True,
+        capture_output=True,
+        env={"PATH": "", "XDEV_DEBUG": "1", "XDEV_DEVICE": "cpu"} | environment,
+    )
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_host_arrays_are_guarded_by_xdev_debug(policy):
+    program = """
+    import ctypes, numpy as np, xdev
+    from xdev import memory
+    from xdev.errors import MemoryCorruptionError
+
+    x = xdev.empty(1001, dtype=xdev.float32)
+    assert np.isnan(x).all()
+    assert (xdev.zeros(100_000) == 0).all()
+    x[:] = 1
+    assert memory.check() > 0
+
+    def told(way):
+        try:
+            way()
+        except MemoryCorruptionError as error:
+            print(error)
+
+    ctypes.memset(x.ctypes.data + x.nbytes, 0, 1)
+    told(memory.check)
+    ctypes.memset(x.ctypes.data - 1, 0, 1)
+    told(memory.check)
+    address = x.ctypes.data
+    memory.free(x)
+    ctypes.memset(address + 8, 0, 1)
+    told(memory.check)
+    y = xdev.ones(10)
+    ctypes.memset(y.ctypes.data + y.nbytes, 0, 1)
+    """
+    out, errors = run(program, XDEV_MEMORY_POOL=policy)
+    past, before, after = out.splitlines()
+    assert "0 B past the end of the 4,004 B block" in past
+    assert "made at <string>:6" in past
+    assert "1 B before the 4,004 B block" in before
+    assert "8 B into the 4,004 B block" in after
+    assert "made at <string>:6 and freed at <string>:23" in after
+    assert errors.startswith("xdev: cpu: memory was written 0 B past the end of the 80")
+
+
+def test_a_forked_child_has_guards_of_its_own():
+    program = """
+    import os, xdev
+    from xdev import memory
+    x = xdev.ones(1000)
+    y = xdev.ones(1000)
+    del y
+    child = os.fork()
+    if child == 0:
+        assert memory.check() == 0
+        z = xdev.ones(1000)
+        assert memory.check() > 0
+        del z, x
+        memory.reclaim()
+        memory.check()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), memory.check() > 0)
+    """
+    assert run(program) == ("0 True\n", "")
+
+
+def test_threads_share_guarded_pools():
+    program = """
+    import sys, threading, xdev
+    from xdev import memory
+    sys.setswitchinterval(1e-5)
+
+    def work(seed):
+        for k in range(150):
+            x = xdev.ones(100 + 37 * (seed + k) % 1000)
+            x += 1
+            if k % 50 == 0:
+                memory.check()
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    memory.check()
+    print(memory.allocated("cpu"))
+    """
+    assert run(program) == ("0\n", "")
+
+
+def test_ufuncs_and_the_facade_work_on_guarded_memory():
+    program = """
+    import numpy as np, xdev
+    from xdev import memory
+
+    @xdev.vectorize
+    def total(x, y):
+        return x + y
+
+    for n in (0, 1, 7, 1000, 100_000):
+        a, b = np.arange(n, dtype="f4"), np.ones(n, "f4")
+        for _ in range(3):
+            assert np.array_equal(total(a, b), a + b)
+            assert np.array_equal(xdev.add(xdev.asarray(a, copy=True), b), a + b)
+            assert (xdev.zeros((n, 3)) == 0).all()
+    memory.check()
+    print("right")
+    """
+    assert run(program) == ("right\n", "")
+
+
+@pytest.mark.cuda
+def test_device_memory_is_guarded(cuda):  # noqa: ARG001
+    program = """
+    import cupy, numpy as np, xdev
+    from xdev import memory
+    from xdev.errors import MemoryCorruptionError
+
+    def told(way):
+        try:
+            way()
+        except MemoryCorruptionError as error:
+            print(error)
+
+    x = xdev.empty(1001, dtype=xdev.float32, device="cuda")
+    assert cupy.isnan(x).all()
+    x[:] = 1
+    y = (x + x).sum()
+    assert float(y) == 2002
+    assert memory.check() > 0
+    outside = cupy.ndarray(
+        (1,), "u1", cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(
+            x.data.ptr + x.nbytes, 1, x), 0))
+    outside.fill(0)
+    told(memory.check)
+    address = x.data.ptr
+    after = cupy.ndarray(
+        (1,), "u1",
+        cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(address + 8, 1, None), 0))
+    del outside
+    memory.free(x)
+    memory.allocated("cuda")
+    after.fill(0)
+    told(memory.check)
+    for stream in [cupy.cuda.Stream(non_blocking=True) for _ in range(3)]:
+        with stream:
+            for n in (10, 1000, 1_000_000):
+                a = cupy.arange(n)
+                assert int((a + a).sum()) == n * (n - 1)
+    pinned = xdev.empty_pinned(1000)
+    pinned[:] = 3
+    assert memory.check() > 0
+    """
+    out, errors = run(program, XDEV_DEVICE="cuda")
+    past, after = out.splitlines()
+    assert "0 B past the end of the 4,004 B block" in past
+    assert "8 B into the 4,004 B block" in after
+    assert errors == ""

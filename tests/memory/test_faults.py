@@ -1,0 +1,188 @@
+"""A source that fails at any of its calls: the accounts stay true, nothing leaks.
+
+A random history of requests, drops, marks and reclaims runs over two pools under one
+limit; then again with the first source call failing, the second, and so on. After every
+step the ledgers must equal a model that knows only the blocks alive and the calls that
+went through.
+"""
+
+from collections import Counter
+from itertools import pairwise
+
+import hypothesis
+import numpy as np
+import pytest
+
+from xdev.memory.budgets import Budget
+from xdev.memory.pools import Pool
+from xdev.memory.sources.fake import FakeSource
+
+MIB = 1 << 20
+CAPACITY = 48 * MIB
+LIMIT = 64 * MIB
+STEPS = 24
+#: A large segment that one stream keeps a piece of, and another needs the rest of.
+SHARED = [[0, 0, 40 * MIB, 0], [0, 6, 0, 0], [0, 0, 2 * MIB, 0], [0, 0, 30 * MIB, 1]]
+HISTORIES = hypothesis.settings().max_examples // 5  # `deep` runs 400
+KINDS = {"allocate", "free", "record", "wait", "done", "synchronize"}
+#: Without a split or a cache, all that another stream left free is a whole segment,
+#: and goes back before it would be taken over.
+NEVER = {"split": set(), "simple": set(), "binned": {"wait"}, "none": {"wait"}}
+
+
+class BrokenError(Exception):
+    """What a source fails with that is not short of memory."""
+
+
+class Counted:
+    """A fake source behind a count of calls, shared by two; call ``at`` fails."""
+
+    alignment = 512
+
+    def __init__(self, calls, at, error):
+        self.inner, self.calls, self.at, self.error = (
+            FakeSource(CAPACITY),
+            calls,
+            at,
+            error,
+        )
+        self.went = Counter()
+
+    def _call(self, name, *args):
+        number = next(self.calls)
+        if number == self.at:
+            raise self.error(f"injected: call {number}, {name}{args}")
+        result = getattr(self.inner, name)(*args)
+        self.went[name] += 1
+        return result
+
+    @property
+    def lent(self):
+        return self.inner.lent
+
+    def allocate(self, nbytes):
+        return self._call("allocate", nbytes)
+
+    def free(self, address, nbytes):
+        self._call("free", address, nbytes)
+
+    def record(self, stream):
+        return self._call("record", stream)
+
+    def wait(self, stream, event):
+        self._call("wait", stream, event)
+
+    def done(self, event):
+        return self._call("done", event)
+
+    def synchronize(self):
+        self._call("synchronize")
+
+
+class Calls:
+    """How many calls there were, to both sources."""
+
+    def __init__(self):
+        self.number = -1
+
+    def __next__(self):
+        self.number += 1
+        return self.number
+
+
+class Run:
+    """One history with one fault, against the model."""
+
+    def __init__(self, policy, at=None, error=MemoryError):
+        self.calls = Calls()
+        self.sources = [Counted(self.calls, at, error) for _ in range(2)]
+        budget = Budget(lambda: LIMIT)
+        budget.set(LIMIT)
+        self.budget = budget
+        self.pools = [Pool(source, policy, budget=budget) for source in self.sources]
+        self.held = [[], []]
+        self.faults = 0
+
+    def guarded(self, call, *args):
+        """Return what a call returns, or None where the fault or a refusal came."""
+        try:
+            return call(*args)
+        except (MemoryError, BrokenError) as error:
+            self.faults += "injected" in str(error) or "injected" in str(
+                error.__cause__
+            )
+            return None
+
+    def step(self, which, action, nbytes, stream):
+        pool, held = self.pools[which], self.held[which]
+        if action < 6:
+            block = self.guarded(pool.acquire, nbytes, stream)
+            if block is not None:
+                held.append(block)
+        elif action < 9 and held:
+            held.pop(nbytes % len(held))
+        elif action == 9 and held:
+            block = held.pop(nbytes % len(held))
+            self.guarded(pool.release, block)
+        elif action == 10 and held:
+            pool.stock.mark(held[nbytes % len(held)].chunk, [stream + 1])
+        elif action == 11:
+            self.guarded(pool.reclaim, nbytes % (4 * MIB))
+        self.compare()
+
+    def compare(self):
+        reserved = 0
+        for pool, source, held in zip(self.pools, self.sources, self.held, strict=True):
+            stats = self.guarded(pool.stats) or pool.stats()  # there is one fault only
+            assert stats.allocated == sum(block.nbytes for block in held)
+            assert stats.live == len(held) == stats.acquired - stats.released
+            assert stats.reserved == sum(source.lent.values())
+            assert stats.grown == source.went["allocate"]
+            assert stats.returned == source.went["free"]
+            assert stats.segments == len(source.lent)
+            reserved += stats.reserved
+            spans = sorted((block.address, block.nbytes) for block in held)
+            for (start, nbytes), (after, _) in pairwise(spans):
+                assert start + nbytes <= after
+        assert self.budget.reserved == reserved
+
+    def end(self):
+        self.held = [[], []]
+        for pool, source in zip(self.pools, self.sources, strict=True):
+            if self.guarded(pool.reclaim) is None:
+                pool.reclaim()
+            assert source.lent == {}, "a later reclaim left something out"
+        self.compare()
+
+
+def history(seed):
+    """Return steps: which pool, what, how much, on which stream."""
+    generator = np.random.default_rng(seed)
+    largest = int(generator.choice([4096, 3 * MIB, 40 * MIB]))
+    steps = generator.integers(0, [2, 12, largest, 3], size=(STEPS, 4))
+    steps[:, 2] >>= generator.integers(0, 8, size=STEPS)
+    return SHARED * (seed % 3 == 0) + steps.tolist()
+
+
+def replay(policy, steps, at=None, error=MemoryError):
+    run = Run(policy, at, error)
+    for step in steps:
+        run.step(*step)
+    run.end()
+    return run
+
+
+@pytest.mark.usefixtures("few_objects")
+@pytest.mark.parametrize("error", [MemoryError, BrokenError])
+@pytest.mark.parametrize("policy", sorted(NEVER))
+def test_a_fault_at_any_source_call_leaves_the_accounts_true(policy, error):
+    seen, calls = 0, Counter()
+    for seed in range(HISTORIES):
+        steps = history(seed)
+        clean = replay(policy, steps)
+        for source in clean.sources:
+            calls += source.went
+        for at in range(clean.calls.number + 1):
+            seen += replay(policy, steps, at, error).faults
+    assert set(calls) >= KINDS - NEVER[policy], "a kind of call was never made"
+    assert seen, "no fault was ever noticed"

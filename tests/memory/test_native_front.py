@@ -1,0 +1,209 @@
+"""A pool with C clients: counted, reclaimed and tracked like one with Python clients.
+
+The clients here call CuPy's entries by ctypes, on fake memory.
+"""
+
+import ctypes
+import itertools
+import os
+import random
+import threading
+
+import pytest
+
+from xdev import memory
+from xdev.errors import OutOfMemoryError
+from xdev.memory.bridges.cupy_native import functions
+from xdev.memory.native.devices import Devices
+from xdev.memory.pools import Pool
+from xdev.memory.sources.fake import FakeSource
+
+MIB = 1 << 20
+
+
+class Client:
+    """What CuPy does with a ``CFunctionAllocator``, one device, streams by a global."""
+
+    def __init__(self, pool):
+        self.pool, self.stream = pool, 0
+        kind = ctypes.CFUNCTYPE(ctypes.c_int64)
+        self._current = kind(lambda: self.stream)
+        current = ctypes.cast(self._current, ctypes.c_void_p).value
+        self.devices = Devices(1, current)
+        self.devices.open(0, pool.stock.make_front())
+        at, malloc, free = functions(self.devices)
+        words = [ctypes.c_int64] * 2
+        take = ctypes.CFUNCTYPE(ctypes.c_int64, *words, ctypes.c_int32)(malloc)
+        give = ctypes.CFUNCTYPE(None, *words, ctypes.c_int32)(free)
+        self.hit = lambda nbytes: take(at, nbytes, 0)
+        self.free = lambda address: give(at, address, 0)
+
+    def malloc(self, nbytes):
+        address = self.hit(nbytes)
+        if not address:
+            assert self.pool.stock_up(nbytes, self.stream)
+            address = self.hit(nbytes)
+        return address
+
+
+@pytest.fixture(params=["split", "binned", "simple"])
+def pool(request):
+    return Pool(FakeSource(64 * MIB), request.param)
+
+
+def test_a_class_hit_is_served_without_the_pool(pool, monkeypatch):
+    client = Client(pool)
+    address = client.malloc(100_000)
+    client.free(address)
+    monkeypatch.setattr(type(pool), "take", None)
+    assert client.hit(99_900) in (0, address)
+    assert client.hit(100_000) in (0, address)
+
+
+def test_the_ledger_is_a_python_clients(pool):
+    """The same requests through Python leave the same numbers."""
+    other = Pool(FakeSource(64 * MIB), pool.stock.policy.name)
+    client, rng = Client(pool), random.Random(3)  # noqa: S311 - no secret
+    native, python = [], []
+    sizes = [1, 600, 5000, 70_000, 3 * MIB]
+    for _ in range(400):
+        if native and rng.random() < 0.5:
+            at = rng.randrange(len(native))
+            client.free(native.pop(at))
+            other.release(python.pop(at))
+        else:
+            nbytes = rng.choice(sizes)
+            native.append(client.malloc(nbytes))
+            python.append(other.acquire(nbytes))
+        mine, theirs = pool.stats(), other.stats()
+        for name in ("allocated", "acquired", "released", "live", "peak_allocated"):
+            assert getattr(mine, name) == getattr(theirs, name), name
+        assert mine.acquired_bytes == theirs.acquired_bytes
+        assert mine.released_bytes == theirs.released_bytes
+        live = [(c.live, c.live_bytes) for c in mine.classes if c.live]
+        assert live == [(c.live, c.live_bytes) for c in theirs.classes if c.live]
+    for address in native:
+        client.free(address)
+    assert pool.stats().allocated == 0
+    held = pool.stats().reserved
+    assert pool.reclaim() == held
+    assert pool.stock.source.lent == {}
+
+
+def test_live_blocks_of_both_kinds_of_client_never_overlap(pool):
+    client, rng = Client(pool), random.Random(5)  # noqa: S311
+    live = {}
+    for _ in range(2000):
+        if live and rng.random() < 0.5:
+            address = rng.choice(list(live))
+            holder = live.pop(address)[1]
+            if holder is None:
+                client.free(address)
+            else:
+                pool.release(holder)
+            del holder
+            continue
+        nbytes = rng.choice([512, 4096, 100_000, MIB])
+        client.stream = stream = rng.choice([0, 1, 2])
+        block = pool.acquire(nbytes, stream) if rng.random() < 0.3 else None
+        address = block.address if block else client.malloc(nbytes)
+        assert address not in live
+        live[address] = nbytes, block
+        spans = sorted((a, n) for a, (n, _) in live.items())
+        for (start, size), (after, _) in itertools.pairwise(spans):
+            assert start + size <= after
+    assert pool.stats().live == len(live)
+
+
+def test_what_the_front_keeps_serves_others_when_memory_is_short():
+    pool = Pool(FakeSource(4 * MIB), "split")
+    client = Client(pool)
+    held = [client.malloc(MIB) for _ in range(4)]
+    for address in held:
+        client.free(address)
+    block = pool.acquire(4 * MIB)
+    with pytest.raises(OutOfMemoryError):
+        pool.acquire(1)
+    del block
+    assert client.malloc(2 * MIB)
+    assert pool.stats().live == 1
+
+
+def test_a_block_used_on_another_stream_waits_for_it(pool):
+    client = Client(pool)
+    address = client.malloc(4096)
+    pool.stock.mark(pool.find(address), (7,))
+    client.free(address)
+    assert client.hit(4096) == 0
+    assert pool.stats().allocated == 0
+    pool.stock.tend()
+    client.malloc(4096)
+    assert ("record", 7) in pool.stock.source.log
+
+
+def test_while_blocks_are_tracked_all_pass_by_python():
+    pool = Pool(FakeSource(64 * MIB))
+    client = Client(pool)
+    before = client.malloc(4096)
+    with memory.track():
+        client.free(before)
+        assert client.hit(4096) == 0
+        assert not pool.stock_up(4096, 0)
+        assert pool.stats().allocated == 0
+    assert client.malloc(4096)
+
+
+def test_threads_without_the_interpreters_lock_never_share_a_block(pool):
+    """``CFUNCTYPE`` releases it: the core's own lock is what orders the threads."""
+    client = Client(pool)
+    stock = [client.malloc(4096) for _ in range(64)]
+    for address in stock:
+        client.free(address)
+    doubles, owners = [], {}
+
+    def work():
+        for _ in range(3000):
+            address = client.hit(4096)
+            if address:
+                if owners.setdefault(address, threading.get_ident()) != (
+                    threading.get_ident()
+                ):
+                    doubles.append(address)
+                del owners[address]
+                client.free(address)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not doubles
+    assert pool.stats().allocated == 0
+    assert pool.reclaim() == pool.stats().grown_bytes
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_starts_empty_and_frees_nothing_of_its_parent():
+    pool = Pool(FakeSource(64 * MIB))
+    client = Client(pool)
+    parents, free = client.malloc(4096), client.malloc(8192)
+    client.free(free)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            assert pool.stats().allocated == pool.stats().reserved == 0
+            assert client.hit(8192) == 0
+            client.free(parents)
+            client.free(parents)
+            assert pool.stats().released == 0
+            assert client.malloc(4096)
+            assert pool.stats().live == 1
+            os.write(writing, b"well")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    assert os.read(reading, 10) == b"well"
+    os.close(reading)
+    assert client.hit(8192) == free

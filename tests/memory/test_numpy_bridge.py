@@ -1,0 +1,220 @@
+"""NumPy's buffers from the pool: counted, limited, in every thread, and given back."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from xdev import memory
+from xdev.memory import bridges
+
+N = 100_000  # float64: well over the 64 KiB from which the pool serves
+
+
+@pytest.fixture(autouse=True)
+def bridge():
+    was_in = "numpy" in bridges.installed()
+    bridges.install("numpy")
+    yield
+    memory.set_limit(None, "cpu")
+    if not was_in:
+        bridges.uninstall("numpy")
+
+
+def in_use():
+    return memory.allocated("cpu", "host")
+
+
+def test_arrays_are_blocks_of_the_pool():
+    before = in_use()
+    x = np.empty(N)
+    assert in_use() == before + x.nbytes
+    block = memory.pool("cpu").find(x.ctypes.data)
+    assert (block.address, block.nbytes) == (x.ctypes.data, x.nbytes)
+    y = x + 1
+    view = y[::2]
+    del x, y
+    assert in_use() == before + 8 * N
+    del view
+    assert in_use() == before
+
+
+def test_small_arrays_are_numpys_own():
+    before = in_use()
+    x = [np.empty(n) for n in range(1000)]
+    assert in_use() == before
+    del x
+
+
+@pytest.mark.parametrize("dtype", ["f8", "u1", "c16", "U5", "O", "M8[s]", "i4,f8"])
+def test_any_data_type(dtype):
+    before = in_use()
+    x = np.zeros(N, dtype)
+    y = np.concatenate([x, x]).repeat(2)
+    assert (y == np.zeros(1, dtype)).all()
+    assert in_use() >= before + 5 * x.nbytes
+    del x, y
+    assert in_use() == before
+
+
+def test_zeros_are_zero_whoever_had_the_memory():
+    for _ in range(3):
+        x = np.zeros(N)
+        assert not x.any()
+        x[:] = 7
+        del x
+    for n in (3 * N, 2 * N, N // 2):
+        assert not np.zeros(n).any()
+        np.full(n, 7.0)
+
+
+def test_large_zeros_are_not_touched():
+    """So a sparse array of more memory than there is still can be made."""
+    memory.reclaim(device="cpu")
+    resident = _resident()
+    for _ in range(3):  # fresh memory, then memory of the array before
+        x = np.zeros(1 << 26)
+        assert _resident() - resident < x.nbytes // 4
+        assert x[12345] == x[-1] == x[0] == 0
+        x[::4096] = 7
+        del x
+
+
+def _resident():
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
+        return int(file.read().split()[1]) * 4096
+
+
+@pytest.mark.parametrize("first", [10, N, 5 * N])
+@pytest.mark.parametrize("second", [10, N - 5, N, 3 * N])
+def test_resizing_keeps_what_fits(first, second):
+    before = in_use()
+    x = np.arange(first, dtype="f8")
+    x.resize(second, refcheck=False)
+    common = min(first, second)
+    assert (x[:common] == np.arange(common)).all()
+    assert not x[common:].any()
+    del x
+    assert in_use() == before
+
+
+def test_threads_that_never_call_xdev_are_served():
+    before, seen = in_use(), []
+
+    def work():
+        x = np.empty(N)
+        seen.append(in_use() - before)
+        del x
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [8 * N]
+    assert in_use() == before
+
+
+def test_the_limit_holds_and_a_refusal_is_a_memory_error():
+    memory.reclaim(device="cpu")
+    memory.set_limit(memory.reserved("cpu") + (64 << 20), "cpu")
+    refusals = memory.stats("cpu")["num_ooms"]
+    with pytest.raises(MemoryError):
+        np.empty(100 << 20, "u1")
+    assert memory.stats("cpu")["num_ooms"] == refusals + 1
+    x = np.empty(10 << 20, "u1")
+    assert memory.pool("cpu").find(x.ctypes.data)
+
+
+def test_reclaim_gives_back_what_numpy_dropped():
+    x = np.empty(8 * N)
+    del x
+    memory.reclaim(device="cpu", kind="host")
+    pool = memory.pool("cpu")
+    free = pool.reserved - pool.allocated
+    y = np.empty(40 << 20, "u1")
+    del y
+    assert memory.reclaim(device="cpu", kind="host") >= 40 << 20
+    assert pool.reserved - pool.allocated <= free
+
+
+def test_tracking_names_the_line():
+    with memory.track():
+        x = np.empty(N)
+        [item] = memory.outstanding("cpu")
+        assert __file__ in str(item)
+        del x
+        assert not list(memory.outstanding("cpu"))
+
+
+def test_uninstalling_leaves_live_arrays_alone():
+    before = in_use()
+    x = np.arange(N)
+    bridges.uninstall("numpy")
+    assert "numpy" not in bridges.installed()
+    y = np.arange(N)
+    assert memory.pool("cpu").find(y.ctypes.data) is None
+    del y
+    assert (x == np.arange(N)).all()
+    assert in_use() == before + x.nbytes
+    del x
+    assert in_use() == before
+
+
+def test_as_a_context():
+    bridges.uninstall("numpy")
+    with bridges.using("numpy"):
+        x = np.empty(N)
+        assert memory.pool("cpu").find(x.ctypes.data)
+    assert "numpy" not in bridges.installed()
+    assert memory.pool("cpu").find(np.empty(N).ctypes.data) is None
+
+
+def python(code, **environment):
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False
+    )
+    assert not done.returncode, done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def clean():
+    return {k: v for k, v in os.environ.items() if not k.startswith("XDEV_")}
+
+
+def test_the_environment_installs_it(clean):
+    code = (
+        "import xdev, numpy as np; x = np.empty(10**6);"
+        "print(xdev.memory.allocated('cpu'), sorted(xdev.memory.bridges.installed()))"
+    )
+    assert python(code, XDEV_NUMPY_POOL="1", **clean) == "8000000 ['numpy']\n"
+    assert python(code, **clean) == "0 []\n"
+
+
+def test_a_process_ends_well_with_arrays_alive_and_threads_at_work(clean):
+    code = (
+        "import xdev, threading, numpy as np\n"
+        "keep = [np.empty(10**6), np.zeros(10**5) + 1]\n"
+        "def work():\n"
+        "    while True: np.empty(10**6) + np.empty(10**6)\n"
+        "threading.Thread(target=work, daemon=True).start()\n"
+        "import atexit; atexit.register(lambda: np.empty(3 * 10**6).sum())\n"
+        "class Late:\n"
+        "    def __del__(self): keep.append(np.ones(5 * 10**6)[::2] * 2)\n"
+        "late = Late(); print('end')"
+    )
+    for _ in range(3):
+        assert python(code, XDEV_NUMPY_POOL="1", **clean) == "end\n"
+
+
+def test_a_handler_that_the_user_set_stays(monkeypatch):
+    bridges.uninstall("numpy")
+    mine = lambda: "mine"  # noqa: E731 - what NumPy would say
+    monkeypatch.setattr(np._core.multiarray, "get_handler_name", mine)
+    bridges.install("numpy")
+    assert "numpy" not in bridges.installed()
+    assert "'mine'" in bridges.left_alone()["numpy"]

@@ -1,0 +1,144 @@
+"""No false refusal: every sequence of requests and drops on a heap of a few quanta.
+
+The oracle knows only the blocks alive and what the source has lent. A request can be
+served, by some order of the ladder's steps, if it fits between the live blocks of a
+segment that must stay (any fit, other streams' memory, merged after a wait), or in what
+is left once every segment without a live block has gone back (the exact size).
+"""
+
+from dataclasses import replace
+from itertools import product
+
+import hypothesis
+import pytest
+
+from xdev.errors import OutOfMemoryError
+from xdev.memory import ladder
+from xdev.memory.budgets import Budget
+from xdev.memory.policies import POLICIES
+from xdev.memory.pools import Pool
+from xdev.memory.sources.fake import FakeSource
+
+QUANTUM = 512
+CAPACITY = 4 * QUANTUM + 200  # the last bytes serve only who asks for the exact size
+SIZES = (400, 2 * QUANTUM, 3 * QUANTUM + 100)
+DEEP = 2 * (hypothesis.settings().max_examples > 50)
+DEPTH = {"empty": 4 + DEEP, "shared": 3 + DEEP}
+
+#: What a walk starts from: nothing, or one segment that two streams share.
+STARTS = {
+    "empty": (),
+    "shared": (
+        ("acquire", 0, 4 * QUANTUM, 1),
+        ("drop", 0, 1),
+        ("acquire", 0, 400, 1),
+        ("acquire", 0, 400, 2),
+        ("acquire", 0, 400, 1),
+    ),
+}
+
+#: ``split`` as it is for large memory, in quanta: small requests share segments of
+#: their own, larger ones grow in pairs.
+TINY = replace(
+    POLICIES["split"],
+    name="tiny",
+    small=QUANTUM,
+    grown=lambda granted, _: max(granted, 2 * QUANTUM),
+)
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch, few_objects):  # noqa: ARG001
+    """Shrink the rules to the heap."""
+    monkeypatch.setitem(POLICIES, "tiny", TINY)
+    monkeypatch.setattr(ladder, "TRIMMED", 2 * QUANTUM)
+
+
+class Heaps:
+    """Pools under one cap (of the source or a limit), and the oracle's view of them."""
+
+    def __init__(self, policy, *, limited, count=1):
+        budget = Budget(lambda: CAPACITY)
+        if limited:
+            budget.set(CAPACITY)
+        self.sources = [
+            FakeSource(1 << 30 if limited else CAPACITY) for _ in range(count)
+        ]
+        self.pools = [Pool(source, policy, budget=budget) for source in self.sources]
+        self.held = [{} for _ in range(count)]
+        self.number = 0
+
+    def possible(self, which, nbytes):
+        """Say whether some order of the steps serves a request of a pool."""
+        stay, gaps = 0, [0]
+        for source, held in zip(self.sources, self.held, strict=True):
+            for start, size in source.lent.items():
+                live = sorted(
+                    (block.address, block.nbytes)
+                    for block in held.values()
+                    if start <= block.address < start + size
+                )
+                if not live:
+                    continue
+                stay += size
+                if source is self.sources[which]:
+                    ends = [start, *(address + taken for address, taken in live)]
+                    starts = [*(address for address, _ in live), start + size]
+                    gaps += [b - a for a, b in zip(ends, starts, strict=True)]
+        return nbytes <= max(*gaps, CAPACITY - stay)
+
+    def acquire(self, which, nbytes, stream):
+        possible = self.possible(which, nbytes)
+        try:
+            block = self.pools[which].acquire(nbytes, stream)
+        except OutOfMemoryError:
+            served = False
+        else:
+            served, self.number = True, self.number + 1
+            self.held[which][self.number] = block
+        assert served == possible
+
+    def drop(self, which, number):
+        del self.held[which][number]
+
+
+def walk(fresh, start, requests):
+    """Run every sequence of requests and drops after a start; return how many."""
+    sequences, depth = [STARTS[start]], DEPTH[start]
+    for _ in range(depth):
+        longer = []
+        for sequence in sequences:
+            heaps = run(fresh, sequence)
+            longer += [(*sequence, ("acquire", *request)) for request in requests]
+            longer += [
+                (*sequence, ("drop", which, number))
+                for which, held in enumerate(heaps.held)
+                for number in held
+            ]
+        sequences = longer
+    for sequence in sequences:
+        run(fresh, sequence)
+    return len(sequences)
+
+
+def run(fresh, sequence):
+    heaps = fresh()
+    for name, *args in sequence:
+        getattr(heaps, name)(*args)
+    return heaps
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("limited", [False, True], ids=["source", "limit"])
+@pytest.mark.parametrize("policy", [*sorted(POLICIES), "tiny"])
+def test_a_request_is_refused_only_if_nothing_could_serve_it(policy, limited, start):
+    requests = list(product([0], SIZES, [1, 2]))
+    sequences = walk(lambda: Heaps(policy, limited=limited), start, requests)
+    assert sequences > len(requests) ** DEPTH[start]
+
+
+@pytest.mark.parametrize("policy", [*sorted(POLICIES), "tiny"])
+def test_what_the_pools_of_one_limit_cache_refuses_nobody(policy):
+    requests = list(product([0, 1], SIZES[1:], [1]))
+    fresh = lambda: Heaps(policy, limited=True, count=2)  # noqa: E731
+    assert walk(fresh, "empty", requests) > len(requests) ** DEPTH["empty"]

@@ -1,0 +1,116 @@
+"""A map in the order of its keys, against a sorted list and a dict."""
+
+from bisect import bisect_left, bisect_right
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from xdev.memory import ordered
+from xdev.memory.ordered import Ordered
+
+keys = st.integers(min_value=0, max_value=60)
+
+
+class OrderedLaws(RuleBasedStateMachine):
+    """Runs of at most three keys, so that a few make many."""
+
+    def __init__(self):
+        super().__init__()
+        self.patch = mock.patch.object(ordered, "RUN", 2)
+        self.patch.start()
+        self.map, self.model = Ordered(), {}
+
+    @rule(key=keys, value=st.integers())
+    def add(self, key, value):
+        self.map.add(key, value)
+        self.model[key] = value
+
+    @rule(key=keys)
+    def pop(self, key):
+        if key in self.model:
+            assert self.map.pop(key) == self.model.pop(key)
+        else:
+            with pytest.raises(KeyError):
+                self.map.pop(key)
+
+    @rule(key=st.integers(min_value=-1, max_value=61))
+    def look(self, key):
+        before = [k for k in self.model if k <= key]
+        after = [k for k in self.model if k >= key]
+        assert self.map.get(key) == self.model.get(key)
+        assert self.map.floor(key) == (self.model[max(before)] if before else None)
+        assert self.map.ceiling(key) == (self.model[min(after)] if after else None)
+
+    @invariant()
+    def it_goes_through_the_values_in_order_of_the_keys(self):
+        values = [self.model[key] for key in sorted(self.model)]
+        assert list(self.map) == values
+        assert list(reversed(self.map)) == values[::-1]
+        assert len(self.map) == len(values)
+
+    @invariant()
+    def no_run_is_empty_or_long(self):
+        assert all(1 <= len(run) < 4 for run in self.map._runs)
+        assert self.map._lasts == [run[-1] for run in self.map._runs]
+
+    def teardown(self):
+        self.patch.stop()
+
+
+TestOrdered = OrderedLaws.TestCase
+
+
+class Counted(int):
+    """An integer that counts how often it is compared."""
+
+    __slots__ = ()
+    __hash__ = int.__hash__
+    compared = 0
+
+    def __lt__(self, other):
+        Counted.compared += 1
+        return int(self) < int(other)
+
+
+@pytest.mark.parametrize("order", ["up", "down", "random"])
+def test_a_change_among_100_000_keys_compares_and_moves_few(order):
+    n = 100_000
+    numbers = list(range(0, 2 * n, 2))
+    if order == "down":
+        numbers.reverse()
+    elif order == "random":
+        np.random.default_rng(0).shuffle(numbers)
+    many = Ordered()
+    for number in numbers:
+        many.add(Counted(number), number)
+
+    moves = max(map(len, many._runs)) + len(many._runs)
+    assert moves <= n / 50, "what one insertion may move"
+    Counted.compared = 0
+    odd = Counted(n + 1)
+    many.add(odd, "odd")
+    assert many.floor(odd) == many.ceiling(odd) == many.pop(odd) == "odd"
+    assert many.floor(odd) == n
+    assert many.ceiling(odd) == n + 2
+    assert Counted.compared <= 6 * 2 * 18, "six searches of two levels, log2(n) each"
+
+
+def test_it_finds_what_a_sorted_list_finds_at_full_size():
+    draw = np.random.default_rng(1)
+    many, model = Ordered(), []
+    for key in draw.integers(0, 30_000, 20_000).tolist():
+        at = bisect_left(model, key)
+        if at < len(model) and model[at] == key:
+            del model[at]
+            assert many.pop(key) == -key
+        else:
+            model.insert(at, key)
+            many.add(key, -key)
+    assert [-value for value in many] == model
+    assert len(many._runs) > 1
+    for key in draw.integers(model[0], model[-1], 1000).tolist():
+        assert many.floor(key) == -model[bisect_right(model, key) - 1]
+        assert many.ceiling(key) == -model[bisect_left(model, key)]

@@ -1,0 +1,350 @@
+"""RMM's allocations from the pool.
+
+Without a driver: RMM's own resources, called directly, on fake and simulated memory.
+With one: buffers for real.
+"""
+
+import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from types import SimpleNamespace
+
+import pytest
+
+from xdev import memory
+from xdev.errors import DeviceUnavailableError
+from xdev.memory import bridges
+from xdev.memory.bridges import rmm as bridge
+from xdev.memory.pools import Pool
+from xdev.memory.sources.fake import FakeSource
+from xdev.memory.streams import LiveStreams
+from xdev.testing import SimulatedDevice, SimulatedSource
+
+rmm = pytest.importorskip("rmm")
+from rmm.pylibrmm.stream import Stream  # noqa: E402 - RMM may be missing
+
+THREADS = 4
+
+
+@pytest.fixture(autouse=True)
+def streams(monkeypatch):
+    """Hold the streams of a test apart from the process's."""
+    found = LiveStreams()
+    monkeypatch.setattr(bridge, "live_streams", found)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def as_it_was():
+    before = rmm.mr.get_per_device_resource(0)
+    yield
+    bridges.uninstall("rmm")
+    rmm.mr.set_per_device_resource(0, before)
+
+
+@pytest.fixture
+def pool():
+    return Pool(FakeSource(1 << 30))
+
+
+@pytest.fixture
+def resource(pool):
+    return bridge.resource(lambda _: pool, 0)
+
+
+def on(handle):
+    """Return RMM's stream of a handle, by CUDA's stream protocol."""
+    return Stream(SimpleNamespace(__cuda_stream__=lambda: (0, handle)))
+
+
+class TestResource:
+    def test_a_block_goes_out_and_comes_back(self, resource, pool):
+        address = resource.allocate(1000)
+        assert pool.find(address).nbytes == pool.stats().allocated == 1024
+        resource.deallocate(address, 1000)
+        assert pool.stats().allocated == 0
+        assert resource.allocate(1000) == address
+
+    def test_a_block_belongs_to_the_stream_that_rmm_names(
+        self, resource, pool, streams
+    ):
+        first = resource.allocate(1000, on(7))
+        assert pool.find(first).stream == 7
+        assert streams.several
+        resource.deallocate(first, 1000, on(7))
+        assert resource.allocate(1000) != first
+        assert resource.allocate(1000, on(7)) == first
+
+    def test_a_block_that_another_stream_gives_back_waits_for_both(
+        self, resource, pool
+    ):
+        address = resource.allocate(1000, on(7))
+        pool.stock.mark(pool.find(address), (5,))  # as record_stream does
+        resource.deallocate(address, 1000, on(9))
+        assert pool.stats().allocated == 0
+        recorded = [call for call in pool.stock.source.log if call[0] == "record"]
+        assert sorted(recorded) == [("record", 5), ("record", 9)]
+
+    def test_a_refusal_is_a_memory_error_with_the_pools_text(self, resource, pool):
+        with pytest.raises(MemoryError, match=r"fake: cannot allocate 1,099,511,627,7"):
+            resource.allocate(1 << 40)
+        assert pool.stats().refusals == 1
+        assert pool.stats().allocated == 0
+
+    def test_where_there_is_no_device_an_allocation_says_so(self):
+        def missing(index):
+            raise DeviceUnavailableError(f"no device {index}")
+
+        with pytest.raises(RuntimeError, match="no device 3"):
+            bridge.resource(missing, 3).allocate(10)
+
+    @pytest.mark.parametrize("nbytes", [0, 1, 511, 512, 513, 5 << 20])
+    def test_rmms_adaptors_stand_on_it(self, resource, pool, nbytes):
+        counted = rmm.mr.StatisticsResourceAdaptor(resource)
+        address = counted.allocate(nbytes)
+        assert address % 256 == 0  # what RMM promises its users
+        assert counted.allocation_counts.current_bytes == nbytes
+        assert pool.stats().live == 1
+        counted.deallocate(address, nbytes)
+        assert pool.stats().live == 0
+
+    def test_threads_share_it(self, resource, pool):
+        def work(number):
+            draw = random.Random(number)  # noqa: S311
+            held = []
+            for _ in range(300):
+                if held and draw.random() < 0.5:
+                    address, nbytes = held.pop(draw.randrange(len(held)))
+                    resource.deallocate(address, nbytes, on(draw.randrange(9)))
+                else:
+                    nbytes = draw.choice((100, 1000, 100_000))
+                    address = resource.allocate(nbytes, on(draw.randrange(9)))
+                    held.append((address, nbytes))
+            return held
+
+        with ThreadPoolExecutor(THREADS) as workers:
+            spans = [*chain.from_iterable(workers.map(work, range(THREADS)))]
+        assert pool.stats().live == len(spans) == len({at for at, _ in spans})
+        for address, nbytes in spans:
+            resource.deallocate(address, nbytes)
+        assert pool.stats().allocated == 0
+        assert pool.reclaim() > 0
+        assert pool.stock.source.lent == {}
+
+
+# Whoever holds the buffer goes after the modules of xdev: what the bridge's functions
+# need must not be among these. 7: the block is back.
+LAST = """
+import os, rmm
+from xdev.memory.bridges import rmm as bridge
+from xdev.memory.pools import Pool
+from xdev.memory.sources.fake import FakeSource
+
+class Buffer:
+    def __init__(self, pool):
+        self.resource = bridge.resource(lambda _: pool, 0)
+        self.address = self.resource.allocate(1000)
+        self.dropped, self.leave = pool.stock.pending, os._exit
+
+    def __del__(self):
+        self.resource.deallocate(self.address, 1000)
+        if [chunk.address for chunk in self.dropped] == [self.address]:
+            self.leave(7)
+
+os.kept = Buffer(Pool(FakeSource(1 << 20)))
+"""
+
+
+def run(program):
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+def test_a_buffer_that_outlives_the_modules_still_gives_its_block_back():
+    assert run(LAST) == (7, "")
+
+
+class Program:
+    """Work on one device whose memory RMM gives out, and the order RMM asks for."""
+
+    def __init__(self, seed, *, keeps_the_rule=True):
+        self.device = SimulatedDevice(seed)
+        pool = Pool(SimulatedSource(self.device, 1 << 28))
+        self.resource = bridge.resource(lambda _: pool, 0)
+        self.streams = [self.device.stream() for _ in range(4)]
+        self.keeps_the_rule = keeps_the_rule
+        self.draw = random.Random(seed)  # noqa: S311
+
+    def run(self):
+        held = []
+        for _ in range(300):
+            held.append(self.make())
+            if len(held) > 5:
+                last = held.pop(self.draw.randrange(len(held)))
+                self.resource.deallocate(*last)
+        return self.device.hazards
+
+    def make(self):
+        """Allocate, write, and read on a second stream that waits for it.
+
+        Return how it must be deallocated: on the stream whose work comes last.
+        """
+        nbytes = self.draw.choice((1000, 5000, 100_000))
+        first, second = self.draw.sample(self.streams, 2)
+        address = self.resource.allocate(nbytes, on(first.ptr))
+        tenant = self.device.tenant(address, nbytes)
+        tenant.use(first, seconds=1.0)
+        second.wait_event(first.record())
+        tenant.use(second, seconds=1.0)
+        last = second if self.keeps_the_rule else first
+        return address, nbytes, on(last.ptr)
+
+
+@pytest.mark.parametrize("seed", range(4))
+class TestStreamOrder:
+    def test_no_block_is_handed_out_before_its_last_stream_is_done(self, seed):
+        assert Program(seed).run() == []
+
+    def test_a_deallocation_on_a_stream_that_is_not_the_last_is_found(self, seed):
+        assert Program(seed, keeps_the_rule=False).run() != []
+
+
+class TestInstallation:
+    def test_install_and_uninstall_restore_what_was_there(self):
+        before = rmm.mr.get_per_device_resource(0)
+        bridges.install("rmm")
+        assert "rmm" in bridges.installed()
+        mine = rmm.mr.get_per_device_resource(0)
+        assert mine is bridge.resource(bridge.pool_of, 0)
+        bridges.install("rmm")
+        assert rmm.mr.get_per_device_resource(0) is mine
+        bridges.uninstall("rmm")
+        assert rmm.mr.get_per_device_resource(0) is before
+        assert "rmm" not in bridges.installed()
+
+    def test_it_goes_in_by_name_only(self):
+        before = rmm.mr.get_per_device_resource(0)
+        with bridges.using():
+            assert rmm.mr.get_per_device_resource(0) is before
+
+    def test_a_resource_that_the_user_set_stays_and_is_named(self, resource):
+        mine = rmm.mr.StatisticsResourceAdaptor(resource)
+        rmm.mr.set_per_device_resource(0, mine)
+        bridges.install("rmm")
+        assert rmm.mr.get_per_device_resource(0) is mine
+        assert "rmm" not in bridges.installed()
+        found = bridges.left_alone()["rmm"]
+        assert "of device 0 was set to" in found
+        assert "StatisticsResourceAdaptor" in found
+        rmm.mr.set_per_device_resource(0, rmm.mr.CudaMemoryResource())  # as it says
+        bridges.install("rmm")
+        assert "rmm" in bridges.installed()
+        assert "rmm" not in bridges.left_alone()
+
+    def test_one_that_the_user_set_later_stays_too(self, pool):
+        made = bridge.RmmBridge(lambda _: pool)
+        assert made.install() is None
+        mine = rmm.mr.StatisticsResourceAdaptor(rmm.mr.get_per_device_resource(0))
+        rmm.mr.set_per_device_resource(0, mine)
+        made.uninstall()
+        assert rmm.mr.get_per_device_resource(0) is mine
+        address = mine.allocate(1000)
+        assert pool.stats().allocated == 1024
+        mine.deallocate(address, 1000)
+        assert pool.stats().allocated == 0
+
+    def test_blocks_that_outlive_the_bridge_go_back_to_the_pool(self, pool):
+        made = bridge.RmmBridge(lambda _: pool)
+        made.install()
+        mine = rmm.mr.get_per_device_resource(0)
+        address = mine.allocate(1000)
+        made.uninstall()
+        assert pool.stats().allocated == 1024
+        made.install()
+        again = rmm.mr.get_per_device_resource(0)
+        assert again is mine
+        again.deallocate(address, 1000)
+        made.uninstall()
+        assert pool.stats().allocated == 0
+
+
+@pytest.mark.cuda
+class TestOnADevice:
+    """The same promises where there is a driver."""
+
+    @pytest.fixture(autouse=True)
+    def bridged(self, cuda):
+        bridges.install("rmm")
+        assert "rmm" in bridges.installed()
+        self.cuda = cuda
+
+    def used(self):
+        return memory.allocated(self.cuda)
+
+    def test_buffers_are_blocks_and_keep_their_bytes(self):
+        before, pool = self.used(), memory.pool(self.cuda)
+        data = bytes(range(256)) * 1000
+        buffer = rmm.DeviceBuffer.to_device(data)
+        assert pool.find(buffer.ptr).address == buffer.ptr
+        assert self.used() - before >= len(data)
+        copy = buffer.copy()
+        assert copy.ptr != buffer.ptr
+        assert buffer.tobytes() == copy.tobytes() == data
+        del buffer, copy
+        assert self.used() == before
+
+    def test_a_refusal_is_a_memory_error(self):
+        before = self.used()
+        with pytest.raises(MemoryError, match="cannot allocate"):
+            rmm.DeviceBuffer(size=1 << 50)
+        assert self.used() == before
+
+    def test_streams_take_turns_and_no_byte_is_lost(self):
+        before = self.used()
+        held, streams = [], [Stream() for _ in range(4)]
+        for turn in range(200):
+            stream, data = streams[turn % 4], bytes([turn % 251]) * 1_000_000
+            buffer = rmm.DeviceBuffer.to_device(data, stream)
+            copy = rmm.DeviceBuffer(ptr=buffer.ptr, size=buffer.size, stream=stream)
+            held.append((copy, data, stream))
+            del buffer, copy  # the first one's block: perhaps with the copy under way
+            if len(held) > 6:
+                copy, data, stream = held.pop(0)
+                assert copy.tobytes(stream) == data
+                del copy
+        held.clear()
+        assert self.used() == before
+
+    def test_cupy_may_allocate_through_rmm(self):
+        import cupy
+        from rmm.allocators.cupy import rmm_cupy_allocator
+
+        before = self.used()
+        with cupy.cuda.using_allocator(rmm_cupy_allocator):
+            x = cupy.arange(100_000)
+        assert memory.pool(self.cuda).find(x.data.ptr).address == x.data.ptr
+        assert int(x.sum()) == 100_000 * 99_999 // 2
+        del x
+        assert self.used() == before
+
+    def test_uninstall_leaves_live_buffers_alone(self):
+        before = self.used()
+        buffer = rmm.DeviceBuffer.to_device(b"kept" * 1000)
+        bridges.uninstall("rmm")
+        other = rmm.DeviceBuffer.to_device(b"else" * 1000)
+        assert memory.pool(self.cuda).find(other.ptr) is None
+        assert buffer.tobytes() == b"kept" * 1000
+        del buffer
+        assert self.used() == before
+
+    def test_exit_with_live_buffers_is_clean(self):
+        program = (
+            "import rmm; from xdev.memory import bridges; bridges.install('rmm');"
+            "held = [rmm.DeviceBuffer(size=1000 << i) for i in range(12)];"
+            "held.append(held); rmm.kept = rmm.DeviceBuffer(size=5)"
+        )
+        for _ in range(5):
+            assert run(program) == (0, "")

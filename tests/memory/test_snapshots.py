@@ -1,0 +1,283 @@
+"""The record of what happened, in PyTorch's format and in RMM's."""
+
+import csv
+import inspect
+import pickle
+import re
+import threading
+from itertools import zip_longest
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import memory
+from xdev.errors import OutOfMemoryError
+from xdev.memory.pools import Pool
+from xdev.memory.snapshots import csv_of, snapshot_of
+from xdev.memory.sources.fake import FakeSource
+
+MIB = 1 << 20
+# As PyTorch's documentation of `torch.cuda.memory._snapshot` and its viewer have them.
+SEGMENT = {
+    "address": int,
+    "total_size": int,
+    "stream": int,
+    "segment_type": str,
+    "allocated_size": int,
+    "active_size": int,
+    "requested_size": int,
+    "device": int,
+    "segment_pool_id": tuple,
+    "is_expandable": bool,
+    "frames": list,
+    "blocks": list,
+}
+BLOCK = {
+    "address": int,
+    "size": int,
+    "requested_size": int,
+    "state": str,
+    "frames": list,
+}
+FRAME = {"filename": str, "line": int, "name": str}
+EVENT = {
+    "action": str,
+    "addr": int,
+    "size": int,
+    "stream": int,
+    "time_us": int,
+    "frames": list,
+}
+STATES = {"active_allocated", "active_pending_free", "inactive"}
+ACTIONS = {
+    "alloc",
+    "free_requested",
+    "free_completed",
+    "segment_alloc",
+    "segment_free",
+    "oom",
+}
+
+
+def here():
+    return inspect.currentframe().f_back.f_lineno
+
+
+@pytest.fixture
+def record():
+    memory.record_history()
+    yield
+    memory.record_history(enabled=False)
+
+
+def has(item, keys):
+    return all(type(item[key]) is kind for key, kind in keys.items())
+
+
+def assert_is_pytorchs(found):
+    """Assert what PyTorch's viewer and its `_memory_viz` rely on."""
+    for segment in found["segments"]:
+        assert has(segment, SEGMENT)
+        assert segment["segment_type"] in {"small", "large"}
+        at, sums = segment["address"], dict.fromkeys(STATES, 0)
+        for block in segment["blocks"]:
+            assert has(block, BLOCK)
+            assert block["address"] == at  # the viewer counts on from the start
+            assert block["requested_size"] <= block["size"]
+            assert all(has(frame, FRAME) for frame in block["frames"])
+            sums[block["state"]] += block["size"]
+            at += block["size"]
+        assert at == segment["address"] + segment["total_size"]
+        assert segment["allocated_size"] == sums["active_allocated"]
+        assert segment["active_size"] == sum(sums.values()) - sums["inactive"]
+    for trace in found["device_traces"]:
+        for event, following in zip_longest(trace, trace[1:]):
+            assert event["action"] in ACTIONS
+            absent = "addr" if event["action"] == "oom" else "device_free"
+            assert absent not in event
+            assert has({"addr": 0, **event}, EVENT)
+            if event["action"] == "free_requested":
+                assert following == event | {"action": "free_completed"}
+        times = [event["time_us"] for event in trace]
+        assert times == sorted(times)
+    assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 - our own
+
+
+@pytest.mark.usefixtures("record")
+def test_events_are_in_order_and_name_their_lines():
+    memory.reclaim()
+    x = memory.host_array((50 * MIB,), np.dtype("u1"))
+    line = here() - 1
+    y = memory.host_array((60 * MIB,), np.dtype("u1"))
+    del y
+    memory.reclaim()
+    found = memory.snapshot("cpu", "host")
+    assert_is_pytorchs(found)
+    (trace,) = found["device_traces"]
+    grow, free = ["segment_alloc", "alloc"], ["free_requested", "free_completed"]
+    actions = [event["action"] for event in trace]
+    assert actions[-7:] == [*grow, *grow, *free, "segment_free"]
+    event = trace[-6]
+    assert (event["size"], event["thread"]) == (50 * MIB, threading.get_ident())
+    places = [(frame["filename"], frame["line"]) for frame in event["frames"]]
+    assert (__file__, line) in places
+    del x
+
+
+@pytest.mark.usefixtures("record")
+def test_blocks_in_use_name_their_lines():
+    x = xdev.empty(MIB, device="cpu")
+    line = here() - 1
+    found = memory.snapshot("cpu", "host")
+    address = x.ctypes.data
+    blocks = [block for s in found["segments"] for block in s["blocks"]]
+    (block,) = [block for block in blocks if block["address"] == address]
+    lines = [(frame["filename"], frame["line"]) for frame in block["frames"]]
+    assert (__file__, line) in lines
+    assert block["requested_size"] == 8 * MIB
+
+
+def test_without_a_record_the_blocks_alone_are_shown():
+    with memory.track():
+        x = xdev.empty(100, device="cpu")
+        found = memory.snapshot("cpu", "host")
+    assert_is_pytorchs(found)
+    assert found["device_traces"] == [[]]
+    assert found["pools"] == ["cpu"]
+    frames = [
+        frame["filename"]
+        for segment in found["segments"]
+        for block in segment["blocks"]
+        if block["address"] == x.ctypes.data
+        for frame in block["frames"]
+    ]
+    assert __file__ in frames  # the tracker knows it
+
+
+@pytest.mark.usefixtures("record")
+def test_what_is_in_use_is_what_the_ledger_says():
+    kept = [xdev.empty(n * 70_000, device="cpu") for n in range(1, 9)]
+    del kept[::2]
+    found = memory.snapshot("cpu", "host")
+    assert_is_pytorchs(found)
+    total = sum(segment["total_size"] for segment in found["segments"])
+    used = sum(segment["allocated_size"] for segment in found["segments"])
+    assert total == memory.reserved("cpu", "host")
+    assert used == memory.allocated("cpu", "host")
+
+
+@pytest.mark.usefixtures("record")
+def test_a_block_that_waits_for_a_stream_is_pending():
+    source = FakeSource(1 << 30)
+    pool = Pool(source, name="waiting")
+    source.done = lambda _: False
+    block = pool.acquire(MIB)
+    pool.stock.mark(block.chunk, (7,))
+    del block
+    found = snapshot_of([pool])
+    assert_is_pytorchs(found)
+    states = [b["state"] for s in found["segments"] for b in s["blocks"]]
+    assert states.count("active_pending_free") == 1
+    assert "active_allocated" not in states
+    assert found["segments"][0]["active_size"] == MIB
+
+
+@pytest.mark.usefixtures("record")
+def test_a_refusal_is_an_event():
+    pool = Pool(FakeSource(64 * MIB), limit=10 * MIB, name="small")
+    block = pool.acquire(4 * MIB)
+    with pytest.raises(OutOfMemoryError):
+        pool.acquire(8 * MIB)
+    line = here() - 1
+    found = snapshot_of([pool])
+    assert_is_pytorchs(found)
+    event = found["device_traces"][0][-1]
+    assert (event["action"], event["size"]) == ("oom", 8 * MIB)
+    assert event["device_free"] == 10 * MIB - pool.stats().reserved
+    assert (__file__, line) in [(f["filename"], f["line"]) for f in event["frames"]]
+    row = csv_of(found).splitlines()[-1]
+    assert row.endswith(f",allocate failure,(nil),{8 * MIB},0")
+    assert block.nbytes == 4 * MIB
+
+
+def test_a_record_keeps_the_last_events_and_a_second_one_starts_afresh():
+    memory.record_history(max_entries=3)
+    try:
+        for _ in range(5):
+            memory.pool("fake").acquire(100)
+        trace = memory.snapshot("fake")["device_traces"][0]
+        memory.record_history()
+        assert memory.snapshot("fake")["device_traces"] == [[]]
+    finally:
+        memory.record_history(enabled=False)
+    actions = [event["action"] for event in trace]
+    assert actions[-3:] == ["alloc", "free_requested", "free_completed"]
+    assert actions.count("alloc") + actions.count("free_completed") == 3
+
+
+def test_a_record_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="max_entries=0"):
+        memory.record_history(max_entries=0)
+
+
+# -- RMM's log -------------------------------------------------------------------------
+
+
+def replay(text):
+    """Replay a log as RMM's benchmark does; return what is in use, and at most."""
+    assert text.splitlines()[0] == "Thread,Time,Action,Pointer,Size,Stream"
+    live, most = {}, 0
+    for row in csv.DictReader(text.splitlines()):
+        assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{6}", row["Time"])
+        assert int(row["Thread"]) >= 0
+        if row["Action"] == "allocate":
+            assert row["Pointer"] not in live
+            assert int(row["Pointer"], 16) > 0
+            live[row["Pointer"]] = int(row["Size"])
+        else:
+            assert row["Action"] == "free"
+            assert live.pop(row["Pointer"]) == int(row["Size"])
+        most = max(most, sum(live.values()))
+    return sum(live.values()), most
+
+
+@pytest.mark.parametrize("entries", [10_000, 40])
+def test_a_replay_of_rmms_log_gives_the_ledgers_numbers(entries):
+    """Also where blocks are older than the record, or than its first event kept."""
+    generator = np.random.default_rng(entries)
+    pool = Pool(FakeSource(1 << 30), name="replayed")
+    kept = [pool.acquire(n) for n in generator.integers(1, MIB, 20).tolist()]
+    memory.record_history(max_entries=entries)
+    try:
+        pool.reset_peak()
+        for nbytes, gone in generator.integers(1, MIB, (100, 2)).tolist():
+            kept[gone % len(kept)] = pool.acquire(nbytes)
+        text = csv_of(snapshot_of([pool]))
+        at_end, most = replay(text)
+    finally:
+        memory.record_history(enabled=False)
+    look = pool.stats()
+    assert at_end == look.allocated
+    if entries == 10_000:
+        assert most == look.peak_allocated
+        rows = text.count("allocate"), text.count("free")
+        assert rows == (look.acquired, look.released)
+
+
+@pytest.mark.usefixtures("record")
+def test_the_log_of_a_device_is_of_all_its_kinds():
+    x = xdev.empty(100_000, device="cpu")
+    assert replay(memory.snapshot_csv("cpu"))[0] == memory.allocated("cpu")
+    assert f",allocate,{x.ctypes.data:#x},800000,0" in memory.snapshot_csv("cpu")
+
+
+def test_streams_are_handles_in_hexadecimal():
+    pool = Pool(FakeSource(1 << 30))
+    memory.record_history()
+    try:
+        block = pool.acquire(100, stream=0x55)
+        row = csv_of(snapshot_of([pool])).splitlines()[-1]
+    finally:
+        memory.record_history(enabled=False)
+    assert row.split(",")[2:] == ["allocate", hex(block.address), "512", "0x55"]

@@ -1,0 +1,280 @@
+"""No block goes from one stream to another without an order; whoever drops it, when.
+
+Threads do random things to one pool on a simulated device, and the checker says whether
+any timing of the device could let two owners of a block meet. That the checker would
+see it is tested too: each wait, record and mark is taken away in turn, and found.
+"""
+
+import inspect
+import random
+import sys
+import textwrap
+import threading
+
+import hypothesis
+import pytest
+
+from xdev.errors import OutOfMemoryError
+from xdev.memory.pools import Pool
+from xdev.memory.stock import Stock
+from xdev.memory.streams import LiveStreams
+from xdev.memory.waits import Waits
+from xdev.testing import SimulatedDevice, SimulatedEvent, SimulatedSource
+
+THREADS = STREAMS = 8
+DEEP = hypothesis.settings().max_examples > 1000
+OPERATIONS = 1_000_000 if DEEP else 8_000
+SIZES = (512, 4096, 5000, 100_000, 1 << 20, 3 << 20)
+ROOM = 96 << 20  # so little that streams have to take each other's memory [B]
+HELD = 6  # blocks of a thread
+
+
+class Traffic:
+    """Threads that use one pool's blocks on the streams of one device."""
+
+    def __init__(self, policy, seed, room=ROOM):
+        self.device = SimulatedDevice(seed)
+        self.source = SimulatedSource(self.device, room)
+        self.pool = Pool(self.source, policy)
+        self.streams = [self.device.stream() for _ in range(STREAMS)]
+        self.seed, self.errors = seed, []
+        self.start = threading.Barrier(THREADS)
+
+    def run(self, operations):
+        each = operations // THREADS
+        workers = [
+            threading.Thread(target=self._work, args=(self.seed * 100 + i, each))
+            for i in range(THREADS)
+        ]
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-4)
+        try:
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+        finally:
+            sys.setswitchinterval(interval)
+        if self.errors:
+            raise self.errors[0]
+        return self
+
+    def _work(self, seed, operations):
+        worker = Worker(self, random.Random(seed))  # noqa: S311 - no secret
+        self.start.wait()
+        try:
+            for _ in range(operations):
+                if self.device.hazards or self.errors:
+                    return
+                worker.step()
+        except Exception as error:  # noqa: BLE001 - raised in the main thread
+            self.errors.append(error)
+
+
+class Worker:
+    """One thread's blocks, and what it does next."""
+
+    def __init__(self, traffic, rng):
+        self.traffic, self.rng = traffic, rng
+        self.held = []  # of (block, tenant, stream)
+
+    def step(self):
+        steps = OFTEN if self.rng.random() < 0.99 else RARELY
+        self.rng.choice(steps)(self)
+
+    def acquire(self):
+        traffic, rng = self.traffic, self.rng
+        while len(self.held) >= HELD:
+            self.drop()
+        stream, nbytes = rng.choice(traffic.streams), rng.choice(SIZES)
+        try:
+            with stream:
+                block = traffic.pool.acquire(nbytes, stream.ptr)
+        except OutOfMemoryError:
+            self.held.clear()
+            return
+        tenant = traffic.device.tenant(block.address, block.nbytes)
+        tenant.use(stream)
+        self.held.append((block, tenant, stream))
+
+    def use(self):
+        for _, tenant, stream in self.held[-2:]:
+            tenant.use(stream, write=self.rng.random() < 0.5)
+
+    def use_elsewhere(self):
+        if self.held:
+            block, tenant, own = self.rng.choice(self.held)
+            stream = self.rng.choice(self.traffic.streams)
+            stream.wait_event(own.record())  # the data must be there: the user's care
+            self.traffic.source.streams.see(stream)
+            self.traffic.pool.stock.mark(block.chunk, (stream.ptr,))
+            tenant.use(stream, write=self.rng.random() < 0.5)
+
+    def drop(self):
+        if self.held:
+            self.held.pop(self.rng.randrange(len(self.held)))
+
+    def release(self):
+        if self.held:
+            self.traffic.pool.release(self.held.pop()[0])
+
+    def destroy(self):
+        """Put another stream, which may get the handle, in the place of one."""
+        streams, at = self.traffic.streams, self.rng.randrange(STREAMS)
+        self.held = [one for one in self.held if one[2] is not streams[at]]
+        streams[at] = None
+        streams[at] = self.traffic.device.stream()
+
+    def reclaim(self):
+        self.traffic.pool.reclaim(self.rng.choice((1 << 20, None)))
+
+    def look(self):
+        stats = self.traffic.pool.stats()
+        assert stats.allocated <= stats.reserved <= ROOM
+
+    def wait(self):
+        self.rng.choice(self.traffic.streams).record().synchronize()
+
+
+OFTEN = (Worker.acquire, Worker.use, Worker.use_elsewhere, Worker.drop)
+RARELY = (Worker.release, Worker.destroy, Worker.reclaim, Worker.look, Worker.wait)
+
+
+@pytest.mark.parametrize("policy", ["split", "binned", "simple", "none"])
+def test_random_traffic_on_eight_streams_by_eight_threads_has_no_hazard(policy):
+    traffic = Traffic(policy, seed=1).run(OPERATIONS)
+    assert traffic.device.hazards == []
+
+
+def mutant(function, line, other):
+    """Return a function with one line of it replaced."""
+    source = textwrap.dedent(inspect.getsource(function))
+    assert source.count(line) == 1, f"{function.__qualname__} has no line {line!r}"
+    module = sys.modules[function.__module__]
+    made = {}
+    code = "from __future__ import annotations\n" + source.replace(line, other)
+    exec(compile(code, "<mutant>", "exec"), vars(module), made)  # noqa: S102
+    return made[function.__name__]
+
+
+METHODS = {
+    "wait": lambda *_: None,
+    "record": lambda source, _: SimulatedEvent(source.device, {}, 0.0),
+    "done": lambda *_: True,
+    "synchronize": lambda _: None,
+}
+LINES = [
+    (
+        Stock,
+        "steal",
+        "self.source.wait(stream, self.source.record(chunk.stream))",
+        "pass",
+    ),
+    (Waits, "_record", "[source.record(use) for use in chunk.uses or ()]", "[]"),
+    (Waits, "_done", "all(source.done(event) for event in events)", "True"),
+    (Waits, "synchronize", "self._stock.source.synchronize()", "pass"),
+    (Stock, "mark", "chunk.uses = (chunk.uses or set()) | set(streams)", "pass"),
+    (Stock, "mark", "chunk.request = -1", "pass"),
+    (Stock, "_came_back", "self.waits.drop(chunk)", "return True"),
+    (Pool, "take", "and chunk.stream == stream", ""),
+    (SimulatedSource, "free", "self.device.synchronize()", ""),
+]
+
+
+def found(seeds=60):
+    """Say whether the checker, or the device itself, objects to some traffic."""
+    for seed in range(seeds):
+        traffic = Traffic("split", seed, room=ROOM >> seed % 2)
+        try:
+            traffic.run(8000)
+        except RuntimeError as error:
+            return "no stream of handle" in str(error)
+        if traffic.device.hazards:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_source_that_does_not_keep_order_is_found(name, monkeypatch):
+    monkeypatch.setattr(SimulatedSource, name, METHODS[name])
+    assert found()
+
+
+@pytest.mark.parametrize(("owner", "name", "line", "other"), LINES)
+def test_each_removed_step_is_found(owner, name, line, other, monkeypatch):
+    monkeypatch.setattr(owner, name, mutant(getattr(owner, name), line, other))
+    assert found()
+
+
+def test_a_user_who_does_not_mark_is_found(monkeypatch):
+    monkeypatch.setattr(Stock, "mark", lambda *_: None)
+    assert found()
+
+
+def work_on_streams_that_are_dropped():
+    """Drop streams with work queued on blocks that were dropped; return the device."""
+    device = SimulatedDevice()
+    pool = Pool(SimulatedSource(device, 1 << 30))
+
+    def use_and_drop(stream):
+        with stream:
+            block = pool.acquire(4096, stream.ptr)
+        device.tenant(block.address, block.nbytes).use(stream, seconds=10.0)
+
+    kept = device.stream()
+    for _ in range(3):
+        use_and_drop(device.stream())
+    use_and_drop(kept)
+    device.now += 100.0
+    use_and_drop(device.stream())  # here those whose work is done are let go
+    use_and_drop(kept)
+    del kept
+    use_and_drop(device.stream())
+    return device
+
+
+def test_streams_that_are_dropped_with_work_queued_make_no_hazard():
+    assert work_on_streams_that_are_dropped().hazards == []
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "other"),
+    [
+        ("see", "self._held[handle] = native", "pass"),
+        ("_is_over", "bool(self._held[handle].done)", "True"),
+        ("_is_over", "alone and", ""),
+    ],
+)
+def test_each_step_that_keeps_streams_is_needed(name, line, other, monkeypatch):
+    changed = mutant(getattr(LiveStreams, name), line, other)
+    monkeypatch.setattr(LiveStreams, name, changed)
+    assert work_on_streams_that_are_dropped().hazards
+
+
+def test_what_is_dropped_while_the_host_waits_stays_with_its_stream():
+    piece = 512 << 10
+    device = SimulatedDevice()
+    source = SimulatedSource(device, 4 * piece)
+    pool = Pool(source)
+    one, two = device.stream(), device.stream()
+    assert [pool.acquire(1, s.ptr).nbytes for s in (one, two)] == [512, 512]
+    pool.reclaim()
+    first, second, *_rest = [pool.acquire(piece, one.ptr) for _ in range(4)]
+    address = second.address
+    del second
+    second = [pool.acquire(piece, two.ptr)]
+    assert second[0].address == address
+    tenant = device.tenant(address, piece)
+    del first
+
+    def synchronize():
+        device.synchronize()
+        tenant.use(two)  # by another thread, just after
+        second.clear()
+
+    source.synchronize = synchronize
+    pool.stock.synchronize()
+    source.synchronize = device.synchronize
+    both = pool.acquire(2 * piece, one.ptr)
+    device.tenant(both.address, both.nbytes).use(one)
+    assert device.hazards == []

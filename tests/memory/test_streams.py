@@ -1,0 +1,162 @@
+"""No stream is destroyed while a pool keeps its handle and work may be queued."""
+
+import gc
+import weakref
+
+import pytest
+
+import xdev
+from xdev import memory
+from xdev.memory.pools import Pool
+from xdev.memory.streams import LiveStreams, live_streams
+from xdev.testing import SimulatedDevice, SimulatedSource
+
+
+class Stream:
+    """Stands in for CuPy's: it destroys itself."""
+
+    def __init__(self, ptr, destroyed=None, *, done=True):
+        self.ptr, self.done = ptr, done
+        self.destroyed = [] if destroyed is None else destroyed
+
+    def __del__(self):
+        self.destroyed.append(self.ptr)
+
+
+class ExternalStream:
+    """A handle that somebody else may destroy."""
+
+    ptr, done = 78, True
+
+
+def test_a_stream_lives_while_its_work_is_under_way():
+    destroyed = []
+    live, stream = LiveStreams(), Stream(77, destroyed, done=False)
+    live.see(stream)
+    kept = weakref.ref(stream)
+    del stream
+
+    assert live.retire() == []
+    assert live.get(77) is kept()
+
+    kept().done = True
+    assert live.retire() == [77]
+    assert (live.get(77), destroyed) == (None, [77])
+
+
+def test_a_stream_that_somebody_holds_is_not_retired():
+    live, stream = LiveStreams(), Stream(77)
+    live.see(stream)
+    assert live.retire() == []
+    del stream
+    assert live.retire() == [77]
+    assert live.retire() == []
+
+
+def test_a_handle_that_comes_back_is_its_new_stream():
+    live = LiveStreams()
+    live.see(Stream(77))
+    assert live.retire() == [77]
+    second = Stream(77)
+    live.see(second)
+
+    assert live.get(77) is second
+
+
+def test_default_streams_live_for_ever_and_foreign_ones_are_unknown():
+    live = LiveStreams()
+    live.see(ExternalStream())
+
+    assert live.get(78) is None
+    assert live.get(79) is None
+    assert all(live.get(handle) is not None for handle in (0, 1, 2))
+
+
+@pytest.mark.parametrize("handle", [1, 2])
+def test_default_streams_are_not_held(handle):
+    live = LiveStreams()
+    live.see(Stream(handle))
+    assert live.retire() == []
+
+
+def test_a_stream_that_is_destroyed_while_others_are_retired_may_retire_again():
+    live = LiveStreams()
+    again = []
+
+    class Nested(Stream):
+        def __del__(self):
+            again.append(live.retire())
+
+    live.see(Nested(77))
+    live.see(Stream(78))
+    assert sorted(live.retire()) == [77, 78]
+    assert again == [[]]
+
+
+def test_free_memory_of_a_stream_that_ended_goes_to_whoever_asks():
+    device = SimulatedDevice()
+    source = SimulatedSource(device, 1 << 30)
+    pool = Pool(source)
+    for _ in range(100):
+        with device.stream() as stream:
+            pool.acquire(40 << 20, stream.ptr)
+        del stream
+        device.now += 1.0
+    assert pool.reserved <= 3 * (40 << 20)
+
+
+@pytest.mark.cuda
+def test_blocks_of_destroyed_streams_are_handed_out_again(cuda):
+    import cupy
+
+    nbytes = 64 << 20
+    memory.reclaim()
+    before = memory.reserved(cuda, "device")
+    for _ in range(4):
+        with cupy.cuda.Stream(non_blocking=True):
+            x = cupy.ones(nbytes // 8)
+            y = x * 2
+        del x, y
+    gc.collect()
+    memory.set_limit(before + 3 * nbytes, cuda)
+    try:
+        held = [cupy.full(nbytes // 8, i) for i in range(2)]
+        assert [float(x[-1]) for x in held] == [0, 1]
+    finally:
+        memory.set_limit(None, cuda)
+    xdev.synchronize(cuda)
+
+
+@pytest.mark.cuda
+def test_a_stream_outlives_its_last_reference_until_its_work_is_done(cuda):
+    import cupy
+
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        x = cupy.ones(1 << 26)
+        for _ in range(500):
+            cupy.add(x, 1.0, out=x)
+    handle = stream.ptr
+    del stream
+    assert live_streams.get(handle) is not None
+
+    xdev.synchronize(cuda)
+    memory.reclaim()
+    with cupy.cuda.Stream(non_blocking=True):
+        y = cupy.ones(1 << 24)
+    assert live_streams.get(handle) is None
+    assert float(y[0]) + float(x[0]) == 502
+    xdev.synchronize(cuda)
+
+
+@pytest.mark.cuda
+def test_a_recorded_stream_may_be_destroyed(cuda):
+    import cupy
+
+    before = memory.allocated(cuda)
+    x = xdev.empty(100_000, device=cuda)
+    memory.record_stream(x, cupy.cuda.Stream())
+    gc.collect()
+    del x
+
+    assert memory.allocated(cuda) == before

@@ -1,0 +1,128 @@
+"""PyTorch's tensors from the pool; a process each: PyTorch keeps its allocator."""
+
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+from xdev import _optional
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(
+        not _optional.installed("torch"),
+        reason="PyTorch is not installed",
+    ),
+]
+
+
+def run(code):
+    start = """
+        import gc, torch, xdev
+        from xdev import memory
+        from xdev.memory import bridges
+        def in_use(): return memory.allocated("cuda", "device")
+    """
+    command = [sys.executable, "-c", dedent(start) + dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(autouse=True)
+def a_gpu(cuda):
+    """Only with one."""
+
+
+def test_tensors_are_blocks_and_every_thread_is_served():
+    code = """
+        bridges.install("torch")
+        assert "torch" in bridges.installed(), bridges.left_alone()
+        before = in_use()
+        x = torch.zeros(1000, 1000, device="cuda", requires_grad=True)
+        assert in_use() - before == 4_000_256, in_use() - before
+        (x @ x).sum().backward()  # in PyTorch's own thread, without the lock
+        assert torch.equal(x.grad, torch.zeros_like(x))
+        y = x.detach()[::2] + 1
+        assert float(y.sum()) == 500_000
+        block = memory.pool("cuda").find(x.data_ptr())
+        assert block.address == x.data_ptr()
+        del x, y; gc.collect(); torch.cuda.synchronize()
+        torch._C._cuda_clearCublasWorkspaces()
+        print(in_use() - before)
+    """
+    assert run(code) == ["0"]
+
+
+def test_one_ledger_with_cupy_and_a_refusal_is_pytorchs_error():
+    code = """
+        import cupy
+        bridges.install("torch")
+        x = cupy.ones(1 << 20, "f4")
+        t = torch.as_tensor(x, device="cuda") + 1
+        memory.set_limit("256 MiB", "cuda")
+        try:
+            torch.empty(1 << 30, device="cuda", dtype=torch.uint8)
+        except RuntimeError as error:
+            print("refused" in str(error))
+        memory.set_limit(None, "cuda")
+        print(float(torch.empty(1 << 28, device="cuda").fill_(2).sum()) > 0)
+        print(memory.stats("cuda")["num_ooms"])
+    """
+    assert run(code) == ["True", "True", "1"]
+
+
+def test_a_tensor_on_two_streams_is_not_reused_too_early():
+    code = """
+        bridges.install("torch")
+        side = torch.cuda.Stream()
+        for _ in range(20):
+            x = torch.ones(1 << 24, device="cuda")
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                torch.cuda._sleep(10_000_000)
+                y = x * 2
+            x.record_stream(side)
+            del x
+            z = torch.full((1 << 24,), 7.0, device="cuda")
+            side.synchronize()
+            assert bool((y == 2).all())
+        print("well")
+    """
+    assert run(code) == ["well"]
+
+
+def test_it_stays_and_says_so():
+    code = """
+        bridges.install("torch")
+        try:
+            bridges.uninstall("torch")
+        except xdev.ConfigurationError as error:
+            print(error)
+        bridges.uninstall()
+        print(sorted(bridges.installed()))
+    """
+    said, installed = run(code)
+    assert "life of the process" in said
+    assert installed == "['torch']"
+
+
+def test_after_pytorchs_first_use_it_does_not_go_in():
+    code = """
+        torch.ones(3, device="cuda")
+        bridges.install("torch")
+        print("torch" in bridges.installed(), bridges.left_alone()["torch"])
+    """
+    [said] = run(code)
+    assert said.startswith("False PyTorch uses an allocator already")
+
+
+def test_a_process_ends_well_with_tensors_alive():
+    for _ in range(5):
+        code = """
+            bridges.install("torch")
+            keep = [torch.ones(1 << n, device="cuda") for n in range(20)]
+            print("end")
+        """
+        assert run(code) == ["end"]

@@ -1,0 +1,338 @@
+"""A freed array: every function of xdev refuses it, and NumPy and CuPy do."""
+
+import gc
+import types
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
+
+import xdev
+from xdev import memory
+from xdev.errors import InUseError, UseAfterFreeError
+from xdev.memory.bridges.cupy import device_allocator
+from xdev.memory.pools import Pool
+from xdev.memory.sources.fake import FakeSource
+
+SHAPE = (200, 200)
+REST = {  # what a function takes after its first array
+    "astype": (xdev.float32,),
+    "broadcast_to": ((2, *SHAPE),),
+    "can_cast": (xdev.float64,),
+    "clip": (0, 1),
+    "expand_dims": (0,),
+    "full_like": (1,),
+    "matrix_power": (2,),
+    "moveaxis": (0, 1),
+    "permute_dims": ((1, 0),),
+    "repeat": (2,),
+    "reshape": ((-1,),),
+    "roll": (1,),
+    "squeeze": (0,),
+    "tile": ((2,),),
+}
+#: Functions that take no array: they make one, or tell about types and devices.
+NONE = {
+    *("__array_namespace_info__", "adapt", "arange", "broadcast_shapes"),
+    *("can_access_peer", "compare", "cu", "current_stream", "default_device"),
+    *("devices", "empty", "empty_pinned", "eye", "fftfreq", "full", "isdtype"),
+    *("linspace", "ones", "rfftfreq", "set_default_device", "synchronize"),
+    *("timeit", "to_device", "transfer_guard", "use_device", "vectorize", "zeros"),
+}
+TWO = {
+    *("add", "atan2", "copysign", "divide", "floor_divide", "hypot", "logaddexp"),
+    *("nextafter", "pow", "remainder", "subtract", "multiply", "maximum", "minimum"),
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    *("logical_and", "logical_or", "logical_xor", "matmul", "tensordot", "vecdot"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift"),
+    *("bitwise_right_shift", "cross", "outer", "solve", "searchsorted", "take"),
+    *("take_along_axis", "isin", "result_type", "broadcast_arrays", "meshgrid"),
+}
+
+
+def names():
+    found = [(xdev, name) for name in xdev.__all__]
+    found += [(xdev.linalg, name) for name in xdev.linalg.__all__]
+    found += [(xdev.fft, name) for name in xdev.fft.__all__]
+    return [
+        pytest.param(getattr(room, name), name, id=name)
+        for room, name in found
+        if name not in NONE and callable(getattr(room, name))
+        if not isinstance(getattr(room, name), type | types.ModuleType)
+    ]
+
+
+def freed(shape=SHAPE):
+    """Return a freed array."""
+    with memory.track():
+        x = xdev.ones(shape, device="cpu")
+    memory.free(x)
+    return x
+
+
+class NullStream:
+    ptr = 0
+
+
+@pytest.fixture
+def on_device():
+    """A CuPy array that was freed; on fake memory, so it needs no driver."""
+    cupy = pytest.importorskip("cupy")
+    allocate = device_allocator(Pool(FakeSource(1 << 30)), NullStream)
+    with cupy.cuda.using_allocator(allocate):
+        x = cupy.ndarray(SHAPE, "f4")
+    memory.free(x)
+    return x
+
+
+@pytest.fixture(params=["numpy", "numpy 0-d", "cupy"])
+def x(request):
+    """A freed array of each kind in turn."""
+    if request.param == "cupy":
+        return request.getfixturevalue("on_device")
+    return freed(SHAPE if request.param == "numpy" else ())
+
+
+def calls(function, name, x, other):
+    """Call a function with a freed array in each of its places."""
+    if name == "where":
+        yield lambda: function(x, other, other)
+        yield lambda: function(other > 0, x, 1)
+        yield lambda: function(other > 0, 1, x)
+    elif name in ("concat", "stack"):
+        yield lambda: function([other, x])
+        yield lambda: function([x])
+    elif name in TWO:
+        yield lambda: function(x, other)
+        yield lambda: function(other, x)
+        yield lambda: function(x, x)
+    else:
+        yield lambda: function(x, *REST.get(name, ()))
+        if name == "clip":
+            yield lambda: function(other, x, None)
+
+
+@pytest.mark.parametrize(("function", "name"), names())
+def test_every_function_refuses_a_freed_array(function, name, x):
+    for call in calls(function, name, x, np.ones(x.shape)):
+        with pytest.raises(UseAfterFreeError, match="freed before"):
+            call()
+
+
+@pytest.mark.parametrize("name", ["add", "sin", "less", "clip", "logical_and", "real"])
+def test_an_output_that_was_freed_is_refused(name, x):
+    a = np.ones(x.shape)
+    function = getattr(xdev, name)
+    args = {"clip": (a, 0, 1), "sin": (a,), "real": (a,)}.get(name, (a, a))
+    with pytest.raises(UseAfterFreeError):
+        function(*args, out=x)
+
+
+def test_the_text_says_which_argument_and_where_it_was_freed():
+    x = freed()
+    with pytest.raises(
+        UseAfterFreeError, match=r"xdev\.add: x2 of shape \(200, 200\) was freed"
+    ):
+        xdev.add(np.ones(SHAPE), x)
+    with memory.track():
+        y = xdev.ones(10, device="cpu")
+        memory.free(y)
+    with pytest.raises(UseAfterFreeError, match=r"test_use_after_free\.py:\d+"):
+        xdev.sum(y)
+
+
+@xdev.vectorize
+def total(x, y):
+    return x + y
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_ufuncs_refuse_freed_arrays_and_write_nothing(warm):
+    a, x = np.ones(SHAPE), freed()
+    if warm:
+        total(a, a, out=a.copy())
+        total(a, 2.0, out=a.copy())
+    for call in (
+        lambda: total(a, x),
+        lambda: total(x, a),
+        lambda: total(x, 1.0),
+        lambda: total(a, a, out=x),
+        lambda: total(a, a, x),
+        lambda: total(a, 2.0, out=x),
+        lambda: total(a, a, where=x),
+        lambda: total.reduce(x),
+        lambda: total.reduce(a, out=x),
+        lambda: total.accumulate(x),
+        lambda: total.outer(a, x),
+        lambda: total.at(x, [0], 1.0),
+    ):
+        with pytest.raises(UseAfterFreeError):
+            call()
+
+
+def test_ufuncs_refuse_freed_cupy_arrays_before_any_driver_call(on_device):
+    a = np.ones(SHAPE)
+    for call in (
+        lambda: total(on_device, 1.0),
+        lambda: total(on_device, on_device),
+        lambda: total(a, a, out=on_device),
+    ):
+        with pytest.raises(UseAfterFreeError):
+            call()
+
+
+def test_transfers_and_memory_functions_refuse_freed_arrays(x):
+    for call in (
+        lambda: xdev.to_device(x, "cpu"),
+        lambda: xdev.to_device(np.ones(x.shape), "cpu", out=x),
+        lambda: xdev.to_numpy(x),
+        lambda: xdev.adapt("cpu", {"x": [x]}),
+        lambda: xdev.pin(x),
+        lambda: xdev.is_pinned(x),
+        lambda: xdev.device_of(x),
+        lambda: memory.free(x),
+        lambda: memory.record_stream(x, 0),
+    ):
+        with pytest.raises(UseAfterFreeError):
+            call()
+
+
+def test_direct_use_in_numpy_computes_nothing_and_touches_nothing():
+    x = freed()
+    for use in (
+        lambda: x + 1,
+        x.sum,
+        lambda: np.sin(x),
+        lambda: np.logical_and(x, x),
+        lambda: np.ones(SHAPE).__iadd__(x),
+        lambda: x.fill(1),
+        lambda: x.__setitem__(..., 1),
+        lambda: np.copyto(x, np.ones(SHAPE)),
+        lambda: np.add(1, 1, out=x),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            use()
+    assert x.nbytes == 0
+    assert x.shape == SHAPE
+    assert x.base is None
+
+
+def test_direct_use_in_cupy_finds_no_memory(on_device):
+    assert on_device.shape == SHAPE
+    assert on_device.nbytes == on_device.data.ptr == 0
+    assert repr(on_device) == "<freed array of shape (200, 200)>"
+    for use in (
+        lambda: on_device.__cuda_array_interface__,
+        on_device.__dlpack__,
+        lambda: np.from_dlpack(on_device),
+    ):
+        with pytest.raises(UseAfterFreeError):
+            use()
+
+
+@pytest.mark.parametrize(
+    "export",
+    [
+        memoryview,
+        lambda x: memoryview(x)[10:],
+        lambda x: as_strided(x, (3,), (8,)),
+        lambda x: sliding_window_view(x, 3, axis=0),
+        lambda x: as_strided(x, (3,), (8,))[1:],
+        lambda x: x.ctypes,
+    ],
+)
+def test_exported_memory_is_in_use(export):
+    x = xdev.ones(SHAPE, device="cpu")
+    exported = export(x)
+    names = [x, {"x": x}]
+    with pytest.raises(InUseError, match="still use"):
+        memory.free(x)
+    del exported
+    gc.collect()
+    memory.free(x)
+    assert names[0] is x
+
+
+def test_a_strided_view_is_a_view():
+    x = xdev.ones(SHAPE, device="cpu")
+    view = as_strided(x, (3,), (8,))
+    with pytest.raises(InUseError, match="is a view"):
+        memory.free(view)
+    assert (view == 1).all()
+
+
+def test_names_and_containers_do_not_keep_an_array_from_being_freed():
+    before = memory.allocated("cpu")
+    x = xdev.ones(SHAPE, device="cpu")
+    names = [x, {"x": x}, (x,), types.SimpleNamespace(x=x), lambda: x]
+    memory.free(x)
+    assert memory.allocated("cpu") == before
+    assert names[0] is x
+
+
+@pytest.mark.parametrize(
+    "shape", [(100_000,), (0,), (), (2, 3, 4), (100, 1000), (1,) * 32]
+)
+@pytest.mark.parametrize("order", "CF")
+def test_arrays_of_all_shapes_are_freed(shape, order):
+    with memory.track():
+        x = memory.host_array(shape, np.dtype("c16"), order)
+        if x.size:
+            before = memory.allocated("cpu")
+            memory.free(x)
+            assert memory.allocated("cpu") < before
+            assert x.shape == shape
+        else:  # there is no memory in it
+            with pytest.raises(ValueError, match="pools"):
+                memory.free(x)
+
+
+def test_a_finalizer_may_free():
+    before = memory.allocated("cpu")
+
+    class Late:
+        def __init__(self):
+            self.array = xdev.ones(SHAPE, device="cpu")
+            self.itself = self
+
+        def __del__(self):
+            memory.free(self.array)
+
+    for _ in range(20):
+        Late()
+    gc.collect()
+    assert memory.allocated("cpu") == before
+
+
+@pytest.mark.cuda
+def test_cupy_computes_nothing_with_a_freed_array(cuda):  # noqa: ARG001
+    import cupy
+
+    a = cupy.ones(SHAPE, "f4")
+    before = memory.allocated("cuda")
+    x = cupy.ones(SHAPE, "f4")
+    memory.free(x)
+    total(a, a, out=a.copy())
+    for use in (
+        lambda: x + 1,
+        lambda: a + x,
+        lambda: cupy.sin(x),
+        x.sum,
+        lambda: x.fill(1),
+        lambda: cupy.add(a, a, out=x),
+    ):
+        with pytest.raises((TypeError, ValueError, UseAfterFreeError)):
+            use()
+    for use in (
+        lambda: xdev.add(a, x),
+        lambda: xdev.sum(x),
+        lambda: total(a, x),
+        lambda: total(a, a, out=x),
+        lambda: total(x, 1.0),
+        lambda: xdev.to_numpy(x),
+        lambda: memory.free(x),
+    ):
+        with pytest.raises(UseAfterFreeError):
+            use()
+    cupy.cuda.runtime.deviceSynchronize()  # no kernel met a null pointer
+    assert memory.allocated("cuda") == before

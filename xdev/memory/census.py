@@ -1,0 +1,70 @@
+"""A walk through a heap: what is free, and what of that cannot go back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from xdev.memory.totals import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from xdev.memory.blocks import Chunk, Segment
+    from xdev.memory.heap import Heap
+
+
+@final
+class Census:
+    """What the chunks of a heap are; it holds as long as the heap does not change.
+
+    Parameters
+    ----------
+    heap : Heap
+        Whose segments.
+    idle : iterable of Chunk
+        Those that are free though the heap has lent them to a front.
+    waiting : iterable of Chunk
+        Those that were dropped, and wait for other streams.
+    """
+
+    def __init__(
+        self, heap: Heap, idle: Iterable[Chunk], waiting: Iterable[Chunk]
+    ) -> None:
+        self._heap = heap
+        self._late = {id(chunk) for chunk in waiting}
+        self._free = {id(chunk) for chunk in heap.binned()}
+        self._free.update(map(id, idle))
+
+    def is_free(self, chunk: Chunk) -> bool:
+        """Say whether a chunk waits for nothing but a request."""
+        return chunk.shelved or id(chunk) in self._free
+
+    def is_late(self, chunk: Chunk) -> bool:
+        """Say whether a chunk was dropped, and waits for other streams."""
+        return id(chunk) in self._late
+
+    def counts(self) -> Counts:
+        """Walk through the heap."""
+        found = Counts()
+        for segment in self._heap:
+            self._count(segment, found)
+        return found
+
+    def _count(self, segment: Segment, found: Counts) -> None:
+        sizes: list[int] = []
+        used = False
+        for chunk in segment:
+            if self.is_free(chunk):
+                sizes.append(chunk.nbytes)
+                continue
+            used = True
+            if self.is_late(chunk):
+                found.waiting.add(chunk.nbytes)
+                continue
+            if chunk.reuses:
+                found.reuses.add(chunk.nbytes, chunk.reuses)
+            found.requested += chunk.nbytes if chunk.request < 0 else chunk.request
+        for nbytes in sizes:
+            found.cached.add(nbytes)
+            if used:
+                found.split.add(nbytes)

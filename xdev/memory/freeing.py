@@ -1,0 +1,212 @@
+"""``free``: an array's memory back by hand, and nothing left behind to use.
+
+Who owns what: the array owns its block through the one hidden object that its views
+share, so their references are counted. What refers to the array itself may be a name
+or a container, which is fine, or an export of its memory; of those, buffers (such as
+``memoryview``), ``as_strided``'s and ``sliding_window_view``'s views, Numba's and
+CuPy's objects are found among the garbage collector's, if the array has more than one
+reference. DLPack capsules and PyTorch's tensors are invisible to the collector.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev import _freed, _optional
+from xdev.errors import InUseError
+from xdev.memory import frames, tracking
+from xdev.memory.guards import poison
+from xdev.memory.owners import FOREIGN, HostLease, find
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from xdev.memory.blocks import Chunk
+
+#: Libraries whose objects that refer to an array may use its memory.
+LIBRARIES = frozenset({"numpy", "cupy", "cupyx", "numba"})
+BUFFER = type(gc.get_referents(memoryview(b""))[0])  # what a memoryview stands on
+VIEW = "this array is a view: free the array that it was made from"
+_claims: dict[int, object] = {}  # by identity: the arrays being freed now
+
+
+def free(x: Any) -> None:
+    """Give an array's memory back now, in place of when its last reference goes.
+
+    It is for arrays that xdev's pools hold, and for nothing that is still needed: work
+    queued on other streams must be recorded (:func:`record_stream`), and other
+    libraries must not use the array any more. What is left of ``x`` has no memory;
+    xdev's functions refuse it, and so does what computes in NumPy and CuPy.
+
+    Parameters
+    ----------
+    x : numpy.ndarray or cupy.ndarray
+        The array as it was made, not a view.
+
+    Raises
+    ------
+    InUseError
+        ``x`` is a view, or a view or an exported buffer still uses its memory.
+    UseAfterFreeError
+        It was freed before.
+    ValueError
+        Its memory is no pool's, or the parent process's.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> x = xdev.empty(100_000, device="cpu")
+    >>> free(x)
+    >>> xdev.sum(x)
+    Traceback (most recent call last):
+    xdev.errors.UseAfterFreeError: xdev.sum: x of shape (100000,) was freed before...
+    """
+    shared = sys.getrefcount(x) > ONE_NAME
+    with _claim(x):
+        _freed.refuse("xdev.memory.free", x)
+        on_host = isinstance(x, np.ndarray)
+        chunk = _host_chunk(x) if on_host else _device_chunk(x)
+        if chunk.segment.owner.inherited:  # type: ignore[attr-defined] # a stock
+            raise ValueError("this memory is the parent process's: it cannot be freed")
+        if shared:
+            _refuse_exports(x)
+        if tracking.active():
+            line = frames.origin(frames.stack(2))
+            _freed.remember(x, line)
+            poison(chunk, line)
+        del chunk
+        (_strip_host if on_host else _strip_device)(x)
+
+
+def _seen_by_free(x: object) -> int:
+    return sys.getrefcount(x)
+
+
+def _one_name() -> int:
+    x = object()
+    return _seen_by_free(x)
+
+
+ONE_NAME = _one_name()  # the references to what a caller of free() has one name for
+
+
+@contextmanager
+def _claim(x: Any) -> Iterator[None]:
+    """Let one thread at a time free an array; no lock, since a finalizer may free."""
+    claim = object()
+    if _claims.setdefault(id(x), claim) is not claim:
+        raise _freed.use_after_free(x)
+    try:
+        yield
+    finally:
+        del _claims[id(x)]
+
+
+def _host_chunk(x: Any) -> Chunk:
+    held = [x.base]
+    lease = getattr(held[0], "base", None)
+    if not isinstance(lease, HostLease):
+        raise _stranger(x, int(x.ctypes.data), is_view=held[0] is not None)
+    if lease.array() is not x:
+        raise InUseError(VIEW)
+    _refuse_views(_references(held) - ALONE - 1)  # the array itself has one
+    return lease.chunk
+
+
+def _device_chunk(x: Any) -> Chunk:
+    """Return the chunk of a CuPy array that the bridge's allocator served."""
+    pointer: Any = getattr(x, "data", None)
+    held: list[Any] = [getattr(pointer, "mem", None)]
+    if not hasattr(type(held[0]), "ptr") or type(x) is not _optional.cupy().ndarray:
+        raise _stranger(x, 0)
+    is_view = x.base is not None or pointer.ptr != held[0].ptr
+    chunk = getattr(held[0], "xdev_chunk", None)
+    if chunk is None:
+        found = find(pointer.ptr, "device")
+        if found is None:
+            raise _stranger(x, 0)
+        chunk = found[1]
+    if is_view:
+        raise InUseError(VIEW)
+    del pointer
+    _refuse_views(_references(held) - ALONE - 1)  # the array's own pointer has one
+    _refuse_views(_references([x.data]) - ALONE - 1)
+    found_chunk: Chunk = chunk
+    return found_chunk
+
+
+def _references(held: list[object]) -> int:
+    """Return how many references the interpreter counts to a list's one item."""
+    return sys.getrefcount(held[0])
+
+
+ALONE = _references([object()])  # an object that nothing but the list refers to
+
+
+def _refuse_views(count: int) -> None:
+    if count > 0:
+        message = f"{count} view(s) still use this array's memory: drop them first"
+        raise InUseError(message)
+
+
+def _refuse_exports(x: Any) -> None:
+    """Look through the collector's objects for those that use an array's memory."""
+    for holder in gc.get_referrers(x):
+        kind = type(holder)
+        if kind is BUFFER or kind.__module__.partition(".")[0] in LIBRARIES:
+            what = "exported buffer" if kind is BUFFER else kind.__qualname__
+            message = f"a view ({what}) still uses this array's memory: drop it first"
+            raise InUseError(message)
+
+
+def _stranger(x: Any, address: int, *, is_view: bool = False) -> Exception:
+    """Return the error for an array that no pool made."""
+    if address and find(address) is not None:
+        if is_view:
+            return InUseError(VIEW)
+        return ValueError("NumPy made this array and gives it back itself: drop it")
+    what = f"{x.nbytes:,} B" if isinstance(x, np.ndarray) else type(x).__name__
+    return ValueError(f"this array of {what} {FOREIGN}")
+
+
+def _strip_host(x: Any) -> None:
+    """Make a NumPy array one without bytes, in place; its hidden base goes."""
+    x.__setstate__((1, x.shape, _freed.FREED, False, b""))
+
+
+def _strip_device(x: Any) -> None:
+    """Make a CuPy array one without bytes, in place; its memory goes."""
+    memory = _optional.cupy().cuda.memory
+    device = x.data.device_id
+    nowhere = memory.MemoryPointer(memory.UnownedMemory(0, 0, None, device), 0)
+    x.__class__ = freed_type()
+    x._init((), "V0", nowhere)  # noqa: SLF001 - keeps the shape, as nothing else does
+
+
+@cache
+def freed_type() -> Any:
+    """Return the class of freed CuPy arrays; CuPy must be there."""
+
+    @final
+    class FreedArray(_optional.cupy().ndarray, _freed.Remains):  # type: ignore[misc]
+        """What is left of a ``cupy.ndarray``."""
+
+        __slots__ = ()
+
+        @property
+        def __cuda_array_interface__(self) -> Any:
+            raise _freed.use_after_free(self)
+
+        def __dlpack__(self, **_: Any) -> Any:
+            raise _freed.use_after_free(self)
+
+        def __repr__(self) -> str:
+            return f"<freed array of shape {self.shape}>"
+
+    return FreedArray

@@ -1,0 +1,295 @@
+"""A source whose memory is guarded: poison, red zones and a quarantine.
+
+It stands before an ordinary source and is used by an ordinary pool. What it knows:
+
+- All free memory is full of :data:`FREED`; it is looked at when it is handed out, when
+  it leaves the quarantine and when it goes back to the source.
+- A block handed out is full of :data:`FRESH`. From the end of what was asked for to the
+  end of the block there is :data:`ZONE`, and so there is before each segment; behind
+  one block is before the next. It is looked at when the block comes back.
+- A block that comes back waits until the blocks behind it in line are more than the
+  quarantine's budget. To the pool that is one more stream whose work is not done: the
+  block is *used* by :class:`Custody`, and the quarantine answers for that event.
+
+Damage is written down (:data:`FINDINGS`), since a pool that takes blocks back cannot
+stop half-way; :mod:`xdev.memory.inspection` raises it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, final
+
+from xdev.memory import frames, hooks
+
+if TYPE_CHECKING:
+    from xdev.memory.blocks import Chunk
+    from xdev.memory.cells import Cells
+    from xdev.memory.heap import Heap
+    from xdev.memory.policies import Policy
+    from xdev.memory.sources import Source
+
+FRESH = 0xFF  # NaN in every floating-point type, -1 in the signed integers
+FREED = 0xDD  # as other debug heaps have it: -1.5e144 in float64, -2e18 in float32
+ZONE = 0xFD
+ROOM = 64  # the least that a red zone has [B]
+QUARANTINE = 64 << 20  # how much waits in line at most [B]
+BLOCKS = 1000  # and how many blocks: each pool call goes through them
+
+#: What was found and not yet raised, a text each.
+FINDINGS: deque[str] = deque()
+
+
+def with_zone(policy: Policy) -> Policy:
+    """Return a policy that leaves room for a red zone behind each block."""
+    return replace(
+        policy,
+        zone=ROOM,
+        granted=lambda nbytes, quantum: policy.granted(nbytes + ROOM, quantum),
+        fit=lambda shelf, nbytes: policy.fit(shelf, nbytes + ROOM),
+    )
+
+
+@final
+class Custody(int):
+    """What stands among the streams that use a block, for the quarantine: never one."""
+
+    chunk: Chunk
+
+    @classmethod
+    def of(cls, chunk: Chunk) -> Custody:
+        """Return the custody of a block; no stream's handle is negative."""
+        made = cls(-1)
+        made.chunk = chunk
+        return made
+
+
+@final
+class Holder:
+    """Whose a block is, or was.
+
+    Parameters
+    ----------
+    address, request, nbytes : int
+        Where it is, what was asked for, and the block itself [B].
+    made : tuple
+        Where it was made, as :func:`frames.stack` has it.
+    """
+
+    __slots__ = ("address", "freed", "made", "nbytes", "out", "request")
+
+    def __init__(
+        self, address: int, request: int, nbytes: int, made: frames.Frames
+    ) -> None:
+        self.address, self.request, self.nbytes = address, request, nbytes
+        self.made = made
+        self.freed = ""  # the line that freed it by hand
+        self.out = False  # whether it has left the quarantine
+
+    def __str__(self) -> str:
+        freed = f" and freed at {self.freed}" if self.freed else ""
+        made = f" made at {frames.origin(self.made)}" if self.made else ""
+        return f"the {self.request:,} B block at {self.address:#x}{made}{freed}"
+
+
+@final
+class GuardedSource:
+    """What it does not guard is the inner source's own.
+
+    Parameters
+    ----------
+    inner : Source
+        Where the memory is; it names its ``alignment``.
+    cells : Cells
+        The inner source's bytes.
+    quarantine : int
+        How much waits in line at most [B].
+    """
+
+    def __init__(
+        self, inner: Source, cells: Cells, quarantine: int = QUARANTINE
+    ) -> None:
+        self.inner, self._cells, self._budget = inner, cells, quarantine
+        self.name: str = getattr(inner, "name", type(inner).__name__)
+        self.alignment: int = getattr(inner, "alignment")  # noqa: B009 - optional there
+        self._lead: int = -(-ROOM // self.alignment) * self.alignment
+        self.after_fork()
+        hooks.join(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    # -- as an emitter, for the sake of forks -----------------------------------------
+
+    def watch(self, listeners: tuple[hooks.Listener, ...]) -> None:
+        """Emit nothing."""
+
+    def after_fork(self) -> None:
+        """Start with nothing in a forked child: its pools are empty."""
+        #: Guards what is below, and what is in the cells. A leaf: no other is taken.
+        self._turn = threading.RLock()
+        self._live: dict[int, Holder] = {}
+        self._line: deque[Holder] = deque()
+        self._held = 0
+
+    # -- as a source ------------------------------------------------------------------
+
+    def allocate(self, nbytes: int) -> int:
+        """Allocate with a red zone before it; full of poison."""
+        address: int = self.inner.allocate(nbytes + self._lead)
+        if not address:
+            return address
+        self._cells.fill(address, self._lead, ZONE)
+        self._cells.fill(address + self._lead, nbytes, FREED)
+        return address + self._lead
+
+    def free(self, address: int, nbytes: int) -> None:
+        """Look at it once more, and free."""
+        with self._turn:
+            self._check_free(address, nbytes)
+            self._check_lead(address)
+        self.inner.free(address - self._lead, nbytes + self._lead)
+
+    def record(self, stream: int) -> Any:
+        """Record an event; of a custody, the block's entry into the quarantine."""
+        if isinstance(stream, Custody):
+            self.inner.synchronize()
+            return self._admit(stream.chunk)
+        return self.inner.record(stream)
+
+    def wait(self, stream: int, event: Any) -> None:
+        """Let a stream wait; custodies are never waited for."""
+        self.inner.wait(stream, event)
+
+    def done(self, event: Any) -> bool:
+        """Say whether the work is done, or the block has left the quarantine."""
+        return event.out if isinstance(event, Holder) else bool(self.inner.done(event))
+
+    def synchronize(self) -> None:
+        """Wait for all work, and empty the quarantine."""
+        self.inner.synchronize()
+        with self._turn:
+            self._let_out(0, 0)
+
+    # -- what the listener tells ------------------------------------------------------
+
+    def hand_out(self, chunk: Chunk) -> None:
+        """Fill a block for its holder."""
+        request = max(1, chunk.request)
+        with self._turn:
+            self._check_free(chunk.address, chunk.nbytes)
+            self._cells.fill(chunk.address, request, FRESH)
+            end = chunk.address + request
+            self._cells.fill(end, chunk.nbytes - request, ZONE)
+            self._live[chunk.address] = Holder(
+                chunk.address, request, chunk.nbytes, frames.stack(4)
+            )
+        chunk.request = -1  # not to be handed out again but by way of the quarantine
+
+    def take_back(self, chunk: Chunk) -> None:
+        """Send a block by way of the quarantine; called with the stock's lock held."""
+        chunk.uses = {*(chunk.uses or ()), Custody.of(chunk)}
+
+    def poison(self, chunk: Chunk, line: str) -> None:
+        """Poison a block that a line frees by hand: its last use was before."""
+        self.inner.synchronize()
+        with self._turn:
+            holder = self._live.get(chunk.address)
+            if holder is not None:
+                holder.freed = line
+                self._cells.fill(holder.address, holder.request, FREED)
+
+    def inspect(self, heap: Heap) -> int:
+        """Look at all of it; called with the stock's lock held. Return how much [B]."""
+        free = {id(chunk) for chunk in heap.binned()}
+        seen = 0
+        with self._turn:
+            for segment in heap:
+                self._check_lead(segment.address)
+                seen += segment.nbytes
+                for chunk in segment:
+                    if chunk.shelved or id(chunk) in free:
+                        self._check_free(chunk.address, chunk.nbytes)
+            for holder in self._live.values():
+                self._check_holder(holder)
+            for holder in self._line:
+                self._check_free(holder.address, holder.nbytes, holder)
+        return seen
+
+    # -- the quarantine ---------------------------------------------------------------
+
+    def _admit(self, chunk: Chunk) -> Holder:
+        with self._turn:
+            holder = self._live.pop(chunk.address, None)
+            if holder is None:  # handed out before the listener was there
+                holder = Holder(chunk.address, chunk.nbytes, chunk.nbytes, [])
+            self._check_holder(holder)
+            self._cells.fill(chunk.address, chunk.nbytes, FREED)
+            self._line.append(holder)
+            self._held += holder.nbytes
+            self._let_out(self._budget, BLOCKS)
+        return holder
+
+    def _let_out(self, nbytes: int, blocks: int) -> None:
+        """Let out what came first, until no more than so much waits."""
+        while self._held > nbytes or len(self._line) > blocks:
+            holder = self._line.popleft()
+            self._held -= holder.nbytes
+            self._check_free(holder.address, holder.nbytes, holder)
+            holder.out = True
+
+    # -- looking ----------------------------------------------------------------------
+
+    def _check_free(
+        self, address: int, nbytes: int, holder: Holder | None = None
+    ) -> None:
+        at = self._mend(address, nbytes, FREED)
+        if at is None:
+            return
+        whose = "" if holder is None else f", {at} B into {holder}"
+        behind = self._live.get(address + nbytes)
+        if behind is not None:
+            whose += f"; {nbytes - at} B before {behind}"
+        FINDINGS.append(
+            f"{self.name}: free memory was written at {address + at:#x}{whose}"
+        )
+
+    def _check_holder(self, holder: Holder) -> None:
+        if holder.freed:
+            self._check_free(holder.address, holder.request, holder)
+        end = holder.address + holder.request
+        at = self._mend(end, holder.nbytes - holder.request, ZONE)
+        if at is None:
+            return
+        behind = self._live.get(holder.address + holder.nbytes)
+        start = holder.nbytes - holder.request - at
+        next_ = "" if behind is None else f"; {start} B before {behind}"
+        FINDINGS.append(
+            f"{self.name}: memory was written {at} B past the end of {holder}{next_}"
+        )
+
+    def _check_lead(self, address: int) -> None:
+        at = self._mend(address - self._lead, self._lead, ZONE)
+        if at is None:
+            return
+        behind = self._live.get(address)
+        whose = f"the segment at {address:#x}" if behind is None else f"{behind}"
+        FINDINGS.append(
+            f"{self.name}: memory was written {self._lead - at} B before {whose}"
+        )
+
+    def _mend(self, address: int, nbytes: int, byte: int) -> int | None:
+        """Return where memory is damaged, and mend it, so that it is told once."""
+        at = self._cells.first_other(address, nbytes, byte)
+        if at is not None:
+            self._cells.fill(address + at, nbytes - at, byte)
+        return at
+
+
+def poison(chunk: Chunk, line: str) -> None:
+    """Poison a block that a line frees by hand, where its source is guarded."""
+    source = chunk.segment.owner.source  # type: ignore[attr-defined]
+    if isinstance(source, GuardedSource):
+        source.poison(chunk, line)

@@ -1,0 +1,211 @@
+"""Lenders: how a stock borrows from its source within its budget.
+
+A plain source has lent all that it holds for the pool. One in stream order (policy
+``async``) also keeps what it was given back: the budget counts that too, so it follows
+what the source says that it holds.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+from xdev.errors import ConfigurationError, XdevError
+from xdev.memory.sources.asynchronous.cuda import CudaAsyncSource
+from xdev.memory.sources.asynchronous.fake import FakeAsyncSource
+from xdev.memory.sources.cuda import CudaSource
+from xdev.memory.sources.fake import FakeSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdev.memory.blocks import Segment
+    from xdev.memory.budgets import Budget
+    from xdev.memory.policies import Policy
+    from xdev.memory.sources import Source
+    from xdev.memory.sources.asynchronous import AsyncSource
+
+
+class Lender(Protocol):
+    """What a stock asks. The methods are called without the lock of its ledger, but for
+    :meth:`borrow` in a finalizer.
+    """
+
+    @property
+    def held(self) -> int | None:
+        """What the source holds in all, or None: what it has lent [B]."""
+
+    def borrow(self, size: int, stream: int) -> int | None:
+        """Return the address of fresh memory within the budget.
+
+        None: the budget has no room; 0: the source has none.
+        """
+
+    def take_back(self, segment: Segment) -> int:
+        """Give a segment back; return how much of it left the pool's hands [B]."""
+
+    def trim(self, nbytes: int | None) -> int:
+        """Have the source give back at least so much (None: all) of what it keeps.
+
+        Return how much went [B].
+        """
+
+    def settle(self) -> None:
+        """Bring the budget up to date."""
+
+
+@final
+class PlainLender:
+    """Borrows from a source that keeps nothing."""
+
+    held = None
+
+    def __init__(self, source: Source, budget: Budget, name: str) -> None:
+        self._source, self._budget, self._name = source, budget, name
+        self._alignment: int = getattr(source, "alignment", 1)
+
+    def borrow(self, size: int, stream: int) -> int | None:  # noqa: ARG002
+        """Allocate; a source that breaks its promise is an error."""
+        if not self._budget.draw(size):
+            return None
+        address = 0
+        try:
+            address = self._source.allocate(size) or 0
+        except MemoryError:
+            return 0
+        finally:
+            if not address:
+                self._budget.refund(size)
+        if address % self._alignment:
+            self._budget.refund(size)
+            self._source.free(address, size)
+            message = f"{self._name}: the source returned {address:#x}, not aligned to "
+            raise XdevError(f"{message}{self._alignment} B")
+        return address
+
+    def take_back(self, segment: Segment) -> int:
+        """Free: all of it is gone."""
+        self._source.free(segment.address, segment.nbytes)
+        self._budget.refund(segment.nbytes)
+        return segment.nbytes
+
+    def trim(self, nbytes: int | None) -> int:  # noqa: ARG002
+        """Do nothing: nothing is kept."""
+        return 0
+
+    def settle(self) -> None:
+        """Do nothing: what is lent is what is drawn."""
+
+
+@final
+class AsyncLender:
+    """Borrows from a source in stream order.
+
+    ``count("syncs")`` is called for each wait for all queued work.
+    """
+
+    def __init__(
+        self, source: AsyncSource, budget: Budget, count: Callable[[str], object]
+    ) -> None:
+        self._source, self._budget, self._count = source, budget, count
+        self._counts = threading.RLock()  # guards the two below; no call but budget's
+        self._held = self._lent = 0
+
+    @property
+    def held(self) -> int:
+        """What the source held when last asked [B]."""
+        return self._held
+
+    def borrow(self, size: int, stream: int) -> int | None:
+        """Allocate; what the source keeps may serve, at no charge to the budget."""
+        if not self._draw(max(0, size - (self._held - self._lent))):
+            return None
+        address = 0
+        try:
+            address = self._source.allocate(size, stream)
+        except MemoryError:
+            return 0
+        finally:
+            if not address:
+                self.settle()
+        if not self._draw(self._source.held() - self._held):
+            self._undo(address, size, stream)
+            return None
+        with self._counts:
+            self._lent += size
+        return address
+
+    def _undo(self, address: int, size: int, stream: int) -> None:
+        """Get below the limit again: what was kept did not do, and more is too much."""
+        self._source.free(address, size, stream)
+        try:
+            self._source.synchronize()
+            self._count("syncs")
+            self._source.trim(self._held)
+        finally:
+            self.settle()
+
+    def _draw(self, nbytes: int) -> bool:
+        with self._counts:
+            drawn = nbytes <= 0 or self._budget.draw(nbytes)
+            if nbytes < 0:
+                self._budget.refund(-nbytes)
+            if drawn:
+                self._held += nbytes
+            return drawn
+
+    def take_back(self, segment: Segment) -> int:
+        """Free: the source keeps it."""
+        self._source.free(segment.address, segment.nbytes, segment.first.stream)
+        with self._counts:
+            self._lent -= segment.nbytes
+        return 0
+
+    def trim(self, nbytes: int | None) -> int:
+        """Have the source give back; the difference of what it held is exact."""
+        before = self._source.held()
+        try:
+            self._source.trim(0 if nbytes is None else max(0, before - nbytes))
+        finally:
+            self.settle()
+        return before - self._held
+
+    def settle(self) -> None:
+        """Count what the source holds now."""
+        held = self._source.held()
+        with self._counts:
+            change = held - self._held
+            self._held = held
+            self._budget.refund(-change)
+
+
+def lender_of(
+    source: Any,
+    policy: Policy,
+    budget: Budget,
+    name: str,
+    count: Callable[[str], object],
+) -> Lender:
+    """Return what borrows from a source that fits a policy."""
+    if policy.asynchronous:
+        return AsyncLender(source, budget, count)
+    return PlainLender(source, budget, name)
+
+
+@singledispatch
+def in_stream_order(source: Any) -> AsyncSource:
+    """Return the source in stream order that stands beside a plain one.
+
+    Raises
+    ------
+    ConfigurationError
+        There is none.
+    """
+    name = getattr(source, "name", type(source).__name__)
+    message = f"{name} has no memory in stream order, which policy 'async' needs"
+    raise ConfigurationError(f"{message}: use 'split', 'binned', 'simple' or 'none'")
+
+
+in_stream_order.register(CudaSource, CudaAsyncSource)
+in_stream_order.register(FakeSource, FakeAsyncSource)

@@ -1,0 +1,7 @@
+"""The pool's hot path in machine code, for libraries that allocate by C functions.
+
+:mod:`~xdev.memory.native.core` is the class hit on one array of words
+(:mod:`~xdev.memory.native.layout`), :mod:`~xdev.memory.native.entries` what CuPy, NumPy
+and PyTorch call, :mod:`~xdev.memory.native.machine` compiles and loads both, and
+:mod:`~xdev.memory.native.front` stands between a core and a pool's stock.
+"""

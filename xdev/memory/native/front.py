@@ -1,0 +1,153 @@
+"""The front of a stock: a core of class hits, and the chunks that it keeps.
+
+A chunk that a C client asked for is *held* by the front: to the heap it is in use, and
+in the core it is in use or free. The core hands free ones out again without Python.
+The heap has the free ones back when it needs memory (:meth:`Front.drain`), so the front
+keeps nothing from anybody. Counting: the ledger counts a chunk when it enters the front
+and when it leaves, the core counts what happens between.
+
+The core's array is never let go: other libraries may call into it until the process is
+gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev.memory.native import core, entries, layout
+from xdev.memory.native.immortals import immortal
+from xdev.memory.native.machine import machine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from xdev.memory.blocks import Chunk
+
+ROOM = 4096  # how many blocks one call drains
+
+
+@final
+class Front:
+    """One core.
+
+    Its methods are called with the stock's lock held, but for :meth:`give`.
+
+    Parameters
+    ----------
+    quantum : int
+        What sizes are rounded up to [B].
+    eighths : bool
+        Whether classes are eight per doubling.
+
+    Attributes
+    ----------
+    core : int
+        The address of the core's words.
+    words : memoryview
+        The words, by the indices of :mod:`~xdev.memory.native.layout`.
+    """
+
+    def __init__(self, quantum: int, *, eighths: bool) -> None:
+        array = immortal(np.zeros(layout.WORDS, np.int64))
+        self.core = int(array.ctypes.data)
+        self.words = memoryview(array.data)
+        self.words[layout.QUANTUM] = quantum
+        self.words[layout.EIGHTHS] = eighths
+        self.words[layout.YIELD] = _address_in_c("sched_yield")
+        self._chunks: dict[int, Chunk] = {}
+        self._out = np.empty(ROOM, np.int64)
+        code = machine()
+        self._adopt = code.function(entries.core_adopt)
+        self._stock_up = code.function(entries.core_stock_up)
+        self._mark = code.function(entries.core_mark)
+        self._drain = code.function(entries.core_drain)
+        self._give = code.function(entries.core_give)
+
+    def open(self, *, hands_out: bool) -> None:
+        """Let the core hand out free blocks, or have it take blocks back only."""
+        self.words[layout.OPEN] = hands_out
+
+    def hold(self, chunk: Chunk, size: int, *, free: bool) -> bool:
+        """Keep a chunk that is in use; say whether there was room for it.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            Of the stock.
+        size : int
+            Its class; a chunk of another size is held, but no hit [B].
+        free : bool
+            Whether to let the core hand it out first, in place of its holder.
+        """
+        address, nbytes = chunk.address, chunk.nbytes
+        marked = chunk.uses is not None or nbytes != size
+        class_ = 0 if marked else size
+        if free and marked:
+            return False
+        number = self._adopt(self.core, address, nbytes, chunk.stream, class_)
+        if number < 0:
+            return False
+        self._chunks[number] = chunk
+        chunk.give = self.give
+        if free:
+            self._stock_up(self.core, address)
+        return True
+
+    def give(self, chunk: Chunk) -> None:
+        """Take a chunk back that the front holds."""
+        self._give(self.core, chunk.address)
+
+    def mark(self, chunk: Chunk) -> None:
+        """Have a chunk in use come back by way of the heap."""
+        if chunk.give == self.give:
+            self._mark(self.core, chunk.address)
+
+    def drain(self) -> list[Chunk]:
+        """Let go of the free chunks and return them."""
+        found: list[Chunk] = []
+        if not self.words[layout.IDLE]:
+            return found
+        count = ROOM
+        while count == ROOM:
+            count = self._drain(self.core, self._out.ctypes.data, ROOM)
+            found += map(self._chunks.pop, self._out[:count].tolist())
+        return found
+
+    def idle(self) -> Iterable[Chunk]:
+        """Return the free chunks, which stay."""
+        state, free = layout.STATE, layout.FREE
+        held = list(self._chunks.items())
+        return [chunk for number, chunk in held if self.words[state + number] == free]
+
+    def inherit(self) -> None:
+        """In a forked child: what is held is the parent's."""
+        core.inherit(self.words)
+        self.words[layout.LOCK] = 0  # a thread that is not here may have held it
+        self._chunks.clear()
+
+    def serve(self, miss: Callable[[int, int], int]) -> None:
+        """Have a miss of C clients served by Python, while there is an interpreter.
+
+        Parameters
+        ----------
+        miss : callable
+            Of bytes and stream; returns an address, or one of
+            :data:`~xdev.memory.native.entries.REFUSED` and ``NOT_SERVED``. What it
+            raises is reported as in a finalizer, and the request refused.
+        """
+        kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 4)
+        closure = immortal(kind(lambda _, nbytes, stream: miss(nbytes, stream)))
+        self.words[layout.MISS] = ctypes.cast(closure, ctypes.c_void_p).value or 0
+
+    def retire(self) -> None:
+        """Serve hits only from now on; a miss is not served."""
+        self.words[layout.MISS] = 0
+
+
+def _address_in_c(name: str) -> int:
+    """Return the address of a function of the process, 0 where there is none."""
+    found: Any = getattr(ctypes.CDLL(None), name, None)
+    return 0 if found is None else ctypes.cast(found, ctypes.c_void_p).value or 0

@@ -1,0 +1,125 @@
+"""Library calls that take device memory past the pool: plans, handles, modules.
+
+cuFFT's plans and cuBLAS's and cuSOLVER's handles come straight from the driver. Where
+it has no memory left the pool may still hold some that nobody uses: :func:`retrying`
+gives that back and calls once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, final
+
+from xdev.memory.ladder import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdev.memory.pools import Pool
+
+P = ParamSpec("P")
+R = TypeVar("R")
+SCANT = 256 << 20  # a library that only failed had too little if less is left [B]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """How a library's error says that there was no memory.
+
+    Parameters
+    ----------
+    attribute : str
+        Where the error keeps its code.
+    sure : frozenset of int
+        Codes that say so.
+    likely : frozenset of int
+        Codes that a failed allocation may end in as well, above all the making of a
+        handle.
+    """
+
+    attribute: str
+    sure: frozenset[int]
+    likely: frozenset[int] = frozenset()
+
+
+#: By the name of the error's class: a library need not be loaded to be known.
+CODES = {
+    "CUDARuntimeError": Codes("status", frozenset({2})),  # memory allocation
+    "CUDADriverError": Codes("status", frozenset({2})),  # out of memory
+    # allocation failed; internal error
+    "CuFFTError": Codes("result", frozenset({2}), frozenset({5})),
+    # allocation failed; not initialised (in this order from here on)
+    "CUBLASError": Codes("status", frozenset({3}), frozenset({1})),
+    "CUSOLVERError": Codes("status", frozenset({2}), frozenset({1})),
+    "CuSparseError": Codes("status", frozenset({2}), frozenset({1})),
+    "CURANDError": Codes("status", frozenset({102}), frozenset({203})),
+}
+
+
+def retrying(call: Callable[P, R], pool: Callable[[], Pool]) -> Callable[P, R]:
+    """Return a function that makes room in the device's memory and calls once more.
+
+    As long as the call goes well, nothing is added to it but one frame.
+
+    Parameters
+    ----------
+    call : callable
+        Leaves everything as it was when it fails for want of memory.
+    pool : callable
+        Returns the pool of the device that it works on.
+
+    Returns
+    -------
+    callable
+        It raises what ``call`` raises, and OutOfMemoryError where the second try fails
+        for want of memory too.
+
+    Examples
+    --------
+    >>> from xdev.memory.pools import Pool
+    >>> from xdev.memory.sources.fake import FakeSource
+    >>> class CuFFTError(RuntimeError):
+    ...     result = 2
+    >>> source = FakeSource(capacity=4096)
+    >>> pool = Pool(source, "simple")
+    >>> pool.release(pool.acquire(4096))  # the pool keeps it
+    >>> def plan():
+    ...     if source.lent:
+    ...         raise CuFFTError("CUFFT_ALLOC_FAILED")
+    ...     return "planned"
+    >>> retrying(plan, lambda: pool)(), pool.stats().retries
+    ('planned', 1)
+    """
+
+    @wraps(call)
+    def attempt(*args: P.args, **options: P.kwargs) -> R:
+        try:
+            return call(*args, **options)
+        except RuntimeError as error:
+            if not lacks_memory(error):
+                raise
+        # Here, past the handler, what the failed call's frames held is free.
+        owner = pool()
+        owner.stock.count("retries")
+        owner.stock.collect()
+        owner.reclaim()
+        try:
+            return call(*args, **options)
+        except RuntimeError as error:
+            room, _ = owner.stock.source.room()  # type: ignore[union-attr]
+            if not lacks_memory(error, likely=room < SCANT):
+                raise
+            raise refusal(owner.stock, 0, str(error)) from error
+
+    return attempt
+
+
+def lacks_memory(error: RuntimeError, *, likely: bool = True) -> bool:
+    """Say whether a library's error is for want of memory; ``likely``, or surely."""
+    codes = CODES.get(type(error).__name__)
+    if codes is None:
+        return False
+    code = getattr(error, codes.attribute, None)
+    return code in codes.sure or (likely and code in codes.likely)

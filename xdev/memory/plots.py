@@ -1,0 +1,134 @@
+"""A picture of a snapshot: bytes over time, and where the blocks lie in segments."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xdev import _optional
+from xdev.memory.frames import maker
+from xdev.memory.reports import text_of
+from xdev.memory.timelines import final_state, state_after, timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from xdev.memory.timelines import State, Timeline
+
+#: Of the lines that hold the most; Okabe & Ito's, told apart by all eyes.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#f0e442")
+OTHER, FREE, EDGE, USED = "#888888", "#e4e4e4", "#444444", "#b0c4d8"
+MIB = 1 << 20
+SIZE = 12.0, 7.0  # of a pool [inch]
+
+
+def draw(snapshot: Mapping[str, Any], path: Path) -> None:
+    """Draw a snapshot into a PNG file.
+
+    Each pool has a timeline of bytes in use and reserved, and two maps of its segments,
+    one a row, with the blocks in use coloured by the line that made them: when the most
+    was in use, and at the end.
+
+    Parameters
+    ----------
+    snapshot : dict
+        From :func:`~xdev.memory.snapshot`.
+    path : Path
+        Where to.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        There is no matplotlib; the text has the command that installs it.
+    OSError
+        The file cannot be written.
+    """
+    numbers = range(len(snapshot["device_traces"]))
+    width, height = SIZE
+    figure = _optional.matplotlib_figure().Figure(
+        figsize=(width, height * max(1, len(numbers))), layout="constrained"
+    )
+    if not numbers:
+        figure.suptitle("no pool is in use")
+    else:
+        parts = figure.subfigures(len(numbers), 1, squeeze=False)
+        for number in numbers:
+            _draw_pool(parts[number, 0], snapshot, number)
+    figure.savefig(path, format="png", dpi=100)
+
+
+def _draw_pool(part: Any, snapshot: Mapping[str, Any], number: int) -> None:
+    line = timeline(snapshot, number)
+    axes = part.subplot_mosaic([["time", "time"], ["peak", "end"]])
+    part.suptitle(snapshot["pools"][number])
+    end = final_state(snapshot, number)
+    peak = end
+    if line.allocated:
+        count = 1 + max(range(len(line.allocated)), key=line.allocated.__getitem__)
+        peak = state_after(snapshot, number, count)
+        _draw_timeline(axes["time"], line, line.seconds[count - 1])
+    else:
+        axes["time"].set_title("no events: record_history() was not on")
+    colours = _colours([peak, end])
+    _draw_map(axes["peak"], "most in use", peak, colours)
+    _draw_map(axes["end"], "at the end", end, colours)
+    for name, colour in (*colours.items(), ("free", FREE)):
+        axes["end"].fill_between([], [], color=colour, label=name)
+    part.legend(loc="outside lower center", ncols=4)
+
+
+def _draw_timeline(axes: Any, line: Timeline, peak: float) -> None:
+    reserved, in_use = _mib(line.reserved), _mib(line.allocated)
+    axes.step(line.seconds, reserved, color=EDGE, where="post", label="reserved")
+    axes.fill_between(
+        line.seconds, in_use, color=USED, step="post", linewidth=0, label="in use"
+    )
+    axes.axvline(peak, color=EDGE, linestyle=":", label="most in use")
+    axes.set_ylim(bottom=0)
+    axes.set(xlabel="time [s]", ylabel="memory [MiB]")
+
+
+def _draw_map(axes: Any, title: str, state: State, colours: Mapping[str, str]) -> None:
+    segments = sorted(state.segments.items(), key=lambda item: (-item[1], item[0]))
+    starts = sorted(state.blocks)
+    for row, (start, nbytes) in enumerate(segments):
+        blocks = list(_within(starts, start, start + nbytes))
+        spans = [_mib((at - start, state.blocks[at])) for at in blocks]
+        shades = [colours.get(_line(state, at), OTHER) for at in blocks]
+        axes.broken_barh([_mib((0, nbytes))], (row, 0.8), facecolor=FREE)
+        axes.broken_barh(
+            spans, (row, 0.8), facecolors=shades, edgecolor=EDGE, linewidth=0.2
+        )
+    axes.invert_yaxis()
+    axes.set(xlabel="offset in the segment [MiB]", ylabel="segment")
+    used, held = text_of(state.allocated), text_of(state.reserved)
+    axes.set_title(f"{title}: {used} of {held} in {len(segments)} segments")
+
+
+def _mib(sizes: Iterable[int]) -> list[float]:
+    return [nbytes / MIB for nbytes in sizes]
+
+
+def _within(starts: list[int], start: int, stop: int) -> Iterable[int]:
+    return starts[bisect_left(starts, start) : bisect_left(starts, stop)]
+
+
+def _line(state: State, address: int) -> str:
+    """Return file name and line that made a block."""
+    found = state.frames.get(address)
+    if not found:
+        return "not recorded"
+    return Path(maker((f["filename"], f["line"], f["name"]) for f in found)).name
+
+
+def _colours(states: Iterable[State]) -> dict[str, str]:
+    """Return a colour for each of the lines that hold the most."""
+    held: Counter[str] = Counter()
+    for state in states:
+        for address, nbytes in state.blocks.items():
+            held[_line(state, address)] += nbytes
+    most = [line for line, _ in held.most_common(len(COLOURS))]
+    found = dict(zip(most, COLOURS, strict=False))
+    return found if len(held) == len(most) else found | {"other lines": OTHER}

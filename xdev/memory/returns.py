@@ -1,0 +1,78 @@
+"""Memory on its way back to the source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    from xdev.memory.blocks import Segment
+    from xdev.memory.heap import Heap
+    from xdev.memory.stock import Stock
+
+
+@final
+class Returns:
+    """What a stock gives back: wholly free segments, and what its lender keeps.
+
+    Each method holds the stock's ``moving``, so that nobody is refused meanwhile.
+    """
+
+    def __init__(self, stock: Stock) -> None:
+        self._stock = stock
+
+    def give_back(self, nbytes: int | None = None) -> int:
+        """Return what is wholly free to the source, and have it keep none [B].
+
+        As much as makes ``nbytes`` or more; None: all. How much went is exact.
+        """
+        stock = self._stock
+        if not stock.settled():
+            return 0
+        with stock.moving:
+            _, total = self.segments(nbytes)
+            if nbytes is None or total < nbytes:
+                rest = None if nbytes is None else nbytes - total
+                total += stock.lender.trim(rest)
+                stock.decide(self._hold)
+        return total
+
+    def trim(self, least: int) -> None:
+        """Return wholly free segments of at least ``least`` bytes, and count them."""
+        count, _ = self.segments(least=least)
+        self._stock.count("trims", count)
+
+    def segments(self, nbytes: int | None = None, least: int = 0) -> tuple[int, int]:
+        """Return wholly free segments; how many, and how much left our hands [B]."""
+        stock = self._stock
+        with stock.moving:
+            segments = stock.decide(lambda heap: heap.spare(nbytes, least)) or []
+            count = total = 0
+            try:
+                for segment in segments:
+                    total += stock.lender.take_back(segment)
+                    count += 1
+            finally:
+                self._settle(segments[:count], segments[count:])
+        return count, total
+
+    def _settle(self, gone: list[Segment], kept: list[Segment]) -> None:
+        stock = self._stock
+        stock.lender.settle()
+
+        def note(heap: Heap) -> None:
+            for segment in kept:
+                heap.restore(segment.first)
+            for segment in gone:
+                stock.ledger.shrink(segment.nbytes, stock.lender.held)
+            self._hold(heap)
+
+        stock.decide(note)
+        for segment in gone:
+            for listener in stock.listeners:
+                listener.returned(stock, segment.address, segment.nbytes)
+
+    def _hold(self, _: Heap) -> None:
+        """Note what a source in stream order holds; called with the lock held."""
+        held = self._stock.lender.held
+        if held is not None:
+            self._stock.ledger.hold(held)

@@ -1,0 +1,216 @@
+"""What the pools look like, and what happened to them, as other tools read it.
+
+``pickle.dump(snapshot(), file)`` opens in https://pytorch.org/memory_viz, and RMM's
+replay benchmark reads the text of :func:`snapshot_csv`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import chain
+from operator import itemgetter
+from time import time_ns
+from typing import TYPE_CHECKING, Any
+
+from xdev.memory import registry
+from xdev.memory.frames import Places
+from xdev.memory.history import recorded
+from xdev.memory.timelines import first_state
+from xdev.memory.tracking import TRACKER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from xdev.memory.blocks import Chunk
+    from xdev.memory.census import Census
+    from xdev.memory.frames import Frames
+    from xdev.memory.heap import Heap
+    from xdev.memory.history import Happening
+    from xdev.memory.pools import Pool
+
+    #: PyTorch's frames of live blocks, by address.
+    _Makers = dict[int, list[dict[str, Any]]]
+
+LIVE, LATE, FREE = "active_allocated", "active_pending_free", "inactive"
+RMM_HEADER = "Thread,Time,Action,Pointer,Size,Stream"
+#: PyTorch's name of an event, and RMM's; the others are not in RMM's log.
+RMM = {
+    "alloc": "allocate",
+    "free_completed": "free",
+    "oom": "allocate failure",
+}
+
+
+def snapshot(device: object = None, kind: str | None = None) -> dict[str, Any]:
+    """Return the pools' segments and recorded events as PyTorch's dictionary.
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose memory; the default device without one.
+    kind : {"host", "pinned", "device"}, optional
+        Which memory; None takes all kinds, one trace each.
+
+    Returns
+    -------
+    dict
+        ``segments`` (each with ``address``, ``total_size`` and ``blocks``) and
+        ``device_traces`` (a list of events a pool; none but while
+        :func:`record_history` is on), as ``torch.cuda.memory._snapshot`` returns them;
+        a segment's ``device`` is the number of its pool. Beside PyTorch's: ``pools``,
+        their names, and each event's ``thread``. Sizes are granted sizes in bytes,
+        times are in microseconds since 1970.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> x = xdev.empty(100_000, device="cpu")
+    >>> found = snapshot("cpu", "host")
+    >>> found["pools"], sorted(found["segments"][0]["blocks"][0])
+    (['cpu'], ['address', 'frames', 'requested_size', 'size', 'state'])
+    """
+    return snapshot_of(registry.existing(device, kind))
+
+
+def snapshot_of(pools: Iterable[Pool]) -> dict[str, Any]:
+    """Return :func:`snapshot`'s dictionary of these pools."""
+    pools = list(pools)
+    for pool in pools:
+        pool.stock.tend()  # what was dropped is an event of its own
+    happenings, places = recorded(), Places()
+    segments, traces = [], []
+    for number, pool in enumerate(pools):
+        stock = pool.stock
+        mine = [happening for happening in happenings if happening.stock is stock]
+        makers = TRACKER.frames_of(stock)
+        makers |= {h.address: h.frames for h in mine if h.action == "alloc"}
+        described = {at: _frames(places, made) for at, made in makers.items()}
+        segments += _segments(pool, number, described)
+        traces.append([event for h in mine for event in _events(places, h)])
+    return {
+        "segments": segments,
+        "device_traces": traces,
+        "pools": [pool.name for pool in pools],
+    }
+
+
+def _segments(pool: Pool, number: int, makers: _Makers) -> list[dict[str, Any]]:
+    stock = pool.stock
+
+    def view(heap: Heap, _: object) -> list[dict[str, Any]]:
+        census, small = stock.census(heap), 2 * heap.policy.small
+        return [
+            {
+                "device": number,
+                "address": segment.address,
+                "total_size": segment.nbytes,
+                "stream": segment.first.stream,
+                "segment_type": "small" if segment.nbytes <= small else "large",
+                "segment_pool_id": (0, 0),
+                "is_expandable": False,
+                "frames": [],
+                "blocks": [_block(chunk, census, makers) for chunk in segment],
+            }
+            for segment in heap
+        ]
+
+    found = stock.look(view)
+    for segment in found:
+        blocks = segment["blocks"]
+        used = [b for b in blocks if b["state"] == LIVE]
+        segment["allocated_size"] = sum(b["size"] for b in used)
+        segment["active_size"] = sum(b["size"] for b in blocks if b["state"] != FREE)
+        segment["requested_size"] = sum(b["requested_size"] for b in used)
+    return found
+
+
+def _block(chunk: Chunk, census: Census, makers: _Makers) -> dict[str, Any]:
+    free = census.is_free(chunk)
+    asked = chunk.request if chunk.request >= 0 else chunk.nbytes
+    return {
+        "address": chunk.address,
+        "size": chunk.nbytes,
+        "requested_size": 0 if free else asked,
+        "state": FREE if free else LATE if census.is_late(chunk) else LIVE,
+        "frames": [] if free else makers.get(chunk.address, []),
+    }
+
+
+def _events(places: Places, happening: Happening) -> Iterator[dict[str, Any]]:
+    event = {
+        "action": happening.action,
+        "addr": happening.address,
+        "size": happening.nbytes,
+        "stream": happening.stream,
+        "time_us": happening.nanoseconds // 1000,
+        "frames": _frames(places, happening.frames),
+        "thread": happening.thread,
+    }
+    if happening.action == "oom":
+        event["device_free"] = event.pop("addr")
+    elif happening.action == "free_completed":
+        yield event | {"action": "free_requested"}  # the viewer wants the pair
+    yield event
+
+
+def _frames(places: Places, made: Frames) -> list[dict[str, Any]]:
+    return [
+        {"filename": file, "line": line, "name": name}
+        for file, line, name in places.of(made)
+    ]
+
+
+def snapshot_csv(device: object = None, kind: str | None = None) -> str:
+    """Return the recorded events as the log that RMM's logging adaptor writes.
+
+    The blocks that were in use when the record began come first, so the sizes of
+    ``allocate`` less those of ``free`` are :func:`~xdev.memory.allocated`.
+
+    Parameters are :func:`snapshot`'s.
+
+    Returns
+    -------
+    str
+        Comma-separated values under a header: thread, time of day, ``allocate``,
+        ``free`` or ``allocate failure``, address, granted size [B], stream.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> from xdev import memory
+    >>> x = xdev.empty(100_000, device="cpu")
+    >>> memory.record_history()
+    >>> print(snapshot_csv("cpu", "host"))
+    Thread,Time,Action,Pointer,Size,Stream
+    ...,allocate,0x...,800000,0...
+    >>> memory.record_history(False)
+    """
+    return csv_of(snapshot(device, kind))
+
+
+def csv_of(found: dict[str, Any]) -> str:
+    """Return :func:`snapshot_csv`'s text of a snapshot."""
+    traces = found["device_traces"]
+    now = time_ns() // 1000
+    begun = min((event["time_us"] for event in chain(*traces)), default=now)
+    earlier = [
+        {"action": "alloc", "addr": address, "size": size, "time_us": begun}
+        for number in range(len(traces))
+        for address, size in first_state(found, number).blocks.items()
+    ]
+    events = sorted(chain(earlier, *traces), key=itemgetter("time_us"))
+    return "\n".join((RMM_HEADER, *(_row(e) for e in events if e["action"] in RMM)))
+
+
+def _row(event: Mapping[str, Any]) -> str:
+    time = datetime.fromtimestamp(event["time_us"] / 1e6, tz=UTC).astimezone()
+    address, stream = event.get("addr"), event.get("stream", 0)
+    values = (
+        event.get("thread", 0),
+        f"{time:%H:%M:%S.%f}",
+        RMM[event["action"]],
+        "(nil)" if address is None else f"{address:#x}",
+        event["size"],
+        f"{stream:#x}" if stream else 0,
+    )
+    return ",".join(map(str, values))

@@ -1,0 +1,55 @@
+"""Sources that lend in stream order: a pool of the driver's own, under the pool's.
+
+Each file is one: a CUDA device, a fake. They stand beside the source of the same name,
+which knows the device.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+__all__ = ["AsyncSource"]
+
+
+class AsyncSource(Protocol):
+    """Raw memory that is lent to a stream, and taken back in the order of its work.
+
+    What is taken back is kept for later requests of any stream; the source sees to
+    what each of them has to wait for. ``alignment``, ``name`` and ``total()`` are
+    :class:`~xdev.memory.sources.Source`'s, and so are the last four methods.
+    """
+
+    alignment: int
+
+    def allocate(self, nbytes: int, stream: int) -> int:
+        """Return the address of ``nbytes`` for work queued on a stream from now on.
+
+        Raises
+        ------
+        MemoryError
+            There are not so many.
+        """
+
+    def free(self, address: int, nbytes: int, stream: int) -> None:
+        """Take back what ``allocate`` returned, after the work queued on a stream."""
+
+    def held(self) -> int:
+        """Return what the source has from the device, lent and kept [B]."""
+
+    def trim(self, keep: int) -> None:
+        """Give back what is not lent, until no more than ``keep`` bytes are held.
+
+        What work that is not known to be done may still use, stays.
+        """
+
+    def record(self, stream: int) -> Any:
+        """Return an event of all work that is queued on a stream."""
+
+    def wait(self, stream: int, event: Any) -> None:
+        """Let work queued on a stream from now on wait for an event."""
+
+    def done(self, event: Any) -> bool:
+        """Say whether the work before an event is done."""
+
+    def synchronize(self) -> None:
+        """Wait for all queued work."""

@@ -1,0 +1,100 @@
+"""The streams whose handles a pool keeps: none is destroyed under it.
+
+A pool keeps handles, and a handle outlives its stream: the driver destroys a stream
+while its work goes on, and the next one may get the handle. Memory that was freed on
+the old stream would then pass for memory in the new one's order. So a stream that was
+seen is held until nobody else holds it and its work is done: a handle that comes back
+has no work behind it. This costs nothing where blocks are handed out again.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any, final
+
+DEFAULT_STREAMS = (0, 1, 2)  # null, legacy, per-thread: these are never destroyed
+ONE_STREAM = (0, 1)  # two names of the default stream
+
+
+def _references(held: dict[int, Any], handle: int) -> int:
+    """Return how many references the interpreter counts to a value of a dict."""
+    return sys.getrefcount(held[handle])
+
+
+ALONE = _references({0: object()}, 0)  # a value that nothing but the dict refers to
+
+
+@final
+class LiveStreams:
+    """Streams by handle, held.
+
+    Only those that destroy themselves when they are dropped are held: CuPy's. Of a
+    stream that is known by its handle alone nobody can say whether it lives; who
+    destroys one must wait for its work first.
+
+    Attributes
+    ----------
+    several : bool
+        Whether a stream besides the default one was seen; until then, nobody has to
+        look which stream a block is used on.
+    """
+
+    def __init__(self) -> None:
+        self.several = False
+        self._held: dict[int, Any] = {}
+        self._retiring = threading.Lock()  # one thread at a time, and nobody waits
+
+    def see(self, stream: Any) -> int:
+        """Hold a stream from now on, if its life can be followed.
+
+        Parameters
+        ----------
+        stream : int or Stream
+            xdev's or CuPy's stream, or a handle.
+
+        Returns
+        -------
+        int
+            The handle.
+        """
+        native = getattr(stream, "_native", stream)  # of an xdev.Stream: CuPy's
+        handle = int(native if isinstance(native, int) else native.ptr)
+        if handle not in ONE_STREAM:
+            self.several = True
+        if hasattr(type(native), "__del__") and handle not in DEFAULT_STREAMS:
+            self._held[handle] = native
+        return handle
+
+    def get(self, handle: int) -> Any:
+        """Return what to hold on to while the handle is used; None: it may be gone."""
+        if handle in DEFAULT_STREAMS:
+            return handle, "default"
+        return self._held.get(handle)
+
+    def retire(self) -> list[int]:
+        """Let go of the streams that nobody else holds and whose work is done.
+
+        Returns
+        -------
+        list of int
+            Their handles: what was freed on them is free for all.
+        """
+        held = self._held
+        if not held or not self._retiring.acquire(blocking=False):
+            return []
+        try:
+            handles = [handle for handle in list(held) if self._is_over(handle)]
+            for handle in handles:
+                del held[handle]
+        finally:
+            self._retiring.release()
+        return handles
+
+    def _is_over(self, handle: int) -> bool:
+        # Who alone holds a stream is the only one who could queue more work on it.
+        alone = _references(self._held, handle) == ALONE
+        return alone and bool(self._held[handle].done)
+
+
+live_streams = LiveStreams()

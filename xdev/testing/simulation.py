@@ -1,0 +1,295 @@
+"""A simulated asynchronous device: streams, events and a virtual clock, no hardware.
+
+Work takes as long as it is said to (or a time drawn at random, from microseconds to
+seconds), on streams that run side by side; a call returns at once and costs the host
+:data:`CALL` of virtual time; only ``synchronize`` makes the host wait. So everything
+that is about order and time on a device can be tested on any machine, in no time.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import deque
+from typing import Any, Self, final
+
+from xdev.testing.hazards import Checker, Hazard, Queue, Tenant
+
+__all__ = ["Hazard", "SimulatedDevice", "SimulatedEvent", "SimulatedStream", "Tenant"]
+
+CALL = 1e-6  # what a call takes on the host [s]
+DRAWN = (-6.0, 0.5)  # the powers of ten between which times are drawn [s]
+HANDLES = 0x1000  # stream handles are its multiples, as addresses are
+
+
+@final
+class SimulatedEvent:
+    """A point in a stream's work, as CuPy's ``Event``.
+
+    Attributes
+    ----------
+    seconds : float
+        When the work before it is done, on the device's clock [s].
+    """
+
+    __slots__ = ("_after", "_device", "seconds")
+
+    def __init__(
+        self, device: SimulatedDevice, after: dict[int, int], seconds: float
+    ) -> None:
+        self._device, self._after, self.seconds = device, after, seconds
+
+    @property
+    def done(self) -> bool:
+        """Whether the work before it is done."""
+        with self._device.call() as device:
+            if self.seconds > device.now:
+                return False
+            device.checker.know(self._after)
+            return True
+
+    def synchronize(self) -> None:
+        """Let the host wait for the work before it."""
+        with self._device.call() as device:
+            device.now = max(device.now, self.seconds)
+            device.checker.know(self._after)
+
+    def elapsed(self, since: SimulatedEvent) -> float:
+        """Return the time from an earlier event to this one [s]."""
+        return self.seconds - since.seconds
+
+
+@final
+class SimulatedStream:
+    """A queue of work, as CuPy's ``Stream``; made by :meth:`SimulatedDevice.stream`.
+
+    When the last reference goes it is destroyed: queued work still runs, and the next
+    stream that is made gets the handle. As a context manager it is the thread's
+    current stream.
+
+    Attributes
+    ----------
+    ptr : int
+        The handle.
+    """
+
+    __slots__ = ("__weakref__", "_device", "_queue", "ptr")
+
+    def __init__(self, device: SimulatedDevice, queue: Queue) -> None:
+        self._device, self._queue, self.ptr = device, queue, queue.handle
+
+    def __del__(self) -> None:
+        self._device.closed.append(self._queue)  # no lock: it may run inside one
+
+    def launch(self, seconds: float | None = None) -> None:
+        """Queue work that takes so long; of a time drawn at random unless given [s]."""
+        with self._device.call() as device:
+            device.queue_work(self, seconds)
+
+    def record(self) -> SimulatedEvent:
+        """Return an event of all work queued so far."""
+        with self._device.call() as device:
+            return device.mark_point(self._queue)
+
+    def wait_event(self, event: SimulatedEvent) -> None:
+        """Let work queued from now on wait for an event; the host goes on."""
+        with self._device.call():
+            self._queue.wait(event._after, event.seconds)  # noqa: SLF001 - one module
+
+    def synchronize(self) -> None:
+        """Let the host wait for all work queued so far."""
+        self.record().synchronize()
+
+    @property
+    def done(self) -> bool:
+        """Whether all queued work is done."""
+        return self.record().done
+
+    def __enter__(self) -> Self:
+        self._device.stack().append(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._device.stack().pop()
+
+    def __repr__(self) -> str:
+        return f"<SimulatedStream {self.ptr:#x}>"
+
+
+@final
+class SimulatedDevice:
+    """Streams on one virtual clock, and a checker of what they do to memory.
+
+    A *tenant* is one use of some bytes, from when they are handed out until they are
+    handed to somebody else. Two accesses of different tenants to the same bytes, one of
+    them a write, must be ordered: by their stream, by events, or by the host having
+    waited. If they are not, some timing of the device lets them meet, whatever timing
+    was drawn here: that is a :class:`Hazard`.
+
+    Streams do not wait for the default stream, nor it for them. Every method may be
+    called from any thread.
+
+    Parameters
+    ----------
+    seed : int
+        Of the times that are drawn.
+
+    Attributes
+    ----------
+    now : float
+        The host's time; it may be set forward [s].
+    hazards : list of Hazard
+        What the checker found.
+    null : SimulatedStream
+        The default stream, of handle 0.
+
+    Examples
+    --------
+    >>> device = SimulatedDevice()
+    >>> compute, copy = device.stream(), device.stream()
+    >>> start = compute.record()
+    >>> compute.launch(seconds=2.0)
+    >>> copy.wait_event(compute.record())
+    >>> copy.launch(seconds=0.5)
+    >>> round(copy.record().elapsed(start), 3), copy.done
+    (2.5, False)
+
+    Memory that goes from one stream to another without a wait:
+
+    >>> device.tenant(address=4096, nbytes=512).use(compute)
+    >>> late = device.tenant(address=4096, nbytes=512)
+    >>> late.use(copy)
+    >>> print(device.hazards[0])
+    512 B at 0x1000: a write on stream 0x2000 is not ordered after a write on stream ...
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.now = 0.0
+        self.checker = Checker()
+        self.hazards: list[Hazard] = self.checker.hazards
+        self.closed: deque[Queue] = deque()
+        self._random = random.Random(seed)  # noqa: S311 - no secret
+        self._lock = threading.RLock()  # guards all of the device and its checker
+        self._local = threading.local()
+        self._handles: list[int] = []  # of destroyed streams: the last goes out first
+        self._streams = 0  # how many handles there are
+        self._live: dict[int, Queue] = {}
+        self._orphans: list[Queue] = []  # destroyed; the host does not know them done
+        self.null = SimulatedStream(self, self._open(0))
+
+    def stream(self) -> SimulatedStream:
+        """Make a stream; it gets the handle of the last one destroyed, if any."""
+        with self.call():
+            if self._handles:
+                handle = self._handles.pop()
+            else:
+                self._streams += 1
+                handle = HANDLES * self._streams
+            return SimulatedStream(self, self._open(handle))
+
+    def current_stream(self) -> SimulatedStream:
+        """Return the stream whose ``with`` block this thread is in, or the default."""
+        stack = self.stack()
+        return stack[-1] if stack else self.null
+
+    def tenant(self, address: int, nbytes: int) -> Tenant:
+        """Hand bytes out: from now on their accesses are another tenant's."""
+        with self.call():
+            return Tenant(self, address, nbytes)
+
+    def synchronize(self) -> None:
+        """Let the host wait for all queued work, that of destroyed streams too."""
+        with self.call():
+            queues = (*self._live.values(), *self._orphans)
+            self.now = max(self.now, *(queue.end for queue in queues))
+            for queue in queues:
+                self.checker.know(queue.point())
+                queue.after.clear()  # all of it is known
+            self._orphans.clear()
+
+    def record(self, handle: int) -> SimulatedEvent:
+        """Return an event of the work queued on a stream.
+
+        Raises
+        ------
+        RuntimeError
+            There is no such stream; a driver might crash.
+        """
+        with self.call():
+            return self.mark_point(self._find(handle))
+
+    def wait(self, handle: int, event: SimulatedEvent) -> None:
+        """Let later work of a stream wait for an event.
+
+        Raises
+        ------
+        RuntimeError
+            There is no such stream.
+        """
+        with self.call():
+            self._find(handle).wait(event._after, event.seconds)  # noqa: SLF001
+
+    # -- what streams, events and tenants do with the lock held ----------------------
+
+    def call(self) -> _Call:
+        """Return the context of one call: it holds the lock and takes its time."""
+        return _Call(self, self._lock)
+
+    def begin(self) -> None:
+        """Take the time of a call, and see to streams that were destroyed."""
+        self.now += CALL
+        while self.closed:
+            queue = self.closed.popleft()
+            del self._live[queue.handle]
+            self._orphans.append(queue)
+            self._handles.append(queue.handle)
+
+    def queue_work(self, stream: SimulatedStream, seconds: float | None) -> Queue:
+        """Queue work that takes so long, or a time drawn at random [s]."""
+        if seconds is None:
+            seconds = float(10.0 ** self._random.uniform(*DRAWN))
+        queue = stream._queue  # noqa: SLF001 - one module
+        queue.add(self.now, seconds)
+        return queue
+
+    def mark_point(self, queue: Queue) -> SimulatedEvent:
+        """Return an event of all work that is in a queue."""
+        after = self.checker.unknown(queue.point())
+        return SimulatedEvent(self, after, max(queue.end, self.now))
+
+    def stack(self) -> list[SimulatedStream]:
+        """Return the streams whose ``with`` blocks this thread is in."""
+        try:
+            found: list[SimulatedStream] = self._local.stack
+        except AttributeError:
+            found = self._local.stack = []
+        return found
+
+    def _open(self, handle: int) -> Queue:
+        queue = self._live[handle] = self.checker.queue(handle)
+        return queue
+
+    def _find(self, handle: int) -> Queue:
+        try:
+            return self._live[handle]
+        except KeyError:
+            message = f"there is no stream of handle {handle:#x}, or no more"
+            raise RuntimeError(message) from None
+
+
+@final
+class _Call:
+    """One call to a device, under its lock."""
+
+    __slots__ = ("_device", "_lock")
+
+    def __init__(self, device: SimulatedDevice, lock: Any) -> None:
+        self._device, self._lock = device, lock
+
+    def __enter__(self) -> SimulatedDevice:
+        self._lock.acquire()
+        self._device.begin()
+        return self._device
+
+    def __exit__(self, *exception: object) -> None:
+        self._lock.release()
