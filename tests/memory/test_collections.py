@@ -132,7 +132,7 @@ def life(pools, garbage):
         hooks.emitters()
         tracking._begun = False
         tracking.begin()
-        pool.stock.make_front()
+        pool.stock.clients.make_front()
         pool.release(pool.acquire(1))
     finally:
         sys.settrace(None)

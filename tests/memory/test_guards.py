@@ -155,9 +155,9 @@ def test_a_write_to_what_goes_back_to_the_source_is_found():
 def test_blocks_that_c_clients_hold_are_guarded_too():
     pool, cells = guarded()
     stock = pool.stock
-    assert stock.make_front() is not None
+    assert stock.clients.make_front() is not None
     chunk = pool.take(1000)
-    assert stock.hand_over(chunk, free=False)
+    assert stock.clients.hand_over(chunk, free=False)
     address = chunk.address
     cells.fill(address + 1000, 1, 0)
     chunk.give(chunk)

@@ -11,7 +11,7 @@ from xdev.memory.leaks import Outstanding, by_line, report
 
 PLANTED = 50
 HEAD = """\
-import asyncio, functools, threading
+import asyncio, contextvars, functools, threading
 import numpy as np
 import xdev
 from xdev import memory
@@ -33,7 +33,7 @@ def through(make):
     return wrapped
 
 def in_thread(work):
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
     thread.start()
     thread.join()
 """

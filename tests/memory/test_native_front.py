@@ -30,7 +30,7 @@ class Client:
         self._current = kind(lambda: self.stream)
         current = ctypes.cast(self._current, ctypes.c_void_p).value
         self.devices = Devices(1, current)
-        self.devices.open(0, pool.stock.make_front())
+        self.devices.open(0, pool.stock.clients.make_front())
         at, malloc, free = functions(self.devices)
         words = [ctypes.c_int64] * 2
         take = ctypes.CFUNCTYPE(ctypes.c_int64, *words, ctypes.c_int32)(malloc)

@@ -156,7 +156,7 @@ class Pool:
                 return self._serve(nbytes, stream)
             if chunk.request == nbytes and chunk.stream == stream:
                 chunk.reuses += 1
-                if self._watched:
+                if self._watched and not is_finalizing():
                     for listener in self._stock.listeners:
                         listener.released(self._stock, chunk)
                         listener.acquired(self._stock, chunk)
@@ -176,7 +176,7 @@ class Pool:
         if stock.front is None or stock.listeners:
             return False
         chunk = self.take(nbytes, stream)
-        if stock.hand_over(chunk, free=True):
+        if stock.clients.hand_over(chunk, free=True):
             return True
         chunk.give(chunk)
         return False
@@ -332,7 +332,7 @@ class Pool:
         self._give = self._stock.give
         if old.front is not None:
             old.front.inherit()
-            self._stock.put_front(old.front)
+            self._stock.clients.put_front(old.front)
         self.watch(old.listeners)
 
     def __repr__(self) -> str:

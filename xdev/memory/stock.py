@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, TypeVar, final
 
 from xdev.memory.blocks import Bin, Segment
 from xdev.memory.census import Census
+from xdev.memory.clients import Clients
 from xdev.memory.heap import Heap
 from xdev.memory.ledger import Ledger
 from xdev.memory.lenders import lender_of
-from xdev.memory.native.front import Front
 from xdev.memory.native.layout import ODD
-from xdev.memory.policies import classes
 from xdev.memory.returns import Returns
 from xdev.memory.waits import Waits
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
     from xdev.memory.budgets import Budget
     from xdev.memory.hooks import Listener
+    from xdev.memory.native.front import Front
     from xdev.memory.policies import Policy
     from xdev.memory.sources import Source
     from xdev.memory.sources.asynchronous import AsyncSource
@@ -77,7 +77,11 @@ class Stock:
         self._lock, self.moving = threading.RLock(), threading.RLock()
         self._busy = False
         self.inherited = False  # whether it is the parent's, in a forked child
-        self.waits, self.returns = Waits(self), Returns(self)
+        self.waits, self.returns, self.clients = (
+            Waits(self),
+            Returns(self),
+            Clients(self),
+        )
 
     # -- under the lock: pure work ----------------------------------------------------
 
@@ -132,7 +136,7 @@ class Stock:
                 heap.put(chunk)
         front = self.front
         if front is not None and (self.listeners or front.words[ODD]):
-            for chunk in self._from_front():
+            for chunk in self.from_front():
                 heap.put(chunk)
 
     def _came_back(self, chunk: Chunk) -> bool:
@@ -143,7 +147,7 @@ class Stock:
             self.waits.drop(chunk)
         return chunk.uses is None
 
-    def _from_front(self) -> list[Chunk]:
+    def from_front(self) -> list[Chunk]:
         """Take the front's free chunks; called with the lock held and busy set."""
         if self.front is None:
             return []
@@ -162,9 +166,9 @@ class Stock:
     def count(self, event: str, times: int = 1) -> None:
         """Add to a count of the ledger."""
         ledger = self.ledger
-        self._aside(lambda: setattr(ledger, event, getattr(ledger, event) + times))
+        self.aside(lambda: setattr(ledger, event, getattr(ledger, event) + times))
 
-    def _aside(self, act: Callable[[], object]) -> None:
+    def aside(self, act: Callable[[], object]) -> None:
         """Do what leaves the heap alone, also in the middle of a decision.
 
         Busy meanwhile: a finalizer must not wait for ``moving`` with ``_lock`` held.
@@ -288,33 +292,6 @@ class Stock:
         """
         return self.decide(lambda _: True) is True
 
-    # -- clients of C functions -------------------------------------------------------
-
-    def make_front(self) -> Front | None:
-        """Return the front, made at the first call; None where nothing is kept."""
-        if self.front is None and self.policy.keeps:
-            eighths = self.policy.granted is classes.eighth
-            made = Front(self.quantum, eighths=eighths)  # compiles: not under the lock
-            self._aside(lambda: self.put_front(made))
-        return self.front
-
-    def put_front(self, front: Front) -> None:
-        """Let a front serve from this stock's memory, unless one does."""
-        if self.front is not None:
-            return
-        self.front, self.heap.elsewhere = front, self._from_front
-        self.ledger.share(front.words)
-        front.open(hands_out=not self.listeners)
-
-    def hand_over(self, chunk: Chunk, *, free: bool) -> bool:
-        """Let the front hold a chunk in use; say whether it does."""
-        front = self.front
-        if front is None or (free and self.listeners):
-            return False
-        request = chunk.request
-        granted = self.heap.granted(request) if request >= 0 else 0
-        return bool(self.decide(lambda _: front.hold(chunk, granted, free=free)))
-
     # -- the rest ---------------------------------------------------------------------
 
     def look(self, view: Callable[[Heap, Ledger], T]) -> T:
@@ -349,7 +326,7 @@ class Stock:
             if self.front is not None:
                 self.front.mark(chunk)
 
-        self._aside(note)
+        self.aside(note)
 
     def _borrow(self, size: int, stream: int) -> int | None:
         """Return the address of fresh memory within the budget, or None."""

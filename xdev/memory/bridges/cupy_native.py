@@ -67,7 +67,7 @@ def native_allocator(
 
     def open_(index: int) -> tuple[Pool, Allocator]:
         found = opened[index] = leases(index)
-        front = found[0].stock.make_front()
+        front = found[0].stock.clients.make_front()
         if front is not None:
             devices.open(index, front)
         return found

@@ -19,7 +19,7 @@ def serve(pool: Pool) -> Front | None:
 
     Misses are served as long as there is an interpreter.
     """
-    front = pool.stock.make_front()
+    front = pool.stock.clients.make_front()
     if front is not None:
         front.serve(partial(_miss, pool))
         atexit.register(front.retire)
@@ -31,7 +31,7 @@ def _miss(pool: Pool, nbytes: int, stream: int) -> int:
         chunk, fresh = pool.take_fresh(nbytes, stream)
     except OutOfMemoryError:
         return entries.REFUSED
-    if not pool.stock.hand_over(chunk, free=False):
+    if not pool.stock.clients.hand_over(chunk, free=False):
         chunk.give(chunk)
         return entries.NOT_SERVED
     return chunk.address + (entries.FRESH if fresh else 0)

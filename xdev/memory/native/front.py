@@ -91,7 +91,7 @@ class Front:
         if number < 0:
             return False
         self._chunks[number] = chunk
-        chunk.give = self.give
+        chunk.give, chunk.request = self.give, -1  # it may serve any of its class
         if free:
             self._stock_up(self.core, address)
         return True
