@@ -1,7 +1,8 @@
 """``python -m benchmarks``: run every program here and keep what it measured.
 
 The record goes to ``benchmarks/results/<date>-<device>.json``: under each program's
-name what it wrote, or why it did not finish.
+name what it wrote, or why it did not finish. Programs that are not run keep what the
+file has of them.
 """
 
 import json
@@ -61,7 +62,9 @@ def main() -> int:
     name = f"{datetime.now(UTC):%Y-%m-%d}-{device_name()}.json"
     path = HERE / "results" / name
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    text = json.dumps(dict(sorted({**kept, **records}.items())), indent=1)
+    path.write_text(f"{text}\n", encoding="utf-8")
     failed = [stem for stem, record in records.items() if "failed" in record]
     print(f"\nwritten: {path}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0

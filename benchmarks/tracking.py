@@ -27,13 +27,13 @@ CALLS = 12  # how deep the stack is
 SIZES = {"100 B": 100, "1 MiB": 1 << 20}  # of what is acquired, and of arrays
 SMALL = "xdev.empty, 100 B"
 AGAIN = """\
-                if self._watched:
+                if self._watched and not is_finalizing():
                     for listener in self._stock.listeners:
                         listener.released(self._stock, chunk)
                         listener.acquired(self._stock, chunk)
 """
 SERVED = """\
-        if self._watched:
+        if self._watched and not is_finalizing():
             for listener in stock.listeners:
                 listener.acquired(stock, chunk)
 """

@@ -45,3 +45,12 @@ def test_every_program_tells_its_options():
         done = python(program, "--help")
         assert done.returncode == 0, done.stderr
         assert "--json" in done.stdout
+
+
+def test_what_tracking_is_measured_against_is_cut_from_the_pool_as_it_is(tmp_path):
+    path = tmp_path / "record.json"
+
+    done = python("benchmarks/tracking.py", "--repeat=1", "--number=10", "--json", path)
+
+    assert done.returncode == 0, done.stderr
+    assert any("off" in row["name"] for row in json.loads(path.read_text())["rows"])
