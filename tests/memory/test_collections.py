@@ -14,14 +14,23 @@ import pytest
 
 from xdev import memory
 from xdev.errors import OutOfMemoryError
-from xdev.memory import hooks, registry, tracking
+from xdev.memory import hooks, registry
 from xdev.memory.budgets import Budget
 from xdev.memory.pools import Pool
+from xdev.memory.records import tracking
 from xdev.memory.sources.fake import FakeSource
 
 ROOM = Path(memory.__file__).parent
 #: The modules whose locks a pool's life passes; bridges and C clients have their own.
-MODULES = ("budgets", "hooks", "registry", "stock", "tracking", "sources/fake")
+MODULES = (
+    "budgets",
+    "hooks",
+    "registry",
+    "returns",
+    "stock",
+    "records/tracking",
+    "sources/fake",
+)
 POLICIES = ("split", "binned", "simple", "none")
 KIB, MIB = 1 << 10, 1 << 20
 ROOMY = 256 * MIB  # for all that the threads want at a time [B]
@@ -36,7 +45,7 @@ def locked_regions():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.With):
                 lock = ast.unparse(node.items[0].context_expr)
-                if lock.endswith(("_lock", "_moving")):
+                if lock.endswith(("_lock", ".moving")):
                     lines = range(node.body[0].lineno, node.end_lineno + 1)
                     regions[str(path), lock, node.lineno] = lines
     return regions

@@ -10,8 +10,8 @@ from xdev.errors import OutOfMemoryError
 from xdev.memory.budgets import Budget
 from xdev.memory.policies import POLICIES
 from xdev.memory.pools import Pool
+from xdev.memory.records.tracking import track
 from xdev.memory.sources.fake import FakeSource
-from xdev.memory.tracking import track
 
 MIB = 1 << 20
 

@@ -15,8 +15,8 @@ from xdev.facade import cuda as facade_cuda
 from xdev.memory import outside
 from xdev.memory.outside import CODES, retrying
 from xdev.memory.pools import Pool
+from xdev.memory.records.tracking import track
 from xdev.memory.sources.fake import FakeSource
-from xdev.memory.tracking import track
 
 MIB = 1 << 20
 CARD = 512 * MIB

@@ -87,7 +87,8 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
     program = """
     import os, threading, numpy as np, xdev
     from xdev import memory
-    from xdev.memory import hooks, registry, tracking
+    from xdev.memory import hooks, registry
+    from xdev.memory.records import tracking
 
     pool = memory.pool("cpu")
     memory.record_history()
@@ -261,7 +262,7 @@ def test_tracking_can_be_on_from_the_start(size):
 
 def test_pools_of_a_users_own_are_tracked_from_the_start_too():
     program = """
-    from xdev.memory import tracking
+    from xdev.memory.records import tracking
     from xdev.memory.pools import Pool
     from xdev.memory.sources.fake import FakeSource
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from xdev.memory import bridges
 from xdev.memory.arrays import host_array, pinned_array
+from xdev.memory.debugging.inspection import check
 from xdev.memory.freeing import free
-from xdev.memory.history import record_history
-from xdev.memory.inspection import check
-from xdev.memory.leaks import Outstanding, OutstandingLine
 from xdev.memory.owners import is_pinned_address, record_stream
 from xdev.memory.peaks import peak
 from xdev.memory.pools import Block, Pool
+from xdev.memory.records.history import record_history
+from xdev.memory.records.leaks import Outstanding, OutstandingLine
+from xdev.memory.records.snapshots import snapshot, snapshot_csv
+from xdev.memory.records.tracking import outstanding, outstanding_by_line, track
 from xdev.memory.registry import pool
 from xdev.memory.reports import (
     allocated,
@@ -29,9 +31,7 @@ from xdev.memory.reports import (
     status,
     summary,
 )
-from xdev.memory.snapshots import snapshot, snapshot_csv
 from xdev.memory.totals import PoolStats
-from xdev.memory.tracking import outstanding, outstanding_by_line, track
 
 __all__ = [
     "Block",

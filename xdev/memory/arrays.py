@@ -10,9 +10,10 @@ from weakref import ref
 import numpy as np
 from numpy import ndarray
 
-from xdev.memory import registry, tracking
+from xdev.memory import registry
 from xdev.memory.owners import HostLease
 from xdev.memory.pools import ADDRESSES
+from xdev.memory.records import tracking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,9 +20,9 @@ import numpy as np
 
 from xdev import _freed, _optional
 from xdev.errors import InUseError
-from xdev.memory import frames, tracking
-from xdev.memory.guards import poison
+from xdev.memory.debugging.guards import poison
 from xdev.memory.owners import FOREIGN, HostLease, find
+from xdev.memory.records import frames, tracking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -80,7 +80,7 @@ def _make(where: Device, kind: str) -> Pool:
             name = str(where) if kind != "pinned" else f"{where} (pinned)"
             policy = policies.named(_policy(kind))
             if _config.debug():
-                from xdev.memory.inspection import guarded
+                from xdev.memory.debugging.inspection import guarded
 
                 source, policy = guarded(source, policy, where, kind)
             found = Pool(source, policy, name=name, budget=budget(where))

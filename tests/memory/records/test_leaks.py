@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import xdev
 from xdev import memory
-from xdev.memory.leaks import Outstanding, by_line, report
+from xdev.memory.records.leaks import Outstanding, by_line, report
 
 PLANTED = 50
 HEAD = """\

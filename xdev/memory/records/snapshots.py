@@ -13,20 +13,20 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from xdev.memory import registry
-from xdev.memory.frames import Places
-from xdev.memory.history import recorded
-from xdev.memory.timelines import first_state
-from xdev.memory.tracking import TRACKER
+from xdev.memory.records.frames import Places
+from xdev.memory.records.history import recorded
+from xdev.memory.records.timelines import first_state
+from xdev.memory.records.tracking import TRACKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from xdev.memory.blocks import Chunk
     from xdev.memory.census import Census
-    from xdev.memory.frames import Frames
     from xdev.memory.heap import Heap
-    from xdev.memory.history import Happening
     from xdev.memory.pools import Pool
+    from xdev.memory.records.frames import Frames
+    from xdev.memory.records.history import Happening
 
     #: PyTorch's frames of live blocks, by address.
     _Makers = dict[int, list[dict[str, Any]]]

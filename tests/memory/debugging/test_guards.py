@@ -14,8 +14,8 @@ from hypothesis.stateful import (
 
 from xdev.errors import MemoryCorruptionError, OutOfMemoryError
 from xdev.memory import hooks
-from xdev.memory.cells.fake import FakeCells
-from xdev.memory.guards import (
+from xdev.memory.debugging.cells.fake import FakeCells
+from xdev.memory.debugging.guards import (
     FINDINGS,
     FREED,
     FRESH,
@@ -24,7 +24,7 @@ from xdev.memory.guards import (
     GuardedSource,
     with_zone,
 )
-from xdev.memory.inspection import INSPECTOR, check_pools
+from xdev.memory.debugging.inspection import INSPECTOR, check_pools
 from xdev.memory.policies import named
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource

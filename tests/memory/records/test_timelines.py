@@ -4,9 +4,14 @@ from hypothesis import given, strategies as st
 
 from xdev import memory
 from xdev.memory.pools import Pool
-from xdev.memory.snapshots import snapshot_of
+from xdev.memory.records.snapshots import snapshot_of
+from xdev.memory.records.timelines import (
+    final_state,
+    first_state,
+    state_after,
+    timeline,
+)
 from xdev.memory.sources.fake import FakeSource
-from xdev.memory.timelines import final_state, first_state, state_after, timeline
 
 MIB = 1 << 20
 #: Acquire so many bytes, or drop the block of a number, or give back what is free.

@@ -14,7 +14,7 @@ import xdev
 from xdev import memory
 from xdev.errors import OutOfMemoryError
 from xdev.memory.pools import Pool
-from xdev.memory.snapshots import csv_of, snapshot_of
+from xdev.memory.records.snapshots import csv_of, snapshot_of
 from xdev.memory.sources.fake import FakeSource
 
 MIB = 1 << 20

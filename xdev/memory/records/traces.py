@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xdev.memory import frames
-from xdev.memory.leaks import Outstanding
 from xdev.memory.native import front
+from xdev.memory.records import frames
+from xdev.memory.records.leaks import Outstanding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from xdev.memory.frames import Place
+    from xdev.memory.records.frames import Place
 
     #: The innermost line outside the pool, and the size that was asked for [B].
     Asked = tuple[str, int, int]

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config
 from xdev.device import as_device
-from xdev.memory import frames, hooks, leaks, registry, traces
-from xdev.memory.leaks import Outstanding, OutstandingLine
+from xdev.memory import hooks, registry
+from xdev.memory.records import frames, leaks, traces
+from xdev.memory.records.leaks import Outstanding, OutstandingLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from xdev.memory.blocks import Chunk
-    from xdev.memory.traces import Asked
+    from xdev.memory.records.traces import Asked
 
     #: Granted and asked size [B], when it was handed out [s], by whom.
     Record = tuple[int, int, float, frames.Frames]

@@ -6,7 +6,7 @@ import ctypes
 from typing import final
 
 from xdev import _optional
-from xdev.memory.cells.host import first_other
+from xdev.memory.debugging.cells.host import first_other
 
 TO_HOST = 2  # cudaMemcpyDeviceToHost
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev.memory.frames import maker
+from xdev.memory.records.frames import maker
+from xdev.memory.records.timelines import final_state, state_after, timeline
 from xdev.memory.reports import text_of
-from xdev.memory.timelines import final_state, state_after, timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from xdev.memory.timelines import State, Timeline
+    from xdev.memory.records.timelines import State, Timeline
 
 #: Of the lines that hold the most; Okabe & Ito's, told apart by all eyes.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#f0e442")

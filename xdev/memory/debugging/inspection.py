@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev.errors import MemoryCorruptionError
 from xdev.memory import hooks, registry
-from xdev.memory.cells.cuda import CudaCells
-from xdev.memory.cells.fake import FakeCells
-from xdev.memory.cells.host import HostCells
-from xdev.memory.guards import FINDINGS, GuardedSource, with_zone
+from xdev.memory.debugging.cells.cuda import CudaCells
+from xdev.memory.debugging.cells.fake import FakeCells
+from xdev.memory.debugging.cells.host import HostCells
+from xdev.memory.debugging.guards import FINDINGS, GuardedSource, with_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from xdev.device import Device
     from xdev.memory.blocks import Chunk
-    from xdev.memory.cells import Cells
+    from xdev.memory.debugging.cells import Cells
     from xdev.memory.policies import Policy
     from xdev.memory.pools import Pool
     from xdev.memory.sources import Source

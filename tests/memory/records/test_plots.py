@@ -10,7 +10,7 @@ from matplotlib.image import imread
 
 import xdev
 from xdev import memory
-from xdev.memory import plots
+from xdev.memory.records import plots
 
 MIB = 1 << 20
 

@@ -12,7 +12,7 @@ It stands before an ordinary source and is used by an ordinary pool. What it kno
   block is *used* by :class:`Custody`, and the quarantine answers for that event.
 
 Damage is written down (:data:`FINDINGS`), since a pool that takes blocks back cannot
-stop half-way; :mod:`xdev.memory.inspection` raises it.
+stop half-way; :mod:`xdev.memory.debugging.inspection` raises it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.memory import frames, hooks
+from xdev.memory import hooks
+from xdev.memory.records import frames
 
 if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
-    from xdev.memory.cells import Cells
+    from xdev.memory.debugging.cells import Cells
     from xdev.memory.heap import Heap
     from xdev.memory.policies import Policy
     from xdev.memory.sources import Source

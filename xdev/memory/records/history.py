@@ -7,7 +7,8 @@ from collections import deque
 from time import time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from xdev.memory import frames, hooks
+from xdev.memory import hooks
+from xdev.memory.records import frames
 
 if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
