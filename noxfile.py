@@ -11,6 +11,9 @@ nox.options.sessions = ["tests(cpu)", "lint", "types", "layers", "docs"]
 PROJECT = nox.project.load_toml("pyproject.toml")
 CUDA_EXTRA = os.environ.get("XDEV_CUDA_EXTRA", "cu13")  # or cu12, as the driver is
 
+DEVICES = ["cpu", "fake", "cuda"]
+LIBRARIES = ["torch", "jax", "dask"]  # whose arrays pass through
+
 
 def install(session, *groups, package="."):
     """Install the package and dependency groups at the locked versions."""
@@ -18,19 +21,44 @@ def install(session, *groups, package="."):
     session.install("-c", "requirements.lock", "-e", package, *needs)
 
 
+def tests_of_library(session, library):
+    """Run the tests of dispatch on another library's arrays, on the CPU."""
+    if library == "torch":  # first, and without the CUDA that PyPI's brings along
+        cpu = "https://download.pytorch.org/whl/cpu"
+        needs = nox.project.dependency_groups(PROJECT, library)
+        session.install("--index-url", cpu, *needs)
+    install(session, "test", library)
+    rooms = "tests/facade", "tests/device"
+    promised = {"XDEV_TEST_LIBRARIES": library}
+    session.run("pytest", *rooms, *session.posargs, env=promised)
+
+
+@nox.session
+@nox.parametrize("device", [*DEVICES, *LIBRARIES], ids=[*DEVICES, *LIBRARIES])
+def tests(session, device):
+    """Run the tests; tests(cuda) fails where no GPU answers, tests(fake) is a part."""
+    if device in LIBRARIES:
+        tests_of_library(session, device)
+        return
+    if device == "cuda":
+        install(session, "test", package=f".[{CUDA_EXTRA}]")
+    else:
+        install(session, "test", "cuda")
+    promised = {"cuda": "cpu,cuda"}.get(device, "cpu")
+    options = {"cpu": ["-n", "2"], "fake": ["-n", "2", "-m", "fake"]}.get(device, [])
+    session.run(
+        "pytest", *options, *session.posargs, env={"XDEV_TEST_DEVICES": promised}
+    )
+
+
 @nox.session
 @nox.parametrize("device", ["cpu", "cuda"], ids=["cpu", "cuda"])
-def tests(session, device):
-    """Run the tests; tests(cuda) fails where no GPU answers."""
-    if device == "cpu":
-        install(session, "test", "cuda")
-    else:
-        install(session, "test", package=f".[{CUDA_EXTRA}]")
-    promised = {"cpu": "cpu", "cuda": "cpu,cuda"}[device]
-    workers = ["-n", "2"] if device == "cpu" else []
-    session.run(
-        "pytest", *workers, *session.posargs, env={"XDEV_TEST_DEVICES": promised}
-    )
+def conformance(session, device):
+    """Run array-api-tests: nox -s "conformance(cpu)" -- PATH [--examples N]."""
+    install(session, "test", package="." if device == "cpu" else f".[{CUDA_EXTRA}]")
+    session.install("ndindex>=1.8", "pytest-json-report")  # what the suite imports
+    program = "tests/conformance.py"
+    session.run("python", program, "--device", device, "--jobs", "2", *session.posargs)
 
 
 @nox.session

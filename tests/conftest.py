@@ -9,6 +9,9 @@ import pytest
 
 import xdev
 
+# JAX reads these when it is imported: two devices, and the standard's data types.
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")
+os.environ.setdefault("JAX_ENABLE_X64", "1")
 PROMISED = set(os.environ.get("XDEV_TEST_DEVICES", "cpu").split(","))
 
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=50)
@@ -25,9 +28,21 @@ def _require(name: str) -> xdev.Device:
         pytest.skip(str(error))
 
 
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.fixture(
+    params=[
+        "cpu",
+        pytest.param("fake", marks=pytest.mark.fake),
+        pytest.param("cuda", marks=pytest.mark.cuda),
+    ]
+)
 def device(request):
     """Each device in turn."""
+    return _require(request.param)
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def real_device(request):
+    """Each device in turn but the fake ones, for what is about hardware."""
     return _require(request.param)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import xdev
 
-ROOMS = ("device", "facade", "memory", "timing", "transfer", "ufunc")
+ROOMS = ("device", "facade", "memory", "random", "timing", "transfer", "ufunc")
 HEAVY = ("cupy", "numba", "dask", "torch", "scipy", "array_api_compat.numpy", "cuda")
 
 
@@ -35,7 +35,9 @@ def test_small_host_programs_load_nothing_optional():
     assert not [name for name in HEAVY if name in loaded]
 
 
-@pytest.mark.parametrize("room", ["memory", "timing", "transfer", "ufunc", "testing"])
+@pytest.mark.parametrize(
+    "room", ["memory", "random", "timing", "transfer", "ufunc", "testing"]
+)
 def test_rooms_load_at_their_first_use(room):
     code = (
         f"import sys, xdev; assert 'xdev.{room}' not in sys.modules; "

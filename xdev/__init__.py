@@ -39,10 +39,11 @@ from xdev.errors import (
 from xdev.facade import *  # noqa: F403 - the standard's names, as facade.__all__ says
 
 if TYPE_CHECKING:
-    from xdev import memory, testing, timing, transfer, ufunc
+    from xdev import memory, random, testing, timing, transfer, ufunc
     from xdev.timing import compare, timeit
     from xdev.transfer import (
         adapt,
+        batches,
         cu,
         empty_pinned,
         is_pinned,
@@ -101,6 +102,7 @@ else:
         "xdev.timing": ("compare", "timeit"),
         "xdev.transfer": (
             "adapt",
+            "batches",
             "cu",
             "empty_pinned",
             "is_pinned",
@@ -111,7 +113,7 @@ else:
         ),
         "xdev.ufunc": ("vectorize",),
     }
-    for _room in ("memory", "testing", "timing", "transfer", "ufunc"):
+    for _room in ("memory", "random", "testing", "timing", "transfer", "ufunc"):
         globals()[_room] = _Room(f"xdev.{_room}")
     for _room, _names in _LAZY.items():
         globals().update({_name: _Name(_room, _name) for _name in _names})
@@ -131,18 +133,27 @@ def _install_bridges() -> None:
     bridges.install_default()
 
 
+def _serve_fake_arrays() -> None:
+    """Let fake arrays' memory count in the pools of their devices."""
+    from xdev.memory import fake_arrays
+
+    fake_arrays.serve()
+
+
 _registry.when_started("cuda", _install_bridges)
+_registry.when_started("fake", _serve_fake_arrays)
 
 # One literal list, for type checkers: xdev's own names, then the facade's.
 # fmt: off
 __all__ = [  # noqa: RUF022 - in two groups
     "ConfigurationError", "Device", "DeviceMismatchError", "DeviceUnavailableError",
     "Event", "InUseError", "OutOfMemoryError", "Stream", "UseAfterFreeError",
-    "XdevError", "__version__", "adapt", "can_access_peer", "compare", "cu",
+    "XdevError", "__version__", "adapt", "batches", "can_access_peer", "compare", "cu",
     "current_stream", "default_device", "device", "device_of", "devices",
     "empty_pinned", "errors", "facade", "is_pinned", "memory", "pin",
-    "set_default_device", "synchronize", "testing", "timeit", "timing", "to_device",
-    "to_numpy", "transfer", "transfer_guard", "ufunc", "use_device", "vectorize",
+    "random", "set_default_device", "synchronize", "testing", "timeit", "timing",
+    "to_device", "to_numpy", "transfer", "transfer_guard", "ufunc", "use_device",
+    "vectorize",
 
     "__array_api_version__", "__array_namespace_info__", "abs", "acos", "acosh",
     "add", "all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "asin",

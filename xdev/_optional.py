@@ -75,7 +75,7 @@ def rmm() -> Any:
 
 @cache
 def array_api_strict() -> Any:
-    """Return the module ``array_api_strict``, whose devices the fake ones are."""
+    """Return the module ``array_api_strict``, which has devices of its own."""
     return _load("array_api_strict", "pip install array-api-strict")
 
 
@@ -83,6 +83,18 @@ def array_api_strict() -> Any:
 def torch() -> Any:
     """Return the module ``torch``."""
     return _load("torch", "install PyTorch, https://pytorch.org/get-started")
+
+
+@cache
+def jax() -> Any:
+    """Return the module ``jax``."""
+    return _load("jax", "pip install jax")
+
+
+@cache
+def dask_array() -> Any:
+    """Return the module ``dask.array``."""
+    return _load("dask.array", "pip install 'xdev-array[dask]'")
 
 
 @cache
@@ -95,6 +107,24 @@ def llvm() -> Any:
 def llvm_ir() -> Any:
     """Return the module ``llvmlite.ir``."""
     return _load("llvmlite.ir", "pip install xdev-array")
+
+
+@cache
+def scipy_sparse() -> Any:
+    """Return the module ``scipy.sparse``."""
+    return _load("scipy.sparse", "pip install scipy")
+
+
+@cache
+def cupy_sparse() -> Any:
+    """Return the module ``cupyx.scipy.sparse``."""
+    return _load("cupyx.scipy.sparse", CUDA_EXTRA)
+
+
+@cache
+def tqdm() -> Any:
+    """Return the module ``tqdm.auto``, which draws progress bars."""
+    return _load("tqdm.auto", "pip install tqdm")
 
 
 @cache

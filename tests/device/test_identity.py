@@ -1,5 +1,6 @@
 import pickle
 
+import numpy as np
 import pytest
 
 import xdev
@@ -45,7 +46,7 @@ def test_unknown_names_are_refused_with_the_known_ones(name):
         Device(name)
 
 
-@pytest.mark.parametrize("thing", [None, 3, 1.5, object(), ["cpu"]])
+@pytest.mark.parametrize("thing", [None, 3, 1.5, object(), ["cpu"], np.ones(2)])
 def test_what_is_no_device_is_refused(thing):
     with pytest.raises(ConfigurationError, match="is no device"):
         Device(thing)

@@ -109,4 +109,4 @@ def test_astype_moves_where_told():
     moved = xdev.astype(np.ones(3), xdev.float32, device="fake:1")
 
     assert xdev.device_of(moved) == "fake:1"
-    assert moved.dtype == strict.float32
+    assert moved.dtype == xdev.float32

@@ -1,5 +1,6 @@
 """Everything that is not elementwise: NumPy's results, on every device."""
 
+import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -227,7 +228,8 @@ def test_joining_nothing_is_refused(name):
 
 @pytest.mark.parametrize("path", ["sum", "max", "sort", "flip", "fft.fft"])
 def test_serves_any_array_api_library(path):
-    x = xdev.asarray([3.0, 1.0, 2.0], device="fake:1")
+    there = array_api_strict.Device("device2")
+    x = array_api_strict.asarray([3.0, 1.0, 2.0], device=there)
     if path == "fft.fft":
         x = xdev.astype(x, xdev.complex128)
 

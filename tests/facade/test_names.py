@@ -3,6 +3,8 @@
 import doctest
 import inspect
 import pickle
+import re
+from pathlib import Path
 
 import array_api_strict
 import pytest
@@ -25,7 +27,13 @@ NOT_STANDARD = {
     "reset_array_api_strict_flags",
     "set_array_api_strict_flags",
 }
-NEWER = {"broadcast_shapes", "isin", "linalg.eig", "linalg.eigvals"}  # 2025.12's
+NEWER = {  # 2025.12's
+    "broadcast_shapes": "(*shapes)",
+    "isin": "(x1, x2, /, *, invert=False)",
+    "linalg.eig": "(x, /)",
+    "linalg.eigvals": "(x, /)",
+}
+TYPED = Path(__file__).parents[1] / "typing" / "facade_types.py"
 ELEMENTWISE = [*facade.arithmetic.__all__, *facade.logic.__all__]
 ELEMENTWISE += facade.transcendental.__all__
 
@@ -67,8 +75,17 @@ def test_signature_is_the_standards(path):
         assert one.default == (None if marked else other.default)
 
 
+@pytest.mark.parametrize("path", NEWER)
+def test_signature_of_a_newer_name_is_the_standards(path):
+    signature = inspect.signature(lookup(path))
+    bare = [
+        each.replace(annotation=each.empty) for each in signature.parameters.values()
+    ]
+    assert str(inspect.Signature(bare)) == NEWER[path]
+
+
 def test_every_name_of_the_standard_is_there():
-    assert set(FUNCTIONS) >= (set(STRICT) - NOT_STANDARD) | NEWER
+    assert set(FUNCTIONS) >= (set(STRICT) - NOT_STANDARD) | set(NEWER)
     assert xdev.__array_api_version__ == "2025.12"
     for name in ("e", "inf", "nan", "newaxis", "pi", "bool", "complex128", "uint8"):
         assert name in facade.__all__
@@ -93,6 +110,24 @@ def test_names_written_out_are_those_of_the_topics():
     }
 
     assert public | {"linalg", "fft"} == set(facade.__all__)
+
+
+@pytest.mark.parametrize("path", sorted(FUNCTIONS))
+def test_functions_say_what_they_are(path):
+    function = FUNCTIONS[path]
+
+    assert inspect.isfunction(function)
+    assert function.__name__ == function.__qualname__ == path.rpartition(".")[2]
+    assert all(x.annotation is not x.empty for x in parameters(function))
+
+
+def parameters(function):
+    return inspect.signature(function).parameters.values()
+
+
+@pytest.mark.parametrize("path", sorted(set(FUNCTIONS) - {"namespace"}))
+def test_types_are_checked_by_mypy_for_every_name(path):
+    assert re.search(rf"assert_type\(xp\.{path}\(|= xp\.{path}\(", TYPED.read_text())
 
 
 @pytest.mark.parametrize("path", ELEMENTWISE)

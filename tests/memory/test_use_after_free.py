@@ -62,10 +62,10 @@ def names():
     ]
 
 
-def freed(shape=SHAPE):
+def freed(shape=SHAPE, device="cpu"):
     """Return a freed array."""
     with memory.track():
-        x = xdev.ones(shape, device="cpu")
+        x = xdev.ones(shape, device=device)
     memory.free(x)
     return x
 
@@ -85,11 +85,13 @@ def on_device():
     return x
 
 
-@pytest.fixture(params=["numpy", "numpy 0-d", "cupy"])
+@pytest.fixture(params=["numpy", "numpy 0-d", "cupy", "fake"])
 def x(request):
     """A freed array of each kind in turn."""
     if request.param == "cupy":
         return request.getfixturevalue("on_device")
+    if request.param == "fake":
+        return freed(device="fake")
     return freed(SHAPE if request.param == "numpy" else ())
 
 

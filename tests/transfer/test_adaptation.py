@@ -1,5 +1,7 @@
 import collections
 import dataclasses
+import functools
+import typing
 
 import numpy as np
 import pytest
@@ -10,10 +12,47 @@ X = np.arange(4, dtype="float64")
 Pair = collections.namedtuple("Pair", "left right")  # noqa: PYI024
 
 
+class Named(typing.NamedTuple):
+    array: np.ndarray
+    name: str = "named"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Layer:
     weights: np.ndarray
     name: str = "layer"
+
+
+@dataclasses.dataclass
+class Derived:
+    """A field that __init__ does not take, one without a value, and one more."""
+
+    kinds: typing.ClassVar = ["left alone"]
+    array: np.ndarray
+    double: np.ndarray = dataclasses.field(init=False)
+    unset: np.ndarray = dataclasses.field(init=False)
+
+    def __post_init__(self):
+        self.double = self.array * 2
+        self.aside = self.array
+
+    @functools.cached_property
+    def triple(self):
+        return self.array * 3
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    array: np.ndarray
+    unset: np.ndarray = dataclasses.field(init=False)
+
+
+class Numbers(list):
+    pass
+
+
+class Named2(dict):
+    pass
 
 
 class Diagonal:
@@ -21,68 +60,206 @@ class Diagonal:
         self.diag = diag
 
 
+class Special(Diagonal):
+    pass
+
+
 @xdev.adapt.register(Diagonal)
 def _diagonal(move, x):
-    return Diagonal(move(x.diag))
+    return type(x)(move(x.diag))
 
 
-@pytest.mark.parametrize(
-    ("wrap", "unwrap"),
-    [
-        (lambda x: x, lambda y: y),
-        (lambda x: [1, x], lambda y: y[1]),
-        (lambda x: (x, "a"), lambda y: y[0]),
-        (lambda x: Pair(None, x), lambda y: y.right),
-        (lambda x: {"a": {"b": x}}, lambda y: y["a"]["b"]),
-        (lambda x: collections.OrderedDict(a=x), lambda y: y["a"]),
-        (lambda x: collections.defaultdict(list, a=x), lambda y: y["a"]),
-        (Layer, lambda y: y.weights),
-        (Diagonal, lambda y: y.diag),
-    ],
-    ids=[
-        "array",
-        "list",
-        "tuple",
-        "namedtuple",
-        "dict",
-        "OrderedDict",
-        "defaultdict",
-        "dataclass",
-        "registered",
-    ],
-)
-def test_the_type_is_kept_and_the_array_moved(wrap, unwrap):
+WRAPS = {
+    "array": (lambda x: x, lambda y: y),
+    "list": (lambda x: [1, x], lambda y: y[1]),
+    "list's": (lambda x: Numbers([x, 1]), lambda y: y[0]),
+    "tuple": (lambda x: (x, "a"), lambda y: y[0]),
+    "namedtuple": (lambda x: Pair(None, x), lambda y: y.right),
+    "NamedTuple": (Named, lambda y: y.array),
+    "dict": (lambda x: {"a": {"b": x}}, lambda y: y["a"]["b"]),
+    "dict's": (lambda x: Named2(a=x), lambda y: y["a"]),
+    "OrderedDict": (lambda x: collections.OrderedDict(a=x), lambda y: y["a"]),
+    "defaultdict": (
+        lambda x: collections.defaultdict(list, a=x),
+        lambda y: y["a"],
+    ),
+    "frozen dataclass": (Layer, lambda y: y.weights),
+    "dataclass": (Derived, lambda y: y.array),
+    "slotted dataclass": (Slotted, lambda y: y.array),
+    "registered": (Diagonal, lambda y: y.diag),
+    "registered's": (Special, lambda y: y.diag),
+}
+
+
+@pytest.mark.parametrize(("wrap", "unwrap"), WRAPS.values(), ids=WRAPS)
+def test_the_type_is_kept_and_the_array_moved(device, wrap, unwrap):
     whole = wrap(X)
+
+    there = xdev.adapt(device, whole)
+
+    assert xdev.device_of(unwrap(there)) == device
+    assert unwrap(whole) is X
+    assert type(there) is type(xdev.to_device(X, device) if whole is X else whole)
+    back = xdev.adapt("cpu", there)
+    np.testing.assert_array_equal(unwrap(back), X)
+    assert type(back) is type(whole)
+
+
+@pytest.mark.parametrize("wrap", [wrap for wrap, _ in WRAPS.values()], ids=WRAPS)
+def test_with_nothing_to_move_the_object_itself_comes_back(device, wrap):
+    whole = wrap(xdev.to_device(X, device))
+
+    assert xdev.adapt(device, whole) is whole
+    outer = {"whole": whole, "rest": [None, 1.5, "a", np.float32(1), ()]}
+    assert xdev.adapt(device, outer) is outer
+
+
+def test_parts_without_arrays_stay_the_objects_that_they_are(device):
+    odd = object()
+    whole = {"x": X, "rest": [1, {"a": "b"}], "odd": odd, "scalar": np.float64(2)}
+
+    there = xdev.adapt(device, whole)
+
+    for name in ("rest", "odd", "scalar"):
+        assert there[name] is whole[name]
+
+
+def test_shared_parts_stay_shared(device):
+    inner = [X, Diagonal(X)]
+
+    there = xdev.adapt(device, {"a": X, "b": inner, "c": (inner, inner)})
+
+    assert there["a"] is there["b"][0] is there["b"][1].diag
+    assert there["b"] is there["c"][0] is there["c"][1]
+
+
+def test_two_views_of_one_memory_are_two_arrays():
+    there = xdev.adapt("fake", [X[:2], X[:2]])
+
+    there[0][...] = 7
+    assert there[1][0] == X[0]
+
+
+def test_an_array_that_occurs_often_crosses_once():
+    with xdev.transfer_guard("allow") as counts:
+        xdev.adapt("fake", [X, {"a": X}, Diagonal(X), X.copy()])
+
+    assert (counts.copies, counts.nbytes) == (2, 2 * X.nbytes)
+
+
+def test_a_dictionary_keeps_its_factory_its_order_and_what_else_it_holds():
+    default = xdev.adapt("fake", collections.defaultdict(list, a=X))
+    assert default["missing"] == []
+    ordered = collections.OrderedDict(b=X, a=1)
+    ordered.move_to_end("b")
+    assert list(xdev.adapt("fake", ordered)) == ["a", "b"]
+    named = Named2(a=X)
+    named.name = "kept"
+    assert xdev.adapt("fake", named).name == "kept"
+
+
+def test_all_that_a_dataclass_holds_moves_along():
+    whole = Derived(X)
+    assert whole.triple is whole.triple
 
     there = xdev.adapt("fake", whole)
 
-    assert xdev.device_of(unwrap(there)) == "fake"
-    assert unwrap(whole) is X
-    if whole is not X:
-        assert type(there) is type(whole)
-    back = xdev.adapt("cpu", there)
-    np.testing.assert_array_equal(unwrap(back), X)
-    assert xdev.adapt("cpu", whole) is whole
+    for name, value in {"double": X * 2, "triple": X * 3, "aside": X}.items():
+        assert xdev.device_of(getattr(there, name)) == "fake"
+        np.testing.assert_array_equal(xdev.to_numpy(getattr(there, name)), value)
+    assert there.aside is there.array
+    assert not hasattr(there, "unset")
+    assert there.kinds is Derived.kinds
+    assert not hasattr(xdev.adapt("fake", Slotted(X)), "unset")
 
 
-def test_shared_arrays_stay_shared():
-    there = xdev.adapt("fake", {"a": X, "b": [X, Diagonal(X)]})
+CYCLES = {
+    "list": (lambda x: [x], lambda w: w.append(w), "a list contains itself: obj[1]"),
+    "dict": (
+        lambda x: {"a": [x, {}]},
+        lambda w: w["a"][1].update(up=w["a"]),
+        "a list contains itself: obj['a'][1]['up'] is obj['a']:",
+    ),
+    "dataclass": (
+        Derived,
+        lambda w: setattr(w, "double", Pair(0, w)),
+        "a Derived contains itself: obj.double.right is obj:",
+    ),
+    "registered": (
+        lambda x: (x, Diagonal(x)),
+        lambda w: setattr(w[1], "diag", [w[1]]),
+        "a Diagonal contains itself: obj[1].diag[0] is obj[1]:",
+    ),
+}
 
-    assert there["a"] is there["b"][0] is there["b"][1].diag
+
+@pytest.mark.parametrize(("make", "close", "text"), CYCLES.values(), ids=CYCLES)
+def test_a_cycle_is_refused_and_the_way_to_it_named(device, make, close, text):
+    whole = make(X)
+    close(whole)
+
+    with pytest.raises(ValueError, match="break the cycle first") as caught:
+        xdev.adapt(device, whole)
+
+    assert text in str(caught.value)
 
 
-def test_a_defaultdict_keeps_its_factory():
-    there = xdev.adapt("fake", collections.defaultdict(list, a=X))
+def test_a_deep_tree_is_no_cycle():
+    deep = X
+    for _ in range(300):
+        deep = [deep]
 
-    assert there["missing"] == []
+    there = xdev.adapt("fake", deep)
+
+    for _ in range(300):
+        (there,) = there
+    assert xdev.device_of(there) == "fake"
 
 
-def test_cycles_are_refused():
-    cycle = [X]
-    cycle.append(cycle)
+def test_a_rule_is_used_from_when_it_is_registered():
+    class Late:
+        def __init__(self, part):
+            self.part = part
 
-    with pytest.raises(ValueError, match="a list contains itself"):
-        xdev.adapt("fake", cycle)
+    late = Late(X)
+    assert xdev.adapt("fake", late) is late
+
+    @xdev.adapt.register(Late)
+    def rule(move, x):
+        return Late(move(x.part))
+
+    assert xdev.device_of(xdev.adapt("fake", late).part) == "fake"
+    assert rule(lambda part: part, late).part is X
+
+
+def test_a_rule_may_move_what_it_makes():
+    class Lazy:
+        def __init__(self, make, made=None):
+            self.make, self.made = make, made
+
+    @xdev.adapt.register(Lazy)
+    def _(move, x):
+        return Lazy(x.make, move(x.make()))
+
+    there = xdev.adapt("fake", Lazy(lambda: X + 1))
+
+    np.testing.assert_array_equal(xdev.to_numpy(there.made), X + 1)
+    assert str(xdev.cu(Lazy(lambda: X + 1)).made.dtype) == "float32"
+
+
+def test_what_a_device_does_not_have_is_an_error():
+    with pytest.raises(TypeError, match="no arrays of dtype"):
+        xdev.adapt("fake", {"x": X, "names": np.array(["a", "b"])})
+    x = xdev.empty(100_000, device="cpu")
+    xdev.memory.free(x)
+    for device in ("cpu", "fake"):
+        with pytest.raises(xdev.UseAfterFreeError):
+            xdev.adapt(device, [x])
+    with pytest.raises(xdev.ConfigurationError):
+        xdev.adapt("abacus", [X])
+
+
+# -- cu -------------------------------------------------------------------------------
 
 
 def test_cu_makes_floats_single_and_keeps_the_rest():
@@ -95,3 +272,15 @@ def test_cu_makes_floats_single_and_keeps_the_rest():
     expected = "cuda" if xdev.Device("cuda").available else xdev.default_device()
     assert xdev.device_of(moved["f"]) == expected
     np.testing.assert_array_equal(xdev.to_numpy(moved["f"]), X.astype("float32"))
+    assert xdev.cu(moved) is moved
+    assert moved["s"] == "a"
+
+
+def test_cu_takes_arrays_that_are_elsewhere_and_keeps_shared_ones_shared():
+    strict = pytest.importorskip("array_api_strict")
+    there = xdev.to_device(X, "fake")
+
+    moved = xdev.cu([there, there, strict.asarray(X), Diagonal(X)])
+
+    assert {str(x.dtype) for x in (*moved[:3], moved[3].diag)} == {"float32"}
+    assert moved[0] is moved[1]

@@ -1,4 +1,8 @@
+import asyncio
+import contextvars
 import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -42,3 +46,94 @@ def test_log_writes_each_copy(caplog):
 def test_unknown_modes_are_refused():
     with pytest.raises(xdev.ConfigurationError, match="disallow, log, allow"):
         xdev.transfer_guard("forbid").__enter__()
+
+
+def test_each_direction_is_counted():
+    with xdev.transfer_guard("allow") as counts:
+        there = xdev.to_device(X, "fake")
+        xdev.to_device(there, "fake:1")
+        xdev.to_numpy(there)
+        xdev.to_numpy(there)
+
+    assert counts.routes == {
+        ("cpu", "fake:0"): (1, 24),
+        ("fake:0", "fake:1"): (1, 24),
+        ("fake:0", "cpu"): (2, 48),
+    }
+    assert counts.routes["fake:0", "cpu"].nbytes == 48
+    assert (counts.copies, counts.nbytes) == (4, 96)
+
+
+def test_a_large_copy_counts_once(device):
+    x = np.zeros(5 << 20, dtype="float32")
+    elsewhere = device != "cpu"
+
+    with xdev.transfer_guard("allow") as counts:
+        there = xdev.to_device(x, device)
+        xdev.to_numpy(there)
+
+    assert counts.copies == 2 * elsewhere
+    assert counts.nbytes == 2 * elsewhere * x.nbytes
+
+
+def test_what_is_refused_is_not_counted():
+    with xdev.transfer_guard("allow") as counts:
+        with pytest.raises(xdev.DeviceMismatchError):
+            xdev.to_device(X, "fake", out=np.zeros(6))
+        with pytest.raises(ValueError, match="out= has shape"):
+            xdev.to_device(X, "fake", out=xdev.zeros(5, device="fake"))
+        with pytest.raises(ValueError, match="copy=False"):
+            xdev.to_device(X, "fake", copy=False)
+
+    assert counts.routes == {}
+
+
+def test_log_names_the_line_that_asked(caplog):
+    with caplog.at_level(logging.WARNING), xdev.transfer_guard("log"):
+        xdev.to_numpy(xdev.to_device(X, "fake"))
+        xdev.asarray(X, device="fake")
+
+    assert {record.pathname for record in caplog.records} == {__file__}
+    assert len(caplog.records) == 3
+
+
+def test_other_threads_and_tasks_are_not_watched():
+    def copy():
+        xdev.to_device(X, "fake")
+
+    async def copies():
+        async def guarded():
+            with xdev.transfer_guard("allow") as counts:
+                await asyncio.sleep(0)
+                copy()
+                await asyncio.sleep(0)
+            return counts.copies
+
+        async def unguarded():
+            for _ in range(3):
+                copy()
+                await asyncio.sleep(0)
+
+        counted, _ = await asyncio.gather(guarded(), unguarded())
+        return counted
+
+    assert asyncio.run(copies()) == 1
+    with xdev.transfer_guard("disallow"):
+        thread = threading.Thread(target=copy)
+        thread.start()
+        thread.join()
+
+
+def test_a_context_shared_by_threads_counts_all():
+    with xdev.transfer_guard("allow") as counts, ThreadPoolExecutor(4) as threads:
+        for _ in range(200):
+            threads.submit(contextvars.copy_context().run, xdev.to_device, X, "fake")
+
+    assert (counts.copies, counts.nbytes) == (200, 200 * 24)
+
+
+def test_a_guard_ends_with_an_error():
+    with pytest.raises(ZeroDivisionError), xdev.transfer_guard("disallow"):
+        1 / 0  # noqa: B018 - the error is the point
+
+    assert xdev.device_of(xdev.to_device(X, "fake")) == "fake"

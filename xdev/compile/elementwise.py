@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Dtypes = tuple[np.dtype[Any], ...]
+Macros = list[tuple[str, str]]
 FUNCTION = "xdev_function"
 BLOCK = 256
 ITEMS = 4  # elements a thread of the strided kernel computes
@@ -68,6 +69,21 @@ class Operand:
         return f"xdev::{self.kind}<{cpp_name(self.storage)},{loop}>"
 
 
+class Template(Protocol):
+    """A kernel's template, its name there, and the macros that fill it in."""
+
+    @property
+    def template(self) -> str:
+        """The file's name."""
+
+    @property
+    def entry(self) -> str:
+        """The kernel's C++ name, template arguments included."""
+
+    def macros(self) -> Macros:
+        """Return the macros."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Elementwise:
@@ -112,7 +128,7 @@ class Elementwise:
         """Return how many elements a block computes."""
         return BLOCK * (ITEMS if self.dimensions else self.lanes)
 
-    def macros(self) -> list[tuple[str, str]]:
+    def macros(self) -> Macros:
         """Return the template's macros."""
         pointers = (
             ("" if o.kind == "Output" else "const ") + cpp_name(_computed(o.loop)) + "*"
@@ -173,14 +189,26 @@ def cubin(
     key = _key(kernel, code, capability, fastmath=fastmath)
     found = cubins.load(key)
     if found is None:
-        found = _build(kernel, code, capability, fastmath=fastmath)
+        found = build(kernel, code, capability, fastmath=fastmath)
         cubins.save(key, *found)
     return found
 
 
-def _build(
-    kernel: Elementwise, code: bytes, capability: tuple[int, int], *, fastmath: bool
+def build(
+    kernel: Template, code: bytes, capability: tuple[int, int], *, fastmath: bool
 ) -> tuple[bytes, str]:
+    """Compile a template and link it with the LTO-IR of a function.
+
+    Returns
+    -------
+    (bytes, str)
+        The cubin, and the kernel's name in it.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        The CUDA compiler is missing or its parts do not fit together.
+    """
     core = _optional.cuda_core()
     arch = "sm_{}{}".format(*capability)
     # A product and a sum stay two roundings, so that results equal NumPy's.
@@ -206,7 +234,7 @@ def _key(
     kernel: Elementwise, code: bytes, capability: tuple[int, int], *, fastmath: bool
 ) -> str:
     """Return a name for the result that changes with whatever it depends on."""
-    parts = kernel.entry, kernel.macros(), capability, fastmath, _templates()
+    parts = kernel.entry, kernel.macros(), capability, fastmath, templates()
     text = repr((parts, toolchain.versions()))
     return hashlib.sha256(text.encode() + code).hexdigest()
 
@@ -217,7 +245,7 @@ def _folder() -> Path:
 
 
 @cache
-def _templates() -> str:
+def templates() -> str:
     """Return a digest of the templates' text."""
     texts = (path.read_bytes() for path in sorted(_folder().glob("*.cu*")))
     return hashlib.sha256(b"".join(texts)).hexdigest()

@@ -20,7 +20,9 @@ DLPACK_TYPES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # dlpack.h: DLDevice
 
 # None until it is set in this context: then XDEV_DEVICE decides.
 _default: ContextVar[Device | None] = ContextVar("xdev_default_device", default=None)
-_from_environment: list[Device] = []
+from_environment: list[Device] = []
+in_context = _default.get
+CPU = Device("cpu")  # the one object that is ever a default: compared by identity
 
 
 def devices() -> tuple[Device, ...]:
@@ -60,15 +62,31 @@ def default_device() -> Device:
     chosen = _default.get()
     if chosen is not None:
         return chosen
-    if not _from_environment:
-        _from_environment.append(_choose(_config.device()))
-    return _from_environment[0]
+    if not from_environment:
+        from_environment.append(_the_one(coming_default().require()))
+    return from_environment[0]
 
 
-def _choose(name: str) -> Device:
+def _the_one(device: Device) -> Device:
+    """Return ``CPU`` for whatever names it, any other device itself."""
+    return CPU if device == CPU and device.library is None else device
+
+
+def coming_default() -> Device:
+    """Return what :func:`default_device` will, without starting that device.
+
+    Raises
+    ------
+    ConfigurationError
+        ``XDEV_DEVICE`` is invalid.
+    """
+    chosen = _default.get()
+    if chosen is not None or from_environment:
+        return chosen or from_environment[0]
+    name = _config.device()
     if name == "auto":
-        name = "cuda" if registry.backend("cuda").reason(0) is None else "cpu"
-    return Device(name).require()
+        name = "cuda" if registry.backend("cuda").count() else "cpu"
+    return Device(name)
 
 
 def set_default_device(device: object) -> None:
@@ -79,7 +97,7 @@ def set_default_device(device: object) -> None:
     ConfigurationError, DeviceUnavailableError
         The device is unknown, or cannot be used.
     """
-    _default.set(None if device is None else as_device(device))
+    _default.set(None if device is None else _the_one(as_device(device)))
 
 
 @contextmanager
@@ -92,7 +110,7 @@ def use_device(device: object) -> Iterator[Device]:
     ...     default_device() == device
     True
     """
-    chosen = as_device(device)
+    chosen = _the_one(as_device(device))
     token = _default.set(chosen)
     try:
         yield chosen
@@ -116,16 +134,26 @@ def as_device(device: object = None) -> Device:
 def device_of(x: Any) -> Device:
     """Return the device that an array is on.
 
+    Given as ``device=`` to a creation function, it makes an array of the same library.
+
     Parameters
     ----------
     x : array
         Of NumPy, CuPy, Numba, PyTorch, JAX, Dask, array_api_strict, or any exporter of
         ``__dlpack_device__`` or ``__cuda_array_interface__``.
 
+    Returns
+    -------
+    Device
+        With :attr:`Device.library` set for PyTorch, JAX, Dask and array_api_strict. Of
+        other libraries it says the hardware only.
+
     Raises
     ------
     TypeError
         ``x`` is no array.
+    ConfigurationError
+        It is on a device that xdev does not know, or spread over several.
     UseAfterFreeError
         It was freed.
 
@@ -138,9 +166,9 @@ def device_of(x: Any) -> Device:
     if is_freed(x):
         raise use_after_free(x)
     if isinstance(x, np.ndarray | np.generic):
-        return Device("cpu")
+        return CPU
     if hasattr(x, "_meta") and hasattr(x, "dask"):  # a collection: where its chunks are
-        return device_of(x._meta)  # noqa: SLF001 - Dask's own protocol
+        return Device(device_of(x._meta), "dask")  # noqa: SLF001 - Dask's own protocol
     native = getattr(x, "device", None)
     if native is not None and not callable(native):
         return Device(native)

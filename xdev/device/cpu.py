@@ -68,9 +68,9 @@ class HostBackend:
         """Return ``"cpu"``, as ``ndarray.device`` has it."""
         return "cpu"
 
-    def index_of(self, native: object) -> int:  # noqa: ARG002
-        """Return 0."""
-        return 0
+    def index_of(self, native: object) -> int:
+        """Refuse: NumPy's devices are strings, so no object of NumPy's is one."""
+        raise ValueError(native)
 
     def use(self, index: int) -> AbstractContextManager[object]:  # noqa: ARG002
         """Do nothing: the host is always current."""

@@ -6,6 +6,7 @@ import re
 from typing import Any, Self, final
 
 from xdev.device import registry
+from xdev.device.natives import LIBRARIES, library_of_type, natives
 from xdev.errors import ConfigurationError, DeviceUnavailableError
 
 
@@ -13,11 +14,18 @@ from xdev.errors import ConfigurationError, DeviceUnavailableError
 class Device:
     """One device, by name.
 
+    Devices are equal that are the same hardware, whichever library's arrays are made
+    there.
+
     Parameters
     ----------
     name : str, Device or a library's own device object
         ``"cpu"``, ``"cuda"`` (CuPy's current one), ``"cuda:1"``, ``"fake"`` (index 0),
         ``"fake:1"``, or a device object of CuPy, PyTorch, JAX or array_api_strict.
+    library : str, optional
+        Whose arrays creation functions make there: ``"torch"``, ``"jax"``, ``"dask"``
+        or ``"array_api_strict"``; unless given, the library of the device object, and
+        for a string xdev's own choice, NumPy on the CPU and CuPy on CUDA.
 
     Attributes
     ----------
@@ -25,11 +33,13 @@ class Device:
         ``"cpu"``, ``"cuda"`` or ``"fake"``.
     index : int
         Which one of its type.
+    library : str or None
+        None for xdev's own choice.
 
     Raises
     ------
     ConfigurationError
-        The name is no device's; the text lists the forms.
+        The name is no device's, or the library unknown; the text lists the forms.
 
     Examples
     --------
@@ -37,14 +47,19 @@ class Device:
     (True, 'cuda:1', 1)
     """
 
-    __slots__ = ("index", "type")
+    __slots__ = ("index", "kind", "library", "type")
     type: str
     index: int
+    library: str | None
+    #: The type, and whose arrays: what is the same for all indices.
+    kind: str
 
-    def __init__(self, name: object) -> None:
-        type_, index = _parse(name)
+    def __init__(self, name: object, library: str | None = None) -> None:
+        type_, index, own = _parse(name, library)
         object.__setattr__(self, "type", type_)
         object.__setattr__(self, "index", index)
+        object.__setattr__(self, "library", own)
+        object.__setattr__(self, "kind", type_ if own is None else f"{type_} of {own}")
 
     def __setattr__(self, name: str, value: object) -> None:
         message = f"a Device cannot be changed: make another, Device('{value}')"
@@ -53,6 +68,8 @@ class Device:
     @property
     def reason(self) -> str | None:
         """Why the device cannot be used, with the fix; None when it can."""
+        if self.library is not None:
+            return natives(self.library).reason(self.type, self.index)
         return registry.backend(self.type).reason(self.index)
 
     @property
@@ -72,62 +89,93 @@ class Device:
         if reason is not None:
             message = f"{self} cannot be used: {reason}"
             raise DeviceUnavailableError(message)
-        registry.start(self.type)
+        if self.library is None:
+            registry.start(self.type)
         return self
 
+    @property
+    def native(self) -> Any:
+        """What the library whose arrays are made here calls this device."""
+        if self.library is not None:
+            return natives(self.library).native(self.type, self.index)
+        return registry.backend(self.type).native(self.index)
+
     def __str__(self) -> str:
-        return self.type if self.type == "cpu" else f"{self.type}:{self.index}"
+        only = self.type == "cpu" and not self.index
+        return self.type if only else f"{self.type}:{self.index}"
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
 
     def __repr__(self) -> str:
-        return f"Device({str(self)!r})"
+        return f"Device({', '.join(map(repr, self._arguments()))})"
 
     def __hash__(self) -> int:
         return hash(str(self))
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, Device):
+            return self.type == other.type and self.index == other.index
         try:
-            return (self.type, self.index) == _parse(other)
+            return (self.type, self.index) == _parse(other)[:2]
         except ConfigurationError:
             return NotImplemented
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return Device, (str(self),)
+    def _arguments(self) -> tuple[str, ...]:
+        return (str(self),) if self.library is None else (str(self), self.library)
+
+    def __reduce__(self) -> tuple[Any, tuple[str, ...]]:
+        return Device, self._arguments()
 
 
-def _parse(name: object) -> tuple[str, int]:
-    """Return (type, index) of a name, a Device or a library's device object."""
+def names_device(thing: object) -> bool:
+    """Say whether an object, no string, is a device that xdev knows."""
+    if isinstance(thing, Device):
+        return True
+    try:
+        _parse_native(thing)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def _parse(name: object, library: str | None = None) -> tuple[str, int, str | None]:
+    """Return (type, index, library) of a name, Device or library's device object."""
+    if library is not None:
+        natives(library)  # refuses unknown ones
     if isinstance(name, Device):
-        return name.type, name.index
+        return name.type, name.index, library or name.library
     if not isinstance(name, str):
-        return _parse_native(name)
+        type_, index, own = _parse_native(name)
+        return type_, index, library or own
     match = re.fullmatch(r"([a-z]\w*)(?::(\d{1,9}))?", name)
-    if match is None or (match[1] == "cpu" and match[2] not in (None, "0")):
+    # JAX may have several CPUs.
+    if match is None or (
+        match[1] == "cpu" and match[2] not in (None, "0") and library is None
+    ):
         raise ConfigurationError(registry.unknown(name))
     backend = registry.backend(match[1])
-    return match[1], backend.current() if match[2] is None else int(match[2])
+    index = backend.current() if match[2] is None else int(match[2])
+    return match[1], index, library
 
 
-def _parse_native(native: Any) -> tuple[str, int]:
-    """Return (type, index) of CuPy's, PyTorch's, JAX's or a backend's device object."""
-    library = type(native).__module__.partition(".")[0]
-    if library == "torch" and hasattr(native, "type"):
-        index = "" if native.index is None else f":{native.index}"
-        return _parse("cpu" if native.type == "cpu" else f"{native.type}{index}")
-    if library in ("jax", "jaxlib") and hasattr(native, "platform"):
-        return ("cpu", 0) if native.platform == "cpu" else ("cuda", native.id)
-    if library == "array_api_strict" and str(native).endswith("('CPU_DEVICE')"):
-        return "cpu", 0
+def _parse_native(native: Any) -> tuple[str, int, str | None]:
+    """Return (type, index, library) of a library's or a backend's device object."""
+    known = library_of_type(type(native))
+    if known is not None:
+        try:
+            return *LIBRARIES[known].place(native), known
+        except (AttributeError, ValueError):
+            pass
+    top = type(native).__module__.partition(".")[0]
     for name, backend in registry.backends().items():
-        if library in backend.libraries:
+        if top in backend.libraries:
             try:
-                return name, backend.index_of(native)
+                return name, backend.index_of(native), None
             except (AttributeError, ValueError):
                 break
     message = (
-        f"{native!r} is no device: use a string such as 'cpu' or 'cuda:0', an "
-        f"xdev.Device, or a device object of the array's library"
+        f"{native!r} is no device that xdev knows: use a string such as 'cpu' or "
+        f"'cuda:0', an xdev.Device, or a device object of the array's library"
     )
     raise ConfigurationError(message)

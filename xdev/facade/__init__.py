@@ -15,9 +15,11 @@ from xdev.facade.filling import *
 from xdev.facade.grids import *
 from xdev.facade.inspection import *
 from xdev.facade.joining import *
+from xdev.facade.limits import *
 from xdev.facade.linear_algebra import *
 from xdev.facade.logic import *
 from xdev.facade.manipulation import *
+from xdev.facade.moments import *
 from xdev.facade.running import *
 from xdev.facade.searching import *
 from xdev.facade.sets import *

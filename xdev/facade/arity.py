@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 
 from xdev.facade.cpu import FLOAT32, FLOAT64, NUMPY
-from xdev.facade.dispatch import apply
-from xdev.facade.libraries import HOST, HOST_SCALARS
+from xdev.facade.dispatch import apply, of, of_two
+from xdev.facade.libraries import HOST
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array
@@ -94,16 +94,15 @@ def unary(name: str, summary: str, example: str, shown: str) -> Unary:
     numpys = NUMPY.bound(name, None)
 
     def function(x: Any, /, out: Any = None) -> Any:
-        if type(x) is ndarray:
-            try:
-                if out is None:
+        try:
+            if out is None:
+                if x.__class__ is ndarray:
                     return numpys(x)
-                if type(out) is ndarray and out.shape == x.shape:
-                    return numpys(x, out=out)
-            except (TypeError, ValueError):
-                pass  # before it wrote anything: apply() says what is wrong
-        elif out is None and type(x) in HOST_SCALARS:
-            return numpys(x)
+                return of(x, name)(x)
+            if type(x) is type(out) is ndarray and x.shape == out.shape:
+                return numpys(x, out=out)
+        except (TypeError, ValueError):
+            pass  # before it wrote anything: apply() says what is wrong
         return apply(name, out, x=x)
 
     _describe(function, name, summary, _X, example, shown)
@@ -120,10 +119,15 @@ def unary_mended_for_complex(
     reals: Any = getattr(np, name)
 
     def function(x: Any, /, out: Any = None) -> Any:
-        if type(x) is ndarray and out is None:
-            dtype = x.dtype
-            if dtype is FLOAT64 or dtype is FLOAT32:
-                return reals(x)
+        try:
+            if out is None:
+                if x.__class__ is not ndarray:
+                    return of(x, name)(x)
+                dtype = x.dtype
+                if dtype is FLOAT64 or dtype is FLOAT32:
+                    return reals(x)
+        except (TypeError, ValueError):
+            pass
         return apply(name, out, x=x)
 
     _describe(function, name, summary, _X, example, shown)
@@ -136,17 +140,17 @@ def binary(name: str, summary: str, example: str, shown: str) -> Binary:
 
     def function(x1: Any, x2: Any, /, out: Any = None) -> Any:
         try:
-            if type(x1) is ndarray and type(x2) is ndarray:
-                if out is None:
-                    return numpys(x1, x2)
-                if type(out) is ndarray and out.shape == x1.shape == x2.shape:
-                    return numpys(x1, x2, out=out)
-            elif out is None:
-                if type(x1) is ndarray:
-                    if type(x2) in HOST:
+            if out is None:
+                if x1.__class__ is ndarray:
+                    if x2.__class__ is ndarray or type(x2) in HOST:
                         return numpys(x1, x2)
-                elif type(x2) is ndarray and type(x1) in HOST:
+                elif x2.__class__ is not ndarray:
+                    return of_two(x1, x2, name)(x1, x2)
+                elif type(x1) in HOST:
                     return numpys(x1, x2)
+            plain = type(x1) is type(x2) is type(out) is ndarray
+            if plain and x1.shape == x2.shape == out.shape:
+                return numpys(x1, x2, out=out)
         except (TypeError, ValueError):
             pass  # before it wrote anything: apply() says what is wrong
         return apply(name, out, x1=x1, x2=x2)

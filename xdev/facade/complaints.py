@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from xdev.device import device_of
-from xdev.errors import DeviceMismatchError
+from xdev.device import Device, device_of
+from xdev.errors import ConfigurationError, DeviceMismatchError
 
 
 def no_array(name: str, label: str, x: Any) -> TypeError:
@@ -32,17 +32,41 @@ def mismatch(
 ) -> DeviceMismatchError:
     """Return the error for arrays of two libraries or two devices."""
     (one, x), (other, y) = first, second
-    where, there = device_of(x), device_of(y)
-    # On one device, moving there means: into the library that xdev has for it.
+    where, there = _device(x), _device(y)
     ways = [
-        f"xdev.to_device({label}, '{target}')"
-        for label, value, target in ((one, x, there), (other, y, where))
-        if where != there or type(value) is not np.ndarray
+        _way(label, like, target)
+        for label, value, like, target in (
+            (one, x, other, there),
+            (other, y, one, where),
+        )
+        # A NumPy array is on the CPU, and in xdev's own library there, already.
+        if where != there
+        or target is None
+        or target.library
+        or type(value) is not np.ndarray
     ]
     return DeviceMismatchError(
-        f"xdev.{name}: {one} ({_kind(x)}) is on {where}, {other} ({_kind(y)}) is on "
-        f"{there}. xdev moves nothing by itself: move one, {' or '.join(ways)}"
+        f"xdev.{name}: {one} ({_kind(x)}) is on {where or 'no one device'}, {other} "
+        f"({_kind(y)}) is on {there or 'no one device'}. xdev moves nothing by itself: "
+        f"move one, {' or '.join(ways)}"
     )
+
+
+def _device(x: Any) -> Device | None:
+    """Return where an array is; None for JAX's that are traced or spread over many."""
+    try:
+        return device_of(x)
+    except (TypeError, ConfigurationError):
+        return None
+
+
+def _way(label: str, like: str, target: Device | None) -> str:
+    """Return the call that moves an argument to where, and what, another one is."""
+    if target is None:
+        return f"xdev.namespace({like}).asarray({label})"
+    if target.library:
+        return f"xdev.asarray({label}, device=xdev.device_of({like}))"
+    return f"xdev.to_device({label}, '{target}')"
 
 
 def misfit(name: str, out: Any, shape: tuple[int, ...], dtype: Any) -> ValueError:

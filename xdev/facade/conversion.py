@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.device import device_of
+from xdev._freed import FREED
+from xdev.device import as_device, device_of
 from xdev.facade.libraries import HOST as NUMBERS_AND_ARRAYS
 from xdev.facade.places import place, place_of, stays
+from xdev.facade.places.moving import moved
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import DType
@@ -18,6 +20,8 @@ __all__ = [
     "asarray",
     "from_dlpack",
 ]
+
+ndarray = np.ndarray
 
 #: Modules whose objects are no arrays: numbers, lists, buffers.
 _PLAIN_MODULES = frozenset({"builtins", "array", "mmap"})
@@ -66,7 +70,10 @@ def asarray(
            [3., 4.]], dtype=float32)
     """
     kind = type(obj)
-    if kind is not np.ndarray:
+    if kind is ndarray:
+        if dtype is device is None and not copy and obj.dtype is not FREED:
+            return obj
+    else:
         if kind in NUMBERS_AND_ARRAYS or kind.__module__ in _PLAIN_MODULES:
             return place(device).asarray(obj, dtype, copy)
         if not _is_array(obj):
@@ -78,8 +85,8 @@ def asarray(
                 return place(device).asarray(obj, dtype, copy)
     if stays(obj, device):
         return place_of(obj, "asarray").asarray(obj, dtype, copy)
-    moved = _moved(obj, device, "asarray", copy)
-    return moved if dtype is None else place(device).asarray(moved, dtype, None)
+    there = _moved(obj, device, "asarray", copy)
+    return there if dtype is None else place(device).asarray(there, dtype, None)
 
 
 def from_dlpack(
@@ -115,6 +122,8 @@ def from_dlpack(
     >>> xdev.from_dlpack(np.arange(3))
     array([0, 1, 2])
     """
+    if type(x) is ndarray and device is copy is None and x.dtype is not FREED:
+        return np.from_dlpack(x)
     if not hasattr(x, "__dlpack__"):
         message = (
             f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: use "
@@ -138,11 +147,12 @@ def _is_array(obj: Any) -> bool:
 
 
 def _moved(x: Any, device: object, name: str, copy: bool | None) -> Any:
-    """Copy an array to another device; ``copy=False`` forbids that."""
+    """Copy an array to another device or library; ``copy=False`` forbids that."""
+    target = as_device(device)
     if copy is False:
         message = (
             f"xdev.{name}: copy=False, but the array is on {device_of(x)} and must be "
-            f"copied to {device}: leave copy= out, or keep it where it is"
+            f"copied to {target!r}: leave copy= out, or keep it where it is"
         )
         raise ValueError(message)
-    return importlib.import_module("xdev.transfer").to_device(x, device)
+    return moved(x, target)

@@ -23,6 +23,20 @@ if TYPE_CHECKING:
 _NUMBERS = (int, float)
 # The one object of each: comparing by identity is enough, and quicker.
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+COMPLEX64, COMPLEX128 = np.dtype(np.complex64), np.dtype(np.complex128)
+
+
+def bare(name: str) -> Callable[..., Any]:
+    """Return NumPy's function without its search for other libraries' arrays.
+
+    For arguments that are known to be plain NumPy arrays; the search takes 0.1 us.
+    """
+    found: Callable[..., Any] = operator.attrgetter(name)(np)
+    return getattr(found, "__wrapped__", found)
+
+
+_eig = bare("linalg.eig")
+_eigvals = bare("linalg.eigvals")
 
 
 def _into(result: Any, out: Any) -> Any:
@@ -64,6 +78,16 @@ def _expm1(x: Any, out: Any = None) -> Any:
     return _into(result[()], out)
 
 
+def _log1p(x: Any, out: Any = None) -> Any:
+    if x.dtype.kind != "c":
+        return np.log1p(x, out=out)
+    result = np.array(np.log1p(x))
+    near = (np.abs(x.real) < 0.5) & (np.abs(x.imag) < 0.5)  # noqa: PLR2004 - 1/2
+    a, b = x.real[near], x.imag[near]
+    result.real[near] = np.log1p(a * (2 + a) + b * b) / 2
+    return _into(result[()], out)
+
+
 def _tanh(x: Any, out: Any = None) -> Any:
     if x.dtype.kind != "c":
         return np.tanh(x, out=out)
@@ -91,18 +115,21 @@ def _count_nonzero(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     return np.asarray(np.count_nonzero(x, axis=axis, keepdims=keepdims))[()]
 
 
-def _eig(x: Any) -> Any:
-    values, vectors = np.linalg.eig(x)
-    kind = np.result_type(values.dtype, np.complex64)
-    complex_values = values.astype(kind, copy=False)
-    return type(np.linalg.eig(np.eye(1)))(
-        complex_values, vectors.astype(kind, copy=False)
-    )
+def complex_eig(x: Any) -> Any:
+    """Return eigenvalues and eigenvectors, complex ones always."""
+    result = values, vectors = _eig(x)
+    if values.dtype.kind == "c":
+        return result
+    kind = COMPLEX64 if values.dtype is FLOAT32 else COMPLEX128
+    return type(result)(values.astype(kind), vectors.astype(kind))
 
 
-def _eigvals(x: Any) -> Any:
-    values = np.linalg.eigvals(x)
-    return values.astype(np.result_type(values.dtype, np.complex64), copy=False)
+def complex_eigvals(x: Any) -> Any:
+    """Return eigenvalues, complex ones always."""
+    values = _eigvals(x)
+    if values.dtype.kind == "c":
+        return values
+    return values.astype(COMPLEX64 if values.dtype is FLOAT32 else COMPLEX128)
 
 
 def _matrix_rank(x: Any, *, rtol: Any) -> Any:
@@ -121,7 +148,7 @@ def _triu(x: Any, *, k: int) -> Any:
 
 
 def _meshgrid(*arrays: Any, indexing: Any) -> Any:
-    return map(pooled, np.meshgrid(*arrays, indexing=indexing))
+    return tuple(map(pooled, np.meshgrid(*arrays, indexing=indexing)))
 
 
 #: Where NumPy departs from the standard, each with the reason.
@@ -131,6 +158,7 @@ MENDED: dict[str, Callable[..., Any]] = {
     "real": _real,  # has no out=
     "imag": _imag,  # has no out=
     "expm1": _expm1,  # complex infinities, NaN and signed zeros differ
+    "log1p": _log1p,  # of complex numbers is log(1 + x), inexact near 0
     "tanh": _tanh,  # complex infinities get the wrong sign of zero
     "tril": _tril,  # creation functions come from the pool
     "triu": _triu,  # likewise
@@ -138,8 +166,8 @@ MENDED: dict[str, Callable[..., Any]] = {
     "sort": _sort,  # has no descending=
     "argsort": _argsort,  # has no descending=
     "count_nonzero": _count_nonzero,  # returns a Python int
-    "linalg.eig": _eig,  # real where all imaginary parts are 0
-    "linalg.eigvals": _eigvals,  # likewise
+    "linalg.eig": complex_eig,  # real where all imaginary parts are 0
+    "linalg.eigvals": complex_eigvals,  # likewise
     "linalg.matrix_rank": _matrix_rank,  # accepts vectors
 }
 
@@ -151,6 +179,7 @@ class NumPyLibrary:
     __slots__ = ("functions", "namespace")
     numpy_dtypes = True
     device_type: str | None = "cpu"
+    several = False
 
     def __init__(self) -> None:
         self.namespace: ModuleType = np

@@ -1,6 +1,7 @@
-"""CuPy as the facade's library on CUDA, and where it departs from the standard.
+"""CuPy as the facade's library on CUDA.
 
-Functions come from array_api_compat's CuPy namespace; the table below mends the rest.
+Functions come from array_api_compat's CuPy namespace; the table of
+:mod:`xdev.facade.cuda_differences` mends the rest.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import numpy as np
 
 from xdev import _optional
 from xdev.device import registry
-from xdev.facade.clipping import clip
 from xdev.facade.complaints import misfit, wrong_dtype
 from xdev.facade.cpu import result_dtype, result_shape
+from xdev.facade.cuda_differences import mended
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.memory.outside import retrying
 from xdev.memory.owners import mark_uses
@@ -30,63 +31,6 @@ if TYPE_CHECKING:
     from xdev.facade.protocols import DType
 
 
-def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function of one array ``out=``; the cast is checked before the copy."""
-
-    def written(x: Any, out: Any = None) -> Any:
-        result = function(x)
-        if out is None:
-            return result
-        _optional.cupy().copyto(out, result, casting="same_kind")
-        return out
-
-    return written
-
-
-def _clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
-    return clip(_optional.cupy(), x, lower, upper, out)
-
-
-def _round(x: Any, out: Any = None) -> Any:
-    return _optional.cupy().around(x, 0, out)
-
-
-def _repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
-    cupy = _optional.cupy()
-    if not isinstance(repeats, cupy.ndarray):
-        return cupy.repeat(x, repeats, axis=axis)
-    if axis is None:
-        x, axis = x.ravel(), 0
-    ends = cupy.cumsum(cupy.broadcast_to(repeats, (x.shape[axis],)))
-    total = int(ends[-1]) if ends.size else 0  # the result's shape: the host must wait
-    source = cupy.searchsorted(ends, cupy.arange(total), side="right")
-    return cupy.take(x, source, axis=axis)
-
-
-def _complex(x: Any) -> Any:
-    return x.astype(np.result_type(x.dtype, np.complex64), copy=False)
-
-
-def _eig(x: Any) -> Any:
-    values, vectors = _optional.cupy().linalg.eig(x)
-    kind = type(np.linalg.eig(np.eye(1)))
-    return kind(_complex(values), _complex(vectors))
-
-
-def _eigvals(x: Any) -> Any:
-    return _complex(_optional.cupy().linalg.eigvals(x))
-
-
-#: Where CuPy and array_api_compat's CuPy depart from the standard, with the reason.
-MENDED: dict[str, Callable[..., Any]] = {
-    "clip": _clip,  # the result must keep x's data type; compat's waits for the device
-    "round": _round,  # has decimals= before out=
-    "repeat": _repeat,  # refuses an array of counts
-    "linalg.eig": _eig,  # may be real where the standard wants complex
-    "linalg.eigvals": _eigvals,  # likewise
-}
-#: Functions of array_api_compat (or CuPy) that are right but have no ``out=``.
-WITHOUT_OUT = ("sign", "ceil", "floor", "trunc", "real", "imag")
 #: Functions, or rooms of them, whose libraries (cuFFT, cuBLAS, cuSOLVER) take memory of
 #: the device past the pool.
 OUTSIDE = ("fft.", "linalg.", "matmul", "tensordot", "vecdot")
@@ -116,8 +60,8 @@ class CuPyLibrary:
         self.standard = importlib.import_module("array_api_compat.cupy")
         self.several = registry.backend("cuda").count() > 1
         self.functions = {
-            name: _with_room(name, function) for name, function in MENDED.items()
-        } | {name: _with_out(getattr(self.standard, name)) for name in WITHOUT_OUT}
+            name: _with_room(name, function) for name, function in mended().items()
+        }
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:
         """Return CuPy's function, run where ``like`` is."""
@@ -141,20 +85,25 @@ class CuPyLibrary:
         """Return 0-d host arrays as scalars, which CuPy takes by value."""
         return value[()] if type(value) is np.ndarray else value
 
+    def _wanted(self, function: Callable[..., Any], values: list[Any], out: Any) -> Any:
+        """Return the data type of a result, asked with arrays made beside ``out``."""
+        asked = guarded(result_dtype, out.device) if self.several else result_dtype
+        return asked(self.namespace, function, values)
+
     def write(
         self, name: str, function: Callable[..., Any], values: list[Any], out: Any
     ) -> Any:
         """Compute into ``out``; its casting is checked by CuPy, before it computes."""
         shape = result_shape(values)
         if out.shape != shape:
-            wanted = result_dtype(self.namespace, function, values)
+            wanted = self._wanted(function, values, out)
             raise misfit(name, out, shape, wanted)
         if not live_streams.several:  # then no pool may have seen the stream
             mark_uses((*values, out), self.device(out))
         try:
             return function(*values, out=out)
         except TypeError as error:
-            wanted = result_dtype(self.namespace, function, values)
+            wanted = self._wanted(function, values, out)
             if np.can_cast(wanted, out.dtype, "same_kind"):
                 raise
             raise wrong_dtype(name, out, shape, wanted) from error

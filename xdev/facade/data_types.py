@@ -2,67 +2,33 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev._freed import FREED
 from xdev.device import as_device
-from xdev.facade.dtype_names import NAMES, is_numpys, library_of_dtype, to_numpy_dtype
-from xdev.facade.libraries import (
-    HOST_SCALARS,
-    PYTHON_SCALARS,
-    library_named,
-    library_of,
+from xdev.facade.cpu import bare
+from xdev.facade.dtype_names import (
+    CLASSES,
+    has_dtype,
+    numpy_dtype_of,
+    to_numpy_dtype,
 )
+from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, library_of, owner_of
 from xdev.facade.places import stays
+from xdev.facade.places.moving import moved
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, DType, Library
 
-__all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+__all__ = ["astype", "can_cast", "isdtype", "result_type"]
 
 
-class FloatInfo(NamedTuple):
-    """Limits of a floating-point data type, as Python numbers."""
-
-    bits: int
-    eps: float
-    max: float
-    min: float
-    smallest_normal: float
-    dtype: DType
-
-
-def _library(thing: Any, name: str, label: str) -> Library | None:
-    """Return the library of an array or data type; None where NumPy's rules hold."""
-    if is_numpys(thing) or type(thing) in PYTHON_SCALARS:
-        return None
-    if hasattr(thing, "dtype") or library_of_dtype(thing) is None:
-        library = library_of(thing, name, label)
-    else:
-        root: Any = library_of_dtype(thing)
-        if not hasattr(root, "empty"):
-            raise TypeError(_no_dtype(name, label, thing))
-        compat = importlib.import_module("array_api_compat")
-        library = library_named(compat.array_namespace(root.empty(0)))
-    return None if library.numpy_dtypes else library
-
-
-def _no_dtype(name: str, label: str, thing: Any) -> str:
-    known = ", ".join(f"xdev.{dtype}" for dtype in NAMES)
-    return f"xdev.{name}: {label} is {thing!r}, no array and no data type: use {known}"
-
-
-def _numpy_dtype(thing: Any) -> np.dtype[Any]:
-    return to_numpy_dtype(
-        getattr(thing, "dtype", thing) if _has_dtype(thing) else thing
-    )
-
-
-def _has_dtype(thing: Any) -> bool:
-    # Not a class: numpy.float32.dtype is a descriptor.
-    return hasattr(thing, "dtype") and not isinstance(thing, type)
+ndarray = np.ndarray
+_can_cast = bare("can_cast")
+_result_type = bare("result_type")
 
 
 def astype(
@@ -97,6 +63,9 @@ def astype(
     >>> xdev.astype(xdev.asarray([1.7, -1.7]), xdev.int32)
     array([ 1, -1], dtype=int32)
     """
+    plain = type(x) is ndarray and type(dtype) in CLASSES
+    if plain and device is None and x.dtype is not FREED:
+        return x.astype(dtype, copy=copy)
     library = library_of(x, "astype")
     kind: Any = library.dtype(dtype)
     stay = stays(x, device)
@@ -106,8 +75,7 @@ def astype(
     else:
         result = library.bound("astype", x)(x, kind, copy=copy and stay)
     if not stay:
-        transfer = importlib.import_module("xdev.transfer")
-        result = transfer.to_device(result, as_device(device))
+        result = moved(result, as_device(device))
     converted: Array = result
     return converted
 
@@ -138,83 +106,17 @@ def can_cast(from_: Any, to: DType, /) -> bool:
     >>> xdev.can_cast(xdev.int8, xdev.int16), xdev.can_cast(xdev.int16, xdev.int8)
     (True, False)
     """
-    library = _library(from_, "can_cast", "from_") or _library(to, "can_cast", "to")
+    if type(from_) in CLASSES and type(to) in CLASSES:
+        return _can_cast(from_, to)
+    library = owner_of(from_, "can_cast", "from_") or owner_of(to, "can_cast", "to")
     if library is None:
-        return bool(np.can_cast(_numpy_dtype(from_), to_numpy_dtype(to)))
-    source = from_ if _has_dtype(from_) else library.dtype(from_)
-    return bool(library.bound("can_cast", from_)(source, library.dtype(to)))
-
-
-def finfo(type: Any, /) -> Any:
-    """Limits of a floating-point data type.
-
-    Parameters
-    ----------
-    type : dtype or array
-        Floating-point; of a complex type, its parts are described.
-
-    Returns
-    -------
-    object
-        ``bits``, ``eps``, ``max``, ``min``, ``smallest_normal``, ``dtype``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        It is not floating-point, or no data type.
-
-    Examples
-    --------
-    >>> import xdev
-    >>> xdev.finfo(xdev.float32).bits
-    32
-    """
-    library = _library(type, "finfo", "type")
-    if library is not None:
-        return library.bound("finfo", type)(
-            type if _has_dtype(type) else library.dtype(type)
-        )
-    found: Any = np.finfo(_numpy_dtype(type))
-    return FloatInfo(
-        int(found.bits),
-        float(found.eps),
-        float(found.max),
-        float(found.min),
-        float(found.smallest_normal),
-        found.dtype,
-    )
-
-
-def iinfo(type: Any, /) -> Any:
-    """Limits of an integer data type.
-
-    Parameters
-    ----------
-    type : dtype or array
-        Integer.
-
-    Returns
-    -------
-    object
-        ``bits``, ``max``, ``min``, ``dtype``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        It is not an integer type, or no data type.
-
-    Examples
-    --------
-    >>> import xdev
-    >>> xdev.iinfo(xdev.int8).max
-    127
-    """
-    library = _library(type, "iinfo", "type")
-    if library is not None:
-        return library.bound("iinfo", type)(
-            type if _has_dtype(type) else library.dtype(type)
-        )
-    return np.iinfo(_numpy_dtype(type))
+        return bool(np.can_cast(numpy_dtype_of(from_), to_numpy_dtype(to)))
+    source = from_.dtype if has_dtype(from_) else from_
+    try:  # PyTorch's own says yes to all of one kind, narrower ones too
+        return bool(np.can_cast(to_numpy_dtype(source), to_numpy_dtype(to)))
+    except TypeError:  # a type that NumPy lacks
+        function = library.bound("can_cast", from_)
+        return bool(function(library.dtype(source), library.dtype(to)))
 
 
 def isdtype(dtype: DType, kind: Any) -> bool:
@@ -244,15 +146,31 @@ def isdtype(dtype: DType, kind: Any) -> bool:
     >>> xdev.isdtype(xdev.float32, "real floating")
     True
     """
+    if type(kind) is str and type(dtype) in CLASSES:
+        return _is_of_kind(dtype, kind)
     kinds = kind if isinstance(kind, tuple) else (kind,)
     for each in kinds:
         if isinstance(each, str) and each not in _KINDS:
-            message = f"{each!r} is no kind of data type: use one of {_KINDS}"
-            raise ValueError(message)
+            raise ValueError(_no_kind(each))
+    library = owner_of(dtype, "isdtype", "dtype")
+    if library is not None:  # it may have types that NumPy lacks, as torch.bfloat16
+        own = tuple(e if isinstance(e, str) else library.dtype(e) for e in kinds)
+        return bool(library.bound("isdtype", None)(library.dtype(dtype), own))
     named = tuple(
         each if isinstance(each, str) else to_numpy_dtype(each) for each in kinds
     )
     return bool(np.isdtype(to_numpy_dtype(dtype), named))
+
+
+@cache
+def _is_of_kind(dtype: Any, kind: str) -> bool:
+    if kind not in _KINDS:
+        raise ValueError(_no_kind(kind))
+    return bool(np.isdtype(np.dtype(dtype), kind))
+
+
+def _no_kind(kind: str) -> str:
+    return f"{kind!r} is no kind of data type: use one of {_KINDS}"
 
 
 _KINDS = (
@@ -290,15 +208,21 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     >>> xdev.result_type(xdev.int8, xdev.asarray([1.0], dtype=xdev.float32), 3)
     dtype('float32')
     """
+    for thing in arrays_and_dtypes:
+        if type(thing) is not ndarray or thing.dtype is FREED:
+            break
+    else:
+        if arrays_and_dtypes:
+            return _result_type(*arrays_and_dtypes)
     for index, thing in enumerate(arrays_and_dtypes):
-        library = _library(thing, "result_type", f"argument {index}")
+        library = owner_of(thing, "result_type", f"argument {index}")
         if library is not None:
             return library.bound("result_type", thing)(
                 *(_in_terms_of(library, each) for each in arrays_and_dtypes)
             )
     return np.result_type(
         *(
-            each if type(each) in PYTHON_SCALARS else _numpy_dtype(each)
+            each if type(each) in PYTHON_SCALARS else numpy_dtype_of(each)
             for each in arrays_and_dtypes
         )
     )
@@ -310,4 +234,4 @@ def _in_terms_of(library: Library, thing: Any) -> Any:
         return thing
     if type(thing) in HOST_SCALARS or (isinstance(thing, np.ndarray)):
         return library.dtype(thing.dtype)
-    return thing if _has_dtype(thing) else library.dtype(thing)
+    return thing if has_dtype(thing) else library.dtype(thing)

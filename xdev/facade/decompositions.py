@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from xdev._freed import FREED
+from xdev.facade.cpu import bare, complex_eig, complex_eigvals
 from xdev.facade.dispatch import of
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array
+    from xdev.facade.results import QR, SVD, Eig
 
 __all__ = [
     "cholesky",
@@ -19,6 +24,14 @@ __all__ = [
     "svd",
     "svdvals",
 ]
+
+ndarray = np.ndarray
+_cholesky = bare("linalg.cholesky")
+_eigh = bare("linalg.eigh")
+_eigvalsh = bare("linalg.eigvalsh")
+_qr = bare("linalg.qr")
+_svd = bare("linalg.svd")
+_svdvals = bare("linalg.svdvals")
 
 
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
@@ -48,11 +61,12 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     array([[2., 0.],
            [1., 2.]])
     """
-    result: Array = of(x, "linalg.cholesky")(x, upper=upper)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _cholesky(x, upper=upper)
+    return of(x, "linalg.cholesky")(x, upper=upper)
 
 
-def eig(x: Array, /) -> Any:
+def eig(x: Array, /) -> Eig[Array]:
     """Eigenvalues and eigenvectors of square matrices.
 
     Parameters
@@ -77,11 +91,12 @@ def eig(x: Array, /) -> Any:
     >>> xdev.linalg.eig(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
     array([2.+0.j, 4.+0.j])
     """
-    result: tuple[Array, Array] = of(x, "linalg.eig")(x)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return complex_eig(x)
+    return of(x, "linalg.eig")(x)
 
 
-def eigh(x: Array, /) -> Any:
+def eigh(x: Array, /) -> Eig[Array]:
     """Eigenvalues and eigenvectors of Hermitian matrices.
 
     Parameters
@@ -106,8 +121,9 @@ def eigh(x: Array, /) -> Any:
     >>> xdev.linalg.eigh(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
     array([2., 4.])
     """
-    result: tuple[Array, Array] = of(x, "linalg.eigh")(x)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _eigh(x)
+    return of(x, "linalg.eigh")(x)
 
 
 def eigvals(x: Array, /) -> Array:
@@ -134,8 +150,9 @@ def eigvals(x: Array, /) -> Array:
     >>> xdev.linalg.eigvals(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2.+0.j, 4.+0.j])
     """
-    result: Array = of(x, "linalg.eigvals")(x)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return complex_eigvals(x)
+    return of(x, "linalg.eigvals")(x)
 
 
 def eigvalsh(x: Array, /) -> Array:
@@ -162,11 +179,12 @@ def eigvalsh(x: Array, /) -> Array:
     >>> xdev.linalg.eigvalsh(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2., 4.])
     """
-    result: Array = of(x, "linalg.eigvalsh")(x)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _eigvalsh(x)
+    return of(x, "linalg.eigvalsh")(x)
 
 
-def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> Any:
+def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QR[Array]:
     """Orthonormal and upper triangular factors.
 
     Parameters
@@ -188,11 +206,12 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> Any:
     array([[2., 0.],
            [0., 4.]])
     """
-    result: tuple[Array, Array] = of(x, "linalg.qr")(x, mode=mode)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _qr(x, mode)
+    return of(x, "linalg.qr")(x, mode=mode)
 
 
-def svd(x: Array, /, *, full_matrices: bool = True) -> Any:
+def svd(x: Array, /, *, full_matrices: bool = True) -> SVD[Array]:
     """Singular value decomposition.
 
     Parameters
@@ -218,10 +237,9 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> Any:
     >>> xdev.linalg.svd(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).S
     array([4., 2.])
     """
-    result: tuple[Array, Array, Array] = of(x, "linalg.svd")(
-        x, full_matrices=full_matrices
-    )
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _svd(x, full_matrices)
+    return of(x, "linalg.svd")(x, full_matrices=full_matrices)
 
 
 def svdvals(x: Array, /) -> Array:
@@ -248,5 +266,6 @@ def svdvals(x: Array, /) -> Array:
     >>> xdev.linalg.svdvals(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([4., 2.])
     """
-    result: Array = of(x, "linalg.svdvals")(x)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _svdvals(x)
+    return of(x, "linalg.svdvals")(x)

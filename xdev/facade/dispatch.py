@@ -9,7 +9,7 @@ import numpy as np
 from xdev._freed import FREED
 from xdev.facade.complaints import mismatch, no_array, no_arrays
 from xdev.facade.cpu import NUMPY
-from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, library_of
+from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, known, library_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +22,44 @@ _EITHER = PYTHON_SCALARS | HOST_SCALARS | {type(None)}
 
 def of(x: Any, name: str) -> Callable[..., Any]:
     """Return the function ``name`` for the array ``x``."""
-    if type(x) is ndarray and x.dtype is not FREED:
-        return NUMPY.bound(name, None)
-    return library_of(x, name).bound(name, x)
+    try:
+        library = known[type(x)]
+    except KeyError:
+        library = library_of(x, name)
+    return library.bound(name, x)
+
+
+def of_two(x1: Any, x2: Any, name: str) -> Callable[..., Any]:
+    """Return the function ``name`` for arrays of one type, or one and a Python number.
+
+    Raises
+    ------
+    TypeError
+        They are anything else, which may be right: :func:`apply` knows.
+    """
+    kind, other = type(x1), type(x2)
+    if kind is other:
+        library = known.get(kind)
+        if library is not None and (
+            not library.several or library.device(x1) == library.device(x2)
+        ):
+            return library.bound(name, x1)
+    elif other in PYTHON_SCALARS and kind in known:
+        return known[kind].bound(name, x1)
+    elif kind in PYTHON_SCALARS and other in known:
+        return known[other].bound(name, x2)
+    raise TypeError(name)
+
+
+def alike(name: str, x1: Any, x2: Any) -> Callable[..., Any] | None:
+    """Return the function ``name`` for two arrays of one type that has one device.
+
+    It is quick, and gives None where :func:`of_all` must look closer.
+    """
+    kind = type(x1)
+    if type(x2) is not kind or kind not in known or known[kind].several:
+        return None
+    return known[kind].bound(name, x1)
 
 
 def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
@@ -42,8 +77,22 @@ def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
     return NUMPY.bound(name, None)
 
 
+def are_numpys(arrays: Any) -> bool:
+    """Say whether a list or tuple holds plain NumPy arrays only, and at least one."""
+    if type(arrays) is not tuple and type(arrays) is not list:
+        return False
+    for x in arrays:
+        if type(x) is not ndarray or x.dtype is FREED:
+            return False
+    return bool(arrays)
+
+
 def of_each(name: str, label: str, arrays: Any) -> Callable[..., Any]:
     """Return the function ``name`` for a sequence of arrays, as :func:`of_all`."""
+    if type(arrays) in (list, tuple) and len({*map(type, arrays)}) == 1:
+        function = alike(name, arrays[0], arrays[0])
+        if function is not None:
+            return function
     items = [(f"{label}[{index}]", x) for index, x in enumerate(arrays)]
     if not items:
         message = f"xdev.{name}: {label} is empty: give at least one array"
@@ -101,10 +150,11 @@ def _common(name: str, items: Any) -> tuple[Library, Any]:
     first: Any = None
     for label, value in items:
         library = library_of(value, name, label)
+        here = library.device(value)
         if first is None:
-            first, common = (label, value), library
-        elif library is not common or (
-            library.device(value) != library.device(first[1])
+            first, common, where = (label, value), library, here
+        elif library is not common or not (
+            here == where or here is None or where is None
         ):
             raise mismatch(name, first, (label, value))
     return common, first[1]

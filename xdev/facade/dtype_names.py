@@ -27,10 +27,14 @@ NAMES = (
 )
 
 
-# What is asked for most; the full way takes several times as long.
-_KNOWN: dict[Any, np.dtype[Any]] = {
+#: What is asked for most; the full way takes several times as long.
+NAMED: dict[Any, np.dtype[Any]] = {
     key: np.dtype(name) for name in NAMES for key in (name, np.dtype(name).type)
 }
+
+
+#: The classes of NumPy's data types of the standard, and of scalars' classes.
+CLASSES = frozenset(type(np.dtype(name)) for name in NAMES) | {type}
 
 
 def is_numpys(dtype: Any) -> bool:
@@ -49,7 +53,7 @@ def to_numpy_dtype(dtype: Any) -> np.dtype[Any]:
     if isinstance(dtype, np.dtype):
         return dtype
     try:
-        known = _KNOWN.get(dtype)
+        known = NAMED.get(dtype)
         if known is not None:
             return known
         if is_numpys(dtype):
@@ -75,6 +79,17 @@ def to_library_dtype(dtype: Any, namespace: ModuleType) -> Any:
         return getattr(namespace, name)
     except (TypeError, AttributeError) as error:
         raise unknown(dtype, namespace.__name__) from error
+
+
+def has_dtype(thing: Any) -> bool:
+    """Say whether it is an array or scalar, which has a data type, and is none."""
+    # Not a class: numpy.float32.dtype is a descriptor.
+    return hasattr(thing, "dtype") and not isinstance(thing, type)
+
+
+def numpy_dtype_of(thing: Any) -> np.dtype[Any]:
+    """Return NumPy's data type for an array's, or for anybody's data type."""
+    return to_numpy_dtype(thing.dtype if has_dtype(thing) else thing)
 
 
 def library_of_dtype(dtype: Any) -> ModuleType | None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from xdev._freed import FREED
+from xdev.facade.cpu import bare
 from xdev.facade.dispatch import of
 from xdev.facade.fft_axes import fftn, ifftn, irfftn, rfftn
 from xdev.facade.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
@@ -27,6 +31,14 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
+
+ndarray = np.ndarray
+_fft = bare("fft.fft")
+_hfft = bare("fft.hfft")
+_ifft = bare("fft.ifft")
+_ihfft = bare("fft.ihfft")
+_irfft = bare("fft.irfft")
+_rfft = bare("fft.rfft")
 
 
 def fft(
@@ -66,8 +78,9 @@ def fft(
     >>> xdev.fft.fft(xdev.asarray([1.0, 0.0, 0.0]))
     array([1.+0.j, 1.+0.j, 1.+0.j])
     """
-    result: Array = of(x, "fft.fft")(x, n=n, axis=axis, norm=norm)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _fft(x, n, axis, norm)
+    return of(x, "fft.fft")(x, n=n, axis=axis, norm=norm)
 
 
 def ifft(
@@ -107,8 +120,9 @@ def ifft(
     >>> xdev.fft.ifft(xdev.asarray([2.0, 0.0]))
     array([1.+0.j, 1.+0.j])
     """
-    result: Array = of(x, "fft.ifft")(x, n=n, axis=axis, norm=norm)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _ifft(x, n, axis, norm)
+    return of(x, "fft.ifft")(x, n=n, axis=axis, norm=norm)
 
 
 def rfft(
@@ -148,8 +162,9 @@ def rfft(
     >>> xdev.fft.rfft(xdev.asarray([1.0, 0.0, 0.0]))
     array([1.+0.j, 1.+0.j])
     """
-    result: Array = of(x, "fft.rfft")(x, n=n, axis=axis, norm=norm)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _rfft(x, n, axis, norm)
+    return of(x, "fft.rfft")(x, n=n, axis=axis, norm=norm)
 
 
 def irfft(
@@ -189,8 +204,9 @@ def irfft(
     >>> xdev.fft.irfft(xdev.asarray([1.0 + 0j, 1.0 + 0j]))
     array([1., 0.])
     """
-    result: Array = of(x, "fft.irfft")(x, n=n, axis=axis, norm=norm)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _irfft(x, n, axis, norm)
+    return of(x, "fft.irfft")(x, n=n, axis=axis, norm=norm)
 
 
 def hfft(
@@ -230,8 +246,9 @@ def hfft(
     >>> xdev.fft.hfft(xdev.asarray([1.0 + 0j, 0j]))
     array([1., 1.])
     """
-    result: Array = of(x, "fft.hfft")(x, n=n, axis=axis, norm=norm)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _hfft(x, n, axis, norm)
+    return of(x, "fft.hfft")(x, n=n, axis=axis, norm=norm)
 
 
 def ihfft(
@@ -271,5 +288,6 @@ def ihfft(
     >>> xdev.fft.ihfft(xdev.asarray([1.0, 1.0])).shape
     (2,)
     """
-    result: Array = of(x, "fft.ihfft")(x, n=n, axis=axis, norm=norm)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _ihfft(x, n, axis, norm)
+    return of(x, "fft.ihfft")(x, n=n, axis=axis, norm=norm)

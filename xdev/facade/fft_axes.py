@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from xdev._freed import FREED
+from xdev.facade.cpu import bare
 from xdev.facade.dispatch import of
 
 if TYPE_CHECKING:
@@ -17,6 +21,12 @@ __all__ = [
     "irfftn",
     "rfftn",
 ]
+
+ndarray = np.ndarray
+_fftn = bare("fft.fftn")
+_ifftn = bare("fft.ifftn")
+_irfftn = bare("fft.irfftn")
+_rfftn = bare("fft.rfftn")
 
 
 def fftn(
@@ -57,8 +67,9 @@ def fftn(
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    result: Array = of(x, "fft.fftn")(x, s=s, axes=axes, norm=norm)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _fftn(x, s, axes, norm)
+    return of(x, "fft.fftn")(x, s=s, axes=axes, norm=norm)
 
 
 def ifftn(
@@ -99,8 +110,9 @@ def ifftn(
     array([[1.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    result: Array = of(x, "fft.ifftn")(x, s=s, axes=axes, norm=norm)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _ifftn(x, s, axes, norm)
+    return of(x, "fft.ifftn")(x, s=s, axes=axes, norm=norm)
 
 
 def rfftn(
@@ -140,8 +152,9 @@ def rfftn(
     >>> xdev.fft.rfftn(xdev.ones((2, 2))).shape
     (2, 2)
     """
-    result: Array = of(x, "fft.rfftn")(x, s=s, axes=axes, norm=norm)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _rfftn(x, s, axes, norm)
+    return of(x, "fft.rfftn")(x, s=s, axes=axes, norm=norm)
 
 
 def irfftn(
@@ -182,5 +195,6 @@ def irfftn(
     array([[1., 1.],
            [1., 1.]])
     """
-    result: Array = of(x, "fft.irfftn")(x, s=s, axes=axes, norm=norm)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _irfftn(x, s, axes, norm)
+    return of(x, "fft.irfftn")(x, s=s, axes=axes, norm=norm)

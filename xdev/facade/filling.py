@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from xdev._freed import FREED
+from xdev.device.choice import CPU, from_environment, in_context
+from xdev.facade import host_memory
+from xdev.facade.cpu import bare
+from xdev.facade.host_memory import POOLED_FROM, SMALL
 from xdev.facade.places import place, place_of, stays
+from xdev.facade.places.cpu import HOST
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, DType
@@ -19,6 +27,11 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+ndarray = np.ndarray
+_empty: Any = np.empty
+_empty_like = bare("empty_like")
+_zeros: Any = np.zeros
 
 
 def empty(
@@ -55,6 +68,10 @@ def empty(
     >>> xdev.empty((2, 3), dtype=xdev.float32).shape
     (2, 3)
     """
+    if device is None and dtype is None and type(shape) is int and -1 < shape < SMALL:
+        chosen = in_context() or (from_environment and from_environment[0])
+        if chosen is CPU and host_memory.tracking.off:
+            return _empty(shape)
     return place(device).empty(shape, dtype)
 
 
@@ -84,12 +101,12 @@ def empty_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Ar
     >>> xdev.empty_like(xdev.ones((2, 3))).shape
     (2, 3)
     """
-    made: Array
+    plain = type(x) is ndarray and device is None and dtype is None
+    if plain and 0 < x.nbytes < POOLED_FROM and host_memory.tracking.off:
+        return _empty_like(x)  # not freed: that has no bytes
     if stays(x, device):
-        made = place_of(x, "empty_like").empty_like(x, dtype)
-    else:
-        made = place(device).empty(*_shape_and_dtype(x, dtype))
-    return made
+        return place_of(x, "empty_like").empty_like(x, dtype)
+    return place(device).empty(*_shape_and_dtype(x, dtype))
 
 
 def full(
@@ -167,13 +184,12 @@ def full_like(
     >>> xdev.full_like(xdev.arange(3), 7)
     array([7, 7, 7])
     """
-    made: Array
+    if type(x) is ndarray and device is None and x.dtype is not FREED:
+        return HOST.full_like(x, fill_value, dtype)
     if stays(x, device):
-        made = place_of(x, "full_like").full_like(x, fill_value, dtype)
-    else:
-        shape, kind = _shape_and_dtype(x, dtype)
-        made = place(device).full(shape, fill_value, kind)
-    return made
+        return place_of(x, "full_like").full_like(x, fill_value, dtype)
+    shape, kind = _shape_and_dtype(x, dtype)
+    return place(device).full(shape, fill_value, kind)
 
 
 def ones(
@@ -235,12 +251,11 @@ def ones_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Arr
     >>> xdev.ones_like(xdev.arange(3))
     array([1, 1, 1])
     """
-    made: Array
+    if type(x) is ndarray and device is None and x.dtype is not FREED:
+        return HOST.ones_like(x, dtype)
     if stays(x, device):
-        made = place_of(x, "ones_like").ones_like(x, dtype)
-    else:
-        made = place(device).ones(*_shape_and_dtype(x, dtype))
-    return made
+        return place_of(x, "ones_like").ones_like(x, dtype)
+    return place(device).ones(*_shape_and_dtype(x, dtype))
 
 
 def zeros(
@@ -274,6 +289,10 @@ def zeros(
     array([[0, 0],
            [0, 0]], dtype=int8)
     """
+    if device is None and dtype is None and type(shape) is int and -1 < shape < SMALL:
+        chosen = in_context() or (from_environment and from_environment[0])
+        if chosen is CPU and host_memory.tracking.off:
+            return _zeros(shape)
     return place(device).zeros(shape, dtype)
 
 
@@ -303,12 +322,11 @@ def zeros_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Ar
     >>> xdev.zeros_like(xdev.arange(3))
     array([0, 0, 0])
     """
-    made: Array
+    if type(x) is ndarray and device is None and x.dtype is not FREED:
+        return HOST.zeros_like(x, dtype)
     if stays(x, device):
-        made = place_of(x, "zeros_like").zeros_like(x, dtype)
-    else:
-        made = place(device).zeros(*_shape_and_dtype(x, dtype))
-    return made
+        return place_of(x, "zeros_like").zeros_like(x, dtype)
+    return place(device).zeros(*_shape_and_dtype(x, dtype))
 
 
 def _shape_and_dtype(x: Any, dtype: DType) -> tuple[tuple[int, ...], DType]:

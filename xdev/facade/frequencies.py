@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from xdev._freed import FREED
+from xdev.device.choice import CPU, from_environment, in_context
+from xdev.facade.cpu import bare
 from xdev.facade.dispatch import of
+from xdev.facade.host_memory import SMALL
 from xdev.facade.places import place
 
 if TYPE_CHECKING:
@@ -16,6 +22,11 @@ __all__ = [
     "ifftshift",
     "rfftfreq",
 ]
+
+ndarray = np.ndarray
+_arange: Any = np.arange
+_fftshift = bare("fft.fftshift")
+_ifftshift = bare("fft.ifftshift")
 
 
 def fftfreq(
@@ -85,6 +96,10 @@ def rfftfreq(
     >>> xdev.fft.rfftfreq(4, d=0.5)
     array([0. , 0.5, 1. ])
     """
+    if device is None and dtype is None and type(n) is int and n < SMALL:
+        chosen = in_context() or (from_environment and from_environment[0])
+        if chosen is CPU:
+            return _arange(n // 2 + 1) * (1.0 / (n * d))
     return place(device).rfftfreq(n, d, dtype)
 
 
@@ -109,8 +124,9 @@ def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
     >>> xdev.fft.fftshift(xdev.asarray([0, 1, -2, -1]))
     array([-2, -1,  0,  1])
     """
-    result: Array = of(x, "fft.fftshift")(x, axes=axes)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _fftshift(x, axes)
+    return of(x, "fft.fftshift")(x, axes=axes)
 
 
 def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
@@ -134,5 +150,6 @@ def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
     >>> xdev.fft.ifftshift(xdev.asarray([-2, -1, 0, 1]))
     array([ 0,  1, -2, -1])
     """
-    result: Array = of(x, "fft.ifftshift")(x, axes=axes)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _ifftshift(x, axes)
+    return of(x, "fft.ifftshift")(x, axes=axes)

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from xdev.facade.dispatch import of, of_each
+import numpy as np
+
+from xdev._freed import FREED
+from xdev.device.choice import CPU, from_environment, in_context
+from xdev.facade.cpu import bare
+from xdev.facade.dispatch import are_numpys, of, of_each
+from xdev.facade.host_memory import POOLED_FROM, SMALL, pooled
 from xdev.facade.places import place
+from xdev.facade.places.cpu import HOST
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, DType
@@ -18,6 +25,11 @@ __all__ = [
     "tril",
     "triu",
 ]
+
+ndarray = np.ndarray
+_arange: Any = np.arange
+_tril = bare("tril")
+_triu = bare("triu")
 
 
 def arange(
@@ -56,6 +68,10 @@ def arange(
     >>> xdev.arange(0, 10, 3)
     array([0, 3, 6, 9])
     """
+    if stop is None and step == 1 and type(start) is int and start < SMALL:
+        chosen = in_context() or (from_environment and from_environment[0])
+        if device is None and dtype is None and chosen is CPU:
+            return _arange(start)
     return place(device).arange(start, stop, step, dtype)
 
 
@@ -176,7 +192,26 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Arra
     """
     if not arrays:
         return ()
+    if are_numpys(arrays) and indexing in ("xy", "ij"):
+        return _grid(arrays, indexing)
     return tuple(of_each("meshgrid", "arrays", arrays)(*arrays, indexing=indexing))
+
+
+def _grid(arrays: tuple[Array, ...], indexing: str) -> tuple[Array, ...]:
+    """Return the coordinate arrays of a grid of NumPy arrays."""
+    rank = len(arrays)
+    axes = [*range(rank)]
+    if indexing == "xy":
+        axes[:2] = axes[1::-1]
+    shape = [1] * rank
+    for axis, x in zip(axes, arrays, strict=True):
+        shape[axis] = x.size
+    made = []
+    for axis, x in zip(axes, arrays, strict=True):
+        out = HOST.empty(tuple(shape), x.dtype)
+        out[...] = x.reshape((x.size,) + (1,) * (rank - 1 - axis))
+        made.append(out)
+    return tuple(made)
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:
@@ -201,8 +236,10 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
     array([[1., 0.],
            [1., 1.]])
     """
-    result: Array = of(x, "tril")(x, k=k)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        made = _tril(x, k)
+        return made if made.nbytes < POOLED_FROM else pooled(made)
+    return of(x, "tril")(x, k=k)
 
 
 def triu(x: Array, /, *, k: int = 0) -> Array:
@@ -227,5 +264,7 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
     array([[1., 1.],
            [0., 1.]])
     """
-    result: Array = of(x, "triu")(x, k=k)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        made = _triu(x, k)
+        return made if made.nbytes < POOLED_FROM else pooled(made)
+    return of(x, "triu")(x, k=k)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import math
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from xdev.facade.dtype_names import NAMED, is_numpys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,12 +18,43 @@ if TYPE_CHECKING:
 POOLED_FROM = 64 * 1024
 
 
+#: Shapes of fewer elements, of the standard's data types, are smaller than that.
+SMALL = POOLED_FROM // 16
+_PLAIN = frozenset({*NAMED, *NAMED.values()})
+
+
+class Tracking:
+    """``xdev.memory``'s module of that name, until the first array loads it."""
+
+    off = False
+
+
+tracking: Any = Tracking
+
+
 @cache
 def host_array() -> Callable[..., Any]:
     """Return the function that makes uninitialised arrays in the pool."""
     # At the first array, not at import: `import xdev` loads NumPy only.
+    global tracking  # noqa: PLW0603 - once a process
     found: Callable[..., Any] = importlib.import_module("xdev.memory").host_array
+    tracking = importlib.import_module("xdev.memory.records.tracking")
     return found
+
+
+def is_small(shape: Any, dtype: Any) -> bool:
+    """Say whether NumPy's memory is right for an array: small, and nobody tracks.
+
+    Raises
+    ------
+    TypeError
+        They are no shape and data type of NumPy's.
+    """
+    if tracking.off and (dtype is None or (is_numpys(dtype) and dtype in _PLAIN)):
+        if type(shape) is int:
+            return shape < SMALL
+        return type(shape) is tuple and math.prod(shape) < SMALL
+    return False
 
 
 def pooled(x: Any) -> Any:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.device import Device, default_device, devices
+import numpy as np
+
+from xdev.device import Device, devices
+from xdev.device.choice import coming_default
+from xdev.device.identity import names_device
+from xdev.device.registry import backend
 from xdev.facade.libraries import library_of
 from xdev.facade.places import place
-from xdev.facade.places.other import OtherPlace
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -17,20 +22,30 @@ __all__ = ["__array_api_version__", "__array_namespace_info__", "namespace"]
 __array_api_version__ = "2025.12"
 
 
+#: Devices whose arrays have NumPy's data types, defaults and number of dimensions.
+LIKE_NUMPY = frozenset({"cpu", "cuda", "fake"})
+
+
 @final
 class NamespaceInfo:
-    """The standard's inspection functions."""
+    """The standard's inspection functions; none of them starts a device."""
 
     __slots__ = ()
 
     def capabilities(self) -> dict[str, Any]:
         """Return what the default device's library can do, by the standard's names."""
-        found: dict[str, Any] = place().info().capabilities()
+        found: dict[str, Any] = _info(coming_default()).capabilities()
         return found
 
-    def default_device(self) -> Device:
-        """Return the device that creation functions use when none is named."""
-        return default_device()
+    def default_device(self) -> Any:
+        """Return the device that creation functions use when none is named.
+
+        Returns
+        -------
+        device
+            As :meth:`devices` has it.
+        """
+        return _native(coming_default())
 
     def default_dtypes(self, *, device: object = None) -> dict[str, Any]:
         """Return the data types used where none is given, by kind.
@@ -45,8 +60,8 @@ class NamespaceInfo:
         ConfigurationError, DeviceUnavailableError
             There is no such device, or it cannot be used.
         """
-        where = place(device)
-        found: dict[str, Any] = where.info().default_dtypes(device=_native(where))
+        where = _usable(device)
+        found: dict[str, Any] = _info(where).default_dtypes(device=_place(where))
         return found
 
     def dtypes(
@@ -68,17 +83,50 @@ class NamespaceInfo:
         ValueError
             There is no such kind.
         """
-        where = place(device)
-        found: dict[str, Any] = where.info().dtypes(device=_native(where), kind=kind)
+        where = _usable(device)
+        found: dict[str, Any] = _info(where).dtypes(device=_place(where), kind=kind)
         return found
 
-    def devices(self) -> tuple[Device, ...]:
-        """Return the devices that can be used now."""
-        return devices()
+    def devices(self) -> tuple[Any, ...]:
+        """Return the devices that can be used now.
+
+        Returns
+        -------
+        tuple of devices
+            As the arrays' own ``device`` names them, so that ``x.device`` is among
+            them: CuPy's is equal to no other library's. :func:`xdev.devices` gives
+            xdev's.
+        """
+        return tuple(map(_native, devices()))
 
 
-def _native(where: Any) -> Any:
-    return where.device if isinstance(where, OtherPlace) else None
+def _usable(device: object) -> Device:
+    """Return the device that is meant, not started; it must be there."""
+    chosen = coming_default() if device is None else Device(device)
+    if chosen.library is not None or chosen.index >= backend(chosen.type).count():
+        chosen.require()  # says why it cannot be used
+    return chosen
+
+
+def _native(device: Device) -> Any:
+    return device.native
+
+
+def _info(device: Device) -> Any:
+    """Return the inspection object of the library that serves a device."""
+    if device.library is not None:
+        found: Any = namespace(device)
+        return found.__array_namespace_info__()
+    if device.type in LIKE_NUMPY:
+        return np.__array_namespace_info__()
+    library: Any = importlib.import_module(backend(device.type).libraries[0])
+    return library.__array_namespace_info__()
+
+
+def _place(device: Device) -> Any:
+    """Return the device in terms of that library; NumPy's knows the host only."""
+    own = device.library is None and device.type in LIKE_NUMPY
+    return None if own else _native(device)
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807 - the standard's name
@@ -126,7 +174,7 @@ def namespace(x_or_device: object, /) -> ModuleType:
     >>> xdev.namespace("cpu") is numpy, xdev.namespace(numpy.ones(3)) is numpy
     (True, True)
     """
-    if isinstance(x_or_device, str | Device):
+    if isinstance(x_or_device, str) or names_device(x_or_device):
         sample = place(x_or_device).empty(0, None)
         return library_of(sample, "namespace").namespace
     return library_of(x_or_device, "namespace", "x_or_device").namespace

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from xdev.facade.dispatch import mixed, of, of_each
+import numpy as np
+
+from xdev._freed import FREED
+from xdev.facade.cpu import bare
+from xdev.facade.dispatch import are_numpys, mixed, of, of_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +25,13 @@ __all__ = [
     "tile",
     "unstack",
 ]
+
+ndarray = np.ndarray
+_broadcast_arrays = bare("broadcast_arrays")
+_broadcast_to = bare("broadcast_to")
+_concat = bare("concat")
+_stack = bare("stack")
+_tile = bare("tile")
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
@@ -49,6 +60,12 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """
     if not arrays:
         return ()
+    if are_numpys(arrays):
+        shape = arrays[0].shape
+        for x in arrays:
+            if x.shape != shape:
+                return tuple(_broadcast_arrays(*arrays))
+        return arrays
     return tuple(of_each("broadcast_arrays", "arrays", arrays)(*arrays))
 
 
@@ -76,20 +93,28 @@ def broadcast_shapes(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
     >>> xdev.broadcast_shapes((3, 1), (2,))
     (3, 2)
     """
-    rank = max((len(shape) for shape in shapes), default=0)
-    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
-    result: list[int | None] = []
-    for sizes in zip(*padded, strict=True):
-        known = {size for size in sizes if size not in (1, None)}
-        if len(known) > 1:
-            message = (
-                f"xdev.broadcast_shapes: shapes {', '.join(map(str, shapes))} do not "
-                f"broadcast: sizes along an axis must be equal or 1"
-            )
-            raise ValueError(message)
-        unknown = None if None in sizes else 1
-        result.append(known.pop() if known else unknown)
-    return tuple(result)
+    sizes: list[int | None] = []
+    for shape in shapes:
+        new = len(shape) - len(sizes)
+        if new > 0:
+            sizes[:0] = shape[:new]
+        at = -len(shape) if new <= 0 else new - len(shape)
+        for size in shape[max(new, 0) :]:
+            held = sizes[at]
+            if size not in (held, 1):
+                if held == 1 or held is None:
+                    sizes[at] = size
+                elif size is not None:
+                    raise ValueError(_do_not_broadcast(shapes))
+            at += 1
+    return tuple(sizes)
+
+
+def _do_not_broadcast(shapes: tuple[tuple[int | None, ...], ...]) -> str:
+    return (
+        f"xdev.broadcast_shapes: shapes {', '.join(map(str, shapes))} do not "
+        f"broadcast: sizes along an axis must be equal or 1"
+    )
 
 
 def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
@@ -119,8 +144,9 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
     array([[1, 2],
            [1, 2]])
     """
-    result: Array = of(x, "broadcast_to")(x, shape)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _broadcast_to(x, shape)
+    return of(x, "broadcast_to")(x, shape)
 
 
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
@@ -149,8 +175,9 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     >>> xdev.concat([xdev.asarray([1, 2]), xdev.asarray([3])])
     array([1, 2, 3])
     """
-    result: Array = of_each("concat", "arrays", arrays)(arrays, axis=axis)
-    return result
+    if are_numpys(arrays):
+        return _concat(arrays, axis)
+    return of_each("concat", "arrays", arrays)(arrays, axis=axis)
 
 
 def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
@@ -181,9 +208,10 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
     >>> xdev.repeat(xdev.asarray([1, 2]), xdev.asarray([2, 3]))
     array([1, 1, 2, 2, 2])
     """
+    if type(x) is ndarray and x.dtype is not FREED and type(repeats) is int:
+        return x.repeat(repeats, axis)
     function, values = mixed("repeat", x=x, repeats=repeats)
-    result: Array = function(*values, axis=axis)
-    return result
+    return function(*values, axis=axis)
 
 
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
@@ -213,8 +241,9 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     array([[1, 2],
            [3, 4]])
     """
-    result: Array = of_each("stack", "arrays", arrays)(arrays, axis=axis)
-    return result
+    if are_numpys(arrays):
+        return _stack(arrays, axis)
+    return of_each("stack", "arrays", arrays)(arrays, axis=axis)
 
 
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
@@ -238,8 +267,9 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
     >>> xdev.tile(xdev.asarray([1, 2]), (2,))
     array([1, 2, 1, 2])
     """
-    result: Array = of(x, "tile")(x, repetitions)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _tile(x, repetitions)
+    return of(x, "tile")(x, repetitions)
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
@@ -263,5 +293,6 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     >>> xdev.unstack(xdev.asarray([[1, 2], [3, 4]]))
     (array([1, 2]), array([3, 4]))
     """
-    result: tuple[Array, ...] = of(x, "unstack")(x, axis=axis)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED and axis == 0 and x.ndim:
+        return tuple(x)
+    return of(x, "unstack")(x, axis=axis)

@@ -11,7 +11,14 @@ import numpy as np
 from xdev._freed import FREED, Remains, use_after_free
 from xdev.facade.complaints import misfit, no_array, wrong_dtype
 from xdev.facade.cpu import NUMPY
-from xdev.facade.dtype_names import to_library_dtype, to_numpy_dtype
+from xdev.facade.dtype_names import (
+    NAMES,
+    is_numpys,
+    library_of_dtype,
+    to_library_dtype,
+    to_numpy_dtype,
+)
+from xdev.facade.other_differences import MENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +37,9 @@ HOST_SCALARS = frozenset(
 #: What may stand beside a NumPy array.
 HOST = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
 
+#: The library of each type of arrays seen so far but NumPy's, and of its scalars.
 # Filled at the first array of a type. Two threads may do the same work; the last wins.
-_libraries: dict[type, Library] = {np.ndarray: NUMPY} | dict.fromkeys(
-    HOST_SCALARS, NUMPY
-)
+known: dict[type, Library] = dict.fromkeys(HOST_SCALARS, NUMPY)
 _by_name: dict[str, Library] = {"numpy": NUMPY}
 
 
@@ -44,10 +50,11 @@ class StandardLibrary:
     __slots__ = ("functions", "namespace")
     numpy_dtypes = False
     device_type: str | None = None
+    several = True
 
     def __init__(self, namespace: ModuleType) -> None:
         self.namespace = namespace
-        self.functions: dict[str, Callable[..., Any]] = {}
+        self.functions = dict(MENDED.get(namespace.__name__, {}))
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
         """Return the library's function of that name."""
@@ -61,8 +68,10 @@ class StandardLibrary:
         return self.functions[name]
 
     def device(self, x: Any) -> object:
-        """Return the library's device object."""
-        return importlib.import_module("array_api_compat").device(x)
+        """Return the library's device object; None for what is on no single one."""
+        native = importlib.import_module("array_api_compat").device(x)
+        # JAX: traced arrays have none, those spread over several have a sharding.
+        return None if hasattr(native, "device_set") else native
 
     def dtype(self, dtype: DType) -> DType:
         """Return the library's data type for anybody's."""
@@ -106,9 +115,9 @@ def library_of(x: Any, name: str, label: str = "x") -> Library:
         if x.dtype is FREED:
             raise use_after_free(x, f"xdev.{name}: {label}")
         return NUMPY
-    found = _libraries.get(kind)
+    found = known.get(kind)
     if found is None:
-        found = _libraries[kind] = _discover(x, name, label)
+        found = known[kind] = _discover(x, name, label)
     return found
 
 
@@ -130,10 +139,38 @@ def library_named(namespace: ModuleType) -> Library:
     """Return the one library object of a namespace."""
     name = namespace.__name__
     if name not in _by_name:
-        if name.endswith("cupy"):
+        if name in ("cupy", "array_api_compat.cupy"):
             _by_name[name] = importlib.import_module("xdev.facade.cuda").library()
-        elif name.endswith(".numpy"):
+        elif name == "xdev":  # what fake arrays say
+            _by_name[name] = importlib.import_module("xdev.facade.fake").library()
+        elif name == "array_api_compat.numpy":  # not jax.numpy
             _by_name[name] = NUMPY
         else:
             _by_name[name] = StandardLibrary(namespace)
     return _by_name[name]
+
+
+def owner_of(thing: Any, name: str, label: str) -> Library | None:
+    """Return the library of an array or data type; None where NumPy's rules hold.
+
+    Raises
+    ------
+    TypeError
+        It is neither; the text names the function and the argument.
+    """
+    if is_numpys(thing) or type(thing) in PYTHON_SCALARS:
+        return None
+    if hasattr(thing, "dtype") or library_of_dtype(thing) is None:
+        library = library_of(thing, name, label)
+    else:
+        root: Any = library_of_dtype(thing)
+        if not hasattr(root, "empty"):
+            listed = ", ".join(f"xdev.{dtype}" for dtype in NAMES)
+            message = (
+                f"xdev.{name}: {label} is {thing!r}, no array and no data type: use "
+                f"{listed}"
+            )
+            raise TypeError(message)
+        compat = importlib.import_module("array_api_compat")
+        library = library_named(compat.array_namespace(root.empty(0)))
+    return None if library.numpy_dtypes else library

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from xdev._freed import FREED
+from xdev.facade.cpu import FLOAT32, FLOAT64, bare
 from xdev.facade.decompositions import (
     cholesky,
     eig,
@@ -14,7 +18,7 @@ from xdev.facade.decompositions import (
     svd,
     svdvals,
 )
-from xdev.facade.dispatch import of, of_all
+from xdev.facade.dispatch import alike, of, of_all
 from xdev.facade.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from xdev.facade.magnitudes import (
     det,
@@ -56,6 +60,14 @@ __all__ = [
     "vector_norm",
 ]
 
+ndarray = np.ndarray
+_cross = bare("linalg.cross")
+_inv = bare("linalg.inv")
+_matrix_power = bare("linalg.matrix_power")
+_pinv = bare("linalg.pinv")
+_solve = bare("linalg.solve")
+_EPS = {FLOAT32: 2.0**-23, FLOAT64: 2.0**-52}  # numpy.finfo takes long to load
+
 
 def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """Cross product of vectors in three dimensions.
@@ -85,8 +97,14 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     >>> xdev.linalg.cross(xdev.asarray([1, 0, 0]), xdev.asarray([0, 1, 0]))
     array([0, 0, 1])
     """
-    result: Array = of_all("linalg.cross", x1=x1, x2=x2)(x1, x2, axis=axis)
-    return result
+    if (
+        type(x1) is type(x2) is ndarray
+        and x1.dtype is not FREED
+        and x2.dtype is not FREED
+    ):
+        return _cross(x1, x2, axis=axis)
+    function = alike("linalg.cross", x1, x2) or of_all("linalg.cross", x1=x1, x2=x2)
+    return function(x1, x2, axis=axis)
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
@@ -110,8 +128,9 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     >>> xdev.linalg.diagonal(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2., 4.])
     """
-    result: Array = of(x, "linalg.diagonal")(x, offset=offset)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return x.diagonal(offset, -2, -1)
+    return of(x, "linalg.diagonal")(x, offset=offset)
 
 
 def inv(x: Array, /) -> Array:
@@ -139,8 +158,9 @@ def inv(x: Array, /) -> Array:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    result: Array = of(x, "linalg.inv")(x)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _inv(x)
+    return of(x, "linalg.inv")(x)
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
@@ -170,8 +190,9 @@ def matrix_power(x: Array, n: int, /) -> Array:
     array([[ 4.,  0.],
            [ 0., 16.]])
     """
-    result: Array = of(x, "linalg.matrix_power")(x, n)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _matrix_power(x, n)
+    return of(x, "linalg.matrix_power")(x, n)
 
 
 def outer(x1: Array, x2: Array, /) -> Array:
@@ -199,8 +220,13 @@ def outer(x1: Array, x2: Array, /) -> Array:
     array([[3, 4],
            [6, 8]])
     """
-    result: Array = of_all("linalg.outer", x1=x1, x2=x2)(x1, x2)
-    return result
+    if type(x1) is type(x2) is ndarray and x1.ndim == x2.ndim == 1:
+        try:
+            return x1.reshape(-1, 1) * x2
+        except TypeError:
+            pass  # of_all() says what is wrong, or NumPy again
+    function = alike("linalg.outer", x1, x2) or of_all("linalg.outer", x1=x1, x2=x2)
+    return function(x1, x2)
 
 
 def pinv(x: Array, /, *, rtol: Any = None) -> Array:
@@ -230,8 +256,11 @@ def pinv(x: Array, /, *, rtol: Any = None) -> Array:
     >>> xdev.linalg.pinv(xdev.asarray([[2.0], [0.0]]))
     array([[0.5, 0. ]])
     """
-    result: Array = of(x, "linalg.pinv")(x, rtol=rtol)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        if rtol is None and x.dtype in _EPS:
+            rtol = max(x.shape[-2:]) * _EPS[x.dtype]
+        return _pinv(x, rtol=rtol)
+    return of(x, "linalg.pinv")(x, rtol=rtol)
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
@@ -263,5 +292,11 @@ def solve(x1: Array, x2: Array, /) -> Array:
     >>> xdev.linalg.solve(a, xdev.asarray([2.0, 2.0]))
     array([1. , 0.5])
     """
-    result: Array = of_all("linalg.solve", x1=x1, x2=x2)(x1, x2)
-    return result
+    if (
+        type(x1) is type(x2) is ndarray
+        and x1.dtype is not FREED
+        and x2.dtype is not FREED
+    ):
+        return _solve(x1, x2)
+    function = alike("linalg.solve", x1, x2) or of_all("linalg.solve", x1=x1, x2=x2)
+    return function(x1, x2)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from xdev._freed import FREED
+from xdev.facade.cpu import bare
 from xdev.facade.dispatch import of
 from xdev.facade.libraries import library_of
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, Axes, DType
+    from xdev.facade.results import Slogdet
 
 __all__ = [
     "det",
@@ -18,6 +23,13 @@ __all__ = [
     "trace",
     "vector_norm",
 ]
+
+ndarray = np.ndarray
+_det = bare("linalg.det")
+_matrix_norm = bare("linalg.matrix_norm")
+_matrix_rank = bare("linalg.matrix_rank")
+_slogdet = bare("linalg.slogdet")
+_vector_norm = bare("linalg.vector_norm")
 
 
 def det(x: Array, /) -> Array:
@@ -44,8 +56,9 @@ def det(x: Array, /) -> Array:
     >>> round(float(xdev.linalg.det(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))), 9)
     8.0
     """
-    result: Array = of(x, "linalg.det")(x)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _det(x)
+    return of(x, "linalg.det")(x)
 
 
 def matrix_norm(
@@ -77,8 +90,9 @@ def matrix_norm(
     >>> float(xdev.linalg.matrix_norm(xdev.asarray([[3.0, 0.0], [0.0, 4.0]])))
     5.0
     """
-    result: Array = of(x, "linalg.matrix_norm")(x, keepdims=keepdims, ord=ord)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _matrix_norm(x, keepdims=keepdims, ord=ord)
+    return of(x, "linalg.matrix_norm")(x, keepdims=keepdims, ord=ord)
 
 
 def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
@@ -107,11 +121,12 @@ def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
     >>> int(xdev.linalg.matrix_rank(xdev.ones((3, 3))))
     1
     """
-    result: Array = of(x, "linalg.matrix_rank")(x, rtol=rtol)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED and x.ndim > 1:
+        return _matrix_rank(x, rtol=rtol)
+    return of(x, "linalg.matrix_rank")(x, rtol=rtol)
 
 
-def slogdet(x: Array, /) -> Any:
+def slogdet(x: Array, /) -> Slogdet[Array]:
     """Sign and logarithm of the determinant.
 
     Parameters
@@ -135,8 +150,9 @@ def slogdet(x: Array, /) -> Any:
     >>> float(xdev.linalg.slogdet(xdev.eye(2)).logabsdet)
     0.0
     """
-    result: tuple[Array, Array] = of(x, "linalg.slogdet")(x)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _slogdet(x)
+    return of(x, "linalg.slogdet")(x)
 
 
 def trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
@@ -162,9 +178,10 @@ def trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
     >>> float(xdev.linalg.trace(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])))
     6.0
     """
+    if type(x) is ndarray and x.dtype is not FREED and dtype is None:
+        return x.trace(offset, -2, -1)
     kind = library_of(x, "linalg.trace").dtype(dtype)
-    result: Array = of(x, "linalg.trace")(x, offset=offset, dtype=kind)
-    return result
+    return of(x, "linalg.trace")(x, offset=offset, dtype=kind)
 
 
 def vector_norm(
@@ -200,7 +217,6 @@ def vector_norm(
     >>> float(xdev.linalg.vector_norm(xdev.asarray([3.0, 4.0])))
     5.0
     """
-    result: Array = of(x, "linalg.vector_norm")(
-        x, axis=axis, keepdims=keepdims, ord=ord
-    )
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+    return of(x, "linalg.vector_norm")(x, axis=axis, keepdims=keepdims, ord=ord)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xdev._freed import FREED
+from xdev.facade.cpu import bare
 from xdev.facade.dispatch import of
 
 if TYPE_CHECKING:
@@ -23,9 +24,8 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
-# The methods: NumPy's functions of these names spend twice the time on a small array.
-_transpose: Any = np.ndarray.transpose
-_reshape: Any = np.ndarray.reshape
+_BACKWARDS = slice(None, None, -1)
+_roll = bare("roll")
 
 
 def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
@@ -54,8 +54,13 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     >>> xdev.expand_dims(xdev.ones(3), 0).shape
     (1, 3)
     """
-    result: Array = of(x, "expand_dims")(x, axis)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED and type(axis) is int:
+        rank = x.ndim
+        if -rank - 1 <= axis <= rank:
+            at = axis if axis >= 0 else axis + rank + 1
+            shape = x.shape
+            return x.reshape((*shape[:at], 1, *shape[at:]))
+    return of(x, "expand_dims")(x, axis)
 
 
 def flip(x: Array, /, *, axis: Axes = None) -> Array:
@@ -79,8 +84,9 @@ def flip(x: Array, /, *, axis: Axes = None) -> Array:
     >>> xdev.flip(xdev.asarray([1, 2, 3]))
     array([3, 2, 1])
     """
-    result: Array = of(x, "flip")(x, axis=axis)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED and axis is None:
+        return x[(_BACKWARDS,) * x.ndim]
+    return of(x, "flip")(x, axis=axis)
 
 
 def moveaxis(
@@ -106,8 +112,14 @@ def moveaxis(
     >>> xdev.moveaxis(xdev.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
-    result: Array = of(x, "moveaxis")(x, source, destination)
-    return result
+    if type(source) is int and type(destination) is int and type(x) is ndarray:
+        rank = x.ndim
+        inside = -rank <= source < rank and -rank <= destination < rank
+        if inside and x.dtype is not FREED:
+            order = [*range(rank)]
+            order.insert(destination % rank, order.pop(source))
+            return x.transpose(order)
+    return of(x, "moveaxis")(x, source, destination)
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
@@ -136,10 +148,9 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     >>> xdev.permute_dims(xdev.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    plain = type(x) is ndarray and x.dtype is not FREED  # type: ignore[attr-defined]
-    function = _transpose if plain else of(x, "permute_dims")
-    result: Array = function(x, axes)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return x.transpose(axes)
+    return of(x, "permute_dims")(x, axes)
 
 
 def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
@@ -171,13 +182,9 @@ def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
     array([[0, 1],
            [2, 3]])
     """
-    result: Array
-    plain = type(x) is ndarray and x.dtype is not FREED  # type: ignore[attr-defined]
-    if plain and copy is None:
-        result = _reshape(x, shape)
-    else:
-        result = of(x, "reshape")(x, shape, copy=copy)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED and copy is None:
+        return x.reshape(shape)
+    return of(x, "reshape")(x, shape, copy=copy)
 
 
 def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axes = None) -> Array:
@@ -203,8 +210,9 @@ def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axes = None) -> Arr
     >>> xdev.roll(xdev.asarray([1, 2, 3]), 1)
     array([3, 1, 2])
     """
-    result: Array = of(x, "roll")(x, shift, axis=axis)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _roll(x, shift, axis)
+    return of(x, "roll")(x, shift, axis=axis)
 
 
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
@@ -233,5 +241,6 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     >>> xdev.squeeze(xdev.ones((1, 3)), 0).shape
     (3,)
     """
-    result: Array = of(x, "squeeze")(x, axis)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return x.squeeze(axis)
+    return of(x, "squeeze")(x, axis)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-Array = TypeVar("Array")
+Array = TypeVar("Array", bound=Any)  # the type that goes in comes out
 DType: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]
 Axes: TypeAlias = int | tuple[int, ...] | None
@@ -18,6 +18,8 @@ Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 class Library(Protocol):
     """An array library: its functions, by the standard's names, and its habits."""
 
+    #: Whether two of its arrays may be on two devices.
+    several: bool
     #: What :func:`xdev.namespace` returns.
     namespace: ModuleType
     #: Whether its data types are NumPy's.
@@ -29,7 +31,7 @@ class Library(Protocol):
         """Return a function (``"sort"``, ``"linalg.svd"``) for where ``like`` is."""
 
     def device(self, x: Any) -> object:
-        """Return what is equal for arrays that may meet in one call."""
+        """Return what is equal for arrays that may meet in one call; None: any may."""
 
     def dtype(self, dtype: DType) -> DType:
         """Return the library's own name for a data type; None stays None."""
@@ -92,6 +94,3 @@ class Place(Protocol):
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         """Return an array that shares the memory of an exporter."""
-
-    def info(self) -> Any:
-        """Return the standard's inspection object of the library."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from xdev.facade.dispatch import of, of_all
 from xdev.facade.libraries import library_of
@@ -11,6 +13,10 @@ if TYPE_CHECKING:
     from xdev.facade.protocols import Array, DType
 
 __all__ = ["cumulative_prod", "cumulative_sum", "diff"]
+
+ndarray = np.ndarray
+_add: Any = np.add.accumulate
+_multiply: Any = np.multiply.accumulate
 
 
 def cumulative_prod(
@@ -45,11 +51,18 @@ def cumulative_prod(
     >>> xdev.cumulative_prod(xdev.asarray([1, 2, 3, 4]))
     array([ 1,  2,  6, 24])
     """
+    if type(x) is ndarray and dtype is None and not include_initial:
+        try:
+            if axis is not None:
+                return _multiply(x, axis)
+            if x.ndim == 1:
+                return _multiply(x)
+        except TypeError:
+            pass  # library_of() says what is wrong, or NumPy again
     kind = library_of(x, "cumulative_prod").dtype(dtype)
-    result: Array = of(x, "cumulative_prod")(
+    return of(x, "cumulative_prod")(
         x, axis=axis, dtype=kind, include_initial=include_initial
     )
-    return result
 
 
 def cumulative_sum(
@@ -84,11 +97,18 @@ def cumulative_sum(
     >>> xdev.cumulative_sum(xdev.asarray([1, 2, 3]), include_initial=True)
     array([0, 1, 3, 6])
     """
+    if type(x) is ndarray and dtype is None and not include_initial:
+        try:
+            if axis is not None:
+                return _add(x, axis)
+            if x.ndim == 1:
+                return _add(x)
+        except TypeError:
+            pass  # library_of() says what is wrong, or NumPy again
     kind = library_of(x, "cumulative_sum").dtype(dtype)
-    result: Array = of(x, "cumulative_sum")(
+    return of(x, "cumulative_sum")(
         x, axis=axis, dtype=kind, include_initial=include_initial
     )
-    return result
 
 
 def diff(
@@ -129,7 +149,12 @@ def diff(
     >>> xdev.diff(xdev.asarray([1, 4, 9, 16]))
     array([3, 5, 7])
     """
+    if type(x) is ndarray and n == 1 and axis == -1 and prepend is append is None:
+        try:
+            difference = np.not_equal if x.dtype.kind == "b" else np.subtract
+            return difference(x[..., 1:], x[..., :-1])
+        except (TypeError, IndexError):
+            pass  # of_all() says what is wrong, or NumPy again
     given = {"prepend": prepend, "append": append}
     ends = {label: end for label, end in given.items() if end is not None}
-    result: Array = of_all("diff", x=x, **ends)(x, axis=axis, n=n, **ends)
-    return result
+    return of_all("diff", x=x, **ends)(x, axis=axis, n=n, **ends)

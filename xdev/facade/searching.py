@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from xdev.facade.dispatch import mixed, of, of_all
+import numpy as np
+from numpy._core.multiarray import count_nonzero as _count_nonzero
+
+from xdev._freed import FREED
+from xdev.facade.cpu import bare
+from xdev.facade.dispatch import alike, mixed, of, of_all
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, Axes
@@ -19,6 +24,11 @@ __all__ = [
     "take_along_axis",
     "where",
 ]
+
+ndarray = np.ndarray
+_zero: Any = np.intp(0)
+_take_along_axis = bare("take_along_axis")
+_where = bare("where")
 
 
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
@@ -49,8 +59,9 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     >>> xdev.argmax(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 0])
     """
-    result: Array = of(x, "argmax")(x, axis=axis, keepdims=keepdims)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED and not keepdims:
+        return x.argmax(axis)
+    return of(x, "argmax")(x, axis=axis, keepdims=keepdims)
 
 
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
@@ -81,8 +92,9 @@ def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     >>> xdev.argmin(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([0, 1])
     """
-    result: Array = of(x, "argmin")(x, axis=axis, keepdims=keepdims)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED and not keepdims:
+        return x.argmin(axis)
+    return of(x, "argmin")(x, axis=axis, keepdims=keepdims)
 
 
 def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -108,8 +120,10 @@ def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> 
     >>> xdev.count_nonzero(xdev.asarray([[0, 5], [7, 2]]), axis=1)
     array([1, 2])
     """
-    result: Array = of(x, "count_nonzero")(x, axis=axis, keepdims=keepdims)
-    return result
+    everywhere = axis is None and not keepdims
+    if everywhere and type(x) is ndarray and x.dtype is not FREED:
+        return _zero + _count_nonzero(x)  # the sum is 0-d, and quicker made than cast
+    return of(x, "count_nonzero")(x, axis=axis, keepdims=keepdims)
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
@@ -136,17 +150,18 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     >>> xdev.nonzero(xdev.asarray([0, 5, 7]))
     (array([1, 2]),)
     """
-    result: tuple[Array, ...] = of(x, "nonzero")(x)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return x.nonzero()
+    return of(x, "nonzero")(x)
 
 
 def searchsorted(
     x1: Array,
-    x2: Array | float,
+    x2: Any,
     /,
     *,
     side: Literal["left", "right"] = "left",
-    sorter: Array | None = None,
+    sorter: Any = None,
 ) -> Array:
     """Where to insert values so that a sorted array stays sorted.
 
@@ -177,12 +192,21 @@ def searchsorted(
     >>> xdev.searchsorted(xdev.asarray([1, 3, 5]), xdev.asarray([3, 4]))
     array([1, 2])
     """
+    if (
+        type(x1) is type(x2) is ndarray
+        and x1.dtype is not FREED
+        and x2.dtype is not FREED
+        and sorter is None
+    ):
+        return x1.searchsorted(x2, side)
+    of_one_type = alike("searchsorted", x1, x2) if sorter is None else None
+    if of_one_type is not None:
+        return of_one_type(x1, x2, side=side)
     function, (x, values, order) = mixed("searchsorted", x1=x1, x2=x2, sorter=sorter)
-    result: Array = function(x, values, side=side, sorter=order)
-    return result
+    return function(x, values, side=side, sorter=order)
 
 
-def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
+def take(x: Array, indices: Any, /, *, axis: int | None = None) -> Array:
     """Elements, rows or slices at indices along an axis.
 
     Parameters
@@ -210,11 +234,17 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     >>> xdev.take(xdev.asarray([10, 20, 30]), xdev.asarray([2, 0]))
     array([30, 10])
     """
-    result: Array = of_all("take", x=x, indices=indices)(x, indices, axis=axis)
-    return result
+    if (
+        type(x) is type(indices) is ndarray
+        and x.dtype is not FREED
+        and indices.dtype is not FREED
+    ):
+        return x.take(indices, axis)
+    function = alike("take", x, indices) or of_all("take", x=x, indices=indices)
+    return function(x, indices, axis=axis)
 
 
-def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
+def take_along_axis(x: Array, indices: Any, /, *, axis: int = -1) -> Array:
     """Elements at indices along an axis, matched along all the others.
 
     Parameters
@@ -244,9 +274,16 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     array([[1, 3],
            [5, 9]])
     """
-    function = of_all("take_along_axis", x=x, indices=indices)
-    result: Array = function(x, indices, axis=axis)
-    return result
+    if (
+        type(x) is type(indices) is ndarray
+        and x.dtype is not FREED
+        and indices.dtype is not FREED
+    ):
+        return _take_along_axis(x, indices, axis)
+    function = alike("take_along_axis", x, indices) or of_all(
+        "take_along_axis", x=x, indices=indices
+    )
+    return function(x, indices, axis=axis)
 
 
 def where(condition: Array, x1: Any, x2: Any, /) -> Array:
@@ -275,6 +312,15 @@ def where(condition: Array, x1: Any, x2: Any, /) -> Array:
     >>> xdev.where(xdev.asarray([True, False]), xdev.asarray([1, 2]), 0)
     array([1, 0])
     """
+    if (
+        type(condition) is type(x1) is type(x2) is ndarray
+        and condition.dtype is not FREED
+        and x1.dtype is not FREED
+        and x2.dtype is not FREED
+    ):
+        return _where(condition, x1, x2)
+    of_one_type = alike("where", condition, x1)
+    if of_one_type is not None and type(x1) is type(x2):
+        return of_one_type(condition, x1, x2)
     function, values = mixed("where", condition=condition, x1=x1, x2=x2)
-    result: Array = function(*values)
-    return result
+    return function(*values)

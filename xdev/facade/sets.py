@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from xdev.facade.dispatch import mixed, of
+import numpy as np
+
+from xdev._freed import FREED
+from xdev.facade.cpu import bare
+from xdev.facade.dispatch import alike, mixed, of
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array
+    from xdev.facade.results import UniqueAll, UniqueCounts, UniqueInverse
 
 __all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
+ndarray = np.ndarray
+_isin = bare("isin")
+_unique_all = bare("unique_all")
+_unique_counts = bare("unique_counts")
+_unique_inverse = bare("unique_inverse")
+_unique_values = bare("unique_values")
+
+
+@overload
+def isin(x1: complex, x2: Array, /, *, invert: bool = False) -> Array: ...
+
+
+@overload
+def isin(x1: Array, x2: Any, /, *, invert: bool = False) -> Array: ...
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
@@ -38,11 +58,20 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     >>> xdev.isin(xdev.asarray([1, 2, 3]), xdev.asarray([2, 5]))
     array([False,  True, False])
     """
+    if (
+        type(x1) is type(x2) is ndarray
+        and x1.dtype is not FREED
+        and x2.dtype is not FREED
+    ):
+        return _isin(x1, x2, False, invert)
+    of_one_type = alike("isin", x1, x2)
+    if of_one_type is not None:
+        return of_one_type(x1, x2, invert=invert)
     function, values = mixed("isin", x1=x1, x2=x2)
     return function(*values, invert=invert)
 
 
-def unique_all(x: Array, /) -> Any:
+def unique_all(x: Array, /) -> UniqueAll[Array]:
     """Distinct values, where each is first, how to rebuild ``x``, and how often.
 
     Parameters
@@ -61,11 +90,12 @@ def unique_all(x: Array, /) -> Any:
     >>> xdev.unique_all(xdev.asarray([5, 3, 5])).indices
     array([1, 0])
     """
-    result: tuple[Array, Array, Array, Array] = of(x, "unique_all")(x)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _unique_all(x)
+    return of(x, "unique_all")(x)
 
 
-def unique_counts(x: Array, /) -> Any:
+def unique_counts(x: Array, /) -> UniqueCounts[Array]:
     """Distinct values, and how often each is there.
 
     Parameters
@@ -84,11 +114,12 @@ def unique_counts(x: Array, /) -> Any:
     >>> xdev.unique_counts(xdev.asarray([5, 3, 5])).counts
     array([1, 2])
     """
-    result: tuple[Array, Array] = of(x, "unique_counts")(x)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _unique_counts(x)
+    return of(x, "unique_counts")(x)
 
 
-def unique_inverse(x: Array, /) -> Any:
+def unique_inverse(x: Array, /) -> UniqueInverse[Array]:
     """Distinct values, and the indices that rebuild ``x`` from them.
 
     Parameters
@@ -107,8 +138,9 @@ def unique_inverse(x: Array, /) -> Any:
     >>> xdev.unique_inverse(xdev.asarray([5, 3, 5])).inverse_indices
     array([1, 0, 1])
     """
-    result: tuple[Array, Array] = of(x, "unique_inverse")(x)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _unique_inverse(x)
+    return of(x, "unique_inverse")(x)
 
 
 def unique_values(x: Array, /) -> Array:
@@ -130,5 +162,6 @@ def unique_values(x: Array, /) -> Array:
     >>> xdev.sort(xdev.unique_values(xdev.asarray([5, 3, 5])))
     array([3, 5])
     """
-    result: Array = of(x, "unique_values")(x)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED:
+        return _unique_values(x)
+    return of(x, "unique_values")(x)

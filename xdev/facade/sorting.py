@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from xdev._freed import FREED
 from xdev.facade.dispatch import of
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array
 
 __all__ = ["argsort", "sort"]
+
+ndarray = np.ndarray
 
 
 def argsort(
@@ -39,8 +44,9 @@ def argsort(
     >>> xdev.argsort(xdev.asarray([2, 3, 1, 3]), descending=True)
     array([1, 3, 0, 2])
     """
-    result: Array = of(x, "argsort")(x, axis=axis, descending=descending, stable=stable)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED and not descending:
+        return x.argsort(axis, stable=stable)
+    return of(x, "argsort")(x, axis=axis, descending=descending, stable=stable)
 
 
 def sort(
@@ -70,5 +76,8 @@ def sort(
     >>> xdev.sort(xdev.asarray([2, 3, 1]))
     array([1, 2, 3])
     """
-    result: Array = of(x, "sort")(x, axis=axis, descending=descending, stable=stable)
-    return result
+    if type(x) is ndarray and x.dtype is not FREED and not descending:
+        result = x.copy("K")
+        result.sort(axis, stable=stable)
+        return result
+    return of(x, "sort")(x, axis=axis, descending=descending, stable=stable)

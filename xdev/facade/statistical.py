@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev._freed import FREED
 from xdev.facade.dispatch import of
 from xdev.facade.libraries import library_of
 
@@ -18,16 +17,15 @@ __all__ = [
     "all",
     "any",
     "max",
-    "mean",
     "min",
     "prod",
-    "std",
     "sum",
-    "var",
 ]
 
 ndarray = np.ndarray
 # NumPy's functions spend more time on their arguments than these on a small array.
+_and: Any = np.logical_and.reduce
+_or: Any = np.logical_or.reduce
 _add: Any = np.add.reduce
 _multiply: Any = np.multiply.reduce
 _maximum: Any = np.maximum.reduce
@@ -57,8 +55,12 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> xdev.all(xdev.asarray([[True, False], [True, True]]), axis=0)
     array([ True, False])
     """
-    result: Array = of(x, "all")(x, axis=axis, keepdims=keepdims)
-    return result
+    if type(x) is ndarray:
+        try:
+            return _and(x, axis, None, None, keepdims)
+        except (TypeError, ValueError):
+            pass  # of() says what is wrong, or NumPy again
+    return of(x, "all")(x, axis=axis, keepdims=keepdims)
 
 
 def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -84,8 +86,12 @@ def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> xdev.any(xdev.asarray([[True, False], [False, False]]), axis=1)
     array([ True, False])
     """
-    result: Array = of(x, "any")(x, axis=axis, keepdims=keepdims)
-    return result
+    if type(x) is ndarray:
+        try:
+            return _or(x, axis, None, None, keepdims)
+        except (TypeError, ValueError):
+            pass  # of() says what is wrong, or NumPy again
+    return of(x, "any")(x, axis=axis, keepdims=keepdims)
 
 
 def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -116,39 +122,12 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> xdev.max(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([5, 7])
     """
-    result: Array
-    if type(x) is ndarray and x.dtype is not FREED:  # type: ignore[attr-defined]
-        result = _maximum(x, axis, None, None, keepdims)
-    else:
-        result = of(x, "max")(x, axis=axis, keepdims=keepdims)
-    return result
-
-
-def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """Arithmetic mean along the axes.
-
-    Parameters
-    ----------
-    x : array
-        Floating-point numbers.
-    axis : int or tuple of ints, optional
-        The axes to reduce; all of them unless given.
-    keepdims : bool
-        Keep the reduced axes, with size 1.
-
-    Returns
-    -------
-    array
-        Of ``x``'s data type; NaN where there is no element.
-
-    Examples
-    --------
-    >>> import xdev
-    >>> xdev.mean(xdev.asarray([[1.0, 2.0], [3.0, 5.0]]), axis=0)
-    array([2. , 3.5])
-    """
-    result: Array = of(x, "mean")(x, axis=axis, keepdims=keepdims)
-    return result
+    if type(x) is ndarray:
+        try:
+            return _maximum(x, axis, None, None, keepdims)
+        except (TypeError, ValueError):
+            pass  # of() says what is wrong, or NumPy again
+    return of(x, "max")(x, axis=axis, keepdims=keepdims)
 
 
 def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -179,12 +158,12 @@ def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> xdev.min(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 2])
     """
-    result: Array
-    if type(x) is ndarray and x.dtype is not FREED:  # type: ignore[attr-defined]
-        result = _minimum(x, axis, None, None, keepdims)
-    else:
-        result = of(x, "min")(x, axis=axis, keepdims=keepdims)
-    return result
+    if type(x) is ndarray:
+        try:
+            return _minimum(x, axis, None, None, keepdims)
+        except (TypeError, ValueError):
+            pass  # of() says what is wrong, or NumPy again
+    return of(x, "min")(x, axis=axis, keepdims=keepdims)
 
 
 def prod(
@@ -214,50 +193,14 @@ def prod(
     >>> xdev.prod(xdev.asarray([[1, 2], [3, 4]]), axis=1)
     array([ 2, 12])
     """
-    result: Array
-    plain = type(x) is ndarray and x.dtype is not FREED  # type: ignore[attr-defined]
-    if plain and dtype is None:
-        result = _multiply(x, axis, None, None, keepdims)
-    else:
-        kind = library_of(x, "prod").dtype(dtype)
-        result = of(x, "prod")(x, axis=axis, dtype=kind, keepdims=keepdims)
-    return result
-
-
-def std(
-    x: Array,
-    /,
-    *,
-    axis: Axes = None,
-    correction: float = 0.0,
-    keepdims: bool = False,
-) -> Array:
-    """Standard deviation along the axes.
-
-    Parameters
-    ----------
-    x : array
-        Floating-point numbers.
-    axis : int or tuple of ints, optional
-        The axes to reduce; all of them unless given.
-    correction : number
-        Degrees of freedom taken off the count: 1 for a sample's.
-    keepdims : bool
-        Keep the reduced axes, with size 1.
-
-    Returns
-    -------
-    array
-        Of ``x``'s data type.
-
-    Examples
-    --------
-    >>> import xdev
-    >>> xdev.std(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1)
-    array([1., 0.])
-    """
-    result: Array = of(x, "std")(x, axis=axis, correction=correction, keepdims=keepdims)
-    return result
+    if type(x) is ndarray and dtype is None:
+        try:
+            return _multiply(x, axis, None, None, keepdims)
+        except (TypeError, ValueError):
+            pass  # of() says what is wrong, or NumPy again
+    if dtype is not None:
+        dtype = library_of(x, "prod").dtype(dtype)
+    return of(x, "prod")(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def sum(
@@ -287,47 +230,11 @@ def sum(
     >>> xdev.sum(xdev.asarray([[1, 2], [3, 4]]), axis=0)
     array([4, 6])
     """
-    result: Array
-    plain = type(x) is ndarray and x.dtype is not FREED  # type: ignore[attr-defined]
-    if plain and dtype is None:
-        result = _add(x, axis, None, None, keepdims)
-    else:
-        kind = library_of(x, "sum").dtype(dtype)
-        result = of(x, "sum")(x, axis=axis, dtype=kind, keepdims=keepdims)
-    return result
-
-
-def var(
-    x: Array,
-    /,
-    *,
-    axis: Axes = None,
-    correction: float = 0.0,
-    keepdims: bool = False,
-) -> Array:
-    """Variance along the axes.
-
-    Parameters
-    ----------
-    x : array
-        Floating-point numbers.
-    axis : int or tuple of ints, optional
-        The axes to reduce; all of them unless given.
-    correction : number
-        Degrees of freedom taken off the count: 1 for a sample's.
-    keepdims : bool
-        Keep the reduced axes, with size 1.
-
-    Returns
-    -------
-    array
-        Of ``x``'s data type.
-
-    Examples
-    --------
-    >>> import xdev
-    >>> xdev.var(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1, correction=1)
-    array([2., 0.])
-    """
-    result: Array = of(x, "var")(x, axis=axis, correction=correction, keepdims=keepdims)
-    return result
+    if type(x) is ndarray and dtype is None:
+        try:
+            return _add(x, axis, None, None, keepdims)
+        except (TypeError, ValueError):
+            pass  # of() says what is wrong, or NumPy again
+    if dtype is not None:
+        dtype = library_of(x, "sum").dtype(dtype)
+    return of(x, "sum")(x, axis=axis, dtype=dtype, keepdims=keepdims)

@@ -95,7 +95,7 @@ log = unary(
     "xdev.asarray([1.0, 2.0])",
     "array([0.        , 0.69314718])",
 )
-log1p = unary(
+log1p = unary_mended_for_complex(
     "log1p",
     "Natural logarithm of 1 + x, exact near 0.",
     "xdev.asarray([0.0, 1e-10])",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from xdev._freed import FREED
 from xdev.device import Device
 from xdev.device.fake import blocks
+from xdev.errors import InUseError
 from xdev.memory import registry
 
 if TYPE_CHECKING:
+    from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Block
 
 
@@ -19,3 +25,52 @@ def serve() -> None:
 
 def _acquire(nbytes: int, index: int) -> Block:
     return registry.pool(Device(f"fake:{index}")).acquire(nbytes)
+
+
+def is_fake(x: Any) -> bool:
+    """Say whether ``x`` is an array on a fake device."""
+    arrays = sys.modules.get("xdev.device.fake.arrays")  # else there is none
+    return arrays is not None and type(x) is arrays.FakeArray
+
+
+def chunk_of(x: Any) -> Chunk:
+    """Return the chunk that a fake array alone uses.
+
+    Raises
+    ------
+    InUseError
+        It is a view, or a view of it is alive.
+    ValueError
+        It has no memory.
+    """
+    from xdev.device.fake.arrays import values_of
+
+    held = [values_of(x)]
+    if held[0].base is not None:
+        message = "this array is a view: free the array that it was made from"
+        raise InUseError(message)
+    count = _references(held) - ALONE - 1  # the array itself has one
+    if count > 0:
+        message = f"{count} view(s) still use this array's memory: drop them first"
+        raise InUseError(message)
+    block: Any = blocks.block_of(held[0])
+    if block is None:
+        message = f"this array of {x.nbytes:,} B does not lie in memory of xdev's pools"
+        raise ValueError(message)
+    chunk: Chunk = block.chunk
+    return chunk
+
+
+def _references(held: list[Any]) -> int:
+    return sys.getrefcount(held[0])
+
+
+ALONE = _references([object()])  # an object that nothing but the list refers to
+
+
+def strip(x: Any) -> None:
+    """Make a fake array one without bytes, in place; its block goes back."""
+    from xdev.device.fake.freed import FreedArray
+
+    x._values = np.empty(x.shape, FREED)  # noqa: SLF001 - keeps the shape
+    x.__class__ = FreedArray

@@ -20,12 +20,13 @@ import numpy as np
 
 from xdev import _freed, _optional
 from xdev.errors import InUseError
+from xdev.memory import fake_arrays
 from xdev.memory.debugging.guards import poison
 from xdev.memory.owners import FOREIGN, HostLease, find
 from xdev.memory.records import frames, tracking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from xdev.memory.blocks import Chunk
 
@@ -70,8 +71,8 @@ def free(x: Any) -> None:
     shared = sys.getrefcount(x) > ONE_NAME
     with _claim(x):
         _freed.refuse("xdev.memory.free", x)
-        on_host = isinstance(x, np.ndarray)
-        chunk = _host_chunk(x) if on_host else _device_chunk(x)
+        find_chunk, strip = _ways(x)
+        chunk = find_chunk(x)
         if chunk.segment.owner.inherited:  # type: ignore[attr-defined] # a stock
             raise ValueError("this memory is the parent process's: it cannot be freed")
         if shared:
@@ -81,7 +82,16 @@ def free(x: Any) -> None:
             _freed.remember(x, line)
             poison(chunk, line)
         del chunk
-        (_strip_host if on_host else _strip_device)(x)
+        strip(x)
+
+
+def _ways(x: Any) -> tuple[Callable[[Any], Chunk], Callable[[Any], None]]:
+    """Return how an array's chunk is found, and how the array is left without it."""
+    if isinstance(x, np.ndarray):
+        return _host_chunk, _strip_host
+    if fake_arrays.is_fake(x):
+        return fake_arrays.chunk_of, fake_arrays.strip
+    return _device_chunk, _strip_device
 
 
 def _seen_by_free(x: object) -> int:

@@ -1,18 +1,23 @@
-"""Stand-ins for tests: memory that is only numbers, a device that is only order.
+"""Stand-ins for tests: fake devices, memory that is numbers, a device that is order.
 
+:class:`FakeArray` is an array on a fake device, as strict as CuPy's are.
 :class:`FakeSource` counts bytes. :class:`SimulatedDevice` has streams, events and a
 virtual clock, and finds accesses to memory that nothing orders;
 :class:`SimulatedSource` is its memory, for a :class:`xdev.memory.Pool`.
+
+The pytest plug-in is :mod:`xdev.testing.plugin`.
 """
 
 from __future__ import annotations
 
+from xdev.device.fake.arrays import FakeArray
 from xdev.memory.sources.fake import FakeSource
 from xdev.testing.hazards import Hazard, Tenant
 from xdev.testing.simulated_memory import SimulatedSource
 from xdev.testing.simulation import SimulatedDevice, SimulatedEvent, SimulatedStream
 
 __all__ = [
+    "FakeArray",
     "FakeSource",
     "Hazard",
     "SimulatedDevice",

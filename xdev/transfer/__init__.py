@@ -1,12 +1,14 @@
 """Transfers: explicit copies between devices, pinned memory, and whole structures."""
 
 from xdev.transfer.adaptation import adapt, cu
+from xdev.transfer.batching import batches
 from xdev.transfer.copies import to_device, to_numpy
 from xdev.transfer.guard import transfer_guard
 from xdev.transfer.pinned import empty_pinned, is_pinned, pin
 
 __all__ = [
     "adapt",
+    "batches",
     "cu",
     "empty_pinned",
     "is_pinned",

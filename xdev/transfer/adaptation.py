@@ -1,116 +1,70 @@
 """``adapt`` and ``cu``: move the arrays inside a structure, and keep the structure.
 
 After Adapt.jl's three verbs: *adapt* walks, *structure* rebuilds a container from its
-adapted parts, *storage* moves an array.
+adapted parts (:mod:`~xdev.transfer.structures`), *storage* moves the arrays
+(:mod:`~xdev.transfer.storage`).
 """
 
 from __future__ import annotations
 
-import dataclasses
-import threading
+from operator import is_
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.device import Device, as_device, default_device
+from xdev.device import Device, as_device, default_device, device_of, registry
+from xdev.transfer import structures
 from xdev.transfer.copies import to_device
+from xdev.transfer.storage import store
+from xdev.transfer.structures import Walk, arrays_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Move = Callable[[Any], Any]
-    Rule = Callable[[Move, Any], Any]
+    from xdev.transfer.structures import Rule
 
-SINGLE = {np.dtype("float64"): "float32", np.dtype("complex128"): "complex64"}
-
-
-def _sequence(move: Move, parts: Any) -> Any:
-    moved = [move(part) for part in parts]
-    build = getattr(type(parts), "_make", type(parts))  # namedtuples take the fields
-    return build(moved)
+SINGLE = {"float64": "float32", "complex128": "complex64"}
 
 
-def _mapping(move: Move, parts: dict[Any, Any]) -> Any:
-    moved = {key: move(value) for key, value in parts.items()}
-    if type(parts) is dict:
-        return moved
-    copy = parts.copy()  # keeps a defaultdict's factory, an OrderedDict's order
-    copy.update(moved)
-    return copy
+def move(
+    target: Device,
+    obj: Any,
+    prepare: Callable[[Any], Any] | None = None,
+    *,
+    non_blocking: bool = False,
+) -> Any:
+    """Return what :func:`adapt` returns.
 
+    It walks twice, first to note the arrays, then to put those in place that moved:
+    together they cross in fewer copies.
 
-def _dataclass(move: Move, whole: Any) -> Any:
-    """Rebuild without ``__init__``, so that frozen and slotted ones work alike."""
-    moved = object.__new__(type(whole))
-    for field in dataclasses.fields(whole):
-        object.__setattr__(moved, field.name, move(getattr(whole, field.name)))
-    return moved
+    Parameters
+    ----------
+    target : Device
+        Where to.
+    obj : object
+        The structure.
+    prepare : callable, optional
+        Makes of an array the one that is moved.
+    non_blocking : bool
+        As :func:`~xdev.to_device` has it.
+    """
+    there = np.ndarray if target.kind == "cpu" and prepare is None else None
+    found = arrays_in(obj, there)
+    arrays = [*found.values()]
+    ready = arrays if prepare is None else [*map(prepare, arrays)]
+    moved = store(ready, target, non_blocking=non_blocking)
+    if all(map(is_, moved, arrays)):
+        return obj
+    places = dict(zip(found, moved, strict=True))
 
+    def place(x: Any) -> Any:
+        if id(x) in places:
+            return places[id(x)]
+        late = x if prepare is None else prepare(x)  # a rule made it just now
+        return to_device(late, target)
 
-@final
-class _Walk:
-    """One walk over a structure: shared parts are moved once, cycles are refused."""
-
-    def __init__(self, storage: Move) -> None:
-        self._storage = storage
-        # By identity, with the original, so that no identity is reused meanwhile.
-        self._done: dict[int, tuple[Any, Any]] = {}
-        self._open: set[int] = set()
-
-    def __call__(self, part: Any) -> Any:
-        key = id(part)
-        if key not in self._done:
-            rule = _rule(part)
-            if rule is not None:
-                moved = self._structure(rule, part)
-            elif _is_array(part):
-                moved = self._storage(part)
-            else:
-                return part
-            self._done[key] = part, moved
-        return self._done[key][1]
-
-    def _structure(self, rule: Rule, whole: Any) -> Any:
-        """Rebuild a container; one of which no part moved comes back itself."""
-        if id(whole) in self._open:
-            message = (
-                f"a {type(whole).__name__} contains itself: adapt moves trees, so "
-                f"break the cycle first"
-            )
-            raise ValueError(message)
-        moved_any = False
-
-        def move(part: Any) -> Any:
-            nonlocal moved_any
-            moved = self(part)
-            moved_any = moved_any or moved is not part
-            return moved
-
-        self._open.add(id(whole))
-        try:
-            rebuilt = rule(move, whole)
-        finally:
-            self._open.discard(id(whole))
-        return rebuilt if moved_any else whole
-
-
-def _is_array(part: Any) -> bool:
-    protocols = ("__cuda_array_interface__", "__array_namespace__", "__dlpack__")
-    kind = type(part)
-    return not isinstance(part, np.generic) and any(
-        hasattr(kind, protocol) for protocol in protocols
-    )
-
-
-_lock = threading.Lock()  # guards additions to the table
-_rules: dict[type, Rule] = {list: _sequence, tuple: _sequence, dict: _mapping}
-
-
-def _rule(part: Any) -> Rule | None:
-    for kind in type(part).__mro__:
-        if kind in _rules:
-            return _rules[kind]
-    return _dataclass if dataclasses.is_dataclass(type(part)) else None
+    return Walk(place).move(obj)
 
 
 @final
@@ -125,18 +79,23 @@ class _Adapt:
         device : device
             Where to.
         obj : object
-            An array, or dicts, lists, tuples, namedtuples, dataclasses and registered
-            types of them, nested. An array that occurs twice is moved once.
+            An array, or dicts, lists, tuples, named tuples (and classes derived from
+            them), dataclasses, SciPy's and CuPy's sparse matrices and arrays, and
+            registered types of them, nested. An array that occurs twice is moved once.
 
         Returns
         -------
         object
-            Like ``obj``; ``obj`` itself where nothing had to move.
+            Like ``obj``; ``obj`` itself where nothing had to move. Small arrays cross
+            to CUDA in packs of up to 1 MiB and are views of them.
 
         Raises
         ------
         ValueError
-            A container contains itself.
+            A container contains itself; the text says where.
+        TypeError
+            An array has a dtype, or a sparse matrix a format, that the device does not
+            have.
         ConfigurationError, DeviceUnavailableError
             The device is unknown, or cannot be used.
 
@@ -146,11 +105,13 @@ class _Adapt:
         >>> adapt("cpu", {"weights": np.ones(2), "name": "layer"})
         {'weights': array([1., 1.]), 'name': 'layer'}
         """
-        target = as_device(device)
-        return _Walk(lambda x: to_device(x, target))(obj)
+        return move(as_device(device), obj)
 
     def register(self, kind: type) -> Callable[[Rule], Rule]:
         """Register how a type is rebuilt: ``rule(move, x)`` with ``move`` on its parts.
+
+        A rule has no effect but what it returns: it runs twice, once to find the
+        arrays.
 
         Examples
         --------
@@ -166,8 +127,7 @@ class _Adapt:
         """
 
         def add(rule: Rule) -> Rule:
-            with _lock:
-                _rules[kind] = rule
+            structures.register(kind, rule)
             return rule
 
         return add
@@ -190,9 +150,15 @@ def cu(obj: Any) -> Any:
     """
     cuda = Device("cuda")
     target = cuda.require() if cuda.available else default_device()
+    return move(target, obj, _single)
 
-    def storage(x: Any) -> Any:
-        single = SINGLE.get(x.dtype) if isinstance(x.dtype, np.dtype) else None
-        return to_device(x if single is None else x.astype(single), target)
 
-    return _Walk(storage)(obj)
+def _single(x: Any) -> Any:
+    """Return an array in single precision, of its device's usual library."""
+    here = Device(str(device_of(x)))
+    usual = to_device(x, here)
+    name = SINGLE.get(usual.dtype.name)
+    if name is None:
+        return usual
+    with registry.backend(here.type).use(here.index):
+        return usual.astype(name)

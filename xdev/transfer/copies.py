@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev import _optional, memory
-from xdev.device import Device, as_device, device_of, registry
+from xdev._freed import is_freed
+from xdev.device import Device, Stream, as_device, device_of
 from xdev.errors import DeviceMismatchError
-from xdev.transfer import cuda
+from xdev.transfer.exporters import as_array, dtype_of
 from xdev.transfer.guard import announce
+from xdev.transfer.routes import route
 
 if TYPE_CHECKING:
-    from xdev.device import Stream
+    from xdev.transfer.routes import Route
 
 
 def to_device(
@@ -31,19 +32,25 @@ def to_device(
     Parameters
     ----------
     x : array
-        NumPy, CuPy, Numba or array_api_strict array, or any exporter of
-        ``__cuda_array_interface__``, DLPack or the buffer protocol; any strides.
+        NumPy, CuPy, Numba, PyTorch or array_api_strict array, or any exporter of
+        ``__cuda_array_interface__``, DLPack, ``__array_interface__`` or the buffer
+        protocol; any strides and byte order.
     device : device
         Where to; the result is NumPy's array on the CPU, CuPy's on CUDA.
     stream : Stream, optional
-        The stream that the copy is queued on; the device's current one unless given.
+        The CUDA stream that the copy is queued on; the device's current one unless
+        given.
     copy : bool, optional
         True always copies; False never, but raises; None copies where it must.
     non_blocking : bool
-        Return without waiting for the copy. It is asynchronous only from and to pinned
-        memory; ``x`` is kept alive until it is done.
+        Return without waiting for the device. From and to pinned memory nothing is
+        waited for; from pageable memory the host's part is done when the call returns,
+        and ``x`` may be changed; to pageable memory the copy always waits. ``x`` is
+        kept alive until the copy is done.
     out : array, optional
-        Preallocated destination on ``device``, of ``x``'s shape and dtype.
+        Preallocated destination on ``device``, of ``x``'s shape. Its dtype may be
+        another one that ``numpy.can_cast(x, out, "same_kind")``, as in
+        :func:`numpy.copyto`.
 
     Returns
     -------
@@ -53,14 +60,16 @@ def to_device(
     Raises
     ------
     ValueError
-        ``copy=False`` where a copy is needed; ``out`` of another shape, dtype, or
-        read-only.
+        ``copy=False`` where a copy is needed; ``out`` of another shape or kind of
+        dtype, or read-only.
     DeviceMismatchError
-        ``out`` is on another device.
+        ``out`` or ``stream`` is of another device.
     TypeError
         ``x`` is no array, or of a dtype that CUDA does not have.
     UseAfterFreeError
         ``x`` or ``out`` was freed.
+    XdevError
+        A :func:`transfer_guard` disallows the copy.
 
     Examples
     --------
@@ -69,23 +78,25 @@ def to_device(
     array([0, 1, 2])
     """
     target = as_device(device)
-    x = _as_array(x)
+    x = as_array(x)
     source = device_of(x)
+    there = route(target)
     if out is not None:
         _check_out(x, out, target)
     elif copy is not True and source == target:
-        return x if _is_native(x, target) else _adopt(x, target)
+        adopted = there.adopt(x, target)
+        if adopted is not None:
+            return adopted
     if copy is False:
         where = "into out=" if source == target else f"from {source} to {target}"
         message = f"copy=False, but only a copy gets the array {where}: leave copy out"
         raise ValueError(message)
+    if stream is not None:
+        _check_stream(stream, source, target)
+    there.check(dtype_of(x))
     if source != target:
-        announce(source, target, math.prod(x.shape) * _dtype(x).itemsize)
-    if target.type == "cuda":
-        return cuda.copy_in(x, source, target, stream, non_blocking, out)
-    if source.type == "cuda":
-        return cuda.copy_out(x, source, stream, non_blocking, out)
-    return _copy_host(x, target, out)
+        announce(source, target, math.prod(x.shape) * dtype_of(x).itemsize)
+    return _copied(x, source, there, target, stream, non_blocking, out)
 
 
 def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
@@ -96,9 +107,10 @@ def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
     x : array
         As in :func:`to_device`; a NumPy array comes back itself.
     out : numpy.ndarray, optional
-        Preallocated destination, of ``x``'s shape and dtype.
+        Preallocated destination, as in :func:`to_device`.
     non_blocking : bool
-        Return without waiting; the values are there after ``synchronize``.
+        Return without waiting: the values are there after ``synchronize``. Without
+        ``out`` the result is then pinned memory; an ``out`` that is not is waited for.
 
     Returns
     -------
@@ -107,7 +119,7 @@ def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
 
     Raises
     ------
-    ValueError, DeviceMismatchError, TypeError
+    ValueError, DeviceMismatchError, TypeError, XdevError
         As :func:`to_device`.
 
     Examples
@@ -116,52 +128,39 @@ def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
     >>> to_numpy(np.arange(3))
     array([0, 1, 2])
     """
+    if type(x) is np.ndarray and out is None and not is_freed(x):
+        return x  # in a loop over both devices: the CPU pays nothing
     return to_device(x, "cpu", out=out, non_blocking=non_blocking)
 
 
-def _as_array(x: Any) -> Any:
-    """Give an exporter the attributes of an array; arrays come back themselves."""
-    if hasattr(x, "shape") and hasattr(x, "dtype"):
-        return x
-    if hasattr(x, "__cuda_array_interface__"):
-        return _optional.cupy().asarray(x)
-    if hasattr(x, "__dlpack__"):
-        on_host = device_of(x).type != "cuda"
-        return (np if on_host else _optional.cupy()).from_dlpack(x)
-    if hasattr(x, "__array_interface__") or hasattr(x, "__buffer__"):
-        return np.asarray(x)
-    try:
-        return np.asarray(memoryview(x))
-    except TypeError:
-        pass
-    message = (
-        f"{type(x).__name__} is no array: make one first, xdev.asarray(x, device=...)"
-    )
-    raise TypeError(message)
+def _copied(
+    x: Any,
+    source: Device,
+    there: Route,
+    target: Device,
+    stream: Stream | None,
+    non_blocking: bool,
+    out: Any,
+) -> Any:
+    """Copy on the one route that there is; through the host between two types."""
+    if source.type == target.type:
+        return there.copy(x, source, target, stream, non_blocking, out)
+    if source.type == "cpu":
+        return there.upload(np.asarray(x), target, stream, non_blocking, out)
+    if target.type == "cpu":
+        return route(source).download(x, source, stream, non_blocking, out)
+    values = route(source).download(x, source, None, False, None)
+    return there.upload(values, target, stream, non_blocking, out)
 
 
-def _dtype(x: Any) -> np.dtype[Any]:
-    """Return NumPy's name for an array's dtype, such as ``array_api_strict.int8``."""
-    if isinstance(x.dtype, np.dtype):
-        return x.dtype
-    return np.dtype(str(x.dtype).rpartition(".")[2])
-
-
-def _library(device: Device) -> Any:
-    return np if device.type == "cpu" else _optional.cupy()
-
-
-def _is_native(x: Any, device: Device) -> bool:
-    """Say whether an array on a device is of the library that xdev uses there."""
-    return device.type == "fake" or isinstance(x, _library(device).ndarray)
-
-
-def _adopt(x: Any, device: Device) -> Any:
-    """Return the same memory as an array of the device's library."""
-    if device.type == "cpu" and not hasattr(x, "__cuda_array_interface__"):
-        return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)
-    with registry.backend(device.type).use(device.index):
-        return _library(device).asarray(x)
+def _check_stream(stream: Stream, source: Device, target: Device) -> None:
+    owner = source if target.type == "cpu" else target
+    if isinstance(stream, Stream) and stream.device != owner:
+        message = (
+            f"stream= is of {stream.device}, but the copy is {owner}'s: pass one of "
+            f"its streams, xdev.Stream('{owner}')"
+        )
+        raise DeviceMismatchError(message)
 
 
 def _check_out(x: Any, out: Any, target: Device) -> None:
@@ -172,31 +171,21 @@ def _check_out(x: Any, out: Any, target: Device) -> None:
             f"{target}, xdev.empty(shape, dtype=..., device='{target}')"
         )
         raise DeviceMismatchError(message)
-    if tuple(out.shape) != tuple(x.shape) or _dtype(out) != _dtype(x):
+    fits = np.can_cast(dtype_of(x), dtype_of(out), "same_kind")
+    if tuple(out.shape) != tuple(x.shape) or not fits:
         message = (
             f"out= has shape {tuple(out.shape)} and dtype {out.dtype}, but the array "
             f"has shape {tuple(x.shape)} and dtype {x.dtype}: make it with "
             f"xdev.empty_like(x, device='{target}')"
         )
         raise ValueError(message)
-    if isinstance(out, np.ndarray) and not out.flags.writeable:
+    if _is_read_only(out):
         message = "out= is read-only: pass a writable array, such as out.copy()"
         raise ValueError(message)
 
 
-def _copy_host(x: Any, target: Device, out: Any) -> Any:
-    """Copy between arrays that the host holds: NumPy's and the fake devices'."""
-    if device_of(x).type == "fake":  # explicit, so it may go where implicit may not
-        x = x.to_device(_optional.array_api_strict().Device("CPU_DEVICE"))
-    values = np.asarray(x)
-    if target.type == "fake":
-        native = registry.backend("fake").native(target.index)
-        moved = _optional.array_api_strict().asarray(values, device=native, copy=True)
-        if out is None:
-            return moved
-        out[...] = moved
-        return out
-    if out is None:
-        out = memory.host_array(values.shape, values.dtype)
-    np.copyto(out, values)
-    return out
+def _is_read_only(out: Any) -> bool:
+    if isinstance(out, np.ndarray):
+        return not out.flags.writeable
+    interface = getattr(out, "__cuda_array_interface__", None)
+    return interface is not None and bool(interface["data"][1])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from xdev import memory
 from xdev._freed import refuse
 from xdev.device import Device
+from xdev.memory.arrays import host_array, pinned_array
+from xdev.memory.owners import is_pinned_address
+from xdev.transfer.lifetimes import drop_done
 
 
 def empty_pinned(shape: int | tuple[int, ...], dtype: Any = float) -> Any:
@@ -28,6 +30,10 @@ def empty_pinned(shape: int | tuple[int, ...], dtype: Any = float) -> Any:
     ------
     ValueError
         ``shape`` is negative or too large to address.
+    TypeError
+        ``dtype`` holds Python objects.
+    OutOfMemoryError
+        The pinned pool cannot serve it.
 
     Examples
     --------
@@ -35,18 +41,36 @@ def empty_pinned(shape: int | tuple[int, ...], dtype: Any = float) -> Any:
     (2, 3)
     """
     extents = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    return _empty(extents, np.dtype(dtype))
+
+
+def _empty(
+    shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"] = "C"
+) -> Any:
+    if dtype.hasobject:
+        message = (
+            f"pinned memory cannot hold Python objects: {dtype} is no plain dtype; "
+            f'convert them to numbers first, as in x.astype("float64")'
+        )
+        raise TypeError(message)
+    drop_done()
     if Device("cuda").available:
-        return memory.pinned_array(extents, np.dtype(dtype))
-    return memory.host_array(extents, np.dtype(dtype))
+        return pinned_array(shape, dtype, order)
+    return host_array(shape, dtype, order)
 
 
 def pin(x: Any) -> Any:
     """Return a host array's values in pinned memory; ``x`` itself if it is pinned.
 
+    What is laid out in Fortran's order stays so, and any other strides become C's.
+
     Raises
     ------
     TypeError
-        ``x`` is no host array; move it first, ``xdev.to_numpy(x)``.
+        ``x`` is no host array; move it first, ``xdev.to_numpy(x)``. Or it holds Python
+        objects.
+    OutOfMemoryError
+        The pinned pool cannot serve it.
     UseAfterFreeError
         It was freed.
 
@@ -65,7 +89,7 @@ def pin(x: Any) -> Any:
         raise TypeError(message)
     if is_pinned(x):
         return x
-    pinned = empty_pinned(x.shape, x.dtype)
+    pinned = _empty(x.shape, x.dtype, "F" if x.flags.fnc else "C")
     np.copyto(pinned, x)
     return pinned
 
@@ -80,4 +104,4 @@ def is_pinned(x: Any) -> bool:
     False
     """
     refuse("xdev.is_pinned", x)
-    return isinstance(x, np.ndarray) and memory.is_pinned_address(x.ctypes.data)
+    return isinstance(x, np.ndarray) and is_pinned_address(x.ctypes.data)

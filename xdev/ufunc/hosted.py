@@ -8,6 +8,7 @@ import numpy as np
 
 from xdev.device import device_of
 from xdev.errors import DeviceMismatchError
+from xdev.ufunc import fake
 from xdev.ufunc.scalar import resolve
 
 if TYPE_CHECKING:
@@ -70,16 +71,20 @@ def _operand(x: Any, name: str) -> Any:
 
 
 def overriding(operands: Sequence[Any]) -> list[Any]:
-    """Return the operands that bring their own ``__array_ufunc__``, each type once.
+    """Return the operands that bring their own way, each type once.
 
-    Dask's would look the function up by its name.
+    That is an ``__array_ufunc__`` (not Dask's, which would look the function up by its
+    name), or to be on a fake device.
     """
     found = {
         type(x): x
         for x in operands
-        if not isinstance(x, PLAIN)
-        and getattr(type(x), "__array_ufunc__", None) is not None
-        and not hasattr(type(x), "__dask_graph__")
+        if fake.is_fake(x)
+        or (
+            not isinstance(x, PLAIN)
+            and getattr(type(x), "__array_ufunc__", None) is not None
+            and not hasattr(type(x), "__dask_graph__")
+        )
     }
     return list(found.values())
 
@@ -95,6 +100,9 @@ def override(
     It is handed the real NumPy ufunc where all operands have dtypes, so that what it
     knows of NumPy's ufuncs holds; else ``ufunc`` itself.
     """
+    if any(map(fake.is_fake, (*args, *(outs or ()), keywords.get("where")))):
+        loops, name = ufunc._cpu, ufunc.__name__  # noqa: SLF001 - a friend
+        return fake.call(loops, name, args, outs, for_cuda(name, keywords))
     if outs is not None:
         keywords = {**keywords, "out": outs}
     try:

@@ -167,6 +167,18 @@ struct chunk {
     }
 };
 
+// upto<N>::type is numbers<0, ..., N - 1>.
+template <int... K>
+struct numbers {
+};
+template <int N, int... K>
+struct upto : upto<N - 1, N - 1, K...> {
+};
+template <int... K>
+struct upto<0, K...> {
+    using type = numbers<K...>;
+};
+
 // A number passed by value.
 template <class Loop>
 struct Value {

@@ -84,17 +84,6 @@ struct Constant : Value<Loop> {
     __device__ void store(int, Offset) const {}
 };
 
-template <int... K>
-struct numbers {
-};
-template <int N, int... K>
-struct upto : upto<N - 1, N - 1, K...> {
-};
-template <int... K>
-struct upto<0, K...> {
-    using type = numbers<K...>;
-};
-
 template <int SLOTS, int... K, class... Operand>
 __device__ inline void run(
     const Parameters<SLOTS>& p, numbers<K...>, Operand... operand)

@@ -6,11 +6,15 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from xdev._freed import FREED
 from xdev.device import Device, as_device, default_device, device_of
+from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
 from xdev.facade.libraries import library_named, library_of
 from xdev.facade.places.cpu import HOST
-from xdev.facade.places.other import OtherPlace
+from xdev.facade.places.other import OtherPlace, foreign
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Place
@@ -29,19 +33,26 @@ def place(device: object = None) -> Place:
         There is no such device, or it cannot be used.
     """
     if device is None:
+        chosen = in_context() or (from_environment and from_environment[0])
+        if chosen is CPU:
+            return HOST
         device = default_device()
     elif type(device) is str:
         found = _by_name.get(device)
         if found is not None:
             return found
     if type(device) is Device:
-        made = _places.get(device.type)
+        made = _places.get(device.kind)
         if made is not None and device.index in made:
             return made[device.index]
     chosen = as_device(device)
+    made = _places.get(chosen.kind)
+    if made is not None and chosen.index in made:
+        return made[chosen.index]  # of "cuda", "fake", a library's own device object
     fresh = _make(chosen)
-    _places.setdefault(chosen.type, {})[chosen.index] = fresh
-    _by_name[str(chosen)] = fresh  # not "cuda": that is the current one
+    _places.setdefault(chosen.kind, {})[chosen.index] = fresh
+    if chosen.library is None:
+        _by_name[str(chosen)] = fresh  # not "cuda": that is the current one
     return fresh
 
 
@@ -54,21 +65,32 @@ def place_of(x: Any, name: str) -> Place:
         ``x`` is no array; the text names the function.
     """
     library = library_of(x, name)
-    if library.device_type is None:
+    if library.device_type is None and not hasattr(x, "dask"):
         return OtherPlace(library, library.device(x))
     return place(device_of(x))
 
 
 def stays(x: Any, device: object) -> bool:
-    """Say whether what is made for ``device`` is where the array ``x`` is."""
-    return device is None or as_device(device) == device_of(x)
+    """Say whether what is made for ``device`` is where and what the array ``x`` is."""
+    if device is None:
+        return True
+    if type(x) is np.ndarray and x.dtype is not FREED:
+        return place(device) is HOST
+    chosen, here = as_device(device), device_of(x)
+    return chosen == here and chosen.library in (None, here.library)
 
 
 def _make(device: Device) -> Place:
+    if device.library is not None:
+        return foreign(device)
     if device.type == "cuda":
         cuda = importlib.import_module("xdev.facade.places.cuda")
         made: Place = cuda.CudaPlace(device.index)
         return made
+    if device.type == "fake":
+        fake = importlib.import_module("xdev.facade.places.fake")
+        stand_in: Place = fake.FakePlace(device.index)
+        return stand_in
     owner = backend(device.type)
     namespace = importlib.import_module(owner.libraries[0])
     return OtherPlace(library_named(namespace), owner.native(device.index))
@@ -76,7 +98,8 @@ def _make(device: Device) -> Place:
 
 def _after_fork_in_child() -> None:
     # So that CUDA in a child meets the device's own refusal, not a crash.
-    _places.pop("cuda", None)
+    for kind in [kind for kind in _places if kind.startswith("cuda")]:
+        del _places[kind]
     for name in [name for name in _by_name if name.startswith("cuda")]:
         del _by_name[name]
 

@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev.facade import host_memory
+from xdev.facade.cpu import bare
 from xdev.facade.dtype_names import to_numpy_dtype
-from xdev.facade.host_memory import host_array, pooled
+from xdev.facade.host_memory import POOLED_FROM, SMALL, host_array, is_small, pooled
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import DType, Shape
+
+
+_arange: Any = np.arange
+_empty_like = bare("empty_like")
+_linspace = bare("linspace")
 
 
 def as_shape(shape: Any) -> Shape:
@@ -39,23 +46,41 @@ class HostPlace:
     __slots__ = ()
 
     def empty(self, shape: Any, dtype: DType, order: str = "C") -> Any:
+        try:
+            if is_small(shape, dtype):
+                return np.empty(shape, dtype, order)  # type: ignore[call-overload]
+        except (TypeError, ValueError):
+            pass  # said better below
         kind = np.dtype(np.float64) if dtype is None else to_numpy_dtype(dtype)
         if kind.hasobject:  # pointers must start as None, not as old memory
             return np.empty(shape, kind)
         return host_array()(as_shape(shape), kind, order)
 
     def zeros(self, shape: Any, dtype: DType) -> Any:
-        return self.full(shape, 0, np.float64 if dtype is None else dtype)
+        try:
+            if is_small(shape, dtype):
+                return np.zeros(shape, dtype)
+        except (TypeError, ValueError):
+            pass  # said better by empty()
+        out = self.empty(shape, dtype)
+        out.fill(0)
+        return out
 
     def ones(self, shape: Any, dtype: DType) -> Any:
-        return self.full(shape, 1, np.float64 if dtype is None else dtype)
+        out = self.empty(shape, dtype)
+        out.fill(1)
+        return out
 
     def full(self, shape: Any, value: Any, dtype: DType) -> Any:
-        out = self.empty(shape, np.asarray(value).dtype if dtype is None else dtype)
+        if dtype is None:
+            dtype = None if type(value) is float else np.asarray(value).dtype
+        out = self.empty(shape, dtype)
         out.fill(value)
         return out
 
     def empty_like(self, x: Any, dtype: DType) -> Any:
+        if dtype is None and host_memory.tracking.off and x.nbytes < POOLED_FROM:
+            return _empty_like(x, None, "K", False)
         kind = x.dtype if dtype is None else dtype
         return self.empty(x.shape, kind, "F" if x.flags.fnc else "C")
 
@@ -72,21 +97,24 @@ class HostPlace:
 
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
-        if stop is None:
-            start, stop = 0, start
-        return pooled(np.arange(start, stop, step, dtype=kind))
+        return pooled(_arange(start, stop, step, kind))
 
     def linspace(
         self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
     ) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
-        return pooled(np.linspace(start, stop, num, dtype=kind, endpoint=endpoint))
+        made = _linspace(start, stop, num, endpoint, False, kind)
+        return made if made.nbytes < POOLED_FROM else pooled(made)
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
-        out = self.zeros((rows, columns), dtype)
+        if dtype is None and host_memory.tracking.off and 0 < rows * columns < SMALL:
+            out = np.zeros((rows, columns))
+        else:
+            out = self.zeros((rows, columns), dtype)
         if -rows < k < columns:
             first = k if k >= 0 else -k * columns
-            out[: columns - k].flat[first :: columns + 1] = 1
+            last = (columns - k) * columns  # where the diagonal leaves the matrix
+            out.reshape(-1)[first : last : columns + 1] = 1
         return out
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
@@ -108,21 +136,20 @@ class HostPlace:
         return pooled(made) if made.base is None else made
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self._frequencies(np.fft.fftfreq(n, d), dtype)
+        made = _arange(n)
+        made[(n + 1) // 2 :] = _arange(-(n // 2), 0)
+        made = made * (1.0 / (n * d))
+        return pooled(made if dtype is None else made.astype(to_numpy_dtype(dtype)))
 
     def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self._frequencies(np.fft.rfftfreq(n, d), dtype)
-
-    def _frequencies(self, made: Any, dtype: DType) -> Any:
-        kind = None if dtype is None else to_numpy_dtype(dtype)
-        return pooled(made if kind is None else made.astype(kind, copy=False))
+        made = _arange(n // 2 + 1) * (1.0 / (n * d))
+        if dtype is None and made.nbytes < POOLED_FROM:
+            return made
+        return pooled(made if dtype is None else made.astype(to_numpy_dtype(dtype)))
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         made = np.from_dlpack(x, copy=copy)
         return pooled(made) if copy else made
-
-    def info(self) -> Any:
-        return np.__array_namespace_info__()
 
 
 HOST = HostPlace()

@@ -11,6 +11,7 @@ import numpy as np
 from xdev import _optional
 from xdev.device import registry
 from xdev.facade.cuda import guarded
+from xdev.facade.cuda_differences.signed_zeros import fill
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.places.cpu import HOST, as_shape
 from xdev.memory.device_arrays import array_maker
@@ -96,23 +97,16 @@ class CudaPlace:
         host = (
             np.asarray(value).astype(out.dtype)
             if hasattr(value, "dtype")
-            else (
-                np.asarray(value, dtype=out.dtype)  # refuses what does not fit
-            )
+            else np.asarray(value, dtype=out.dtype)  # refuses what does not fit
         )
-        if host == 0:  # fill() drops the sign of zero, an array keeps it
-            out[...] = self._uploaded(host)
-        else:
-            out.fill(host[()])
+        fill(out, host[()])
         return out
 
     def _uploaded(self, host: Any) -> Any:
-        """Copy a host array to the device; CuPy drops the sign of a 0-d -0.0."""
-        return (
-            self.cupy.asarray(host.reshape(1)).reshape(())
-            if not host.ndim
-            else (self.cupy.asarray(host))
-        )
+        """Copy a host array to the device; one number goes with the launch."""
+        if host.ndim:
+            return self.cupy.asarray(host)
+        return self._filled(self.empty((), host.dtype), host)
 
     def empty_like(self, x: Any, dtype: DType) -> Any:
         kind = x.dtype if dtype is None else dtype
@@ -178,10 +172,9 @@ class CudaPlace:
         return made if dtype is None else made.astype(to_numpy_dtype(dtype), copy=False)
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
-        return self.cupy.from_dlpack(x, copy=copy)
-
-    def info(self) -> Any:
-        return HOST.info()  # the same data types and capabilities as NumPy
+        # CuPy asks the exporter for the copy, and refuses as an exporter to make one.
+        made = self.cupy.from_dlpack(x, copy=None if copy else copy)
+        return made.copy() if copy else made
 
 
 def _has(nested: Any, kind: type) -> bool:

@@ -10,16 +10,14 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import inspect
-import re
 import sys
 import threading
 from importlib.metadata import version
 from types import FunctionType
 from typing import Any, final
 
-from xdev import _optional
+from xdev import _machine_code, _optional
 from xdev._disk_cache import DiskCache
-from xdev.errors import XdevError
 from xdev.memory.native import (
     core,
     entries,
@@ -63,11 +61,7 @@ class Machine:
     """
 
     def __init__(self, binary: bytes) -> None:
-        llvm = _llvm()
-        target = _target(llvm)
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
-        self._engine.finalize_object()
+        self._engine = _machine_code.load(binary)
         self.addresses = {
             entry.__name__: int(self._engine.get_function_address(symbol(entry)))
             for entry in ENTRIES
@@ -89,7 +83,7 @@ def machine() -> Machine:
             key = _key()
             binary = _cache.load(key)
             if binary is None:
-                binary = _compiled()
+                binary = _machine_code.emit(_llvm_texts())
                 _cache.save(key, binary)
             _loaded.append(immortal(Machine(binary)))
         return _loaded[0]
@@ -102,65 +96,15 @@ def symbol(entry: Any) -> str:
 
 def _key() -> str:
     """Name what the code depends on: its text, its compilers and the processor."""
-    llvm = _llvm()
     parts = [
         *map(inspect.getsource, (layout, core, operations, entries, _intrinsics)),
         inspect.getsource(sys.modules[__name__]),
+        inspect.getsource(_machine_code),
         version("numba"),
         version("llvmlite"),
-        llvm.get_host_cpu_name(),
-        llvm.get_host_cpu_features().flatten(),
+        _machine_code.processor(),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def _llvm() -> Any:
-    llvm = _optional.llvm()
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm
-
-
-def _target(llvm: Any) -> Any:
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=3,
-        reloc="pic",
-        codemodel="jitdefault",
-    )
-
-
-def _compiled() -> bytes:
-    """Return the object file of all entries."""
-    llvm = _llvm()
-    whole = llvm.parse_assembly("")
-    for text in _llvm_texts():
-        whole.link_in(llvm.parse_assembly(text))
-    _optimize(llvm, whole)
-    strangers = [f.name for f in whole.functions if f.is_declaration]
-    strangers = [name for name in strangers if not name.startswith("llvm.")]
-    if strangers:  # such a call would jump to nowhere in a process without Numba
-        raise XdevError(f"the native core needs {', '.join(strangers)} of Numba")
-    return bytes(_target(llvm).emit_object(_unwindable(llvm, whole)))
-
-
-def _unwindable(llvm: Any, module: Any) -> Any:
-    """Give every function the tables by which a stack is unwound.
-
-    A daemon thread that comes back from Python to an interpreter that has ended is
-    ended by unwinding its stack, on which our function may be.
-    """
-    text = re.sub(r"^(define .*) \{$", r"\1 uwtable {", str(module), flags=re.MULTILINE)
-    return llvm.parse_assembly(text)
-
-
-def _optimize(llvm: Any, module: Any) -> None:
-    """Optimise what is linked: with all calls inlined, nothing can raise any more."""
-    target = _target(llvm)
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    builder = llvm.create_pass_builder(target, options)
-    builder.getModulePassManager().run(module, builder)
 
 
 def _llvm_texts() -> list[str]:

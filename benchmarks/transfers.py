@@ -1,0 +1,245 @@
+"""Copies between the host and a CUDA device, beside the bus itself, CuPy and PyTorch.
+
+    python benchmarks/transfers.py [--json FILE] [--largest 1024] [--repeat 7] [--sweep]
+
+The bus is a raw ``cudaMemcpyAsync`` from or to pinned memory, of the same run. CuPy
+allocates through xdev's pools here, as in any program that uses both. ``out=`` rows
+write into a buffer that is there; the others return a new array each time. Without CUDA
+the rows are what a call costs that has nothing to move. ``--sweep`` measures pageable
+uploads and downloads by threads and size of a piece: what
+``xdev/transfer/schedule.py`` chose its numbers by.
+"""
+
+import importlib.util
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import numpy as np
+import record
+
+import xdev
+from xdev.transfer import schedule, staging
+
+Calls = dict[str, Callable[[], object]]
+KIB, MIB = 1 << 10, 1 << 20
+SIZES = (64 * KIB, 1 * MIB, 16 * MIB, 256 * MIB, 1024 * MIB)
+ENOUGH = 256 * MIB  # to copy in one run of small sizes [B]
+BUS, PINNED = "raw cudaMemcpyAsync, pinned", "xdev, pinned"
+XDEV, CUPY, TORCH = "xdev, pageable", "CuPy, pageable", "PyTorch, pageable"
+INTO, CUPY_INTO = "xdev, pageable, out=", "CuPy, pageable, out="
+#: What is compared: (row, with which other row).
+RATIOS = (
+    (PINNED, BUS),
+    (XDEV, CUPY),
+    (XDEV, TORCH),
+    (INTO, CUPY_INTO),
+    (XDEV, BUS),
+)
+
+
+def uploads(n: int) -> Calls:
+    """Return the ways of ``n`` float32 to the device; each returns what came there."""
+    import cupy as cp
+
+    x = np.random.default_rng(0).random(n, np.float32)
+    pinned, there = xdev.pin(x), cp.empty(n, np.float32)
+    runtime, stream = cp.cuda.runtime, cp.cuda.get_current_stream
+
+    def bus() -> object:
+        runtime.memcpyAsync(
+            there.data.ptr,
+            pinned.ctypes.data,
+            x.nbytes,
+            runtime.memcpyHostToDevice,
+            stream().ptr,
+        )
+        return there
+
+    calls: Calls = {
+        BUS: bus,
+        PINNED: lambda: xdev.to_device(pinned, "cuda", non_blocking=True),
+        XDEV: lambda: xdev.to_device(x, "cuda"),
+        CUPY: lambda: cp.asarray(x),
+    }
+    if importlib.util.find_spec("torch"):
+        import torch
+
+        tensor, locked = torch.from_numpy(x), torch.from_numpy(x).pin_memory()
+        calls[TORCH] = lambda: tensor.to("cuda")
+        calls["PyTorch, pinned"] = lambda: locked.to("cuda", non_blocking=True)
+    return calls
+
+
+def downloads(n: int) -> Calls:
+    """Return the ways of ``n`` float32 to the host; each returns what came there."""
+    import cupy as cp
+
+    x = cp.random.default_rng(0).random(n, np.float32)
+    pinned, theirs = xdev.empty_pinned(n, np.float32), np.empty(n, np.float32)
+    ours = np.empty(n, np.float32)
+    runtime, stream = cp.cuda.runtime, cp.cuda.get_current_stream
+
+    def bus() -> object:
+        runtime.memcpyAsync(
+            pinned.ctypes.data,
+            x.data.ptr,
+            x.nbytes,
+            runtime.memcpyDeviceToHost,
+            stream().ptr,
+        )
+        return pinned
+
+    calls: Calls = {
+        BUS: bus,
+        PINNED: lambda: xdev.to_numpy(x, out=pinned, non_blocking=True),
+        XDEV: lambda: xdev.to_numpy(x),
+        CUPY: lambda: cp.asnumpy(x),
+        INTO: lambda: xdev.to_numpy(x, out=ours),
+        CUPY_INTO: lambda: x.get(out=theirs),
+    }
+    if importlib.util.find_spec("torch"):
+        import torch
+
+        tensor = torch.as_tensor(x, device="cuda")
+        calls[TORCH] = lambda: tensor.to("cpu")
+    return calls
+
+
+def agree(calls: Calls) -> None:
+    """Call each once, and raise if one brought other values than the first."""
+    expected = None
+    for name, call in calls.items():
+        made: Any = call()
+        xdev.synchronize("cuda")
+        values = np.asarray(xdev.to_numpy(made))
+        expected = values.copy() if expected is None else expected
+        if not np.array_equal(values, expected):
+            message = f"{name} brought other values than {next(iter(calls))}"
+            raise AssertionError(message)
+
+
+def measure(direction: str, calls: Calls, nbytes: int, repeat: int) -> dict[str, Any]:
+    """Time the ways of one size, print them, and return the rows and the ratios."""
+    agree(calls)
+    number = max(1, min(200, ENOUGH // nbytes))
+    samples = record.sample(calls, number, repeat, lambda: xdev.synchronize("cuda"))
+    speeds = {name: nbytes / median(times) / 1e9 for name, times in samples.items()}
+    print(f"\n{direction}, {nbytes / MIB:,g} MiB")
+    for name, speed in speeds.items():
+        print(f"{name:30}{speed:9.2f} GB/s")
+    ratios = {
+        f"{one} / {other}": speeds[one] / speeds[other]
+        for one, other in RATIOS
+        if one in speeds and other in speeds
+    }
+    for name, ratio in ratios.items():
+        print(f"{name:60}{ratio:7.2f} x")
+    rows = [
+        {"name": name, "direction": direction, "nbytes": nbytes, "samples": times}
+        for name, times in samples.items()
+    ]
+    return {"rows": rows, "ratios": {f"{direction}, {nbytes} B": ratios}}
+
+
+def on_cuda(largest: int, repeat: int) -> dict[str, Any]:
+    """Go through all sizes in both directions."""
+    found: dict[str, Any] = {"rows": [], "ratios": {}}
+    for nbytes in SIZES:
+        if nbytes > largest:
+            continue
+        for direction, ways in (("up", uploads), ("down", downloads)):
+            made = measure(direction, ways(nbytes // 4), nbytes, repeat)
+            found["rows"] += made["rows"]
+            found["ratios"] |= made["ratios"]
+    return found
+
+
+def sweep(nbytes: int, repeat: int) -> list[dict[str, Any]]:
+    """Time pageable copies of one size by threads and size of a piece."""
+    x = np.random.default_rng(0).random(nbytes // 4, np.float32)
+    there = xdev.to_device(x, "cuda")
+    rows = []
+    print(f"\nGB/s, {nbytes / MIB:,g} MiB pageable: up / down")
+    for lanes in (1, 2, 4, 6, 8, 12, 16):
+        for piece in (1 * MIB, 2 * MIB, 4 * MIB, 8 * MIB):
+            schedule.LANES, schedule.LARGEST = lanes, piece
+            staging._threads.cache_clear()  # noqa: SLF001 - as many as lanes
+            calls: Calls = {
+                "up": lambda: xdev.to_device(x, "cuda"),
+                "down": lambda: xdev.to_numpy(there),
+            }
+            for call in calls.values():
+                call()
+            samples = record.sample(calls, 1, repeat)
+            up, down = (nbytes / median(times) / 1e9 for times in samples.values())
+            print(f"{lanes:3} threads, {piece / MIB:g} MiB: {up:6.1f} /{down:6.1f}")
+            rows += [
+                {"name": name, "lanes": lanes, "piece": piece, "samples": times}
+                for name, times in samples.items()
+            ]
+    return rows
+
+
+def on_the_host(repeat: int) -> dict[str, Any]:
+    """Time the calls that have nothing to move, and a copy within the host."""
+    found: dict[str, Any] = {"rows": [], "ratios": {}}
+    x, large = np.ones(1000, np.float32), np.ones(16 * MIB // 4, np.float32)
+    groups: dict[str, tuple[int, Calls]] = {
+        "there already": (
+            20_000,
+            {
+                "np.asarray(x)": lambda: np.asarray(x),
+                "xdev.asarray(x)": lambda: xdev.asarray(x, device="cpu"),
+                "xdev.to_numpy(x)": lambda: xdev.to_numpy(x),
+                "xdev.to_device(x, 'cpu')": lambda: xdev.to_device(x, "cpu"),
+            },
+        ),
+        "a copy of 16 MiB": (
+            5,
+            {
+                "np.array(x)": lambda: np.array(large),
+                "xdev.to_device(x, copy=True)": lambda: xdev.to_device(
+                    large, "cpu", copy=True
+                ),
+            },
+        ),
+    }
+    for title, (number, calls) in groups.items():
+        for call in calls.values():
+            call()
+        samples = record.sample(calls, number, repeat)
+        print(f"\n{title}")
+        base, *_ = (median(times) for times in samples.values())
+        for name, times in samples.items():
+            seconds = median(times)
+            print(f"{name:30}{seconds * 1e9:14,.0f} ns{seconds / base:8.2f} x")
+            found["rows"].append({"name": name, "group": title, "samples": times})
+            found["ratios"][name] = seconds / base
+    return found
+
+
+def main() -> None:
+    """Measure what this machine has, print it, and write the JSON if asked."""
+    parser = record.arguments(__doc__.partition("\n")[0])
+    parser.add_argument("--largest", type=int, default=1024, help="size [MiB]")
+    parser.add_argument("--repeat", type=int, default=7, help="samples of each row")
+    parser.add_argument("--sweep", action="store_true", help="threads and pieces")
+    options = parser.parse_args()
+    reason = xdev.Device("cuda").reason
+    if reason is not None:
+        print(f"left out, all between two devices: {reason}")
+        found = on_the_host(options.repeat)
+        record.write(options.json, found.pop("rows"), left_out=reason, **found)
+        return
+    xdev.Device("cuda").require()
+    largest = options.largest * MIB
+    if options.sweep:
+        record.write(options.json, sweep(largest, options.repeat))
+        return
+    found = on_cuda(largest, options.repeat)
+    record.write(options.json, found.pop("rows"), **found)
+
+
+if __name__ == "__main__":
+    main()

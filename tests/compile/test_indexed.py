@@ -1,0 +1,180 @@
+"""Kernels over indices: the CPU's loop run, CUDA's compiled and its code read."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xdev import _optional
+from xdev.compile.indexed import Indexed, cpu, cuda
+from xdev.random import kernels
+from xdev.random.philox import words64
+
+ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0)]
+CUDA = all(map(_optional.installed, ("cupy", "numba_cuda")))
+needs_cuda_compilers = pytest.mark.skipif(
+    not CUDA, reason="needs numba-cuda and CuPy: the group cuda"
+)
+
+
+def square(x):
+    return x * x
+
+
+def cube(x):
+    return x * x * x
+
+
+def fours(index, factor):
+    i = np.int64(index) * 4
+    return square(i) * factor, square(i + 1) * factor, -i, 7.5
+
+
+def one(index, offset):
+    return index + offset
+
+
+def indexed(function, parameters, result, lanes):
+    return Indexed(function, tuple(map(np.dtype, parameters)), np.dtype(result), lanes)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 1001])
+def test_a_loop_writes_each_element_and_no_other(n):
+    fill = cpu.loop(indexed(fours, "d", "d", 4))
+    out = np.full(n + 2, 99.0)
+
+    fill(out[1:].ctypes.data, n, np.float64(0.5).tobytes())
+
+    i = np.arange(n)
+    expected = np.choose(i % 4, [i**2 / 2, i**2 / 2, -(i // 4 * 4), 7.5])
+    assert out.tolist() == [99, *expected, 99]
+
+
+@pytest.mark.parametrize("result", "?bhilBHILfd")
+def test_a_loop_casts_to_what_it_writes(result):
+    fill = cpu.loop(indexed(one, "Q", result, 1))
+    out = np.zeros(300, result)
+
+    fill(out.ctypes.data, 300, np.uint64(5).tobytes())
+
+    assert np.array_equal(out, np.arange(5, 305, dtype=np.uint64).astype(result))
+
+
+def test_functions_that_cannot_be_compiled_are_refused():
+    def wrong(index):
+        return index.no_such_name
+
+    with pytest.raises(TypeError, match="no_such_name"):
+        cpu.loop(indexed(wrong, "", "d", 1))
+
+
+def test_the_digest_follows_the_types():
+    kinds = [("d", "d", 4), ("f", "d", 4), ("d", "f", 4), ("d", "d", 2)]
+
+    assert len({indexed(fours, *kind).digest() for kind in kinds}) == len(kinds)
+
+
+def test_the_digest_follows_the_code_that_is_called(monkeypatch):
+    kernel = indexed(fours, "d", "d", 4)
+    before = kernel.digest()
+    assert indexed(fours, "d", "d", 4).digest() == before
+
+    monkeypatch.setitem(globals(), "square", cube)
+
+    assert kernel.digest() != before
+
+
+def test_a_loop_on_disk_needs_no_numba(tmp_path):
+    program = (
+        "import sys, xdev; rng = xdev.random.default_rng(1, 'cpu');"
+        "print(rng.normal(size=3), rng.integers(9, size=3), 'numba' in sys.modules)"
+    )
+    environment = {"XDEV_CACHE_DIR": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
+        ).stdout
+        for _ in range(2)
+    ]
+
+    assert runs[0].endswith("True\n")
+    assert runs[1].endswith("False\n")
+    assert runs[0][:-5] == runs[1][:-6]
+
+
+def instructions(code, folder):
+    """Return the machine instructions' names of a cubin."""
+    import nvidia
+
+    found = (f for p in nvidia.__path__ for f in Path(p).glob("*/bin/nvdisasm"))
+    tool = next(found, None) or pytest.skip("needs nvidia-cuda-nvdisasm")
+    file = Path(folder) / "kernel.cubin"
+    file.write_bytes(code)
+    text = subprocess.run(
+        [str(tool), "-c", file], capture_output=True, text=True, check=True
+    ).stdout
+    lines = (line.split("*/", 1)[-1].split() for line in text.splitlines())
+    words = (line[1:] if line and line[0][0] == "@" else line for line in lines)
+    return [line[0].rstrip(";") for line in words if line and line[0][0].isupper()]
+
+
+@pytest.fixture
+def no_disk_cache(monkeypatch):
+    monkeypatch.setattr(cuda.cubins, "load", lambda _: None)
+    monkeypatch.setattr(cuda.cubins, "save", lambda *_: None)
+
+
+FLOATS = [
+    (kernels.uniform64, "d"),
+    (kernels.uniform32, "f"),
+    (kernels.exponential32, "f"),
+]
+OTHERS = [
+    (kernels.normal64, "d"),
+    (kernels.normal32, "f"),
+    (kernels.exponential64, "d"),
+    (kernels.few, "l"),
+    (words64, "L"),
+]
+
+
+@needs_cuda_compilers
+@pytest.mark.usefixtures("no_disk_cache")
+@pytest.mark.parametrize(("function", "result"), FLOATS + OTHERS)
+def test_cuda_kernels_store_16_bytes_and_read_nothing(function, result, tmp_path):
+    code, name = cuda.cubin(kernels.kernel(function, np.dtype(result)), (9, 0))
+
+    found = instructions(code, tmp_path)
+    assert "indexed" in name
+    assert "STG.E.128" in found
+    assert not [word for word in found if word.startswith(("LDG", "LDL", "STL"))]
+
+
+@needs_cuda_compilers
+@pytest.mark.usefixtures("no_disk_cache")
+@pytest.mark.parametrize(("function", "result"), FLOATS)
+def test_cuda_kernels_round_products_before_they_add(function, result, tmp_path):
+    """So that values equal the CPU's. (Quotients and roots are made of FMAs.)"""
+    code, _ = cuda.cubin(kernels.kernel(function, np.dtype(result)), (9, 0))
+
+    found = instructions(code, tmp_path)
+    assert [word for word in found if word.startswith(("DMUL", "FMUL"))]
+    assert not [word for word in found if word.startswith(("DFMA", "FFMA"))]
+
+
+@needs_cuda_compilers
+@pytest.mark.usefixtures("no_disk_cache")
+@pytest.mark.parametrize("capability", ARCHITECTURES)
+@pytest.mark.parametrize(
+    ("function", "result"), [(kernels.many, "l"), (kernels.few, "?")]
+)
+def test_cuda_kernels_compile_for_every_architecture(function, result, capability):
+    code, _ = cuda.cubin(kernels.kernel(function, np.dtype(result)), capability)
+
+    assert code[:4] == b"\x7fELF"

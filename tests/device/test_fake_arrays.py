@@ -1,0 +1,287 @@
+"""Fake arrays do what NumPy's and CuPy's both do, and refuse what CuPy's refuse."""
+
+import copy
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import memory
+from xdev.device.fake.namespace import NOT_IN_CUPY
+from xdev.device.fake.surface import ATTRIBUTES, METHODS
+from xdev.testing import FakeArray
+
+VALUES = np.array([[3.0, -1.0, 2.0], [0.5, 4.0, -2.5]])
+
+
+def fake(values=VALUES, device="fake"):
+    return xdev.to_device(np.asarray(values), device)
+
+
+def host(x):
+    """Return what the host has for a result: arrays moved, containers kept."""
+    if isinstance(x, FakeArray):
+        return xdev.to_numpy(x)
+    return tuple(map(host, x)) if isinstance(x, tuple) else x
+
+
+CALLS = {
+    "all": lambda x: (x > 0).all(axis=0),
+    "any": lambda x: (x > 0).any(),
+    "argmax": lambda x: x.argmax(axis=1),
+    "argmin": lambda x: x.argmin(),
+    "argpartition": lambda x: x.argpartition(1, axis=1)[:, 1],
+    "argsort": lambda x: x.argsort(axis=1),
+    "astype": lambda x: x.astype(np.float32),
+    "clip": lambda x: x.clip(0, 2),
+    "compress": lambda x: x.compress([True, False], axis=0),
+    "conj": lambda x: x.conj(),
+    "conjugate": lambda x: (x * 1j).conjugate(),
+    "copy": lambda x: x.copy(),
+    "cumprod": lambda x: x.cumprod(axis=1),
+    "cumsum": lambda x: x.cumsum(),
+    "diagonal": lambda x: x.diagonal(),
+    "dot": lambda x: x.dot(x.T),
+    "fill": lambda x: x.fill(7.0),
+    "flatten": lambda x: x.flatten(),
+    "item": lambda x: x[1, 1].item(),
+    "max": lambda x: x.max(),
+    "mean": lambda x: x.mean(axis=0, keepdims=True),
+    "min": lambda x: x.min(axis=1),
+    "nonzero": lambda x: x.nonzero(),
+    "partition": lambda x: x.partition(1, axis=1),
+    "prod": lambda x: x.prod(axis=0),
+    "put": lambda x: x.put([0, 3], [9.0, 8.0]),
+    "ravel": lambda x: x.ravel(),
+    "repeat": lambda x: x.repeat(2, axis=1),
+    "reshape": lambda x: x.reshape(3, -1),
+    "round": lambda x: x.round(),
+    "searchsorted": lambda x: x[0].cumsum().searchsorted(x[1]),
+    "sort": lambda x: x.sort(axis=1),
+    "squeeze": lambda x: x[:1].squeeze(),
+    "std": lambda x: x.std(),
+    "sum": lambda x: x.sum(axis=(0, 1)),
+    "swapaxes": lambda x: x.swapaxes(0, 1),
+    "take": lambda x: x.take([0, 2], axis=1),
+    "tobytes": lambda x: x.tobytes(),
+    "tolist": lambda x: x.tolist(),
+    "trace": lambda x: x.trace(),
+    "transpose": lambda x: x.transpose(1, 0),
+    "var": lambda x: x.var(axis=1),
+    "view": lambda x: x.view(np.int64),
+}
+OPERATIONS = {
+    "neg": lambda x: -x,
+    "pos": lambda x: +x,
+    "abs": abs,
+    "invert": lambda x: ~(x > 0),
+    "numbers": lambda x: (x + 1, 2 - x, 3 * x, 1 / x, x**2, 2.0**x, x // 2, 7 % x),
+    "host scalars": lambda x: (x * np.float64(2), np.float64(2) * x),
+    "divmod": lambda x: divmod(x, 2),
+    "matmul": lambda x: x @ x.T,
+    "logic": lambda x: ((x > 0) & (x < 3), (x > 0) | (x == 2), (x > 0) ^ (x != 2)),
+    "shifts": lambda x: (x.astype(int) << 1, x.astype(int) >> 1, 1 << x.astype(int)),
+    "comparisons": lambda x: (x >= x[::-1], x <= 2, x > 2),
+    "python": lambda x: (len(x), float(x[0, 0]), int(x[1, 1]), bool(x[0, 1] < 0)),
+    "complex": lambda x: complex(x[0, 0] + 1j),
+    "rows": lambda x: tuple(row.sum() for row in x),
+    "in": lambda x: 2.0 in x[0],
+    "format": lambda x: f"{x[0, 0]:.3f}",
+    "text": str,
+    "integers": lambda x: (x[1], x[-1, 2], x[1, ...], x[:, None, 1]),
+    "slices": lambda x: (x[::-1, 1:], x[..., ::2]),
+    "mask": lambda x: (x[x > 0], x[:, (x[0] > 0)]),
+    "index arrays": lambda x: (x[x[0].argsort()[:2] % 2], x[:, [2, 0]]),
+}
+
+
+def augmented(x):
+    y = x
+    y += 1
+    y *= 2
+    y -= x * 0.5
+    y /= 3
+    return y is x, x
+
+
+def written(x):
+    x[0, 1] = 5
+    x[1] = x[0]
+    x[:, ::2] *= 2
+    x[x > 6] = -1.0
+    x[:, x[0].argsort()[:1]] = 0
+    return x
+
+
+OPERATIONS |= {"augmented": augmented, "written": written}
+
+
+@pytest.mark.parametrize("name", [*CALLS, *OPERATIONS])
+def test_a_fake_array_does_what_numpys_does(name):
+    work = (CALLS | OPERATIONS)[name]
+    plain, x = VALUES.copy(), fake()
+
+    expected, result = work(plain), host(work(x))
+
+    np.testing.assert_equal(result, expected)
+    np.testing.assert_equal(host(x), plain)  # as changed in place, or not
+
+
+def test_every_method_has_a_case():
+    assert set(CALLS) == set(METHODS)
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_attributes_are_numpys(name):
+    expected, found = getattr(VALUES, name), host(getattr(fake(), name))
+
+    np.testing.assert_equal(str(found), str(expected))
+
+
+def test_results_are_arrays_on_the_device():
+    x = fake(device="fake:1")
+
+    for result in (x + 1, x[0, 0], x.sum(), x.T, x > 0, *x, *divmod(x, 2), x.real):
+        assert type(result) is FakeArray
+        assert result.device == xdev.device_of(result) == "fake:1"
+    assert type(x.tolist()) is list
+    assert type(x[0, 0].item()) is float
+
+
+def test_copies_and_pickles_are_on_the_device():
+    x = fake(device="fake:1")
+
+    for twin in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):  # noqa: S301 - ours
+        twin[0, 0] = 9
+        assert twin.device == "fake:1"
+    np.testing.assert_array_equal(host(x), VALUES)
+
+
+def test_views_share_memory_with_what_they_view():
+    x = fake()
+
+    x.T[0, 0] = 9
+    x[1][...] = 8
+    xdev.reshape(x, (-1,))[1] = 7
+
+    np.testing.assert_array_equal(host(x), [[9, 7, 2], [8, 8, 8]])
+
+
+def test_memory_is_the_devices_and_counted():
+    before = {name: memory.allocated(name) for name in ("fake", "fake:1")}
+
+    x = xdev.zeros(100_000, device="fake:1")
+    view = x[::2]
+    del x
+    assert memory.allocated("fake:1") - before["fake:1"] >= 800_000
+    assert memory.allocated("fake") == before["fake"]
+    twice = view + view
+    assert memory.allocated("fake:1") - before["fake:1"] >= 1_200_000
+    del view, twice
+    assert memory.allocated("fake:1") == before["fake:1"]
+
+
+def test_a_limit_is_obeyed():
+    memory.set_limit(memory.reserved("fake:1") + (1 << 20), "fake:1")
+    try:
+        with pytest.raises(xdev.OutOfMemoryError, match="fake:1"):
+            xdev.zeros(1 << 22, device="fake:1")
+    finally:
+        memory.set_limit(None, "fake:1")
+
+
+def test_freed_arrays_are_refused():
+    x = fake()
+    view = x[0]
+    with pytest.raises(xdev.InUseError):
+        memory.free(x)
+    with pytest.raises(xdev.InUseError):
+        memory.free(view)
+    del view
+    before = memory.allocated("fake")
+
+    memory.free(x)
+
+    assert memory.allocated("fake") < before
+    uses = (xdev.sum, xdev.to_numpy, memory.free, np.asarray, lambda x: x + 1, len)
+    for use in (*uses, float, lambda x: x[0], lambda x: fake() + x, np.from_dlpack):
+        with pytest.raises(xdev.UseAfterFreeError):
+            use(x)
+    assert "freed" in repr(x)
+
+
+def test_xdev_is_the_namespace():
+    assert fake().__array_namespace__(api_version="2025.12") is xdev
+    with pytest.raises(ValueError, match="use 2025"):
+        fake().__array_namespace__(api_version="1999.01")
+
+
+def test_the_library_has_what_numpy_and_cupy_share():
+    xp = xdev.namespace(fake())
+
+    counts, edges = xp.histogram(fake(), bins=2)
+    assert host(counts).tolist() == np.histogram(VALUES, bins=2)[0].tolist()
+    assert edges.device == "fake:0"
+    assert xp.float32 is np.float32
+    assert host(xp.linalg.norm(fake())) == np.linalg.norm(VALUES)
+    assert type(xp.asarray(VALUES)) is xp.ndarray is FakeArray
+    with pytest.raises(xdev.DeviceMismatchError):
+        xp.histogram(VALUES)
+    for absent in ("nditer", "matrix", "random", "_core"):
+        with pytest.raises(AttributeError):
+            getattr(xp, absent)
+    with pytest.raises(AttributeError):
+        xp.linalg.multi_dot  # noqa: B018 - the look-up is the test
+
+
+# What is left out, though NumPy's and CuPy's arrays have it.
+LEFT_OUT = {
+    "choose",  # CuPy's takes the choices as one array
+    *("base", "data", "flat"),  # of three kinds: an object, a pointer, an iterator
+    *("byteswap", "dump", "dumps", "tofile"),  # by files and bytes
+}
+
+
+def public(names):
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_it_has_no_more_than_cupys_arrays():
+    cupy = pytest.importorskip("cupy")
+    shared = public(dir(cupy.ndarray)) & public(dir(np.ndarray))
+
+    assert public(dir(FakeArray)) == shared - LEFT_OUT
+    own = {name for name in vars(FakeArray) if name.startswith("__")}
+    known = {"__slots__", "__weakref__", "__annotations__", "__final__"}
+    known |= set(dir(cupy.ndarray))
+    assert own - known == {"__array_namespace__"}
+
+
+def first_line(method):
+    """Return the names in a method's signature, as its documentation writes it."""
+    return set(re.findall(r"\w+", method.__doc__.strip().splitlines()[0]))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_its_methods_take_no_more_than_cupys(name):
+    cupy = pytest.importorskip("cupy")
+    taken = set(METHODS[name].split()) - {"*"}
+
+    assert taken <= first_line(getattr(cupy.ndarray, name))
+    assert taken - {"b"} <= first_line(getattr(np.ndarray, name))
+
+
+def test_its_library_has_no_more_than_cupy():
+    cupy = pytest.importorskip("cupy")
+
+    def missing(ours, theirs, room=""):
+        names = public(dir(ours)) - public(dir(theirs))
+        return {f"{room}{name}" for name in names}
+
+    absent = missing(np, cupy) | missing(np.linalg, cupy.linalg, "linalg.")
+    absent |= missing(np.fft, cupy.fft, "fft.")
+    # Widths of the platform, which NumPy names after their bits.
+    absent -= {"float96", "float128", "complex192", "complex256"}
+    assert absent <= NOT_IN_CUPY

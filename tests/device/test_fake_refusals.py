@@ -1,0 +1,122 @@
+"""What fails on CUDA fails on the fake devices."""
+
+import operator
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import xdev
+
+VALUES = np.array([[3.0, -1.0, 2.0], [0.5, 4.0, -2.5]])
+
+
+def fake(values=VALUES, device="fake"):
+    return xdev.to_device(np.asarray(values), device)
+
+
+REFUSED = {
+    "asarray": np.asarray,
+    "array": lambda x: np.array([x, x]),
+    "ufunc": lambda x: np.add(x, x),
+    "function": np.sum,
+    "concatenate": lambda x: np.concatenate([x, x]),
+    "beside a host array": lambda x: x + VALUES,
+    "beside a host array, turned": lambda x: VALUES + x,
+    "compared with a host array": lambda x: operator.lt(VALUES, x),
+    "matmul": lambda x: VALUES.T @ x,
+    "beside a list": lambda x: operator.add(x, [1.0, 2.0, 3.0]),
+    "into a host array": lambda x: operator.setitem(VALUES.copy(), 0, x[0]),
+    "in place of a host array": lambda x: operator.iadd(VALUES.copy(), x),
+    "from a host array": lambda x: operator.setitem(x, 0, VALUES[0]),
+    "with a host mask": lambda x: x[VALUES > 0],
+    "with host indices": lambda x: x[np.array([0])],
+    "with indices of another device": lambda x: x[fake([0], "fake:1")],
+    "host array with fake indices": lambda x: VALUES[x.argmax(axis=1)],
+    "out on the host": lambda x: xdev.add(x, x, out=VALUES.copy()),
+    "out on another device": lambda x: xdev.add(x, x, out=fake(VALUES, "fake:1")),
+    "method with a host array": lambda x: x.dot(VALUES.T),
+    "method with a host out": lambda x: x.sum(axis=0, out=np.zeros(3)),
+    "beside another device": lambda x: x + fake(VALUES, "fake:1"),
+    "facade with a host array": lambda x: xdev.add(x, VALUES),
+    "an index of the host": lambda x: [1, 2, 3][x.astype(int)[0, 0]],
+    "a range": lambda x: range(x.astype(int)[0, 0]),
+    "a shape": lambda x: xdev.zeros(x.astype(int)[0, 0]),
+    "a hash": hash,
+    "memoryview": memoryview,
+    "iteration of a number": lambda x: list(x.sum()),
+    "float of several": float,
+    "parameters of NumPy's methods": lambda x: x.sum(where=x > 0),
+    "places of NumPy's methods": lambda x: x.item(0),
+    "text": lambda x: xdev.asarray(["a"], device=x.device),
+    "long double": lambda x: x.astype(np.longdouble),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_fails_on_cuda_is_refused(name):
+    x = fake()
+
+    with pytest.raises(TypeError):
+        REFUSED[name](x)
+
+    np.testing.assert_array_equal(xdev.to_numpy(x), VALUES)
+
+
+@pytest.mark.parametrize("name", ["asarray", "array", "function", "concatenate"])
+def test_the_refusal_names_the_explicit_copy(name):
+    with pytest.raises(TypeError, match=r"fake:0.*xdev\.to_numpy\(x\)"):
+        REFUSED[name](fake())
+
+
+def test_the_refusal_names_both_devices():
+    with pytest.raises(
+        xdev.DeviceMismatchError, match=r"ndarray of .* on cpu, FakeArray .* on fake:0"
+    ):
+        fake() + VALUES
+
+
+def test_the_truth_of_several_is_refused_as_numpys_is():
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(fake())
+
+
+def test_dlpack_leaves_the_device_only_when_told_where_to():
+    x = fake()
+
+    with pytest.raises(BufferError, match="to_numpy"):
+        np.from_dlpack(x)
+    copied = np.from_dlpack(x, device="cpu")
+    copied[...] = 0
+
+    np.testing.assert_array_equal(xdev.to_numpy(x), VALUES)
+
+
+PROGRAM = """
+import numpy as np
+import xdev as xp
+
+x = xp.linspace(0, 1, 5)
+total = xp.sum({convert}(x))
+print(xp.device_of(x), float(total))
+"""
+
+
+@pytest.mark.parametrize(
+    ("convert", "output", "problem"),
+    [("xp.to_numpy", "fake:0 2.5\n", ""), ("np.asarray", "", "xdev.to_numpy(x)")],
+)
+def test_a_program_that_forgets_a_copy_fails(convert, output, problem):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(convert=convert)],
+        env={**os.environ, "XDEV_DEVICE": "fake"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout == output
+    assert problem in done.stderr
+    assert bool(done.returncode) == bool(problem)

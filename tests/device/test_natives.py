@@ -1,0 +1,84 @@
+"""Devices in other libraries' terms."""
+
+import pickle
+
+import pytest
+
+import xdev
+from xdev.device.natives import LIBRARIES, natives
+
+
+def test_a_library_is_kept_and_hardware_compared():
+    plain, strict = xdev.Device("cpu"), xdev.Device("cpu", "array_api_strict")
+
+    assert plain == strict == "cpu"
+    assert hash(plain) == hash(strict)
+    assert str(strict) == "cpu"
+    assert repr(strict) == "Device('cpu', 'array_api_strict')"
+    assert (plain.library, strict.library) == (None, "array_api_strict")
+    assert pickle.loads(pickle.dumps(strict)).library == strict.library  # noqa: S301
+    assert xdev.Device(strict).library == strict.library
+    assert xdev.Device(str(strict)).library is None
+
+
+def test_every_device_of_a_library_is_its_objects_and_back():
+    for name, module in (
+        ("array_api_strict", "array_api_strict"),
+        ("torch", "torch"),
+        ("jax", "jax"),
+    ):
+        pytest.importorskip(module)
+        for kind, index in (("cpu", 0), ("cpu", 1), ("fake", 0), ("fake", 1)):
+            if natives(name).reason(kind, index) is None:
+                native = natives(name).native(kind, index)
+                assert natives(name).place(native) == (kind, index)
+                assert xdev.Device(native).library == name
+                assert xdev.Device(native) == xdev.Device(f"{kind}:{index}", name)
+                assert xdev.Device(native).native == native
+
+
+def test_unknown_libraries_are_refused_with_the_known_ones():
+    with pytest.raises(xdev.ConfigurationError, match=r"'sparse'.*'dask'.*'torch'"):
+        xdev.Device("cpu", "sparse")
+    with pytest.raises(xdev.ConfigurationError, match="no device is called 'cpu:1'"):
+        xdev.Device("cpu:1")
+
+
+@pytest.mark.parametrize("name", sorted(LIBRARIES))
+def test_devices_that_are_not_there_say_so(name):
+    pytest.importorskip({"dask": "dask.array"}.get(name, name))
+    device = xdev.Device("fake:9", name)
+
+    assert not device.available
+    with pytest.raises(xdev.DeviceUnavailableError, match="fake:9 cannot be used: "):
+        device.require()
+
+
+def test_torch_devices_without_a_number_are_its_current_one():
+    torch = pytest.importorskip("torch")
+
+    assert xdev.Device(torch.device("cuda")).index == 0
+    assert xdev.Device(torch.device("cuda:3")).index == 3
+
+
+class Runtime:
+    """What CuPy's runtime says of three GPUs, two of which are linked."""
+
+    def deviceCanAccessPeer(self, a, b):  # noqa: N802 - CuPy's name
+        assert a != b, "the driver refuses to be asked of one device"
+        return int({a, b} == {0, 1})
+
+
+def test_peers_are_the_drivers_word(monkeypatch):
+    from xdev import _optional
+    from xdev.device.registry import backend
+
+    fake = type("CuPy", (), {})()
+    fake.cuda = type("CuPy", (), {})()
+    fake.cuda.runtime = Runtime()
+    monkeypatch.setattr(_optional, "cupy", lambda: fake)
+    cuda = backend("cuda")
+
+    linked = {(a, b) for a in range(3) for b in range(3) if cuda.can_access_peer(a, b)}
+
+    assert linked == {(0, 0), (1, 1), (2, 2), (0, 1), (1, 0)}

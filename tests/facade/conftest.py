@@ -1,0 +1,268 @@
+"""One call of every function that takes arrays, and every library to call it with."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import xdev
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Libraries that the run promised: where one is missing its tests fail.
+PROMISED = set(os.environ.get("XDEV_TEST_LIBRARIES", "").split(","))
+
+RNG = np.random.default_rng(5)
+A, B = RNG.uniform(0.1, 0.9, (2, 3, 4))
+V = RNG.uniform(0.1, 0.9, 4)
+I, J = RNG.integers(1, 5, (2, 3, 4))
+L, M = RNG.uniform(size=(2, 3, 4)) > 0.5
+S = RNG.standard_normal((2, 3, 3)) + 3 * np.eye(3)
+H = S @ S.transpose(0, 2, 1)
+C = V + 1j * V[::-1]
+AXES = {"axes": ((0, 1), (0, 1))}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a function: what it is given, as NumPy arrays."""
+
+    path: str
+    args: tuple[Any, ...]
+    kw: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        found: Any = xdev
+        for name in self.path.split("."):
+            found = getattr(found, name)
+        return found
+
+    def __str__(self) -> str:
+        return "-".join([self.path, *self.kw])
+
+
+def _calls(names: str, *args: Any) -> list[Call]:
+    return [Call(name, args) for name in names.split()]
+
+
+CALLS = [
+    *_calls("abs acos asin asinh atan atanh ceil cos cosh exp expm1 floor isfinite", A),
+    *_calls("isinf isnan log log1p log2 log10 negative positive reciprocal round", A),
+    *_calls("sign signbit sin sinh sqrt square tan tanh trunc", A),
+    *_calls("acosh", A + 1),
+    *_calls("conj real imag", C),
+    *_calls("add atan2 copysign divide equal floor_divide greater greater_equal", A, B),
+    *_calls("hypot less less_equal logaddexp maximum minimum multiply nextafter", A, B),
+    *_calls("not_equal pow remainder subtract", A, B),
+    *_calls("bitwise_and bitwise_or bitwise_xor bitwise_left_shift", I, J),
+    *_calls("bitwise_right_shift", I, J),
+    *_calls("bitwise_invert", I),
+    *_calls("logical_and logical_or logical_xor", L, M),
+    *_calls("logical_not", L),
+    Call("clip", (A, 0.3, 0.6)),
+    Call("clip", (I, J, J + 2)),
+    Call("clip", (A,), {"min": B, "max": B}),
+    Call("all", (L,), {"axis": 1}),
+    Call("any", (L,), {"axis": (0, 1), "keepdims": True}),
+    Call("argmax", (A,), {"axis": 1}),
+    Call("argmin", (A,)),
+    Call("argsort", (A,), {"axis": 0, "descending": True}),
+    Call("asarray", (A,), {"copy": True}),
+    Call("astype", (A, xdev.float32)),
+    Call("broadcast_arrays", (A, V)),
+    Call("broadcast_to", (V, (3, 4))),
+    Call("can_cast", (A, xdev.float64)),
+    Call("concat", ([A, B],), {"axis": 1}),
+    Call("count_nonzero", (I,), {"axis": 1}),
+    Call("cumulative_prod", (A,), {"axis": 0}),
+    Call("cumulative_sum", (I,), {"axis": 1, "include_initial": True}),
+    Call("diff", (A,), {"axis": 0, "prepend": B, "append": B}),
+    Call("empty_like", (A,)),
+    Call("expand_dims", (A, 0)),
+    Call("finfo", (A,)),
+    Call("flip", (A,), {"axis": 1}),
+    Call("from_dlpack", (A,)),
+    Call("full_like", (A, 2)),
+    Call("iinfo", (I,)),
+    Call("isin", (I, J)),
+    Call("matmul", (A, B.T.copy())),
+    Call("matrix_transpose", (S,)),
+    Call("max", (A,), {"axis": (0, 1)}),
+    Call("mean", (A,), {"axis": 1}),
+    Call("meshgrid", (V, V + 1), {"indexing": "ij"}),
+    Call("min", (I,)),
+    Call("moveaxis", (S, 0, -1)),
+    Call("nonzero", (L,)),
+    Call("ones_like", (A,)),
+    Call("permute_dims", (S, (2, 0, 1))),
+    Call("prod", (A,), {"dtype": xdev.float32}),
+    Call("repeat", (A, 2), {"axis": 1}),
+    Call("repeat", (V, I[0].copy())),
+    Call("reshape", (A, (2, -1))),
+    Call("result_type", (A, xdev.float32)),
+    Call("roll", (A, (1, 2)), {"axis": (0, 1)}),
+    Call("searchsorted", (np.sort(V), B[0].copy()), {"side": "right"}),
+    Call("sort", (A,), {"axis": 0}),
+    Call("squeeze", (A[:, None].copy(), 1)),
+    Call("stack", ([A, B],), {"axis": 1}),
+    Call("std", (A,), {"axis": 0, "correction": 1}),
+    Call("sum", (A,), {"axis": 1}),
+    Call("sum", (A,), {"dtype": xdev.float32}),
+    Call("take", (A, I[0] % 3), {"axis": 0}),
+    Call("take_along_axis", (A, I % 4)),
+    Call("tensordot", (A, B), AXES),
+    Call("tile", (A, (2, 1))),
+    Call("tril", (A,), {"k": -1}),
+    Call("triu", (A,), {"k": 1}),
+    *_calls("unique_all unique_counts unique_inverse unique_values", I),
+    Call("unstack", (A,), {"axis": 1}),
+    Call("var", (A,), {"keepdims": True}),
+    Call("vecdot", (A, B)),
+    Call("where", (L, A, B)),
+    Call("zeros_like", (A,)),
+    Call("fft.fft", (C,), {"norm": "ortho"}),
+    Call("fft.ifft", (C,), {"n": 6}),
+    *_calls("fft.fftn fft.ifftn fft.irfftn", A + 0j),
+    *_calls("fft.rfft fft.rfftn fft.fftshift fft.ifftshift", A),
+    *_calls("fft.irfft fft.hfft", C),
+    *_calls("fft.ihfft", V),
+    *_calls("linalg.cholesky linalg.eigvalsh linalg.eigh", H),
+    *_calls("linalg.det linalg.eig linalg.eigvals linalg.inv linalg.matrix_norm", S),
+    *_calls("linalg.matrix_rank linalg.matrix_transpose linalg.qr linalg.slogdet", S),
+    *_calls("linalg.cross", A[:, :3].copy(), B[:, :3].copy()),
+    Call("linalg.diagonal", (S,), {"offset": 1}),
+    *_calls("linalg.matmul linalg.solve", S, H),
+    Call("linalg.matrix_power", (S, 3)),
+    *_calls("linalg.outer", V, V),
+    *_calls("linalg.pinv linalg.svdvals", A),
+    Call("linalg.svd", (A,), {"full_matrices": False}),
+    Call("linalg.tensordot", (A, B), AXES),
+    Call("linalg.trace", (S,), {"offset": -1}),
+    *_calls("linalg.vecdot", A, B),
+    Call("linalg.vector_norm", (A,), {"axis": 1, "ord": 1}),
+]
+
+
+#: What Dask lacks, or does for single matrices only: its own limits.
+BEYOND_DASK = {
+    "from_dlpack",
+    "take_along_axis",
+    "repeat-",  # by an array of counts
+    *(
+        f"linalg.{name}"
+        for name in (
+            *("cholesky", "cross", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv"),
+            *("matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve"),
+        )
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Library:
+    """An array library: its arrays from NumPy's, on two devices where it has two."""
+
+    name: str
+    module: Any
+
+    @property
+    def sites(self) -> tuple[int, ...]:
+        """The numbers of its devices, the default one first."""
+        if self.name == "cupy":
+            return tuple(range(min(2, self.module.cuda.runtime.getDeviceCount())))
+        return (0, 1) if self.name in ("jax", "strict", "fake") else (0,)
+
+    def put(self, x: Any, site: int = 0) -> Any:
+        """Return a NumPy array, or a list of them, as this library's on a device."""
+        if isinstance(x, list):
+            return [self.put(each, site) for each in x]
+        if not isinstance(x, np.ndarray):
+            return x
+        return getattr(self, f"_{self.name}")(x.copy(), site)
+
+    def _numpy(self, x: Any, site: int) -> Any:  # noqa: ARG002 - it has one
+        return x
+
+    def _fake(self, x: Any, site: int) -> Any:
+        return xdev.to_device(x, f"fake:{site}")
+
+    def _strict(self, x: Any, site: int) -> Any:
+        name = f"device{site + 1}"
+        return self.module.asarray(x, device=self.module.Device(name))
+
+    def _torch(self, x: Any, site: int) -> Any:  # noqa: ARG002 - it has one
+        return self.module.from_numpy(x)
+
+    def _jax(self, x: Any, site: int) -> Any:
+        return self.module.device_put(x, self.module.local_devices(backend="cpu")[site])
+
+    def _dask(self, x: Any, site: int) -> Any:  # noqa: ARG002 - it has one
+        return self.module.from_array(x, chunks=-1)
+
+    def _cupy(self, x: Any, site: int) -> Any:
+        with self.module.cuda.Device(site):
+            return self.module.asarray(x)
+
+    def lacks(self, call: Call) -> bool:
+        """Say whether the library cannot do a call, on any terms."""
+        name = f"{call.path}-" if call.path == "repeat" and not call.kw else call.path
+        return self.name == "dask" and name in BEYOND_DASK
+
+    def owns(self, x: Any) -> bool:
+        """Say whether an object is one of this library's arrays."""
+        return isinstance(x, type(self.put(V))) or (
+            self.name == "numpy" and isinstance(x, np.generic)
+        )
+
+    def host(self, x: Any) -> Any:
+        """Return an array of this library as NumPy's."""
+        if self.name == "torch":
+            return x.resolve_conj().resolve_neg().numpy()
+        if self.name == "dask":
+            return x.compute()
+        return np.asarray(x if self.name in ("numpy", "jax") else xdev.to_numpy(x))
+
+
+MODULES = {
+    "numpy": "numpy",
+    "fake": "numpy",
+    "strict": "array_api_strict",
+    "torch": "torch",
+    "jax": "jax",
+    "dask": "dask.array",
+}
+
+
+def load(name: str) -> Library:
+    """Return a library; where it is not installed skip, unless the run promised it."""
+    if name in PROMISED:
+        return Library(name, importlib.import_module(MODULES[name]))
+    return Library(name, pytest.importorskip(MODULES[name]))
+
+
+@pytest.fixture(params=[*MODULES, pytest.param("cupy", marks=pytest.mark.cuda)])
+def library(request):
+    """Each array library in turn."""
+    if request.param == "cupy":
+        request.getfixturevalue("cuda")
+        return Library("cupy", importlib.import_module("cupy"))
+    return load(request.param)
+
+
+@pytest.fixture(params=CALLS, ids=map(str, CALLS))
+def call(request):
+    """A call of each function in turn."""
+    return request.param
+
+
+@pytest.fixture
+def calls():
+    """All of them."""
+    return CALLS

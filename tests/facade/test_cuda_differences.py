@@ -1,0 +1,293 @@
+"""What is mended where CuPy departs from the standard, on every device.
+
+On CUDA each test goes through the entry that it names; on the CPU the same law holds of
+NumPy, and the entries run with NumPy standing in for CuPy.
+"""
+
+from functools import reduce
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import _optional
+from xdev.facade.cuda_differences import (
+    counting,
+    linear_algebra,
+    outputs,
+    signed_zeros,
+)
+
+INF, NAN = float("inf"), float("nan")
+COMPLEX = np.asarray([1 + 2j, complex(INF, NAN), complex(0, INF), 1e-9 + 1e-9j, -3j])
+REAL = np.asarray([-2.5, -0.0, 0.5, 2.5, INF, NAN])
+WHOLE = np.asarray([-3, 0, 7])
+WELL = np.asarray([[4.0, 1.0], [1.0, 3.0]])
+#: Of each entry of the table: arguments that CuPy alone gets wrong, or does not take.
+CASES = {
+    "log": [(COMPLEX,), (np.abs(REAL),)],
+    "log2": [(COMPLEX,), (np.abs(REAL),)],
+    "log10": [(COMPLEX,), (np.abs(REAL),)],
+    "log1p": [(COMPLEX,), (np.abs(REAL),)],
+    "expm1": [(COMPLEX,), (REAL,)],
+    "tanh": [(COMPLEX,), (REAL,)],
+    "tan": [(np.asarray([1 + 1j, complex(INF, 0.0)]),), (REAL[:4],)],
+    "acosh": [(np.asarray([1 + 1j, complex(2.5, NAN)]),), (np.asarray([1.0, INF]),)],
+    "remainder": [(REAL, np.float64(INF)), (REAL, -3.0), (WHOLE, 2), (2.0, REAL)],
+    "sign": [(REAL,), (WHOLE,), (np.asarray([0j, 3 + 4j]),)],
+    "ceil": [(REAL,), (WHOLE,)],
+    "floor": [(REAL,), (WHOLE,)],
+    "trunc": [(REAL,), (WHOLE,)],
+    "round": [(REAL,), (WHOLE,)],
+    "real": [(COMPLEX,), (REAL,)],
+    "imag": [(COMPLEX,), (REAL,)],
+    "clip": [(REAL, -1.0, 1.0), (WHOLE, None, 5)],
+    "repeat": [(REAL[:3], np.asarray([2, 0, 3])), (REAL, 2)],
+    "isin": [(REAL, 2.5), (REAL, np.asarray([2.5, 0.5])), (7, WHOLE)],
+    "searchsorted": [(WHOLE, np.int64(2)), (WHOLE, np.asarray([2, 9])), (WHOLE, 7)],
+    "linalg.solve": [(WELL, np.ones((3, 2, 1))), (np.stack([WELL, WELL]), REAL[2:4])],
+    "linalg.eig": [(np.asarray([[2.0, 0.0], [0.0, 3.0]]),)],
+    "linalg.eigvals": [(np.asarray([[2.0, 0.0], [0.0, 3.0]]),)],
+}
+WITHOUT_OUT = ("repeat", "isin", "searchsorted")
+WITHOUT_OUT += ("linalg.solve", "linalg.eig", "linalg.eigvals")
+EVERY = [(name, args) for name, cases in CASES.items() for args in cases]
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def function(name):
+    return reduce(getattr, name.split("."), xdev)
+
+
+def on(device, args):
+    return [
+        xdev.asarray(arg, device=device) if isinstance(arg, np.ndarray) else arg
+        for arg in args
+    ]
+
+
+def assert_same(given, wanted):
+    for x, y in zip(given, wanted, strict=True):
+        assert (x.dtype, x.shape) == (y.dtype, y.shape)
+        np.testing.assert_allclose(x, y, rtol=1e-14)
+
+
+def results(name, args):
+    made = function(name)(*args)
+    if name.startswith("linalg.eig"):  # vectors have any sign: their type is the law
+        made = tuple(made) if name == "linalg.eig" else (made, made)
+        assert made[0].dtype == made[1].dtype
+        made = made[0]
+    return [xdev.to_numpy(x) for x in (made if isinstance(made, tuple) else (made,))]
+
+
+def test_every_entry_of_the_table_is_tested_here():
+    pytest.importorskip("cupy")
+    from xdev.facade.cuda_differences import mended
+
+    assert set(CASES) == set(mended())
+
+
+@pytest.mark.parametrize(("name", "args"), EVERY)
+def test_gives_what_the_cpu_gives(device, name, args):
+    assert_same(results(name, on(device, args)), results(name, args))
+
+
+@pytest.mark.parametrize(
+    ("name", "args"), [each for each in EVERY if each[0] not in WITHOUT_OUT]
+)
+def test_writes_the_same_into_out_also_with_strides(device, name, args):
+    (wanted,) = results(name, args)
+    whole = xdev.zeros((*wanted.shape, 2), dtype=wanted.dtype, device=device)
+    out = whole[..., 1]
+
+    assert function(name)(*on(device, args), out=out) is out
+    assert_same([xdev.to_numpy(out)], [wanted])
+    assert not xdev.to_numpy(whole)[..., 0].any()
+
+
+@pytest.mark.parametrize("name", ["log", "expm1", "remainder", "ceil", "sign", "real"])
+def test_writes_into_a_wider_out_and_refuses_a_narrower(device, name):
+    args = on(device, [COMPLEX.astype("complex64") if name == "real" else REAL])
+    args += [2.0] if name == "remainder" else []
+    wide = xdev.zeros(args[0].shape, dtype="complex128", device=device)
+
+    function(name)(*args, out=wide)
+
+    (wanted,) = results(name, args)
+    np.testing.assert_allclose(xdev.to_numpy(wide), wanted.astype(complex), rtol=1e-6)
+    with pytest.raises(TypeError):
+        function(name)(*args, out=xdev.astype(xdev.real(wide), "int32"))
+
+
+ZEROS = [-0.0, 0.0, complex(-0.0, 0.0), complex(0.0, -0.0), complex(1.0, -0.0)]
+
+
+def signs(x):
+    host = xdev.to_numpy(x)
+    return [np.signbit(host.real).tolist(), np.signbit(host.imag).tolist()]
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("value", ZEROS)
+def test_creation_keeps_the_sign_of_zero(device, shape, value):
+    kinds = ["complex64", "complex128"]
+    kinds += ["float32", "float64"] if isinstance(value, float) else []
+    for kind in kinds:
+        wanted = signs(np.full(shape, value, kind))
+        like = xdev.ones(shape, dtype=kind, device=device)
+        nested = np.full(shape, value, kind)
+        for made in (
+            xdev.full(shape, value, dtype=kind, device=device),
+            xdev.full_like(like, value),
+            xdev.asarray(nested, device=device),
+            xdev.asarray(nested.tolist(), dtype=kind, device=device),
+            xdev.to_device(nested, device),
+        ):
+            assert made.dtype == kind
+            assert signs(made) == wanted, kind
+
+
+def test_a_numbers_sign_of_zero_reaches_the_functions(device):
+    x = xdev.asarray([1.0, -0.0, 2.0], device=device)
+
+    assert signs(xdev.copysign(x, -0.0))[0] == [True] * 3
+    assert signs(xdev.add(x, -0.0))[0] == [False, True, False]
+    assert signs(xdev.where(x > 1, x, -0.0))[0] == [True, True, False]
+    assert signs(xdev.multiply(x, np.float64(-0.0)))[0] == [True, False, True]
+
+
+@pytest.mark.parametrize("copy", [None, False, True])
+@pytest.mark.parametrize("shape", [(3,), (0,), (2, 3)])
+def test_from_dlpack_copies_when_it_is_asked_to(device, shape, copy):
+    x = xdev.ones(shape, device=device)
+    for options in ({}, {"device": device}, {"device": x.device}):
+        y = xdev.from_dlpack(x, copy=copy, **options)
+
+        assert y.device == x.device
+        assert xdev.to_numpy(xdev.equal(x, y)).all()
+        y[...] = 2.0
+        kept = bool(xdev.to_numpy(xdev.equal(x, 1.0)).all())
+        assert kept == bool(copy or not x.size)
+        x[...] = 1.0
+
+
+STACKS = [
+    ((2, 2), (2,)),
+    ((2, 2), (2, 1)),
+    ((2, 2), (5, 2, 3)),
+    ((5, 2, 2), (2, 3)),
+    ((5, 1, 2, 2), (4, 2, 3)),
+    ((5, 2, 2), (2,)),
+    ((2, 2), (2, 0)),
+    ((3, 2, 2), (3, 2, 0)),
+    ((0, 0), (0, 0, 0)),
+    ((0, 2, 2), (2, 3)),
+    ((3, 0, 0), (0, 2)),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), STACKS)
+@pytest.mark.parametrize("kind", ["float32", "complex128"])
+def test_solve_broadcasts_its_stacks(device, left, right, kind):
+    rng = np.random.default_rng(0)
+    a = (rng.random(left) + 3 * np.eye(left[-1])).astype(kind)
+    b = rng.random(right).astype(kind)
+    wanted = np.linalg.solve(a, b)
+
+    result = xdev.to_numpy(xdev.linalg.solve(*on(device, [a, b])))
+
+    assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
+    np.testing.assert_allclose(result, wanted, rtol=1e-4)
+    assert xdev.to_numpy(xdev.asarray(a, device=device)).tolist() == a.tolist()
+
+
+def test_solve_refuses_what_does_not_fit(device):
+    a = xdev.eye(2, device=device)
+    for shape in [(3, 1), (3,), (2, 3, 1)]:
+        with pytest.raises(ValueError, match=r"."):
+            xdev.linalg.solve(a, xdev.ones(shape, device=device))
+
+
+@pytest.fixture
+def numpys(monkeypatch):
+    """NumPy in CuPy's place, below the entries of the table."""
+    monkeypatch.setattr(_optional, "cupy", lambda: np)
+
+
+@pytest.mark.parametrize(("left", "right"), STACKS)
+@pytest.mark.usefixtures("numpys")
+def test_solves_entry_makes_stacks_equal(monkeypatch, left, right):
+    called = []
+
+    def strict(a, b):
+        assert b.ndim == 1 or (a.shape[:-1] == b.shape[:-1] and b.shape[-1])
+        called.append(True)
+        return solve(a, b)
+
+    solve = np.linalg.solve
+    a = np.random.default_rng(0).random(left) + 3 * np.eye(left[-1])
+    b = np.ones(right)
+    wanted = solve(a, b)
+    monkeypatch.setattr(np.linalg, "solve", strict)
+
+    assert_same([linear_algebra.solve(a, b)], [wanted])
+    assert bool(called) == bool(right[-1] or len(right) == 1)
+
+
+@pytest.mark.usefixtures("numpys")
+def test_entries_of_python_give_what_numpy_gives():
+    assert outputs.round_(REAL).tolist()[:4] == [-2.0, -0.0, 0.0, 2.0]
+    assert outputs.clip(WHOLE, None, 5).tolist() == [-3, 0, 5]
+    counts = np.asarray([2, 0, 3])
+    for x in (WHOLE, np.stack([WHOLE, WHOLE])):
+        repeated = counting.repeat(x, counts, axis=-1)
+        np.testing.assert_array_equal(repeated, np.repeat(x, counts, axis=-1))
+    assert counting.repeat(WHOLE, counts, axis=None).tolist() == [-3, -3, 7, 7, 7]
+    assert counting.repeat(WHOLE, 2, axis=None).shape == (6,)
+    assert counting.isin(WHOLE, 7, invert=False).tolist() == [False, False, True]
+    order = counting.searchsorted(WHOLE, np.int64(7), side="right", sorter=None)
+    assert order == 3
+    out = np.empty(3)
+    assert outputs.written(np.real)(COMPLEX[:3], out) is out
+    values, vectors = linear_algebra.eig(WELL)
+    assert values.dtype == vectors.dtype == np.complex128
+    assert linear_algebra.eigvals(WELL.astype("float32")).dtype == np.complex64
+
+
+class Clearing(np.ndarray):
+    """An array whose ``fill`` clears its memory for every zero, as CuPy's does."""
+
+    cleared = False
+
+    def fill(self, value):
+        if value == 0:
+            self.cleared = True
+            self[...] = 0
+        else:
+            super().fill(value)
+
+
+def test_fill_clears_memory_where_zero_has_no_sign(monkeypatch):
+    launched = []
+
+    def kernel(value, out):
+        launched.append(value)
+        out[...] = value
+
+    stand_in = SimpleNamespace(ElementwiseKernel=lambda *args: kernel)  # noqa: ARG005
+    monkeypatch.setattr(_optional, "cupy", lambda: stand_in)
+    signed_zeros._kernel.cache_clear()
+    try:
+        for value in (*ZEROS, 2.5, complex(0, 2)):
+            scalar = np.asarray(value)[()]
+            out = np.ones(3, scalar.dtype).view(Clearing)
+            launched.clear()
+            signed_zeros.fill(out, scalar)
+            assert signs(np.asarray(out)) == signs(np.full(3, scalar))
+            assert out.cleared == (str(value) in ("0.0", "0j"))
+            assert bool(launched) == (value == 0 and not out.cleared)
+    finally:
+        signed_zeros._kernel.cache_clear()

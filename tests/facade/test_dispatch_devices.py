@@ -1,0 +1,161 @@
+"""``device=``: names, xdev's devices and the libraries' own are obeyed or refused."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import xdev
+
+X = np.asarray([1.0, 2.0, 3.0])
+#: The 16 functions with ``device=``; those of arrays get a NumPy array.
+MAKERS = {
+    "arange": lambda **kw: xdev.arange(3, **kw),
+    "asarray": lambda **kw: xdev.asarray([0.0, 1.0, 2.0], **kw),
+    "asarray of an array": lambda **kw: xdev.asarray(X, **kw),
+    "astype": lambda **kw: xdev.astype(X, xdev.float32, **kw),
+    "empty": lambda **kw: xdev.empty(3, **kw),
+    "empty_like": lambda **kw: xdev.empty_like(X, **kw),
+    "eye": lambda **kw: xdev.eye(3, **kw),
+    "from_dlpack": lambda **kw: xdev.from_dlpack(X, **kw),
+    "full": lambda **kw: xdev.full(3, 2, **kw),
+    "full_like": lambda **kw: xdev.full_like(X, 2, **kw),
+    "linspace": lambda **kw: xdev.linspace(0, 1, 3, **kw),
+    "ones": lambda **kw: xdev.ones(3, **kw),
+    "ones_like": lambda **kw: xdev.ones_like(X, **kw),
+    "zeros": lambda **kw: xdev.zeros(3, **kw),
+    "zeros_like": lambda **kw: xdev.zeros_like(X, **kw),
+    "fft.fftfreq": lambda **kw: xdev.fft.fftfreq(3, **kw),
+    "fft.rfftfreq": lambda **kw: xdev.fft.rfftfreq(3, **kw),
+}
+
+
+def there(library, made, site):
+    """Assert that an array is the library's, on the device of that number."""
+    like = library.put(X, site)
+    assert library.owns(made)
+    assert xdev.device_of(made) == xdev.device_of(like)
+    assert xdev.device_of(made).library == xdev.device_of(like).library
+    if hasattr(like, "device"):
+        assert made.device == like.device
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_device_of_an_array_makes_arrays_that_meet_it(library, name):
+    for site in library.sites:
+        x = library.put(X, site)
+        spellings = [xdev.device_of(x)]
+        if hasattr(x, "device"):
+            spellings += [x.device, xdev.Device(x.device)]
+        for device in spellings:
+            made = MAKERS[name](device=device)
+            there(library, made, site)
+            with xdev.use_device(device):
+                there(library, xdev.zeros(2), site)
+        assert xdev.add(x, xdev.zeros(3, device=xdev.device_of(x))).shape == (3,)
+
+
+@pytest.mark.parametrize("name", ["empty", "full", "ones", "zeros"])
+def test_likes_follow_their_array_or_the_device(library, name):
+    like = getattr(xdev, f"{name}_like")
+    args = (2,) if name == "full" else ()
+    for site in library.sites:
+        x = library.put(X, site)
+        there(library, like(x, *args), site)
+        there(library, like(x, *args, device=xdev.device_of(x)), site)
+        for other in library.sites:
+            device = xdev.device_of(library.put(X, other))
+            there(library, like(x, *args, device=device), other)
+
+
+def test_arrays_go_from_every_library_to_every_other(library):
+    for site in library.sites:
+        target = xdev.device_of(library.put(X, site))
+        for each in (X, X[::-1], np.broadcast_to(X, (2, 3)), X > 1, X[:0]):
+            values = each.view()
+            values.flags.writeable = False
+            moved = xdev.asarray(values, device=target)
+            there(library, moved, site)
+            np.testing.assert_array_equal(library.host(moved), values)
+            np.testing.assert_array_equal(xdev.to_numpy(moved), values)
+        with pytest.raises(ValueError, match="copy=False"):
+            xdev.asarray(
+                X if library.name != "numpy" else xdev.zeros(3, device="fake"),
+                device=xdev.device_of(library.put(X, site)),
+                copy=False,
+            )
+
+
+def test_dtypes_go_along(library):
+    device = xdev.device_of(library.put(X))
+
+    for kind in (xdev.float32, "float32", np.dtype("float32"), np.float32):
+        for name in ("zeros", "arange", "fft.fftfreq", "zeros_like", "asarray"):
+            made = MAKERS[name](device=device, dtype=kind)
+            assert xdev.isdtype(made.dtype, xdev.float32)
+
+
+def test_devices_with_a_library_are_written_and_read(library):
+    for site in library.sites:
+        device = xdev.device_of(library.put(X, site))
+
+        for again in (
+            eval(repr(device), {"Device": xdev.Device}),  # noqa: S307 - our own text
+            pickle.loads(pickle.dumps(device)),  # noqa: S301
+        ):
+            assert again == device
+            assert again.library == device.library
+            there(library, xdev.zeros(3, device=again), site)
+        assert hash(device) == hash(xdev.Device(str(device), device.library))
+        assert device.available
+
+
+def test_what_a_library_can_do_is_asked_of_it(library):
+    device = xdev.device_of(library.put(X))
+    info = xdev.__array_namespace_info__()
+
+    kinds = info.dtypes(device=device, kind="real floating")
+    assert {"float32", "float64"} <= set(kinds)
+    made = xdev.zeros(1, device=device)
+    assert info.default_dtypes(device=device)["real floating"] == made.dtype
+    assert xdev.namespace(device) is xdev.namespace(library.put(X))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_devices_that_a_library_lacks_are_refused(name):
+    torch = pytest.importorskip("torch")
+    make = MAKERS[name]
+
+    with pytest.raises(xdev.ConfigurationError, match="meta"):
+        make(device=torch.device("meta"))
+    with pytest.raises(xdev.DeviceUnavailableError, match="PyTorch"):
+        make(device=torch.device("cuda:97"))
+    with pytest.raises(xdev.DeviceUnavailableError, match="array_api_strict has"):
+        make(device=xdev.Device("fake:4", "array_api_strict"))
+    with pytest.raises(xdev.ConfigurationError, match=r"'sparse'.*'dask'"):
+        make(device=xdev.Device("cpu", "sparse"))
+
+
+def test_jax_arrays_spread_over_devices_are_on_no_single_one():
+    jax = pytest.importorskip("jax")
+    mesh = jax.sharding.Mesh(np.asarray(jax.local_devices(backend="cpu")), "i")
+    spec = jax.sharding.PartitionSpec("i")
+    x = jax.device_put(np.arange(4.0), jax.sharding.NamedSharding(mesh, spec))
+
+    assert xdev.add(x, x).tolist() == [0, 2, 4, 6]
+    assert float(xdev.sum(x)) == 6
+    with pytest.raises(xdev.ConfigurationError, match="is no device"):
+        xdev.device_of(x)
+
+
+def test_dask_arrays_of_device_chunks_stay_there():
+    pytest.importorskip("dask")
+    device = xdev.Device("fake:1", "dask")
+
+    for name in ("zeros", "arange", "eye", "linspace", "zeros_like", "asarray"):
+        made = MAKERS[name](device=device)
+        assert xdev.device_of(made) == device
+        assert xdev.device_of(made.compute()) == "fake:1"
+        like = xdev.ones_like(made)
+        assert (like.chunks, xdev.device_of(like)) == (made.chunks, device)
+        assert xdev.device_of(like.compute()) == "fake:1"

@@ -1,0 +1,235 @@
+"""Every function on every library: NumPy's values, its own arrays, inputs untouched."""
+
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+import xdev
+
+#: Defined up to signs, phases or order, or not at all.
+FREE = {
+    "empty_like",
+    "linalg.eig",
+    "linalg.eigh",
+    "linalg.eigvals",
+    "linalg.qr",
+    "linalg.svd",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+}
+NOT_ON_ARRAYS = {
+    *("arange", "broadcast_shapes", "empty", "eye", "full", "isdtype", "linspace"),
+    *("namespace", "ones", "zeros", "__array_namespace_info__"),
+    *("fft.fftfreq", "fft.rfftfreq"),
+}
+
+
+def parts(result):
+    return list(result) if isinstance(result, tuple | list) else [result]
+
+
+def arrays_in(values):
+    for value in values:
+        if isinstance(value, list):
+            yield from value
+        elif hasattr(value, "dtype") and not isinstance(value, type):
+            yield value
+
+
+def test_every_function_that_takes_arrays_is_called(calls):
+    names = {
+        name for name in xdev.facade.__all__ if inspect.isfunction(getattr(xdev, name))
+    }
+    for room in ("linalg", "fft"):
+        names |= {f"{room}.{name}" for name in getattr(xdev, room).__all__}
+
+    assert {call.path for call in calls} == names - NOT_ON_ARRAYS
+
+
+def test_a_librarys_arrays_give_numpys_values_where_they_are_and_stay_as_they_were(
+    library, call
+):
+    site = library.sites[-1]  # not the default device, where there are two
+    args = tuple(library.put(arg, site) for arg in call.args)
+    kw = {name: library.put(value, site) for name, value in call.kw.items()}
+    given = list(arrays_in([*args, *kw.values()]))
+    before = [library.host(x).tobytes() for x in given]
+    if library.lacks(call):
+        with pytest.raises((NotImplementedError, TypeError, ValueError)):
+            call.function(*args, **kw)
+        return
+
+    results = parts(call.function(*args, **kw))
+
+    assert [library.host(x).tobytes() for x in given] == before
+    wanted = parts(call.function(*call.args, **call.kw))
+    for result, expected in zip(results, wanted, strict=False):
+        if not isinstance(expected, np.ndarray | np.generic):
+            continue
+        assert library.owns(result)
+        assert xdev.device_of(result) == xdev.device_of(given[0])
+        assert xdev.device_of(result).library == xdev.device_of(given[0]).library
+        if call.path not in FREE:
+            np.testing.assert_allclose(
+                library.host(result), expected, rtol=1e-6, atol=1e-8
+            )
+
+
+def strided(x):
+    wide = np.zeros((*x.shape, 2), x.dtype)
+    wide[..., 0] = x
+    return wide[..., 0]
+
+
+def backward(x):
+    return np.flip(np.flip(x).copy())
+
+
+def locked(x):
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+@settings(
+    max_examples=300,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # a constant table
+)
+@given(
+    st.data(),
+    st.lists(
+        st.sampled_from([np.asfortranarray, strided, backward, locked]),
+        min_size=3,
+        max_size=3,
+    ),
+)
+def test_arrays_of_any_layout_stay_as_they_were(calls, data, layouts):
+    call = data.draw(st.sampled_from(calls))
+    laid = iter(layouts)
+
+    def lay(value):
+        if isinstance(value, list):
+            return [lay(each) for each in value]
+        return next(laid)(value) if isinstance(value, np.ndarray) else value
+
+    args = [lay(value) for value in call.args]
+    kw = {name: lay(value) for name, value in call.kw.items()}
+    given_ = list(arrays_in([*args, *kw.values()]))
+    whole = [x if x.base is None else x.base for x in given_]
+    before = [x.tobytes() for x in whole]
+    if call.path == "from_dlpack" and not given_[0].flags.writeable:
+        kw["copy"] = True  # DLPack lends writable memory only
+
+    results = parts(call.function(*args, **kw))
+
+    assert [x.tobytes() for x in whole] == before
+    wanted = parts(call.function(*call.args, **call.kw))
+    for result, expected in zip(results, wanted, strict=True):
+        if isinstance(expected, np.ndarray) and call.path not in FREE:
+            np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_what_is_free_is_still_right(library):
+    def host(x):
+        return library.host(x)
+
+    x = np.asarray([3, 1, 3, 2, 1, 3])
+    values, first, inverse, counts = map(host, xdev.unique_all(library.put(x)))
+    np.testing.assert_array_equal(values[inverse], x)
+    np.testing.assert_array_equal(x[first], values)
+    assert dict(zip(values.tolist(), counts.tolist(), strict=True)) == {
+        1: 2,
+        2: 1,
+        3: 3,
+    }
+    assert dict(zip(values.tolist(), first.tolist(), strict=True)) == {1: 1, 2: 3, 3: 0}
+    m = np.asarray([[2.0, 1.0], [1.0, 3.0], [0.0, 1.0]])
+    u, s, vh = map(host, xdev.linalg.svd(library.put(m), full_matrices=False))
+    np.testing.assert_allclose(u * s @ vh, m, atol=1e-6)
+    q, r = map(host, xdev.linalg.qr(library.put(m)))
+    np.testing.assert_allclose(q @ r, m, atol=1e-6)
+
+
+ELEMENTWISE = ["add", "multiply", "maximum", "less", "atan2", "pow"]
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.parametrize("number", [2, 2.0, np.float64(2), np.asarray(2.0)])
+def test_numbers_of_the_host_go_anywhere(library, name, number):
+    function = getattr(xdev, name)
+    host = np.asarray([1.0, 2.0, 3.0])
+    x = library.put(host, library.sites[-1])
+
+    for result, wanted in (
+        (function(x, number), function(host, number)),
+        (function(number, x), function(number, host)),
+    ):
+        assert library.owns(result)
+        assert xdev.device_of(result) == xdev.device_of(x)
+        np.testing.assert_allclose(library.host(result), wanted)
+    assert library.owns(xdev.where(xdev.less(x, 2), x, number))
+    assert library.owns(xdev.clip(x, 0, number))
+
+
+@pytest.mark.parametrize("name", ["add", "sqrt", "clip", "logical_not"])
+def test_out_is_written_or_refused_where_arrays_cannot_change(library, name):
+    host = np.asarray([1.0, 4.0, 9.0])
+    args = {"add": (host, 1.0), "clip": (host, 2, 5)}.get(name, (host,))
+    if name == "logical_not":
+        args = (host > 2,)
+    wanted = getattr(xdev, name)(*args)
+    out = library.put(np.zeros(3, wanted.dtype))
+    given = [library.put(arg) for arg in args]
+    if library.name == "jax":
+        with pytest.raises(TypeError, match="immutable"):
+            getattr(xdev, name)(*given, out=out)
+        return
+
+    assert getattr(xdev, name)(*given, out=out) is out
+    np.testing.assert_allclose(library.host(out), wanted)
+
+
+def test_jax_traces_through_the_facade():
+    jax = pytest.importorskip("jax")
+    x = np.asarray([1.0, 2.0, 3.0])
+
+    def f(x, y):
+        return xdev.sum(xdev.add(xdev.multiply(x, 2), y) + xdev.zeros_like(x))
+
+    assert jax.jit(f)(x, x) == 18
+    assert jax.grad(f)(x, jax.numpy.asarray(x)).tolist() == [2, 2, 2]
+    assert jax.jit(lambda a: f(a, jax.numpy.asarray(x)))(x) == 18
+    with pytest.raises(xdev.DeviceMismatchError, match=r"xdev\.namespace\(x1\)"):
+        jax.grad(f)(x, x)  # NumPy's array is not JAX's
+    moved = jax.grad(lambda a: f(a, xdev.namespace(a).asarray(x)))(x)
+    assert moved.tolist() == [2, 2, 2]
+
+
+def test_pytorch_keeps_its_gradients():
+    torch = pytest.importorskip("torch")
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+
+    xdev.sum(xdev.square(x)).backward()
+
+    assert x.grad.tolist() == [2, 4]
+
+
+def test_dask_computes_nothing_by_itself():
+    da = pytest.importorskip("dask.array")
+
+    def fail(block):
+        if block.size:
+            raise AssertionError
+        return block
+
+    x = da.ones((4, 4), chunks=2).map_blocks(fail, dtype=float)
+
+    lazy = xdev.sum(xdev.sqrt(xdev.add(x, 1)), axis=0)
+
+    assert isinstance(lazy, da.Array)
+    with pytest.raises(AssertionError):
+        lazy.compute()

@@ -1,0 +1,206 @@
+"""Two GPUs: every class of function works where its arrays are, not where CuPy is."""
+
+import numpy as np
+import pytest
+
+import xdev
+
+pytestmark = [pytest.mark.cuda, pytest.mark.two_gpus]
+X = np.asarray([3.0, 1.0, 2.0])
+
+
+@pytest.fixture
+def cupy(cuda):
+    """CuPy, with device 0 current and a second one."""
+    import cupy
+
+    assert cuda.type == "cuda"
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("this machine has one GPU")
+    with cupy.cuda.Device(0):
+        yield cupy
+        assert cupy.cuda.runtime.getDevice() == 0, "a call left another device current"
+
+
+def on(cupy, x, index):
+    if isinstance(x, list):
+        return [on(cupy, each, index) for each in x]
+    if not isinstance(x, np.ndarray):
+        return x
+    with cupy.cuda.Device(index):
+        return cupy.asarray(x)
+
+
+def results(found):
+    return list(found) if isinstance(found, tuple | list) else [found]
+
+
+def test_every_function_stays_on_its_arrays_gpu(cupy, call):
+    for index in (1, 0):
+        args = on(cupy, list(call.args), index)
+        kw = {name: on(cupy, value, index) for name, value in call.kw.items()}
+
+        for result in results(call.function(*args, **kw)):
+            if isinstance(result, cupy.ndarray):
+                assert result.device.id == index
+                assert result.data.device_id == index
+
+
+MAKERS = {
+    "arange": lambda **kw: xdev.arange(3, **kw),
+    "asarray": lambda **kw: xdev.asarray([3, 1], **kw),
+    "asarray of a number": lambda **kw: xdev.asarray(-0.0, **kw),
+    "asarray of an array": lambda **kw: xdev.asarray(X, **kw),
+    "astype": lambda **kw: xdev.astype(X, xdev.float32, **kw),
+    "empty": lambda **kw: xdev.empty(3, **kw),
+    "empty_like": lambda **kw: xdev.empty_like(X, **kw),
+    "eye": lambda **kw: xdev.eye(3, **kw),
+    "from_dlpack": lambda **kw: xdev.from_dlpack(X, **kw),
+    "full": lambda **kw: xdev.full(3, 2.0, **kw),
+    "full of -0": lambda **kw: xdev.full(3, -0.0, **kw),
+    "full_like": lambda **kw: xdev.full_like(X, 2, **kw),
+    "linspace": lambda **kw: xdev.linspace(0, 1, 3, **kw),
+    "ones": lambda **kw: xdev.ones(3, **kw),
+    "ones_like": lambda **kw: xdev.ones_like(X, **kw),
+    "zeros": lambda **kw: xdev.zeros(3, **kw),
+    "zeros of size 0": lambda **kw: xdev.zeros((0, 3), **kw),
+    "zeros_like": lambda **kw: xdev.zeros_like(X, **kw),
+    "fft.fftfreq": lambda **kw: xdev.fft.fftfreq(3, **kw),
+    "fft.rfftfreq": lambda **kw: xdev.fft.rfftfreq(3, **kw),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_creation_is_where_it_was_told(cupy, name):
+    make = MAKERS[name]
+    wanted = make(device="cpu")
+    for index in (1, 0):
+        for device in (
+            f"cuda:{index}",
+            xdev.Device(f"cuda:{index}"),
+            cupy.cuda.Device(index),
+            xdev.device_of(on(cupy, X, index)),
+        ):
+            made = make(device=device)
+            assert made.device.id == made.data.device_id == index
+            if not name.startswith("empty"):
+                np.testing.assert_array_equal(xdev.to_numpy(made), wanted)
+        with xdev.use_device(f"cuda:{index}"):
+            assert xdev.zeros(3).device.id == index
+
+
+@pytest.mark.parametrize("name", ["empty", "full", "ones", "zeros"])
+def test_likes_are_where_their_array_is(cupy, name):
+    args = (2,) if name == "full" else ()
+    like = getattr(xdev, f"{name}_like")
+
+    assert like(on(cupy, X, 1), *args).device.id == 1
+    assert like(on(cupy, X, 1), *args, device="cuda:0").device.id == 0
+
+
+def test_the_bare_name_is_the_current_gpu(cupy):
+    for index in (1, 0):
+        with cupy.cuda.Device(index):
+            assert xdev.Device("cuda").index == index
+            assert xdev.zeros(3, device="cuda").device.id == index
+
+
+def test_out_is_written_where_it_is(cupy):
+    x = on(cupy, X, 1)
+    for function, args in (
+        (xdev.add, (x, 1.0)),
+        (xdev.sqrt, (x,)),
+        (xdev.real, (x,)),
+        (xdev.clip, (x, 1.5, 2.5)),
+        (xdev.round, (x,)),
+    ):
+        out = xdev.zeros_like(x)
+        assert function(*args, out=out) is out
+        host = [xdev.to_numpy(a) if a is x else a for a in args]
+        np.testing.assert_allclose(xdev.to_numpy(out), function(*host))
+    for wrong, error in (
+        (xdev.zeros(2, device="cuda:1"), ValueError),
+        (xdev.zeros(3, dtype=xdev.int32, device="cuda:1"), TypeError),
+        (xdev.zeros(3, device="cuda:0"), xdev.DeviceMismatchError),
+    ):
+        with pytest.raises(error, match="out"):
+            xdev.add(x, 1.0, out=wrong)
+
+
+def test_two_gpus_in_one_call_are_refused(cupy):
+    x, y = on(cupy, X, 0), on(cupy, X, 1)
+    for call in (
+        lambda: xdev.add(x, y),
+        lambda: xdev.concat([x, y]),
+        lambda: xdev.matmul(x, y),
+        lambda: xdev.linalg.solve(on(cupy, np.eye(3), 0), y),
+        lambda: xdev.where(xdev.greater(x, 1), x, y),
+    ):
+        with pytest.raises(xdev.DeviceMismatchError, match=r"cuda:0.*cuda:1"):
+            call()
+    moved = xdev.add(xdev.to_device(x, "cuda:1"), y)
+    assert moved.device.id == 1
+
+
+def test_indexing_and_operators_of_results_work_under_use(cupy):
+    x = on(cupy, np.arange(12.0).reshape(3, 4), 1)
+
+    for found, wanted in (
+        (xdev.take(x, on(cupy, np.asarray([2, 0]), 1), axis=0), [2, 0]),
+        (xdev.nonzero(xdev.greater(x, 8)), None),
+    ):
+        for result in results(found):
+            assert result.device.id == 1
+        if wanted:
+            host = np.arange(12.0).reshape(3, 4)[wanted]
+            np.testing.assert_array_equal(xdev.to_numpy(found), host)
+
+
+def test_ufuncs_run_where_their_arrays_are(cupy):
+    @xdev.vectorize
+    def f(a, b):
+        return a * 2 + b
+
+    x = on(cupy, X, 1)
+
+    assert f(x, x).device.id == 1
+    np.testing.assert_array_equal(xdev.to_numpy(f(x, 1.0)), X * 2 + 1)
+
+
+def test_transfers_between_gpus(cupy):
+    x = on(cupy, X, 0)
+
+    there = xdev.to_device(x, "cuda:1")
+    back = xdev.to_device(there, "cuda:0")
+
+    assert (there.device.id, back.device.id) == (1, 0)
+    np.testing.assert_array_equal(xdev.to_numpy(there), X)
+    np.testing.assert_array_equal(xdev.to_numpy(back), X)
+    for name in ("cuda:0", "cuda:1"):
+        xdev.synchronize(name)
+
+
+def test_peer_access_is_the_drivers_word(cupy):
+    for a, b in ((0, 1), (1, 0)):
+        wanted = bool(cupy.cuda.runtime.deviceCanAccessPeer(a, b))
+        assert xdev.can_access_peer(f"cuda:{a}", f"cuda:{b}") == wanted
+        assert xdev.can_access_peer(cupy.cuda.Device(a), cupy.cuda.Device(b)) == wanted
+    assert xdev.can_access_peer("cuda:1", "cuda:1")
+    assert not xdev.can_access_peer("cuda:1", "cpu")
+
+
+def test_pytorchs_tensors_stay_on_their_gpu(cupy):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    x = torch.ones(3, device="cuda:1")
+
+    for device in (x.device, xdev.device_of(x)):
+        made = xdev.zeros(3, device=device)
+        assert made.device == x.device
+        assert xdev.add(x, made).device == x.device
+    moved = xdev.asarray(on(cupy, X, 1), device=x.device)
+    assert moved.device == x.device
+    assert moved.tolist() == X.tolist()
+    with pytest.raises(xdev.DeviceMismatchError, match=r"cuda:1.*cuda:0"):
+        xdev.add(x, torch.ones(3, device="cuda:0"))

@@ -1,0 +1,22 @@
+"""Generators of each device."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import xdev
+
+sys.path.append(str(Path(__file__).parent))  # for the model, which two files use
+
+
+@pytest.fixture
+def make(device):
+    """Return a maker of generators on the device."""
+    return lambda seed=0: xdev.random.default_rng(seed, device)
+
+
+@pytest.fixture
+def rng(make):
+    """Return a generator on the device."""
+    return make(20251121)

@@ -1,0 +1,234 @@
+"""Sizes, data types, parameters and out=: what is taken and what is refused."""
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.random import default_rng
+
+FLOATS = ["random", "standard_normal", "standard_exponential"]
+
+
+def host(x):
+    return xdev.to_numpy(x)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda r: r.random(-1), ValueError, "negative dimensions are not allowed"),
+        (lambda r: r.random(2.5), TypeError, "expected a sequence of integers"),
+        (lambda r: r.random(3, "int32"), TypeError, "Unsupported dtype"),
+        (lambda r: r.standard_normal(3, "float16"), TypeError, "Unsupported dtype"),
+        (lambda r: r.normal(0, -1), ValueError, "scale < 0"),
+        (lambda r: r.normal(0, -0.0), ValueError, "scale < 0"),
+        (lambda r: r.normal([0, 1], [1, -1]), ValueError, "scale < 0"),
+        (lambda r: r.exponential(-1), ValueError, "scale < 0"),
+        (lambda r: r.uniform(2, 1), ValueError, "high - low < 0"),
+        (lambda r: r.uniform(0, np.inf), OverflowError, "exceeds valid bounds"),
+        (lambda r: r.normal(0, [1, 2], 3), ValueError, "broadcast"),
+        (lambda r: r.integers(5, 5), ValueError, "low >= high"),
+        (lambda r: r.integers(5, 4, endpoint=True), ValueError, "low > high"),
+        (lambda r: r.integers(0), ValueError, "high <= 0"),
+        (lambda r: r.integers(0, 300, dtype="u1"), ValueError, "high is out of bounds"),
+        (lambda r: r.integers(-1, 5, dtype="u1"), ValueError, "low is out of bounds"),
+        (lambda r: r.integers(0, 3, dtype=bool), ValueError, "high is out of bounds"),
+        (lambda r: r.integers(2**63, 2**63 + 1), ValueError, "high is out of bounds"),
+        (lambda r: r.integers(0, 5, dtype="f4"), TypeError, "Unsupported dtype"),
+        (lambda r: r.integers([1, 2], [3, 2]), ValueError, "low >= high"),
+        (
+            lambda r: r.integers([1, 2], [3, 400], dtype="u1"),
+            ValueError,
+            "high is out of bounds",
+        ),
+        (
+            lambda r: r.integers([-1, 2], [3, 40], dtype="u1"),
+            ValueError,
+            "low is out of bounds",
+        ),
+    ],
+)
+def test_what_numpy_refuses_is_refused_alike(rng, call, error, text):
+    for generator in (np.random.default_rng(0), rng):
+        with pytest.raises(error, match=text):
+            call(generator)
+
+
+def test_a_refused_call_is_not_counted(rng):
+    before = rng.bit_generator.state
+    with pytest.raises(ValueError, match="scale"):
+        rng.normal(0, -1, 5)
+
+    assert rng.bit_generator.state == before
+
+
+@pytest.mark.parametrize("dtype", "?bhilBHIL")
+def test_integers_reach_both_ends_of_every_dtype(rng, dtype):
+    kind = np.dtype(dtype)
+    least, most = (0, 1) if dtype == "?" else (np.iinfo(kind).min, np.iinfo(kind).max)
+
+    for low, high in [(least, least), (most, most), (least, most)]:
+        found = host(rng.integers(low, high, 6000, kind, endpoint=True))
+        assert found.dtype == kind
+        assert low <= found.min() <= found.max() <= high
+    if kind.itemsize == 1:
+        assert (found.min(), found.max()) == (least, most)
+
+
+def test_integers_alone_are_of_the_dtype(rng):
+    assert type(rng.integers(5)) is np.int64
+    assert type(rng.integers(2, dtype="u1")) is np.uint8
+    assert rng.integers(7, 8) == 7
+    assert rng.integers(7, endpoint=True, dtype="i2") in range(8)
+
+
+def test_numbers_are_pythons(rng):
+    for name in FLOATS:
+        assert type(getattr(rng, name)()) is float
+        assert type(getattr(rng, name)(dtype=np.float32)) is float
+    assert type(rng.normal(0, 1)) is type(rng.uniform()) is float
+    assert type(rng.exponential(np.float64(2))) is float
+
+
+def test_parameters_broadcast(make, device):
+    low = xdev.asarray([[0.0], [10.0]], device=device)
+    high = xdev.asarray([1.0, 100.0, 1000.0], device=device)
+
+    found = host(make().uniform(low, high + 10))
+
+    assert found.shape == (2, 3)
+    assert np.all((found >= host(low)) & (found < host(high) + 10))
+    assert host(make().uniform(low, high + 10, (4, 2, 3))).shape == (4, 2, 3)
+
+
+@pytest.mark.parametrize("name", ["uniform", "normal"])
+def test_arrays_of_parameters_act_as_numbers_do(make, device, name):
+    one, two = -1.25, 3.7
+    expected = host(getattr(make(), name)(one, two, 100))
+    for first, second in [([one], two), (one, [two]), ([one] * 100, [two] * 100)]:
+        arrays = [
+            xdev.asarray(x, device=device) if isinstance(x, list) else x
+            for x in (first, second)
+        ]
+        found = host(getattr(make(), name)(*arrays, 100))
+        assert found.tobytes() == expected.tobytes()
+
+
+def test_an_array_for_a_scale(make, device):
+    scale = xdev.asarray([0.0, 1.0, 1e9], device=device)
+    found, plain = host(make().exponential(scale)), host(make().exponential(1, 3))
+
+    assert found.tolist() == (plain * host(scale)).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint64"])
+@pytest.mark.parametrize("endpoint", [False, True])
+def test_ends_of_ranges_may_be_arrays(rng, device, dtype, endpoint):
+    high = xdev.asarray([1, 2, 5, 100], dtype=dtype, device=device)
+
+    found = host(rng.integers(0, high, (3000, 4), dtype, endpoint=endpoint))
+
+    assert found.dtype == np.dtype(dtype)
+    assert found.min(axis=0).tolist()[:3] == [0, 0, 0]
+    assert (found.max(axis=0) - endpoint).tolist() == [0, 1, 4, 99]
+
+
+def test_arrays_may_span_all_words(rng, device):
+    low = xdev.asarray([-(2**63)] * 3, device=device)
+    found = host(rng.integers(low, 2**63 - 1, (2000, 3), endpoint=True))
+
+    assert (found < -(2**62)).any()
+    assert (found > 2**62).any()
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_an_out_that_does_not_fit_is_refused(rng, device, name):
+    draw = getattr(rng, name)
+    with pytest.raises(TypeError, match=r"wrong type\. Expected float64, got float32"):
+        draw(out=xdev.zeros(3, dtype="float32", device=device))
+    with pytest.raises(ValueError, match=r"size must match out\.shape"):
+        draw(4, out=xdev.zeros(3, device=device))
+    with pytest.raises(TypeError, match="out must be an array"):
+        draw(out=[0.0])
+    assert host(draw(3, out=xdev.zeros(3, device=device))).all()
+
+
+def test_out_that_cannot_be_written_is_refused():
+    out = np.zeros(3)
+    out.flags.writeable = False
+
+    with pytest.raises(ValueError, match="read-only"):
+        default_rng(0, "cpu").random(out=out)
+    assert not out.any()
+
+
+def test_out_of_the_wrong_byte_order_is_refused():
+    with pytest.raises(TypeError, match="wrong type"):
+        default_rng(0, "cpu").random(out=np.zeros(3, ">f8"))
+
+
+def test_out_may_lie_at_any_address():
+    expected = default_rng(0, "cpu").random(9)
+    out = np.zeros(9 * 8 + 1, np.uint8)[1:].view(np.float64)
+
+    assert default_rng(0, "cpu").random(out=out) is out
+    assert out.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("other", ["fake:0", "fake:1"])
+def test_arrays_of_another_device_are_refused(device, other):
+    rng, there = default_rng(0, device), other if device != other else "cpu"
+    x = xdev.ones(3, device=there)
+
+    for call in (
+        lambda: rng.random(out=x),
+        lambda: rng.normal(x, 1),
+        lambda: rng.integers(0, xdev.astype(x, "int64")),
+        lambda: rng.permutation(x),
+        lambda: rng.choice(x),
+        lambda: rng.choice(3, 2, p=x / 3),
+    ):
+        with pytest.raises(xdev.DeviceMismatchError, match="to_device"):
+            call()
+
+
+def test_results_come_from_the_pool(device):
+    kind = {"cpu": "host"}.get(device.type)
+    rng = default_rng(0, device)
+    rng.random(10)
+    before = xdev.memory.allocated(device, kind)
+
+    x = rng.random((1 << 17,))
+
+    assert xdev.memory.allocated(device, kind) - before >= x.nbytes
+    xdev.memory.free(x)
+    assert xdev.memory.allocated(device, kind) == before
+
+
+def test_freed_arrays_are_refused(device):
+    out = xdev.zeros(1 << 16, device=device)
+    xdev.memory.free(out)
+
+    with pytest.raises(xdev.UseAfterFreeError):
+        default_rng(0, device).random(out=out)
+
+
+def test_out_may_be_pytorchs():
+    torch = pytest.importorskip("torch")
+    whole = torch.zeros((5, 6))
+    out = whole[:, ::2]
+
+    assert default_rng(3, "cpu").random(out=out, dtype="float32") is out
+    expected = default_rng(3, "cpu").random((5, 3), "float32")
+    assert np.array_equal(out.numpy(), expected)
+    assert not whole[:, 1::2].any()
+
+
+@pytest.mark.cuda
+def test_out_may_be_numbas(cuda):
+    numba_cuda = pytest.importorskip("numba.cuda")
+    out = numba_cuda.device_array((5, 3), np.float32)
+
+    assert default_rng(3, cuda).random(out=out, dtype="float32") is out
+    expected = default_rng(3, "cpu").random((5, 3), "float32")
+    assert np.array_equal(out.copy_to_host(), expected)

@@ -1,0 +1,87 @@
+"""CUDA's way without a GPU: launches run the CPU's loop on host memory."""
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import _optional
+from xdev.compile.indexed import cpu as compiled, cuda as template
+from xdev.random import kernels
+
+if not _optional.installed("cupy"):
+    pytest.skip("needs CuPy: the group cuda", allow_module_level=True)
+
+from xdev.random import cpu, cuda
+from xdev.ufunc.cuda_operands import Array
+
+
+def operand(x):
+    """Return a host array as an operand on a device."""
+    return Array(x, x.ctypes.data, x.shape, x.strides, x.dtype)
+
+
+@pytest.fixture
+def home(monkeypatch):
+    """Return a GPU's home whose launches are the CPU's loops."""
+
+    def plain(kernel, blocks, threads, size):
+        span = template.Launch(kernel).span
+        assert span == threads * kernel.lanes
+        assert blocks * span >= size > (blocks - 1) * span
+
+        def run(_, values):
+            address, *numbers = values
+            assert [n.dtype for n in numbers] == list(kernel.parameters)
+            parameters = b"".join(n.tobytes() for n in numbers)
+            compiled.loop(kernel)(address, size, parameters)
+
+        return run
+
+    cuda._plan.cache_clear()
+    monkeypatch.setattr(cuda, "_loaded", lambda kernel, _: kernel)
+    monkeypatch.setattr(cuda.launch, "Plain", plain)
+    monkeypatch.setattr(cuda.cuda_streams, "ordered", lambda _: nullcontext(0))
+    monkeypatch.setattr(_optional.cupy().cuda, "Device", lambda _: nullcontext())
+    monkeypatch.setattr(cuda.Array, "cupy", lambda self: self.owner)
+    made = cuda.CudaHome.__new__(cuda.CudaHome)
+    made._index, made._capability = 0, (9, 0)
+    monkeypatch.setattr(cuda.CudaHome, "make", lambda _, *how: operand(np.empty(*how)))
+    yield made
+    cuda._plan.cache_clear()
+
+
+CASES = [
+    (kernels.uniform64, "d", (-1.5, 4.0)),
+    (kernels.normal32, "f", ()),
+    (kernels.exponential64, "d", (2.0,)),
+    (kernels.few, "b", (2**64 - 5, 11)),
+    (kernels.many, "l", (3, 2**40)),
+]
+
+
+@pytest.mark.parametrize(("function", "dtype", "values"), CASES)
+@pytest.mark.parametrize("n", [0, 1, 255, 256, 257, 5000])
+def test_launches_cover_every_element(home, function, dtype, values, n):
+    kernel = kernels.kernel(function, np.dtype(dtype))
+    found, expected = (np.zeros(n, dtype) for _ in range(2))
+
+    home.fill(kernel, operand(found), (2**64 - 1, 7, *values))
+    cpu.CpuHome(xdev.Device("cpu")).fill(kernel, expected, (2**64 - 1, 7, *values))
+
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    "view", [lambda x: x[::2, 1:], lambda x: x.T, lambda x: x[::-1], lambda x: x[1]]
+)
+def test_views_are_filled_in_c_order(home, view):
+    kernel = kernels.kernel(kernels.uniform32, np.dtype("f"))
+    found, expected = (np.zeros((6, 9), "f") for _ in range(2))
+
+    home.fill(kernel, operand(view(found)), (1, 2))
+    cpu.CpuHome(xdev.Device("cpu")).fill(kernel, view(expected), (1, 2))
+
+    assert found.tobytes() == expected.tobytes()
+    assert found.any()

@@ -1,0 +1,153 @@
+"""Whether values are of the distributions: fixed seeds, bounds of five sigma or so."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import xdev
+
+N = 200_000
+#: A Kolmogorov-Smirnov distance times sqrt(N) exceeds it once in 2e6 times.
+KOLMOGOROV = 2.75
+NORMAL = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2)))
+CASES = {
+    "random": (lambda r: r.random(N), lambda x: x, 1 / 2, 1 / 12),
+    "random, float32": (lambda r: r.random(N, "float32"), lambda x: x, 1 / 2, 1 / 12),
+    "uniform": (
+        lambda r: r.uniform(-2, 6, N),
+        lambda x: (x + 2) / 8,
+        2,
+        64 / 12,
+    ),
+    "normal": (lambda r: r.standard_normal(N), NORMAL, 0, 1),
+    "normal, float32": (lambda r: r.standard_normal(N, "float32"), NORMAL, 0, 1),
+    "normal of parameters": (
+        lambda r: r.normal(3, 0.5, N),
+        lambda x: NORMAL((x - 3) / 0.5),
+        3,
+        0.25,
+    ),
+    "exponential": (lambda r: r.standard_exponential(N), lambda x: -np.expm1(-x), 1, 1),
+    "exponential, float32": (
+        lambda r: r.standard_exponential(N, "float32"),
+        lambda x: -np.expm1(-x),
+        1,
+        1,
+    ),
+    "exponential of a scale": (
+        lambda r: r.exponential(4, N),
+        lambda x: -np.expm1(-x / 4),
+        4,
+        16,
+    ),
+}
+
+
+def host(x):
+    return xdev.to_numpy(x).astype(np.float64)
+
+
+def distance(values, distribution):
+    """Return Kolmogorov's distance to a distribution function, times sqrt(N)."""
+    x = distribution(np.sort(values))
+    steps = np.arange(len(x) + 1) / len(x)
+    return math.sqrt(len(x)) * max((steps[1:] - x).max(), (x - steps[:-1]).max())
+
+
+def chi_squared(counts, expected):
+    """Return chi-squared's distance from its mean in standard deviations."""
+    degrees = len(counts) - 1
+    found = ((counts - expected) ** 2 / expected).sum()
+    return abs(found - degrees) / math.sqrt(2 * degrees)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_distribution_functions(rng, case):
+    draw, distribution, _, _ = case
+
+    assert distance(host(draw(rng)), distribution) < KOLMOGOROV
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_means_and_variances(rng, case):
+    draw, _, mean, variance = case
+    values = host(draw(rng))
+    kurtosis = (((values - mean) / math.sqrt(variance)) ** 4).mean()
+
+    assert abs(values.mean() - mean) < 5 * math.sqrt(variance / N)
+    error = variance * math.sqrt((kurtosis - 1) / N)
+    assert abs(values.var() - variance) < 5 * error
+
+
+def test_the_two_normal_numbers_of_a_pair_are_independent(rng):
+    x, y = host(rng.standard_normal((N, 2))).T
+
+    assert abs(np.corrcoef(x, y)[0, 1]) < 5 / math.sqrt(N)
+    assert abs(np.corrcoef(x**2, y**2)[0, 1]) < 5 / math.sqrt(N)
+    turn = np.arctan2(y, x) / (2 * math.pi) + 0.5
+    assert distance(turn, lambda t: t) < KOLMOGOROV
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_tails_of_the_normal_distribution(rng, dtype):
+    values = np.abs(host(rng.standard_normal(10 * N, dtype)))
+
+    for bound in (3, 4, 4.5):
+        expected = len(values) * math.erfc(bound / math.sqrt(2))
+        assert abs((values > bound).sum() - expected) < 5 * math.sqrt(expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_uniform_numbers_fill_their_grid(rng, dtype):
+    values = rng.random(N, dtype)
+    bits = 53 if dtype == "float64" else 24
+    grid = host(values) * 2**bits
+
+    assert np.array_equal(grid, np.floor(grid))
+    assert 0 <= grid.min() <= grid.max() < 2**bits
+    for bit in range(bits):  # each is set half of the time
+        ones = ((grid.astype(np.int64) >> bit) & 1).sum()
+        assert abs(ones - N / 2) < 5 * math.sqrt(N / 4)
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 100, 1000])
+@pytest.mark.parametrize("ends", ["numbers", "arrays"])
+def test_integers_are_equally_likely(rng, device, count, ends):
+    low = -3 if ends == "numbers" else xdev.asarray([-3], device=device)
+    values = xdev.to_numpy(rng.integers(low, count - 3, N)) + 3
+
+    assert chi_squared(np.bincount(values, minlength=count), N / count) < 5
+
+
+@pytest.mark.parametrize("count", [2**31 + 1, 2**32, 2**32 + 1, 3 * 2**61, 2**64 - 1])
+@pytest.mark.parametrize("ends", ["numbers", "arrays"])
+def test_integers_of_wide_ranges_fill_them_evenly(rng, device, count, ends):
+    low = 0 if ends == "numbers" else xdev.zeros(1, dtype="uint64", device=device)
+    values = xdev.to_numpy(rng.integers(low, count, N, dtype="uint64"))
+
+    assert int(values.max()) < count
+    assert distance(values.astype(np.float64) / count, lambda x: x) < KOLMOGOROV
+    assert chi_squared(np.bincount(values % 16, minlength=16), N / 16) < 5
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3, 4, 8])
+def test_neighbours_are_independent(rng, lag):
+    for values in (host(rng.random(N)), host(rng.standard_normal(N, "float32"))):
+        found = np.corrcoef(values[:-lag], values[lag:])[0, 1]
+        assert abs(found) < 5 / math.sqrt(N)
+
+
+def test_streams_and_calls_are_independent(make):
+    rng = make(3)
+    streams = [host(child.random(N)) for child in rng.spawn(4)]
+    streams += [host(make(seed).random(N)) for seed in range(4, 8)]
+    streams += [host(rng.random(N)) for _ in range(2)]
+    found = np.corrcoef(streams)
+    np.fill_diagonal(found, 0)
+
+    assert np.abs(found).max() < 5 / math.sqrt(N)
+    for one, two in pairwise(streams):
+        cells = np.bincount((one * 8).astype(int) * 8 + (two * 8).astype(int))
+        assert chi_squared(cells, N / 64) < 5

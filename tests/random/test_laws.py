@@ -1,0 +1,216 @@
+"""What holds of every method: devices, shapes, out=, seeds, streams, states."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.random import default_rng
+
+METHODS = {
+    "random": lambda rng, size, **k: rng.random(size, **k),
+    "random, float32": lambda rng, size, **k: rng.random(size, np.float32, **k),
+    "normal": lambda rng, size, **k: rng.standard_normal(size, **k),
+    "normal, float32": lambda rng, size, **k: rng.standard_normal(size, "float32", **k),
+    "exponential": lambda rng, size, **k: rng.standard_exponential(size, **k),
+    "exponential, float32": (
+        lambda rng, size, **k: rng.standard_exponential(size, xdev.float32, **k)
+    ),
+}
+SIZED = METHODS | {
+    "uniform": lambda rng, size: rng.uniform(-3, 1e10, size),
+    "normal of parameters": lambda rng, size: rng.normal(-3, 0.1, size),
+    "exponential of a scale": lambda rng, size: rng.exponential(7.1, size),
+    "integers": lambda rng, size: rng.integers(-5, 95, size),
+    "integers, int8": lambda rng, size: rng.integers(-5, 95, size, np.int8),
+    "integers, bool": lambda rng, size: rng.integers(0, 1, size, bool, endpoint=True),
+    "integers, 33 bits": lambda rng, size: rng.integers(0, 2**33 + 1, size),
+    "integers, all": lambda rng, size: rng.integers(0, 2**64, size, np.uint64),
+    "choice": lambda rng, size: rng.choice(1000, size),
+    "choice of chances": lambda rng, size: rng.choice(3, size, p=[0.2, 0.3, 0.5]),
+}
+GOLDEN = {
+    "integers": [157, 57, 573, 243, 551],
+    "random": ["0x1.7ff7ec4646aaep-1", "0x1.fdef52fdee9f4p-3"],
+    "normal": [
+        "-0x1.65ad3008c9ed9p-1",
+        "0x1.198bbae2dc2f8p-2",
+        "-0x1.f50de3e334783p-3",
+    ],
+    "exponential": ["0x1.278445ac4a5c6p-4", "0x1.f54af0198908cp-2"],
+    "permutation": [4, 5, 2, 0, 1, 3],
+}
+SIZES = [0, 1, 2, 3, 4, 5, 127, 1000, 4099]
+
+
+def same(found, expected):
+    """Compare bit for bit, where signs of zeros count as well."""
+    found, expected = (xdev.to_numpy(xdev.asarray(x)) for x in (found, expected))
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("method", SIZED.values(), ids=SIZED)
+@pytest.mark.parametrize("size", SIZES)
+def test_values_are_the_cpus_bit_for_bit(device, method, size):
+    found = method(default_rng(7, device), size)
+
+    assert xdev.device_of(found) == device
+    same(found, method(default_rng(7, "cpu"), size))
+
+
+@pytest.mark.parametrize("method", SIZED.values(), ids=SIZED)
+def test_shapes_and_lengths_do_not_matter(make, method):
+    line = xdev.to_numpy(method(make(), 4099))
+
+    for shape in [(3, 5), (5, 3, 7), (2, 0), (4099,), (1, 1)]:
+        found = xdev.to_numpy(method(make(), shape))
+        same(found, line[: found.size].reshape(shape))
+
+
+@pytest.mark.parametrize("method", SIZED.values(), ids=SIZED)
+def test_a_number_is_the_first_of_an_array(make, method):
+    number = method(make(), None)
+
+    assert not hasattr(number, "device") or isinstance(number, np.generic)
+    assert number == xdev.to_numpy(method(make(), 1))[0]
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+@pytest.mark.parametrize("size", SIZES)
+def test_out_equals_a_fresh_result(make, device, method, size):
+    fresh = method(make(), size)
+    out = xdev.zeros(size, dtype=fresh.dtype, device=device)
+
+    assert method(make(), None, out=out) is out
+    same(out, fresh)
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x[::2, ::3],
+        lambda x: x[::-1, 1:],
+        lambda x: x.T,
+        lambda x: x[1, 1:4],
+        lambda x: x[:0],
+    ],
+    ids=["steps", "backwards", "transposed", "odd start", "empty"],
+)
+def test_out_may_have_any_strides(make, device, method, view):
+    dtype = method(make(), 1).dtype
+    whole = xdev.full((6, 9), -7.0, dtype=dtype, device=device)
+    expected = xdev.to_numpy(whole).copy()
+    view(expected)[...] = xdev.to_numpy(method(make(), view(expected).shape))
+
+    out = view(whole)
+
+    assert method(make(), out.shape, out=out) is out
+    same(whole, expected)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [0, 12345, 2**100, [1, 2, 3], np.random.SeedSequence(5), np.int64(3)],
+    ids=str,
+)
+def test_seeds_are_numpys(device, seed):
+    first = default_rng(seed, device).random(10)
+    twin = (
+        seed
+        if not isinstance(seed, np.random.SeedSequence)
+        else (np.random.SeedSequence(5))
+    )
+
+    same(first, default_rng(twin, device).random(10))
+    other = xdev.to_numpy(default_rng(987, device).random(10))
+    assert not np.any(xdev.to_numpy(first) == other)
+
+
+@pytest.mark.parametrize("seed", ["a", 1.5, -1, [-1]])
+def test_seeds_that_numpy_refuses(device, seed):
+    with pytest.raises((TypeError, ValueError)) as numpys:
+        np.random.default_rng(seed)
+    with pytest.raises(numpys.type):
+        default_rng(seed, device)
+
+
+def test_without_a_seed_two_generators_differ(make):
+    one, two = (xdev.to_numpy(make(None).random(4)) for _ in range(2))
+
+    assert not np.any(one == two)
+
+
+def test_a_generator_comes_back_and_shares_its_source(rng, device):
+    assert default_rng(rng) is rng
+    assert default_rng(rng, device) is rng
+    shared = default_rng(rng.bit_generator, device)
+    first = rng.random()
+
+    assert shared.random() != first
+    assert rng.bit_generator.state["state"]["call"] == 2
+
+
+def test_calls_differ_and_follow_the_state(rng):
+    state = rng.bit_generator.state
+    one, two = (xdev.to_numpy(rng.random(50)) for _ in range(2))
+    rng.bit_generator.state = state
+
+    assert not np.any(one == two)
+    same(rng.random(50), one)
+    same(rng.random(50), two)
+
+
+def test_streams_are_numpys_children(make, device):
+    children = make(11).spawn(3)
+    expected = np.random.SeedSequence(11).spawn(3)
+
+    assert [child.device for child in children] == [device] * 3
+    for child, seed in zip(children, expected, strict=True):
+        same(child.random(20), default_rng(seed, device).random(20))
+
+
+def test_later_streams_are_others(make):
+    rng = make(11)
+    first, second = (rng.spawn(1)[0].random() for _ in range(2))
+    again = [child.random() for child in make(11).spawn(2)]
+
+    assert [first, second] == again
+    assert first != second
+
+
+def pickled(x):
+    return pickle.loads(pickle.dumps(x))  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, pickled])
+def test_copies_go_on_from_here(rng, clone):
+    rng.random(3)
+    twin = clone(rng)
+
+    assert twin.device == rng.device
+    if clone is copy.copy:  # as of NumPy's: one source
+        assert twin.bit_generator is rng.bit_generator
+    else:
+        same(twin.normal(size=9), rng.normal(size=9))
+        assert twin.spawn(1)[0].random() == rng.spawn(1)[0].random()
+
+
+def test_the_default_device_is_taken(device):
+    with xdev.use_device(device):
+        assert default_rng(0).device == device
+
+
+def test_seeded_values_stay_what_they_are():
+    """Programs keep their results: another version must not change these."""
+    rng = default_rng(42, "cpu")
+
+    assert rng.integers(0, 1000, 5).tolist() == GOLDEN["integers"]
+    assert [x.hex() for x in rng.random(2).tolist()] == GOLDEN["random"]
+    assert [x.hex() for x in rng.normal(size=3).tolist()] == GOLDEN["normal"]
+    assert [x.hex() for x in rng.exponential(size=2).tolist()] == GOLDEN["exponential"]
+    assert rng.permutation(6).tolist() == GOLDEN["permutation"]

@@ -1,0 +1,190 @@
+"""Choices and permutations."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.random import default_rng
+
+N = 60_000
+
+
+def host(x):
+    return xdev.to_numpy(x)
+
+
+def even(found, cells):
+    """Check that counts of cells are those of equal chances."""
+    counts = np.bincount(found, minlength=cells)
+    assert len(counts) == cells
+    expected = counts.sum() / cells
+    chi = ((counts - expected) ** 2 / expected).sum()
+    assert abs(chi - (cells - 1)) < 5 * math.sqrt(2 * (cells - 1))
+
+
+def ranks(orders):
+    """Return the number of each row among all permutations of its length."""
+    every = {p: k for k, p in enumerate(itertools.permutations(range(orders.shape[1])))}
+    return [every[tuple(order)] for order in orders.tolist()]
+
+
+DRAWS = {
+    "permutation": lambda rng, _: rng.permutation(2001),
+    "permuted": lambda rng, p: rng.permuted(p),
+    "most": lambda rng, _: rng.choice(5000, 3000, replace=False),
+    "few": lambda rng, _: rng.choice(5000, 30, replace=False),
+    "distinct by chance": lambda rng, p: rng.choice(50, 40, replace=False, p=p),
+    "by chance": lambda rng, p: rng.choice(50, (20, 20), p=p),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+def test_orders_are_the_cpus(device, draw):
+    p = np.arange(50) / 1225
+    found = draw(default_rng(4, device), xdev.asarray(p, device=device))
+
+    assert xdev.device_of(found) == device
+    assert np.array_equal(host(found), draw(default_rng(4, "cpu"), p))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 17, 1000])
+def test_permutations_hold_each_number_once(rng, n):
+    found = host(rng.permutation(n))
+
+    assert found.dtype == np.int64
+    assert sorted(found.tolist()) == list(range(n))
+
+
+def test_all_orders_are_equally_likely(rng, device):
+    table = xdev.broadcast_to(xdev.arange(4, device=device), (N, 4))
+
+    even(ranks(host(rng.permuted(table, axis=1))), 24)
+
+
+def test_all_samples_are_equally_likely(rng):
+    found = [host(rng.choice(4, 2, replace=False)) for _ in range(3000)]
+
+    even([4 * a + b - (4 * a + b) // 5 - 1 for a, b in found], 12)
+
+
+def test_few_of_many_are_equally_likely(rng):
+    found = [host(rng.choice(100, 5, replace=False)) for _ in range(1000)]
+
+    assert all(len(set(sample.tolist())) == 5 for sample in found)
+    even(np.concatenate(found), 100)
+    even(np.stack(found)[:, 0], 100)
+
+
+def test_chances_are_kept(rng, device):
+    chances = [0.5, 0, 0.3, 0.2]
+    found = host(rng.choice(4, N, p=xdev.asarray(chances, device=device)))
+
+    counts = np.bincount(found, minlength=4)
+    assert counts[1] == 0
+    for count, chance in zip(counts, chances, strict=True):
+        assert abs(count - N * chance) <= 5 * math.sqrt(N * chance * (1 - chance))
+
+
+def test_distinct_choices_by_chance_follow_their_chances(rng):
+    """The second is chosen among those left, at their chances' proportions."""
+    runs = 3000
+    found = [host(rng.choice(3, 2, False, p=[0.5, 0.3, 0.2])) for _ in range(runs)]
+
+    for (a, b), chance in {
+        (0, 1): 0.5 * 0.3 / 0.5,
+        (1, 0): 0.3 * 0.5 / 0.7,
+        (2, 1): 0.2 * 0.3 / 0.8,
+    }.items():
+        count = sum(tuple(pair) == (a, b) for pair in found)
+        assert abs(count - runs * chance) < 5 * math.sqrt(runs * chance)
+
+
+def test_choices_are_elements_of_the_array(rng, device):
+    table = xdev.reshape(xdev.arange(12, device=device), (3, 4))
+
+    columns = host(rng.choice(table, (5, 2), axis=1))
+    assert columns.shape == (3, 5, 2)
+    for column in columns.reshape(3, -1).T:
+        assert column.tolist() in host(table).T.tolist()
+    assert host(rng.choice(table, 2, replace=False)).shape == (2, 4)
+    assert host(rng.choice(table)).tolist() in host(table).tolist()
+    assert int(rng.choice(table[0, :])) in range(4)
+
+
+def test_one_choice_of_a_range_is_a_number(rng):
+    assert isinstance(rng.choice(5), np.int64)
+    assert isinstance(rng.choice(5, p=[0, 0, 1, 0, 0]), np.int64)
+    assert rng.choice(5, p=[0, 0, 1, 0, 0]) == 2
+    assert rng.choice(1, replace=False) == 0
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_permutations_keep_slices_whole(rng, device, axis):
+    table = xdev.reshape(xdev.arange(20, device=device), (4, 5))
+
+    found = np.moveaxis(host(rng.permutation(table, axis=axis)), axis, 0)
+
+    rows = np.moveaxis(host(table), axis, 0)
+    assert sorted(found.tolist()) == sorted(rows.tolist())
+
+
+def test_shuffling_is_a_permutation_in_place(make, device):
+    table = xdev.reshape(xdev.arange(40, device=device), (8, 5))
+    expected = host(make().permutation(table, axis=1))
+
+    assert make().shuffle(table, axis=1) is None
+
+    assert np.array_equal(host(table), expected)
+
+
+def test_slices_are_permuted_each_for_itself(make, device):
+    table = xdev.reshape(xdev.arange(400, device=device), (20, 20))
+    before = host(table).copy()
+
+    found = host(make().permuted(table, axis=1))
+
+    assert np.array_equal(np.sort(found, axis=1), before)
+    assert len({tuple(row % 20) for row in found}) == 20
+    whole = host(make().permuted(table))
+    assert np.array_equal(np.sort(whole.ravel()), before.ravel())
+    assert make().permuted(table, axis=1, out=table) is table
+    assert np.array_equal(host(table), found)
+
+
+def test_nothing_can_be_chosen_from_nothing(rng):
+    assert host(rng.choice(0, 0)).shape == (0,)
+    assert host(rng.choice([], (2, 0))).shape == (2, 0)
+    assert host(rng.choice(3, 0, replace=False)).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ((0,), ValueError, "a must be a positive integer unless no samples are taken"),
+        (([], 3), ValueError, "a cannot be empty unless no samples are taken"),
+        ((3.5,), ValueError, "a must be a sequence or an integer"),
+        ((3, 5, False), ValueError, "Cannot take a larger sample than population"),
+        ((3, 1, True, [0.5, 0.5]), ValueError, "a and p must have same size"),
+        ((2, 1, True, [1, 2]), ValueError, "Probabilities do not sum to 1"),
+        ((2, 1, True, [2, -1]), ValueError, "Probabilities are not non-negative"),
+        ((2, 1, True, [np.nan, 1]), ValueError, "Probabilities contain NaN"),
+        ((2, 1, True, [[1, 0]]), ValueError, "p must be 1-dimensional"),
+        ((2, 2, False, [1, 0]), ValueError, "Fewer non-zero entries in p than size"),
+    ],
+)
+def test_choices_refuse_what_numpy_refuses(rng, arguments, error, text):
+    for generator in (np.random.default_rng(0), rng):
+        with pytest.raises(error, match=text):
+            generator.choice(*arguments)
+
+
+def test_permutations_refuse_what_has_no_axis(rng, device):
+    with pytest.raises(np.exceptions.AxisError):
+        rng.permutation(xdev.arange(3, device=device), axis=1)
+    with pytest.raises(TypeError, match="integer or an array"):
+        rng.permutation(3.5)
+    with pytest.raises(TypeError, match="in place"):
+        rng.shuffle([1, 2])

@@ -1,0 +1,117 @@
+"""The program that runs array-api-tests: what it finds, on a suite of four tests."""
+
+import importlib.util
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).with_name("conformance.py")
+CONFTEST = """
+def pytest_addoption(parser):
+    parser.addoption("--max-examples", type=int)
+    parser.addoption("--disable-deadline", action="store_true")
+"""
+SUITE = """
+import os
+import pytest
+
+def test_environment():
+    assert os.environ["ARRAY_API_TESTS_MODULE"] == "xdev"
+    assert os.environ["ARRAY_API_TESTS_VERSION"] == "2025.12"
+    assert os.environ["XDEV_DEVICE"] == "cpu"
+
+@pytest.mark.parametrize("case", ["x is -0 -> \\N{GREEK SMALL LETTER PI}", "[1.5]"])
+def test_fails(case):
+    assert not case
+
+class TestRoom:
+    def test_passes(self, request):
+        assert request.config.getoption("max_examples") == 30
+"""
+FAILING = [r"test_a.py::test_fails[x is -0 -> \u03c0]", "test_a.py::test_fails[[1.5]]"]
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """A checkout of a suite, as array-api-tests is laid out."""
+    (tmp_path / "array_api_tests").mkdir()
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "array_api_tests" / "__init__.py").write_text("")
+    (tmp_path / "array_api_tests" / "test_a.py").write_text(SUITE)
+    return tmp_path
+
+
+def run(suite, ids):
+    table = suite / "table.toml"
+    listed = ", ".join(f"'{each}'" for each in ids)  # literal: no escapes
+    group = f"[[fails]]\ndevice = 'cpu'\nreason = 'none'\nids = [{listed}]\n"
+    other = "[[fails]]\ndevice = 'cuda'\nreason = 'none'\nids = ['test_b.py::test']\n"
+    table.write_text(group + other)
+    options = ["--device=cpu", "--examples=30", f"--table={table}"]
+    done = subprocess.run(
+        [sys.executable, PROGRAM, suite, *options],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+def test_a_true_table_is_agreed_with(suite):
+    status, text = run(suite, FAILING)
+
+    assert status == 0, text
+    assert "cpu: 2 of 4 fail, 2 are known to\nas the table has it" in text
+
+
+def test_a_failure_that_is_not_in_the_table_is_named(suite):
+    status, text = run(suite, FAILING[:1])
+
+    assert status == 1
+    assert f"{FAILING[1]}\n  fails, and is not in the table" in text
+    assert FAILING[0] not in text.partition("known to")[2]
+
+
+@pytest.mark.parametrize(
+    ("each", "what"),
+    [
+        ("test_a.py::TestRoom::test_passes", "is in the table, and passes"),
+        ("test_a.py::test_gone", "is in the table, not in the suite"),
+    ],
+)
+def test_an_entry_that_does_not_fail_is_named(suite, each, what):
+    status, text = run(suite, [*FAILING, each])
+
+    assert status == 1
+    assert f"{each}\n  {what}" in text
+
+
+def test_a_suite_that_does_not_run_is_no_agreement(suite):
+    (suite / "conftest.py").write_text("raise ImportError")
+
+    assert run(suite, [])[0] == 2
+    (suite / "array_api_tests" / "test_a.py").unlink()
+    (suite / "array_api_tests" / "__init__.py").unlink()
+    (suite / "array_api_tests").rmdir()
+    assert run(suite, [])[0] == 2
+
+
+def test_few_examples_prove_no_entry_wrong():
+    spec = importlib.util.spec_from_file_location("conformance", PROGRAM)
+    program = importlib.util.module_from_spec(spec)
+    sys.modules["conformance"] = program
+    spec.loader.exec_module(program)
+
+    assert program.judge({"a": "passed"}, {"a": "why"}, examples=5)
+    assert not program.judge({"a": "passed"}, {"a": "why"}, examples=20)
+    assert not program.judge({"a": "failed"}, {}, examples=5)
+
+
+def test_the_table_gives_each_id_once_with_a_reason():
+    table = tomllib.loads(PROGRAM.with_suffix(".toml").read_text())
+
+    listed = [(g["device"], each) for g in table["fails"] for each in g["ids"]]
+    assert len(set(listed)) == len(listed)
+    assert {device for device, _ in listed} == {"cpu", "cuda"}
+    assert all(len(group["reason"]) > 20 and group["ids"] for group in table["fails"])

@@ -1,0 +1,200 @@
+"""The pytest plug-in: which backends a test runs on, and SciPy's markers."""
+
+import importlib.util
+import textwrap
+from types import SimpleNamespace
+
+import pytest
+
+from xdev.testing import backends
+
+pytest_plugins = ["pytester"]
+
+SHOW = """
+import xdev
+
+def test_device(xp):
+    x = xp.asarray([1.0, 2.0])
+    print("ran on", xdev.device_of(x), type(x).__name__)
+    assert float(xdev.sum(x)) == 3
+"""
+
+
+def installed(name):
+    return importlib.util.find_spec(name) is not None
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Run pytest on a program's text, in a process of its own, without CUDA."""
+    monkeypatch.delenv("XDEV_TEST_BACKENDS", raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+    def run_program(text, *options):
+        pytester.makepyfile(text)
+        plugin = ("-p", "pytest_xdev")
+        return pytester.runpytest_subprocess(*plugin, "-rsx", "-s", *options)
+
+    return run_program
+
+
+def test_a_test_runs_on_each_backend_that_is_named(run):
+    result = run(SHOW, "--xdev-backends=cpu,fake,array_api_strict", "-v")
+
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*test_device[[]numpy] ran on cpu ndarray",
+            "*test_device[[]fake] ran on fake:0 FakeArray",
+            "*test_device[[]array_api_strict] ran on cpu Array",
+        ]
+    )
+
+
+def test_the_environment_names_them_too(run, monkeypatch):
+    monkeypatch.setenv("XDEV_TEST_BACKENDS", "fake")
+
+    run(SHOW).assert_outcomes(passed=1)
+
+
+def test_without_names_all_that_are_installed_run_or_say_why_not(run):
+    result = run(SHOW)
+
+    names = ("torch", "jax", "dask", "array_api_strict")
+    cupy = int(installed("cupy"))
+    result.assert_outcomes(passed=2 + sum(map(installed, names)), skipped=cupy)
+    if cupy:
+        result.stdout.fnmatch_lines("SKIPPED*cuda*cannot be used*")
+
+
+def test_a_named_backend_that_cannot_be_used_is_an_error(run):
+    result = run(SHOW, "--xdev-backends=cuda")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines("*DeviceUnavailableError: cuda*cannot be used*")
+
+
+def test_an_unknown_name_is_refused_with_those_that_are_known(run):
+    result = run(SHOW, "--xdev-backends=numpy,tensorflow")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines("*no backend 'tensorflow'*numpy, fake, cupy*")
+
+
+MARKED = """
+import pytest
+
+skip_xp_backends = pytest.mark.skip_xp_backends
+xfail_xp_backends = pytest.mark.xfail_xp_backends
+
+@skip_xp_backends("fake", reason="by name")
+@skip_xp_backends(cpu_only=True, reason="the name counts more")
+def test_named(xp):
+    pass
+
+@skip_xp_backends(np_only=True, exceptions=["fake"])
+def test_numpy_and_an_exception(xp):
+    pass
+
+@xfail_xp_backends(cpu_only=True)
+def test_expected_to_fail(xp):
+    assert float(xp.asarray(1.0)) == 1.0
+
+@pytest.mark.parametrize("n", [1, 2])
+class TestOfAClass:
+    pytestmark = skip_xp_backends("array_api_strict")
+
+    def test_n(self, xp, n):
+        pass
+
+def test_without_xp():
+    pass
+"""
+
+
+def test_markers_leave_backends_out(run):
+    chosen = "--xdev-backends=numpy,fake,array_api_strict"
+    result = run(MARKED, chosen, "--strict-markers")
+
+    result.assert_outcomes(passed=2 + 2 + 2 + 2 * 2 + 1, skipped=1 + 1 + 2, xfailed=1)
+    result.stdout.fnmatch_lines_random(
+        ["*by name*", "*only NumPy*", "*only the CPU*", "*array_api_strict is not*"]
+    )
+    result.stdout.no_fnmatch_line("*the name counts more*")
+    run(MARKED, chosen, "-m", "array_api_backends").assert_outcomes(
+        passed=10, skipped=4, xfailed=1, deselected=1
+    )
+
+
+def mark(*args, **kwargs):
+    return SimpleNamespace(args=args, kwargs=kwargs)
+
+
+LEFT_OUT = {
+    "np_only": {"fake", "cupy", "torch", "jax.numpy", "dask.array", "array_api_strict"},
+    "cpu_only": {"fake", "cupy"},
+    "eager_only": {"jax.numpy", "dask.array"},
+}
+
+
+@pytest.mark.parametrize("keyword", LEFT_OUT)
+def test_keywords_mean_kinds_of_backends(keyword):
+    excepted = min(LEFT_OUT[keyword])
+
+    assert set(backends.reasons([mark(**{keyword: True})])) == LEFT_OUT[keyword]
+    marker = mark(**{keyword: True}, exceptions=[excepted])
+    assert set(backends.reasons([marker])) == LEFT_OUT[keyword] - {excepted}
+    assert backends.reasons([mark(**{keyword: False})]) == {}
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "error"),
+    [
+        (("tensorflow",), {}, ValueError),
+        (("fake", "cupy"), {}, ValueError),
+        (("fake",), {"cpu_only": True}, ValueError),
+        ((), {"exceptions": ["tensorflow"], "cpu_only": True}, ValueError),
+        ((), {"gpu_only": True}, TypeError),
+    ],
+)
+def test_wrong_arguments_are_refused(args, kwargs, error):
+    with pytest.raises(error):
+        backends.reasons([mark(*args, **kwargs)])
+
+
+def test_a_users_own_xp_wins(run):
+    own = """
+    import pytest
+
+    @pytest.fixture
+    def xp():
+        return "mine"
+
+    def test_mine(xp):
+        assert xp == "mine"
+    """
+
+    run(own).assert_outcomes(passed=1)
+
+
+def test_the_default_device_is_as_before_the_test(run):
+    after = """
+    def test_after():
+        import xdev
+        assert xdev.default_device() == "cpu"
+    """
+
+    run(SHOW + textwrap.dedent(after), "--xdev-backends=fake").assert_outcomes(passed=2)
+
+
+def test_nothing_of_xdev_loads_until_it_is_used(run):
+    program = """
+    import sys
+
+    def test_it():
+        assert not [name for name in sys.modules if name.startswith("xdev")]
+        assert "numpy" not in sys.modules
+    """
+
+    run(program).assert_outcomes(passed=1)

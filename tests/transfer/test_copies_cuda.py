@@ -1,0 +1,314 @@
+"""What only a real device shows: order, time and lifetimes."""
+
+import gc
+import time
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.transfer import cuda as route, lifetimes
+
+pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
+
+MIB = 1 << 20
+SPIN = """
+extern "C" __global__ void spin(long long cycles) {
+    const long long start = clock64();
+    while (clock64() - start < cycles) { }
+}
+"""
+LONG = 2_000_000_000  # about a second
+
+
+def values(n, dtype="float32"):
+    return (np.random.default_rng(5).standard_normal(n) * 100).astype(dtype)
+
+
+@pytest.fixture
+def busy(cuda):
+    """A stream that runs a long kernel when it is told to."""
+    import cupy
+
+    kernel = cupy.RawKernel(SPIN, "spin")
+    kernel.compile()
+    stream = xdev.Stream(cuda)
+
+    def start(on=stream):
+        with on:
+            kernel((1,), (1,), (np.int64(LONG),))
+        return on
+
+    yield start
+    xdev.synchronize(cuda)
+
+
+def pinned_in_use():
+    gc.collect()
+    return xdev.memory.allocated("cpu", "pinned")
+
+
+def test_uploads_from_pinned_memory_do_not_wait(cuda, busy):
+    expected = values(4 * MIB)
+    pinned = xdev.pin(expected)
+    stream = busy()
+
+    there = xdev.to_device(pinned, cuda, stream=stream, non_blocking=True)
+    under_way = not stream.done
+    del pinned  # its memory must outlive the copy
+    for _ in range(4):
+        xdev.empty_pinned(4 * MIB, "float32")[:] = -1
+    stream.synchronize()
+
+    assert under_way, "the host waited for the kernel before the copy"
+    np.testing.assert_array_equal(xdev.to_numpy(there), expected)
+
+
+def test_uploads_from_pageable_memory_leave_the_source_free(cuda):
+    x = values(10 * MIB)
+    expected = x.copy()
+    xdev.to_device(x, cuda)
+    stream = xdev.Stream(cuda)
+
+    there = xdev.to_device(x, cuda, stream=stream, non_blocking=True)
+    x[:] = -1
+    stream.synchronize()
+
+    np.testing.assert_array_equal(xdev.to_numpy(there), expected)
+
+
+def test_small_uploads_wait_for_nothing(cuda, busy):
+    x = values(1000)
+    busy(xdev.current_stream(cuda))
+
+    there = xdev.to_device(x, cuda)
+    under_way = not xdev.current_stream(cuda).done
+    x[:] = -1
+
+    assert under_way
+    np.testing.assert_array_equal(xdev.to_numpy(there), values(1000))
+
+
+def test_downloads_to_pinned_memory_do_not_wait(cuda, busy):
+    expected = values(4 * MIB)
+    there = xdev.to_device(expected, cuda)
+    stream = busy()
+
+    with stream:
+        back = xdev.to_numpy(there, non_blocking=True)
+    under_way = not stream.done
+    del there
+    for _ in range(4):
+        xdev.full((4 * MIB,), -1.0, dtype=xdev.float32, device=cuda)
+    stream.synchronize()
+
+    assert under_way
+    assert xdev.is_pinned(back)
+    np.testing.assert_array_equal(back, expected)
+
+
+def test_pinned_memory_comes_back_when_the_device_is_done(cuda):
+    x = values(10 * MIB)
+    xdev.synchronize(cuda)
+    before = pinned_in_use()
+
+    for _ in range(3):
+        stream = xdev.Stream(cuda)
+        there = xdev.to_device(xdev.pin(x), cuda, stream=stream, non_blocking=True)
+        xdev.to_device(x, cuda, stream=stream, non_blocking=True)
+        xdev.to_device(x, cuda)
+        xdev.to_numpy(there, non_blocking=True)
+        del stream
+    xdev.synchronize(cuda)
+
+    assert pinned_in_use() == before
+    assert not lifetimes._under_way
+
+
+def test_foreign_pinned_memory_is_kept_and_let_go(cuda, busy):
+    import cupy
+
+    raw = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(16 * MIB), 0)
+    pinned = np.frombuffer(raw, "float32", 4 * MIB)
+    pinned[:] = expected = values(4 * MIB)
+    del raw
+    xdev.synchronize(cuda)
+    lifetimes.drop_done()
+    assert xdev.is_pinned(pinned)
+    stream = busy()
+
+    there = xdev.to_device(pinned, cuda, stream=stream, non_blocking=True)
+    under_way = not stream.done
+    del pinned
+    gc.collect()
+    assert under_way
+    assert len(lifetimes._under_way) == 1
+    stream.synchronize()
+
+    np.testing.assert_array_equal(xdev.to_numpy(there), expected)
+    xdev.pin(expected)
+    assert not lifetimes._under_way
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_an_error_in_the_middle_leaks_nothing(cuda, monkeypatch, direction):
+    x = values(16 * MIB)
+    there = xdev.to_device(x, cuda)
+    xdev.synchronize(cuda)
+    pinned, device = pinned_in_use(), xdev.memory.allocated(cuda, "device")
+    copy, calls = route.CudaBus._copy, []
+
+    def failing(self, *args):
+        calls.append(args)
+        if len(calls) == 5:
+            raise RuntimeError("the device fell off the bus")
+        return copy(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(route.CudaBus, "_copy", failing)
+        with pytest.raises(RuntimeError, match="fell off the bus"):
+            xdev.to_device(x, cuda) if direction == "up" else xdev.to_numpy(there)
+    calls.clear()
+
+    for _ in range(100):  # a helper that has ended lets go of its frames a bit later
+        if pinned_in_use() == pinned:
+            break
+        time.sleep(0.01)
+    assert pinned_in_use() == pinned
+    assert xdev.memory.allocated(cuda, "device") == device
+    np.testing.assert_array_equal(xdev.to_numpy(xdev.to_device(x, cuda)), x)
+
+
+def test_under_a_tight_limit_on_host_memory_copies_still_work(cuda):
+    x = values(10 * MIB)
+    xdev.synchronize(cuda)
+    gc.collect()
+    xdev.memory.reclaim(device="cpu")
+    before = xdev.memory.get_limit("cpu")
+    xdev.memory.set_limit(xdev.memory.reserved("cpu") + 12 * MIB, "cpu")
+    try:
+        there = xdev.to_device(x, cuda)
+        out = np.empty_like(x)
+        xdev.to_numpy(there, out=out)
+    finally:
+        xdev.memory.set_limit(before, "cpu")
+
+    np.testing.assert_array_equal(out, x)
+
+
+def test_numba_arrays_are_moved_where_they_are(cuda):
+    from numba import cuda as numba_cuda
+
+    x = values(1000)
+    there = numba_cuda.to_device(x)
+    out = numba_cuda.device_array(1000, "float32")
+
+    np.testing.assert_array_equal(xdev.to_numpy(there), x)
+    assert xdev.device_of(there) == cuda
+    assert xdev.to_device(there, cuda).data.ptr == there.device_ctypes_pointer.value
+    assert xdev.to_device(x[::-1], cuda, out=out) is out
+    np.testing.assert_array_equal(out.copy_to_host(), x[::-1])
+
+
+def test_a_foreign_stream_is_ordered_without_the_host(cuda, busy):
+    import cupy
+    from numba import cuda as numba_cuda
+
+    stream = xdev.Stream(cuda)
+    foreign = numba_cuda.external_stream(stream.ptr)
+    x = cupy.zeros(4 * MIB, "float32")
+    xdev.synchronize(cuda)
+    exported = numba_cuda.as_cuda_array(x, sync=False)
+    exported.stream = foreign  # what the exporter says of its work
+    busy(stream)
+    with stream:
+        x[:] = 7
+
+    adopted = xdev.to_device(exported, cuda)
+    copied = xdev.to_device(exported, cuda, copy=True)
+    under_way = not stream.done
+    with stream:
+        x[:] = -1  # comes after the copy, by an event
+
+    assert under_way, "the host waited for the exporter's stream"
+    assert (xdev.to_numpy(copied) == 7).all()
+    stream.synchronize()
+    assert (xdev.to_numpy(adopted) == -1).all()
+
+
+def test_exporters_of_nothing_but_the_interface_are_moved(cuda):
+    import cupy
+
+    class Export:
+        def __init__(self, x):
+            self.x = x
+            self.__cuda_array_interface__ = x.__cuda_array_interface__
+
+    class Pack:
+        def __init__(self, x):
+            self.__dlpack__, self.__dlpack_device__ = x.__dlpack__, x.__dlpack_device__
+
+    x = values(1000)
+    for kind in (Export, Pack):
+        exporter = kind(cupy.asarray(x))
+        np.testing.assert_array_equal(xdev.to_numpy(exporter), x)
+        assert type(xdev.to_device(exporter, cuda)) is cupy.ndarray
+
+
+def test_tensors_are_moved(cuda):
+    torch = pytest.importorskip("torch")
+    x = values(MIB)
+
+    on_cuda, on_host = torch.from_numpy(x).cuda(), torch.from_numpy(x)
+
+    np.testing.assert_array_equal(xdev.to_numpy(on_cuda), x)
+    np.testing.assert_array_equal(xdev.to_numpy(xdev.to_device(on_host, cuda)), x)
+    assert xdev.to_device(on_cuda, cuda).data.ptr == on_cuda.data_ptr()
+    pinned = on_host.pin_memory().numpy()
+    assert xdev.is_pinned(pinned)
+    np.testing.assert_array_equal(xdev.to_numpy(xdev.to_device(pinned, cuda)), x)
+
+
+def test_a_read_only_out_is_refused(cuda):
+    import cupy
+
+    class Export:
+        def __init__(self, x):
+            self.x, interface = x, dict(x.__cuda_array_interface__)
+            interface["data"] = interface["data"][0], True
+            self.__cuda_array_interface__ = interface
+            self.shape, self.dtype = x.shape, x.dtype
+
+    with pytest.raises(ValueError, match="out= is read-only"):
+        xdev.to_device(values(10), cuda, out=Export(cupy.zeros(10, "float32")))
+
+
+def test_long_doubles_are_refused():
+    if np.dtype("longdouble") == np.dtype("float64"):
+        return  # as on some platforms: CUDA has it
+    with pytest.raises(TypeError, match="CUDA has no arrays of dtype"):
+        xdev.to_device(np.zeros(3, "longdouble"), "cuda")
+
+
+def test_big_arrays_of_any_layout_arrive(cuda):
+    x = values((3000, 2000))
+    swapped, pinned = x.astype(">f4"), xdev.pin(x)
+    for view in (x.T, x[::2, 1::3], x[:, ::-1], swapped, pinned, pinned.T, pinned[::2]):
+        there = xdev.to_device(view, cuda)
+        np.testing.assert_array_equal(xdev.to_numpy(there), view)
+        out = np.zeros((2, *view.shape), x.dtype)[1].T
+        np.testing.assert_array_equal(xdev.to_numpy(there.T, out=out), view.T)
+
+
+def test_copies_of_many_threads_are_right(cuda):
+    from concurrent.futures import ThreadPoolExecutor
+
+    arrays = [values(3 * MIB) + n for n in range(8)]
+
+    def there_and_back(x):
+        with xdev.Stream(cuda):
+            return xdev.to_numpy(xdev.to_device(x, cuda))
+
+    with ThreadPoolExecutor(8) as threads:
+        for back, x in zip(threads.map(there_and_back, arrays), arrays, strict=True):
+            np.testing.assert_array_equal(back, x)

@@ -1,0 +1,32 @@
+"""Functions that count elements or look for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdev import _optional
+
+
+def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
+    """Repeat elements, each as often as its count says; counts may be an array."""
+    cupy = _optional.cupy()
+    if not isinstance(repeats, cupy.ndarray):
+        return cupy.repeat(x, repeats, axis=axis)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    ends = cupy.cumsum(cupy.broadcast_to(repeats, (x.shape[axis],)))
+    total = int(ends[-1]) if ends.size else 0  # the result's shape: the host must wait
+    source = cupy.searchsorted(ends, cupy.arange(total), side="right")
+    return cupy.take(x, source, axis=axis)
+
+
+def isin(x1: Any, x2: Any, *, invert: bool) -> Any:
+    """Say which elements of ``x1`` are among those of ``x2``; either is a number."""
+    cupy = _optional.cupy()
+    return cupy.isin(cupy.asarray(x1), cupy.asarray(x2), invert=invert)
+
+
+def searchsorted(x1: Any, x2: Any, *, side: Any, sorter: Any) -> Any:
+    """Find where values, or a number, belong among sorted ones."""
+    cupy = _optional.cupy()
+    return cupy.searchsorted(x1, cupy.asarray(x2), side, sorter)

@@ -1,0 +1,34 @@
+"""Functions that lack ``out=``, or take it elsewhere, or promote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xdev import _optional
+from xdev.facade import clipping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def written(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a function that returns a view ``out=``; the cast is checked by the copy."""
+
+    def with_out(x: Any, out: Any = None) -> Any:
+        result = function(x)
+        if out is None:
+            return result
+        _optional.cupy().copyto(out, result, casting="same_kind")
+        return out
+
+    return with_out
+
+
+def round_(x: Any, out: Any = None) -> Any:
+    """Round to whole numbers, halves to the even one."""
+    return _optional.cupy().around(x, 0, out)
+
+
+def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
+    """Limit to a range; see :func:`xdev.facade.clipping.clip`."""
+    return clipping.clip(_optional.cupy(), x, lower, upper, out)

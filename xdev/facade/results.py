@@ -1,0 +1,62 @@
+"""What functions with several results return, as type checkers see it.
+
+At run time it is the library's own namedtuple, with these names.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, NamedTuple
+
+from xdev.facade.protocols import Array
+
+
+class UniqueAll(NamedTuple, Generic[Array]):
+    """Of ``unique_all``."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple, Generic[Array]):
+    """Of ``unique_counts``."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple, Generic[Array]):
+    """Of ``unique_inverse``."""
+
+    values: Array
+    inverse_indices: Array
+
+
+class Eig(NamedTuple, Generic[Array]):
+    """Of ``linalg.eig`` and ``linalg.eigh``."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QR(NamedTuple, Generic[Array]):
+    """Of ``linalg.qr``."""
+
+    Q: Array
+    R: Array
+
+
+class Slogdet(NamedTuple, Generic[Array]):
+    """Of ``linalg.slogdet``."""
+
+    sign: Array
+    logabsdet: Array
+
+
+class SVD(NamedTuple, Generic[Array]):
+    """Of ``linalg.svd``."""
+
+    U: Array
+    S: Array
+    Vh: Array

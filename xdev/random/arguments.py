@@ -1,0 +1,188 @@
+"""What NumPy's generator accepts as sizes, data types and parameters."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xdev import facade
+from xdev._freed import refuse
+from xdev.device import Device, device_of
+from xdev.errors import DeviceMismatchError
+from xdev.facade.dtype_names import to_numpy_dtype
+
+if TYPE_CHECKING:
+    Shape = tuple[int, ...]
+
+NUMBERS = (bool, int, float, np.generic)
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+def shape_of(size: Any) -> Shape | None:
+    """Return ``size`` as a tuple; None stays None.
+
+    Raises
+    ------
+    TypeError
+        It is neither an integer nor a sequence of them.
+    ValueError
+        An extent is negative.
+    """
+    if size is None:
+        return None
+    try:
+        shape = tuple(map(operator.index, size)) if hasattr(size, "__len__") else None
+        shape = (operator.index(size),) if shape is None else shape
+    except TypeError as error:
+        message = f"expected a sequence of integers or a single integer, got {size!r}"
+        raise TypeError(message) from error
+    if any(extent < 0 for extent in shape):
+        message = f"size={size!r}: negative dimensions are not allowed"
+        raise ValueError(message)
+    return shape
+
+
+def float_dtype(dtype: Any, name: str) -> np.dtype[Any]:
+    """Return float64 or float32.
+
+    Raises
+    ------
+    TypeError
+        ``dtype`` is another.
+    """
+    found = to_numpy_dtype(dtype)
+    if found not in FLOATS:
+        message = f"Unsupported dtype {found!r} for {name}: use float64 or float32"
+        raise TypeError(message)
+    return found
+
+
+def integer_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return a bool or integer dtype of native byte order.
+
+    Raises
+    ------
+    TypeError
+        ``dtype`` is another.
+    """
+    found = to_numpy_dtype(dtype)
+    if found.kind not in "biu" or not found.isnative:
+        message = f"Unsupported dtype {found!r} for integers: use bool or an integer's"
+        raise TypeError(message)
+    return found
+
+
+def out_shape(out: Any, shape: Shape | None, dtype: np.dtype[Any], on: Device) -> Shape:
+    """Return the shape of ``out``, which must fit a call.
+
+    Raises
+    ------
+    TypeError
+        ``out`` is no array, or of another dtype.
+    ValueError
+        It has another shape than was asked for.
+    DeviceMismatchError
+        It is on another device.
+    UseAfterFreeError
+        It was freed.
+    """
+    refuse("random", out)
+    if not is_array(out):
+        message = f"out must be an array, not {type(out).__name__}"
+        raise TypeError(message)
+    check_device(out, "out", on)
+    found = to_numpy_dtype(out.dtype)
+    if found != dtype:
+        message = (
+            "Supplied output array has the wrong type. "
+            f"Expected {dtype}, got {found}: pass dtype={found}, or another out"
+        )
+        raise TypeError(message)
+    if shape is not None and shape != tuple(out.shape):
+        message = (
+            f"size must match out.shape when used together: {shape} is not "
+            f"{tuple(out.shape)}; leave size out"
+        )
+        raise ValueError(message)
+    return tuple(out.shape)
+
+
+def is_array(x: Any) -> bool:
+    """Say whether ``x`` is an array of any library, no NumPy scalar."""
+    array = hasattr(x, "shape") and hasattr(x, "dtype")
+    return array and not isinstance(x, np.generic | type)
+
+
+def check_device(x: Any, name: str, on: Device) -> None:
+    """Refuse an array of another device.
+
+    Raises
+    ------
+    DeviceMismatchError
+        It is on another; the text has the call that moves it.
+    """
+    where = device_of(x)
+    if where != on:
+        message = (
+            f"{name}= is on {where}, but the generator's device is {on}: move it with "
+            f"xdev.to_device({name}, '{on}')"
+        )
+        raise DeviceMismatchError(message)
+
+
+def parameter(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
+    """Return a distribution's parameter: a Python number, or an array on the device.
+
+    Raises
+    ------
+    DeviceMismatchError
+        It is an array of another device.
+    """
+    if isinstance(x, NUMBERS):
+        return x.item() if isinstance(x, np.generic) else x
+    if isinstance(x, np.ndarray) and x.ndim == 0:
+        return x.item()
+    if is_array(x):
+        check_device(x, name, on)
+        return x if dtype is None else facade.astype(x, dtype)
+    return facade.asarray(x, dtype=dtype, device=on)
+
+
+def not_negative(x: Any, name: str) -> None:
+    """Refuse a parameter below zero (-0.0 is one) as NumPy does.
+
+    Raises
+    ------
+    ValueError
+        It is, or one of its elements. On a device, the host waits for the answer.
+    """
+    if is_array(x):
+        bad = bool(
+            facade.any(facade.logical_and(facade.signbit(x), facade.equal(x, x)))
+        )
+    else:
+        bad = math.copysign(1.0, x) < 0 and not math.isnan(x)
+    if bad:
+        message = f"{name} < 0: pass what is not negative"
+        raise ValueError(message)
+
+
+def broadcast(shape: Shape | None, *parameters: Any) -> Shape:
+    """Return the shape of a call's result.
+
+    Raises
+    ------
+    ValueError
+        The parameters' shapes do not fit together, or not ``shape``.
+    """
+    shapes = [tuple(x.shape) for x in parameters if is_array(x)]
+    found = np.broadcast_shapes(*shapes)
+    if shape is None:
+        return found
+    if np.broadcast_shapes(shape, found) != shape:
+        message = f"parameters of shape {found} do not broadcast to size={shape}"
+        raise ValueError(message)
+    return shape

@@ -1,0 +1,105 @@
+"""Draws: what a generator takes from its source of words, on its device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev import facade
+from xdev.random import kernels
+from xdev.random.arguments import broadcast, is_array, out_shape, shape_of
+from xdev.random.cpu import value
+from xdev.random.homes import home
+from xdev.random.philox import words64
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdev.compile.indexed import Indexed
+    from xdev.device import Device
+    from xdev.random.bits import Philox
+
+    Shape = tuple[int, ...]
+    Function = Callable[..., Any]
+
+FLOAT64, UINT64 = np.dtype(np.float64), np.dtype(np.uint64)
+
+
+@final
+class Draws:
+    """Values of kernels; each draw is one call of the source.
+
+    Parameters
+    ----------
+    source : Philox
+        Where keys and numbers of calls come from.
+    device : Device
+        Where arrays are made.
+    """
+
+    def __init__(self, source: Philox, device: Device) -> None:
+        self.source, self.device = source, device
+        self._home = home(device)
+
+    def number(self, kernel: Indexed, *values: float) -> Any:
+        """Return one value, computed on the host, as a NumPy scalar."""
+        return value(kernel, (*self.source.take(), *values))
+
+    def array(self, kernel: Indexed, shape: Shape, *values: float) -> Any:
+        """Return an array of values."""
+        memory = self._home.make(shape, kernel.result)
+        self._home.fill(kernel, memory, (*self.source.take(), *values))
+        return self._home.array(memory)
+
+    def words(self, shape: Shape) -> Any:
+        """Return random words of 64 bits, as uint64."""
+        return self.array(kernels.kernel(words64, UINT64), shape)
+
+    def floats(
+        self,
+        function: Function,
+        size: Any,
+        *values: float,
+        dtype: np.dtype[Any] = FLOAT64,
+        out: Any = None,
+    ) -> Any:
+        """Return a number, an array, or ``out`` with values in it.
+
+        Raises
+        ------
+        TypeError, ValueError, DeviceMismatchError
+            ``size`` is none, or ``out`` does not fit.
+        """
+        kernel, shape = kernels.kernel(function, dtype), shape_of(size)
+        if out is not None:
+            out_shape(out, shape, dtype, self.device)
+            memory = self._home.memory(out)
+            self._home.fill(kernel, memory, (*self.source.take(), *values))
+            return out
+        if shape is None:
+            return float(self.number(kernel, *values))
+        return self.array(kernel, shape, *values)
+
+    def scaled(self, function: Function, size: Any, *parameters: Any) -> Any:
+        """Return float64 values with an offset, if there are two parameters, and scale.
+
+        Parameters
+        ----------
+        function : callable
+            Of :mod:`~xdev.random.kernels`.
+        size : int or sequence of int, optional
+            The result's shape; None: that of the parameters.
+        *parameters : number or array
+            The offset, if there is one, then the factor.
+        """
+        if not any(map(is_array, parameters)):
+            return self.floats(function, size, *map(float, parameters))
+        *offset, factor = parameters
+        shape = broadcast(shape_of(size), *parameters)
+        standard = (0.0, 1.0) if offset else (1.0,)
+        made = self.array(kernels.kernel(function, FLOAT64), shape, *standard)
+        facade.multiply(made, factor, out=made)
+        if offset:
+            facade.add(made, offset[0], out=made)
+        return made

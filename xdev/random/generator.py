@@ -1,0 +1,339 @@
+"""``Generator``: NumPy's generator, with the same values on every device."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev import facade
+from xdev.device import as_device, default_device
+from xdev.random import kernels, ranges, selection
+from xdev.random.arguments import (
+    float_dtype,
+    integer_dtype,
+    is_array,
+    not_negative,
+    parameter,
+    shape_of,
+)
+from xdev.random.bits import Philox
+from xdev.random.draws import Draws
+
+if TYPE_CHECKING:
+    from xdev.device import Device
+
+FLOAT64 = np.dtype(np.float64)
+
+
+@final
+class Generator:
+    """Random values on one device; :func:`default_rng` makes one.
+
+    Methods and arguments are those of :class:`numpy.random.Generator`. A value depends
+    on the seed, on how many calls came before, and on its place in the result: devices,
+    threads and the result's shape make no difference. Without a size (and with numbers
+    for parameters) a result is a number, computed on the host: on a GPU, nothing waits.
+
+    Parameters
+    ----------
+    bit_generator : Philox
+        Where random words come from.
+    device : device
+        Where results are made.
+
+    Attributes
+    ----------
+    bit_generator : Philox
+        Its ``state`` may be read and set.
+    device : Device
+        Where results are made.
+
+    Raises
+    ------
+    DeviceUnavailableError, ConfigurationError
+        There is no such device, or it cannot be used.
+    """
+
+    def __init__(self, bit_generator: Philox, device: object = None) -> None:
+        self.bit_generator = bit_generator
+        self.device: Device = as_device(default_device() if device is None else device)
+        self._draws = Draws(bit_generator, self.device)
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        """Uniform numbers of [0, 1): multiples of 2^-53, of 2^-24 for float32.
+
+        Parameters
+        ----------
+        size : int or sequence of int, optional
+            The result's shape; without it, and without ``out``, a number.
+        dtype : dtype
+            float64 or float32.
+        out : array, optional
+            Where the values go: of this shape and dtype, on this device, of any
+            strides and library. It is returned.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is no size or no such dtype, or ``out`` does not fit.
+        DeviceMismatchError
+            ``out`` is on another device.
+
+        Examples
+        --------
+        >>> import xdev
+        >>> rng = xdev.random.default_rng(1, device="cpu")
+        >>> rng.random(3) < 1
+        array([ True,  True,  True])
+        """
+        kind = float_dtype(dtype, "random")
+        if kind == FLOAT64:
+            return self._draws.floats(kernels.uniform64, size, 0.0, 1.0, out=out)
+        return self._draws.floats(kernels.uniform32, size, dtype=kind, out=out)
+
+    def standard_normal(
+        self, size: Any = None, dtype: Any = np.float64, out: Any = None
+    ) -> Any:
+        """Normal numbers of mean 0 and variance 1, by the method of Box and Muller.
+
+        Parameters, result and errors are those of :meth:`random`.
+        """
+        kind = float_dtype(dtype, "standard_normal")
+        if kind == FLOAT64:
+            return self._draws.floats(kernels.normal64, size, 0.0, 1.0, out=out)
+        return self._draws.floats(kernels.normal32, size, dtype=kind, out=out)
+
+    def standard_exponential(
+        self, size: Any = None, dtype: Any = np.float64, out: Any = None
+    ) -> Any:
+        """Exponential numbers of mean 1: minus the logarithm of a uniform number.
+
+        Parameters, result and errors are those of :meth:`random`.
+        """
+        kind = float_dtype(dtype, "standard_exponential")
+        if kind == FLOAT64:
+            return self._draws.floats(kernels.exponential64, size, 1.0, out=out)
+        return self._draws.floats(kernels.exponential32, size, dtype=kind, out=out)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+        """Uniform numbers of [low, high), in float64.
+
+        Parameters
+        ----------
+        low, high : number or array
+            The ends; arrays of this device broadcast against each other and ``size``.
+        size : int or sequence of int, optional
+            The result's shape; without it, that of the parameters.
+
+        Raises
+        ------
+        OverflowError
+            ``high - low`` is not finite.
+        ValueError
+            ``high`` is less than ``low``, or shapes do not fit together.
+        DeviceMismatchError
+            A parameter is an array of another device.
+        """
+        start, stop = self._parameters(low=low, high=high)
+        arrays = is_array(start) or is_array(stop)
+        width = facade.subtract(stop, start) if arrays else float(stop) - float(start)
+        if not (
+            bool(facade.all(facade.isfinite(width))) if arrays else math.isfinite(width)
+        ):
+            message = "high - low range exceeds valid bounds: it must be finite"
+            raise OverflowError(message)
+        not_negative(width, "high - low")
+        return self._draws.scaled(kernels.uniform64, size, start, width)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """Normal numbers of mean ``loc`` and standard deviation ``scale``, in float64.
+
+        Parameters and errors are those of :meth:`uniform`; ``scale`` is not negative.
+        """
+        mean, deviation = self._parameters(loc=loc, scale=scale)
+        not_negative(deviation, "scale")
+        return self._draws.scaled(kernels.normal64, size, mean, deviation)
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        """Exponential numbers of mean ``scale``, in float64.
+
+        Parameters and errors are those of :meth:`uniform`; ``scale`` is not negative.
+        """
+        (mean,) = self._parameters(scale=scale)
+        not_negative(mean, "scale")
+        return self._draws.scaled(kernels.exponential64, size, mean)
+
+    def integers(
+        self,
+        low: Any,
+        high: Any = None,
+        size: Any = None,
+        dtype: Any = np.int64,
+        endpoint: bool = False,
+    ) -> Any:
+        """Integers of [low, high), or of [0, low) where ``high`` is not given.
+
+        Each is the upper part of a product: the number of values times a random
+        fraction, which has 64 bits for up to 2^32 values, else 128. Chances of values
+        differ by less than 2^-32 of a chance, which 2^64 draws would begin to show.
+
+        Parameters
+        ----------
+        low, high : int or array of integers
+            The ends; arrays of this device broadcast against each other and ``size``.
+        size : int or sequence of int, optional
+            The result's shape; without it, that of the parameters.
+        dtype : dtype
+            bool or any integer's.
+        endpoint : bool
+            Whether ``high`` is among the values.
+
+        Raises
+        ------
+        ValueError
+            The range is empty, exceeds the dtype, or shapes do not fit together.
+        TypeError
+            ``dtype`` is not an integer's, or the ends are not integers.
+        DeviceMismatchError
+            A parameter is an array of another device.
+
+        Examples
+        --------
+        >>> import xdev
+        >>> rng = xdev.random.default_rng(1, device="cpu")
+        >>> dice = rng.integers(1, 6, size=1000, endpoint=True)
+        >>> dice.min(), dice.max()
+        (np.int64(1), np.int64(6))
+        """
+        kind = integer_dtype(dtype)
+        one = high is None
+        start, stop = (0, low) if one else (low, high)
+        start, stop = (
+            ranges.end(parameter(x, name, self.device), name)
+            for x, name in ((start, "low"), (stop, "high"))
+        )
+        ranges.check(start, stop, kind, one=one, end=endpoint)
+        return ranges.drawn(
+            self._draws, start, stop, shape_of(size), kind, end=endpoint
+        )
+
+    def choice(
+        self,
+        a: Any,
+        size: Any = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,  # noqa: ARG002 - the order is random anyway
+    ) -> Any:
+        """Random elements of an array, or integers of [0, a).
+
+        Parameters
+        ----------
+        a : int, or array of this device
+            What is chosen from; a list becomes an array.
+        size : int or sequence of int, optional
+            How many; without it, one.
+        replace : bool
+            Whether an element may be chosen again.
+        p : array, optional
+            The chance of each, of sum 1. The host waits until it is checked.
+        axis : int
+            Along which axis of ``a``.
+        shuffle : bool
+            Accepted: without replacement the order is always random.
+
+        Raises
+        ------
+        ValueError
+            There is nothing to choose from, too little without replacement, ``p`` does
+            not fit, or ``a`` is neither an integer nor an array.
+        """
+        return selection.choice(self._draws, a, shape_of(size), replace, p, axis)
+
+    def permutation(self, x: Any, axis: int = 0) -> Any:
+        """A shuffled copy of an array along an axis, or of the integers of [0, x).
+
+        The order is that of random words of 64 bits, sorted.
+
+        Raises
+        ------
+        TypeError
+            ``x`` is neither an integer nor an array.
+        """
+        return selection.permutation(self._draws, x, axis)
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Shuffle an array of this device in place along an axis."""
+        selection.shuffle(self._draws, x, axis)
+
+    def permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Any:
+        """A copy of an array, each slice along ``axis`` shuffled for itself.
+
+        Parameters
+        ----------
+        x : array of this device
+            What is shuffled.
+        axis : int, optional
+            Without it, all elements are shuffled as one.
+        out : array, optional
+            Where the copy goes; it may be ``x``.
+        """
+        return selection.permuted(self._draws, x, axis, out)
+
+    def spawn(self, n_children: int) -> list[Generator]:
+        """Return independent generators on this device, for parallel streams.
+
+        Examples
+        --------
+        >>> import xdev
+        >>> one, two = xdev.random.default_rng(1).spawn(2)
+        """
+        return [Generator(b, self.device) for b in self.bit_generator.spawn(n_children)]
+
+    def _parameters(self, **given: Any) -> list[Any]:
+        """Return parameters as numbers, or float64 arrays of this device."""
+        return [parameter(x, n, self.device, FLOAT64) for n, x in given.items()]
+
+    def __getstate__(self) -> tuple[Philox, Device]:
+        return self.bit_generator, self.device
+
+    def __setstate__(self, state: tuple[Philox, Device]) -> None:
+        self.__init__(*state)
+
+    def __repr__(self) -> str:
+        return f"Generator(Philox4x32, device={str(self.device)!r})"
+
+
+def default_rng(seed: Any = None, device: object = None) -> Generator:
+    """Return a generator of random values on a device.
+
+    Parameters
+    ----------
+    seed : None, int, sequence of int, numpy.random.SeedSequence, Philox or Generator
+        As :func:`numpy.random.default_rng` takes it; None asks the operating system. A
+        Philox, or the one of a Generator, is shared; a Generator of the device comes
+        back itself.
+    device : device, optional
+        Where results are made; the default device unless given, or the Generator's.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``seed`` is none of these.
+    DeviceUnavailableError, ConfigurationError
+        There is no such device, or it cannot be used.
+
+    Examples
+    --------
+    >>> rng = default_rng(42, device="cpu")
+    >>> rng.integers(0, 10, size=5)
+    array([...])
+    """
+    if isinstance(seed, Generator):
+        if device is None or as_device(device) == seed.device:
+            return seed
+        seed = seed.bit_generator
+    return Generator(seed if isinstance(seed, Philox) else Philox(seed), device)

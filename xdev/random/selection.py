@@ -1,0 +1,225 @@
+"""Choices and permutations, made of random words by sorting and searching.
+
+Sorting random words of 64 bits, stably, gives the same order on every device. Chances
+are rounded to multiples of 2^-53 and summed as integers: a sum of floats would depend
+on the order in which a device adds.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xdev import facade
+from xdev.random import kernels, ranges
+from xdev.random.arguments import check_device, is_array
+
+if TYPE_CHECKING:
+    from xdev.random.draws import Draws
+
+    Shape = tuple[int, ...]
+
+INT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
+SPARSE = 16  # populations of so many a choice are not permuted as a whole
+UNITS = 2.0**53  # of chance, in 1
+TOLERANCE = math.sqrt(np.finfo(np.float64).eps)  # of a sum of chances, as NumPy's
+
+
+def choice(
+    draws: Draws, a: Any, size: Shape | None, replace: bool, p: Any, axis: int
+) -> Any:
+    """Choose as :meth:`xdev.random.Generator.choice` says."""
+    shape = () if size is None else size
+    population, pool = _population(draws, a, axis, math.prod(shape))
+    if p is not None:
+        p = _chances(draws, p, population)
+    draw = _with_replacement if replace else _without_replacement
+    found = draw(draws, population, shape, p)
+    if population is not None and is_array(pool):
+        flat = facade.take(pool, facade.reshape(found, (-1,)), axis=axis)
+        before, after = _around(pool, axis)
+        taken = facade.reshape(flat, (*before, *shape, *after))
+        return taken[()] if isinstance(taken, np.ndarray) and size is None else taken
+    return facade.astype(found, INT64) if size is not None else np.int64(int(found))
+
+
+def permutation(draws: Draws, x: Any, axis: int) -> Any:
+    """Permute as :meth:`xdev.random.Generator.permutation` says."""
+    count = _integer(x)
+    if count is not None:
+        return _order(draws, (max(count, 0),))
+    x = _array(draws, x)
+    return facade.take(x, _order(draws, (_extent(x, axis),)), axis=axis)
+
+
+def shuffle(draws: Draws, x: Any, axis: int) -> None:
+    """Shuffle in place as :meth:`xdev.random.Generator.shuffle` says."""
+    if not is_array(x):
+        message = f"shuffle works in place on arrays, not on a {type(x).__name__}"
+        raise TypeError(message)
+    x[...] = permutation(draws, x, axis)
+
+
+def permuted(draws: Draws, x: Any, axis: int | None, out: Any) -> Any:
+    """Permute slices as :meth:`xdev.random.Generator.permuted` says."""
+    x = _array(draws, x)
+    if axis is None:
+        flat = facade.reshape(x, (-1,))
+        order = _order(draws, tuple(flat.shape))
+        made = facade.reshape(facade.take(flat, order), tuple(x.shape))
+    else:
+        _extent(x, axis)
+        order = _order(draws, tuple(x.shape), axis)
+        made = facade.take_along_axis(x, order, axis=axis)
+    if out is None:
+        return made
+    check_device(out, "out", draws.device)
+    if tuple(out.shape) != tuple(x.shape):
+        message = f"out has shape {tuple(out.shape)}, but x has {tuple(x.shape)}"
+        raise ValueError(message)
+    out[...] = made
+    return out
+
+
+def _order(draws: Draws, shape: Shape, axis: int = 0) -> Any:
+    """Return random orders along an axis, as int64."""
+    order = facade.argsort(draws.words(shape), axis=axis)
+    return facade.astype(order, INT64, copy=False)
+
+
+def _with_replacement(draws: Draws, population: int, shape: Shape, p: Any) -> Any:
+    if p is None:
+        return ranges.drawn(draws, 0, max(population, 1), shape, INT64, end=False)
+    sums = facade.cumulative_sum(_units(p))
+    words = draws.words((2, math.prod(shape)))
+    drawn = ranges.between(words, 0, sums[-1:], INT64, end=False)
+    return facade.reshape(facade.searchsorted(sums, drawn, side="right"), shape)
+
+
+def _without_replacement(draws: Draws, population: int, shape: Shape, p: Any) -> Any:
+    count = math.prod(shape)
+    if count > population:
+        message = "Cannot take a larger sample than population when replace is False"
+        raise ValueError(message)
+    if p is None:
+        few = count * SPARSE < population
+        found = (
+            _distinct(draws, population, count)
+            if few
+            else (_order(draws, (population,))[:count])
+        )
+        return facade.reshape(found, shape)
+    possible = int(facade.count_nonzero(p))
+    if count > possible:
+        message = f"Fewer non-zero entries in p than size: {possible} than {count}"
+        raise ValueError(message)
+    # The first of exponential clocks to ring, each at its chance as its rate, is of
+    # the chosen distribution, and so is the next among those left (Efraimidis 2006).
+    kernel = kernels.kernel(kernels.exponential64, FLOAT64)
+    can = facade.greater(p, 0)
+    rings = facade.divide(
+        draws.array(kernel, (population,), 1.0), facade.where(can, p, 1)
+    )
+    rings = facade.where(can, rings, math.inf)
+    order = facade.argsort(rings)
+    return facade.reshape(order[:count], shape)
+
+
+def _distinct(draws: Draws, population: int, count: int) -> Any:
+    """Return the first distinct ones of integers drawn one after the other."""
+    drawn = ranges.drawn(draws, 0, population, (2 * count,), INT64, end=False)
+    while True:
+        firsts = facade.sort(facade.unique_all(drawn).indices)
+        if firsts.shape[0] >= count:
+            return facade.take(drawn, firsts[:count])
+        more = ranges.drawn(draws, 0, population, (2 * count,), INT64, end=False)
+        drawn = facade.concat((drawn, more))
+
+
+def _units(p: Any) -> Any:
+    """Return chances in units of 2^-53, as int64."""
+    return facade.astype(facade.round(facade.multiply(p, UNITS)), INT64)
+
+
+def _chances(draws: Draws, p: Any, population: int) -> Any:
+    """Return checked chances as a float64 array of the device."""
+    p = _array(draws, p)
+    if p.ndim != 1:
+        message = "p must be 1-dimensional"
+        raise ValueError(message)
+    if p.shape[0] != population:
+        message = f"a and p must have same size: {population} is not {p.shape[0]}"
+        raise ValueError(message)
+    p = facade.astype(p, FLOAT64)
+    total = float(facade.sum(p))
+    if math.isnan(total):
+        message = "Probabilities contain NaN"
+        raise ValueError(message)
+    if bool(facade.any(facade.less(p, 0))):
+        message = "Probabilities are not non-negative"
+        raise ValueError(message)
+    if abs(total - 1) > TOLERANCE:
+        message = f"Probabilities do not sum to 1, but to {total}: divide p by its sum"
+        raise ValueError(message)
+    return p
+
+
+def _population(draws: Draws, a: Any, axis: int, count: int) -> tuple[int, Any]:
+    """Return how many elements there are, and the array of them if ``a`` is one."""
+    number = _integer(a)
+    if number is not None:
+        if number <= 0 and count:
+            message = "a must be a positive integer unless no samples are taken"
+            raise ValueError(message)
+        return max(number, 0), None
+    if isinstance(a, float) or not (is_array(a) or hasattr(a, "__len__")):
+        message = f"a must be a sequence or an integer, not {type(a)}"
+        raise ValueError(message)
+    a = _array(draws, a)
+    extent = _extent(a, axis)
+    if not extent and count:
+        message = "a cannot be empty unless no samples are taken"
+        raise ValueError(message)
+    return extent, a
+
+
+def _integer(x: Any) -> int | None:
+    if is_array(x) and not (isinstance(x, np.ndarray) and x.ndim == 0):
+        return None
+    try:
+        return operator.index(x)
+    except TypeError:
+        return None
+
+
+def _array(draws: Draws, x: Any) -> Any:
+    """Return what is permuted as an array of the generator's device."""
+    if is_array(x):
+        check_device(x, "x", draws.device)
+        return x
+    if not hasattr(x, "__len__"):
+        message = f"expected an integer or an array, not {type(x).__name__}"
+        raise TypeError(message)
+    return facade.asarray(x, device=draws.device)
+
+
+def _extent(x: Any, axis: int) -> int:
+    """Return an array's extent along an axis.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        There is no such axis.
+    """
+    if not -x.ndim <= axis < x.ndim:
+        raise np.exceptions.AxisError(axis, x.ndim)
+    return int(x.shape[axis])
+
+
+def _around(x: Any, axis: int) -> tuple[Shape, Shape]:
+    """Return the extents before and after an axis."""
+    shape, at = tuple(x.shape), axis % x.ndim
+    return shape[:at], shape[at + 1 :]

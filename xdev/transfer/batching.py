@@ -1,0 +1,299 @@
+"""``batches``: the next batches are read and uploaded while this one is computed."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from contextlib import closing, suppress
+from contextvars import copy_context
+from functools import cache, partial
+from operator import index
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, final
+
+from xdev import _optional
+from xdev.device import Stream, as_device, current_stream, registry
+from xdev.errors import ConfigurationError, XdevError
+from xdev.memory.owners import mark_uses
+from xdev.transfer.adaptation import adapt, move
+from xdev.transfer.structures import arrays_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+
+    from xdev.device import Device, Event
+
+    Parcel = tuple[Any, Event]  # a batch, and when it is there
+    Lend = Callable[[Iterable[Any], int], None]
+
+END = object()  # of the iterable
+STOP = object()  # in place of an event: nobody takes batches any more
+PATIENCE = 5.0  # for iterables that are busy when Python shuts down [s]
+
+
+def batches(
+    iterable: Iterable[Any],
+    device: object = None,
+    *,
+    prefetch: int = 2,
+    progress: bool = False,
+) -> Generator[Any]:
+    """Iterate over batches on a device; the next ones upload while this one computes.
+
+    Each batch is what :func:`~xdev.adapt` makes of the iterable's: its arrays are on
+    the device, and tensors of other libraries are arrays of the device's own. On the
+    CPU this is all. On other devices a thread reads the iterable and uploads on a
+    stream of its own, up to ``prefetch`` batches ahead.
+
+    The iterator keeps no batch that it handed out: its memory goes back when nobody
+    else holds it and the device is done with it. There are at most ``prefetch + 2``
+    batches on the device, those apart that are still held. The loop may end at any
+    batch, also by an exception: the thread ends, and what was uploaded goes back.
+
+    Parameters
+    ----------
+    iterable : iterable
+        Of arrays, or structures of arrays, such as a list or a PyTorch ``DataLoader``.
+        It runs in the context of this call, and may fill its buffers anew once it is
+        asked for the next batch.
+    device : device, optional
+        Where to; the default device unless given.
+    prefetch : int
+        How many batches to upload ahead, at least 1.
+    progress : bool
+        Whether to show a bar; that needs ``tqdm``.
+
+    Yields
+    ------
+    object
+        Like the iterable's batch. Work that the current stream gets after this comes
+        after the upload.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        The device is unknown, or cannot be used; ``prefetch`` is below 1; there is no
+        ``tqdm``.
+    XdevError
+        The iterator was begun before this process was forked.
+    Exception
+        What the iterable or an upload raises, in place of the batch that failed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairs = [(np.array([1]), np.array([2])), (np.array([3]), np.array([4]))]
+    >>> [a + b for a, b in batches(pairs, "cpu")]
+    [array([3]), array([7])]
+    """
+    target = as_device(device)
+    if index(prefetch) < 1:
+        message = f"batches(prefetch={prefetch}): at least 1 batch is uploaded ahead"
+        raise ConfigurationError(message)
+    if progress and not _optional.installed("tqdm"):
+        message = "batches(progress=True) needs tqdm: pip install tqdm"
+        raise ConfigurationError(message)
+    source = iter(iterable)
+    if target.type == "cpu":
+        moved = _handed_on(map(partial(adapt, target), source))
+    else:
+        moved = _ahead(Feed(source, target, prefetch))
+    return _shown(moved, _length(iterable)) if progress else moved
+
+
+def _handed_on(moved: Iterator[Any]) -> Generator[Any]:
+    """Yield batches, and hold none of them meanwhile."""
+    for boxed in map(_boxed, moved):
+        yield boxed.pop()
+
+
+def _ahead(feed: Feed) -> Generator[Any]:
+    """Yield a feed's batches, and hold none of them meanwhile."""
+    feed.start()
+    try:
+        while batch := feed.receive():
+            yield batch.pop()
+            feed.give_back()
+    finally:
+        feed.stop()
+
+
+def _shown(moved: Generator[Any], total: int | None) -> Generator[Any]:
+    """Yield batches, and show how many there were."""
+    with closing(moved), _optional.tqdm().tqdm(total=total, unit="batch") as bar:
+        for boxed in map(_boxed, moved):
+            yield boxed.pop()
+            bar.update()
+
+
+def _boxed(batch: Any) -> list[Any]:
+    return [batch]
+
+
+def _length(iterable: Any) -> int | None:
+    try:
+        return len(iterable)
+    except TypeError:  # a generator; a loader that does not know
+        return None
+
+
+@final
+class Feed:
+    """Batches on their way from an iterable to whoever computes with them.
+
+    A thread of its own reads and uploads a batch for every *credit* that it gets: some
+    at the start, then one for each batch given back, which is an event of the work
+    that was queued with it. So neither the host nor the device gets too far ahead.
+
+    It takes no lock: a consumer may be dropped by the garbage collector, in the middle
+    of anything.
+
+    Parameters
+    ----------
+    source : iterator
+        Of host batches.
+    device : Device
+        Where they go.
+    prefetch : int
+        How many are to be there besides the one that is used.
+    """
+
+    def __init__(self, source: Iterator[Any], device: Device, prefetch: int) -> None:
+        self._source: Iterator[Any] | None = source
+        self._device, self._process = device, os.getpid()
+        self._lend: Lend = LENDERS.get(device.type, _nothing)
+        self._ready: SimpleQueue[Parcel | BaseException | None] = SimpleQueue()
+        self._credits: SimpleQueue[Event | object | None] = SimpleQueue()
+        for _ in range(prefetch + 1):
+            self._credits.put(None)
+        self._stopped = False
+        self._context = copy_context()  # of the call, not of the first batch
+
+    # -- the consumer -----------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to upload, after what the current stream has queued so far."""
+        self._stream = Stream(self._device)
+        self._stream.wait(self._queued_so_far())
+        self._thread = threading.Thread(
+            target=partial(self._context.run, self._run),
+            name=f"xdev-batches-{self._device}",
+            daemon=True,  # one that hangs in the iterable must not keep Python alive
+        )
+        _feeds().add(self)
+        self._thread.start()
+
+    def receive(self) -> list[Any]:
+        """Return the next batch in a list, which is empty at the end.
+
+        Raises
+        ------
+        Exception
+            What went wrong with this batch.
+        """
+        if os.getpid() != self._process:
+            message = (
+                "this iterator of batches is the parent process's, whose thread is "
+                "not here: call xdev.batches(...) after the fork"
+            )
+            raise XdevError(message)
+        parcel = self._ready.get()
+        if parcel is None:
+            return []
+        if isinstance(parcel, BaseException):
+            try:
+                raise parcel
+            finally:
+                del parcel  # its traceback holds this frame
+        batch, there = parcel
+        current_stream(self._device).wait(there)
+        self._lend(arrays_in(batch).values(), self._device.index)
+        return [batch]
+
+    def give_back(self) -> None:
+        """Let one more batch be uploaded once the work queued so far is done."""
+        self._credits.put(self._queued_so_far())
+
+    def _queued_so_far(self) -> Event:
+        with registry.backend(self._device.type).use(self._device.index):
+            return current_stream(self._device).record()
+
+    def stop(self) -> None:
+        """Let the thread end, and drop what it uploaded; it waits for nothing."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._credits.put(STOP)
+        with suppress(Empty):
+            while True:
+                self._ready.get_nowait()
+
+    def join(self) -> None:
+        """Wait until the thread has ended, but not for ever."""
+        self._thread.join(PATIENCE)
+
+    # -- the thread -------------------------------------------------------------------
+
+    def _run(self) -> None:
+        source, self._source = self._source, None
+        try:
+            with registry.backend(self._device.type).use(self._device.index):
+                self._upload_all(source)
+        except BaseException as error:  # noqa: BLE001 - the consumer raises it
+            if not self._stopped:  # else it would hold itself, by its traceback
+                self._ready.put(error)
+        else:
+            self._ready.put(None)
+
+    def _upload_all(self, source: Any) -> None:
+        with self._stream:
+            self._lend((), self._device.index)  # so that the pool knows of this stream
+            while self._may_upload() and self._upload(source):
+                pass
+
+    def _may_upload(self) -> bool:
+        credit: Any = self._credits.get()
+        if credit not in (None, STOP):
+            credit.synchronize()
+        return not self._stopped
+
+    def _upload(self, source: Iterator[Any]) -> bool:
+        """Read and upload one batch; say whether there was one."""
+        batch = next(source, END)
+        if batch is END:
+            return False
+        there = self._send(batch)
+        there.synchronize()  # the next batch may be written into the same memory
+        return True
+
+    def _send(self, batch: Any) -> Event:
+        moved = move(self._device, batch, non_blocking=True)
+        there = self._stream.record()
+        self._ready.put((moved, there))
+        return there
+
+
+def _nothing(arrays: Iterable[Any], device: int) -> None:
+    """Lend arrays of a device whose work is done when a call returns."""
+
+
+#: Tells a device's pool that the current stream uses arrays of another stream.
+LENDERS: dict[str, Lend] = {"cuda": mark_uses}
+
+
+@cache
+def _feeds() -> weakref.WeakSet[Feed]:
+    """Return the feeds that may be running; those left over end before Python does."""
+    feeds: weakref.WeakSet[Feed] = weakref.WeakSet()
+
+    def end() -> None:
+        left = list(feeds)
+        for feed in left:
+            feed.stop()
+        for feed in left:
+            feed.join()
+
+    atexit.register(end)
+    return feeds

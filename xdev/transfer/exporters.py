@@ -1,0 +1,111 @@
+"""Arrays of any library, as what a copy needs to know of them."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from xdev import _optional
+from xdev.device import device_of, registry
+
+
+def as_array(x: Any) -> Any:
+    """Give an exporter the attributes of an array; arrays come back themselves.
+
+    Parameters
+    ----------
+    x : object
+        An array, or an exporter of ``__cuda_array_interface__``, DLPack,
+        ``__array_interface__`` or the buffer protocol.
+
+    Raises
+    ------
+    TypeError
+        It is none of them.
+
+    Examples
+    --------
+    >>> as_array(memoryview(b"ab"))
+    array([97, 98], dtype=uint8)
+    """
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return x
+    if hasattr(x, "__cuda_array_interface__"):
+        return CudaExport(x)
+    if hasattr(x, "__dlpack__"):
+        where = device_of(x)
+        if where.type != "cuda":
+            return np.from_dlpack(x)
+        with registry.backend("cuda").use(where.index):  # the exporter orders streams
+            return _optional.cupy().from_dlpack(x)
+    if hasattr(x, "__array_interface__") or hasattr(x, "__buffer__"):
+        return np.asarray(x)
+    try:
+        return np.asarray(memoryview(x))
+    except TypeError:
+        pass
+    message = (
+        f"{type(x).__name__} is no array: make one first, xdev.asarray(x, device=...)"
+    )
+    raise TypeError(message)
+
+
+@final
+class CudaExport:
+    """CUDA memory behind ``__cuda_array_interface__``, with the attributes of an array.
+
+    Parameters
+    ----------
+    owner : object
+        Who exports it; it lives as long as this.
+    ordered : bool
+        Whether to leave the exporter's stream out: who orders the work by events does
+        not want a consumer that makes the host wait for it.
+    """
+
+    def __init__(self, owner: Any, *, ordered: bool = False) -> None:
+        self.owner = owner
+        self._interface = dict(owner.__cuda_array_interface__)
+        if ordered:
+            self._interface["stream"] = None
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return self._interface
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents."""
+        return tuple(self._interface["shape"])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return np.dtype(self._interface["typestr"])
+
+
+def dtype_of(x: Any) -> np.dtype[Any]:
+    """Return NumPy's name for an array's dtype, such as ``array_api_strict.int8``.
+
+    Raises
+    ------
+    TypeError
+        NumPy has no such dtype.
+
+    Examples
+    --------
+    >>> dtype_of(np.ones(2, ">f4"))
+    dtype('>f4')
+    """
+    if isinstance(x.dtype, np.dtype):
+        return x.dtype
+    name = str(x.dtype).rpartition(".")[2]
+    try:
+        return np.dtype(name)
+    except TypeError as error:
+        message = (
+            f"NumPy and CuPy have no dtype {name!r}: convert the {type(x).__name__} "
+            f"first, for one to float32"
+        )
+        raise TypeError(message) from error

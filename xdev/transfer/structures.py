@@ -1,0 +1,246 @@
+"""Containers: what their parts are, and how one is rebuilt from moved parts.
+
+A rule is ``rule(move, whole)``: it calls ``move`` on the parts and returns a container
+of the results, of the same type; ``whole`` itself if no part moved.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import threading
+from functools import cache
+from itertools import pairwise
+from types import MemberDescriptorType
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev._freed import is_freed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    Move = Callable[[Any], Any]
+    Rule = Callable[[Move, Any], Any]
+
+ARRAY_PROTOCOLS = ("__cuda_array_interface__", "__array_namespace__", "__dlpack__")
+SPARSE = ("scipy.sparse", "cupyx.scipy.sparse")
+OPEN = object()  # stands for what a container is moved to, while its parts are
+
+
+@final
+class Walk:
+    """One walk over a structure: a shared container is moved once, a cycle refused.
+
+    Parameters
+    ----------
+    storage : callable
+        Moves an array, each time that it occurs.
+
+    Examples
+    --------
+    >>> Walk(lambda x: x + 1).move({"a": np.arange(2), "b": "text"})
+    {'a': array([1, 2]), 'b': 'text'}
+    """
+
+    __slots__ = ("_seen", "_storage")
+
+    def __init__(self, storage: Move) -> None:
+        self._storage = storage
+        # By identity, with the original, so that no identity is reused meanwhile.
+        self._seen: dict[int, tuple[Any, Any]] = {}
+
+    def move(self, part: Any) -> Any:
+        """Return what a part becomes.
+
+        Raises
+        ------
+        ValueError
+            A container contains itself; the text says where.
+        """
+        kind = type(part)
+        rule = _known[kind] if kind in _known else _rule_of(kind)
+        if rule is None:
+            return part
+        if rule is _array:
+            return rule(self._storage, part)
+        key, seen = id(part), self._seen
+        if key in seen:
+            moved = seen[key][1]
+            if moved is OPEN:
+                raise _cycle(part, [x for x, y in seen.values() if y is OPEN])
+            return moved
+        seen[key] = part, OPEN
+        moved = rule(self.move, part)
+        seen[key] = part, moved
+        return moved
+
+
+def arrays_in(whole: Any, there: type | None = None) -> dict[int, Any]:
+    """Return the arrays inside an object by identity, each once.
+
+    Those of exactly the type ``there`` are left out, but not if they were freed.
+    """
+    found: dict[int, Any] = {}
+
+    def note(x: Any) -> Any:
+        if type(x) is not there or is_freed(x):
+            found[id(x)] = x
+        return x
+
+    Walk(note).move(whole)
+    return found
+
+
+def _array(storage: Move, x: Any) -> Any:
+    """Move an array, which has no parts."""
+    return storage(x)
+
+
+def _sequence(move: Move, parts: Any) -> Any:
+    moved, same = [], True
+    for part in parts:  # no comprehension: a frame less for each level of a deep tree
+        new = move(part)
+        moved.append(new)
+        same = same and new is part
+    if same:
+        return parts
+    kind = type(parts)
+    if isinstance(parts, tuple):
+        # Of the tuples, the named ones take their fields one by one.
+        return kind._make(moved) if hasattr(kind, "_make") else kind(moved)
+    if kind is list:
+        return moved
+    like = copy.copy(parts)
+    like[:] = moved
+    return like
+
+
+def _mapping(move: Move, parts: dict[Any, Any]) -> Any:
+    moved, same = {}, True
+    for key, part in parts.items():
+        moved[key] = new = move(part)
+        same = same and new is part
+    if same:
+        return parts
+    if type(parts) is dict:
+        return moved
+    like = copy.copy(parts)  # keeps a defaultdict's factory, an OrderedDict's order
+    like.update(moved)
+    return like
+
+
+def _dataclass(move: Move, whole: Any) -> Any:
+    """Rebuild without ``__init__``: frozen, slotted, derived fields are all alike."""
+    moved = {}
+    for name, part in _attributes(whole):
+        new = move(part)
+        if new is not part:
+            moved[name] = new
+    if not moved:
+        return whole
+    like = copy.copy(whole)
+    for name, part in moved.items():
+        object.__setattr__(like, name, part)
+    return like
+
+
+def _attributes(whole: Any) -> Iterable[tuple[str, Any]]:
+    """Return what an object holds by name: its ``__dict__``, a dataclass's slots."""
+    held: dict[str, Any] = getattr(whole, "__dict__", {})
+    kind: Any = type(whole)
+    slots = _slots(kind)
+    if not slots:
+        return held.items()
+    # A slot may be empty: of a field that ``__init__`` does not take.
+    filled = {name: getattr(whole, name) for name in slots if hasattr(whole, name)}
+    return {**held, **filled}.items()
+
+
+@cache
+def _slots(kind: Hashable) -> tuple[str, ...]:
+    if not dataclasses.is_dataclass(kind):
+        return ()
+    names = [field.name for field in dataclasses.fields(kind)]
+    return tuple(
+        name
+        for name in names
+        if isinstance(getattr(kind, name, None), MemberDescriptorType)
+    )
+
+
+def _registered(rule: Rule) -> Rule:
+    """Return a user's rule that gives back the original where no part moved."""
+
+    def keep(move: Move, whole: Any) -> Any:
+        any_moved = False
+
+        def watched(part: Any) -> Any:
+            nonlocal any_moved
+            moved = move(part)
+            any_moved = any_moved or moved is not part
+            return moved
+
+        rebuilt = rule(watched, whole)
+        return rebuilt if any_moved else whole
+
+    return keep
+
+
+_lock = threading.Lock()  # guards changes of the two tables
+_rules: dict[type, Rule] = {list: _sequence, tuple: _sequence, dict: _mapping}
+_known: dict[type, Rule | None] = {}  # by exact type; None: it has no arrays
+
+
+def register(kind: type, rule: Rule) -> None:
+    """Set how a type, and those derived from it, are rebuilt."""
+    with _lock:
+        _rules[kind] = _registered(rule)
+        _known.clear()
+
+
+def _rule_of(kind: type) -> Rule | None:
+    with _lock:
+        found = _known[kind] = _search(kind)
+    return found
+
+
+def _search(kind: type) -> Rule | None:
+    for base in kind.__mro__:
+        if base in _rules:
+            return _rules[base]
+        if base.__module__.startswith(SPARSE):
+            from xdev.transfer import sparse
+
+            return sparse.rule_of(kind)
+    if dataclasses.is_dataclass(kind):
+        return _dataclass
+    is_array = any(hasattr(kind, protocol) for protocol in ARRAY_PROTOCOLS)
+    return _array if is_array and not issubclass(kind, np.generic) else None
+
+
+def _cycle(part: Any, way: list[Any]) -> ValueError:
+    """Return the error for a part that is among the containers on the way to it."""
+    paths = ["obj"]
+    for whole, inner in pairwise((*way, part)):
+        paths.append(paths[-1] + _step(whole, inner))
+    first = next(path for path, whole in zip(paths, way, strict=False) if whole is part)
+    return ValueError(
+        f"a {type(part).__name__} contains itself: {paths[-1]} is {first}: adapt moves "
+        f"trees, so break the cycle first"
+    )
+
+
+def _step(whole: Any, inner: Any) -> str:
+    """Return how a part is reached from its container, as it would be written."""
+    if isinstance(whole, dict):
+        steps = [(f"[{key!r}]", part) for key, part in whole.items()]
+    elif hasattr(whole, "_fields"):
+        steps = [(f".{name}", getattr(whole, name)) for name in whole._fields]
+    elif isinstance(whole, list | tuple):
+        steps = [(f"[{index}]", part) for index, part in enumerate(whole)]
+    else:
+        steps = [(f".{name}", part) for name, part in _attributes(whole)]
+    found = (step for step, part in steps if part is inner)
+    return next(found, f".<a {type(inner).__name__}>")

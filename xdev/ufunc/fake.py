@@ -1,0 +1,57 @@
+"""A scalar function on fake arrays: computed on the CPU, refused where CUDA refuses."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def is_fake(x: Any) -> bool:
+    """Say whether ``x`` is an array on a fake device."""
+    arrays = sys.modules.get("xdev.device.fake.arrays")  # else there is none
+    return arrays is not None and type(x) is arrays.FakeArray
+
+
+def call(
+    loops: Callable[..., Any],
+    name: str,
+    args: Sequence[Any],
+    outs: Sequence[Any] | None,
+    keywords: dict[str, Any],
+) -> Any:
+    """Compute with the CPU's loops on the memory behind fake arrays.
+
+    Parameters
+    ----------
+    loops : callable
+        ``loops(args, outs, **keywords)`` on NumPy arrays.
+    name : str
+        The function's, for errors.
+    args : sequence
+        The inputs.
+    outs : sequence of arrays and None, optional
+        The outputs.
+    keywords : dict
+        ``where``, ``casting``, ``dtype``.
+
+    Returns
+    -------
+    array or tuple of arrays
+        ``outs`` themselves where given; 0-d arrays where NumPy has scalars.
+
+    Raises
+    ------
+    DeviceMismatchError
+        There are arrays of the host or of two devices.
+    """
+    from xdev.device.fake.arrays import run
+
+    # As on CUDA, a 0-d array of the host is a number.
+    numbers = [x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in args]
+    given = None if outs is None else tuple(outs)
+    return run(f"{name}()", loops, numbers, given, **keywords)
