@@ -18,7 +18,7 @@ import xdev
 from xdev.timing.environment import cuda_name, processor_name
 
 HERE = Path(__file__).parent
-SHARED = {"__init__", "__main__", "allocator_models", "record", "workloads"}
+SHARED = {"__init__", "__main__", "allocator_models", "calls", "record", "workloads"}
 
 
 def programs() -> list[Path]:

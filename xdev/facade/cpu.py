@@ -35,6 +35,15 @@ def bare(name: str) -> Callable[..., Any]:
     return getattr(found, "__wrapped__", found)
 
 
+class Bare(dict[str, Any]):
+    """What :func:`bare` gives, found at first use: ``numpy.fft`` is not loaded yet."""
+
+    def __missing__(self, name: str) -> Any:
+        found = self[name] = bare(name)
+        return found
+
+
+BARE = Bare()
 _eig = bare("linalg.eig")
 _eigvals = bare("linalg.eigvals")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.cpu import bare
+from xdev.facade.cpu import BARE
 from xdev.facade.dispatch import of
 from xdev.facade.fft_axes import fftn, ifftn, irfftn, rfftn
 from xdev.facade.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
@@ -33,12 +33,6 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
-_fft = bare("fft.fft")
-_hfft = bare("fft.hfft")
-_ifft = bare("fft.ifft")
-_ihfft = bare("fft.ihfft")
-_irfft = bare("fft.irfft")
-_rfft = bare("fft.rfft")
 
 
 def fft(
@@ -79,7 +73,7 @@ def fft(
     array([1.+0.j, 1.+0.j, 1.+0.j])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return _fft(x, n, axis, norm)
+        return BARE["fft.fft"](x, n, axis, norm)
     return of(x, "fft.fft")(x, n=n, axis=axis, norm=norm)
 
 
@@ -121,7 +115,7 @@ def ifft(
     array([1.+0.j, 1.+0.j])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return _ifft(x, n, axis, norm)
+        return BARE["fft.ifft"](x, n, axis, norm)
     return of(x, "fft.ifft")(x, n=n, axis=axis, norm=norm)
 
 
@@ -163,7 +157,7 @@ def rfft(
     array([1.+0.j, 1.+0.j])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return _rfft(x, n, axis, norm)
+        return BARE["fft.rfft"](x, n, axis, norm)
     return of(x, "fft.rfft")(x, n=n, axis=axis, norm=norm)
 
 
@@ -205,7 +199,7 @@ def irfft(
     array([1., 0.])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return _irfft(x, n, axis, norm)
+        return BARE["fft.irfft"](x, n, axis, norm)
     return of(x, "fft.irfft")(x, n=n, axis=axis, norm=norm)
 
 
@@ -247,7 +241,7 @@ def hfft(
     array([1., 1.])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return _hfft(x, n, axis, norm)
+        return BARE["fft.hfft"](x, n, axis, norm)
     return of(x, "fft.hfft")(x, n=n, axis=axis, norm=norm)
 
 
@@ -289,5 +283,5 @@ def ihfft(
     (2,)
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return _ihfft(x, n, axis, norm)
+        return BARE["fft.ihfft"](x, n, axis, norm)
     return of(x, "fft.ihfft")(x, n=n, axis=axis, norm=norm)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.cpu import bare
+from xdev.facade.cpu import BARE
 from xdev.facade.dispatch import of
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
-_fftn = bare("fft.fftn")
-_ifftn = bare("fft.ifftn")
-_irfftn = bare("fft.irfftn")
-_rfftn = bare("fft.rfftn")
 
 
 def fftn(
@@ -68,7 +64,7 @@ def fftn(
            [0.+0.j, 0.+0.j]])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return _fftn(x, s, axes, norm)
+        return BARE["fft.fftn"](x, s, axes, norm)
     return of(x, "fft.fftn")(x, s=s, axes=axes, norm=norm)
 
 
@@ -111,7 +107,7 @@ def ifftn(
            [0.+0.j, 0.+0.j]])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return _ifftn(x, s, axes, norm)
+        return BARE["fft.ifftn"](x, s, axes, norm)
     return of(x, "fft.ifftn")(x, s=s, axes=axes, norm=norm)
 
 
@@ -153,7 +149,7 @@ def rfftn(
     (2, 2)
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return _rfftn(x, s, axes, norm)
+        return BARE["fft.rfftn"](x, s, axes, norm)
     return of(x, "fft.rfftn")(x, s=s, axes=axes, norm=norm)
 
 
@@ -196,5 +192,5 @@ def irfftn(
            [1., 1.]])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return _irfftn(x, s, axes, norm)
+        return BARE["fft.irfftn"](x, s, axes, norm)
     return of(x, "fft.irfftn")(x, s=s, axes=axes, norm=norm)

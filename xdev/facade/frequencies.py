@@ -8,7 +8,7 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.device.choice import CPU, from_environment, in_context
-from xdev.facade.cpu import bare
+from xdev.facade.cpu import BARE
 from xdev.facade.dispatch import of
 from xdev.facade.host_memory import SMALL
 from xdev.facade.places import place
@@ -25,8 +25,6 @@ __all__ = [
 
 ndarray = np.ndarray
 _arange: Any = np.arange
-_fftshift = bare("fft.fftshift")
-_ifftshift = bare("fft.ifftshift")
 
 
 def fftfreq(
@@ -125,7 +123,7 @@ def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
     array([-2, -1,  0,  1])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return _fftshift(x, axes)
+        return BARE["fft.fftshift"](x, axes)
     return of(x, "fft.fftshift")(x, axes=axes)
 
 
@@ -151,5 +149,5 @@ def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
     array([ 0,  1, -2, -1])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return _ifftshift(x, axes)
+        return BARE["fft.ifftshift"](x, axes)
     return of(x, "fft.ifftshift")(x, axes=axes)

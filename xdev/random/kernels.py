@@ -152,6 +152,7 @@ def many(index: Word, key: Word, call: Word, low: Word, count: Word) -> Word:
     return low + below(a, b, c, d, count)
 
 
+KINDS = {"Q": np.dtype(np.uint64), "d": np.dtype(np.float64)}
 SHAPES: dict[Callable[..., Any], tuple[str, int]] = {  # parameters, lanes
     uniform64: ("dd", 2),
     uniform32: ("", 4),
@@ -169,5 +170,5 @@ SHAPES: dict[Callable[..., Any], tuple[str, int]] = {  # parameters, lanes
 def kernel(function: Callable[..., Any], result: np.dtype[Any]) -> Indexed:
     """Return a distribution's kernel for a dtype of its results."""
     parameters, lanes = SHAPES[function]
-    dtypes = tuple(np.dtype(char) for char in f"QQ{parameters}")
+    dtypes = tuple(KINDS[char] for char in f"QQ{parameters}")
     return Indexed(function, dtypes, result, lanes)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Parcel = tuple[Any, Event]  # a batch, and when it is there
     Lend = Callable[[Iterable[Any], int], None]
 
+LASTING = type(iter([])), type(iter(()))  # what they yield stays as it is
 END = object()  # of the iterable
 STOP = object()  # in place of an event: nobody takes batches any more
 PATIENCE = 5.0  # for iterables that are busy when Python shuts down [s]
@@ -265,7 +266,8 @@ class Feed:
         if batch is END:
             return False
         there = self._send(batch)
-        there.synchronize()  # the next batch may be written into the same memory
+        if not isinstance(source, LASTING):
+            there.synchronize()  # the next batch may be written into the same memory
         return True
 
     def _send(self, batch: Any) -> Event:

@@ -20,13 +20,13 @@ def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
     return cupy.take(x, source, axis=axis)
 
 
-def isin(x1: Any, x2: Any, *, invert: bool) -> Any:
+def isin(x1: Any, x2: Any, *, invert: bool = False) -> Any:
     """Say which elements of ``x1`` are among those of ``x2``; either is a number."""
     cupy = _optional.cupy()
     return cupy.isin(cupy.asarray(x1), cupy.asarray(x2), invert=invert)
 
 
-def searchsorted(x1: Any, x2: Any, *, side: Any, sorter: Any) -> Any:
+def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) -> Any:
     """Find where values, or a number, belong among sorted ones."""
     cupy = _optional.cupy()
     return cupy.searchsorted(x1, cupy.asarray(x2), side, sorter)
