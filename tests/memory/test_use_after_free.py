@@ -33,10 +33,11 @@ REST = {  # what a function takes after its first array
 }
 #: Functions that take no array: they make one, or tell about types and devices.
 NONE = {
-    *("__array_namespace_info__", "adapt", "arange", "broadcast_shapes"),
+    *("__array_namespace_info__", "adapt", "arange", "batches", "broadcast_shapes"),
     *("can_access_peer", "compare", "cu", "current_stream", "default_device"),
     *("devices", "empty", "empty_pinned", "eye", "fftfreq", "full", "isdtype"),
-    *("linspace", "ones", "rfftfreq", "set_default_device", "synchronize"),
+    *("graph", "guvectorize", "kernel", "linspace", "ones", "rfftfreq"),
+    *("set_default_device", "synchronize"),
     *("timeit", "to_device", "transfer_guard", "use_device", "vectorize", "zeros"),
 }
 TWO = {
