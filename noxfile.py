@@ -92,6 +92,8 @@ def docs(session):
 
 @nox.session
 def bench(session):
-    """Run the benchmark programs; results go to benchmarks/results/."""
-    install(session, "test")
+    """Run the benchmark programs beside all peers: to benchmarks/results/ and docs."""
+    install(session, "test", "cuda")
+    # Peers have their own idea of CUDA's libraries: not at the locked versions.
+    session.install(*nox.project.dependency_groups(PROJECT, "bench"))
     session.run("python", "-m", "benchmarks", *session.posargs)

@@ -2,9 +2,10 @@
 
 The record goes to ``benchmarks/results/<date>-<device>.json``: under each program's
 name what it wrote, or why it did not finish. Programs that are not run keep what the
-file has of them.
+file has of them. From the record alone comes a page, ``docs/benchmarks/<device>.md``.
 """
 
+import argparse
 import json
 import re
 import subprocess
@@ -15,15 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import xdev
+from benchmarks import figures, page
 from xdev.timing.environment import cuda_name, processor_name
 
 HERE = Path(__file__).parent
-SHARED = {"__init__", "__main__", "allocator_models", "calls", "record", "workloads"}
 
 
 def programs() -> list[Path]:
-    """Return the programs of this folder, by name."""
-    return sorted(path for path in HERE.glob("*.py") if path.stem not in SHARED)
+    """Return the programs of this folder, by name; other modules are parts of them."""
+    return [
+        path
+        for path in sorted(HERE.glob("[!_]*.py"))
+        if 'if __name__ == "__main__":' in path.read_text(encoding="utf-8")
+    ]
 
 
 def run(program: Path) -> dict[str, Any]:
@@ -48,26 +53,47 @@ def device_name() -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", name or str(device)).strip("-").lower()
 
 
-def main() -> int:
-    """Run all programs, or those named on the command line; return 1 if one failed."""
-    wanted = set(sys.argv[1:])
-    unknown = wanted - {path.stem for path in programs()}
+def measure(names: list[str]) -> int:
+    """Run the programs of these names; return 1 if one failed, 2 if one is unknown."""
+    known = {path.stem: path for path in programs()}
+    unknown = [name for name in names if name not in known]
     if unknown:
-        known = ", ".join(path.stem for path in programs())
-        print(f"no benchmark is called {', '.join(sorted(unknown))}: {known}")
+        print(f"no benchmark is called {', '.join(unknown)}: {', '.join(known)}")
         return 2
-    records = {
-        path.stem: run(path) for path in programs() if not wanted or path.stem in wanted
-    }
-    name = f"{datetime.now(UTC):%Y-%m-%d}-{device_name()}.json"
-    path = HERE / "results" / name
+    records = {name: run(known[name]) for name in names or known}
+    path = HERE / "results" / f"{datetime.now(UTC):%Y-%m-%d}-{device_name()}.json"
     path.parent.mkdir(exist_ok=True)
     kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     text = json.dumps(dict(sorted({**kept, **records}.items())), indent=1)
     path.write_text(f"{text}\n", encoding="utf-8")
     failed = [stem for stem, record in records.items() if "failed" in record]
-    print(f"\nwritten: {path}" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    print(f"\nwritten: {path}, {page.write(path)}")
+    if failed:
+        print(f"failed: {', '.join(failed)}")
     return 1 if failed else 0
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", help="the programs to run (default: all)")
+    parser.add_argument(
+        "--page", type=Path, metavar="RECORD", help="only write the page of a record"
+    )
+    parser.add_argument(
+        "--figures",
+        action="store_true",
+        help="only set the figures in README.md and docs as their records have them",
+    )
+    options = parser.parse_args()
+    if options.page:
+        print(f"written: {page.write(options.page)}")
+        return 0
+    if options.figures:
+        for changed in figures.correct():
+            print(f"written: {changed}")
+        return 0
+    return measure(options.names)
 
 
 if __name__ == "__main__":

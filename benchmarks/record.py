@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import sys
 import time
 from itertools import repeat as times
 from pathlib import Path
@@ -18,7 +19,9 @@ from xdev.timing.environment import environment
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["arguments", "environment", "sample", "write"]
+    from xdev.timing import Comparison
+
+__all__ = ["arguments", "environment", "rows", "sample", "write"]
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
@@ -79,13 +82,35 @@ def _run(
             gc.enable()
 
 
+def rows(comparison: Comparison, group: str, **facts: object) -> list[dict[str, Any]]:
+    """Return a comparison's rows for a record, named after their group and candidate.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What ``xdev.timing.compare`` found.
+    group : str
+        What was compared: rows of a group stand in one table.
+    **facts
+        More to say of each row.
+    """
+    return [
+        row
+        | {"name": f"{group}: {row['name']}", "group": group, "candidate": row["name"]}
+        | facts
+        for row in comparison.as_dict()["rows"]
+    ]
+
+
 def write(path: Path | str | None, rows: object, **extra: object) -> None:
     """Write ``rows``, the environment and ``extra`` as JSON; nothing without a path.
 
-    ``rows`` is what the program measured, by convention a list of dicts with
-    ``name`` and ``samples`` (seconds per call).
+    ``rows`` is what the program measured, by convention a list of dicts with ``name``
+    and ``samples`` (seconds per call); rows that have ``group``, ``candidate`` and
+    ``n`` are drawn over ``n``. The record also has what the program says it is about.
     """
     if path is None:
         return
-    record: dict[str, Any] = {"environment": environment(), **extra, "rows": rows}
+    record: dict[str, Any] = {"about": sys.modules["__main__"].__doc__}
+    record |= {"environment": environment(), **extra, "rows": rows}
     Path(path).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -4,10 +4,11 @@
 
 The bus is a raw ``cudaMemcpyAsync`` from or to pinned memory, of the same run. CuPy
 allocates through xdev's pools here, as in any program that uses both. ``out=`` rows
-write into a buffer that is there; the others return a new array each time. Without CUDA
-the rows are what a call costs that has nothing to move. ``--sweep`` measures pageable
-uploads and downloads by threads and size of a piece: what
-``xdev/transfer/schedule.py`` chose its numbers by.
+write into a buffer that is there; the others return a new array each time. A table of
+all ratios by size comes last. Without CUDA the rows are what a call costs that has
+nothing to move. ``--sweep`` measures pageable uploads and downloads by threads and size
+of a piece, and beside the driver's own copy: what ``xdev/transfer/schedule.py`` and
+``cuda.DIRECT`` chose their numbers by.
 """
 
 import importlib.util
@@ -19,18 +20,20 @@ import numpy as np
 import record
 
 import xdev
-from xdev.transfer import schedule, staging
+from xdev.transfer import cuda, schedule
 
 Calls = dict[str, Callable[[], object]]
 KIB, MIB = 1 << 10, 1 << 20
-SIZES = (64 * KIB, 1 * MIB, 16 * MIB, 256 * MIB, 1024 * MIB)
+SIZES = tuple(mib * MIB >> 4 for mib in (1, 4, 16, 64, 256, 1024, 4096, 16384))
 ENOUGH = 256 * MIB  # to copy in one run of small sizes [B]
 BUS, PINNED = "raw cudaMemcpyAsync, pinned", "xdev, pinned"
 XDEV, CUPY, TORCH = "xdev, pageable", "CuPy, pageable", "PyTorch, pageable"
+TORCH_PINNED = "PyTorch, pinned"
 INTO, CUPY_INTO = "xdev, pageable, out=", "CuPy, pageable, out="
 #: What is compared: (row, with which other row).
 RATIOS = (
     (PINNED, BUS),
+    (PINNED, TORCH_PINNED),
     (XDEV, CUPY),
     (XDEV, TORCH),
     (INTO, CUPY_INTO),
@@ -67,7 +70,7 @@ def uploads(n: int) -> Calls:
 
         tensor, locked = torch.from_numpy(x), torch.from_numpy(x).pin_memory()
         calls[TORCH] = lambda: tensor.to("cuda")
-        calls["PyTorch, pinned"] = lambda: locked.to("cuda", non_blocking=True)
+        calls[TORCH_PINNED] = lambda: locked.to("cuda", non_blocking=True)
     return calls
 
 
@@ -155,29 +158,67 @@ def on_cuda(largest: int, repeat: int) -> dict[str, Any]:
     return found
 
 
-def sweep(nbytes: int, repeat: int) -> list[dict[str, Any]]:
-    """Time pageable copies of one size by threads and size of a piece."""
+def table(ratios: dict[str, dict[str, float]]) -> None:
+    """Print the ratios of all sizes, a line each."""
+    for direction in ("up", "down"):
+        print(f"\n{direction}: times as fast, by KiB")
+        chosen = {
+            int(key.split()[1]) // KIB: found
+            for key, found in ratios.items()
+            if key.startswith(f"{direction},")
+        }
+        print(" " * 52 + "".join(f"{size:>9,d}" for size in chosen))
+        for one, other in RATIOS:
+            name = f"{one} / {other}"
+            cells = [f"{at[name]:9.2f}" for at in chosen.values() if name in at]
+            if cells:
+                print(f"{name:52}" + "".join(cells))
+
+
+def both_ways(nbytes: int, repeat: int) -> dict[str, list[float]]:
+    """Time a pageable upload and a download of one size."""
     x = np.random.default_rng(0).random(nbytes // 4, np.float32)
-    there = xdev.to_device(x, "cuda")
-    rows = []
-    print(f"\nGB/s, {nbytes / MIB:,g} MiB pageable: up / down")
-    for lanes in (1, 2, 4, 6, 8, 12, 16):
-        for piece in (1 * MIB, 2 * MIB, 4 * MIB, 8 * MIB):
-            schedule.LANES, schedule.LARGEST = lanes, piece
-            staging._threads.cache_clear()  # noqa: SLF001 - as many as lanes
-            calls: Calls = {
-                "up": lambda: xdev.to_device(x, "cuda"),
-                "down": lambda: xdev.to_numpy(there),
-            }
-            for call in calls.values():
-                call()
-            samples = record.sample(calls, 1, repeat)
-            up, down = (nbytes / median(times) / 1e9 for times in samples.values())
-            print(f"{lanes:3} threads, {piece / MIB:g} MiB: {up:6.1f} /{down:6.1f}")
-            rows += [
-                {"name": name, "lanes": lanes, "piece": piece, "samples": times}
-                for name, times in samples.items()
-            ]
+    there, out = xdev.to_device(x, "cuda"), np.empty_like(x)
+    calls: Calls = {
+        "up": lambda: xdev.to_device(x, "cuda"),
+        "down": lambda: xdev.to_numpy(there, out=out),
+    }
+    for call in calls.values():
+        call()
+    number = max(1, min(200, ENOUGH // 4 // nbytes))
+    samples: dict[str, list[float]]
+    samples = record.sample(calls, number, repeat, lambda: xdev.synchronize("cuda"))
+    return samples
+
+
+def sweep(repeat: int) -> list[dict[str, Any]]:
+    """Time pageable copies by threads and pieces, and the driver's own."""
+    rows: list[dict[str, Any]] = []
+
+    def add(label: str, nbytes: int, **settings: int) -> None:
+        samples = both_ways(nbytes, repeat)
+        up, down = (nbytes / median(times) / 1e9 for times in samples.values())
+        print(f"{nbytes // KIB:9,d} KiB, {label:26}{up:7.1f} /{down:7.1f} GB/s")
+        rows.extend(
+            {"name": name, "nbytes": nbytes, "samples": times, **settings}
+            for name, times in samples.items()
+        )
+
+    print("\npageable: up / down")
+    direct, lanes, pieces = cuda.DIRECT, schedule.LANES, schedule.PACKED
+    for nbytes in (128 * KIB, 256 * KIB, 512 * KIB, 1 * MIB, 2 * MIB):
+        for label, most in (("the driver's own copy", nbytes), ("staged", 0)):
+            cuda.DIRECT = most
+            add(label, nbytes, direct=most)
+    cuda.DIRECT = direct
+    for nbytes in (1 * MIB, 16 * MIB, 256 * MIB):
+        for schedule.LANES in (2, 4, 8, 12, 16):
+            for piece in (128 * KIB, 256 * KIB, 512 * KIB, 1 * MIB, 4 * MIB):
+                if piece * 2 <= nbytes:
+                    schedule.PACKED = schedule.Sizes(piece, piece, turns=1)
+                    label = f"{schedule.LANES} threads, {piece // KIB} KiB"
+                    add(label, nbytes, lanes=schedule.LANES, piece=piece)
+    schedule.LANES, schedule.PACKED = lanes, pieces
     return rows
 
 
@@ -235,9 +276,10 @@ def main() -> None:
     xdev.Device("cuda").require()
     largest = options.largest * MIB
     if options.sweep:
-        record.write(options.json, sweep(largest, options.repeat))
+        record.write(options.json, sweep(options.repeat))
         return
     found = on_cuda(largest, options.repeat)
+    table(found["ratios"])
     record.write(options.json, found.pop("rows"), **found)
 
 

@@ -1,11 +1,15 @@
-"""Ufuncs on the CPU: the time of a call, of one operation, and of a chain.
+"""Ufuncs on the CPU: a call, the four operations, a chain, and two cores beside one.
 
-Beside xdev stand NumPy and Numba's own ``vectorize``; they take turns, and their
-results are compared before they are timed. ``ratio`` is a candidate's median over
-NumPy's.
+Beside xdev stand NumPy, Numba's own ``vectorize`` and, for the chain, numexpr where it
+is installed; they take turns, and their results are compared before they are timed.
+All but the last rows are of one core. ``ratio`` is a candidate's median over that of
+the first of its group, ``least`` the same of their quickest runs, which other programs
+disturb less.
 """
 
+import importlib.util
 import math
+import os
 import statistics
 from collections.abc import Callable
 from typing import Any
@@ -15,14 +19,30 @@ import numpy as np
 import record
 
 import xdev
+from xdev import _config
 
 Calls = dict[str, Callable[[], Any]]
-NUMPY = "NumPy"
+SIZES = (10**4, 10**5, 10**6, 10**7)
 
 
 def add(x: Any, y: Any) -> Any:
     """Return the sum."""
     return x + y
+
+
+def subtract(x: Any, y: Any) -> Any:
+    """Return the difference."""
+    return x - y
+
+
+def multiply(x: Any, y: Any) -> Any:
+    """Return the product."""
+    return x * y
+
+
+def divide(x: Any, y: Any) -> Any:
+    """Return the quotient."""
+    return x / y
 
 
 def chain(a: Any, x: Any, y: Any) -> Any:
@@ -31,21 +51,22 @@ def chain(a: Any, x: Any, y: Any) -> Any:
 
 
 def polynomial(x: Any) -> Any:
-    """Return a polynomial of x: the chain without a function of the C library."""
+    """Return a polynomial of x: a chain without a function of the C library."""
     return ((2 * x - 1) * x + 0.5) * x - 0.25
 
 
-OURS = {f.__name__: xdev.vectorize(f) for f in (add, chain, polynomial)}
-NUMBAS = {f.__name__: numba.vectorize(f) for f in (add, chain, polynomial)}
+def values(count: int, n: int, dtype: str) -> Any:
+    """Return arrays of values at which every dtype's sums and quotients are fine."""
+    return np.random.default_rng(0).uniform(1, 50, (count, n)).astype(dtype)
 
 
-def sums(n: int, dtype: str) -> Calls:
-    """Return calls that add, with and without ``out=``."""
-    x, y = np.random.default_rng(0).uniform(1, 50, (2, n)).astype(dtype)
+def calls_of_ten() -> Calls:
+    """Return calls on ten elements, where the call itself is all."""
+    x, y = values(2, 10, "f4")
     o = np.empty_like(x)
-    ours, numbas = OURS["add"], NUMBAS["add"]
+    ours, numbas = xdev.vectorize(add), numba.vectorize(add)
     return {
-        NUMPY: lambda: np.add(x, y),
+        "NumPy": lambda: np.add(x, y),
         "xdev": lambda: ours(x, y),
         "Numba": lambda: numbas(x, y),
         "NumPy out=": lambda: np.add(x, y, out=o),
@@ -54,61 +75,146 @@ def sums(n: int, dtype: str) -> Calls:
     }
 
 
+def numbers_of_ten() -> Calls:
+    """Return calls on ten elements and a Python number."""
+    (x,) = values(1, 10, "f4")
+    ours, numbas = xdev.vectorize(add), numba.vectorize(add)
+    return {
+        "NumPy": lambda: np.add(x, 3.0),
+        "xdev": lambda: ours(x, 3.0),
+        "Numba": lambda: numbas(x, 3.0),
+    }
+
+
+def operations(name: str, n: int, dtype: str, *, scalar: bool) -> Calls:
+    """Return calls of one operation into the same array."""
+    numpys = getattr(np, name)
+    x, y = values(2, n, dtype)
+    if scalar:
+        y = y[0]
+    o = np.empty_like(numpys(x, y))
+    ours = xdev.vectorize(globals()[name])
+    return {
+        "NumPy": lambda: numpys(x, y, o),
+        "xdev": lambda: ours(x, y, o),
+    }
+
+
+def results(n: int, dtype: str) -> Calls:
+    """Return calls that make a new array, which is the pool's from 64 KiB on."""
+    x, y = values(2, n, dtype)
+    ours = xdev.vectorize(add)
+    return {"NumPy": lambda: np.add(x, y), "xdev": lambda: ours(x, y)}
+
+
 def chains(n: int, dtype: str) -> Calls:
     """Return calls that compute the chain."""
-    a, x, y = np.random.default_rng(0).uniform(-3, 3, (3, n)).astype(dtype)
-    return {
-        NUMPY: lambda: a * x + y * 3 - np.sin(x),
-        "xdev": lambda: OURS["chain"](a, x, y),
-        "Numba": lambda: NUMBAS["chain"](a, x, y),
+    a, x, y = values(3, n, dtype)
+    ours, numbas = xdev.vectorize(chain), numba.vectorize(chain)
+    calls = {
+        "NumPy": lambda: a * x + y * 3 - np.sin(x),
+        "xdev": lambda: ours(a, x, y),
+        "Numba": lambda: numbas(a, x, y),
     }
+    if importlib.util.find_spec("numexpr"):
+        import numexpr
+
+        numexpr.set_num_threads(1)
+        names = {"a": a, "x": x, "y": y}
+        calls["numexpr"] = lambda: numexpr.evaluate("a * x + y * 3 - sin(x)", names)
+    return calls
 
 
 def polynomials(n: int, dtype: str) -> Calls:
     """Return calls that compute the polynomial."""
-    x = np.random.default_rng(0).uniform(-3, 3, n).astype(dtype)
+    (x,) = values(1, n, dtype)
+    ours, numbas = xdev.vectorize(polynomial), numba.vectorize(polynomial)
     return {
-        NUMPY: lambda: polynomial(x),
-        "xdev": lambda: OURS["polynomial"](x),
-        "Numba": lambda: NUMBAS["polynomial"](x),
+        "NumPy": lambda: polynomial(x),
+        "xdev": lambda: ours(x),
+        "Numba": lambda: numbas(x),
     }
+
+
+def cores(function: Callable[..., Any], inputs: Any) -> Calls:
+    """Return calls into one array by one thread, and by as many as there are cores."""
+    ones, alls = xdev.vectorize(function), xdev.vectorize(function)
+    o = np.empty_like(function(*inputs) if function is add else inputs[0])
+    with_threads("1")
+    ones(*inputs, out=o)
+    with_threads(None)
+    alls(*inputs, out=o)
+    return {
+        "one core": lambda: ones(*inputs, out=o),
+        f"{_config.num_threads()} cores": lambda: alls(*inputs, out=o),
+    }
+
+
+def with_threads(count: str | None) -> None:
+    """Let functions that are called first from now on use so many threads."""
+    _config.num_threads.cache_clear()
+    if count is None:
+        os.environ.pop("XDEV_NUM_THREADS", None)
+    else:
+        os.environ["XDEV_NUM_THREADS"] = count
 
 
 def measured(name: str, calls: Calls, number: int, repeat: int) -> list[dict[str, Any]]:
     """Compare the calls' results, time them, print them; return a row for each."""
-    expected = calls[NUMPY]()
+    first = next(iter(calls))
+    expected = np.array(calls[first]())
     for call in calls.values():
         np.testing.assert_allclose(call(), expected, rtol=1e-4, atol=1e-5)
+        for _ in range(3):
+            call()
     samples = record.sample(calls, number, repeat)
-    base = statistics.median(samples[NUMPY])
+    base, least = statistics.median(samples[first]), min(samples[first])
     rows = []
     for candidate, seconds in samples.items():
-        ratio = statistics.median(seconds) / base
-        microseconds = 1e6 * statistics.median(seconds)
-        print(f"{name:24} {candidate:12} {microseconds:10.3f} µs  {ratio:6.2f} x NumPy")
-        rows.append(
-            {"name": f"{name}: {candidate}", "samples": seconds, "ratio": ratio}
-        )
+        median = statistics.median(seconds)
+        row = {"name": f"{name}: {candidate}", "samples": seconds}
+        row |= {"ratio": median / base, "least": min(seconds) / least}
+        ratios = f"{row['ratio']:6.2f} x {first} ({row['least']:.2f})"
+        print(f"{name:32} {candidate:14} {1e6 * median:10.3f} µs  {ratios}")
+        rows.append(row)
     return rows
 
 
 def main() -> None:
     """Run the benchmark."""
     parser = record.arguments(__doc__ or "")
-    parser.add_argument("--repeat", type=int, default=15, help="runs of each call")
+    parser.add_argument("--repeat", type=int, default=11, help="runs of each call")
     options = parser.parse_args()
     repeat = options.repeat
-    rows = measured("x + y, n = 10, float32", sums(10, "f4"), 20_000, repeat)
+    rows = []
+    with_threads("1")
+    rows += measured("x + y, n = 10, float32", calls_of_ten(), 20_000, repeat)
+    rows += measured("x + 3.0, n = 10, float32", numbers_of_ten(), 20_000, repeat)
+    for n in SIZES:
+        number = max(2, 2 * 10**6 // n)
+        for dtype in ("f4", "f8", "i4"):
+            for name in ("add", "subtract", "multiply", "divide"):
+                for scalar in (False, True):
+                    calls = operations(name, n, dtype, scalar=scalar)
+                    what = "number" if scalar else "array"
+                    title = f"{name} {what}, n = {n}, {np.dtype(dtype)}"
+                    rows += measured(title, calls, number, min(repeat, 7))
+        title = f"add, a new result, n = {n}"
+        rows += measured(f"{title}, float32", results(n, "f4"), number, repeat)
+        rows += measured(f"{title}, float64", results(n, "f8"), number, repeat)
     for dtype in ("f4", "f8"):
-        for n in (10**4, 10**5, 10**6):
-            title = f"x + y, n = {n}, {np.dtype(dtype)}"
-            rows += measured(title, sums(n, dtype), max(10, 2 * 10**6 // n), repeat)
-    for dtype in ("f4", "f8"):
-        title = f"n = 100000, {np.dtype(dtype)}"
-        rows += measured(
-            f"a x + 3 y - sin x, {title}", chains(10**5, dtype), 10, repeat
-        )
-        rows += measured(f"polynomial, {title}", polynomials(10**5, dtype), 50, repeat)
+        for n in (10**5, 10**6):
+            title = f"n = {n}, {np.dtype(dtype)}"
+            number = 2 * 10**6 // n
+            rows += measured(f"a x + 3 y - sin x, {title}", chains(n, dtype), number, 7)
+            rows += measured(f"polynomial, {title}", polynomials(n, dtype), number, 7)
+    for n in (10**6, 10**7):
+        inputs = values(3, n, "f4")
+        number = 3 * 10**6 // n + 1
+        title = f"a x + 3 y - sin x, n = {n}, cores"
+        rows += measured(title, cores(chain, inputs), number, 2 * repeat)
+        title = f"x + y, n = {n}, cores"
+        rows += measured(title, cores(add, inputs[:2]), number, 2 * repeat)
     record.write(options.json, rows)
 
 

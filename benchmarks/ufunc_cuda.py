@@ -1,8 +1,7 @@
-"""A binary ufunc on CUDA arrays: the host time of a call, and the bandwidth.
+"""A binary ufunc on CUDA arrays: the host time of a call.
 
-Beside xdev's stand CuPy, Numba's CUDA ufunc and PyTorch, each where installed, and a
-copy on the device; they take turns. ``call`` rows are host time until the call returns,
-``device`` rows the time between two events.
+Beside xdev's stand CuPy, Numba's CUDA ufunc, PyTorch, JAX and Warp, each where
+installed; they take turns. Rows are host time until the call returns.
 """
 
 import gc
@@ -13,13 +12,11 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import record
 
 import xdev
 
 Calls = dict[str, Callable[[], object]]
-COPY = "copy on the device"
 
 
 @xdev.vectorize
@@ -49,7 +46,26 @@ def candidates(n: int) -> tuple[Calls, dict[str, Any]]:
         to = torch.zeros_like(tx)
         calls["PyTorch add(x, y, out=o)"] = lambda: torch.add(tx, ty, out=to)
         wrote["PyTorch add(x, y, out=o)"] = to
-    return calls | _numba(x, y, wrote), wrote
+    return calls | _numba(x, y, wrote) | _compiled(x, y), wrote
+
+
+def _compiled(x: Any, y: Any) -> Calls:
+    """Return what JAX and Warp make of the sum, where they can use the GPU."""
+    calls: Calls = {}
+    if importlib.util.find_spec("jax"):
+        import jax
+
+        if jax.default_backend() == "gpu":
+            one, two = (jax.numpy.from_dlpack(v) for v in (x, y))
+            jitted = jax.jit(_add)
+            calls["JAX jit(x + y)"] = lambda: jitted(one, two)
+    if importlib.util.find_spec("warp"):
+        import warp
+
+        wx, wy = (warp.from_dlpack(v) for v in (x, y))
+        wo = warp.empty_like(wx)
+        calls["Warp map(add, x, y, out=o)"] = lambda: warp.map(warp.add, wx, wy, out=wo)
+    return calls
 
 
 def _elementwise(cp: Any, x: Any, y: Any, o: Any) -> Callable[[], object]:
@@ -91,13 +107,25 @@ def more_calls(n: int) -> Calls:
     x, y, o = (cp.random.default_rng(i).random(n, cp.float32) for i in range(3))
     square = x[: n - n % 100].reshape(-1, 100)
     row, made = square[0], cp.empty_like(square)
+    part, inner = square[:, 1:-1], cp.empty_like(square)[:, 1:-1]
+    made_by_torch: Calls = {}
+    if importlib.util.find_spec("torch"):
+        import torch
+
+        tx, ty = (torch.as_tensor(each, device="cuda") for each in (x, y))
+        made_by_torch["PyTorch x + y"] = lambda: tx + ty
     return {
         "xdev f(x, y)": lambda: ours(x, y),
         "CuPy x + y": lambda: x + y,
+        **made_by_torch,
         "xdev f(x, 2.0, out=o)": lambda: ours(x, 2.0, out=o),
         "CuPy add(x, 2.0, o)": lambda: cp.add(x, 2.0, o),
         "xdev f(matrix, row, out=o)": lambda: ours(square, row, out=made),
         "CuPy add(matrix, row, o)": lambda: cp.add(square, row, made),
+        "xdev f(part, part, out=o)": lambda: ours(part, part, out=inner),
+        "CuPy add(part, part, o)": lambda: cp.add(part, part, inner),
+        "xdev f.reduce(x)": lambda: ours.reduce(x),
+        "CuPy sum(x)": lambda: cp.sum(x),
     }
 
 
@@ -130,23 +158,6 @@ def host_time(calls: Calls, number: int, repeat: int) -> dict[str, list[float]]:
     return samples
 
 
-def device_time(calls: Calls, repeat: int) -> dict[str, list[float]]:
-    """Return seconds between two events around each call."""
-    import cupy as cp
-
-    samples: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(repeat):
-        for name, call in calls.items():
-            before, after = cp.cuda.Event(), cp.cuda.Event()
-            call()  # the queue is not empty when the timed one is launched
-            before.record()
-            call()
-            after.record()
-            after.synchronize()
-            samples[name].append(cp.cuda.get_elapsed_time(before, after) * 1e-3)
-    return samples
-
-
 def rows(kind: str, n: int, samples: dict[str, list[float]]) -> list[dict[str, Any]]:
     """Return the rows of the record."""
     return [
@@ -155,22 +166,19 @@ def rows(kind: str, n: int, samples: dict[str, list[float]]) -> list[dict[str, A
     ]
 
 
-def show(title: str, samples: dict[str, list[float]], nbytes: int | None) -> None:
-    """Print medians, ratios to the first, and the bandwidth where bytes are given."""
+def show(title: str, samples: dict[str, list[float]]) -> None:
+    """Print medians and ratios to the first."""
     print(f"\n{title}")
     base = statistics.median(next(iter(samples.values())))
     for name, times in samples.items():
         middle = statistics.median(times)
-        moved = nbytes and nbytes * (2 if name == COPY else 3) // 3
-        bandwidth = f"{moved / middle / 1e12:7.2f} TB/s" if moved else ""
-        print(f"{name:28}{middle * 1e6:12.2f} µs{middle / base:9.2f} x{bandwidth}")
+        print(f"{name:28}{middle * 1e6:12.2f} µs{middle / base:9.2f} x")
 
 
 def main() -> None:
     """Time the calls, then the bandwidth."""
     parser = record.arguments(__doc__)
     parser.add_argument("--n", type=int, default=100_000, help="elements of a call")
-    parser.add_argument("--large", type=int, default=2**28, help="for the bandwidth")
     parser.add_argument("--repeat", type=int, default=25, help="samples of each row")
     options = parser.parse_args()
     reason = xdev.Device("cuda").reason
@@ -188,30 +196,8 @@ def main() -> None:
             agree(wrote)
         times = host_time(calls, 200, options.repeat)
         found += rows("call", options.n, times)
-        show(f"host time of a call, {options.n:,} float32", times, None)
-    found += bandwidth(options.large, options.repeat)
+        show(f"host time of a call, {options.n:,} float32", times)
     record.write(options.json, found)
-
-
-def bandwidth(n: int, repeat: int) -> list[dict[str, Any]]:
-    """Time large arrays on the device; those the memory bus decides."""
-    import cupy as cp
-
-    calls, wrote = candidates(n)
-    source, target = cp.ones(n, np.float32), cp.empty(n, np.float32)
-    copy = cp.cuda.runtime.memcpyAsync
-
-    def copied() -> None:
-        copy(target.data.ptr, source.data.ptr, 4 * n, 3, stream().ptr)
-
-    stream = cp.cuda.get_current_stream
-    calls[COPY] = copied
-    for call in calls.values():
-        call()
-    agree(wrote)
-    times = device_time(calls, repeat)
-    show(f"device time, {n:,} float32", times, 12 * n)
-    return rows("device", n, times)
 
 
 if __name__ == "__main__":

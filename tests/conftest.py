@@ -9,9 +9,11 @@ import pytest
 
 import xdev
 
-# JAX reads these when it is imported: two devices, and the standard's data types.
+# JAX reads these when it is imported: two devices, the standard's data types, and no
+# memory of the GPU beyond what it needs.
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 PROMISED = set(os.environ.get("XDEV_TEST_DEVICES", "cpu").split(","))
 
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=50)

@@ -5,6 +5,7 @@ import pytest
 from xdev import errors
 
 KINDS = {
+    errors.CaptureError: RuntimeError,
     errors.ConfigurationError: ValueError,
     errors.DeviceMismatchError: TypeError,
     errors.DeviceUnavailableError: RuntimeError,

@@ -39,7 +39,7 @@ from xdev.errors import (
 from xdev.facade import *  # noqa: F403 - the standard's names, as facade.__all__ says
 
 if TYPE_CHECKING:
-    from xdev import memory, random, testing, timing, transfer, ufunc
+    from xdev import atomic, memory, random, testing, timing, transfer, ufunc
     from xdev.timing import compare, timeit
     from xdev.transfer import (
         adapt,
@@ -53,6 +53,9 @@ if TYPE_CHECKING:
         transfer_guard,
     )
     from xdev.ufunc import vectorize
+    from xdev.ufunc.generalized import guvectorize
+    from xdev.ufunc.graphs import graph
+    from xdev.ufunc.kernels import kernel
 else:
 
     class _Room(ModuleType):
@@ -112,8 +115,19 @@ else:
             "transfer_guard",
         ),
         "xdev.ufunc": ("vectorize",),
+        "xdev.ufunc.generalized": ("guvectorize",),
+        "xdev.ufunc.graphs": ("graph",),
+        "xdev.ufunc.kernels": ("kernel",),
     }
-    for _room in ("memory", "random", "testing", "timing", "transfer", "ufunc"):
+    for _room in (
+        "atomic",
+        "memory",
+        "random",
+        "testing",
+        "timing",
+        "transfer",
+        "ufunc",
+    ):
         globals()[_room] = _Room(f"xdev.{_room}")
     for _room, _names in _LAZY.items():
         globals().update({_name: _Name(_room, _name) for _name in _names})
@@ -140,6 +154,13 @@ def _serve_fake_arrays() -> None:
     fake_arrays.serve()
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Register ``%xtimeit`` and ``%%xtimeit``: what ``%load_ext xdev`` calls."""
+    from xdev.jupyter import TimingMagics
+
+    shell.register_magics(TimingMagics)
+
+
 _registry.when_started("cuda", _install_bridges)
 _registry.when_started("fake", _serve_fake_arrays)
 
@@ -148,10 +169,11 @@ _registry.when_started("fake", _serve_fake_arrays)
 __all__ = [  # noqa: RUF022 - in two groups
     "ConfigurationError", "Device", "DeviceMismatchError", "DeviceUnavailableError",
     "Event", "InUseError", "OutOfMemoryError", "Stream", "UseAfterFreeError",
-    "XdevError", "__version__", "adapt", "batches", "can_access_peer", "compare", "cu",
-    "current_stream", "default_device", "device", "device_of", "devices",
-    "empty_pinned", "errors", "facade", "is_pinned", "memory", "pin",
-    "random", "set_default_device", "synchronize", "testing", "timeit", "timing",
+    "XdevError", "__version__", "adapt", "atomic", "batches", "can_access_peer",
+    "compare", "cu", "current_stream", "default_device", "device", "device_of",
+    "devices", "empty_pinned", "errors", "facade", "graph", "guvectorize",
+    "is_pinned", "kernel", "memory", "pin", "random",
+    "set_default_device", "synchronize", "testing", "timeit", "timing",
     "to_device", "to_numpy", "transfer", "transfer_guard", "ufunc", "use_device",
     "vectorize",
 

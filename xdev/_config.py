@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,6 +26,9 @@ SWITCHES = {
 AT_EXIT = "exit"  # a value of XDEV_MEMORY_TRACK
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+LARGEST = 2**63  # what a limit in bytes must be below
+NUMBER = r"(\d{1,19})(\.\d+)?\s*([A-Za-z]*|%)"
+FORMS = 'bytes (4294967296), a size ("4GiB", "1.5 GB") or a share ("80%", or 0.8)'
 
 
 def _read(name: str) -> str | None:
@@ -88,25 +92,40 @@ def numpy_pool() -> bool:
     return _switch("XDEV_NUMPY_POOL")
 
 
-def parse_limit(limit: int | str, name: str = "limit") -> int | float:
-    """Turn ``2**30``, ``"4GiB"`` or ``"80%"`` into bytes (int) or a fraction (float).
+def parse_limit(limit: object, name: str = "limit") -> int | float:
+    """Turn a limit into bytes (int) or a fraction (float).
+
+    ``2**30`` and ``"4GiB"`` are bytes; ``"80%"`` and every other real number, such as
+    ``0.8``, are a fraction.
 
     Raises
     ------
     ConfigurationError
-        ``limit`` is negative, above 100 %, or no such text; it lists the forms.
+        ``limit`` is negative, above 100 %, or nothing of that; it lists the forms.
     """
-    forms = 'bytes (4294967296), a size ("4GiB", "500 MB") or a share ("80%")'
-    number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*|%)", str(limit).strip())
-    if number is None or isinstance(limit, bool):
-        raise _refuse(name, str(limit), forms)
-    value, unit = float(number[1]), number[2].upper()
-    if unit == "%" and value <= 100:  # noqa: PLR2004 - per cent
-        return value / 100
-    if unit in UNITS and value * UNITS[unit] < 2**63:
-        exact = int(number[1]) if number[1].isdigit() else None
-        return int(value * UNITS[unit]) if exact is None else exact * UNITS[unit]
-    raise _refuse(name, str(limit), forms)
+    if isinstance(limit, Integral) and not isinstance(limit, bool):
+        nbytes = int(limit)
+        if not 0 <= nbytes < LARGEST:
+            small = nbytes.bit_length() <= 64  # noqa: PLR2004 - Python prints no giants
+            text = str(nbytes) if small else f"about 2**{nbytes.bit_length()}"
+            raise _refuse(name, text, FORMS)
+        return nbytes
+    if isinstance(limit, Real) and not isinstance(limit, bool):
+        if not 0 <= limit <= 1:  # type: ignore[operator]
+            raise _refuse(name, str(limit), FORMS)
+        return float(limit)
+    text = str(limit).strip()
+    number = re.fullmatch(NUMBER, text, re.ASCII)
+    if number is None:
+        raise _refuse(name, text, FORMS)
+    whole, rest, unit = number[1], number[2] or "", number[3].upper()
+    if unit == "%" and float(whole + rest) <= 100:  # noqa: PLR2004 - per cent
+        return float(whole + rest) / 100
+    size = UNITS.get(unit, LARGEST)
+    nbytes = int(whole) * size + int(float(rest or 0) * size)
+    if nbytes >= LARGEST or (rest and size == 1):
+        raise _refuse(name, text, FORMS)
+    return nbytes
 
 
 @cache

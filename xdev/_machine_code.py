@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+import struct
 from functools import cache
 from typing import Any
 
 from xdev import _optional
 from xdev.errors import XdevError
 
+SECTIONS, SECTION_COUNTS = 0x28, 0x3A  # places in an ELF file's header
+SECTION = struct.Struct("<IIQQQQIIQQ")  # name, type, …, place, size, link, …
+SYMBOL = struct.Struct("<IBBHQQ")  # name, …, section, …
+SYMBOLS = 2  # the type of a section
+OFFSETS = "_GLOBAL_OFFSET_TABLE_"  # which whoever loads the file makes
 INSTRUCTIONS = ("llvm.", "sqrt")  # names of what becomes an instruction, not a call
 
 
@@ -26,6 +33,19 @@ def load(binary: bytes) -> Any:
     engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
     engine.finalize_object()
     return engine
+
+
+def complete(binary: bytes) -> bool:
+    """Say whether this process has all functions that an object file calls.
+
+    Loading one that calls another would end the process.
+    """
+    process = ctypes.CDLL(None)  # with the C library
+    return all(
+        hasattr(process, name) or _llvm().address_of_symbol(name)
+        for name in _undefined(binary)
+        if name != OFFSETS
+    )
 
 
 def emit(texts: list[str]) -> bytes:
@@ -56,6 +76,24 @@ def _llvm() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
+
+
+def _undefined(binary: bytes) -> list[str]:
+    """Return the symbols that an ELF file of 64 bits names and does not define."""
+    (start,) = struct.unpack_from("<Q", binary, SECTIONS)
+    size, count = struct.unpack_from("<HH", binary, SECTION_COUNTS)
+    sections = [SECTION.unpack_from(binary, start + k * size) for k in range(count)]
+    found = []
+    for _, kind, _, _, place, length, texts, *_ in sections:
+        if kind == SYMBOLS:
+            base = sections[texts][4]
+            for name, _, _, section, _, _ in SYMBOL.iter_unpack(
+                binary[place : place + length]
+            ):
+                if name and not section:
+                    end = binary.index(0, base + name)
+                    found.append(binary[base + name : end].decode())
+    return found
 
 
 def _features() -> str:

@@ -53,12 +53,18 @@ def numba() -> Any:
 def numba_cuda() -> Any:
     """Return the module ``numba.cuda``.
 
-    numba-cuda reads ``numpy.row_stack`` when it compiles; NumPy 2.5 dropped the
-    name, so it is put back first.
+    numba-cuda reads ``numpy.row_stack`` when it first compiles, a user's kernel or
+    xdev's; NumPy 2.5 dropped the name, so it is put back first.
     """
     if "row_stack" not in vars(np):
         vars(np)["row_stack"] = np.vstack
     return _load("numba.cuda", CUDA_EXTRA)
+
+
+@cache
+def numba_cuda_mlir() -> Any:
+    """Return the module ``numba_cuda_mlir``, numba-cuda's successor."""
+    return _load("numba_cuda_mlir", CUDA_EXTRA)
 
 
 @cache

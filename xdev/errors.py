@@ -27,6 +27,10 @@ class InUseError(XdevError, RuntimeError):
     """Memory was to be freed that a view still uses."""
 
 
+class CaptureError(XdevError, RuntimeError):
+    """A function cannot be captured in a graph; the text names the call, and why."""
+
+
 class MemoryCorruptionError(XdevError, RuntimeError):
     """Memory was written that was free, or no block's; only ``XDEV_DEBUG=1`` sees it.
 
@@ -85,6 +89,8 @@ class OutOfMemoryError(XdevError, MemoryError):
         what = f"cannot allocate {self.asked:,} B"
         why = ", and nothing cached is large enough or can be given back"
         change = "raise the limit" if self.limit is not None else ""
+        if self.limit is not None and self.reserved > self.limit:
+            why = ", which is less: no block is added until that fits again"
         if self.library:
             what = f"a library that takes memory past the pool failed ({self.library})"
             why = ", after the pool gave back what it could"

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -28,6 +30,7 @@ def test_a_program_writes_its_samples_and_the_environment(tmp_path):
     assert {row["name"] for row in record["rows"]} == {"numpy", "xdev"}
     assert all(len(row["samples"]) == 2 for row in record["rows"])
     assert record["environment"]["versions"]["numpy"]
+    assert record["about"].startswith("What ``import xdev`` costs")
 
 
 def test_a_program_that_is_not_there_is_named_beside_those_that_are():
@@ -38,9 +41,9 @@ def test_a_program_that_is_not_there_is_named_beside_those_that_are():
 
 
 def test_every_program_tells_its_options():
-    shared = {"__init__", "__main__", "allocator_models", "calls", "record", "workloads"}
-    programs = [p for p in (ROOT / "benchmarks").glob("*.py") if p.stem not in shared]
-    assert programs
+    files = (ROOT / "benchmarks").glob("[!_]*.py")
+    programs = [p for p in files if 'if __name__ == "__main__":' in p.read_text()]
+    assert len(programs) > 20
     for program in programs:
         done = python(program, "--help")
         assert done.returncode == 0, done.stderr
@@ -54,3 +57,37 @@ def test_what_tracking_is_measured_against_is_cut_from_the_pool_as_it_is(tmp_pat
 
     assert done.returncode == 0, done.stderr
     assert any("off" in row["name"] for row in json.loads(path.read_text())["rows"])
+
+
+def test_the_harness_tells_how_often_it_was_wrong(tmp_path):
+    path = tmp_path / "record.json"
+
+    done = python("benchmarks/harness.py", "--count=3", "--json", path)
+
+    assert done.returncode == 0, done.stderr
+    rows = {row["name"]: row for row in json.loads(path.read_text())["rows"]}
+    assert len(rows["three rows, cpu"]["samples"]) == 1
+    row = rows["same against same, cpu"]
+    verdicts = ("faster", "slower", "same", "unclear")
+    assert sum(row.get(verdict, 0) for verdict in verdicts) == row["comparisons"] == 3
+
+
+@pytest.mark.parametrize(
+    ("program", "least"), [("creation", 4), ("reductions", 3), ("sizes", 1)]
+)
+def test_programs_over_compare_have_a_row_for_each_peer(tmp_path, program, least):
+    path = tmp_path / "record.json"
+
+    options = ("--repeat=1", "--sizes", "100", "--json", path)
+    done = python(f"benchmarks/{program}.py", *options)
+
+    assert done.returncode == 0, done.stderr
+    groups = {}
+    for row in json.loads(path.read_text())["rows"]:
+        assert row["name"] == f"{row['group']}: {row['candidate']}"
+        groups.setdefault(row["group"], []).append(row["candidate"])
+    assert len(groups) >= least
+    for group, candidates in groups.items():
+        if group.endswith("cpu"):
+            assert candidates[0] == "NumPy"
+            assert "xdev" in candidates

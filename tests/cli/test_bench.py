@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.cli import contest as entries, main
+from xdev.cli import bench, contest as entries, main
+from xdev.timing import compare
 
 TIME = r"[\d.e+-]+ (?:s|ms|μs|ns) ± [\d.e+-]+ (?:s|ms|μs|ns)"
 
@@ -92,6 +93,8 @@ def test_the_default_device_is_that_of_the_environment(real_device, capsys):
         (["--device", "fake"], "fake:0 is not timed"),
         (["--json", "/nowhere/at/all.json"], "cannot write"),
         (["--json", "/"], "cannot write"),
+        (["--baseline", "/nowhere/at/all.json"], "is no record of xdev bench"),
+        (["--baseline", __file__], "is no record of xdev bench"),
         (["--speed"], "unrecognized"),
     ],
 )
@@ -113,6 +116,79 @@ def test_a_path_that_was_only_tried_leaves_no_file(tmp_path, capsys):
         main(["bench", "--json", str(tmp_path / "new.json"), "--n", "0"])
     assert not list(tmp_path.iterdir())
     assert "at least 1" in capsys.readouterr().err
+
+
+@pytest.fixture
+def saved(tmp_path, capsys):
+    """A record, and how to change it."""
+    path = tmp_path / "saved.json"
+    assert main(["bench", "--n", "100", "--device", "cpu", "--json", str(path)]) == 0
+    capsys.readouterr()
+
+    def rewrite(times=1.0, **facts):
+        record = json.loads(path.read_text()) | facts
+        for row in record["rows"]:
+            row["samples"] = [times * seconds for seconds in row["samples"]]
+        path.write_text(json.dumps(record))
+        return ["bench", "--n", "100", "--device", "cpu", "--baseline", str(path)]
+
+    return rewrite
+
+
+@pytest.mark.parametrize(
+    ("times", "status", "verdict"), [(1e-2, 1, "slower"), (1e2, 0, "faster")]
+)
+def test_a_row_that_is_slower_than_its_baseline_ends_it_with_1(
+    saved, capsys, times, status, verdict
+):
+    assert main(saved(times)) == status
+    _, _, changes = capsys.readouterr().out.partition("since the baseline")
+    lines = changes.splitlines()[1:]
+    assert len(lines) >= 7
+    assert all(line.endswith(verdict) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"n": 101}, "the baseline has n 101, not 100"),
+        ({"dtype": "int8"}, "the baseline has dtype int8, not float32"),
+        ({"device": "cuda:0"}, "the baseline has device cuda:0, not cpu"),
+        ({"environment": {"processor": "abacus"}}, "of another machine"),
+    ],
+)
+def test_a_baseline_of_something_else_is_refused(saved, capsys, facts, words):
+    assert main(saved(**facts)) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_bandwidth_is_that_of_the_arrays_that_are_there(real_device, tmp_path):
+    path = tmp_path / "bench.json"
+    main(["bench", "--n", "1000", "--device", str(real_device), "--json", str(path)])
+    for row in json.loads(path.read_text())["rows"]:
+        moved = real_device.type == "cpu" or "host" not in row["name"]
+        assert row["nbytes"] == (3 * 4 * 1000 if moved else None)
+        assert (row["bandwidth"] is not None) == moved
+
+
+def test_on_a_terminal_verdicts_are_coloured(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    comparison = compare({"one": lambda: 1, "two": lambda: sum([0] * 999, 1)}, repeat=7)
+    bench.show(comparison)
+    coloured = capsys.readouterr().out
+    assert "\x1b[31m  slower\x1b[0m" in coloured
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == f"{comparison}\n"
+
+
+def test_without_rich_the_table_is_plain(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(bench.importlib.util, "find_spec", lambda _: None)
+    comparison = compare({"one": lambda: 1}, repeat=1)
+    bench.show(comparison)
+    assert capsys.readouterr().out == f"{comparison}\n"
 
 
 def test_more_elements_than_memory_is_an_error_in_words(capsys):

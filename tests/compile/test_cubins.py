@@ -1,54 +1,108 @@
-"""Cubins on disk: what was saved comes back, and nothing else does."""
-
-import stat
+"""Cubins on disk: one that was compiled for the same is not compiled again."""
 
 import pytest
 
 from xdev import _config
-from xdev.compile import cubins
+from xdev.compile import cubins, digests, toolchain
+
+MADE = b"\x7fELF\n\x00code", "_Z6kernelv"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path / "cache")
-    return tmp_path / "cache" / "cubins"
+    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path)
+    return tmp_path / "cubins"
 
 
-def test_a_saved_cubin_comes_back_from_a_private_folder(folder):
-    cubins.save("key", b"\x7fELF\n\x00code", "_Z6kernelv")
+def kept(digest="digest", parts=("ff->f", (9, 0))):
+    """Return the cubin, and whether it was compiled now."""
+    calls = []
 
-    assert cubins.load("key") == (b"\x7fELF\n\x00code", "_Z6kernelv")
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert [file.name for file in folder.iterdir()] == ["key"]
+    def make():
+        calls.append(1)
+        return MADE
 
-
-@pytest.mark.usefixtures("folder")
-def test_an_unknown_key_is_none():
-    assert cubins.load("nothing") is None
-
-
-@pytest.mark.parametrize("spoil", [lambda b: b[:-1], lambda b: b + b"x", lambda _: b""])
-def test_a_damaged_entry_is_none(folder, spoil):
-    cubins.save("key", b"code", "name")
-    file = folder / "key"
-    file.write_bytes(spoil(file.read_bytes()))
-
-    assert cubins.load("key") is None
+    assert cubins.kept(digest, parts, "f", make) == MADE
+    return bool(calls)
 
 
-def test_a_folder_that_others_can_write_is_not_used(folder):
-    cubins.save("key", b"code", "name")
-    folder.chmod(0o777)
-
-    assert cubins.load("key") is None
-    cubins.save("other", b"code", "name")
-    assert not (folder / "other").exists()
+def test_it_is_compiled_once():
+    assert kept()
+    assert not kept()
 
 
-def test_a_folder_that_cannot_be_made_is_no_error(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path / "file")
+def test_a_function_without_a_digest_is_compiled_each_time(folder):
+    assert kept(digest=None)
+    assert kept(digest=None)
+    assert not folder.exists()
 
-    cubins.save("key", b"code", "name")
 
-    assert cubins.load("key") is None
+def test_whatever_it_depends_on_compiles_it_anew(monkeypatch):
+    kept()
+    assert kept(digest="other")
+    assert kept(parts=("dd->d", (9, 0)))
+    assert kept(parts=("ff->f", (8, 0)))
+    versions = toolchain.installed()
+    for part in versions:
+        newer = {**versions, part: "99.0"}
+        with monkeypatch.context() as patch:
+            patch.setattr(toolchain, "installed", lambda newer=newer: newer)
+            assert kept()
+    monkeypatch.setattr(digests, "environment", lambda: "another xdev")
+    assert kept()
+
+
+def test_a_damaged_one_is_compiled_and_kept_anew(folder):
+    kept()
+    (file,) = folder.iterdir()
+    file.write_bytes(file.read_bytes()[:-1])
+
+    assert kept()
+    assert not kept()
+
+
+def test_a_failure_to_compile_keeps_nothing(folder):
+    def make():
+        raise TypeError("cannot compile f")
+
+    with pytest.raises(TypeError, match="cannot compile f"):
+        cubins.kept("digest", (), "f", make)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("linker", "compiler", "nvvm", "words"),
+    [
+        ((12, 4), (13, 0), "13.0.48", "nvJitLink 12.4 is older than NVRTC 13.0, "),
+        ((12, 4), (12, 8), "12.8.93", "pip install 'nvidia-nvjitlink-cu12>=12.8'"),
+        ((13, 0), (13, 0), "13.2.51", "nvJitLink 13.0 is older than NVVM 13.2, "),
+        ((13, 0), (13, 0), "13.2.51", "pip install 'nvidia-nvjitlink>=13.2'"),
+    ],
+)
+def test_an_nvjitlink_older_than_the_compilers_is_refused(
+    linker, compiler, nvvm, words, monkeypatch
+):
+    bound = {"nvjitlink": linker, "nvrtc": compiler}
+    monkeypatch.setattr(toolchain, "_bound", bound.get)
+    monkeypatch.setattr(toolchain, "installed", lambda: {"nvvm": nvvm})
+
+    with pytest.raises(toolchain.DeviceUnavailableError) as refused:
+        toolchain.check()
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("linker", "compiler", "nvvm"),
+    [
+        ((13, 1), (13, 0), "13.0.48"),
+        ((13, 0), (13, 0), "13.0.99"),
+        ((13, 0), (13, 0), ""),
+        (None, (13, 0), "13.0.48"),
+    ],
+)
+def test_one_that_is_as_new_is_not(linker, compiler, nvvm, monkeypatch):
+    bound = {"nvjitlink": linker, "nvrtc": compiler}
+    monkeypatch.setattr(toolchain, "_bound", bound.get)
+    monkeypatch.setattr(toolchain, "installed", lambda: {"nvvm": nvvm})
+
+    toolchain.check()

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from xdev import _optional
-from xdev.compile import elementwise
 from xdev.compile.elementwise import Elementwise, Operand, cubin
 
 ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0)]
@@ -65,20 +64,19 @@ def disassembler():
     return None
 
 
-@pytest.fixture(autouse=True)
-def no_disk_cache(monkeypatch):
-    monkeypatch.setattr(elementwise.cubins, "load", lambda _: None)
-    monkeypatch.setattr(elementwise.cubins, "save", lambda *_: None)
-
-
-@pytest.mark.parametrize("char", DTYPES)
-def test_contiguous_sums_move_16_bytes_at_a_time(char, tmp_path):
+@pytest.mark.parametrize(
+    ("char", "layout"),
+    [*((char, {}) for char in DTYPES), ("e", {"dimensions": 2}), ("f", {"wide": True})],
+    ids=str,
+)
+def test_sums_along_rows_move_16_bytes_at_a_time(char, layout, tmp_path):
     function = either if char == "?" else add
 
-    code, _ = built(function, char * 2, char)
+    code, _ = built(function, char * 2, char, **layout)
 
     lines = instructions(code, tmp_path)
-    assert sum("LDG.E.128" in line for line in lines) == 2
+    # Two loads of aligned operands; twice two words of which a misaligned one is made.
+    assert sum("LDG.E.128" in line for line in lines) == 6
     assert sum("STG.E.128" in line for line in lines) == 1
     assert not any(word in line for line in lines for word in ("CALL", "LDL", "STL"))
 
@@ -93,7 +91,8 @@ def test_math_functions_keep_the_wide_accesses(tmp_path):
 def test_mixed_widths_still_load_the_wide_operand_in_16_bytes(tmp_path):
     lines = instructions(built(add, "bd", "d")[0], tmp_path)
 
-    assert sum("LDG.E.128" in line for line in lines) == 4
+    # Four words of the wide operand; as many and one more where it is misaligned.
+    assert sum("LDG.E.128" in line for line in lines) == 9
     assert sum("STG.E.128" in line for line in lines) == 4
     assert not any(word in line for line in lines for word in ("CALL", "LDL", "STL"))
 
@@ -114,7 +113,8 @@ def test_every_architecture_has_both_templates(capability, char):
     function = either if char == "?" else add
 
     contiguous, _ = built(function, char * 2, char, capability)
-    strided, _ = built(function, char * 2, char, capability, "Strided", dimensions=2)
+    layout = {"template": "strided", "dimensions": 2}
+    strided, _ = built(function, char * 2, char, capability, "Strided", **layout)
 
     assert contiguous[:4] == strided[:4] == b"\x7fELF"
 
@@ -122,9 +122,12 @@ def test_every_architecture_has_both_templates(capability, char):
 @pytest.mark.parametrize(
     "layout",
     [
-        {"dimensions": 1},
-        {"dimensions": 3, "masked": True},
-        {"dimensions": 2, "wide": True},
+        {"template": "strided"},
+        {"template": "strided", "dimensions": 3, "masked": True},
+        {"template": "strided", "dimensions": 2, "far": True},
+        {"template": "strided", "dimensions": 2, "wide": True},
+        {"dimensions": 2},
+        {"dimensions": 3, "far": True},
         {"wide": True},
     ],
     ids=str,
@@ -132,7 +135,7 @@ def test_every_architecture_has_both_templates(capability, char):
 def test_every_layout_compiles_with_several_outputs_and_no_local_memory(
     layout, tmp_path
 ):
-    kind = "Strided" if "dimensions" in layout else "Linear"
+    kind = "Strided" if "template" in layout else "Linear"
 
     code, _ = built(both, "fd", "dd", kind=kind, **layout)
 
@@ -147,7 +150,7 @@ def test_a_number_is_no_load_for_each_element(kind, tmp_path):
 
     code, _ = cubin(Elementwise(operands), add, (f, f), (f,), (9, 0))
 
-    assert sum("LDG.E.128" in line for line in instructions(code, tmp_path)) == 1
+    assert sum("LDG.E.128" in line for line in instructions(code, tmp_path)) == 3
 
 
 @pytest.mark.parametrize("char", "?bLefdFD")

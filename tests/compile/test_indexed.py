@@ -70,22 +70,6 @@ def test_functions_that_cannot_be_compiled_are_refused():
         cpu.loop(indexed(wrong, "", "d", 1))
 
 
-def test_the_digest_follows_the_types():
-    kinds = [("d", "d", 4), ("f", "d", 4), ("d", "f", 4), ("d", "d", 2)]
-
-    assert len({indexed(fours, *kind).digest() for kind in kinds}) == len(kinds)
-
-
-def test_the_digest_follows_the_code_that_is_called(monkeypatch):
-    kernel = indexed(fours, "d", "d", 4)
-    before = kernel.digest()
-    assert indexed(fours, "d", "d", 4).digest() == before
-
-    monkeypatch.setitem(globals(), "square", cube)
-
-    assert kernel.digest() != before
-
-
 def test_a_loop_on_disk_needs_no_numba(tmp_path):
     program = (
         "import sys, xdev; rng = xdev.random.default_rng(1, 'cpu');"

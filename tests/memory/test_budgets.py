@@ -1,10 +1,19 @@
 """Limits: what the pools of a device may hold."""
 
+import gc
+import sys
+import threading
+from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
 import xdev
 from xdev import memory
 from xdev.errors import ConfigurationError, OutOfMemoryError
+from xdev.memory.budgets import Budget
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
 
@@ -30,6 +39,11 @@ def unlimited():
         ("500 MB", 500_000_000),
         ("80%", int(0.8 * (1 << 30))),
         ("100 %", 1 << 30),
+        (0.25, 1 << 28),
+        (1.0, 1 << 30),
+        (np.float32(0.25), 1 << 28),
+        (Fraction(1, 4), 1 << 28),
+        (np.int64(4096), 4096),
     ],
 )
 def test_limits_are_bytes_sizes_or_shares(limit, nbytes):
@@ -37,7 +51,17 @@ def test_limits_are_bytes_sizes_or_shares(limit, nbytes):
 
 
 SIZES = ["-1", -1, "lots", "", "4 XB", "1e9", 2**63, "9" * 400, True, [1], b"4"]
-SHARES = ["-1%", "%", "101%", 1.5, -0.1, float("nan"), float("inf")]
+SIZES += [
+    "0.5",
+    "1.5",
+    "0.5 B",
+    "\u0663GiB",
+    pytest.param(10**5000, id="a giant"),
+    "9" * 5000,
+    Decimal("0.5"),
+]
+SHARES = ["-1%", "%", "101%", "\u0668%", 1.5, -0.1, float("nan"), float("inf")]
+SHARES += [np.float32(1.5), Fraction(3, 2)]
 
 
 @pytest.mark.parametrize("limit", SIZES + SHARES)
@@ -68,6 +92,128 @@ def test_a_limit_below_what_is_in_use_takes_nothing_and_gives_nothing():
     assert pool.stats().allocated == 8 * MIB
     del block
     assert pool.acquire(MIB).nbytes == MIB
+
+
+@pytest.fixture(params=["split", "binned", "simple", "none", "async"])
+def policy(request):
+    return request.param
+
+
+def test_free_memory_is_refused_too_while_what_is_in_use_is_over_the_limit(policy):
+    pool = Pool(FakeSource(1 << 30), policy)
+    kept = [pool.acquire(1000) for _ in range(3)]
+    size = kept[0].nbytes
+    kept.pop()  # the last one dropped would be the next one handed out
+    pool.budget.set(2 * size)
+    with pytest.raises(OutOfMemoryError, match=f"limit of {2 * size:,} B"):
+        pool.acquire(1000)
+    kept.pop()
+    again = pool.acquire(1000)
+    with pytest.raises(OutOfMemoryError):
+        pool.acquire(1)
+    assert pool.stats().allocated == 2 * size
+    pool.budget.set(None)
+    pool.acquire(1000)
+    del again
+
+
+def test_a_refusal_says_that_the_limit_is_below_what_is_held():
+    pool = Pool(FakeSource(1 << 30))
+    kept = pool.acquire(1000)
+    pool.budget.set(500)
+    with pytest.raises(OutOfMemoryError, match="limit of 500 B, which is less: no"):
+        pool.acquire(1)
+    del kept
+
+
+def test_free_memory_over_a_new_limit_goes_back(policy):
+    source = FakeSource(1 << 30)
+    pool = Pool(source, policy)
+    blocks = [pool.acquire(n * MIB) for n in (40, 41, 42)]
+    del blocks[1:]
+    pool.stats()
+    pool.stock.synchronize()  # under "async" it is in use until its work is done
+    pool.budget.set(81 * MIB)
+    assert sum(source.lent.values()) == pool.budget.reserved <= 81 * MIB
+    pool.budget.set(MIB)
+    assert pool.stats().reserved == 40 * MIB
+    del blocks
+    pool.acquire(MIB)
+    assert sum(source.lent.values()) <= MIB
+
+
+def test_a_source_that_fails_as_it_gives_back_is_asked_again(policy):
+    """Nothing stays over the limit for good, and the count is exact."""
+    source = FakeSource(1 << 30)
+    pool = Pool(source, policy)
+    pool.acquire(40 * MIB)
+    pool.stock.synchronize()
+    pool.acquire(MIB)
+    source.faults = set(range(len(source.log), len(source.log) + 2))
+    with suppress(RuntimeError):
+        pool.budget.set(2 * MIB)
+    source.faults = set()
+    assert pool.budget.reserved == sum(source.lent.values())
+    pool.acquire(MIB)
+    assert pool.budget.reserved == sum(source.lent.values()) <= 2 * MIB
+
+
+def test_the_quick_ways_open_again_when_there_is_room(policy):
+    pool = Pool(FakeSource(1 << 30), policy)
+    kept = pool.acquire(8 * MIB)
+    pool.acquire(1000)
+    pool.budget.set(MIB)
+    assert not pool._recent
+    with pytest.raises(OutOfMemoryError):
+        pool.acquire(1000)
+    del kept
+    for _ in range(3):
+        pool.acquire(1000)
+    if pool.stock.policy.keeps:
+        assert pool._recent is pool.stock.pending
+        assert [chunk.reuses for chunk in pool._recent] == [1]
+
+
+def test_siblings_count_towards_a_lowered_limit():
+    budget = Budget(lambda: 1 << 30)
+    one, two = (Pool(FakeSource(1 << 30), budget=budget) for _ in range(2))
+    kept, small = one.acquire(8 * MIB), two.acquire(1000)
+    del small
+    budget.set(8 * MIB)
+    with pytest.raises(OutOfMemoryError):
+        two.acquire(1000)
+    del kept
+    assert two.acquire(1000).nbytes == 1024
+    assert budget.reserved <= 8 * MIB
+
+
+def test_a_budget_keeps_no_pool_and_lets_others_join_meanwhile():
+    budget = Budget(lambda: 1 << 30)
+    errors, made = [], []
+
+    def join():
+        made.extend(Pool(FakeSource(1), budget=budget) for _ in range(300))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=join) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            try:
+                budget.pools()
+            except RuntimeError as error:
+                errors.append(error)
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert errors == []
+    assert set(budget.pools()) == set(made)
+    made.clear()
+    gc.collect()
+    assert budget.pools() == []
 
 
 @pytest.mark.usefixtures("unlimited")

@@ -10,37 +10,32 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from xdev import memory
 from xdev.errors import OutOfMemoryError
-from xdev.memory import hooks, registry
+from xdev.memory import bridges, hooks, registry
 from xdev.memory.budgets import Budget
+from xdev.memory.native.machine import machine
 from xdev.memory.pools import Pool
 from xdev.memory.records import tracking
 from xdev.memory.sources.fake import FakeSource
 
 ROOM = Path(memory.__file__).parent
-#: The modules whose locks a pool's life passes; bridges and C clients have their own.
-MODULES = (
-    "budgets",
-    "hooks",
-    "registry",
-    "returns",
-    "stock",
-    "records/tracking",
-    "sources/fake",
-)
+#: The modules whose locks a pool's life passes, and those of what is about it.
+MODULES = "hooks", "registry", "returns", "stock", "records/tracking", "sources/fake"
+ABOUT = "bridges/__init__", "bridges/numpy", "native/machine", "records/history"
 POLICIES = ("split", "binned", "simple", "none")
 KIB, MIB = 1 << 10, 1 << 20
 ROOMY = 256 * MIB  # for all that the threads want at a time [B]
 WAIT = 100  # for threads that should not hang [s]
 
 
-def locked_regions():
+def locked_regions(modules):
     """Return {(file, lock, where): its lines} of every block under a lock."""
     regions = {}
-    for module in MODULES:
+    for module in modules:
         path = ROOM / f"{module}.py"
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.With):
@@ -79,25 +74,46 @@ class Setter(Garbage):
         Pool(FakeSource(MIB)).acquire(1)
 
 
+class Meddler(Garbage):
+    """One whose finalizer has its own ideas of who records, and of bridges."""
+
+    def __del__(self):
+        super().__del__()
+        memory.record_history(self.size % 1200 == 0)
+        memory.snapshot("fake")
+        bridges.install("numpy")
+        bridges.left_alone()
+        if self.size % 1800 == 0:
+            bridges.uninstall("numpy")
+        machine()
+
+
 DONE = []
 
 
 class Collector:
-    """A trace function: it collects garbage once at every line of the room."""
+    """A trace function: it collects garbage once at every line of the room.
 
-    def __init__(self, pool, garbage):
+    Or of some of its files.
+    """
+
+    def __init__(self, pool, garbage, *files):
         self.pool, self.garbage, self.lines = pool, garbage, set()
+        self.files = files or (str(ROOM),)
 
     def __call__(self, frame, event, argument):  # noqa: ARG002
-        if frame.f_code.co_filename.startswith(str(ROOM)):
+        if frame.f_code.co_filename.startswith(self.files):
             return self.collect
         return None
 
     def collect(self, frame, event, argument):  # noqa: ARG002
         where = frame.f_code.co_filename, frame.f_lineno
-        # Between a lock and its flag are assignments only: no collection can come.
+        # Where there are assignments only no collection can come: between a lock and
+        # its flag, and under the budget's.
         stock = self.pool.stock
         if stock._lock._is_owned() and not stock._busy:
+            return self.collect
+        if stock.budget._lock._is_owned():
             return self.collect
         if event == "line" and where not in self.lines:
             self.lines.add(where)
@@ -172,6 +188,7 @@ def within(seconds, calls):
 
 
 def check(pools):
+    gc.collect()  # each thread's last one may have found the other's under way
     for pool, source in pools:
         stats = pool.stats()
         assert stats.live == stats.allocated == 0
@@ -183,10 +200,23 @@ def check(pools):
 
 @pytest.fixture(autouse=True)
 def afresh(few_objects):  # noqa: ARG001
-    """Start with no finalizer run, and set the limit back."""
+    """Start with no finalizer run, and set the limit back; collections are forced."""
     DONE.clear()
+    installed = bridges.installed()
+    gc.disable()
     yield
+    gc.enable()
     memory.set_limit(None, "fake")
+    memory.record_history(False)
+    bridges.install("numpy") if "numpy" in installed else bridges.uninstall("numpy")
+
+
+def test_a_budgets_lock_is_held_for_assignments_only():
+    """So the collector, which a call or a loop may start, never runs under it."""
+    for node in ast.walk(ast.parse((ROOM / "budgets.py").read_text())):
+        if isinstance(node, ast.With):
+            inside = {type(each) for line in node.body for each in ast.walk(line)}
+            assert not inside & {ast.Call, ast.For, ast.While, ast.ListComp, ast.List}
 
 
 def test_a_collection_in_every_locked_region_neither_hangs_nor_miscounts():
@@ -197,12 +227,49 @@ def test_a_collection_in_every_locked_region_neither_hangs_nor_miscounts():
         check(pools)
         seen |= lines
     assert len(DONE) >= len(seen)
-    missed = [
+    assert missed(MODULES, seen) == [], "no collection was forced there"
+
+
+def missed(modules, seen):
+    """Return the locked regions of which no line was seen."""
+    return [
         region
-        for region, lines in locked_regions().items()
+        for region, lines in locked_regions(modules).items()
         if not any((region[0], line) in seen for line in lines)
     ]
-    assert missed == [], "no collection was forced there"
+
+
+def test_a_collection_amid_records_and_bridges_neither_hangs_nor_leaves_a_listener():
+    pools = pools_of("split")
+    files = [f"{ROOM / module}.py" for module in ABOUT]
+    collector = Collector(pools[0][0], Meddler, *files)
+
+    def meddle():
+        sys.settrace(collector)
+        try:
+            for _ in range(2):
+                memory.record_history()
+                memory.snapshot("fake")
+                bridges.install("numpy")
+                bridges.installed()
+                bridges.left_alone()
+                machine()
+                bridges.uninstall("numpy")
+                memory.record_history(False)
+        finally:
+            sys.settrace(None)
+
+    listeners = hooks._listeners
+    within(WAIT, [meddle])
+    gc.collect()
+    memory.record_history(False)
+    bridges.uninstall("numpy")
+    assert hooks._listeners == listeners
+    assert memory.pool("cpu").find(np.ones(100_000).ctypes.data) is None
+    bridges.install("numpy")
+    assert memory.pool("cpu").find(np.ones(100_000).ctypes.data) is not None
+    assert missed(ABOUT, collector.lines) == [], "no collection was forced there"
+    check(pools)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -2,16 +2,20 @@
 
 import gc
 import pickle
+import weakref
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, strategies as st
 
-from xdev.errors import OutOfMemoryError
+from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.budgets import Budget
+from xdev.memory.lenders import in_stream_order
 from xdev.memory.policies import POLICIES
 from xdev.memory.pools import Pool
 from xdev.memory.records.tracking import track
 from xdev.memory.sources.fake import FakeSource
+from xdev.memory.streams import live_streams
 
 MIB = 1 << 20
 
@@ -52,6 +56,44 @@ def test_other_streams_memory_is_taken_after_a_wait():
     assert record < wait
     assert pool.stats().steals == 1
     del alive
+
+
+def test_a_large_free_segment_of_another_stream_is_no_reason_to_call_the_driver():
+    source = FakeSource(1 << 30)
+    pool = Pool(source)
+    address = pool.acquire(64 * MIB, stream=1).address
+
+    taken = pool.acquire(62 * MIB, stream=2)
+
+    assert taken.address == address
+    assert names(source).count("allocate") == 1
+    assert "free" not in names(source)
+    record = source.log.index(("record", 1))
+    assert record < next(n for n, c in enumerate(source.log) if c[:2] == ("wait", 2))
+    assert pool.stats().steals == 1
+
+
+@pytest.mark.parametrize("nbytes", [40 * MIB, 66 * MIB, 4 * MIB])
+def test_a_segment_of_another_size_is_not_taken_over(nbytes):
+    source = FakeSource(1 << 30)
+    pool = Pool(source)
+    pool.acquire(64 * MIB, stream=1)
+
+    pool.acquire(nbytes, stream=2)
+
+    assert pool.stats().steals == 0
+    assert names(source)[-2:] == ["free", "allocate"], "it went back before the growth"
+
+
+def test_no_segment_is_taken_over_while_a_graph_is_captured(monkeypatch):
+    source = FakeSource(1 << 30)
+    pool = Pool(source)
+    pool.acquire(64 * MIB, stream=1)
+    monkeypatch.setattr(live_streams, "captured", {3})
+
+    pool.acquire(64 * MIB, stream=2)
+
+    assert "wait" not in names(source)
 
 
 def test_memory_of_several_streams_merges_after_a_synchronize():
@@ -193,6 +235,20 @@ def test_no_refusal_while_a_free_range_or_spare_capacity_would_do(sizes, drops, 
         assert possible
 
 
+def test_the_sources_own_words_are_the_cause_of_a_refusal(policy):
+    pool = Pool(FakeSource(4096), policy)
+    local = pool.acquire(4096)
+    with pytest.raises(OutOfMemoryError) as refusal:
+        pool.acquire(8192)
+    cause = refusal.value.__cause__
+    assert "over a capacity of 4096 B" in str(cause)
+    pool.budget.set(4096)
+    with pytest.raises(OutOfMemoryError) as refusal:
+        pool.acquire(8192)
+    assert refusal.value.__cause__ is None, "it was the limit, not the source"
+    del local
+
+
 def test_a_fresh_pool_takes_no_call_but_one():
     source = FakeSource(1 << 30)
     Pool(source).acquire(100)
@@ -207,11 +263,16 @@ class Faulty:
     def __init__(self, address):
         self.address, self.freed = address, []
 
-    def allocate(self, nbytes):  # noqa: ARG002
+    def allocate(self, nbytes, *order):  # noqa: ARG002
         return self.address
 
-    def free(self, address, nbytes):  # noqa: ARG002
+    def free(self, address, nbytes, *order):  # noqa: ARG002
         self.freed.append(address)
+
+    def held(self):
+        return 0
+
+    def trim(self, keep): ...
 
     def record(self, stream): ...
 
@@ -223,18 +284,71 @@ class Faulty:
     def synchronize(self): ...
 
 
+in_stream_order.register(Faulty, lambda source: source)
+
+
+@pytest.fixture(params=sorted(POLICIES))
+def policy(request):
+    return request.param
+
+
 @pytest.mark.parametrize("null", [0, None])
-def test_a_null_address_is_a_refusal(null):
-    pool = Pool(Faulty(null))
-    with pytest.raises(OutOfMemoryError):
+def test_a_null_address_is_a_refusal(null, policy):
+    pool = Pool(Faulty(null), policy)
+    with pytest.raises(OutOfMemoryError) as refusal:
         pool.acquire(100)
+    assert "the source returned no address" in str(refusal.value.__cause__)
     assert pool.stats().reserved == pool.budget.reserved == 0
 
 
-def test_a_misaligned_address_goes_back_and_is_named():
+def test_a_misaligned_address_goes_back_and_is_named(policy):
     source = Faulty(1000)
-    pool = Pool(source)
-    with pytest.raises(Exception, match="not aligned to 512"):
+    pool = Pool(source, policy)
+    with pytest.raises(XdevError, match="0x3e8, not aligned to 512"):
         pool.acquire(100)
     assert source.freed == [1000]
     assert pool.stats().reserved == pool.budget.reserved == 0
+
+
+@pytest.mark.parametrize("rubbish", ["abc", 512.0, -512, 1 << 64, [512], b"\0"])
+def test_what_is_no_address_is_named_and_costs_no_budget(rubbish, policy):
+    source = Faulty(rubbish)
+    pool = Pool(source, policy, limit=1 << 30)
+    for _ in range(3):
+        with pytest.raises(XdevError, match=r"returned .*, which is no address"):
+            pool.acquire(100)
+    assert source.freed == []
+    assert pool.stats().reserved == pool.budget.reserved == 0
+
+
+class Driver(Faulty):
+    """A source whose error has a cause, as a CUDA device's has."""
+
+    def __init__(self):
+        super().__init__(0)
+
+    def allocate(self, nbytes, *order):  # noqa: ARG002
+        raise MemoryError("the driver has none") from self._caught()
+
+    def _caught(self):
+        try:
+            int("status 2")
+        except ValueError as error:
+            return error
+
+
+def test_a_refusal_that_was_handled_keeps_nothing_alive(policy):
+    """No frame of the failed call is in a cycle, which would hold our names."""
+    pool = Pool(Driver(), policy)
+
+    def fail():
+        held = Driver()  # or any object
+        with suppress(OutOfMemoryError):
+            pool.acquire(100)
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert fail()() is None
+    finally:
+        gc.enable()

@@ -13,7 +13,10 @@ import pytest
 
 from xdev import memory
 from xdev.errors import OutOfMemoryError
+from xdev.memory import records
 from xdev.memory.bridges.cupy_native import functions
+from xdev.memory.bridges.misses import _miss
+from xdev.memory.native import entries, layout
 from xdev.memory.native.devices import Devices
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
@@ -139,6 +142,107 @@ def test_a_block_used_on_another_stream_waits_for_it(pool):
     pool.stock.tend()
     client.malloc(4096)
     assert ("record", 7) in pool.stock.source.log
+
+
+def test_a_marked_block_that_came_back_is_like_any_other(pool):
+    """It goes through the waits into the heap, and out again to a Python client."""
+    client = Client(pool)
+    for _ in range(5):
+        address = client.malloc(4096)
+        pool.stock.mark(pool.find(address), (9,))
+        client.free(address)
+        pool.stats()
+        block = pool.acquire(4096)
+        pool.release(block)
+        del block
+        pool.acquire(4096)  # dropped
+        assert pool.stats().live == pool.stats().allocated == 0
+    assert pool.reclaim() == pool.stats().grown_bytes
+    assert pool.stock.source.lent == {}
+
+
+def test_a_block_that_came_back_under_tracking_is_no_leak(pool):
+    client = Client(pool)
+    with memory.track():
+        for _ in range(5):
+            address = tracked_malloc(client, 4096)
+            client.free(address)
+            block = pool.acquire(4096)
+            del block
+            pool.stock.settled()
+            assert pool.stats().allocated == 0
+        assert records.tracking.TRACKER.live[pool.stock] == {}
+    assert pool.reclaim() == pool.stats().grown_bytes
+
+
+def tracked_malloc(client, nbytes):
+    """Allocate as NumPy and PyTorch do while blocks are tracked."""
+    address = _miss(client.pool, nbytes, client.stream)
+    assert address > 0
+    return address & ~entries.FRESH
+
+
+def test_a_lowered_limit_holds_for_c_clients_too(pool):
+    client = Client(pool)
+    kept, free = client.malloc(4096), client.malloc(4096)
+    client.free(free)
+    pool.budget.set(4096)
+    assert client.hit(4096) == 0
+    assert not pool.stock_up(4096, 0)
+    assert _miss(pool, 4096, 0) == entries.REFUSED
+    client.free(kept)
+    address = _miss(pool, 4096, 0) & ~entries.FRESH
+    assert client.hit(4096) == 0
+    client.free(address)
+    pool.budget.set(None)
+    assert client.malloc(4096)
+
+
+def test_a_front_made_under_a_lowered_limit_is_shut(pool):
+    kept = pool.acquire(4096)
+    pool.budget.set(1024)
+    client = Client(pool)
+    address = kept.address
+    assert pool.stock.clients.hand_over(kept.chunk, free=False)
+    client.free(address)
+    assert client.hit(4096) == 0
+    pool.budget.set(None)
+    assert client.hit(4096) == address
+    client.free(address)
+    kept.chunk = None  # it was handed over
+
+
+@pytest.mark.parametrize("nbytes", [-1, -(1 << 63), (1 << 61) + 1, (1 << 63) - 1])
+def test_a_size_that_cannot_be_is_no_hit_and_ends(pool, nbytes):
+    """Negative: 2**63 bytes and more, as C functions take them."""
+    client = Client(pool)
+    client.free(client.malloc(1))
+    assert client.hit(nbytes) == 0
+    assert pool.stats().live == 0
+
+
+def test_no_block_is_too_large_for_a_front_without_a_word():
+    pool = Pool(FakeSource((1 << 63) - 1), "binned")
+    Client(pool)
+    assert not pool.stock_up((1 << 61) + 1, 0)
+    assert _miss(pool, (1 << 61) + 1, 0) == entries.NOT_SERVED
+    assert pool.stats().live == 0
+
+
+def test_free_blocks_make_room_in_a_full_core(pool):
+    client, words = Client(pool), pool.stock.clients.make_front().words
+    idle = [client.malloc(4096) for _ in range(3)]
+    other = pool.acquire(8192)
+    del other  # so the heap is not asked, which would have the idle ones
+    for address in idle:
+        client.free(address)
+    words[layout.USED] = layout.BLOCKS  # as if so many were live
+    assert client.malloc(8192)
+    held = [client.malloc(8192) for _ in range(2)]
+    assert all(held)
+    assert not pool.stock_up(8192, 0)
+    assert _miss(pool, 8192, 0) == entries.NOT_SERVED
+    assert pool.stats().live == 3
 
 
 def test_while_blocks_are_tracked_all_pass_by_python():

@@ -195,6 +195,23 @@ def test_the_environment_installs_it(clean):
     assert python(code, **clean) == "0 []\n"
 
 
+@pytest.mark.parametrize("policy", ["split", "binned"])
+def test_sizes_that_cannot_be_are_refused_at_once(clean, policy):
+    code = (
+        "import faulthandler; faulthandler.dump_traceback_later(30, exit=True)\n"
+        "import xdev, numpy as np\n"
+        "np.ones(10**5)\n"
+        "for n in (2**50, 2**61 + 1, 2**62 + 1, 2**63 - 1):\n"
+        "    for make in (np.empty, np.zeros):\n"
+        "        try: make(n, 'i1')\n"
+        "        except MemoryError: print('refused', end=' ')\n"
+        "    try: np.ones(10**5).resize(n, refcheck=False)\n"
+        "    except (MemoryError, ValueError): print('refused', end=' ')\n"
+    )
+    settings = {"XDEV_NUMPY_POOL": "1", "XDEV_MEMORY_POOL": policy}
+    assert python(code, **settings, **clean) == "refused " * 12
+
+
 def test_a_process_ends_well_with_arrays_alive_and_threads_at_work(clean):
     code = (
         "import xdev, threading, numpy as np\n"

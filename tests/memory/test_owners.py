@@ -1,10 +1,12 @@
 """``free`` and ``record_stream`` on arrays."""
 
 import threading
+import types
 
 import numpy as np
 import pytest
 
+import xdev
 from xdev import memory
 from xdev.errors import InUseError, UseAfterFreeError
 
@@ -60,7 +62,9 @@ def test_a_view_that_outlives_its_array_is_still_a_view():
     [np.empty(100_000), np.empty(100_000)[1:], np.float32(1), "text", 4096, None, []],
 )
 def test_foreign_memory_is_refused(x):
-    with pytest.raises(ValueError, match="does not lie in memory of xdev's pools"):
+    name = type(x).__name__
+    match = rf"^this {name}( of \d+,\d+ B)? does not lie in memory of xdev's pools"
+    with pytest.raises(ValueError, match=match):
         memory.free(x)
 
 
@@ -98,6 +102,25 @@ def test_record_stream_of_foreign_memory_is_refused():
     for x in (np.empty(100_000), "text"):
         with pytest.raises(ValueError, match=r"pools|no array"):
             memory.record_stream(x, 7)
+
+
+@pytest.mark.parametrize("x", [array, lambda: xdev.ones(100_000, device="fake")])
+@pytest.mark.parametrize(
+    ("stream", "error"),
+    [
+        *[(other, TypeError) for other in ("x", None, 1.5, [], types.SimpleNamespace)],
+        *[(other, ValueError) for other in (-1, 1 << 70)],
+    ],
+)
+def test_record_stream_of_what_is_no_stream_is_refused(x, stream, error):
+    with pytest.raises(error, match=r"stream.*use an int such as stream\.ptr"):
+        memory.record_stream(x(), stream)
+
+
+def test_record_stream_takes_streams_and_their_handles():
+    x = array()
+    for stream in (0, np.int64(7), xdev.Stream("cpu")):
+        memory.record_stream(x, stream)
 
 
 @pytest.mark.cuda

@@ -28,7 +28,10 @@ def test_sizes_that_cannot_be_are_refused(nbytes, policy):
 
 @pytest.mark.parametrize(
     ("stream", "error"),
-    [("a", TypeError), (1.5, TypeError), (None, TypeError), (-1, ValueError)],
+    [
+        *[(other, TypeError) for other in ("a", 1.5, 0.0, None, [], np.zeros(2))],
+        *[(other, ValueError) for other in (-1, 1 << 64, -(1 << 70))],
+    ],
 )
 def test_a_stream_that_is_no_handle_is_refused_with_the_way_out(stream, error, policy):
     pool = Pool(FakeSource(1 << 30), policy)
@@ -37,6 +40,27 @@ def test_a_stream_that_is_no_handle_is_refused_with_the_way_out(stream, error, p
         pool.acquire(100, stream)
     assert pool.stats().acquired == 1
     assert pool.acquire(100, np.int64(3)).nbytes >= 100
+
+
+@pytest.mark.parametrize("nbytes", [100.0, np.float64(100), [100], None, np.ones(2)])
+def test_a_size_that_is_no_int_is_refused_though_a_block_of_it_is_free(nbytes, policy):
+    pool = Pool(FakeSource(1 << 30), policy)
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            pool.acquire(nbytes)
+        pool.acquire(100)
+    assert pool.stats().live == 0
+    assert pool.acquire(np.int64(100)).nbytes >= 100
+
+
+def test_no_size_gets_a_block_that_needs_a_look(policy):
+    pool = Pool(FakeSource(1 << 30), policy)
+    block = pool.acquire(100)
+    pool.stock.mark(block.chunk, (3,))
+    del block
+    for nbytes in (-1, None):
+        with pytest.raises((TypeError, ValueError)):
+            pool.acquire(nbytes)
 
 
 @pytest.mark.parametrize("nbytes", ["1GiB", "x", 1.5, [1]])

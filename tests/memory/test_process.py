@@ -87,16 +87,20 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
     program = """
     import os, threading, numpy as np, xdev
     from xdev import memory
-    from xdev.memory import hooks, registry
-    from xdev.memory.records import tracking
+    from xdev.memory import bridges, hooks, registry
+    from xdev.memory.bridges import numpy
+    from xdev.memory.native import machine
+    from xdev.memory.records import history, tracking
 
     pool = memory.pool("cpu")
+    policy = pool.stock.policy.name
     memory.record_history()
     tracked = memory.track()
     tracked.__enter__()
     mine = xdev.zeros(100_000)
     inside, leave = threading.Event(), threading.Event()
-    locks = [registry._lock, hooks._lock, tracking._lock, pool.budget._lock]
+    locks = [registry._lock, hooks._lock, tracking._lock, history._lock]
+    locks += [bridges._lock, numpy._lock, machine._lock, pool.budget._lock]
     def hold(heap):
         for lock in locks:
             lock.acquire()
@@ -121,6 +125,10 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
         assert memory.reclaim() > 0
         assert memory.reserved("cpu") == 0
         tracked.__exit__(None, None, None)
+        memory.record_history(False)
+        bridges.install("numpy")
+        machine.machine()
+        assert policy == "none" or "numpy" in bridges.installed()
         os._exit(0)
     leave.set()
     thread.join()

@@ -174,7 +174,7 @@ LINES = [
     (Waits, "_done", "all(source.done(event) for event in events)", "True"),
     (Waits, "synchronize", "self._stock.source.synchronize()", "pass"),
     (Stock, "mark", "chunk.uses = (chunk.uses or set()) | set(streams)", "pass"),
-    (Stock, "mark", "chunk.request = -1", "pass"),
+    (Stock, "mark", "chunk.request = None", "pass"),
     (Stock, "_came_back", "self.waits.drop(chunk)", "return True"),
     (Pool, "take", "and chunk.stream == stream", ""),
     (SimulatedSource, "free", "self.device.synchronize()", ""),

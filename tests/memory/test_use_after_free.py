@@ -1,6 +1,7 @@
 """A freed array: every function of xdev refuses it, and NumPy and CuPy do."""
 
 import gc
+import pickle
 import types
 
 import numpy as np
@@ -69,6 +70,10 @@ def freed(shape=SHAPE, device="cpu"):
         x = xdev.ones(shape, device=device)
     memory.free(x)
     return x
+
+
+class Subclass(np.ndarray):
+    """NumPy makes the array itself the base of a view of another class."""
 
 
 class NullStream:
@@ -242,6 +247,13 @@ def test_direct_use_in_cupy_finds_no_memory(on_device):
         lambda x: sliding_window_view(x, 3, axis=0),
         lambda x: as_strided(x, (3,), (8,))[1:],
         lambda x: x.ctypes,
+        pickle.PickleBuffer,
+        np.ma.masked_array,
+        lambda x: np.ma.masked_array(x)[3:],
+        lambda x: x.view(np.matrix),
+        lambda x: x.view(np.recarray),
+        lambda x: [x.view(Subclass)],
+        lambda x: x.view(Subclass)[::2].T,
     ],
 )
 def test_exported_memory_is_in_use(export):

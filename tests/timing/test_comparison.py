@@ -113,6 +113,42 @@ def test_the_peak_and_the_allocations_are_those_of_one_call(device):
     assert table["out="].footprint.allocations == 0
 
 
+def test_requests_to_the_driver_are_those_of_one_call(real_device):
+    n = 1 << 20
+
+    def steady():
+        return xdev.ones(n, dtype=xdev.uint8, device=real_device)
+
+    def hungry():
+        xdev.memory.reclaim(device=real_device)
+        return steady()
+
+    table = compare({"s": steady, "h": hungry}, number=1, repeat=1, device=real_device)
+    assert table["s"].footprint.driver_allocations == 0
+    assert table["h"].footprint.driver_allocations >= 1
+
+
+def test_the_note_of_a_row_stands_below_the_table_and_in_the_record(machine):
+    table = compare(
+        {"waits": lambda: machine.fetch(1e-3), "goes on": lambda: machine.launch(1e-3)},
+        repeat=1,
+    )
+    [line] = [line for line in str(table).splitlines() if line.startswith("waits: ")]
+    assert "waits for the device" in line
+    assert f"- {line}" in table.markdown()
+    assert table.as_dict()["rows"][0]["notes"] == table["waits"].timing.notes
+    assert not table["goes on"].timing.notes
+
+
+def test_cold_calls_find_their_data_out_of_the_caches(machine):
+    calls = {"call": lambda: machine.launch(1e-3)}
+    hot, cold = (
+        compare(calls, number=5, repeat=3, cold=cold)["call"].timing
+        for cold in (False, True)
+    )
+    assert min(cold.device) > 5 * max(hot.device)
+
+
 def test_no_candidates_are_refused():
     with pytest.raises(ValueError, match="at least one candidate"):
         compare({})

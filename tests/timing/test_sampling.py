@@ -1,150 +1,83 @@
-"""``timeit`` on a simulated device that works while the host goes on."""
+"""``timeit``: arguments, counts, statements and the devices it finds."""
 
 import gc
-from collections import deque
-from contextlib import nullcontext
-from types import SimpleNamespace
+from contextlib import contextmanager
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+import xdev
 from xdev import Device
-from xdev.device import registry
 from xdev.errors import XdevError
 from xdev.timing import compare, sampling, timeit
-
-LAUNCH = 3e-6
-QUEUE = 1000
+from xdev.timing.runs import Run
 
 
-class Machine:
-    """A host with a clock of its own, and a device with a queue of launches [s]."""
-
-    libraries = ()
-
-    def __init__(self):
-        self.now = 0.0
-        self.queued = deque()  # when each launch will be done
-
-    def launch(self, work):
-        """Queue work; wait for room, as a driver does."""
-        if len(self.queued) == QUEUE:
-            self.now = max(self.now, self.queued.popleft())
-        self.now += LAUNCH
-        last = self.queued[-1] if self.queued else 0.0
-        self.queued.append(max(self.now, last) + work)
-        return SimpleNamespace(device=Device("simulated"))
-
-    def perf_counter(self):
-        return self.now
-
-    def count(self):
-        return 1
-
-    def reason(self, index):
-        return None if index == 0 else "there is one"
-
-    def current(self):
-        return 0
-
-    def use(self, _):
-        return nullcontext()
-
-    def synchronize(self, _):
-        self.now = max([self.now, *self.queued])
-        self.queued.clear()
-
-    def current_stream(self, _):
-        return self
-
-    def record(self):
-        return SimpleNamespace(
-            at=max([self.now, *self.queued]), synchronize=lambda: None, done=True
+@contextmanager
+def runs_of(cost):
+    """Let every run take so long a call [s]."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            sampling,
+            "run_hot",
+            lambda _, n, *__: Run(n * cost, n * cost, n * cost, n * cost),
         )
-
-    def elapsed(self, start, end):
-        return end.at - start.at
-
-
-@pytest.fixture
-def machine(monkeypatch):
-    simulated = Machine()
-    monkeypatch.setitem(registry._backends, "simulated", simulated)
-    monkeypatch.setattr(sampling.time, "perf_counter", simulated.perf_counter)
-    return simulated
-
-
-def test_wall_and_device_time_hold_the_work_and_launch_time_does_not(machine):
-    work = 50e-6
-
-    timing = timeit(machine.launch, work, number=100, repeat=3)
-
-    assert timing.wall == pytest.approx([work] * 3, rel=0.01)
-    assert timing.device == pytest.approx([work] * 3, rel=0.01)
-    assert timing.launch == pytest.approx([LAUNCH] * 3)
-    assert timing.average == pytest.approx(work, rel=0.01)
-
-
-def test_launch_time_is_not_that_of_a_full_queue(machine):
-    timing = timeit(machine.launch, 50e-6, number=5 * QUEUE, repeat=2)
-    assert timing.launch == pytest.approx([LAUNCH] * 2)
-
-
-def test_work_left_by_others_is_in_no_run(machine):
-    def call(work):
-        return machine.launch(work)
-
-    candidate, _ = sampling.begin(lambda: call(1e-6), None)
-    machine.launch(1.0)
-    candidate.sample()
-
-    assert candidate.timing().worst < 1e-3
-
-
-def test_the_first_call_is_apart(machine):
-    costs = [2.0]  # the first call compiles
-
-    def call():
-        machine.now += costs.pop() if costs else 0.0
-        return machine.launch(1e-3)
-
-    timing = timeit(call, number=10, repeat=2)
-
-    assert timing.compile_time == pytest.approx(2.001, rel=1e-3)
-    assert timing.worst < 2e-3
+        yield sampling.begin(lambda: None, "cpu")[0]
 
 
 @given(cost=st.floats(min_value=1e-8, max_value=10))
 def test_loops_are_the_smallest_power_of_ten_that_takes_the_time(cost):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            sampling, "run", lambda _, n, __: sampling.Run(n * cost, n * cost, n * cost)
-        )
-        loops = sampling.choose_number(lambda: None, Device("cpu"), 0.2)
+    with runs_of(cost) as candidate:
+        candidate.settle(None, 0.2, steps=(1,))
+    loops = candidate.number
     assert loops * cost >= 0.2
     assert loops == 1 or loops / 10 * cost < 0.2
 
 
-def test_a_row_whose_device_waits_for_the_host_is_launch_bound(machine):
-    table = compare(
-        {
-            "short work": lambda: machine.launch(1e-6),
-            "long work": lambda: machine.launch(1e-3),
-        },
-        repeat=1,
-    )
-    assert table["short work"].launch_bound
-    assert not table["long work"].launch_bound
-    assert "launch-bound" in str(table).splitlines()[1]
-    assert table["long work"].ratio.middle == pytest.approx(1e-3 / LAUNCH, rel=0.01)
+@given(cost=st.floats(min_value=1e-8, max_value=10))
+def test_with_more_steps_a_run_is_at_most_two_and_a_half_times_longer(cost):
+    told = []
+    with runs_of(cost) as candidate:
+        candidate.settle(None, 0.01, tell=lambda *tried: told.append(tried))
+    loops = candidate.number
+    assert str(loops).rstrip("0") in {"1", "2", "5"}
+    assert loops == 1 or 0.01 <= loops * cost < 0.0251
+    assert told[-1] == (loops, loops * cost)
+    assert all(spent < 0.01 for _, spent in told[:-1])
 
 
-def test_the_collector_is_off_inside_a_run_and_as_before_after_it():
-    seen = []
-    timeit(lambda: seen.append(gc.isenabled()), number=2, repeat=2)
-    assert seen == [True, False, False, False, False]  # the first call is no run
-    assert gc.isenabled()
+@given(
+    costs=st.lists(st.floats(min_value=1e-7, max_value=1e-3), min_size=3, max_size=3)
+)
+def test_three_rows_are_compared_within_three_seconds(costs):
+    """On whatever machine: up to a millisecond a call, as the host arrays' row."""
+    spent = 0.0
+
+    def run(loop, number, *_):
+        nonlocal spent
+        seconds = number * loop._function.__defaults__[0].cost
+        spent += seconds
+        return Run(seconds, seconds, seconds, seconds)
+
+    def row(cost):
+        def call():
+            return 1
+
+        call.cost = cost
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampling, "run_hot", run)
+        compare({str(i): row(cost) for i, cost in enumerate(costs)}, device="cpu")
+    assert 0 < spent < 3
+
+
+def test_a_never_ending_search_ends():
+    with runs_of(0.0) as candidate:
+        candidate.settle(None, 0.2)
+    assert candidate.number == sampling.MOST_LOOPS
 
 
 def test_the_collector_is_back_after_an_error():
@@ -169,19 +102,88 @@ def test_a_collector_that_was_off_stays_off():
         gc.enable()
 
 
-def test_arguments_are_passed_and_the_counts_kept(device):
+@pytest.mark.parametrize("cold", [False, True])
+def test_arguments_are_passed_and_the_counts_kept(device, cold):
     calls = []
     x = np.ones(3)
 
-    timing = timeit(
-        lambda *args: calls.append(args), x, 2, number=3, repeat=4, device=device
-    )
+    def call(*args):
+        calls.append(args)
 
-    assert (timing.loops, timing.repeat) == (3, 4)
+    timing = timeit(call, x, 2, number=3, repeat=4, device=device, cold=cold)
+
+    assert (timing.loops, timing.repeat, timing.cold) == (3, 4, cold)
     assert len(calls) >= 1 + 3 * 4
     assert all(args[0] is x and args[1] == 2 for args in calls)
     assert timing.best == min(timing.timings) <= timing.average <= timing.worst
     assert len(timing.launch) == len(timing.device) == 4
+    assert all(map(np.isfinite, (*timing.launch, *timing.device)))
+
+
+def test_a_statement_takes_its_setup_as_in_the_standard_library(device):
+    names = {"seen": []}
+    for given_setup in (("seen.append(7); x = 1",), ()):
+        keyword = {} if given_setup else {"setup": "seen.append(7); x = 1"}
+        timing = timeit(
+            "x + 1",
+            *given_setup,
+            globals=names,
+            number=2,
+            repeat=3,
+            device=device,
+            **keyword,
+        )
+        assert timing.loops == 2
+    assert len(names["seen"]) >= 2 * 4
+    with pytest.raises(NameError) as refused:
+        timeit("seen", number=1)
+    assert "globals=globals()" in refused.value.__notes__[0]
+
+
+def test_a_setup_may_be_a_function():
+    seen = []
+    timeit("pass", lambda: seen.append(1), number=5, repeat=2)
+    assert len(seen) == 3  # the first call and two runs
+
+
+@pytest.mark.parametrize(
+    ("statement", "setup"),
+    [
+        ("x", "pass"),
+        ("y", "y = x"),
+        ("z = x", "pass"),
+        ("f()", "f = lambda: x"),
+        ("numbers", "numbers = [1, x]"),
+    ],
+)
+def test_a_statement_s_device_is_that_of_its_arrays(machine, statement, setup):
+    array = machine.launch(1e-6)
+    candidate = sampling.begin_code(statement, setup, {"x": array, "f": None})
+    assert candidate.device == Device("simulated")
+    assert candidate.queued
+
+
+def test_a_function_s_device_is_that_of_its_arguments_or_result(machine):
+    array = machine.launch(1e-6)
+    for call, arguments in (
+        (lambda: array, ()),
+        (lambda: (1, array), ()),
+        (lambda: None, (array,)),
+        (lambda: None, ([1, array],)),
+    ):
+        candidate = sampling.begin(call, None, arguments)[0]
+        assert (candidate.device, candidate.queued) == (Device("simulated"), True)
+    with xdev.use_device("cpu"):
+        candidate = sampling.begin(lambda: [1, 2], None, ([3],))[0]
+    assert (candidate.device, candidate.queued) == (Device("cpu"), False)
+
+
+def test_the_time_is_the_clock_s():
+    readings = iter(range(100))
+    timing = timeit(
+        lambda: None, number=1, repeat=2, device="cpu", timer=readings.__next__
+    )
+    assert timing.all_runs == [1, 1]
 
 
 @pytest.mark.parametrize("counts", [{"number": 0}, {"number": 1.5}, {"repeat": 0}])
@@ -195,6 +197,22 @@ def test_what_cannot_be_called_is_refused():
         timeit(np.ones(3))
 
 
-def test_an_unknown_device_is_refused():
+@pytest.mark.parametrize("wrong", [{"setup": "x = 1"}, {"globals": {}}])
+def test_a_function_takes_no_setup(wrong):
+    with pytest.raises(TypeError, match="setup and globals are for statements"):
+        timeit(list, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("more", "keyword"), list(product([("x = 1",), ("1", "2")], [{"setup": "y"}]))
+)
+def test_a_statement_takes_one_setup(more, keyword):
+    with pytest.raises(TypeError, match="no arguments but its setup"):
+        timeit("x", *more, **keyword)
+
+
+def test_an_unknown_device_is_refused_before_the_call():
+    calls = []
     with pytest.raises(XdevError, match="no device is called"):
-        timeit(list, device="abacus")
+        timeit(lambda: calls.append(1), device="abacus")
+    assert not calls

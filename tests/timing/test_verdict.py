@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from scipy import stats
 
-from xdev.timing.verdict import ratio
+from xdev.timing.verdict import ratio, ratio_of_unpaired
 
 times = st.floats(min_value=1e-7, max_value=1e2)
 
@@ -53,3 +54,46 @@ def test_the_interval_misses_the_median_of_noise_in_at_most_one_of_twenty():
         ratio(rng.lognormal(size=11), rng.lognormal(size=11)) for _ in range(2000)
     ]
     assert np.mean([not t.low <= 1 <= t.high for t in trials]) < 0.05
+
+
+def test_no_number_of_rounds_tells_apart_more_than_one_same_pair_of_fifty():
+    rng = np.random.default_rng(2)
+    for rounds in (7, 9, 12, 20):
+        trials = [
+            ratio(rng.lognormal(size=rounds), rng.lognormal(size=rounds)).verdict
+            for _ in range(2000)
+        ]
+        assert np.mean(np.isin(trials, ["faster", "slower"])) <= 0.02
+
+
+@given(st.lists(times, min_size=1, max_size=8), st.lists(times, min_size=1, max_size=8))
+def test_unpaired_times_turn_with_the_pair(a, b):
+    there, back = ratio_of_unpaired(a, b), ratio_of_unpaired(b, a)
+    assert there.sure == back.sure
+    if there.sure:
+        assert back.low == pytest.approx(1 / there.high)
+        assert back.high == pytest.approx(1 / there.low)
+        assert there.low <= there.middle <= there.high
+
+
+@pytest.mark.parametrize(("first", "second"), [(5, 5), (11, 11), (7, 15)])
+def test_unpaired_intervals_are_those_of_the_mann_whitney_test(first, second):
+    """SciPy's p-value passes 5 % where the interval ends."""
+    rng = np.random.default_rng(3)
+    a, b = rng.lognormal(size=first), rng.lognormal(size=second)
+    found = ratio_of_unpaired(a, b)
+
+    def surely_apart(factor):
+        return stats.mannwhitneyu(a / factor, b, method="exact").pvalue < 0.05
+
+    nudge = 1 + 1e-9
+    assert surely_apart(found.low / nudge)
+    assert not surely_apart(found.low * nudge)
+    assert surely_apart(found.high * nudge)
+    assert not surely_apart(found.high / nudge)
+
+
+def test_a_margin_is_the_border_of_the_same():
+    baseline = np.random.default_rng(4).uniform(1, 1.001, 11)
+    assert ratio_of_unpaired(1.05 * baseline, baseline).verdict == "slower"
+    assert ratio_of_unpaired(1.05 * baseline, baseline, margin=1.1).verdict == "same"

@@ -1,15 +1,21 @@
 """What several tests of the transfers share."""
 
+import ctypes
 import gc
 import threading
 import time
-import types
+from contextlib import nullcontext
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import xdev
-from xdev import memory
-from xdev.transfer import batching
+from xdev import _optional, memory
+from xdev.transfer import batching, cuda, cuda_bus, lifetimes, schedule, staging
+
+UP, DOWN = 1, 2  # cudaMemcpyKind
+HOST, LOCKED = 0, 1  # kinds of memory
 
 
 @pytest.fixture
@@ -69,6 +75,254 @@ class Bar:
 def bars(monkeypatch):
     Bar.made = []
     monkeypatch.setattr(batching._optional, "installed", lambda _: True)
-    module = types.SimpleNamespace(tqdm=Bar)
+    module = SimpleNamespace(tqdm=Bar)
     monkeypatch.setattr(batching._optional, "tqdm", lambda: module)
     return Bar.made
+
+
+class LateDriver:
+    """The C functions of a driver whose copies run when they are waited for.
+
+    Handles of events and contexts are any numbers; there is one stream.
+    """
+
+    def __init__(self):
+        self.lock = threading.RLock()
+        self.queue, self.done, self.positions = [], 0, {}
+        self.contexts = {}  # by thread
+        self.log = []  # what was called: thread, name, arguments
+        self.fails = {}  # by name: how many calls are good
+        self._kept = []
+        self.enter = self.function("enter", self._enter, 1)
+        self.up = self.function("up", self._copy, 4)
+        self.down = self.function("down", self._copy, 4)
+        self.record = self.function("record", self._record, 2)
+        self.wait = self.function("wait", self._wait, 1)
+        self.move = self.function("move", self._move, 3)
+
+    def function(self, name, act, count):
+        """Return the address of a C function that notes its calls."""
+
+        def called(*words):
+            with self.lock:
+                self.log.append((threading.get_ident(), name, words))
+                if name in self.fails:
+                    self.fails[name] -= 1
+                    if self.fails[name] < 0:
+                        return 700
+                act(*words)
+            return 0
+
+        made = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_size_t] * count)(called)
+        self._kept.append(made)
+        return ctypes.cast(made, ctypes.c_void_p).value
+
+    def _enter(self, context):
+        self.contexts[threading.get_ident()] = context
+
+    def _copy(self, to, origin, nbytes, _):
+        assert threading.get_ident() in self.contexts
+        self.queue.append((to, origin, nbytes))
+
+    def _record(self, event, _):
+        self.positions[event] = len(self.queue)
+
+    def _wait(self, event):
+        self.run_to(self.positions[event])
+
+    def _move(self, to, origin, nbytes):
+        ctypes.memmove(to, origin, nbytes)
+
+    def run_to(self, position):
+        with self.lock:
+            while self.done < position:
+                ctypes.memmove(*self.queue[self.done])
+                self.done += 1
+
+    def synchronize(self):
+        self.run_to(len(self.queue))
+
+
+@pytest.fixture
+def late_driver():
+    return LateDriver()
+
+
+class LateStream:
+    def __init__(self, driver, ptr):
+        self.driver, self.ptr, self.queue, self.ran = driver, ptr, [], 0
+
+    def enqueue(self, act):
+        self.queue.append(act)
+
+    def run_to(self, position):
+        with self.driver.lock:
+            while self.ran < position:
+                self.queue[self.ran]()
+                self.ran += 1
+
+    def synchronize(self):
+        self.driver.waits += 1
+        self.run_to(len(self.queue))
+
+    def record(self, event=None):
+        event = event or LateEvent()
+        event.stream, event.position = self, len(self.queue)
+        return event
+
+    def wait_event(self, event):
+        self.enqueue(lambda: event.stream.run_to(event.position))
+
+
+class LateEvent:
+    def __init__(self, **_):
+        self.stream, self.position = None, 0
+
+    @property
+    def done(self):
+        return self.stream is None or self.stream.ran >= self.position
+
+    def synchronize(self):
+        self.stream.run_to(self.position)
+
+
+class LatePointer:
+    def __init__(self, array):
+        self.ptr, self.mem = array.ctypes.data, SimpleNamespace(xdev_chunk=None)
+        self.array = array
+
+    def copy_from_device_async(self, origin, nbytes, stream):
+        stream.enqueue(lambda: ctypes.memmove(self.ptr, origin.ptr, nbytes))
+
+
+class LateArray(np.ndarray):
+    """Device memory; looking at its values is the tests' business alone."""
+
+    @property
+    def data(self):
+        return LatePointer(self)
+
+
+class LateCupy:
+    """What ``xdev.transfer.cuda`` uses of CuPy, and what it may ask about memory."""
+
+    ndarray = LateArray
+    memcpyHostToDevice, memcpyDeviceToHost = UP, DOWN  # noqa: N815 - CuPy's
+
+    def __init__(self):
+        self.lock = threading.RLock()
+        self.waits = 0
+        self.pinned = []
+        self.streams = [LateStream(self, 0), LateStream(self, 1 << 20)]
+        self.current = self.streams[0]
+        self.cuda = SimpleNamespace(
+            runtime=self,
+            Event=LateEvent,
+            Device=lambda _: nullcontext(),
+            get_current_stream=lambda *_: self.current,
+        )
+
+    def empty(self, shape, dtype=float, order="C"):
+        made = np.empty(shape, dtype, order).view(LateArray)
+        made.view(np.ndarray).fill(99)
+        return made
+
+    def eagerly(self, act):
+        self.current.run_to(len(self.current.queue))
+        return act()
+
+    def ascontiguousarray(self, x):
+        return self.eagerly(lambda: np.ascontiguousarray(x).view(LateArray))
+
+    def copyto(self, to, origin):
+        self.eagerly(lambda: np.copyto(to, origin, "same_kind"))
+
+    def may_share_memory(self, a, b):
+        return np.may_share_memory(a, b)
+
+    def memcpyAsync(self, to, origin, nbytes, kind, stream):  # noqa: N802 - CuPy's
+        queue = self.stream_of(stream)
+        host = origin if kind == UP else to
+        if self.is_pinned_address(host):
+            queue.enqueue(lambda: ctypes.memmove(to, origin, nbytes))
+        elif kind == UP:
+            taken = ctypes.string_at(origin, nbytes)
+            queue.enqueue(lambda: ctypes.memmove(to, taken, nbytes))
+        else:
+            queue.run_to(len(queue.queue))
+            ctypes.memmove(to, origin, nbytes)
+
+    def pinned_array(self, shape, dtype, order="C"):
+        made = np.empty(shape, dtype, order)
+        self.pinned.append(made)
+        return made
+
+    def there(self):
+        """Return what, passed as ``stream=``, makes another stream the current one."""
+        return There(self)
+
+    def getDevice(self):  # noqa: N802 - CuPy's
+        return 0
+
+    def stream_of(self, handle):
+        return next(known for known in self.streams if known.ptr == handle)
+
+    def is_pinned_address(self, address):
+        return any(0 <= address - x.ctypes.data < max(1, x.nbytes) for x in self.pinned)
+
+    def pointerGetAttributes(self, address):  # noqa: N802 - CuPy's
+        kind = LOCKED if self.is_pinned_address(address) else HOST
+        return SimpleNamespace(type=kind)
+
+
+class There:
+    def __init__(self, driver):
+        self.driver = driver
+
+    def __enter__(self):
+        self.driver.current = self.driver.streams[1]
+
+    def __exit__(self, *_):
+        self.driver.current = self.driver.streams[0]
+
+
+@pytest.fixture
+def below(driver, late_driver):
+    """The same driver as C functions."""
+    events = {}
+
+    def copy(kind):
+        return lambda *words: driver.memcpyAsync(*words[:3], kind, words[3])
+
+    def record(event, stream):
+        events[event] = driver.stream_of(stream).record()
+
+    late_driver.up = late_driver.function("up", copy(UP), 4)
+    late_driver.down = late_driver.function("down", copy(DOWN), 4)
+    late_driver.record = late_driver.function("record", record, 2)
+    wait = late_driver.function("wait", lambda event: events[event].synchronize(), 1)
+    late_driver.wait = wait
+    late_driver.context = lambda index: 700 + index
+    late_driver.take_events = lambda context, count: range(context, context + count)
+    late_driver.give_events = lambda *_: None
+    late_driver.explain = "error {}".format
+    return late_driver
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    """CuPy, whose copies run when they are waited for."""
+    driver = LateCupy()
+    monkeypatch.setattr(_optional, "cupy", lambda: driver)
+    monkeypatch.setattr(cuda, "array_maker", lambda: driver.empty)
+    monkeypatch.setattr(cuda, "pinned_array", driver.pinned_array)
+    monkeypatch.setattr(cuda_bus, "pinned_array", driver.pinned_array)
+    monkeypatch.setattr(cuda, "mark_uses", lambda _: None)
+    monkeypatch.setattr(lifetimes, "find", lambda *_: None)
+    small = schedule.Sizes(16 << 10, 32 << 10, turns=1)
+    monkeypatch.setattr(schedule, "GENERAL", small)
+    monkeypatch.setattr(schedule, "PACKED", small)
+    monkeypatch.setattr(staging._config, "num_threads", lambda: 3)
+    lifetimes._under_way.clear()
+    yield driver
+    lifetimes._under_way.clear()

@@ -34,9 +34,10 @@ def test_there_and_back(real_device, form, kind, dtype):
         assert type(there).__name__ == type(x).__name__
         assert xdev.device_of(there.data) == real_device
         assert (there.shape, there.dtype) == (x.shape, x.dtype)
-        vector = np.arange(1, 5).astype(dtype)
-        result = there @ xdev.to_device(vector, real_device)
-        np.testing.assert_allclose(xdev.to_numpy(result), x @ vector)
+        if dtype != "bool":  # cuSPARSE has no product of those
+            vector = np.arange(1, 5).astype(dtype)
+            result = there @ xdev.to_device(vector, real_device)
+            np.testing.assert_allclose(xdev.to_numpy(result), x @ vector)
     back = xdev.adapt("cpu", there)
     assert type(back) is type(x)
     np.testing.assert_array_equal(back.toarray(), x.toarray())

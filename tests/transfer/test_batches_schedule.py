@@ -14,6 +14,7 @@ import pytest
 import xdev
 from xdev.device import Event, registry
 from xdev.device.cpu import HostBackend
+from xdev.memory.ladder import TRIMMED
 from xdev.memory.pools import Pool
 from xdev.testing import SimulatedDevice, SimulatedSource
 from xdev.transfer import batching
@@ -31,14 +32,34 @@ class Batch:
         self.number, self.block = number, block
 
 
+class Counting:
+    """A source that notes which of its memory goes and comes."""
+
+    def __init__(self, source):
+        self._source, self.calls = source, []
+
+    def __getattr__(self, name):
+        return getattr(self._source, name)
+
+    def allocate(self, nbytes):
+        self.calls.append("allocate")
+        return self._source.allocate(nbytes)
+
+    def free(self, address, nbytes):
+        self.calls.append("free")
+        self._source.free(address, nbytes)
+
+
 class Backend(HostBackend):
     """One simulated device."""
 
     libraries = ()
 
-    def __init__(self):
-        self.device = SimulatedDevice()
-        self.pool = Pool(SimulatedSource(self.device, 1 << 30))
+    def __init__(self, nbytes=NBYTES):
+        self.device, self.nbytes = SimulatedDevice(), nbytes
+        self.source_calls = Counting(SimulatedSource(self.device, 1 << 40))
+        self.pool = Pool(self.source_calls)
+        self.upload = None  # what one takes; None: it is drawn [s]
         self.began = []  # when the upload of each batch was queued [s]
 
     def stream(self, index):
@@ -62,14 +83,25 @@ class Backend(HostBackend):
         assert non_blocking
         self.began.append(self.device.now)
         stream = self.device.current_stream()
-        block = self.pool.acquire(NBYTES, stream.ptr)
-        self.tenant(BUFFER).use(stream, write=False)
-        self.tenant(block.address).use(stream, write=True)
+        block = self.pool.acquire(self.nbytes, stream.ptr)
+        read = None if self.upload is None else 0.0
+        self.tenant(BUFFER).use(stream, write=False, seconds=read)
+        self.tenant(block.address).use(stream, write=True, seconds=self.upload)
         return Batch(number, block)
 
     def tenant(self, address):
         """Return one more user of some bytes: each must be ordered after the last."""
         return self.device.tenant(address, NBYTES)
+
+    def compute(self, batch, seconds):
+        """Queue work of the current stream on a batch."""
+        stream = self.device.current_stream()
+        self.tenant(batch.block.address).use(stream, write=True, seconds=seconds)
+
+    def hand_over(self, giver, heir):
+        """Let segments change hands as CUDA's pool does."""
+        stock = self.pool.stock
+        stock.decide(lambda heap: heap.bequeath(giver.ptr, heir.ptr, TRIMMED))
 
     def lend(self, batches, index):
         """Mark blocks as the facade marks arrays of another stream."""
@@ -80,12 +112,12 @@ class Backend(HostBackend):
                 self.pool.stock.mark(batch.block.chunk, (handle,))
 
 
-@pytest.fixture
-def simulated(monkeypatch):
-    backend = Backend()
+@pytest.fixture(params=[NBYTES])
+def simulated(request, monkeypatch):
+    backend = Backend(request.param)
     monkeypatch.setitem(registry._backends, "simulated", backend)
     monkeypatch.setattr(batching, "move", backend.move)
-    monkeypatch.setitem(batching.LENDERS, "simulated", backend.lend)
+    monkeypatch.setitem(batching.MEMORIES, "simulated", backend)
     synchronize = Event.synchronize
 
     def late(event):
@@ -156,3 +188,44 @@ def until_none_is_left():
         if thread.name.startswith("xdev-batches"):
             thread.join(20)
             assert not thread.is_alive()
+
+
+MILLISECOND = 1e-3
+LARGE = 64 << 20  # free segments of this size go back before the pool grows [B]
+
+
+@pytest.mark.parametrize("simulated", [LARGE], indirect=True)
+def test_loops_cost_what_the_longer_of_upload_and_computation_does(simulated):
+    """And the pool asks its source for nothing, also among loops of other kinds."""
+    device, count = simulated.device, 24
+    simulated.upload = MILLISECOND
+
+    def batched():
+        for batch in xdev.batches([*range(count)], "simulated"):
+            for _ in range(4):
+                simulated.compute(batch, MILLISECOND / 4)
+
+    def one_after_the_other():
+        for _ in range(count):
+            block = simulated.pool.acquire(LARGE, 0)
+            simulated.compute(Batch(0, block), MILLISECOND)
+
+    for _ in range(3):
+        batched()
+        device.synchronize()
+        one_after_the_other()
+        device.synchronize()
+    until_none_is_left()
+    simulated.source_calls.calls.clear()
+    for _ in range(3):
+        start = device.now
+        batched()
+        device.synchronize()
+        assert device.now - start < (count + 1.5) * MILLISECOND  # 1 to fill, and calls
+        one_after_the_other()
+        device.synchronize()
+
+    calls = simulated.source_calls.calls
+    assert "free" not in calls
+    assert len(calls) <= 2, "no more than an unusual order of the threads asks for"
+    assert device.hazards == []

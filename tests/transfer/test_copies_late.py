@@ -4,164 +4,21 @@ What the driver promises holds, and no more: a copy from pageable memory has rea
 when the call returns, one to pageable memory is done, all others are late.
 """
 
-import ctypes
-import threading
-from contextlib import nullcontext
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import xdev
-from xdev import _optional
-from xdev.transfer import cuda, lifetimes, schedule, staging
+from xdev.errors import CaptureError, XdevError
+from xdev.transfer import cuda, cuda_bus, lifetimes, staging
 
-UP, DOWN = 1, 2
 DEVICE = xdev.Device("cuda:0")
-KIB = 1 << 10
 
 
-class Stream:
-    def __init__(self, driver, ptr):
-        self.driver, self.ptr, self.queue, self.ran = driver, ptr, [], 0
-
-    def enqueue(self, act):
-        self.queue.append(act)
-
-    def run_to(self, position):
-        with self.driver.lock:
-            while self.ran < position:
-                self.queue[self.ran]()
-                self.ran += 1
-
-    def synchronize(self):
-        self.driver.waits += 1
-        self.run_to(len(self.queue))
-
-    def record(self, event=None):
-        event = event or Event()
-        event.stream, event.position = self, len(self.queue)
-        return event
-
-    def wait_event(self, event):
-        self.enqueue(lambda: event.stream.run_to(event.position))
-
-
-class Event:
-    def __init__(self, **_):
-        self.stream, self.position = None, 0
-
-    @property
-    def done(self):
-        return self.stream is None or self.stream.ran >= self.position
-
-    def synchronize(self):
-        self.stream.run_to(self.position)
-
-
-class Pointer:
-    def __init__(self, array):
-        self.ptr, self.mem = array.ctypes.data, SimpleNamespace(xdev_chunk=None)
-        self.array = array
-
-    def copy_from_device_async(self, origin, nbytes, stream):
-        stream.enqueue(lambda: ctypes.memmove(self.ptr, origin.ptr, nbytes))
-
-
-class Array(np.ndarray):
-    """Device memory; looking at its values is the tests' business alone."""
-
-    @property
-    def data(self):
-        return Pointer(self)
-
-
-class Driver:
-    """What ``xdev.transfer.cuda`` uses of CuPy, and what it may ask about memory."""
-
-    ndarray = Array
-    memcpyHostToDevice, memcpyDeviceToHost = UP, DOWN  # noqa: N815 - CuPy's
-
-    def __init__(self):
-        self.lock = threading.RLock()
-        self.waits = 0
-        self.pinned = []
-        self.streams = [Stream(self, 0), Stream(self, 1 << 20)]
-        self.current = self.streams[0]
-        self.cuda = SimpleNamespace(
-            runtime=self,
-            Event=Event,
-            Device=lambda _: nullcontext(),
-            get_current_stream=lambda *_: self.current,
-        )
-
-    def empty(self, shape, dtype=float, order="C"):
-        made = np.empty(shape, dtype, order).view(Array)
-        made.view(np.ndarray).fill(99)
-        return made
-
-    def eagerly(self, act):
-        self.current.run_to(len(self.current.queue))
-        return act()
-
-    def ascontiguousarray(self, x):
-        return self.eagerly(lambda: np.ascontiguousarray(x).view(Array))
-
-    def copyto(self, to, origin):
-        self.eagerly(lambda: np.copyto(to, origin, "same_kind"))
-
-    def may_share_memory(self, a, b):
-        return np.may_share_memory(a, b)
-
-    def memcpyAsync(self, to, origin, nbytes, kind, stream):  # noqa: N802 - CuPy's
-        queue = next(known for known in self.streams if known.ptr == stream)
-        host = origin if kind == UP else to
-        if self.is_pinned_address(host):
-            queue.enqueue(lambda: ctypes.memmove(to, origin, nbytes))
-        elif kind == UP:
-            taken = ctypes.string_at(origin, nbytes)
-            queue.enqueue(lambda: ctypes.memmove(to, taken, nbytes))
-        else:
-            queue.run_to(len(queue.queue))
-            ctypes.memmove(to, origin, nbytes)
-
-    def pinned_array(self, shape, dtype, order="C"):
-        made = np.empty(shape, dtype, order)
-        self.pinned.append(made)
-        return made
-
-    def is_pinned_address(self, address):
-        return any(0 <= address - x.ctypes.data < max(1, x.nbytes) for x in self.pinned)
-
-
-@pytest.fixture
-def driver(monkeypatch):
-    driver = Driver()
-    monkeypatch.setattr(_optional, "cupy", lambda: driver)
-    monkeypatch.setattr(cuda, "pinned_array", driver.pinned_array)
-    monkeypatch.setattr(cuda, "is_pinned_address", driver.is_pinned_address)
-    monkeypatch.setattr(cuda, "mark_uses", lambda _: None)
-    monkeypatch.setattr(lifetimes, "find", lambda *_: None)
-    monkeypatch.setattr(schedule, "SMALLEST", 16 * KIB)
-    monkeypatch.setattr(schedule, "LARGEST", 32 * KIB)
-    monkeypatch.setattr(staging._config, "num_threads", lambda: 3)
-    lifetimes._under_way.clear()
-    yield driver
-    lifetimes._under_way.clear()
-
-
-class There:
-    """Passed as ``stream=``: makes another stream the current one."""
-
-    def __init__(self, driver):
-        self.driver = driver
-
-    def __enter__(self):
-        self.driver.current = self.driver.streams[1]
-
-    def __exit__(self, *_):
-        self.driver.current = self.driver.streams[0]
+@pytest.fixture(autouse=True)
+def of_the_driver(below, monkeypatch):
+    monkeypatch.setattr(cuda_bus, "driver", lambda: below)
 
 
 def values(shape, dtype="float32"):
@@ -199,7 +56,7 @@ def test_uploads(driver, shape, pinned, layout, out):
     native = x.dtype.newbyteorder("=")
     if pinned:
         driver.pinned.append(x)
-    made = OUTS[out] and OUTS[out](x.shape, native).view(Array)
+    made = OUTS[out] and OUTS[out](x.shape, native).view(driver.ndarray)
 
     there = cuda.upload(x, DEVICE, None, False, made)
     expected = x.copy()
@@ -218,7 +75,7 @@ def test_uploads(driver, shape, pinned, layout, out):
 @pytest.mark.parametrize("out", OUTS)
 def test_downloads(driver, shape, pinned, layout, out):
     expected = np.asarray(LAYOUTS[layout](values(shape)))
-    there = np.full_like(expected, 7, subok=False).view(Array)
+    there = np.full_like(expected, 7, subok=False).view(driver.ndarray)
     # What is to be read is written as late as all else.
     driver.current.enqueue(partial(np.copyto, there.view(np.ndarray), expected))
     host = OUTS[out] and OUTS[out](expected.shape, expected.dtype)
@@ -237,7 +94,7 @@ def test_non_blocking_from_pinned_waits_for_nothing_and_keeps_the_source(driver,
     x = driver.pinned_array(shape, np.dtype("float32"))
     x[...] = expected = values(shape)
 
-    there = cuda.upload(x, DEVICE, There(driver), True, None)
+    there = cuda.upload(x, DEVICE, driver.there(), True, None)
 
     assert driver.waits == 0
     ((_, kept),) = lifetimes._under_way
@@ -264,7 +121,7 @@ def test_non_blocking_from_pageable_has_read_the_source(driver):
 
 
 def test_non_blocking_downloads_land_in_pinned_memory(driver):
-    there = values(SHAPES[1]).view(Array)
+    there = values(SHAPES[1]).view(driver.ndarray)
 
     back = cuda.download(there, DEVICE, None, True, None)
 
@@ -278,7 +135,7 @@ def test_a_small_pageable_upload_does_not_wait_for_the_stream(driver):
     cuda.upload(values(SHAPES[0]), DEVICE, None, False, None)
     assert driver.waits == 0
 
-    cuda.upload(values(SHAPES[0]), DEVICE, There(driver), False, None)
+    cuda.upload(values(SHAPES[0]), DEVICE, driver.there(), False, None)
     assert driver.waits == 1, "its result is not in the current stream's order"
 
 
@@ -287,10 +144,10 @@ def test_a_small_pageable_upload_does_not_wait_for_the_stream(driver):
 @pytest.mark.parametrize("target", ["cuda:0", "cuda:1"])
 def test_copies_between_devices(driver, layout, out, target):
     expected = np.asarray(LAYOUTS[layout](values(SHAPES[1])))
-    origin = np.array(expected, order="K").view(Array)
-    made = OUTS[out] and OUTS[out](expected.shape, expected.dtype).view(Array)
+    origin = np.array(expected, order="K").view(driver.ndarray)
+    made = OUTS[out] and OUTS[out](expected.shape, expected.dtype).view(driver.ndarray)
 
-    there = cuda.copy(origin, DEVICE, xdev.Device(target), There(driver), True, made)
+    there = cuda.copy(origin, DEVICE, xdev.Device(target), driver.there(), True, made)
 
     assert made is None or there is made
     assert not np.may_share_memory(there, origin)
@@ -300,10 +157,10 @@ def test_copies_between_devices(driver, layout, out, target):
 
 
 def test_the_sources_stream_goes_on_after_a_peers_copy(driver):
-    origin = values(SHAPES[0]).view(Array)
+    origin = values(SHAPES[0]).view(driver.ndarray)
     expected = values(SHAPES[0])
 
-    there = cuda.copy(origin, DEVICE, xdev.Device("cuda:1"), There(driver), True, None)
+    there = cuda.copy(origin, DEVICE, xdev.Device("cuda:1"), driver.there(), True, None)
     before, copies = driver.streams
     before.enqueue(lambda: origin.fill(-1))  # whoever gets the memory next
     before.synchronize()
@@ -313,7 +170,7 @@ def test_the_sources_stream_goes_on_after_a_peers_copy(driver):
 
 
 def test_overlapping_copies_on_a_device_are_right(driver):
-    there = values((50, 60)).view(Array)
+    there = values((50, 60)).view(driver.ndarray)
     expected = there.view(np.ndarray)[::-1].copy()
 
     cuda.copy(there[::-1], DEVICE, DEVICE, None, False, there)
@@ -322,15 +179,26 @@ def test_overlapping_copies_on_a_device_are_right(driver):
     np.testing.assert_array_equal(there.view(np.ndarray), expected)
 
 
-@pytest.mark.parametrize(
-    "copied",
-    [
-        lambda x: cuda.upload(x, DEVICE, None, True, None),
-        lambda x: cuda.download(x.view(Array), DEVICE, None, False, None),
-    ],
-    ids=["up", "down"],
-)
-def test_an_error_in_the_middle_leaves_no_copy_behind(driver, monkeypatch, copied):
+def copied(driver, direction, x):
+    if direction == "up":
+        return cuda.upload(x, DEVICE, None, True, None)
+    there = np.ascontiguousarray(x).view(driver.ndarray)
+    return cuda.download(there, DEVICE, None, False, x)
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_an_error_in_machine_code_leaves_no_copy_behind(driver, below, direction):
+    below.fails = {direction: 4}
+
+    with pytest.raises(XdevError, match=r"cuda:0: .* failed at byte .*: error 700"):
+        copied(driver, direction, values(SHAPES[1]))
+
+    assert driver.current.ran == len(driver.current.queue)
+    assert not lifetimes._under_way
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_an_error_in_a_lane_leaves_no_copy_behind(driver, monkeypatch, direction):
     calls = []
 
     def failing(self, to, origin, slot, kind):
@@ -341,9 +209,61 @@ def test_an_error_in_the_middle_leaves_no_copy_behind(driver, monkeypatch, copie
 
     copy = cuda.CudaBus._copy
     monkeypatch.setattr(cuda.CudaBus, "_copy", failing)
+    strided = values((190, 742))[:, ::2]
 
     with pytest.raises(RuntimeError, match="fell off the bus"):
-        copied(values(SHAPES[1]))
+        copied(driver, direction, strided)
 
     assert driver.current.ran == len(driver.current.queue)
+    assert not lifetimes._under_way
+
+
+@pytest.mark.usefixtures("driver")
+def test_packed_memory_goes_by_machine_code(below, monkeypatch):
+    x, sent = values(SHAPES[1]), []
+    monkeypatch.setattr(staging, "send", lambda *_: sent.append(True) or [])
+
+    there = cuda.upload(x, DEVICE, None, False, None)
+    np.testing.assert_array_equal(there.view(np.ndarray), x)
+    assert not sent
+    assert set(below.contexts.values()) == {700}
+    cuda.upload(x[::-1], DEVICE, None, False, None)
+    assert sent
+
+
+def test_small_memory_goes_by_the_drivers_own_copy(driver, below):
+    x = values((190, 371))[:90]  # between what is taken at once and what is staged
+    assert cuda.SMALL < x.nbytes < cuda.DIRECT
+
+    there = cuda.upload(x, DEVICE, None, False, None)
+    assert driver.waits == 0
+    back = cuda.download(there, DEVICE, None, False, None)
+    np.testing.assert_array_equal(back, x)
+    assert not below.log
+    there = cuda.upload(x, DEVICE, None, True, None)
+    assert below.log, "the driver's own copy may wait for the stream"
+    driver.current.synchronize()
+    np.testing.assert_array_equal(there.view(np.ndarray), x)
+
+
+@pytest.mark.parametrize("non_blocking", [False, True])
+def test_a_capture_has_no_copies_of_the_host(driver, monkeypatch, non_blocking):
+    """Replays would read and write memory that is others' by then."""
+    x = values((9, 13))
+    there = cuda.upload(x, DEVICE, None, False, None)
+    stream = driver.current
+    stream.is_capturing = lambda: True
+    monkeypatch.setattr(cuda.live_streams, "captured", {stream.ptr})
+    queued = len(stream.queue)
+
+    for call in (
+        lambda: cuda.upload(x, DEVICE, None, non_blocking, None),
+        lambda: cuda.download(there, DEVICE, None, non_blocking, None),
+    ):
+        with pytest.raises(CaptureError, match="no copies between the host and"):
+            call()
+    assert len(stream.queue) == queued
+    stream.is_capturing = lambda: False  # of another thread
+    assert cuda.download(there, DEVICE, None, False, None).tolist() == x.tolist()
+    lifetimes.keep(stream, 0, x)
     assert not lifetimes._under_way

@@ -29,16 +29,20 @@ def random_array(shape, dtype="float32", seed=0):
 # -- the plan and the pieces ----------------------------------------------------------
 
 
-@given(nbytes=st.integers(1, 1 << 36), threads=st.integers(1, 200))
-def test_a_plan_uses_its_slots_and_little_memory(nbytes, threads):
-    plan = schedule.plan(nbytes, threads)
+@given(
+    nbytes=st.integers(1, 1 << 36),
+    threads=st.integers(1, 200),
+    sizes=st.sampled_from([schedule.GENERAL, schedule.PACKED]),
+)
+def test_a_plan_uses_its_slots_and_little_memory(nbytes, threads, sizes):
+    plan = schedule.plan(nbytes, threads, sizes)
 
     count = -(-nbytes // plan.chunk)
     assert 1 <= plan.lanes <= min(threads, schedule.LANES, count)
     assert 1 <= plan.slots <= schedule.SLOTS
     assert plan.lanes * plan.slots <= count + plan.lanes - 1
-    assert plan.chunk <= min(nbytes, schedule.LARGEST)
-    assert plan.chunk >= min(nbytes, schedule.SMALLEST)
+    assert plan.chunk <= min(nbytes, sizes.largest)
+    assert plan.chunk >= min(nbytes, sizes.smallest)
 
 
 @given(
@@ -191,8 +195,7 @@ class Arrival:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Cut arrays of some KiB as finely as ones of many MiB are."""
-    monkeypatch.setattr(schedule, "LARGEST", 4096)
-    monkeypatch.setattr(schedule, "SMALLEST", 512)
+    monkeypatch.setattr(schedule, "GENERAL", schedule.Sizes(512, 4096, turns=1))
     monkeypatch.setattr(staging._config, "num_threads", lambda: 4)
 
 

@@ -5,6 +5,8 @@ strides, overlap, casts and the layout of the parameters are the real ones.
 """
 
 import ctypes
+import itertools
+import math
 import struct
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays, mutually_broadcastable_shapes
 
 from xdev import _optional
-from xdev.compile import launch
+from xdev.compile import machine_launch
 from xdev.errors import DeviceMismatchError
 from xdev.ufunc import cuda, cuda_fast, cuda_plan
 from xdev.ufunc.scalar import ScalarFunction
@@ -47,64 +49,61 @@ class Interpreter:
     def kernel(self, spec, elementwise):
         return spec, elementwise
 
-    def plain(self, kernel, blocks, _threads, size):
-        _, elementwise = kernel
-        assert blocks * elementwise.span >= size > (blocks - 1) * elementwise.span
-        sizes = [operand.storage.itemsize for operand in elementwise.operands]
-
-        def run(_, values):
-            for i in range(size):
-                places = [
-                    v + i * s * (o.kind != "Uniform") if type(v) is int else v
-                    for v, s, o in zip(values, sizes, elementwise.operands, strict=True)
-                ]
-                self.compute(kernel, places)
-            self.launches += 1
-
-        return run
-
-    def packed(self, kernel, blocks, _threads, parameter):
+    def launch(self, kernel, blocks, threads, parameter, values, _output):
         _, elementwise = kernel
         slots = len(elementwise.operands) + elementwise.masked
         axes = elementwise.dimensions
-        index, offset = "Qq" if elementwise.wide else "Ii"
-        form = struct.Struct(f"={1 + 3 * axes}{index}{slots * axes}{offset}")
-        size, *numbers = form.unpack_from(parameter, slots * launch.SLOT)
+        assert len(values) == slots
+        index = "Q" if elementwise.wide else "I"
+        offset = "q" if elementwise.wide or elementwise.far else "i"
+        form = struct.Struct(f"@{1 + 3 * axes}{index}{slots * axes}{offset}")
+        size, *numbers = form.unpack_from(parameter, slots * machine_launch.SLOT)
         extents, magics, shifts = (numbers[k * axes : (k + 1) * axes] for k in range(3))
         steps = np.reshape(numbers[3 * axes :], (slots, axes))
-        assert blocks * elementwise.span >= size > (blocks - 1) * elementwise.span
+        for i, (extent, magic, shift) in itertools.product(
+            range(100), zip(extents, magics, shifts, strict=True)
+        ):
+            assert elementwise.wide or (i * magic >> 32) + i >> shift == i // extent
+        count = math.prod(extents)
+        if elementwise.template == "rows":  # whose last extent counts groups of lanes
+            assert blocks * threads >= count > (blocks - 1) * threads
+            assert extents[-1] * elementwise.lanes >= size
+            extents = *extents[:-1], size
+            steps[:, -1] = [
+                o.storage.itemsize * (o.kind in {"Linear", "Output"})
+                for o in elementwise.operands
+            ]
+        else:
+            assert count == size
+            assert blocks * elementwise.span >= size > (blocks - 1) * elementwise.span
 
-        def run(_, values):
-            for i in range(size):
-                rest, at = i, [0] * slots
-                for d in range(axes - 1, 0, -1):
-                    quotient = (rest * magics[d] >> 32) + rest >> shifts[d]
-                    assert quotient == rest // extents[d]
-                    rest, here = quotient, rest - quotient * extents[d]
-                    at = [
-                        a + here * step for a, step in zip(at, steps[:, d], strict=True)
-                    ]
-                at = [
-                    int(a + rest * step)
-                    for a, step in zip(at, steps[:, 0], strict=True)
-                ]
+        def run(_, given):
+            for place in np.ndindex(*extents):
+                offsets = steps @ np.array(place, np.int64)
                 places = [
-                    v + a if type(v) is int else v
-                    for v, a in zip(values, at, strict=True)
+                    v + int(at) if kind.kind == machine_launch.ADDRESS else v
+                    for v, at, kind in zip(given, offsets, values, strict=True)
                 ]
                 if elementwise.masked and not peek(places.pop(), np.dtype(bool)):
                     continue
-                self.compute(kernel, places)
+                self.compute(kernel, places, values)
             self.launches += 1
 
+        run.values = values
         return run
 
-    def compute(self, kernel, places):
+    def compute(self, kernel, places, kinds):
         spec, elementwise = kernel
         operands = list(zip(elementwise.operands, places, strict=True))
         values = [
-            (peek(p, o.storage) if type(p) is int else p).astype(o.loop)[()]
-            for o, p in operands[: len(spec.inputs)]
+            (
+                peek(p, o.storage).astype(o.loop)[()]
+                if kind.kind == machine_launch.ADDRESS
+                else np.frombuffer(p, o.loop, 1)[0]
+                if kind.kind == machine_launch.BYTES
+                else o.loop.type(p)
+            )
+            for (o, p), kind in zip(operands[: len(spec.inputs)], kinds, strict=False)
         ]
         found = spec.function(*values)
         results = found if isinstance(found, tuple) else (found,)
@@ -162,12 +161,11 @@ def gpu():
     interpreter = Interpreter()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            cuda.CudaLoops, "_kernel", lambda _, *key: interpreter.kernel(*key)
+            cuda.CudaLoops, "kernel", lambda _, *key: interpreter.kernel(*key)
         )
-        patch.setattr(cuda_plan.launch, "Plain", interpreter.plain)
-        patch.setattr(cuda_plan.launch, "Packed", interpreter.packed)
+        patch.setattr(cuda_plan, "Launch", interpreter.launch)
         patch.setattr(cuda_fast, "devices", lambda: 1)
-        patch.setattr(cuda_fast, "learn", lambda *_: None)
+        patch.setattr(cuda_fast.Known, "learn", lambda *_: None)
         patch.setattr(cuda, "require", lambda: None)
         patch.setattr(cuda.cuda_streams, "ordered", no_order)
         patch.setattr(cuda.Array, "cupy", host_copy)
@@ -319,7 +317,7 @@ def test_arrays_of_one_order_run_the_contiguous_kernel():
 
         assert made.strides == np.add(x, x).strides
         (plan,) = loops._plans.values()
-        assert plan.elementwise.template == "contiguous"
+        assert plan.elementwise.template == "rows"
 
 
 @pytest.mark.usefixtures("gpu")
@@ -365,7 +363,12 @@ X = np.zeros((2, 3), np.float32)
     [
         ((X,), {}, TypeError, "takes 2 arguments, not 1"),
         ((X, np.ones(2, np.float32)), {}, ValueError, r"\(2,3\) \(2,\)"),
-        ((X, X), {"out": np.zeros((3, 3), np.float32)}, ValueError, "do not broad"),
+        (
+            (X, X),
+            {"out": np.zeros((3, 3), np.float32)},
+            ValueError,
+            r"out has.*\(3,3\)",
+        ),
         ((X, X), {"out": np.zeros((1, 3), np.float32)}, ValueError, "out has shape"),
         ((X, X), {"out": (X, X)}, TypeError, "1 outputs, but out has 2"),
         ((X, X), {"out": 3.0}, TypeError, "out must be an array"),

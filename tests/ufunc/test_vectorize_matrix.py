@@ -196,11 +196,22 @@ def test_every_float32_rounds_to_float16_as_numpys():
 
     for sample in (x, near, halfway):
         with np.errstate(all="ignore"):
-            expected = sample.astype(np.float16)
-        same(rounded(sample).view(np.uint16), expected.view(np.uint16))
+            result, expected = rounded(sample), sample.astype(np.float16)
+        same(result.view(np.uint16), expected.view(np.uint16))
 
 
 _IDENTITY = xdev.vectorize(lambda x: x)
+
+
+@pytest.mark.parametrize("order", "KCFA")
+def test_orders_of_results_are_numpys(real_device, order):
+    plain = values((3, 5), "f")
+    for view in (lambda x: x, lambda x: x.T, lambda x: x.T[1:], lambda x: x[:, 1]):
+        x, there = view(plain), view(on(real_device, plain))
+        expected = np.add(x, x, order=order)
+        assert add(there, there, order=order).strides == expected.strides
+    with pytest.raises(ValueError, match="order"):
+        add(plain, plain, order="wrong")
 
 
 @given(data=st.data(), ndim=st.integers(1, 4))

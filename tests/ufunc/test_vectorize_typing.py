@@ -198,6 +198,10 @@ def closed(x):
     return ARRAY + x
 
 
+def looked_up(x):
+    return ARRAY[int(x)]
+
+
 @pytest.mark.parametrize(
     ("function", "words"),
     [
@@ -206,7 +210,8 @@ def closed(x):
         (nothing, "nothing"),
         (sometimes, "nothing on some path"),
         (text, "no number"),
-        (closed, "no number"),
+        (closed, r"(?s)closed reads the array 'ARRAY' from outside.*return ARRAY \+ x"),
+        (looked_up, "looked_up reads the array 'ARRAY' from outside"),
     ],
 )
 def test_what_cannot_be_typed_is_named(function, words):

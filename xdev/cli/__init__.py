@@ -1,4 +1,4 @@
-"""The command line: ``python -m xdev info | bench | memory``."""
+"""The command line: ``python -m xdev info | bench | timeit | memory | cache``."""
 
 from xdev.cli.commands import main
 

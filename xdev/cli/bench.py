@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import numpy as np
 from xdev.cli.contest import contest
 from xdev.device import Device, default_device
 from xdev.errors import ConfigurationError, XdevError
-from xdev.timing import compare
+from xdev.timing import Comparison, compare
 
 DTYPES = (
     *("float16", "float32", "float64", "complex64", "complex128"),
@@ -38,6 +40,12 @@ def add_to(commands: Any) -> None:
     )
     command.add_argument(
         "--json", type=_writable, metavar="FILE", help="write every sample to FILE"
+    )
+    command.add_argument(
+        "--baseline",
+        type=_record,
+        metavar="FILE",
+        help="what an earlier --json wrote: exit 1 where a row has become slower",
     )
     command.set_defaults(run=run)
 
@@ -78,21 +86,64 @@ def _writable(text: str) -> Path:
     return path
 
 
+def _record(text: str) -> dict[str, Any]:
+    """Read the file at once, so that a wrong one is known before minutes of timing."""
+    try:
+        record: dict[str, Any] = json.loads(Path(text).read_text(encoding="utf-8"))
+        record["rows"], record["environment"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no record of xdev bench: {error!r}"
+        ) from error
+    return record
+
+
 def run(options: argparse.Namespace) -> int:
-    """Print the table and what it left out; return 0."""
+    """Print the table and what it left out; return 1 where a row is slower than before.
+
+    Raises
+    ------
+    ConfigurationError
+        The baseline is of another task or another machine.
+    """
     device = options.device or _timed(default_device())
+    task = {"n": options.n, "dtype": options.dtype, "device": str(device)}
+    _check_task(task, options.baseline)
     entered = contest(options.n, np.dtype(options.dtype), device)
     with warnings.catch_warnings():
         # Numba's advice on its own launches: no part of the table.
         warnings.filterwarnings("ignore", ".*Grid size")
-        comparison = compare(entered.candidates)
-    print(f"x + y of {options.n:,} {options.dtype} on {device}\n\n{comparison}\n")
+        comparison = compare(entered.candidates, nbytes=entered.nbytes())
+    print(f"x + y of {options.n:,} {options.dtype} on {device}\n")
+    show(comparison)
     if device.type == "cuda":
-        print("host arrays: upload, call and download")
+        print("\nhost arrays: upload, call and download", end="")
+    print()
     for reason, names in entered.reasons().items():
         print(f"left out: {', '.join(names)}\n  because {reason}")
     if options.json:
-        task = {"n": options.n, "dtype": options.dtype, "device": str(device)}
         record = {**task, **comparison.as_dict(), "left_out": entered.left_out}
         options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    return 0
+    if options.baseline is None:
+        return 0
+    changes = comparison.since(options.baseline)
+    print(f"\n{changes}")
+    return 1 if changes.regressed else 0
+
+
+def _check_task(task: dict[str, Any], baseline: dict[str, Any] | None) -> None:
+    for key, value in task.items():
+        if baseline is not None and baseline.get(key) != value:
+            raise ConfigurationError(
+                f"the baseline has {key} {baseline.get(key)}, not {value}"
+            )
+
+
+def show(comparison: Comparison) -> None:
+    """Print a table; on a terminal with its verdicts coloured, where rich is there."""
+    if sys.stdout.isatty() and importlib.util.find_spec("rich"):
+        from rich.console import Console
+
+        Console().print(comparison, soft_wrap=True)
+    else:
+        print(comparison)

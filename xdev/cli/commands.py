@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from xdev.cli import bench, info, memory, settings
+from xdev.cli import bench, cache, info, memory, settings, timeit
 from xdev.errors import ConfigurationError, DeviceUnavailableError, XdevError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
         prog="xdev", description="Array code written once, run on a CPU or a CUDA GPU."
     )
     commands = whole.add_subparsers(required=True, metavar="command")
-    for command in (info, bench, memory):
+    for command in (info, bench, timeit, memory, cache):
         command.add_to(commands)
     return whole
 

@@ -147,10 +147,28 @@ ROWS: dict[str, tuple[tuple[str, ...], Callable[[Stage], Call]]] = {
 
 @dataclass(slots=True)
 class Contest:
-    """The rows that can be timed here, and for each other row why it cannot."""
+    """The rows that can be timed here, and for each other row why it cannot.
 
+    Parameters
+    ----------
+    size : int
+        Bytes of an array.
+    device : Device
+        The device under test.
+    """
+
+    size: int
+    device: Device
     candidates: dict[str, Call] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+
+    def nbytes(self) -> dict[str, int]:
+        """Return the bytes that a call reads and writes where its arrays are [B]."""
+        return {
+            name: 3 * self.size
+            for name in self.candidates
+            if self.device.type == "cpu" or "host" not in name
+        }
 
     def reasons(self) -> dict[str, list[str]]:
         """Return the rows left out, by reason."""
@@ -172,7 +190,7 @@ def contest(n: int, dtype: np.dtype[Any], device: Device) -> Contest:
     device : Device
         The device under test.
     """
-    stage, entered = Stage(n, dtype, device), Contest()
+    stage, entered = Stage(n, dtype, device), Contest(n * dtype.itemsize, device)
     for name, (devices, make) in ROWS.items():
         if device.type not in devices:
             entered.left_out[name] = _elsewhere(devices[0])

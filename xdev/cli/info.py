@@ -11,7 +11,7 @@ import numpy as np
 
 import xdev
 from xdev import memory
-from xdev.cli import settings
+from xdev.cli import cache, settings
 from xdev.device import Device, default_device, devices
 from xdev.errors import DeviceUnavailableError
 from xdev.memory.reports import text_of
@@ -45,6 +45,7 @@ def run(_: argparse.Namespace) -> int:
         for device in devices()
         for what, operation in OPERATIONS.items()
     }
+    _print("compiled code", [cache.summary(), *cache.problems()])
     _print("operations", starmap(_outcome, problems.items()))
     _print("memory pools", _pools())  # last: a device's first use installs bridges
     for warning in _warnings():

@@ -1,7 +1,9 @@
 """Compilers: a scalar Python function becomes a CPU loop or a CUDA kernel.
 
-On CUDA, :mod:`~xdev.compile.numba_cuda` turns the function into LTO-IR,
+On CUDA, one of :mod:`~xdev.compile.adapters` turns the function into LTO-IR,
 :mod:`~xdev.compile.elementwise` links it with a template of this package to a cubin,
 :mod:`~xdev.compile.cubins` keeps cubins on disk, and :mod:`~xdev.compile.launch` runs
-them. All but the last work without a GPU.
+them. All but the last work without a GPU. :mod:`~xdev.compile.loops` keeps the CPU's
+loops, :mod:`~xdev.compile.typings` what was inferred, each under a name of the function
+that :mod:`~xdev.compile.digests` makes.
 """

@@ -8,7 +8,6 @@ LLVM turns into SIMD code.
 
 from __future__ import annotations
 
-import linecache
 from dis import get_instructions
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -16,16 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cpu_loop
+from xdev.compile import cpu_loop, loops
+from xdev.compile.halves import conversions, is_half
+from xdev.compile.refusals import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Dtypes = tuple[np.dtype[Any], ...]
-HALF = np.dtype(np.float16)
+LIGHT = 2  # operations that take less time than loading and storing
 
 
-def infer(function: Callable[..., Any], inputs: Dtypes, name: str) -> Dtypes:
+def infer(function: Callable[..., Any], inputs: Dtypes) -> Dtypes:
     """Return the dtypes that a scalar function returns, without compiling it.
 
     Parameters
@@ -33,9 +34,7 @@ def infer(function: Callable[..., Any], inputs: Dtypes, name: str) -> Dtypes:
     function : callable
         A Python function of scalars; a tuple that it returns is several results.
     inputs : tuple of numpy.dtype
-        The arguments' dtypes; float16 is computed in float32.
-    name : str
-        What errors call the function.
+        The arguments' dtypes; halves are computed in float32.
 
     Raises
     ------
@@ -62,14 +61,12 @@ def infer(function: Callable[..., Any], inputs: Dtypes, name: str) -> Dtypes:
         )
         return _results(result)
     except (numba.core.errors.NumbaError, NotImplementedError, AttributeError) as error:
-        types = ", ".join(map(str, inputs))
-        message = f"cannot compile {name}({types}): {_reason(error, function)}"
-        raise TypeError(message) from error
+        raise refusal(function, inputs, error) from error
 
 
 def loop(
     function: Callable[..., Any], inputs: Dtypes, outputs: Dtypes, *, fastmath: bool
-) -> Any:
+) -> tuple[str, bytes]:
     """Compile the inner loop of a NumPy ufunc.
 
     Parameters
@@ -83,8 +80,8 @@ def loop(
 
     Returns
     -------
-    CFunc
-        Numba's C function; its ``address`` is valid while the object lives.
+    (str, bytes)
+        The C function's name, and the object file that it is in.
 
     Raises
     ------
@@ -94,11 +91,16 @@ def loop(
     numba = _optional.numba()
     types = numba.core.types
     options = {"error_model": "numpy", "fastmath": fastmath, "forceinline": True}
-    scalar = numba.njit(**options)(function)
+    bare = {"no_cpython_wrapper": True}  # Python itself calls neither function
+    scalar = numba.njit(no_cfunc_wrapper=True, **bare, **options)(function)
     operands = [_operand(dtype) for dtype in inputs + outputs]
     nin = len(inputs)
     body = cpu_loop.Body(
-        scalar, operands[:nin], operands[nin:], branches=_branches(function)
+        scalar,
+        operands[:nin],
+        operands[nin:],
+        branches=_branches(function),
+        light=_light(function),
     )
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
@@ -116,11 +118,10 @@ def loop(
 
     pointer = types.voidptr
     try:
-        return numba.cfunc(types.void(pointer, pointer, pointer, pointer))(inner)
+        signature = types.void(pointer, pointer, pointer, pointer)
+        return loops.code_of(numba.cfunc(signature, **bare)(inner))
     except numba.core.errors.NumbaError as error:
-        name = function.__name__
-        message = f"cannot compile {name}{inputs}: {_reason(error, function)}"
-        raise TypeError(message) from error
+        raise refusal(function, inputs, error) from error
 
 
 def device_function(function: Callable[..., Any]) -> Any:
@@ -132,7 +133,7 @@ def device_function(function: Callable[..., Any]) -> Any:
 def computed(dtype: np.dtype[Any]) -> Any:
     """Return the Numba type that values of a dtype are computed in."""
     numba = _optional.numba()
-    if dtype == HALF:
+    if is_half(dtype):
         return numba.core.types.float32
     return numba.np.numpy_support.from_dtype(dtype)
 
@@ -149,10 +150,18 @@ def _branches(function: Callable[..., Any]) -> bool:
     return any(_branches(one) for one in called if one is not None)
 
 
+def _light(function: Callable[..., Any]) -> bool:
+    """Say whether a function is an operation or two, as ``a * x + y``."""
+    names = [i.opname for i in get_instructions(function)]
+    operations = sum(name.startswith(("BINARY", "UNARY", "COMPARE")) for name in names)
+    heavy = ("CALL", "JUMP", "POP_JUMP", "FOR_ITER")
+    return operations <= LIGHT and not any(name.startswith(heavy) for name in names)
+
+
 def _operand(dtype: np.dtype[Any]) -> cpu_loop.Operand:
-    if dtype == HALF:
+    if is_half(dtype):
         types = _optional.numba().core.types
-        widen, narrow = _half()
+        widen, narrow = conversions(dtype)
         return cpu_loop.Operand(types.uint16, types.float32, 2, widen, narrow)
     kind = computed(dtype)
     return cpu_loop.Operand(kind, kind, dtype.itemsize)
@@ -202,55 +211,3 @@ def _results(result: Any) -> Dtypes:
                 what = "returns nothing on some path"
             raise NotImplementedError(what)
     return tuple(map(numpy_support.as_dtype, parts))
-
-
-def _reason(error: Exception, function: Callable[..., Any]) -> str:
-    """Return the core of Numba's message and the source line it is about."""
-    kept: list[str] = []
-    for line in str(error).splitlines():
-        if line.startswith(("There are", "File", "During", "Overload")):
-            break
-        if line.strip() and not line.startswith("Failed in"):
-            kept.append(line.strip())
-    code = function.__code__
-    number = getattr(getattr(error, "loc", None), "line", code.co_firstlineno)
-    source = linecache.getline(code.co_filename, number).strip()
-    return f"{' '.join(kept)}\n  {code.co_filename}:{number}: {source}"
-
-
-@cache
-def _half() -> tuple[Any, Any]:
-    """Return the conversions of float16's bits to float32 and back, rounded to even.
-
-    They are integer arithmetic, since not every CPU has instructions for it.
-    """
-    njit = _optional.numba().njit(forceinline=True)
-    above, below = np.float32(2.0**112), np.uint32(126 << 23)
-    magic = np.float32(0.5)
-
-    def widen(half):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-        shifted = np.uint32(half & 0x7FFF) << np.uint32(13)
-        value = np.uint32(shifted).view(np.float32) * above
-        bits = np.float32(value).view(np.uint32)
-        if shifted >= 0x0F800000:  # noqa: PLR2004 - inf and nan
-            bits = np.uint32(bits | 0x7F800000)
-        bits = np.uint32(bits | (np.uint32(half & 0x8000) << np.uint32(16)))
-        return np.uint32(bits).view(np.float32)
-
-    def narrow(value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-        bits = np.uint32(np.float32(value).view(np.uint32))
-        sign = np.uint32(bits & 0x80000000)
-        bits = np.uint32(bits ^ sign)
-        if bits > 0x7F800000:  # noqa: PLR2004 - nan
-            half = np.uint32(0x7E00)
-        elif bits >= 0x47800000:  # noqa: PLR2004 - at least 2**16
-            half = np.uint32(0x7C00)
-        elif bits < 0x38800000:  # noqa: PLR2004 - subnormal: an addition rounds
-            rounded = np.float32(np.uint32(bits).view(np.float32) + magic)
-            half = np.uint32(np.float32(rounded).view(np.uint32) - below)
-        else:
-            odd = np.uint32((bits >> 13) & 1)
-            half = np.uint32(np.uint32(bits - 0x38000000 + 0xFFF + odd) >> 13)
-        return np.uint16(half | (sign >> 16))
-
-    return njit(widen), njit(narrow)

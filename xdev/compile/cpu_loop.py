@@ -14,11 +14,14 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
+from xdev.compile.cpu_math import linking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+REGISTER = 64  # bytes of the largest one: on the stack it may not straddle cache lines
 FLAGS = 0x1F  # every floating point exception, as feclearexcept numbers them
+LINE = 64  # bytes of a cache line
 MAX_SCALAR_CASES = 3  # of so many inputs, each may be a scalar; code size grows with it
 
 
@@ -53,13 +56,17 @@ class Body:
         Whether the function has conditions. SIMD code computes both sides, so that
         ``log(x) if x > 0 else 0`` would have NumPy warn of a logarithm not taken:
         the loop clears the exceptions of such a function.
+    light : bool
+        Whether it takes less time than loading and storing do.
     """
 
     function: Any
     inputs: list[Operand]
     outputs: list[Operand]
     branches: bool
+    light: bool = False
     signatures: dict[Any, Any] = field(default_factory=dict)
+    library: Any = None  # the function's code, its mathematics vectorized
 
     def resolve(self, typing: Any) -> None:
         """Compile every function that an iteration calls."""
@@ -68,6 +75,8 @@ class Body:
             if operand.widen is not None:
                 self._resolve(typing, operand.widen, (operand.stored,))
                 self._resolve(typing, operand.narrow, (operand.computed,))
+        compiled = self.function.overloads[self.signatures[self.function][1].args]
+        self.library = linking.vectorized(compiled.library)
 
     def _resolve(self, typing: Any, function: Any, args: tuple[Any, ...]) -> None:
         kind = _optional.numba().core.types.Dispatcher(function)
@@ -78,7 +87,11 @@ class Body:
     ) -> Any:
         """Emit a call of one of the resolved functions."""
         kind, signature = self.signatures[function]
-        return context.get_function(kind, signature)(builder, args)
+        if function is not self.function:
+            return context.get_function(kind, signature)(builder, args)
+        context.add_linking_libs([self.library])
+        compiled = function.overloads[signature.args]
+        return context.call_internal(builder, compiled.fndesc, signature, args)
 
     def apply(self, context: Any, builder: Any, values: Sequence[Any]) -> list[Any]:
         """Emit the scalar function on loaded values; return what is to be stored."""
@@ -119,6 +132,7 @@ def emit(
     arguments : sequence of three LLVM values
         NumPy's ``args``, ``dimensions`` and ``steps``.
     """
+    builder.function.attributes.update([f"alignstack({REGISTER})"])
     nin, operands = len(body.inputs), body.inputs + body.outputs
     loop = _Loop(context, builder, body, *arguments)
     sizes = [operand.itemsize for operand in operands]
@@ -161,6 +175,7 @@ class _Loop:
         self.intp = context.get_value_type(numba.core.types.intp)
         pointer = self.cgutils.voidptr_t
         every = range(len(self.operands))
+        self.loops = 0
         self.count = self._word(dimensions, self.intp, 0)
         self.pointers = [self._word(args, pointer, k) for k in every]
         self.strides = [self._word(steps, self.intp, k) for k in every]
@@ -231,6 +246,28 @@ class _Loop:
             results = self.body.apply(self.context, self.builder, values)
             for k, result in enumerate(results, nin):
                 self._store(k, at[k], result, apart=apart)
+            body = self.builder.block
+        if apart and self.body.light:
+            body.terminator.set_metadata("llvm.loop", self._streaming())
+
+    def _streaming(self) -> Any:
+        """Advise LLVM of a loop that waits for memory: one cache line an iteration.
+
+        That is two vectors of half a cache line, of which every other one lies in two
+        lines where an array is not aligned. More and larger ones cost up to a fifth
+        from the second level of caches on.
+        """
+        metadata, ir = self.builder.module.add_metadata, self.cgutils.ir
+        lanes = LINE // 2 // max(operand.itemsize for operand in self.operands)
+        advice = {"vectorize.width": max(lanes, 1), "interleave.count": 2}
+        parts = [
+            metadata([f"llvm.loop.{what}", ir.Constant(ir.IntType(32), number)])
+            for what, number in advice.items()
+        ]
+        self.loops += 1
+        loop = metadata([metadata([f"xdev loop {self.loops}"])])
+        loop.operands = (loop, *parts)  # LLVM wants a loop's first operand to be itself
+        return loop
 
     def reduce(self) -> None:
         """Emit the loop that keeps the running result in a register."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cubins, numba_cuda, toolchain
+from xdev.compile import adapters, toolchain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +21,7 @@ FUNCTION = "xdev_function"
 BLOCK = 256
 ITEMS = 4  # elements a thread of the strided kernel computes
 ACCESS = 16  # bytes of the widest access to memory
-MOVED = ("Linear", "Strided", "Output")  # kinds with an element in memory for each
+MOVED = ("Linear", "Output")  # kinds with an element in memory for each
 SPREAD = 64  # bytes of one operand that a thread may take, where itemsizes differ
 CPP_NAMES = {
     ("b", 1): "bool",
@@ -48,8 +47,8 @@ class Operand:
     Parameters
     ----------
     kind : str
-        ``"Linear"`` (contiguous), ``"Uniform"`` (one element in memory for all),
-        ``"Constant"`` (a number by value), ``"Strided"``, or ``"Output"``.
+        ``"Linear"`` (contiguous along rows), ``"Uniform"`` (one element in memory for
+        each row), ``"Constant"`` (a number by value), ``"Strided"``, or ``"Output"``.
     storage : numpy.dtype
         The dtype in memory.
     loop : numpy.dtype
@@ -93,23 +92,23 @@ class Elementwise:
     ----------
     operands : tuple of Operand
         The inputs, then the outputs.
+    template : str
+        ``"rows"``, of operands that are contiguous or one element along the last
+        dimension, or ``"strided"``.
     dimensions : int
-        0 for the contiguous template, else the strided one's collapsed dimensions.
+        How many dimensions are left once those that can be are merged.
     masked : bool
         Whether a mask says which elements are computed (strided only).
-    wide : bool
-        Whether indices need 64 bits.
+    wide, far : bool
+        Whether indices and offsets in bytes need 64 bits.
     """
 
     operands: tuple[Operand, ...]
-    dimensions: int = 0
+    template: str = "rows"
+    dimensions: int = 1
     masked: bool = False
     wide: bool = False
-
-    @property
-    def template(self) -> str:
-        """Return the template's name."""
-        return "strided" if self.dimensions else "contiguous"
+    far: bool = False
 
     @property
     def entry(self) -> str:
@@ -119,19 +118,21 @@ class Elementwise:
 
     @property
     def lanes(self) -> int:
-        """Return how many neighbours a thread of the contiguous kernel computes."""
+        """Return how many neighbours a thread computes."""
+        if self.template == "strided":
+            return 1
         sizes = [o.storage.itemsize for o in self.operands if o.kind in MOVED]
         return max(1, min(ACCESS // min(sizes), SPREAD // max(sizes)))
 
     @property
     def span(self) -> int:
         """Return how many elements a block computes."""
-        return BLOCK * (ITEMS if self.dimensions else self.lanes)
+        return BLOCK * (ITEMS if self.template == "strided" else self.lanes)
 
     def macros(self) -> Macros:
         """Return the template's macros."""
         pointers = (
-            ("" if o.kind == "Output" else "const ") + cpp_name(_computed(o.loop)) + "*"
+            ("" if o.kind == "Output" else "const ") + cpp_name(computed(o.loop)) + "*"
             for o in self.operands
         )
         sizes = {
@@ -141,18 +142,17 @@ class Elementwise:
             "DIMENSIONS": self.dimensions,
             "MASKED": int(self.masked),
         }
-        index = "long long" if self.wide else "int"
         words = {
             "FUNCTION": FUNCTION,
             "SIGNATURE": ",".join(pointers),
-            "INDEX": f"unsigned {index}",
-            "OFFSET": index,
+            "INDEX": "unsigned long long" if self.wide else "unsigned int",
+            "OFFSET": "long long" if self.wide or self.far else "int",
         }
         return [(f"XDEV_{k}", str(v)) for k, v in (sizes | words).items()]
 
 
 def cubin(
-    kernel: Elementwise,
+    kernel: Template,
     function: Callable[..., Any],
     inputs: Dtypes,
     outputs: Dtypes,
@@ -164,7 +164,7 @@ def cubin(
 
     Parameters
     ----------
-    kernel : Elementwise
+    kernel : Template
         The layout, and the operands with their dtypes.
     function, inputs, outputs, fastmath
         As :func:`xdev.compile.numba_cuda.ltoir` takes them.
@@ -183,15 +183,10 @@ def cubin(
     DeviceUnavailableError
         The CUDA compiler is missing or its parts do not fit together.
     """
-    code = numba_cuda.ltoir(
+    code = adapters.adapter().ltoir(
         function, inputs, outputs, FUNCTION, capability, fastmath=fastmath
     )
-    key = _key(kernel, code, capability, fastmath=fastmath)
-    found = cubins.load(key)
-    if found is None:
-        found = build(kernel, code, capability, fastmath=fastmath)
-        cubins.save(key, *found)
-    return found
+    return build(kernel, code, capability, fastmath=fastmath)
 
 
 def build(
@@ -230,25 +225,9 @@ def build(
     return linked, symbol.decode() if isinstance(symbol, bytes) else symbol
 
 
-def _key(
-    kernel: Elementwise, code: bytes, capability: tuple[int, int], *, fastmath: bool
-) -> str:
-    """Return a name for the result that changes with whatever it depends on."""
-    parts = kernel.entry, kernel.macros(), capability, fastmath, templates()
-    text = repr((parts, toolchain.versions()))
-    return hashlib.sha256(text.encode() + code).hexdigest()
-
-
 @cache
 def _folder() -> Path:
     return Path(__file__).parent / "templates"
-
-
-@cache
-def templates() -> str:
-    """Return a digest of the templates' text."""
-    texts = (path.read_bytes() for path in sorted(_folder().glob("*.cu*")))
-    return hashlib.sha256(b"".join(texts)).hexdigest()
 
 
 def cpp_name(dtype: np.dtype[Any]) -> str:
@@ -258,6 +237,6 @@ def cpp_name(dtype: np.dtype[Any]) -> str:
     return CPP_NAMES[dtype.kind, dtype.itemsize]
 
 
-def _computed(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def computed(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype that the scalar function computes in."""
     return np.dtype(np.float32) if dtype == np.float16 else dtype

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
-import struct
 import threading
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from xdev import _optional
+from xdev.compile import machine_launch
+from xdev.compile.machine_launch import KNOWN_STREAMS, SLOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-KNOWN_STREAMS = 64
-SLOT = 16  # bytes that an operand has at the start of a struct parameter
-_ADDRESS = struct.Struct("=Q").pack
+FLOATS = {"f": machine_launch.FLOAT, "d": machine_launch.DOUBLE}
+INTEGERS = {"i": machine_launch.SIGNED, "u": machine_launch.UNSIGNED}
 
 
 def load(cubin: bytes, name: str) -> Any:
@@ -103,8 +105,44 @@ class Plain:
 
 
 @final
-class Packed:
-    """A kernel whose only parameter is one struct.
+@dataclass(frozen=True, slots=True)
+class Value:
+    """How a value gets into its slot of a kernel's parameter.
+
+    Parameters
+    ----------
+    kind : int
+        One of :mod:`~xdev.compile.machine_launch`: an address, or what number it is.
+    low, high : int
+        An address strictly between these distances from the output's overlaps it;
+        ``low`` is 64 less the bits of an integer.
+    same : bool
+        Whether it may be the output itself: what is read is then written.
+    """
+
+    kind: int = machine_launch.ADDRESS
+    low: int = 0
+    high: int = 0
+    same: bool = False
+
+    @classmethod
+    def number(cls, value: object, loop: np.dtype[Any]) -> Value:
+        """Say how a number is handed over: the machine's conversion, or as bytes.
+
+        Python's own numbers, and what no conversion rounds twice, are converted by the
+        launch.
+        """
+        floating = isinstance(value, bool | int | float | np.floating)
+        if floating and loop.char in FLOATS:
+            return cls(FLOATS[loop.char])
+        if type(value) is int and loop.kind in INTEGERS:
+            return cls(INTEGERS[loop.kind], 64 - 8 * loop.itemsize)
+        return cls(machine_launch.BYTES)
+
+
+@final
+class Launch:
+    """A kernel with one struct as its parameter, and all of a launch but the values.
 
     Parameters
     ----------
@@ -113,48 +151,77 @@ class Packed:
     blocks, threads : int
         The shape of the launch.
     parameter : bytes
-        The struct: a slot for each operand, which calls fill, then what stays.
+        The struct: a slot of 16 bytes for each value, then what stays.
+    values : tuple of Value
+        How each value gets into its slot.
+    output : int or None
+        Which value is the output that inputs, those before it, must not overlap.
+
+    Attributes
+    ----------
+    address : int
+        What ``machine_launch.Starter.start`` takes as its plan.
+    values : tuple of Value
+        The argument.
     """
 
-    __slots__ = ("_blocks", "_function", "_parameter", "_threads")
+    __slots__ = ("_kernel", "_words", "address", "values")
 
     def __init__(
-        self, kernel: Any, blocks: int, threads: int, parameter: bytes
+        self,
+        kernel: Any,
+        blocks: int,
+        threads: int,
+        parameter: bytes,
+        values: tuple[Value, ...],
+        output: int | None = None,
     ) -> None:
-        # The kernel itself is kept: it owns the machine code.
-        self._function = kernel, _driver().CUfunction(int(kernel.handle))
-        self._blocks, self._threads, self._parameter = blocks, threads, parameter
+        self._kernel = kernel  # it owns the machine code
+        self.values = values
+        nbytes = len(parameter) + -len(parameter) % SLOT
+        head = [int(kernel.handle), blocks, threads, nbytes, len(values)]
+        head.append(-1 if output is None else output)
+        for value in values:
+            head += [value.kind, value.low, value.high, value.same]
+        words = np.zeros((machine_launch.WORD * len(head) + nbytes) // 8 + 4, np.int64)
+        words = words[-words.ctypes.data % SLOT // machine_launch.WORD :]
+        words[: len(head)] = head
+        start = machine_launch.WORD * len(head)  # a multiple of SLOT: all parts are
+        words.view(np.uint8)[start : start + len(parameter)] = np.frombuffer(
+            parameter, np.uint8
+        )
+        self._words = words
+        self.address = int(words.ctypes.data)
 
     def __call__(self, stream: int, values: list[Any]) -> None:
-        """Launch with addresses and NumPy scalars, which go to the struct's slots."""
-        streams().get(stream)  # a thread's first call takes the context
-        # A buffer for each call: another thread may launch the same plan meanwhile.
-        data = bytearray(self._parameter)
-        for i, value in enumerate(values):
-            field = _ADDRESS(value) if type(value) is int else value.tobytes()
-            data[SLOT * i : SLOT * i + len(field)] = field
-        memory = (ctypes.c_char * len(data)).from_buffer(data)
-        parameters = ctypes.c_void_p(ctypes.addressof(memory))
-        driver = _driver()
-        _, function = self._function
-        (error,) = driver.cuLaunchKernel(
-            function,
-            *(self._blocks, 1, 1),
-            *(self._threads, 1, 1),
-            0,
-            driver.CUstream(stream),
-            ctypes.addressof(parameters),
-            0,
-        )
+        """Launch with addresses and numbers, those of kind ``BYTES`` as 16 bytes.
+
+        Parameters
+        ----------
+        stream : int
+            The handle of CuPy's current stream.
+        values : list
+            One for each slot.
+
+        Raises
+        ------
+        RuntimeError
+            The driver refused the launch.
+        """
+        known, native = streams(), machine_launch.starter()
+        known.get(stream)  # a thread's first call takes the context
+        error = native.start(self.address, *values)
+        if error == machine_launch.NEW_STREAM:
+            native.know(list(known.known))
+            error = native.start(self.address, *values)
         if error:
-            message = f"the CUDA driver refused the launch: {error.name}"
+            message = f"the CUDA driver refused the launch: {_name(error)}"
             raise RuntimeError(message)
 
 
-@cache
-def _driver() -> Any:
-    _optional.cuda_core()
-    return importlib.import_module("cuda.bindings.driver")
+def _name(error: int) -> str:
+    driver = importlib.import_module("cuda.bindings.driver")
+    return str(driver.CUresult(error).name) if error > 0 else f"value {error}"
 
 
 def capability(device: int) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """The adapter to numba-cuda: a scalar Python function becomes LTO-IR.
 
-An adapter is a module with one function, ``ltoir``; another compiler goes beside this.
+An adapter is a module with one function, ``ltoir``; its neighbour is the adapter to
+:mod:`~xdev.compile.numba_cuda_mlir`, and :mod:`~xdev.compile.adapters` chooses.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
+from xdev.compile.refusals import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,8 +56,9 @@ def ltoir(
         Numba cannot compile the function for these types; the text has its reason
         and the source line.
     """
-    cuda = _optional.numba_cuda()
+    _optional.numba_cuda()
     types = _optional.numba().core.types
+    numba_error = _optional.numba().core.errors.NumbaError
     apply = _applied(function, tuple(map(_type, inputs)), tuple(map(_type, outputs)))
 
     def elementwise(reads, writes):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
@@ -65,20 +68,43 @@ def ltoir(
         types.Tuple([types.CPointer(_type(dtype)) for dtype in dtypes])
         for dtypes in (inputs, outputs)
     )
+    signature = types.void(*pointers)
     try:
-        with _compiling_for(capability):
-            code, _ = cuda.compile(
-                elementwise,
-                types.void(*pointers),
-                cc=capability,
-                device=True,
-                abi="c",  # which passes a tuple's items one by one
-                abi_info={"abi_name": symbol},
-                output="ltoir",
-                fastmath=fastmath,
-            )
-    except (_optional.numba().core.errors.NumbaError, NotImplementedError) as error:
-        raise TypeError(_explain(function, inputs, error)) from error
+        return compiled(elementwise, signature, symbol, capability, fastmath=fastmath)
+    except (numba_error, NotImplementedError, AttributeError) as error:
+        raise refusal(function, inputs, error, " for CUDA") from error
+
+
+def compiled(
+    function: Callable[..., Any],
+    signature: Any,
+    symbol: str,
+    capability: tuple[int, int],
+    *,
+    fastmath: bool,
+) -> bytes:
+    """Compile a function of Numba's types to LTO-IR; raises Numba's own errors.
+
+    Parameters
+    ----------
+    function : callable
+        A Python function.
+    signature : Numba signature
+        Its types; a tuple's items are passed one by one.
+    symbol, capability, fastmath
+        As :func:`ltoir` takes them.
+    """
+    with _compiling_for(capability):
+        code, _ = _optional.numba_cuda().compile(
+            function,
+            signature,
+            cc=capability,
+            device=True,
+            abi="c",
+            abi_info={"abi_name": symbol},
+            output="ltoir",
+            fastmath=fastmath,
+        )
     return bytes(code)
 
 
@@ -139,10 +165,3 @@ def _compiling_for(capability: tuple[int, int]) -> Iterator[None]:
             yield
         finally:
             dispatcher.get_current_device = real
-
-
-def _explain(function: Callable[..., Any], inputs: Dtypes, error: Exception) -> str:
-    types = ", ".join(map(str, inputs))
-    code = getattr(function, "__code__", None)
-    place = f"\n({code.co_filename}:{code.co_firstlineno})" if code else ""
-    return f"cannot compile {function.__name__}({types}) for CUDA: {error}{place}"

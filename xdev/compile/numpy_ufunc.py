@@ -11,7 +11,10 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FROM_FUNC_AND_DATA = 1  # the function's place in NumPy's table
+# Functions' places in NumPy's table.
+FROM_FUNC_AND_DATA_AND_SIGNATURE = 31
+REGISTER_LOOP_FOR_TYPE = 2
+USER = 256  # the first number of dtypes that others bring
 IDENTITIES = {0: 0, 1: 1, None: -1, "reorderable": -2}  # as NumPy numbers them
 _FOR_EVER: list[object] = []  # what ufuncs point into: NumPy copies none of it
 
@@ -24,12 +27,13 @@ def register(
     name: str,
     doc: str,
     identity: int | str | None,
+    signature: str | None = None,
 ) -> np.ufunc:
     """Make a NumPy ufunc of one inner loop; the loop lives for ever.
 
     Parameters
     ----------
-    loop : CFunc
+    loop : object with an ``address``
         A function of NumPy's inner loop signature.
     inputs, outputs : sequence of numpy.dtype
         What the loop reads and writes.
@@ -37,31 +41,50 @@ def register(
         The ufunc's.
     identity : 0, 1, None or "reorderable"
         What a reduction of nothing is; None: reductions take one axis at a time.
+    signature : str, optional
+        The core dimensions of a generalized ufunc, as in ``"(n),(n)->()"``.
     """
     loops = (ctypes.c_void_p * 1)(loop.address)
     data = (ctypes.c_void_p * 1)(None)
-    types = bytes(dtype.num for dtype in (*inputs, *outputs))
+    numbers = [dtype.num for dtype in (*inputs, *outputs)]
+    # A dtype that NumPy has not from itself has a larger number, and its own call.
+    user = next((number for number in numbers if number >= USER), None)
+    types = bytes(numbers) if user is None else b""
     texts = name.encode(), doc.encode()
-    _FOR_EVER.append((loop, loops, data, types, texts))
-    counts = 1, len(inputs), len(outputs), IDENTITIES[identity]
-    made: np.ufunc = _from_func_and_data()(loops, data, types, *counts, *texts, 0)
-    return made
-
-
-@cache
-def _from_func_and_data() -> Any:
-    """Return NumPy's ``PyUFunc_FromFuncAndData``."""
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype = ctypes.c_void_p
-    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    capsule = np._core._multiarray_umath._UFUNC_API  # type: ignore[attr-defined] # noqa: SLF001
-    table = ctypes.cast(pointer(capsule, None), ctypes.POINTER(ctypes.c_void_p))
-    prototype = ctypes.PYFUNCTYPE(
+    dimensions = None if signature is None else signature.encode()
+    _FOR_EVER.append((loop, loops, data, types, texts, dimensions))
+    counts = int(user is None), len(inputs), len(outputs), IDENTITIES[identity]
+    make = _function(
+        FROM_FUNC_AND_DATA_AND_SIGNATURE,
         ctypes.py_object,
         *[ctypes.c_void_p] * 2,
         ctypes.c_char_p,
         *[ctypes.c_int] * 4,
         *[ctypes.c_char_p] * 2,
         ctypes.c_int,
+        ctypes.c_char_p,
     )
-    return prototype(table[FROM_FUNC_AND_DATA])
+    made: np.ufunc = make(loops, data, types, *counts, *texts, 0, dimensions)
+    if user is not None:
+        add = _function(
+            REGISTER_LOOP_FOR_TYPE,
+            ctypes.c_int,
+            ctypes.py_object,
+            ctypes.c_int,
+            ctypes.c_void_p,
+            ctypes.POINTER(ctypes.c_int),
+            ctypes.c_void_p,
+        )
+        add(made, user, loop.address, (ctypes.c_int * len(numbers))(*numbers), None)
+    return made
+
+
+@cache
+def _function(place: int, result: Any, *arguments: Any) -> Any:
+    """Return a function of NumPy's table."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype = ctypes.c_void_p
+    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    capsule = np._core._multiarray_umath._UFUNC_API  # type: ignore[attr-defined] # noqa: SLF001
+    table = ctypes.cast(pointer(capsule, None), ctypes.POINTER(ctypes.c_void_p))
+    return ctypes.PYFUNCTYPE(result, *arguments)(table[place])

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import importlib
+import re
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
+from xdev.compile import digests
 from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-UPDATE = "pip install --upgrade nvidia-nvjitlink"
+# The packages that bring each part, with ``_`` for ``-``.
+PACKAGES = {
+    "nvrtc": ("nvidia_cuda_nvrtc", "nvidia_cuda_nvrtc_cu12"),
+    "nvvm": ("nvidia_nvvm", "nvidia_cuda_nvcc_cu12"),
+    "nvjitlink": ("nvidia_nvjitlink", "nvidia_nvjitlink_cu12"),
+    "cuda.core": ("cuda_core",),
+    "numba-cuda": ("numba_cuda", "numba_cuda_mlir"),
+}
+CUDA_12 = 12  # whose packages have its number in their names
+LIBRARIES = ("nvrtc", "nvjitlink")  # parts that tell which CUDA they are of
 
 
 @cache
-def versions() -> dict[str, str]:
-    """Return the version of each part that decides the machine code."""
-    parts = {name: _bound(name) for name in ("nvrtc", "nvvm", "nvjitlink")}
-    found = {name: ".".join(map(str, v)) for name, v in parts.items() if v}
-    for package in ("cuda-core", "numba-cuda", "nvidia-nvvm"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
+def installed() -> dict[str, str]:
+    """Return the version of each part that decides the machine code.
+
+    No part is loaded, but those that came without a package of their own.
+    """
+    found = {}
+    known = digests.distributions()
+    for part, packages in PACKAGES.items():
+        versions = [known[name] for name in packages if name in known]
+        if not versions and part in LIBRARIES:
+            versions = [".".join(map(str, _bound(part) or ()))]
+        found[part] = "+".join(versions)
     return found
 
 
@@ -71,27 +84,38 @@ def explained() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # each part raises an error type of its own
+        listed = ", ".join(f"{k} {v or '-'}" for k, v in installed().items())
         message = (
             f"cannot link a CUDA kernel: {error}\nThe compiler's parts are "
-            f"{versions()}. nvJitLink must be no older than NVVM and NVRTC: {UPDATE}"
+            f"{listed}. nvJitLink must be no older than NVVM and NVRTC: "
+            f"{_update(_bound('nvrtc') or (13, 0))}"
         )
         raise DeviceUnavailableError(message) from error
 
 
 def check() -> None:
-    """Refuse an nvJitLink that is older than NVRTC.
+    """Refuse an nvJitLink that is older than NVRTC or NVVM.
 
     Raises
     ------
     DeviceUnavailableError
         It is; the text has the command that updates it.
     """
-    linker, compiler = _bound("nvjitlink"), _bound("nvrtc")
-    if linker and compiler and linker < compiler:
-        message = (
-            "nvJitLink {}.{} is older than NVRTC {}.{}, whose code it cannot link: "
-        ).format(*linker, *compiler)
-        raise DeviceUnavailableError(message + UPDATE)
+    linker = _bound("nvjitlink")
+    # The library NVVM tells the version of its language, only its package that of CUDA.
+    nvvm = tuple(map(int, re.findall(r"\d+", installed()["nvvm"])[:2]))
+    for name, compiler in (("NVRTC", _bound("nvrtc")), ("NVVM", nvvm)):
+        if linker and compiler and linker[:2] < compiler[:2]:
+            message = (
+                "nvJitLink {}.{} is older than {} {}.{}, whose code it cannot link: "
+            ).format(*linker[:2], name, *compiler[:2])
+            raise DeviceUnavailableError(message + _update(compiler))
+
+
+def _update(compiler: tuple[int, ...]) -> str:
+    """Return the command that installs an nvJitLink for a compiler's version."""
+    package = "nvidia-nvjitlink" + ("-cu12" if compiler[0] == CUDA_12 else "")
+    return f"pip install '{package}>={compiler[0]}.{compiler[1]}'"
 
 
 @cache

@@ -11,7 +11,7 @@ import numpy as np
 from xdev import _config
 from xdev._freed import is_freed, use_after_free
 from xdev.device import registry
-from xdev.device.identity import Device
+from xdev.device.identity import Device, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,6 +128,8 @@ def as_device(device: object = None) -> Device:
     """
     if device is None:
         return default_device()
+    if isinstance(device, str):
+        return named(device).require()
     return (device if isinstance(device, Device) else Device(device)).require()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, Self, final
 
 from xdev.device import registry
@@ -128,6 +129,23 @@ class Device:
         return Device, self._arguments()
 
 
+def named(name: str) -> Device:
+    """Return the device of a name, the same object each time.
+
+    Raises
+    ------
+    ConfigurationError
+        The name is no device's.
+    """
+    type_, index, _ = _parse(name)
+    return _interned(type_, index)
+
+
+@lru_cache(256)
+def _interned(type_: str, index: int) -> Device:
+    return Device(f"{type_}:{index}")
+
+
 def names_device(thing: object) -> bool:
     """Say whether an object, no string, is a device that xdev knows."""
     if isinstance(thing, Device):
@@ -148,15 +166,21 @@ def _parse(name: object, library: str | None = None) -> tuple[str, int, str | No
     if not isinstance(name, str):
         type_, index, own = _parse_native(name)
         return type_, index, library or own
-    match = re.fullmatch(r"([a-z]\w*)(?::(\d{1,9}))?", name)
+    type_, number = _split(name)
     # JAX may have several CPUs.
-    if match is None or (
-        match[1] == "cpu" and match[2] not in (None, "0") and library is None
-    ):
+    if not type_ or (type_ == "cpu" and number and library is None):
         raise ConfigurationError(registry.unknown(name))
-    backend = registry.backend(match[1])
-    index = backend.current() if match[2] is None else int(match[2])
-    return match[1], index, library
+    backend = registry.backend(type_)
+    return type_, backend.current() if number is None else number, library
+
+
+@lru_cache(64)
+def _split(name: str) -> tuple[str, int | None]:
+    """Return the type and the index in a name; no type: it is no device's name."""
+    match = re.fullmatch(r"([a-z]\w*)(?::(\d{1,9}))?", name)
+    if match is None:
+        return "", None
+    return match[1], None if match[2] is None else int(match[2])
 
 
 def _parse_native(native: Any) -> tuple[str, int, str | None]:

@@ -83,8 +83,8 @@ class Chunk:
     ----------
     address, nbytes : int
         Where it is, and its size [B].
-    request : int
-        The size last asked for [B]; -1 where the chunk must not be handed out again
+    request : int or None
+        The size last asked for [B]; None where the chunk must not be handed out again
         without a look at it.
     stream : int
         Whose queued work may still use it.
@@ -117,7 +117,8 @@ class Chunk:
         self, address: int, nbytes: int, segment: Segment, stream: int = 0
     ) -> None:
         self.address, self.nbytes, self.segment = address, nbytes, segment
-        self.stream, self.request, self.reuses = stream, -1, 0
+        self.stream, self.reuses = stream, 0
+        self.request: int | None = None
         self.before: Chunk | None = None
         self.after: Chunk | None = None
         self.shelved = False
@@ -141,15 +142,15 @@ class Chunk:
 
     def absorb(self) -> None:
         """Take the next chunk's bytes; that chunk is no more."""
-        lost = self.after
-        if lost is None:
+        gone = self.after
+        if gone is None:
             raise ValueError("the last chunk of a segment has no neighbour to absorb")
-        self.nbytes += lost.nbytes
-        self.after = lost.after
-        if lost.after is not None:
-            lost.after.before = self
+        self.nbytes += gone.nbytes
+        self.after = gone.after
+        if gone.after is not None:
+            gone.after.before = self
         if self.segment.index is not None:
-            self.segment.index.pop(lost.address)
+            self.segment.index.pop(gone.address)
 
 
 def lost(chunk: Chunk) -> None:

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 class Budget:
     """A limit on reserved bytes, shared by the pools that draw on it.
 
-    Its lock is a leaf: nothing else is called while it is held. A finalizer that the
-    collector runs there, in the same thread, may enter it again.
+    A limit that is lowered takes nothing from anybody. While more is held than it
+    allows, what is free goes back, pools hand out free memory only so far as all that
+    is in use stays within the limit, and they get no more of it.
+
+    Its lock is a leaf, held for assignments only: the collector cannot run there.
 
     Parameters
     ----------
@@ -31,24 +34,54 @@ class Budget:
         self._total = total
         self.limit: int | None = None
         self.reserved = 0
-        self.pools: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._pools: list[weakref.ref[Any]] = []
+
+    def join(self, pool: Any) -> None:
+        """Count a pool among those that draw; somebody else keeps it."""
+        self._pools.append(weakref.ref(pool, self._pools.remove))
+
+    def pools(self) -> list[Any]:
+        """Return the pools that draw."""
+        found = [pool() for pool in tuple(self._pools)]
+        return [pool for pool in found if pool is not None]
 
     def set(self, limit: float | str | None) -> None:
-        """Set the limit; what is over it stays, and nothing new is added.
+        """Set the limit; free memory that is over it goes back.
 
         Raises
         ------
         ConfigurationError
             The limit is negative, or no size or share.
         """
-        if limit is not None and not isinstance(limit, float):
+        if limit is not None:
             limit = _config.parse_limit(limit)
-        if isinstance(limit, float):
-            if not 0 <= limit <= 1:
-                message = f"a share of {limit} is not valid: use 0.0 to 1.0, or '80%'"
-                raise ConfigurationError(message)
-            limit = int(limit * self._total())
+            if isinstance(limit, float):
+                limit = int(limit * self._total())
         self.limit = limit
+        for pool in self.pools():
+            pool.heed_limit()
+        self.shrink()
+
+    @property
+    def excess(self) -> int:
+        """How much more is held than the limit allows [B]."""
+        limit = self.limit  # another thread may change it
+        return 0 if limit is None else max(0, self.reserved - limit)
+
+    def shrink(self) -> None:
+        """Give back free memory that is over the limit; nobody waits for it."""
+        for pool in self.pools():
+            excess = self.excess
+            if excess:
+                pool.stock.returns.give_back(excess)
+
+    def admits(self, nbytes: int) -> bool:
+        """Say whether free memory that a pool holds may be handed out."""
+        limit = self.limit
+        if limit is None or self.reserved <= limit:
+            return True
+        used = sum(pool.stock.ledger.allocated for pool in self.pools())
+        return bool(used + nbytes <= limit)
 
     def draw(self, nbytes: int) -> bool:
         """Count bytes about to be reserved, or say that they are over the limit."""
@@ -67,3 +100,9 @@ class Budget:
         """Start afresh in a forked child, whose pools are empty."""
         self._lock = threading.RLock()
         self.reserved = 0
+
+
+def no_total(name: str) -> int:
+    """Stand in for the total of a source that names none."""
+    message = f"{name} has no total() that a share could be of: give the limit in bytes"
+    raise ConfigurationError(f'{message} (4294967296), or as a size ("4GiB")')

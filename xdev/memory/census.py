@@ -63,7 +63,8 @@ class Census:
                 continue
             if chunk.reuses:
                 found.reuses.add(chunk.nbytes, chunk.reuses)
-            found.requested += chunk.nbytes if chunk.request < 0 else chunk.request
+            asked = chunk.request
+            found.requested += chunk.nbytes if asked is None else asked
         for nbytes in sizes:
             found.cached.add(nbytes)
             if used:

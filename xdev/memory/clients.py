@@ -9,6 +9,7 @@ from xdev.memory.policies import classes
 
 if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
+    from xdev.memory.heap import Heap
     from xdev.memory.stock import Stock
 
 
@@ -36,6 +37,7 @@ class Clients:
         stock.front, stock.heap.elsewhere = front, stock.from_front
         stock.ledger.share(front.words)
         front.open(hands_out=not stock.listeners)
+        front.shut(shut=stock.shut)
 
     def hand_over(self, chunk: Chunk, *, free: bool) -> bool:
         """Let the front hold a chunk in use; say whether it does."""
@@ -43,5 +45,12 @@ class Clients:
         if front is None or (free and stock.listeners):
             return False
         request = chunk.request
-        granted = stock.heap.granted(request) if request >= 0 else 0
-        return bool(stock.decide(lambda _: front.hold(chunk, granted, free=free)))
+        granted = 0 if request is None else stock.heap.granted(request)
+
+        def hold(heap: Heap) -> bool:
+            if front.full():
+                for idle in stock.from_front():
+                    heap.put(idle)
+            return front.hold(chunk, granted, free=free)
+
+        return bool(stock.decide(hold))

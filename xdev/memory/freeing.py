@@ -3,9 +3,11 @@
 Who owns what: the array owns its block through the one hidden object that its views
 share, so their references are counted. What refers to the array itself may be a name
 or a container, which is fine, or an export of its memory; of those, buffers (such as
-``memoryview``), ``as_strided``'s and ``sliding_window_view``'s views, Numba's and
+``memoryview``), ``as_strided``'s and ``sliding_window_view``'s views, views of a
+subclass (such as a masked array, whose ``.base`` is the array itself), Numba's and
 CuPy's objects are found among the garbage collector's, if the array has more than one
-reference. DLPack capsules and PyTorch's tensors are invisible to the collector.
+reference. NumPy's iterators (``x.flat``, ``nditer``), DLPack capsules and PyTorch's
+tensors are invisible to the collector.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
 
 #: Libraries whose objects that refer to an array may use its memory.
-LIBRARIES = frozenset({"numpy", "cupy", "cupyx", "numba"})
+LIBRARIES = frozenset({"numpy", "cupy", "cupyx", "numba", "pickle"})
 BUFFER = type(gc.get_referents(memoryview(b""))[0])  # what a memoryview stands on
 VIEW = "this array is a view: free the array that it was made from"
 _claims: dict[int, object] = {}  # by identity: the arrays being freed now
@@ -170,9 +172,15 @@ def _refuse_exports(x: Any) -> None:
     for holder in gc.get_referrers(x):
         kind = type(holder)
         if kind is BUFFER or kind.__module__.partition(".")[0] in LIBRARIES:
-            what = "exported buffer" if kind is BUFFER else kind.__qualname__
-            message = f"a view ({what}) still uses this array's memory: drop it first"
-            raise InUseError(message)
+            raise _used_by("exported buffer" if kind is BUFFER else kind.__qualname__)
+    for other in gc.get_objects():  # NumPy does not tell the collector of a base
+        if issubclass(type(other), np.ndarray) and other.base is x:
+            raise _used_by(type(other).__qualname__)
+
+
+def _used_by(what: str) -> InUseError:
+    message = f"a view ({what}) still uses this array's memory: drop it first"
+    return InUseError(message)
 
 
 def _stranger(x: Any, address: int, *, is_view: bool = False) -> Exception:
@@ -181,8 +189,8 @@ def _stranger(x: Any, address: int, *, is_view: bool = False) -> Exception:
         if is_view:
             return InUseError(VIEW)
         return ValueError("NumPy made this array and gives it back itself: drop it")
-    what = f"{x.nbytes:,} B" if isinstance(x, np.ndarray) else type(x).__name__
-    return ValueError(f"this array of {what} {FOREIGN}")
+    size = f" of {x.nbytes:,} B" if isinstance(x, np.ndarray) else ""
+    return ValueError(f"this {type(x).__name__}{size} {FOREIGN}")
 
 
 def _strip_host(x: Any) -> None:

@@ -66,9 +66,20 @@ class Heap:
                 return self._carve(chunk, nbytes)
         return None
 
-    def steal(self, nbytes: int, stream: int) -> Chunk | None:
-        """Return another stream's chunk, still marked with that stream, or None."""
+    def steal(self, nbytes: int, stream: int, least: int = 0) -> Chunk | None:
+        """Return another stream's chunk, still marked with that stream, or None.
+
+        With ``least`` only a wholly free segment, of so many bytes and at most an
+        eighth more than the request needs.
+        """
         self.settle()
+        if least:
+            granted = self.granted(nbytes)
+            whole = self._whole.ceiling((max(granted, least), 0))
+            if whole is None or whole.nbytes > granted + granted // 8:
+                return None
+            other = whole.first.stream != stream
+            return self._carve(whole.first, nbytes) if other else None
         found = [
             self.policy.fit(shelf, nbytes)
             for (other, _), shelf in self._shelves.items()
@@ -181,12 +192,19 @@ class Heap:
             chunk.stream = stream
             self._shelve(chunk)
 
-    def bequeath(self, handle: int, stream: int) -> None:
-        """Make the free memory of a stream that ended another's; its work is done."""
+    def bequeath(self, handle: int, stream: int, least: int = 0) -> None:
+        """Make the free memory of a stream another's, which has no need to wait for it.
+
+        With ``least`` only wholly free segments of so many bytes.
+        """
         self.settle()
         for (owner, _), shelf in list(self._shelves.items()):
             if owner == handle:
-                chunks = list(shelf)
+                chunks = [
+                    chunk
+                    for chunk in shelf
+                    if not least or chunk.nbytes == chunk.segment.nbytes >= least
+                ]
                 for chunk in chunks:
                     self._unplace(chunk)
                 self.unify(stream, chunks)

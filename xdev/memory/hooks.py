@@ -6,9 +6,10 @@ every block passes here.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Protocol
+
+from xdev._forks import module_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +51,7 @@ class Watched(Protocol):
         """Do what is due in a forked child."""
 
 
-# Guards the two below. A finalizer that the collector runs under it may enter it again.
-_lock = threading.RLock()
+_lock = module_lock()  # guards the two below
 _listeners: tuple[Listener, ...] = ()
 _emitters: weakref.WeakSet[Any] = weakref.WeakSet()
 _starters: list[Callable[[], object]] = []  # filled while xdev.memory is imported
@@ -87,12 +87,6 @@ def emitters() -> list[Any]:
     """Return the emitters that are alive."""
     with _lock:
         return list(_emitters)
-
-
-def after_fork() -> None:
-    """Start with a free lock in a forked child."""
-    global _lock  # noqa: PLW0603 - another thread may have held it
-    _lock = threading.RLock()
 
 
 def _change(listeners: tuple[Listener, ...]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from xdev.errors import OutOfMemoryError
+from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,17 @@ def steal(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
     return stock.steal(nbytes, stream)
 
 
+def take_over(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
+    """Try other streams' large free segments of like size, before they are trimmed.
+
+    Then one stream waits for another, where for a return to the driver all wait, and
+    the host. While a graph is captured, no stream may wait for one outside it.
+    """
+    if live_streams.captured:
+        return None
+    return stock.steal(nbytes, stream, TRIMMED)
+
+
 def grow(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
     """Try a new segment of the size that the policy likes."""
     granted = stock.heap.granted(nbytes)
@@ -46,12 +58,19 @@ def grow(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
 
 
 def exact(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
-    """Try a new segment of the granted size, then of the very size."""
-    granted = stock.heap.granted(nbytes)
-    chunk = stock.grow(nbytes, stream, granted)
-    if chunk is None and nbytes < granted:
-        chunk = stock.grow(nbytes, stream, nbytes)
-    return chunk
+    """Try a new segment of the granted size."""
+    return stock.grow(nbytes, stream, stock.heap.granted(nbytes))
+
+
+def bare(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
+    """Try a new segment of the very size, where that is less."""
+    less = nbytes < stock.heap.granted(nbytes)
+    return stock.grow(nbytes, stream, nbytes) if less else None
+
+
+def stray(stock: Stock, nbytes: int, stream: int) -> Chunk | None:
+    """Try what leaves the heap alone."""
+    return stock.stray(nbytes, stream)
 
 
 def trim(stock: Stock, nbytes: int) -> None:
@@ -67,7 +86,7 @@ def give_back(stock: Stock, _: int) -> None:
 
 def siblings(stock: Stock, _: int) -> None:
     """Have the device's other pools give back what they cache: its memory is one."""
-    for pool in list(stock.budget.pools):
+    for pool in stock.budget.pools():
         if not pool.holds(stock):
             pool.reclaim()
 
@@ -93,15 +112,16 @@ class Rung:
 
 
 RUNGS = (
-    Rung("cache", (), (near,)),
+    Rung("cache", (), (near, take_over)),
     Rung("grow", (trim,), (grow,)),
-    Rung("any fit", (), (anywhere, exact)),
-    Rung("give back", (give_back, siblings), (exact,)),
+    Rung("any fit", (), (anywhere, exact, bare)),
+    Rung("give back", (give_back, siblings), (exact, bare)),
     Rung("other streams", (), (steal,)),
-    Rung("collect", (collect,), (anywhere, exact, steal)),
+    Rung("collect", (collect,), (anywhere, exact, bare, steal)),
     Rung("synchronize", (synchronize,), (anywhere, steal)),
-    Rung("give all back", (give_back, siblings), (exact,)),
+    Rung("give all back", (give_back, siblings), (exact, bare)),
 )
+APART = (Rung("apart", (), (stray,)),)  # for a finalizer in the middle of a decision
 FIRST_RETRY = 2
 HOLDERS = 5  # how many lines a refusal names as the largest holders
 
@@ -112,20 +132,29 @@ def climb(stock: Stock, nbytes: int, stream: int) -> Chunk:
     Raises
     ------
     OutOfMemoryError
-        No rung could serve it.
+        No rung could serve it; the source's own error, if any, is its cause.
     """
-    stock.tend()
-    stock.waits.meet(stream)
-    for number, rung in enumerate(RUNGS):
+    rungs: tuple[Rung, ...] = APART
+    reason: MemoryError | None = None
+    if stock.tend() is not None:
+        rungs = RUNGS
+        stock.waits.meet(stream)
+        if stock.budget.excess:
+            stock.budget.shrink()
+    for number, rung in enumerate(rungs):
         if number == FIRST_RETRY:
             stock.count("retries")
         for step in rung.steps:
             step(stock, nbytes)
         for attempt in rung.tries:
-            chunk = attempt(stock, nbytes, stream)
+            try:
+                chunk = attempt(stock, nbytes, stream)
+            except MemoryError as error:
+                reason = MemoryError(*error.args)  # without frames: they keep names
+                continue
             if chunk is not None:
                 return chunk
-    raise refusal(stock, nbytes)
+    raise refusal(stock, nbytes) from reason
 
 
 def refusal(stock: Stock, nbytes: int, library: str = "") -> OutOfMemoryError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from functools import singledispatch
+from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from xdev.errors import ConfigurationError, XdevError
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from xdev.memory.sources import Source
     from xdev.memory.sources.asynchronous import AsyncSource
 
+ADDRESSES = 1 << 64  # every address is below
+
 
 class Lender(Protocol):
     """What a stock asks. The methods are called without the lock of its ledger, but for
@@ -37,9 +40,14 @@ class Lender(Protocol):
         """What the source holds in all, or None: what it has lent [B]."""
 
     def borrow(self, size: int, stream: int) -> int | None:
-        """Return the address of fresh memory within the budget.
+        """Return the address of fresh memory; None where the budget has no room.
 
-        None: the budget has no room; 0: the source has none.
+        Raises
+        ------
+        MemoryError
+            The source has none.
+        XdevError
+            It broke its promise.
         """
 
     def take_back(self, segment: Segment) -> int:
@@ -56,32 +64,66 @@ class Lender(Protocol):
 
 
 @final
+class Desk:
+    """Where a source's memory is looked at before anybody gets it.
+
+    Parameters
+    ----------
+    source : Source or AsyncSource
+        Its ``alignment`` is what it promises.
+    name : str
+        Whose memory it is, for messages.
+    count : callable
+        ``count("failures")`` is called where the source has none.
+    """
+
+    def __init__(self, source: Any, name: str, count: Callable[[str], object]) -> None:
+        self._source, self._name, self._count = source, name, count
+        self._alignment: int = getattr(source, "alignment", 1)
+
+    def fetch(self, size: int, *order: int) -> int:
+        """Allocate in the ``order`` of a stream, if any; return an address."""
+        try:
+            found = self._source.allocate(size, *order)
+        except MemoryError:
+            self._count("failures")
+            raise
+        if found is None or found == 0:
+            self._count("failures")
+            raise MemoryError(f"{self._name}: the source returned no address")
+        try:
+            address = index(found)
+        except TypeError:
+            address = -1
+        says = f"{self._name}: the source returned"
+        if not 0 < address < ADDRESSES:
+            raise XdevError(f"{says} {found!r}, which is no address")
+        if address % self._alignment:
+            self._source.free(address, size, *order)
+            aligned = f"not aligned to {self._alignment} B"
+            raise XdevError(f"{says} {address:#x}, {aligned}")
+        return address
+
+
+@final
 class PlainLender:
     """Borrows from a source that keeps nothing."""
 
     held = None
 
-    def __init__(self, source: Source, budget: Budget, name: str) -> None:
-        self._source, self._budget, self._name = source, budget, name
-        self._alignment: int = getattr(source, "alignment", 1)
+    def __init__(self, source: Source, budget: Budget, desk: Desk) -> None:
+        self._source, self._budget, self._desk = source, budget, desk
 
     def borrow(self, size: int, stream: int) -> int | None:  # noqa: ARG002
-        """Allocate; a source that breaks its promise is an error."""
+        """Allocate."""
         if not self._budget.draw(size):
             return None
-        address = 0
+        address = None
         try:
-            address = self._source.allocate(size) or 0
-        except MemoryError:
-            return 0
+            address = self._desk.fetch(size)
         finally:
-            if not address:
+            if address is None:
                 self._budget.refund(size)
-        if address % self._alignment:
-            self._budget.refund(size)
-            self._source.free(address, size)
-            message = f"{self._name}: the source returned {address:#x}, not aligned to "
-            raise XdevError(f"{message}{self._alignment} B")
         return address
 
     def take_back(self, segment: Segment) -> int:
@@ -106,9 +148,14 @@ class AsyncLender:
     """
 
     def __init__(
-        self, source: AsyncSource, budget: Budget, count: Callable[[str], object]
+        self,
+        source: AsyncSource,
+        budget: Budget,
+        desk: Desk,
+        count: Callable[[str], object],
     ) -> None:
-        self._source, self._budget, self._count = source, budget, count
+        self._source, self._budget, self._desk = source, budget, desk
+        self._count = count
         self._counts = threading.RLock()  # guards the two below; no call but budget's
         self._held = self._lent = 0
 
@@ -119,15 +166,14 @@ class AsyncLender:
 
     def borrow(self, size: int, stream: int) -> int | None:
         """Allocate; what the source keeps may serve, at no charge to the budget."""
-        if not self._draw(max(0, size - (self._held - self._lent))):
+        fresh = max(0, size - (self._held - self._lent))
+        if not (self._budget.admits(size) and self._draw(fresh)):
             return None
-        address = 0
+        address = None
         try:
-            address = self._source.allocate(size, stream)
-        except MemoryError:
-            return 0
+            address = self._desk.fetch(size, stream)
         finally:
-            if not address:
+            if address is None:
                 self.settle()
         if not self._draw(self._source.held() - self._held):
             self._undo(address, size, stream)
@@ -188,9 +234,10 @@ def lender_of(
     count: Callable[[str], object],
 ) -> Lender:
     """Return what borrows from a source that fits a policy."""
+    desk = Desk(source, name, count)
     if policy.asynchronous:
-        return AsyncLender(source, budget, count)
-    return PlainLender(source, budget, name)
+        return AsyncLender(source, budget, desk, count)
+    return PlainLender(source, budget, desk)
 
 
 @singledispatch

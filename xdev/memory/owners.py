@@ -12,6 +12,7 @@ from xdev import _optional
 from xdev._freed import refuse
 from xdev.device import Device
 from xdev.memory import fake_arrays, registry
+from xdev.memory.requests import handle_of
 from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
@@ -64,11 +65,15 @@ def record_stream(x: Any, stream: object) -> None:
 
     Raises
     ------
+    TypeError
+        ``stream`` is neither a stream nor an int.
     ValueError
-        The array's memory is no pool's.
+        It is no handle, or the array's memory is no pool's.
     UseAfterFreeError
         It was freed.
     """
+    if not hasattr(stream, "ptr"):
+        stream = handle_of(stream)
     refuse("xdev.memory.record_stream", x)
     if fake_arrays.is_fake(x):
         return  # its work is done when a call returns
@@ -95,7 +100,7 @@ def mark_uses(operands: Iterable[Any], device: int | None = None) -> None:
     """
     current = _optional.cupy().cuda.get_current_stream
     handle = live_streams.see(current() if device is None else current(device))
-    if live_streams.several:
+    if live_streams.several and handle not in live_streams.captured:
         _mark_all(operands, handle)
 
 

@@ -7,10 +7,10 @@ from operator import index
 from sys import is_finalizing
 from typing import TYPE_CHECKING, NoReturn, final
 
-from xdev.errors import ConfigurationError, UseAfterFreeError
+from xdev.errors import UseAfterFreeError
 from xdev.memory import hooks, policies
-from xdev.memory.budgets import Budget
-from xdev.memory.ladder import climb, refusal
+from xdev.memory.budgets import Budget, no_total
+from xdev.memory.ladder import climb
 from xdev.memory.lenders import in_stream_order
 from xdev.memory.requests import enough_bytes, handle_of
 from xdev.memory.stock import Stock
@@ -39,14 +39,15 @@ class Block:
         The granted size: at least what was asked for [B].
     """
 
-    __slots__ = ("address", "chunk", "nbytes")
+    __slots__ = ("_held", "address", "chunk", "nbytes")
 
     def __init__(self, chunk: Chunk) -> None:
-        self.chunk = chunk  # deleted by a release
+        self.chunk = chunk  # None after a release,
+        self._held = True  # which deletes this
         self.address, self.nbytes = chunk.address, chunk.nbytes
 
     def __del__(self) -> None:
-        chunk = getattr(self, "chunk", None)
+        chunk = self.chunk
         if chunk is not None:
             chunk.give(chunk)
 
@@ -72,8 +73,8 @@ class Pool:
         ``"split"`` (best fit, split, merge), ``"binned"`` (eight classes per
         doubling), ``"simple"`` (first fit), ``"none"`` (nothing is kept) or
         ``"async"`` (the driver's own pool keeps it, in the order of streams).
-    limit : int, str or None
-        The most to hold from the source: bytes, ``"4GiB"``, ``"80%"`` of its
+    limit : int, float, str or None
+        The most to hold from the source: bytes, ``"4GiB"``, ``"80%"`` or 0.8 of its
         ``total()``.
     name : str, optional
         Whose memory it is, for messages.
@@ -102,23 +103,24 @@ class Pool:
         self,
         source: Source,
         policy: str | Policy = "split",
-        limit: int | str | None = None,
+        limit: float | str | None = None,
         *,
         name: str | None = None,
         budget: Budget | None = None,
     ) -> None:
         self.name = name or str(getattr(source, "name", type(source).__name__))
         if budget is None:
-            budget = Budget(getattr(source, "total", partial(_no_total, self.name)))
+            budget = Budget(getattr(source, "total", partial(no_total, self.name)))
             budget.set(limit)
         rules = policies.named(policy)
         held = in_stream_order(source) if rules.asynchronous else source
         self._stock = Stock(held, rules, budget, self.name)
-        self._give = self._stock.give
-        self._quiet = self._watched = False  # set by watch, as is the next
-        self._recent: deque[Chunk] | tuple[()] = ()
+        self._give, self._quiet = self._stock.give, rules.keeps
+        self._watched = False  # set by watch
+        self._recent: deque[Chunk] | tuple[()] = ()  # set by heed_limit
+        budget.join(self)
+        self.heed_limit()
         hooks.join(self)
-        budget.pools.add(self)
 
     def acquire(self, nbytes: int, stream: int = 0) -> Block:
         """Return a block of at least ``nbytes``.
@@ -139,6 +141,8 @@ class Pool:
         ValueError
             ``nbytes`` is negative, or larger than an address; ``stream`` is negative.
         """
+        if not (isinstance(nbytes, int) and isinstance(stream, int)):
+            nbytes, stream = index(nbytes), handle_of(stream)
         block = Block(self.take(nbytes, stream))
         if self._stock.policy.zone:  # the rest is a red zone
             block.nbytes = max(1, nbytes)
@@ -173,7 +177,7 @@ class Pool:
             No step of the ladder could serve it.
         """
         stock = self._stock
-        if stock.front is None or stock.listeners:
+        if stock.front is None or stock.listeners or stock.shut:
             return False
         chunk = self.take(nbytes, stream)
         if stock.clients.hand_over(chunk, free=True):
@@ -189,21 +193,16 @@ class Pool:
         return chunk, newest.chunk is chunk and not self._stock.listeners
 
     def _serve(self, nbytes: int, stream: int) -> Chunk:
-        nbytes = index(nbytes)
+        nbytes, stream = index(nbytes), handle_of(stream)
         if not 0 <= nbytes < ADDRESSES:
             message = f"a block of {nbytes} B is not possible: ask for 0 to 2**63 - 1"
             raise ValueError(message)
         stock = self._stock
-        found = stock.hit(nbytes, stream)
-        if found is True:
-            chunk = climb(stock, max(1, nbytes), handle_of(stream))
-        elif found is False:
-            stray = stock.stray(max(1, nbytes), handle_of(stream))
-            if stray is None:
-                raise refusal(stock, nbytes)
-            chunk = stray
-        else:
-            chunk = found
+        if stock.shut:  # there may be room again
+            self.heed_limit()
+        chunk = None if stock.shut else stock.hit(nbytes, stream)
+        if chunk is None:
+            chunk = climb(stock, max(1, nbytes), stream)
         if self._watched and not is_finalizing():
             for listener in stock.listeners:
                 listener.acquired(stock, chunk)
@@ -223,7 +222,8 @@ class Pool:
             chunk = block.chunk
             if chunk.give is not self._give:
                 raise self._foreign(block)
-            del block.chunk  # one step: of two threads, one gets past it
+            del block._held  # noqa: SLF001 - one step: of two threads, one gets past it
+            block.chunk = None  # type: ignore[assignment]
         except AttributeError:
             if not isinstance(block, Block):
                 raise self._foreign(block) from None
@@ -256,9 +256,8 @@ class Pool:
         ValueError
             ``nbytes`` is negative.
         """
-        nbytes = enough_bytes(nbytes)
-        stock = self._stock
-        freed = stock.tend()
+        nbytes, stock = enough_bytes(nbytes), self._stock
+        freed = stock.tend() or 0
         if nbytes is None or freed < nbytes:
             freed += stock.returns.give_back(None if nbytes is None else nbytes - freed)
         enough = nbytes is not None and freed >= nbytes
@@ -311,7 +310,7 @@ class Pool:
 
     def find(self, address: int) -> Chunk | None:
         """Return the chunk that an address lies in, or None."""
-        return self._stock.look(lambda heap, _: heap.find(address))
+        return self._stock.decide(lambda heap: heap.find(address))
 
     def watch(self, listeners: tuple[hooks.Listener, ...]) -> None:
         """Tell these of every block; while there are any, no block passes unseen."""
@@ -319,9 +318,20 @@ class Pool:
         stock.listeners = listeners
         if stock.front is not None:
             stock.front.open(hands_out=not listeners)
-        self._quiet = stock.policy.keeps
-        self._recent = stock.pending if self._quiet else ()
         self._watched = bool(listeners)
+
+    def heed_limit(self) -> None:
+        """Close the quick ways to free memory while more is held than the limit allows:
+        what is free then passes by the budget, block by block.
+        """
+        stock = self._stock
+        while True:
+            shut = stock.shut = stock.budget.excess > 0
+            self._recent = stock.pending if self._quiet and not shut else ()
+            if stock.front is not None:
+                stock.front.shut(shut=shut)
+            if shut == (stock.budget.excess > 0):  # else it changed meanwhile
+                return
 
     def after_fork(self) -> None:
         """Start empty in a forked child; what the parent made stays where it is."""
@@ -333,13 +343,8 @@ class Pool:
         if old.front is not None:
             old.front.inherit()
             self._stock.clients.put_front(old.front)
+        self.heed_limit()
         self.watch(old.listeners)
 
     def __repr__(self) -> str:
         return f"Pool({self.name!r}, policy={self._stock.policy.name!r})"
-
-
-def _no_total(name: str) -> int:
-    """Stand in for the total of a source that names none."""
-    message = f"{name} has no total() that a share could be of: give the limit in bytes"
-    raise ConfigurationError(f'{message} (4294967296), or as a size ("4GiB")')

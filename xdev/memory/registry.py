@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
 from xdev import _config
+from xdev._forks import module_lock
 from xdev.device import Device, as_device
 from xdev.errors import ConfigurationError
 from xdev.memory import hooks, policies
@@ -33,7 +33,7 @@ SOURCES: dict[tuple[str, str], Callable[[int], Source]] = {
     ("fake", "device"): lambda _: FakeSource(FAKE_CAPACITY),
 }
 
-_lock = threading.RLock()  # guards the two below
+_lock = module_lock()  # guards the two below
 _pools: dict[tuple[Device, str], Pool] = {}
 _budgets: dict[Device, Budget] = {}
 
@@ -150,10 +150,7 @@ def total(where: Device) -> int:
 
 
 def _after_fork_in_child() -> None:
-    """Start a forked child with empty pools and free locks; it frees nothing twice."""
-    global _lock  # noqa: PLW0603 - another thread of the parent may have held it
-    _lock = threading.RLock()
-    hooks.after_fork()
+    """Start a forked child with empty pools; it frees nothing twice."""
     for found in hooks.emitters():
         found.after_fork()
 

@@ -129,17 +129,18 @@ def reclaim(
 
 
 def set_limit(
-    limit: int | str | None, device: object = None, kind: str | None = None
+    limit: float | str | None, device: object = None, kind: str | None = None
 ) -> None:
     """Limit what the pools of a device hold, over all kinds together.
 
-    What is over a new limit stays in use; nothing is added until it fits again.
+    What is free and over a new limit goes back. What is in use stays, and no block is
+    added until it fits again.
 
     Parameters
     ----------
-    limit : int, str or None
-        Bytes, ``"4GiB"``, ``"80%"`` (of the card, or of the memory of the cgroup or
-        machine), or None for no limit.
+    limit : int, float, str or None
+        Bytes as an int or as ``"4GiB"``; a share of the card, or of the memory of the
+        cgroup or machine, as ``"80%"`` or a float such as 0.8; None for no limit.
     device : Device or str, optional
         Whose memory; the default device without one.
     kind : {"host", "pinned", "device"}, optional

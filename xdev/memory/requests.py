@@ -20,14 +20,17 @@ def enough_bytes(nbytes: int | None) -> int | None:
     return enough
 
 
-def handle_of(stream: int) -> int:
+HANDLES = 1 << 64  # every stream's handle is below
+
+
+def handle_of(stream: object) -> int:
     """Return a stream's handle, or raise TypeError or ValueError."""
     way = "use an int such as stream.ptr, or 0 for the default stream"
     try:
-        handle = index(stream)
+        handle = index(stream)  # type: ignore[arg-type]
     except TypeError:
         message = f"stream={stream!r} is not the handle of a stream: {way}"
         raise TypeError(message) from None
-    if handle < 0:
-        raise ValueError(f"stream={handle} is negative, no handle is: {way}")
+    if not 0 <= handle < HANDLES:
+        raise ValueError(f"stream={handle} is no handle, negative or too large: {way}")
     return handle

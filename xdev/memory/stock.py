@@ -77,6 +77,7 @@ class Stock:
         self._lock, self.moving = threading.RLock(), threading.RLock()
         self._busy = False
         self.inherited = False  # whether it is the parent's, in a forked child
+        self.shut = False  # whether free memory needs a look at the limit
         self.waits, self.returns, self.clients = (
             Waits(self),
             Returns(self),
@@ -102,13 +103,13 @@ class Stock:
             finally:
                 self._busy = False
 
-    def hit(self, nbytes: int, stream: int) -> Chunk | bool:
-        """Return a free chunk of the very class, or whether the heap may be asked."""
+    def hit(self, nbytes: int, stream: int) -> Chunk | None:
+        """Return a free chunk of the very class, or None."""
         if is_finalizing():
-            return False
+            return None
         with self._lock:
             if self._busy:
-                return False
+                return None
             self._busy = True
             try:
                 self._drain()
@@ -116,7 +117,7 @@ class Stock:
                 chunk.request = nbytes
                 self.ledger.take(chunk.nbytes)
             except LookupError:
-                return True
+                return None
             else:
                 return chunk
             finally:
@@ -153,7 +154,16 @@ class Stock:
             return []
         chunks = self.front.drain()
         self.ledger.give_all(chunks)
+        for chunk in chunks:
+            chunk.give = self.give
         return [chunk for chunk in chunks if self._came_back(chunk)]
+
+    def _admitted(self, heap: Heap, chunk: Chunk | None) -> Chunk | None:
+        """Put a free chunk back that a lowered limit has no room for."""
+        if chunk is None or self.budget.admits(chunk.nbytes):
+            return chunk
+        heap.restore(chunk)
+        return None
 
     def _hand_out(self, heap: Heap, chunk: Chunk | None, nbytes: int) -> Chunk | None:
         """Count a chunk as used; called with the lock held and busy set."""
@@ -189,7 +199,8 @@ class Stock:
         """Serve from this stream's free memory."""
 
         def choose(heap: Heap) -> Chunk | None:
-            chunk = heap.take(nbytes, stream, anywhere=anywhere)
+            found = heap.take(nbytes, stream, anywhere=anywhere)
+            chunk = self._admitted(heap, found) if self.shut else found
             return self._hand_out(heap, chunk, nbytes)
 
         return self.decide(choose)
@@ -197,7 +208,7 @@ class Stock:
     def grow(self, nbytes: int, stream: int, size: int) -> Chunk | None:
         """Serve from a new segment of ``size`` bytes."""
         with self.moving:
-            address = self._borrow(size, stream)
+            address = self.lender.borrow(size, stream)
             if address is None:
                 return None
 
@@ -211,10 +222,15 @@ class Stock:
             listener.grown(self, address, size)
         return chunk
 
-    def steal(self, nbytes: int, stream: int) -> Chunk | None:
-        """Serve from another stream's free memory, after a wait for its work."""
+    def steal(self, nbytes: int, stream: int, least: int = 0) -> Chunk | None:
+        """Serve from another stream's free memory, after a wait for its work.
+
+        ``least`` is :meth:`Heap.steal`'s.
+        """
         with self.moving:
-            chunk = self.decide(lambda heap: heap.steal(nbytes, stream))
+            chunk = self.decide(
+                lambda heap: self._admitted(heap, heap.steal(nbytes, stream, least))
+            )
             if chunk is None:
                 return None
             try:
@@ -237,7 +253,7 @@ class Stock:
         The segment joins the heap when its one chunk comes back.
         """
         size = self.heap.granted(nbytes)
-        address = self._borrow(size, stream)
+        address = self.lender.borrow(size, stream)
         if address is None:
             return None
         chunk = Segment(address, size, self).first
@@ -262,7 +278,7 @@ class Stock:
         if not self.settled():
             return 0
         with self.moving:
-            gone = self.tend()
+            gone = self.tend() or 0
             most, lifted = self.decide(Heap.lift) or (0, [])
             try:
                 free = self.waits.synchronize()
@@ -273,13 +289,14 @@ class Stock:
             self.count("syncs")
         return gone
 
-    def tend(self) -> int:
+    def tend(self) -> int | None:
         """Drain what was dropped, and see to blocks that other streams used.
 
-        Return how much went back to the source, where nothing is kept [B].
+        Return how much went back to the source, where nothing is kept [B]; None where
+        the heap is to be left alone.
         """
         if not self.settled():
-            return 0
+            return None
         with self.moving:
             self.waits.tend()
         return 0 if self.policy.keeps else self.returns.segments()[1]
@@ -322,15 +339,8 @@ class Stock:
 
         def note() -> None:
             chunk.uses = (chunk.uses or set()) | set(streams)
-            chunk.request = -1  # no reuse without a look
+            chunk.request = None  # no reuse without a look
             if self.front is not None:
                 self.front.mark(chunk)
 
         self.aside(note)
-
-    def _borrow(self, size: int, stream: int) -> int | None:
-        """Return the address of fresh memory within the budget, or None."""
-        address = self.lender.borrow(size, stream)
-        if address == 0:
-            self.count("failures")
-        return address or None

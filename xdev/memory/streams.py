@@ -42,6 +42,9 @@ class LiveStreams:
 
     def __init__(self) -> None:
         self.several = False
+        #: Handles of the streams that graphs are being captured on. No work runs there,
+        #: so no block is ever in use on one, and none of them counts.
+        self.captured: set[int] = set()
         self._held: dict[int, Any] = {}
         self._retiring = threading.Lock()  # one thread at a time, and nobody waits
 
@@ -61,6 +64,8 @@ class LiveStreams:
         native = getattr(stream, "_native", stream)  # of an xdev.Stream: CuPy's
         handle = int(native if isinstance(native, int) else native.ptr)
         if handle not in ONE_STREAM:
+            if handle in self.captured:
+                return handle
             self.several = True
         if hasattr(type(native), "__del__") and handle not in DEFAULT_STREAMS:
             self._held[handle] = native

@@ -20,7 +20,11 @@ DISTRIBUTIONS = {
     "cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy"),
     "cuda-core": ("cuda-core",),
     "array-api-compat": ("array-api-compat",),
+    "numexpr": ("numexpr",),
     "torch": ("torch",),
+    "jax": ("jax",),
+    "warp": ("warp-lang",),
+    "rmm": ("rmm-cu13", "rmm-cu12"),
 }
 
 
@@ -32,7 +36,7 @@ def versions() -> dict[str, str | None]:
     Examples
     --------
     >>> sorted(versions())[:4]
-    ['array-api-compat', 'cuda-core', 'cupy', 'numba']
+    ['array-api-compat', 'cuda-core', 'cupy', 'jax']
     """
     found: dict[str, str | None] = {
         "python": platform.python_version(),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What one call took from the pools of its device.
+    """What one call took from the pools of its device, as their ledger has it.
 
     Parameters
     ----------
@@ -23,17 +23,23 @@ class Footprint:
         The most bytes in use during the call over those in use before it [B].
     allocations : int
         Blocks it took.
+    driver_allocations : int
+        Times that a pool had to ask the driver, or the operating system, for more.
     """
 
     peak: int
     allocations: int
+    driver_allocations: int
 
 
 def footprint(call: Callable[[], object], device: Device) -> Footprint:
     """Call once, and return what that took from a device's pools."""
-    before = memory.allocated(device)
-    count = memory.stats(device)["allocation.all.allocated"]
+    allocated, before = memory.allocated(device), memory.stats(device)
     with memory.peak(device) as highest:
         call()
-    taken = memory.stats(device)["allocation.all.allocated"] - count
-    return Footprint(max(0, highest.nbytes - before), taken)
+    after = memory.stats(device)
+    taken, asked = (
+        after[key] - before[key]
+        for key in ("allocation.all.allocated", "num_device_alloc")
+    )
+    return Footprint(max(0, highest.nbytes - allocated), taken, asked)

@@ -6,7 +6,17 @@ import math
 from dataclasses import dataclass, field
 from typing import final
 
+from xdev.timing.notes import notes_of
 from xdev.timing.text import format_time, plus_minus
+
+# Where nearly all of a call's time passes before it returns, the device waits.
+LAUNCH_BOUND = 0.9
+# IPython's: the slowest run may take so many times the fastest.
+UNSTEADY, SHORT = 4, 1e-6  # times; and seconds under which nothing is said
+# What a run's end costs beside its work [s], and as a part of it.
+ENDING, ENDING_PART = 50e-6, 0.05
+# The clock of a processor that is neither hot nor short of power moves less.
+STEADY = 0.95
 
 
 @final
@@ -35,6 +45,17 @@ class Timing:
     device : list of float
         Time between two events on the device's stream [s per call], one of each
         run; as ``wall`` on a CPU.
+    queued : bool
+        Whether the arrays are on a device that works while the host goes on.
+    cold : bool
+        Whether each call found the device's last cache overwritten.
+    waits : bool or None
+        Whether each call waits for the device, as one that copies a result to the
+        host does; None where that is not known.
+    rates : list of float
+        The device's clock after each run [Hz]; empty where it cannot be read.
+    slowed_by : tuple of str
+        What the driver says slowed that clock.
 
     Examples
     --------
@@ -52,6 +73,11 @@ class Timing:
     precision: int = 3
     launch: list[float] = field(default_factory=list)
     device: list[float] = field(default_factory=list)
+    queued: bool = False
+    cold: bool = False
+    waits: bool | None = None
+    rates: list[float] = field(default_factory=list)
+    slowed_by: tuple[str, ...] = ()
 
     @property
     def timings(self) -> list[float]:
@@ -74,6 +100,45 @@ class Timing:
         mean = self.average
         squares = math.fsum([(seconds - mean) ** 2 for seconds in self.timings])
         return float((squares / len(self.all_runs)) ** 0.5)
+
+    @property
+    def launch_bound(self) -> bool:
+        """Whether the device waited for the host, which was busy launching."""
+        if not self.queued or self.waits:
+            return False
+        return min(self.launch) >= LAUNCH_BOUND * self.best
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether work went on after that of the device's current stream was done."""
+        if not self.queued or self.cold:  # cold ones are measured apart
+            return False
+        late = [
+            (wall - device) * self.loops - ENDING_PART * wall * self.loops
+            for wall, device in zip(self.wall, self.device, strict=True)
+        ]
+        return min(late) > ENDING
+
+    @property
+    def throttled(self) -> bool:
+        """Whether the device's clock was slower after one run than after another."""
+        return bool(self.rates) and min(self.rates) < STEADY * max(self.rates)
+
+    @property
+    def warning(self) -> str | None:
+        """IPython's warning of runs that are far apart; None where they are not."""
+        if self.best > 0 and self.worst > max(UNSTEADY * self.best, SHORT):
+            return (
+                f"The slowest run took {self.worst / self.best:.2f} times longer than "
+                "the fastest. This could mean that an intermediate result is being "
+                "cached."
+            )
+        return None
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the numbers must know, a sentence each."""
+        return notes_of(self)
 
     @property
     def spread(self) -> str:

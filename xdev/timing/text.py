@@ -46,7 +46,8 @@ def format_time(seconds: float, precision: int = 3) -> str:
     order = 3
     if seconds > 0.0:
         order = min(-int(math.floor(math.log10(seconds)) // 3), 3)
-    return f"{seconds * SCALES[order]:.{precision}g} {units[order]}"
+    digits = max(precision, 0)  # as `%.*g` has it
+    return f"{seconds * SCALES[order]:.{digits}g} {units[order]}"
 
 
 def _format_clock(seconds: float) -> str:

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 from xdev.device import Stream, as_device, current_stream, registry
 from xdev.errors import ConfigurationError, XdevError
-from xdev.memory.owners import mark_uses
 from xdev.transfer.adaptation import adapt, move
+from xdev.transfer.batch_memory import MEMORIES, NoMemory
 from xdev.transfer.structures import arrays_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from xdev.device import Device, Event
 
     Parcel = tuple[Any, Event]  # a batch, and when it is there
-    Lend = Callable[[Iterable[Any], int], None]
 
-LASTING = type(iter([])), type(iter(()))  # what they yield stays as it is
+#: Iterators whose batches stay as they are.
+LASTING: tuple[type, ...] = (type(iter([])), type(iter(())))
 END = object()  # of the iterable
 STOP = object()  # in place of an event: nobody takes batches any more
 PATIENCE = 5.0  # for iterables that are busy when Python shuts down [s]
@@ -164,7 +164,7 @@ class Feed:
     def __init__(self, source: Iterator[Any], device: Device, prefetch: int) -> None:
         self._source: Iterator[Any] | None = source
         self._device, self._process = device, os.getpid()
-        self._lend: Lend = LENDERS.get(device.type, _nothing)
+        self._memory = MEMORIES.get(device.type, NoMemory())
         self._ready: SimpleQueue[Parcel | BaseException | None] = SimpleQueue()
         self._credits: SimpleQueue[Event | object | None] = SimpleQueue()
         for _ in range(prefetch + 1):
@@ -177,6 +177,7 @@ class Feed:
     def start(self) -> None:
         """Begin to upload, after what the current stream has queued so far."""
         self._stream = Stream(self._device)
+        self._memory.hand_over(current_stream(self._device), self._stream)
         self._stream.wait(self._queued_so_far())
         self._thread = threading.Thread(
             target=partial(self._context.run, self._run),
@@ -210,7 +211,7 @@ class Feed:
                 del parcel  # its traceback holds this frame
         batch, there = parcel
         current_stream(self._device).wait(there)
-        self._lend(arrays_in(batch).values(), self._device.index)
+        self._memory.lend(arrays_in(batch).values(), self._device.index)
         return [batch]
 
     def give_back(self) -> None:
@@ -250,7 +251,7 @@ class Feed:
 
     def _upload_all(self, source: Any) -> None:
         with self._stream:
-            self._lend((), self._device.index)  # so that the pool knows of this stream
+            self._memory.lend((), self._device.index)  # the pool hears of this stream
             while self._may_upload() and self._upload(source):
                 pass
 
@@ -275,14 +276,6 @@ class Feed:
         there = self._stream.record()
         self._ready.put((moved, there))
         return there
-
-
-def _nothing(arrays: Iterable[Any], device: int) -> None:
-    """Lend arrays of a device whose work is done when a call returns."""
-
-
-#: Tells a device's pool that the current stream uses arrays of another stream.
-LENDERS: dict[str, Lend] = {"cuda": mark_uses}
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +11,15 @@ import numpy as np
 from xdev._freed import is_freed
 from xdev.device import Device, Stream, as_device, device_of
 from xdev.errors import DeviceMismatchError
-from xdev.transfer.exporters import as_array, dtype_of
+from xdev.transfer.exporters import as_array, dtype_of, host_values
+from xdev.transfer.foreign import to_library
 from xdev.transfer.guard import announce
 from xdev.transfer.routes import route
 
 if TYPE_CHECKING:
     from xdev.transfer.routes import Route
+
+HOST = Device("cpu")
 
 
 def to_device(
@@ -36,7 +40,8 @@ def to_device(
         ``__cuda_array_interface__``, DLPack, ``__array_interface__`` or the buffer
         protocol; any strides and byte order.
     device : device
-        Where to; the result is NumPy's array on the CPU, CuPy's on CUDA.
+        Where to; the result is NumPy's array on the CPU, CuPy's on CUDA, or that of
+        the library which the device names, as ``device_of(tensor)`` does.
     stream : Stream, optional
         The CUDA stream that the copy is queued on; the device's current one unless
         given.
@@ -80,22 +85,32 @@ def to_device(
     target = as_device(device)
     x = as_array(x)
     source = device_of(x)
-    there = route(target)
+    if target.library is not None and out is None:
+        here = source == target and source.library == target.library
+        if here and copy is not True:
+            return x
+        if copy is not False:
+            move = partial(
+                to_device, x, stream=stream, copy=copy, non_blocking=non_blocking
+            )
+            return to_library(x, source, target, move)
+    there, stays = route(target), source == target
     if out is not None:
         _check_out(x, out, target)
-    elif copy is not True and source == target:
+    elif copy is not True and stays and target.library is None:
         adopted = there.adopt(x, target)
         if adopted is not None:
             return adopted
     if copy is False:
-        where = "into out=" if source == target else f"from {source} to {target}"
+        where = "into out=" if stays else f"from {source} to {target}"
         message = f"copy=False, but only a copy gets the array {where}: leave copy out"
         raise ValueError(message)
     if stream is not None:
         _check_stream(stream, source, target)
-    there.check(dtype_of(x))
-    if source != target:
-        announce(source, target, math.prod(x.shape) * dtype_of(x).itemsize)
+    dtype = dtype_of(x)
+    there.check(dtype)
+    if not stays:
+        announce(source, target, math.prod(x.shape) * dtype.itemsize)
     return _copied(x, source, there, target, stream, non_blocking, out)
 
 
@@ -130,7 +145,7 @@ def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
     """
     if type(x) is np.ndarray and out is None and not is_freed(x):
         return x  # in a loop over both devices: the CPU pays nothing
-    return to_device(x, "cpu", out=out, non_blocking=non_blocking)
+    return to_device(x, HOST, out=out, non_blocking=non_blocking)
 
 
 def _copied(
@@ -146,7 +161,7 @@ def _copied(
     if source.type == target.type:
         return there.copy(x, source, target, stream, non_blocking, out)
     if source.type == "cpu":
-        return there.upload(np.asarray(x), target, stream, non_blocking, out)
+        return there.upload(host_values(x), target, stream, non_blocking, out)
     if target.type == "cpu":
         return route(source).download(x, source, stream, non_blocking, out)
     values = route(source).download(x, source, None, False, None)
@@ -171,7 +186,8 @@ def _check_out(x: Any, out: Any, target: Device) -> None:
             f"{target}, xdev.empty(shape, dtype=..., device='{target}')"
         )
         raise DeviceMismatchError(message)
-    fits = np.can_cast(dtype_of(x), dtype_of(out), "same_kind")
+    mine, theirs = dtype_of(x), dtype_of(out)
+    fits = mine == theirs or np.can_cast(mine, theirs, "same_kind")
     if tuple(out.shape) != tuple(x.shape) or not fits:
         message = (
             f"out= has shape {tuple(out.shape)} and dtype {out.dtype}, but the array "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from xdev.memory.arrays import host_array
+from xdev.transfer.exporters import host_values
 
 if TYPE_CHECKING:
     from xdev.device import Device, Stream
@@ -50,7 +51,7 @@ def download(
     out: Any,
 ) -> Any:
     """Copy an array of any library that the host holds."""
-    return upload(np.asarray(x), source, stream, non_blocking, out)
+    return upload(host_values(x), source, stream, non_blocking, out)
 
 
 def copy(

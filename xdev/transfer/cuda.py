@@ -1,31 +1,38 @@
 """Copies into, out of and between CUDA devices, queued on one stream.
 
-Packed, in the machine's byte order and pinned: one call of the driver. Pageable memory
-of more than :data:`SMALL` bytes is staged (:mod:`xdev.transfer.staging`).
+Packed, in the machine's byte order, and pinned or small: one call of the driver. Other
+memory is staged, by :mod:`xdev.transfer.express` or, with casts and strides, by
+:mod:`xdev.transfer.staging`.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, final
-
-import numpy as np
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev.device import registry
+from xdev.errors import CaptureError
 from xdev.memory.arrays import host_array, pinned_array
-from xdev.memory.owners import is_pinned_address, mark_uses
-from xdev.transfer import cpu, schedule, staging
-from xdev.transfer.exporters import CudaExport
-from xdev.transfer.lifetimes import PER_THREAD, keep, pinned_chunk
+from xdev.memory.device_arrays import array_maker
+from xdev.memory.owners import PINNED, HostLease, mark_uses
+from xdev.memory.streams import live_streams
+from xdev.transfer import cpu, express, staging
+from xdev.transfer.cuda_bus import CudaBus, CudaLine
+from xdev.transfer.exporters import CudaExport, address_of
+from xdev.transfer.lifetimes import is_pinned_lease, keep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    import numpy as np
 
     from xdev.device import Device, Stream
 
 CHARS = frozenset("?bhilqBHILQefdFD")  # the dtypes that CuPy has kernels for
 SMALL = 64 << 10  # the driver takes so much of pageable memory at once [B]
+DIRECT = 256 << 10  # up to here the driver's own copy of pageable memory is quicker [B]
+NOTHING = nullcontext()  # in place of a stream
 LEGACY = 1  # the null stream's name in __cuda_array_interface__, where 0 is not allowed
 
 
@@ -43,7 +50,8 @@ def adopt(x: Any, target: Device) -> Any:
     """Return the same memory as a CuPy array, after the work of its own stream."""
     if isinstance(x, _optional.cupy().ndarray):
         return x
-    with _on(target, None) as queue:
+    with _current(target):
+        queue = _queue()
         taken, other = _taken_over(x)
         if other is not None and other != (queue.ptr or LEGACY):
             _order(other, queue.ptr)
@@ -60,17 +68,24 @@ def upload(
     """Copy a NumPy array; what is laid out in Fortran's order stays so."""
     turned = values.flags.fnc
     host = values.T if turned else values
-    with _on(target, stream) as queue, _borrowed(queue, out) as landing:
+    with _current(target), stream or NOTHING:
+        queue = _queue()
+        _refuse_capture(queue)
+        landing, owner = _borrowed(queue, out)
         packed = landing.T if landing is not None and turned else landing
         if packed is None or not packed.flags.c_contiguous:
             dtype = values.dtype if landing is None else landing.dtype
-            packed = _optional.cupy().empty(host.shape, dtype.newbyteorder("="))
-        used = _send(host, packed, queue, target.index) if host.size else []
+            packed = array_maker()(host.shape, dtype.newbyteorder("="))
+        used: list[Any] = []
+        if host.size:
+            at_once = SMALL if non_blocking else DIRECT
+            used = _send(host, packed, queue, target.index, at_once)
         made = packed.T if turned else packed
         if landing is None:
             out = made
         elif landing.data.ptr != made.data.ptr:
             _optional.cupy().copyto(landing, made)
+        _given_back(queue, owner)
         if non_blocking:
             keep(queue, target.index, *used)
         elif used or stream is not None:
@@ -78,46 +93,61 @@ def upload(
     return out
 
 
-def _send(host: Any, packed: Any, queue: Any, index: int) -> list[Any]:
-    """Queue an upload; return the memory that it still uses when this returns."""
-    if packed.nbytes <= SMALL:
+def _send(host: Any, packed: Any, queue: Any, index: int, at_once: int) -> list[Any]:
+    """Queue an upload; return the memory that it still uses when this returns.
+
+    ``at_once`` is how much pageable memory may go by the driver's own copy [B].
+    """
+    small = packed.nbytes <= at_once
+    if small:
         host = host.astype(packed.dtype, "C", "same_kind", copy=False)
     direct = host.flags.c_contiguous and host.dtype == packed.dtype
     pinned = direct and _is_pinned(host)
-    if not pinned and packed.nbytes > SMALL:
-        return staging.send(host, packed.dtype, CudaBus(packed, queue, index))
-    runtime = _optional.cupy().cuda.runtime
-    runtime.memcpyAsync(
-        packed.data.ptr,
-        host.ctypes.data,
-        packed.nbytes,
-        runtime.memcpyHostToDevice,
-        queue.ptr,
-    )
-    return [host] if pinned else []
+    if pinned or small:
+        runtime = _optional.cupy().cuda.runtime
+        runtime.memcpyAsync(
+            packed.data.ptr,
+            address_of(host),
+            packed.nbytes,
+            runtime.memcpyHostToDevice,
+            queue.ptr,
+        )
+        return [host] if pinned else []
+    if direct:
+        return [express.send(host, CudaLine(packed, queue, index))]
+    return staging.send(host, packed.dtype, CudaBus(packed, queue, index))
 
 
 def _is_pinned(host: np.ndarray[Any, Any]) -> bool:
-    return pinned_chunk(host) is not None or is_pinned_address(host.ctypes.data)
+    lease = getattr(host.base, "base", None)  # quicker than to ask the driver
+    if isinstance(lease, HostLease) and is_pinned_lease(lease):
+        return True
+    runtime = _optional.cupy().cuda.runtime
+    return bool(runtime.pointerGetAttributes(address_of(host)).type == PINNED)
 
 
 def download(
     x: Any, source: Device, stream: Stream | None, non_blocking: bool, out: Any
 ) -> Any:
     """Copy a CUDA array into host memory; Fortran's order stays so."""
-    with _on(source, stream) as queue, _borrowed(queue, x) as there:
+    with _current(source), stream or NOTHING:
+        queue = _queue()
+        _refuse_capture(queue)
+        there, owner = _borrowed(queue, x)
         if out is None:
             make = pinned_array if non_blocking else host_array
             out = make(there.shape, there.dtype, cpu.order_of(there))
         values = cpu.adopt(out, source)
         turned = values.flags.fnc
         host = values.T if turned else values
-        packed = _packed(there.T if turned else there)
-        pinned = host.size and _receive(host, packed, queue, source.index)
-        if pinned and non_blocking:
-            keep(queue, source.index, there, values)
-        else:
-            queue.synchronize()
+        if host.size:
+            packed = _packed(there.T if turned else there)
+            queued = _receive(host, packed, queue, source.index)
+            if queued and non_blocking:
+                keep(queue, source.index, there, values)
+            elif queued:
+                queue.synchronize()
+        _given_back(queue, owner)
     return out
 
 
@@ -125,17 +155,19 @@ def _receive(host: Any, packed: Any, queue: Any, index: int) -> bool:
     """Queue a download into pinned memory and say so, or make one into other memory."""
     direct = host.flags.c_contiguous and host.dtype == packed.dtype
     pinned = direct and _is_pinned(host)
-    if not pinned and not (direct and packed.nbytes <= SMALL):
+    if pinned or (direct and packed.nbytes <= DIRECT):
+        runtime = _optional.cupy().cuda.runtime
+        runtime.memcpyAsync(
+            address_of(host),
+            packed.data.ptr,
+            packed.nbytes,
+            runtime.memcpyDeviceToHost,
+            queue.ptr,
+        )
+    elif direct:
+        express.fetch(host, CudaLine(packed, queue, index))
+    else:
         staging.fetch(host, packed.dtype, CudaBus(packed, queue, index))
-        return False
-    runtime = _optional.cupy().cuda.runtime
-    runtime.memcpyAsync(
-        host.ctypes.data,
-        packed.data.ptr,
-        packed.nbytes,
-        runtime.memcpyDeviceToHost,
-        queue.ptr,
-    )
     return pinned
 
 
@@ -151,17 +183,18 @@ def copy(
     if source != target:
         return _copy_to_peer(x, source, target, stream, non_blocking, out)
     cupy = _optional.cupy()
-    with (
-        _on(target, stream) as queue,
-        _borrowed(queue, x) as origin,
-        _borrowed(queue, out) as landing,
-    ):
+    with _current(target), stream or NOTHING:
+        queue = _queue()
+        origin, giver = _borrowed(queue, x)
+        landing, taker = _borrowed(queue, out)
         if landing is None:
             out = cupy.empty(origin.shape, origin.dtype, cpu.order_of(origin))
             cupy.copyto(out, origin)
         else:
             overlap = cupy.may_share_memory(landing, origin)
             cupy.copyto(landing, origin.copy() if overlap else origin)
+        _given_back(queue, taker)
+        _given_back(queue, giver)
         keep(queue, target.index, origin)
         if stream is not None and not non_blocking:
             queue.synchronize()
@@ -181,11 +214,15 @@ def _copy_to_peer(
     So the source's memory, dropped, is used again only after the copy.
     """
     cupy = _optional.cupy()
-    with _on(source, None) as before, _borrowed(before, x) as origin:
+    with _current(source):
+        before = _queue()
+        origin, giver = _borrowed(before, x)
         turned = origin.flags.fnc
         packed = _packed(origin.T if turned else origin)
         ready = before.record(cupy.cuda.Event(disable_timing=True))
-        with _on(target, stream) as queue, _borrowed(queue, out) as landing:
+        with _current(target), stream or NOTHING:
+            queue = _queue()
+            landing, taker = _borrowed(queue, out)
             queue.wait_event(ready)
             there = landing.T if landing is not None and turned else landing
             fits = there is not None and there.dtype == packed.dtype
@@ -198,87 +235,60 @@ def _copy_to_peer(
                 out = made
             elif landing.data.ptr != made.data.ptr:
                 cupy.copyto(landing, made)
+            _given_back(queue, taker)
             if stream is not None and not non_blocking:
                 queue.synchronize()
         before.wait_event(done)
+        _given_back(before, giver)
         keep(before, source.index, origin)
     return out
 
 
-@final
-class CudaBus:
-    """One stream, and a packed array on its device.
+def _current(device: Device) -> AbstractContextManager[Any]:
+    """Return what makes a device CuPy's current one, if it is not."""
+    if _optional.cupy().cuda.runtime.getDevice() == device.index:
+        return NOTHING
+    return registry.backend("cuda").use(device.index)
 
-    Parameters
-    ----------
-    packed : cupy.ndarray
-        In C order.
-    queue : cupy.cuda.Stream
-        Where the copies go.
-    index : int
-        The device.
+
+def _queue() -> Any:
+    """Return CuPy's current stream."""
+    return _optional.cupy().cuda.get_current_stream()
+
+
+def _refuse_capture(queue: Any) -> None:
+    """Refuse a copy from or to the host where a graph is captured.
+
+    The driver would record it, and repeat it with host memory that is others' by then.
     """
-
-    def __init__(self, packed: Any, queue: Any, index: int) -> None:
-        self._cuda = _optional.cupy().cuda
-        self._address, self._queue, self._index = packed.data.ptr, queue, index
-        self.threads = 1 if queue.ptr == PER_THREAD else schedule.LANES
-
-    def slots(self, count: int, nbytes: int) -> np.ndarray[Any, Any]:
-        """Return pinned memory of the pool."""
-        return pinned_array((count, nbytes), np.dtype(np.uint8))
-
-    def entered(self) -> Any:
-        """Make the device the thread's current one."""
-        return registry.backend("cuda").use(self._index)
-
-    def send(self, slot: np.ndarray[Any, Any], start: int) -> Any:
-        """Queue a copy to the device; return its event."""
-        runtime = self._cuda.runtime
-        return self._copy(
-            self._address + start, slot.ctypes.data, slot, runtime.memcpyHostToDevice
+    if live_streams.captured and queue.is_capturing():
+        message = (
+            "a graph has no copies between the host and the device: make them before "
+            "it is captured, or after a replay"
         )
-
-    def fetch(self, start: int, slot: np.ndarray[Any, Any]) -> Any:
-        """Queue a copy from the device; return its event."""
-        runtime = self._cuda.runtime
-        return self._copy(
-            slot.ctypes.data, self._address + start, slot, runtime.memcpyDeviceToHost
-        )
-
-    def synchronize(self) -> None:
-        """Wait for the stream."""
-        self._queue.synchronize()
-
-    def _copy(self, to: int, origin: int, slot: np.ndarray[Any, Any], kind: int) -> Any:
-        self._cuda.runtime.memcpyAsync(to, origin, slot.nbytes, kind, self._queue.ptr)
-        return self._queue.record(self._cuda.Event(disable_timing=True))
+        raise CaptureError(message)
 
 
-@contextmanager
-def _on(device: Device, stream: Stream | None) -> Iterator[Any]:
-    """Make a device, and a stream of it where one is given, CuPy's current ones."""
-    with registry.backend("cuda").use(device.index), stream or nullcontext():
-        yield _optional.cupy().cuda.get_current_stream()
-
-
-@contextmanager
-def _borrowed(queue: Any, x: Any) -> Iterator[Any]:
+def _borrowed(queue: Any, x: Any) -> tuple[Any, int | None]:
     """Take over an array for work on the current stream; None stays None.
 
-    The work comes after that of the array's own stream, and the next work there after
-    it: by events, the host waits for nothing.
+    The work comes after that of the array's own stream, which is returned as well: by
+    :func:`_given_back` the next work there comes after ours. It is all by events, the
+    host waits for nothing.
     """
     if x is None:
-        yield None
-        return
+        return None, None
     taken, other = _taken_over(x)
     if other == (queue.ptr or LEGACY):
         other = None
     mark_uses((x,))
     if other is not None:
         _order(other, queue.ptr)
-    yield taken
+    return taken, other
+
+
+def _given_back(queue: Any, other: int | None) -> None:
+    """Let the work of an array's own stream go on after the current one's."""
     if other is not None:
         _order(queue.ptr, other)
 
@@ -308,4 +318,6 @@ def _order(first: int, then: int) -> None:
 
 def _packed(x: Any) -> Any:
     """Return an array's values in C order; CuPy makes a 0-d array 1-d."""
+    if x.flags.c_contiguous:
+        return x
     return _optional.cupy().ascontiguousarray(x).reshape(x.shape)

@@ -38,8 +38,11 @@ def keep(queue: Any, index: int, *arrays: Any) -> None:
         Page-locked host memory; or memory of a device, which is of no pool or marked as
         used on the stream (:func:`xdev.memory.owners.mark_uses`).
     """
+    if queue.ptr in live_streams.captured:  # who replays a graph keeps what it works on
+        return
     others = [x for x in arrays if not _noted(x, queue, index)]
-    drop_done()
+    if _under_way:
+        drop_done()
     if others:
         _under_way.append((queue.record(), others))
 
@@ -62,12 +65,16 @@ def _noted(x: Any, queue: Any, index: int) -> bool:
 def pinned_chunk(x: np.ndarray[Any, Any]) -> Chunk | None:
     """Return the chunk of the pinned pool that an array lies in, or None."""
     lease = getattr(x.base, "base", None)  # quicker than a search
-    if isinstance(lease, HostLease):
-        stock: Any = lease.chunk.segment.owner
-        if isinstance(stock.source, PinnedSource):
-            return lease.chunk
+    if isinstance(lease, HostLease) and is_pinned_lease(lease):
+        return lease.chunk
     found = find(x.ctypes.data, "pinned")
     return None if found is None else found[1]
+
+
+def is_pinned_lease(lease: HostLease) -> bool:
+    """Say whether a block of host memory is of the pinned pool."""
+    stock: Any = lease.chunk.segment.owner
+    return isinstance(stock.source, PinnedSource)
 
 
 def drop_done() -> None:

@@ -19,8 +19,29 @@ if TYPE_CHECKING:
 
 LANES = 8  # more threads than saturate the bus only take turns at it
 SLOTS = 2  # of a lane: one on the bus, one in the thread's hands
-LARGEST = 4 << 20  # a piece: one event each costs nothing beside it [B]
-SMALLEST = 1 << 20  # of more pieces than one: a thread's wake-up costs as much [B]
+
+
+class Sizes(NamedTuple):
+    """How large pieces are.
+
+    Attributes
+    ----------
+    smallest : int
+        Of more pieces than one: what costs a thread as long as its wake-up [B].
+    largest : int
+        What an event costs nothing beside [B].
+    turns : int
+        How often each slot is used, if that makes no piece too small: the bus waits
+        until the first slots are full.
+    """
+
+    smallest: int
+    largest: int
+    turns: int
+
+
+GENERAL = Sizes(1 << 20, 4 << 20, turns=1)  # a piece is some steps of Python
+PACKED = Sizes(256 << 10, 1 << 20, turns=2)  # without Python: what caches hold
 
 
 class Plan(NamedTuple):
@@ -73,7 +94,7 @@ class Step(NamedTuple):
     piece: Piece
 
 
-def plan(nbytes: int, threads: int) -> Plan:
+def plan(nbytes: int, threads: int, sizes: Sizes) -> Plan:
     """Return how to cut up a copy.
 
     Parameters
@@ -82,17 +103,20 @@ def plan(nbytes: int, threads: int) -> Plan:
         Its size, above 0 [B].
     threads : int
         How many threads may work on it.
+    sizes : Sizes
+        Of the pieces: ``GENERAL`` or ``PACKED``.
 
     Examples
     --------
-    >>> plan(1 << 30, threads=16)
+    >>> plan(1 << 30, 16, GENERAL)
     Plan(lanes=8, slots=2, chunk=4194304)
-    >>> plan(100_000, threads=16)
+    >>> plan(100_000, 16, GENERAL)
     Plan(lanes=1, slots=1, chunk=100000)
     """
     threads = min(threads, LANES)
-    share = -(-nbytes // (threads * SLOTS))
-    chunk = min(nbytes, max(SMALLEST, min(LARGEST, share)))
+    share = -(-nbytes // (threads * SLOTS * sizes.turns))
+    power = 1 << (share - 1).bit_length()  # so that a pool meets few sizes
+    chunk = min(nbytes, max(sizes.smallest, min(sizes.largest, power)))
     count = -(-nbytes // chunk)
     lanes = min(threads, count)
     return Plan(lanes, min(SLOTS, -(-count // lanes)), chunk)

@@ -1,7 +1,8 @@
 """Copies between pageable memory and a device, through pinned slots, by threads.
 
-:mod:`xdev.transfer.schedule` decides; this does. NumPy's copies and the driver's waits
-let other threads run, so the lanes of one copy work side by side.
+:mod:`xdev.transfer.schedule` decides; this does, for arrays of any strides, with casts
+(:mod:`xdev.transfer.express` does without Python what is packed). NumPy's copies and
+the driver's waits let other threads run, so the lanes of one copy work side by side.
 """
 
 from __future__ import annotations
@@ -96,7 +97,8 @@ def _run(steps: Steps, host: Array, dtype: np.dtype[Any], bus: Bus) -> list[Arra
     if host.flags.c_contiguous:
         host = host.reshape(-1)
     nbytes = host.size * dtype.itemsize
-    plan = schedule.plan(nbytes, min(bus.threads, _config.num_threads()))
+    threads = min(bus.threads, _config.num_threads())
+    plan = schedule.plan(nbytes, threads, schedule.GENERAL)
     work = deque(schedule.pieces(host.shape, dtype.itemsize, plan.chunk))
     lanes = [Lane(host, dtype, bus, slots) for slots in _rings(plan, bus)]
     runs: list[Callable[[], None]] = [partial(lane.run, steps, work) for lane in lanes]

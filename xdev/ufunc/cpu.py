@@ -12,21 +12,26 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy import ndarray
 
-from xdev import memory
 from xdev._freed import is_freed, use_after_free
-from xdev.compile import cpu as compiler, numpy_ufunc
+from xdev.compile import loops as code, numpy_ufunc
+from xdev.compile.halves import is_bfloat16
+from xdev.compile.quick_call import install
 from xdev.memory import hooks
-from xdev.memory.arrays import large_array, transposed
-from xdev.ufunc import layout
+from xdev.memory.arrays import large_array
+from xdev.ufunc import cpu_results
+from xdev.ufunc.cpu_results import POOLED
+from xdev.ufunc.cpu_threads import Threaded
 from xdev.ufunc.scalar import WEAK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xdev.ufunc.scalar import Dtypes, ScalarFunction, Specialisation
+    from xdev.compile.quick_call import Quick
+    from xdev.ufunc.scalar import Dtypes, ScalarFunction
+    from xdev.ufunc.specialisation import Specialisation
 
-POOLED = 64 * 1024  # results of so many bytes come from xdev's pool
 NUMBERS = (bool, int, float, complex, np.generic)
+RETOLD = 1.25  # quick calls are told of limits that grew by so much
 WAYS = {
     " input ": "cast the arguments, or pass casting='unsafe'",
     "Cannot cast ufunc": "pass out= of the result's dtype, or casting='unsafe'",
@@ -64,39 +69,40 @@ class _Tracking:
 class CpuLoops:
     """The NumPy ufuncs of one scalar function, made as its typings are.
 
-    Attributes
+    Parameters
     ----------
-    exact : dict
-        The ufuncs of one output by the dtypes of their inputs, for calls on NumPy
-        arrays alone, each with the number of elements from which on results come from
-        the pool, and their dtype.
+    scalar : ScalarFunction
+        The function with its typings.
+    identity : 0, 1, "reorderable" or None
+        What a reduction of nothing is.
+    quick : Quick
+        The user's object, which is told of calls that NumPy alone can do.
     """
 
-    def __init__(self, scalar: ScalarFunction, identity: int | str | None) -> None:
+    def __init__(
+        self, scalar: ScalarFunction, identity: int | str | None, quick: Quick
+    ) -> None:
         self.scalar = scalar
         self.identity = identity
-        self.exact: dict[Dtypes, tuple[np.ufunc, int, np.dtype[Any]]] = {}
+        self._quick = weakref.ref(quick)
         self._calls: dict[tuple[Any, ...], _Call] = {}
         self._ufuncs: dict[Specialisation, np.ufunc] = {}
+        self._threaded: dict[np.ufunc, Threaded] = {}
         _TRACKING.loops.add(self)
 
     def forget(self) -> None:
         """Forget the calls, but no ufunc."""
-        self.exact.clear()
         self._calls.clear()
+        quick = self._quick()
+        if quick is not None:
+            quick.forget()
 
     def ufunc(self, specialisation: Specialisation) -> np.ufunc:
         """Return the NumPy ufunc whose one loop is this typing."""
         made = self._ufuncs.get(specialisation)
         if made is None:
-            loop = compiler.loop(
-                specialisation.function,
-                specialisation.inputs,
-                specialisation.outputs,
-                fastmath=self.scalar.fastmath,
-            )
             made = numpy_ufunc.register(
-                loop,
+                self._loop(specialisation),
                 specialisation.inputs,
                 specialisation.outputs,
                 name=f"xdev:{self.scalar.name}",
@@ -105,6 +111,18 @@ class CpuLoops:
             )
             made = self._ufuncs.setdefault(specialisation, made)
         return made
+
+    def _loop(self, specialisation: Specialisation) -> code.Loop:
+        types = specialisation.inputs, specialisation.outputs
+        fastmath = self.scalar.fastmath
+
+        def make() -> tuple[str, bytes]:
+            from xdev.compile import cpu  # not where the code is on disk
+
+            return cpu.loop(specialisation.function, *types, fastmath=fastmath)
+
+        parts = specialisation.types, fastmath
+        return code.kept(specialisation.digest, parts, specialisation.name, make)
 
     def __call__(
         self,
@@ -135,21 +153,26 @@ class CpuLoops:
         inputs = self.scalar.resolve(args)
         if dtype is not None:
             specialisation = self.scalar.giving(inputs, np.dtype(dtype))
-            keywords["signature"] = specialisation.types
+            keywords["signature"] = (*specialisation.inputs, *specialisation.outputs)
         else:
             specialisation = self.scalar.specialise(inputs)
         ufunc = self.ufunc(specialisation)
-        operands = strong(args, inputs)
-        if dtype is None:
-            self._learn(args, inputs, ufunc, specialisation.outputs)
+        if not _numpy_agrees(args, inputs):
+            args = strong(args, inputs)
+        if dtype is None and not keywords:
+            call = self._learn(args, ufunc, specialisation.outputs)
+            if call is not None:
+                return self._run(call, args, out)
         if out is None:
-            out = _pooled(operands, specialisation.outputs, **keywords)
+            least = 1 if _TRACKING.on else POOLED
+            outputs = specialisation.outputs
+            out = cpu_results.pooled(args, outputs, least=least, **keywords)
         if out is not None:
             keywords["out"] = out
         try:
-            return ufunc(*operands, **keywords)
+            return ufunc(*args, **keywords)
         except (TypeError, ValueError) as error:
-            raise explained(error) from error
+            raise explained(error, out) from error
 
     def again(self, args: Sequence[Any], out: Any = None) -> Any:
         """Repeat a call that differs from an earlier one in values and shapes alone.
@@ -163,55 +186,75 @@ class CpuLoops:
         call = self._calls.get(tuple(kinds))
         if call is None:
             return None
-        if out is not None and (type(out) is not ndarray or len(call.outputs) > 1):
-            return None
-        if call.casts:
-            args = list(args)
-            for k, cast in call.casts:
-                args[k] = cast(args[k])
         if out is None:
-            size = 1
-            for x in args:
-                size *= x.size
-            if size < call.few:
-                return call.ufunc(*args)
-            out = _plain(args, call) or _pooled(args, call.outputs)
-            if out is None:
-                return call.ufunc(*args)
+            return self._run(call, args, None)
+        if type(out) is not ndarray or len(call.outputs) > 1:
+            return None
+        return self._run(call, args, (out,))
+
+    def _run(
+        self, call: _Call, args: Sequence[Any], out: tuple[Any, ...] | None
+    ) -> Any:
+        """Compute what was learnt, into new arrays where they are large."""
+        own = out is None
+        run = call.run
         try:
-            return call.ufunc(*args, out=out)
+            if out is None:
+                size = cpu_results.bound(args)
+                spread = size >= run.many > 0  # into results that are all there
+                if size >= call.few and len(call.outputs) == 1:
+                    out = cpu_results.plain(args, call.outputs[0], size)
+                if out is None and (spread or size >= call.few):
+                    least = 0 if spread else POOLED
+                    out = cpu_results.pooled(args, call.outputs, least=least)
+            else:
+                size = max(getattr(x, "size", 0) for x in out)  # NumPy refuses others
+            return run(args, out, size, own=own)
         except (TypeError, ValueError) as error:
             raise explained(error, out) from error
+        finally:
+            if run.many > RETOLD * call.told:
+                self._tell(call, args)
 
     def _learn(
-        self, args: Sequence[Any], inputs: Dtypes, ufunc: np.ufunc, outputs: Dtypes
-    ) -> None:
-        """Remember a call on NumPy arrays and numbers."""
+        self, args: Sequence[Any], ufunc: np.ufunc, outputs: Dtypes
+    ) -> _Call | None:
+        """Remember a call on NumPy arrays and numbers; return what it needs."""
         if _TRACKING.on:
-            return
+            return None
         if not all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args):
-            return
+            return None
+        run = self._threaded.get(ufunc)
+        if run is None:
+            run = self._threaded.setdefault(ufunc, Threaded(ufunc))
         few = POOLED // max(dtype.itemsize for dtype in outputs)
-        if len(outputs) == 1 and all(type(x) is ndarray for x in args):
-            self.exact[inputs] = ufunc, few, outputs[0]
-        casts = [(k, inputs[k].type) for k, x in enumerate(args) if type(x) in WEAK]
-        casts += [(k, np.bool_) for k, x in enumerate(args) if type(x) is bool]
         key = tuple(x.dtype if type(x) is ndarray else type(x) for x in args)
-        self._calls[key] = _Call(ufunc, casts, outputs, few)
+        call = self._calls[key] = _Call(run, outputs, few)
+        return call
+
+    def _tell(self, call: _Call, args: Sequence[Any]) -> None:
+        """Say how large calls may be that NumPy alone can do."""
+        quick = self._quick()
+        if quick is None or _TRACKING.on:
+            return
+        call.told = many = call.run.many
+        limits = (min(call.few, many), many) if many else (call.few, call.few)
+        quick.remember(args, call.run.ufunc, outputs=call.outputs, limits=limits)
+        install(type(quick), large_array)
 
 
 _TRACKING = _Tracking()
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Call:
-    """What a call needs: the ufunc, types for numbers, and when results are small."""
+    """What a call needs: what computes, its results, and when they are small."""
 
-    ufunc: np.ufunc
-    casts: list[tuple[int, Any]]
+    run: Threaded
     outputs: Dtypes
     few: int
+    told: int = -1  # what quick calls know of ``run.many``
 
 
 def strong(args: Sequence[Any], dtypes: Dtypes) -> list[Any]:
@@ -222,67 +265,25 @@ def strong(args: Sequence[Any], dtypes: Dtypes) -> list[Any]:
     ]
 
 
-def explained(error: Exception, out: Any = None) -> Exception:
+def _numpy_agrees(args: Sequence[Any], dtypes: Dtypes) -> bool:
+    """Say whether NumPy takes Python numbers for the dtypes that they resolved to.
+
+    By itself it takes an int for int64, whatever a signature says; and beside bfloat16
+    it knows no weak numbers.
+    """
+    if any(map(is_bfloat16, dtypes)):
+        return False
+    return not all(type(x) in WEAK for x in args) or dtypes == tuple(
+        np.dtype(type(x)) for x in args
+    )
+
+
+def explained(error: Exception, out: Sequence[Any] | None) -> Exception:
     """Return NumPy's error with the way out, as the built-in kind that it is."""
-    if is_freed(out):
-        return use_after_free(out, "out=")
+    for x in out or ():
+        if is_freed(x):
+            return use_after_free(x, "out=")
     text = str(error)
     way = next((way for words, way in WAYS.items() if words in text), None)
     kind = TypeError if isinstance(error, TypeError) else ValueError
     return error if way is None else kind(f"{text}: {way}")
-
-
-def _plain(operands: Sequence[Any], call: _Call) -> tuple[Any] | None:
-    """Return one large result where its layout is plain: all arrays alike, in C order.
-
-    Operands are NumPy's own arrays and numbers.
-    """
-    like: Any = None
-    for x in operands:
-        if type(x) is ndarray:
-            if not x.flags.c_contiguous or (like is not None and x.shape != like.shape):
-                return None
-            like = x
-    if like is None or like.size < call.few or len(call.outputs) > 1:
-        return None
-    return (large_array(like.shape, call.outputs[0], like.size),)
-
-
-def _pooled(
-    operands: Sequence[Any],
-    outputs: Dtypes,
-    *,
-    where: Any = True,
-    order: str = "K",
-    **_: Any,
-) -> tuple[Any, ...] | None:
-    """Return large results from xdev's pool, in the layout that NumPy would choose."""
-    arrays = [x for x in operands if isinstance(x, ndarray)]
-    if isinstance(where, ndarray):
-        arrays.append(where)
-    if not arrays or any(type(x) is not ndarray for x in arrays):
-        return None  # NumPy scalars; or a subclass, which decides on its results
-    shape, size = arrays[0].shape, arrays[0].size
-    if any(x.shape != shape for x in arrays):
-        try:
-            whole = np.broadcast(*arrays)
-        except ValueError:
-            return None  # NumPy words the refusal
-        shape, size = whole.shape, whole.size
-    least = 1 if _TRACKING.on else POOLED
-    large = [size * dtype.itemsize >= least for dtype in outputs]
-    if not shape or not any(large):
-        return None
-    pairs = zip(large, outputs, strict=True)
-    return tuple(_array(arrays, shape, d, order) if big else None for big, d in pairs)
-
-
-def _array(
-    arrays: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], order: str
-) -> Any:
-    if order == "K" and not all(x.flags.c_contiguous for x in arrays):
-        axes = layout.axes([layout.strides(x, shape) for x in arrays])
-        made = memory.host_array(tuple(shape[axis] for axis in axes), dtype)
-        return transposed(made, sorted(range(len(axes)), key=axes.__getitem__))
-    fortran = order == "F" or (order == "A" and all(x.flags.fnc for x in arrays))
-    return memory.host_array(shape, dtype, order="F" if fortran else "C")

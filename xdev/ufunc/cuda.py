@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev import _optional, device
-from xdev.compile import elementwise, launch
+from xdev.compile import cubins, elementwise, launch
 from xdev.errors import DeviceMismatchError
 from xdev.memory.device_arrays import array_maker
-from xdev.ufunc import cuda_fast, cuda_plan, cuda_streams
+from xdev.ufunc import cuda_fast, cuda_plan, cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array, Number, is_cuda, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from xdev.ufunc.scalar import ScalarFunction, Specialisation
+    from xdev.ufunc.scalar import ScalarFunction
+    from xdev.ufunc.specialisation import Specialisation
 
 __all__ = ["CudaLoops", "is_cuda"]
 
-PLANS = 512  # kept for each function; a program with more layouts starts afresh
+PLANS = 512  # kept for each function; with more layouts it starts afresh
 Operand = Array | Number
 
 
@@ -48,13 +49,13 @@ class CudaLoops:
         self._lock = threading.RLock()  # guards the making of plans and kernels
         self._plans: dict[Any, cuda_plan.Plan] = {}
         self._kernels: dict[Any, Any] = {}
-        self._table: cuda_fast.Table = {}
+        self._known = cuda_fast.Known()
         self.fast: Callable[..., Any] = self._first
 
     def _first(self, *operands: Any) -> Any:
         """Make the fast path at the first call: CUDA is not touched before."""
         require()
-        self.fast = cuda_fast.path(self, self._table, self.scalar.nin)
+        self.fast = cuda_fast.path(self, self._known, self.scalar.nin)
         return self.fast(*operands)
 
     def __call__(
@@ -65,6 +66,7 @@ class CudaLoops:
         where: Any = True,
         casting: str = "same_kind",
         dtype: Any = None,
+        order: str = "K",
     ) -> Any:
         """Compute the function of arrays and numbers on their device.
 
@@ -81,12 +83,14 @@ class CudaLoops:
             What casts of inputs to the loop, and of results to ``out``, are allowed.
         dtype : dtype-like
             What to compute in, in place of the inputs' own dtypes.
+        order : "K", "C", "F" or "A"
+            How new results lie in memory, as NumPy has it.
 
         Returns
         -------
         array or tuple of arrays
-            ``out``, or arrays of the first array argument's library: Numba device
-            arrays for one of those, else CuPy arrays.
+            ``out``, or arrays of the first array argument's library: Numba's,
+            PyTorch's or JAX's for one of those, else CuPy arrays.
 
         Raises
         ------
@@ -103,34 +107,38 @@ class CudaLoops:
             raise TypeError(message)
         inputs = [read(x, name) for x in args]
         given = out if isinstance(out, tuple) else () if out is None else (out,)
-        outputs = [None if x is None else _output(x, name) for x in given]
+        outputs = [None if x is None else written(x, name) for x in given]
         mask = _mask(where, name)
         arrays = [x for x in (*inputs, *outputs, mask) if isinstance(x, Array)]
         key = (
             *(x.layout for x in inputs),
-            *(x if x is None else x.layout for x in outputs),
+            *(x if x is None else (x.layout, x.address % 16) for x in outputs),
             mask if isinstance(mask, bool) else mask.layout,
-            (len(outputs), casting, dtype),
+            (len(outputs), casting, dtype, order),
         )
-        with _on_device(arrays, name) as place:
+        with on_device(arrays, name) as place:
             plan = self._plans.get((key, place))
             if plan is None:
-                plan = self._plan(inputs, outputs, mask, casting, dtype)
+                plan = self._plan(inputs, outputs, mask, casting, dtype, order)
                 self._keep((key, place), plan)
             with cuda_streams.ordered(arrays) as stream:
                 copied = _apart(plan, inputs, outputs, mask)
                 if copied is not None:
                     *rest, where = copied
-                    return self(rest, out, where=where, casting=casting, dtype=dtype)
+                    same = {"casting": casting, "dtype": dtype, "order": order}
+                    return self(rest, out, where=where, **same)
                 results = self._run(plan, inputs, outputs, mask, stream)
-        made = tuple(
-            x.owner if i >= len(given) or given[i] is None else given[i]
-            for i, x in enumerate(results)
-        )
+            first = next((x.owner for x in inputs if isinstance(x, Array)), None)
+            made = tuple(
+                foreign.lift(x.owner, first)
+                if i >= len(given) or given[i] is None
+                else given[i]
+                for i, x in enumerate(results)
+            )
         if len(made) > 1:
             return made
-        if mask is True and casting == "same_kind" and dtype is None:
-            cuda_fast.learn(self._table, args, made[0], plan)
+        if mask is True and (casting, dtype, order) == ("same_kind", None, "K"):
+            self._known.learn(args, given[0] if given else None, made[0], plan)
         return made[0]
 
     def _plan(
@@ -140,6 +148,7 @@ class CudaLoops:
         mask: Array | bool,
         casting: str,
         dtype: Any,
+        order: str,
     ) -> cuda_plan.Plan:
         require()
         name = self.scalar.name
@@ -175,32 +184,42 @@ class CudaLoops:
         masked = None if isinstance(mask, bool) else mask
 
         def compiled(kernel: elementwise.Elementwise) -> Any:
-            return self._kernel(spec, kernel)
+            return self.kernel(spec, kernel)
 
-        return cuda_plan.make(spec, inputs, outputs, masked, compiled)
+        return cuda_plan.make(spec, inputs, outputs, masked, compiled, order)
 
-    def _kernel(self, spec: Specialisation, kernel: elementwise.Elementwise) -> Any:
+    def kernel(self, spec: Specialisation, kernel: elementwise.Template) -> Any:
         """Return a loaded kernel, compiled once."""
         current = _optional.cupy().cuda.runtime.getDevice()
         key = spec, kernel, launch.capability(current)
         with self._lock:
             if key not in self._kernels:
-                cubin, entry = elementwise.cubin(
-                    kernel,
-                    spec.function,
-                    spec.inputs,
-                    spec.outputs,
-                    key[2],
-                    fastmath=self.scalar.fastmath,
-                )
-                self._kernels[key] = launch.load(cubin, entry)
+                self._kernels[key] = launch.load(*self._cubin(*key))
             return self._kernels[key]
+
+    def _cubin(
+        self,
+        spec: Specialisation,
+        kernel: elementwise.Template,
+        capability: tuple[int, int],
+    ) -> tuple[bytes, str]:
+        fastmath = self.scalar.fastmath
+
+        def make() -> tuple[bytes, str]:
+            types = spec.inputs, spec.outputs
+            function = spec.function
+            return elementwise.cubin(
+                kernel, function, *types, capability, fastmath=fastmath
+            )
+
+        parts = spec.types, kernel.entry, kernel.macros(), capability, fastmath
+        return cubins.kept(spec.digest, parts, spec.name, make)
 
     def _keep(self, key: Any, plan: cuda_plan.Plan) -> None:
         with self._lock:
             if len(self._plans) >= PLANS:
                 self._plans.clear()
-                self._table.clear()
+                self._known.clear()
             self._plans[key] = plan
 
     def _run(
@@ -213,13 +232,12 @@ class CudaLoops:
     ) -> list[Array]:
         """Launch, after the results that nobody gave are made; return them all."""
         values: list[Any] = [
-            x.address if isinstance(x, Array) else x.cast(to)
+            x.address if isinstance(x, Array) else x.given(to)
             for x, to in zip(inputs, plan.inputs, strict=True)
         ]
         outputs = outputs or [None] * len(plan.results)
-        first = next((x.owner for x in inputs if isinstance(x, Array)), None)
         results = [
-            _make(result, first) if isinstance(result, cuda_plan.Result) else result
+            new_array(result) if isinstance(result, cuda_plan.Result) else result
             for result in (x or r for x, r in zip(outputs, plan.results, strict=True))
             if result is not None
         ]
@@ -236,9 +254,11 @@ def require() -> None:
     device.Device("cuda").require()
 
 
-def _output(x: Any, name: str) -> Array:
-    found = read(x, name)
-    if isinstance(found, Number):
+def written(x: Any, name: str) -> Array:
+    array = isinstance(x, Array) or is_cuda(x) or hasattr(x, "__array__")
+    found = read(x, name) if array else None
+    foreign.claim(x, name)
+    if not isinstance(found, Array):
         message = f"{name}: out must be an array, not {type(x).__name__}"
         raise TypeError(message)
     if not found.writable:
@@ -258,17 +278,12 @@ def _mask(where: Any, name: str) -> Array | bool:
     return bool(found.value) if isinstance(found, Number) else found
 
 
-def _make(result: cuda_plan.Result, first: Any) -> Array:
-    """Return a new array of the library of the first array argument."""
+def new_array(result: cuda_plan.Result) -> Array:
+    """Return a new CuPy array; what the caller gets is made of it after the launch."""
     made = array_maker()(result.shape, result.dtype)
-    if result.axes != tuple(range(len(result.axes))):
+    if not result.straight:
         made = made.transpose(result.axes)
-    owner = made
-    if type(first).__module__.startswith("numba."):
-        interface = made.__cuda_array_interface__
-        cuda = _optional.numba_cuda()
-        owner = cuda.from_cuda_array_interface(interface, owner=made, sync=False)
-    return Array(owner, made.data.ptr, made.shape, made.strides, made.dtype)
+    return Array(made, made.data.ptr, made.shape, made.strides, made.dtype)
 
 
 def _apart(
@@ -297,25 +312,15 @@ def _apart(
     return [
         x.cupy().copy()
         if isinstance(x, Array) and any(spoilt[i :: len(operands)])
-        else getattr(x, "owner", x)
+        else x
         for i, x in enumerate(operands)
     ]
 
 
-class _Here:
-    """No guard: there is one device, and it is current."""
-
-    def __enter__(self) -> int:
-        return 0
-
-    def __exit__(self, *_: object) -> None:
-        pass
+_HERE = nullcontext(0)  # no guard: there is one device, and it is current
 
 
-_HERE = _Here()
-
-
-def _on_device(arrays: list[Array], name: str) -> AbstractContextManager[int]:
+def on_device(arrays: list[Array], name: str) -> AbstractContextManager[int]:
     """Make the arrays' device current; refuse arrays of two."""
     if cuda_fast.devices() == 1 or not arrays:
         return _HERE

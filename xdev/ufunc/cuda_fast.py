@@ -1,34 +1,98 @@
-"""The quickest way to a launch: contiguous CuPy arrays of one shape, all given.
+"""The quickest ways to a launch: CuPy arrays and numbers whose plan is known.
 
-A function per number of inputs, each written out: a loop over the operands would cost
-more than the checks do. What does not pass goes the general way, and so does a launch
-that fails: a stream is new (so nobody needs to look for a second one here), or the
-thread has no context yet; a real failure comes again there. Arrays of one dimension are
-compared by size, which takes less than shapes.
+First a function per number of inputs, written out, for contiguous arrays of one shape:
+a loop over the operands would cost more than the checks do. Arrays of one dimension are
+compared by size, which takes less than shapes. Then one for any layout, which looks the
+plan up by all that it depends on. What neither knows goes the general way, and so does
+what the launch itself refuses: a stream that is new (so nobody needs to look for a
+second one here), a thread without a context, a number that does not fit, an output that
+overlaps an input. A real failure comes again there.
 """
 
-# ruff: noqa: C901, SLF001 - long on purpose; CuPy has the flag in public only inside an
-# object that costs more
+# ruff: noqa: SLF001 - CuPy has the flag in public only inside an object that costs more
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
 
 from xdev import _optional
-from xdev.compile import launch
+from xdev.compile import machine_launch
+from xdev.memory.device_arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.streams import live_streams
+from xdev.ufunc.cuda_operands import Number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.ufunc.cuda_plan import Plan
 
-# By the number of elements: the dtypes of the operands and of a result that is to be
-# made, how to launch, the bytes of the largest operand and their negative, and whether
-# itemsizes differ (then equal addresses are no licence to write in place).
-Table = dict[int, tuple[Any, ...]]
+NUMBERS = (int, float, complex, np.generic)
+
+
+@final
+class Known:
+    """The plans that can be launched without a look at more than types and layouts.
+
+    Attributes
+    ----------
+    alike : dict
+        By the number of elements, for contiguous arrays of one shape: the operands'
+        dtypes, that of a result that is to be made, and the launch's address.
+    any : dict
+        By all dtypes, shapes and strides: the launch's address, how to make a result,
+        and which numbers go as bytes, with the loop's dtype.
+    """
+
+    def __init__(self) -> None:
+        self.alike: dict[int, tuple[Any, ...]] = {}
+        self.any: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.alike.clear()
+        self.any.clear()
+
+    def learn(self, args: Sequence[Any], out: Any, made: Any, plan: Plan) -> None:
+        """Remember a plan, if the fast ways can run it.
+
+        Parameters
+        ----------
+        args : sequence
+            The inputs of the call.
+        out : array or None
+            The caller's output.
+        made : array
+            The one result: ``out``, or a new array.
+        plan : Plan
+            What ran.
+        """
+        array = _optional.cupy().ndarray
+        run = plan.run
+        if (
+            run is None
+            or type(made) is not array
+            or not all(type(x) is array or isinstance(x, NUMBERS) for x in args)
+        ):
+            return
+        encoded = tuple(
+            (i, dtype)
+            for i, (value, dtype) in enumerate(
+                zip(run.values, plan.inputs, strict=False)
+            )
+            if value.kind == machine_launch.BYTES
+        )
+        key, _ = _read(args, out, array)
+        self.any[key] = run.address, plan.results[0], encoded
+        kinds = {operand.kind for operand in plan.elementwise.operands}
+        operands = (*args, made)
+        if kinds <= {"Linear", "Output"} and all(x._c_contiguous for x in operands):
+            dtypes = [x.dtype for x in operands]
+            loop = plan.elementwise.operands[-1].loop
+            self.alike[made.size] = *dtypes, loop, run.address
 
 
 @cache
@@ -37,80 +101,89 @@ def devices() -> int:
     return int(_optional.cupy().cuda.runtime.getDeviceCount())
 
 
-def learn(table: Table, args: Sequence[Any], out: Any, plan: Plan) -> None:
-    """Remember a plan, if the fast path can run it.
-
-    Parameters
-    ----------
-    table : dict
-        What the fast path looks in.
-    args : sequence
-        The inputs of the call.
-    out : array
-        Its one result, made or given.
-    plan : Plan
-        What ran.
-    """
-    operands = (*args, out)
-    array = _optional.cupy().ndarray
-    if (
-        isinstance(plan.run, launch.Plain)
-        and all(type(x) is array and x._c_contiguous for x in operands)
-        and all(o.kind != "Uniform" for o in plan.elementwise.operands)
-    ):
-        dtypes = [x.dtype for x in operands]
-        sizes = {dtype.itemsize for dtype in dtypes}
-        run, nbytes = plan.run, max(sizes) * plan.run.size
-        made = plan.elementwise.operands[-1].loop
-        table[run.size] = (
-            *dtypes,
-            *(made, run.config, run.kernel, nbytes, -nbytes, len(sizes) > 1),
-        )
-
-
-def path(slow: Callable[..., Any], table: Table, nin: int) -> Callable[..., Any]:
+def path(slow: Callable[..., Any], known: Known, nin: int) -> Callable[..., Any]:
     """Return the fast path of functions of ``nin`` inputs, ``path(*inputs, out)``."""
-    made = {1: _unary, 2: _binary, 3: _ternary}.get(nin)
-    if made is None or devices() > 1:
+    if devices() > 1:
 
         def general(*operands: Any) -> Any:
             return slow(operands[:-1], operands[-1])
 
         return general
-    return made(slow, table)
+    any_layout = _any(slow, known)
+    made = {1: _unary, 2: _binary, 3: _ternary}.get(nin)
+    if made is None:
+
+        def many(*operands: Any) -> Any:
+            return any_layout(operands[:-1], operands[-1])
+
+        return many
+    return made(any_layout, known)
 
 
-def _unary(slow: Callable[..., Any], table: Table) -> Callable[..., Any]:
-    cupy = _optional.cupy()
-    array, current = cupy.ndarray, cupy.cuda.get_current_stream
-    stream, start, find = launch.streams().known.get, launch.launcher(), table.get
+def _read(
+    args: Sequence[Any], out: Any, array: Any
+) -> tuple[tuple[Any, ...], list[Any]]:
+    """Return all that a plan depends on, and the inputs' addresses and numbers."""
+    key: list[Any] = []
+    values: list[Any] = []
+    for x in args:
+        if type(x) is array:
+            key += x.dtype, x.shape, x.strides
+            values.append(x.data.ptr)
+        else:
+            key.append(type(x))
+            values.append(x)
+    if out is not None:
+        key += out.dtype, out.shape, out.strides, out.data.ptr & 15
+    return tuple(key), values
+
+
+def _any(slow: Callable[..., Any], known: Known) -> Callable[..., Any]:
+    array, make = _optional.cupy().ndarray, array_maker()
+    start, find = machine_launch.starter().start, known.any.get
+    live = live_streams
+
+    def call(args: tuple[Any, ...], out: Any) -> Any:
+        if out is None or type(out) is array:
+            key, values = _read(args, out, array)
+            entry = find(key)
+            if entry is not None:
+                if live.several:
+                    mark_uses((*args, out))
+                plan, result, encoded = entry
+                for i, dtype in encoded:
+                    values[i] = Number(values[i]).given(dtype)
+                made = out
+                if out is None:
+                    made = make(result.shape, result.dtype)
+                    if not result.straight:
+                        made = made.transpose(result.axes)
+                if not start(plan, *values, made.data.ptr):
+                    return made
+        return slow(args, out)
+
+    return call
+
+
+def _unary(general: Callable[..., Any], known: Known) -> Callable[..., Any]:
+    array, make = _optional.cupy().ndarray, array_maker()
+    start, find = machine_launch.starter().start, known.alike.get
     live = live_streams
 
     def call(x: Any, out: Any) -> Any:
         if type(x) is array:
-            if live.several:
-                mark_uses((x, out))
             n = x.size
             entry = find(n)
             if entry is not None:
-                dx, do, made, config, kernel, nbytes, low, mixed = entry
+                if live.several:
+                    mark_uses((x, out))
+                dx, do, loop, plan = entry
                 if x.dtype is dx and x._c_contiguous:
-                    a = x.data.ptr
                     if out is None:
-                        if do is made:
-                            out = array(x.shape, made)
-                            try:
-                                start(
-                                    stream(current().ptr),
-                                    config,
-                                    kernel,
-                                    a,
-                                    out.data.ptr,
-                                    n,
-                                )
-                            except Exception:  # noqa: BLE001
-                                return slow((x,), out)
-                            return out
+                        if do is loop:
+                            made = make(x.shape, do)
+                            if not start(plan, x.data.ptr, made.data.ptr):
+                                return made
                     elif (
                         type(out) is array
                         and out.dtype is do
@@ -119,33 +192,27 @@ def _unary(slow: Callable[..., Any], table: Table) -> Callable[..., Any]:
                             (out.size == n and out.ndim == x.ndim == 1)
                             or out.shape == x.shape
                         )
+                        and not start(plan, x.data.ptr, out.data.ptr)
                     ):
-                        o = out.data.ptr
-                        if not (low < a - o < nbytes and (a != o or mixed)):
-                            try:
-                                start(stream(current().ptr), config, kernel, a, o, n)
-                            except Exception:  # noqa: BLE001
-                                return slow((x,), out)
-                            return out
-        return slow((x,), out)
+                        return out
+        return general((x,), out)
 
     return call
 
 
-def _binary(slow: Callable[..., Any], table: Table) -> Callable[..., Any]:
-    cupy = _optional.cupy()
-    array, current = cupy.ndarray, cupy.cuda.get_current_stream
-    stream, start, find = launch.streams().known.get, launch.launcher(), table.get
+def _binary(general: Callable[..., Any], known: Known) -> Callable[..., Any]:
+    array, make = _optional.cupy().ndarray, array_maker()
+    start, find = machine_launch.starter().start, known.alike.get
     live = live_streams
 
     def call(x: Any, y: Any, out: Any) -> Any:
         if type(x) is array and type(y) is array:
-            if live.several:
-                mark_uses((x, y, out))
             n = x.size
             entry = find(n)
             if entry is not None:
-                dx, dy, do, made, config, kernel, nbytes, low, mixed = entry
+                if live.several:
+                    mark_uses((x, y, out))
+                dx, dy, do, loop, plan = entry
                 if (
                     x.dtype is dx
                     and y.dtype is dy
@@ -153,23 +220,11 @@ def _binary(slow: Callable[..., Any], table: Table) -> Callable[..., Any]:
                     and y._c_contiguous
                     and ((y.size == n and x.ndim == y.ndim == 1) or x.shape == y.shape)
                 ):
-                    a, b = x.data.ptr, y.data.ptr
                     if out is None:
-                        if do is made:
-                            out = array(x.shape, made)
-                            try:
-                                start(
-                                    stream(current().ptr),
-                                    config,
-                                    kernel,
-                                    a,
-                                    b,
-                                    out.data.ptr,
-                                    n,
-                                )
-                            except Exception:  # noqa: BLE001
-                                return slow((x, y), out)
-                            return out
+                        if do is loop:
+                            made = make(x.shape, do)
+                            if not start(plan, x.data.ptr, y.data.ptr, made.data.ptr):
+                                return made
                     elif (
                         type(out) is array
                         and out.dtype is do
@@ -178,36 +233,26 @@ def _binary(slow: Callable[..., Any], table: Table) -> Callable[..., Any]:
                             (out.size == n and out.ndim == x.ndim == 1)
                             or out.shape == x.shape
                         )
+                        and not start(plan, x.data.ptr, y.data.ptr, out.data.ptr)
                     ):
-                        o = out.data.ptr
-                        if not (
-                            (low < a - o < nbytes and (a != o or mixed))
-                            or (low < b - o < nbytes and (b != o or mixed))
-                        ):
-                            try:
-                                start(stream(current().ptr), config, kernel, a, b, o, n)
-                            except Exception:  # noqa: BLE001
-                                return slow((x, y), out)
-                            return out
-        return slow((x, y), out)
+                        return out
+        return general((x, y), out)
 
     return call
 
 
-def _ternary(slow: Callable[..., Any], table: Table) -> Callable[..., Any]:
-    cupy = _optional.cupy()
-    array, current = cupy.ndarray, cupy.cuda.get_current_stream
-    stream, start, find = launch.streams().known.get, launch.launcher(), table.get
+def _ternary(general: Callable[..., Any], known: Known) -> Callable[..., Any]:
+    array, make = _optional.cupy().ndarray, array_maker()
+    start, find = machine_launch.starter().start, known.alike.get
     live = live_streams
 
     def call(x: Any, y: Any, z: Any, out: Any) -> Any:
         if type(x) is array and type(y) is array and type(z) is array:
-            if live.several:
-                mark_uses((x, y, z, out))
-            n = x.size
-            entry = find(n)
+            entry = find(x.size)
             if entry is not None:
-                dx, dy, dz, do, made, config, kernel, nbytes, low, mixed = entry
+                if live.several:
+                    mark_uses((x, y, z, out))
+                dx, dy, dz, do, loop, plan = entry
                 if (
                     x.dtype is dx
                     and y.dtype is dy
@@ -215,55 +260,22 @@ def _ternary(slow: Callable[..., Any], table: Table) -> Callable[..., Any]:
                     and x._c_contiguous
                     and y._c_contiguous
                     and z._c_contiguous
-                    and (
-                        (
-                            y.size == n
-                            and z.size == n
-                            and x.ndim == y.ndim == z.ndim == 1
-                        )
-                        or x.shape == y.shape == z.shape
-                    )
+                    and x.shape == y.shape == z.shape
                 ):
                     a, b, c = x.data.ptr, y.data.ptr, z.data.ptr
                     if out is None:
-                        if do is made:
-                            out = array(x.shape, made)
-                            try:
-                                start(
-                                    stream(current().ptr),
-                                    config,
-                                    kernel,
-                                    a,
-                                    b,
-                                    c,
-                                    out.data.ptr,
-                                    n,
-                                )
-                            except Exception:  # noqa: BLE001
-                                return slow((x, y, z), out)
-                            return out
+                        if do is loop:
+                            made = make(x.shape, do)
+                            if not start(plan, a, b, c, made.data.ptr):
+                                return made
                     elif (
                         type(out) is array
                         and out.dtype is do
                         and out._c_contiguous
-                        and (
-                            (out.size == n and out.ndim == x.ndim == 1)
-                            or out.shape == x.shape
-                        )
+                        and out.shape == x.shape
+                        and not start(plan, a, b, c, out.data.ptr)
                     ):
-                        o = out.data.ptr
-                        if not (
-                            (low < a - o < nbytes and (a != o or mixed))
-                            or (low < b - o < nbytes and (b != o or mixed))
-                            or (low < c - o < nbytes and (c != o or mixed))
-                        ):
-                            try:
-                                start(
-                                    stream(current().ptr), config, kernel, a, b, c, o, n
-                                )
-                            except Exception:  # noqa: BLE001
-                                return slow((x, y, z), out)
-                            return out
-        return slow((x, y, z), out)
+                        return out
+        return general((x, y, z), out)
 
     return call

@@ -19,16 +19,16 @@ def broadcast(inputs: list[Shape], outputs: list[Shape], name: str) -> Shape:
     ValueError
         The shapes do not broadcast, or an output has another shape than the result.
     """
-    shape: list[int] = []
-    for one in (*inputs, *outputs):
-        shape[:0] = [1] * (len(one) - len(shape))
-        for i, extent in enumerate(one, len(shape) - len(one)):
-            if extent != 1 and shape[i] not in (1, extent):
-                listed = " ".join(map(_text, (*inputs, *outputs)))
-                message = f"{name}: shapes {listed} do not broadcast together"
-                raise ValueError(message)
-            shape[i] = extent if shape[i] == 1 else shape[i]
-    common = tuple(shape)
+    common: Shape = ()
+    for one in inputs:
+        joined = _joined(common, one)
+        if joined is None:
+            listed = " ".join(map(_text, inputs))
+            message = f"{name}: shapes {listed} do not broadcast together"
+            raise ValueError(message)
+        common = joined
+    for one in outputs:
+        common = _joined(common, one) or common  # the next loop finds what does not fit
     for one in outputs:
         if one != common:
             message = (
@@ -37,6 +37,14 @@ def broadcast(inputs: list[Shape], outputs: list[Shape], name: str) -> Shape:
             )
             raise ValueError(message)
     return common
+
+
+def _joined(one: Shape, other: Shape) -> Shape | None:
+    """Return what two shapes broadcast to, None where they do not."""
+    extents = max(len(one), len(other))
+    pairs = zip(*((1,) * (extents - len(x)) + x for x in (one, other)), strict=True)
+    joined = [m if n == 1 else n for m, n in pairs if 1 in (m, n) or m == n]
+    return tuple(joined) if len(joined) == extents else None
 
 
 def stretch(shape: Shape, strides: Shape, to: Shape) -> Shape:

@@ -10,7 +10,10 @@ import numpy as np
 
 from xdev import _optional
 from xdev._freed import refuse
+from xdev.compile.launch import Value
+from xdev.compile.machine_launch import BYTES, SLOT
 from xdev.errors import DeviceMismatchError
+from xdev.ufunc import foreign
 from xdev.ufunc.cuda_layout import Reach, contiguous
 
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -35,6 +38,8 @@ class Array:
         Whether it may be an output.
     stream : int or None
         The stream that its owner works on, where it names one.
+    view : cupy.ndarray or None
+        The same memory, of a library that hands it out by a view: kept with it.
     """
 
     owner: Any
@@ -44,6 +49,12 @@ class Array:
     dtype: np.dtype[Any]
     writable: bool = True
     stream: int | None = None
+    view: Any = None
+
+    @property
+    def held(self) -> Any:
+        """What refers to the memory, for those who look for its block."""
+        return self.owner if self.view is None else self.view
 
     @property
     def layout(self) -> tuple[Any, ...]:
@@ -107,9 +118,18 @@ class Number:
         """All that a plan depends on."""
         return type(self.value) if self.weak else self.value.dtype
 
-    def cast(self, dtype: np.dtype[Any]) -> Any:
-        """Return a NumPy scalar; a Python number too large for it is refused."""
-        return dtype.type(self.value) if self.weak else self.value.astype(dtype)
+    def given(self, dtype: np.dtype[Any]) -> Any:
+        """Return what the launch takes for a number of a loop's dtype.
+
+        Raises
+        ------
+        OverflowError
+            It is a Python number too large for the dtype.
+        """
+        cast = dtype.type(self.value) if self.weak else self.value.astype(dtype)
+        if Value.number(self.value, dtype).kind != BYTES:
+            return self.value
+        return bytes(cast.tobytes()).ljust(SLOT, b"\0")
 
 
 def is_cuda(x: Any) -> bool:
@@ -120,7 +140,9 @@ def is_cuda(x: Any) -> bool:
         return True
     if cls is np.ndarray or issubclass(cls, NUMBERS):
         return False
-    # PyTorch has the attribute on every tensor's type; a CPU tensor's refuses.
+    adapter = foreign.of(cls)
+    if adapter is not None:
+        return adapter.on_cuda(x)
     return hasattr(cls, "__cuda_array_interface__") and hasattr(
         x, "__cuda_array_interface__"
     )
@@ -140,8 +162,11 @@ def read(x: Any, name: str) -> Array | Number:
         return Array(x, x.data.ptr, x.shape, x.strides, x.dtype)
     if isinstance(x, NUMBERS):
         return Number(x)
-    if is_cuda(x):
-        return _exported(x, name)
+    if isinstance(x, Array | Number):
+        return x
+    found = _of_library(x, name)
+    if found is not None:
+        return found
     refuse(name, x)
     if isinstance(x, np.ndarray) and x.ndim == 0:
         return Number(x[()])
@@ -154,6 +179,18 @@ def read(x: Any, name: str) -> Array | Number:
         raise DeviceMismatchError(message)
     message = f"{name} takes arrays and numbers, not {type(x).__name__}"
     raise TypeError(message)
+
+
+def _of_library(x: Any, name: str) -> Array | Number | None:
+    """Return another library's array on a device, or number; None for other things."""
+    adapter = foreign.of(type(x))
+    if adapter is None:
+        return _exported(x, name) if is_cuda(x) else None
+    view = adapter.native(x, name)
+    if isinstance(view, np.ndarray):
+        return None if view.ndim else Number(view[()])
+    place = view.data.ptr, view.shape, view.strides, view.dtype
+    return Array(x, *place, stream=adapter.stream(x), view=view)
 
 
 def _exported(x: Any, name: str) -> Array:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.compile import launch
-from xdev.compile.elementwise import BLOCK, Elementwise, Operand
+from xdev.compile.elementwise import ACCESS, BLOCK, ITEMS, Elementwise, Operand
+from xdev.compile.launch import Launch, Value
+from xdev.compile.machine_launch import SLOT
 from xdev.ufunc import cuda_layout, layout
 from xdev.ufunc.cuda_operands import Array, Number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.ufunc.scalar import Specialisation
+    from xdev.ufunc.specialisation import Specialisation
 
 Dtypes = tuple[np.dtype[Any], ...]
 Shape = tuple[int, ...]
@@ -43,11 +45,33 @@ class Result:
     dtype: np.dtype[Any]
 
     @classmethod
-    def like(cls, shape: Shape, inputs: list[Shape], dtype: np.dtype[Any]) -> Result:
-        """Lay a result out in memory as the inputs are (NumPy's order "K")."""
-        order = layout.axes(inputs or [(0,) * len(shape)])
+    def like(
+        cls, shape: Shape, inputs: list[Shape], dtype: np.dtype[Any], kind: str
+    ) -> Result:
+        """Lay a result out as the inputs are, or as an order of NumPy's says."""
+        every = tuple(range(len(shape)))
+        order = {"C": every, "F": every[::-1]}.get(kind) or layout.axes(
+            inputs or [(0,) * len(shape)]
+        )
         axes = tuple(order.index(axis) for axis in range(len(shape)))
         return cls(tuple(shape[axis] for axis in order), axes, dtype)
+
+    @property
+    def straight(self) -> bool:
+        """Whether the axes are in the caller's order."""
+        return self.axes == tuple(range(len(self.axes)))
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """The dtype, the shape and the strides [B], as the caller sees them."""
+        shape = tuple(self.shape[axis] for axis in self.axes)
+        return self.dtype, shape, self.strides
+
+    @property
+    def reach(self) -> cuda_layout.Reach:
+        """The bytes that it covers."""
+        dtype, shape, strides = self.layout
+        return cuda_layout.Reach.of(shape, strides, dtype.itemsize)
 
     @property
     def strides(self) -> Shape:
@@ -74,9 +98,9 @@ class Plan:
         The kernel.
     size : int
         The number of elements.
-    run : Plain, Packed or None
-        ``run(stream, values)`` launches; the values are addresses or NumPy scalars:
-        the inputs', the outputs', the mask's. None where there is nothing to compute.
+    run : Launch or None
+        What launches, of the inputs' values, the outputs' and the mask's. None where
+        there is nothing to compute.
     """
 
     inputs: Dtypes
@@ -85,7 +109,7 @@ class Plan:
     written: tuple[cuda_layout.Reach, ...]
     elementwise: Elementwise
     size: int
-    run: launch.Plain | launch.Packed | None
+    run: Launch | None
 
 
 def make(
@@ -94,6 +118,7 @@ def make(
     outputs: Sequence[Array | None],
     mask: Array | None,
     compiled: Callable[[Elementwise], Any],
+    order: str = "K",
 ) -> Plan:
     """Decide how to call a typed function with such operands.
 
@@ -105,6 +130,8 @@ def make(
         The operands; an output of None is to be made.
     compiled : callable
         Returns the loaded kernel of an :class:`Elementwise`.
+    order : "K", "C", "F" or "A"
+        How results that are to be made lie in memory.
 
     Raises
     ------
@@ -119,8 +146,9 @@ def make(
         spec.name,
     )
     stretched = [cuda_layout.stretch(x.shape, x.strides, shape) for x in given]
+    order = _order(order, given)
     results = tuple(
-        Result.like(shape, stretched, dtype) if x is None else None
+        Result.like(shape, stretched, dtype, order) if x is None else None
         for x, dtype in zip(outputs, spec.outputs, strict=True)
     )
     written = [
@@ -131,7 +159,7 @@ def make(
     masked = [cuda_layout.stretch(x.shape, x.strides, shape) for x in masks]
     extents, steps = cuda_layout.collapse(shape, written + stretched + masked)
     out_steps, in_steps = steps[: len(written)], steps[len(written) :]
-    size = int(np.prod(shape, dtype=object))
+    size = prod(shape)
 
     operands: list[Operand] = []
     by_slot: list[Shape] = []
@@ -141,76 +169,114 @@ def make(
         kind = _kind(x, step, size)
         operands.append(Operand(kind, x.dtype if isinstance(x, Array) else loop, loop))
         by_slot.append(step)
-    flat = len(extents) == 1 and mask is None
     for dtype, loop, step in zip(storage, spec.outputs, out_steps, strict=True):
-        flat = flat and (step[0] == dtype.itemsize or size == 1)
         operands.append(Operand("Output", dtype, loop))
         by_slot.append(step)
     by_slot.extend(remaining)  # the mask's
 
-    if flat and all(o.kind != "Strided" for o in operands):
-        kernel = Elementwise(tuple(operands), wide=size >= NARROW)
-        run: launch.Plain | launch.Packed | None = (
-            _plain(kernel, size, compiled) if size else None
+    rows = mask is None and all(o.kind != "Strided" for o in operands)
+    rows = rows and all(
+        step[-1] == o.storage.itemsize or size == 1
+        for o, step in zip(operands, by_slot, strict=False)
+        if o.kind == "Output"
+    )
+    spread = max(
+        sum((n - 1) * abs(step) for n, step in zip(extents, steps, strict=True))
+        for steps in by_slot
+    )
+    kernel = Elementwise(tuple(operands), "rows", len(extents), far=spread >= NARROW)
+    if rows and (len(extents) == 1 or extents[-1] >= kernel.lanes):
+        led = len(extents) == 1 or any(
+            step % ACCESS for steps in out_steps for step in steps[:-1]
         )
+        led = led or any(x is not None and x.address % ACCESS for x in outputs)
+        groups = -(-(extents[-1] + led * (kernel.lanes - 1)) // kernel.lanes)
+        index = (*extents[:-1], groups)
     else:
-        spread = max(
-            sum((n - 1) * abs(step) for n, step in zip(extents, steps, strict=True))
-            for steps in by_slot
-        )
-        kernel = Elementwise(
-            tuple(
-                Operand("Strided", o.storage, o.loop)
-                if o.kind in ("Linear", "Uniform")
-                else o
-                for o in operands
-            ),
-            dimensions=len(extents),
+        operands = [
+            Operand("Strided", o.storage, o.loop)
+            if o.kind in ("Linear", "Uniform")
+            else o
+            for o in operands
+        ]
+        index = extents
+        kernel = replace(
+            kernel,
+            operands=tuple(operands),
+            template="strided",
             masked=mask is not None,
-            wide=max(size, spread) >= NARROW,
         )
-        run = _packed(kernel, size, extents, by_slot, compiled) if size else None
+    count = prod(index)
+    kernel = replace(kernel, wide=max(count, extents[-1]) >= NARROW)
     reads = tuple(map(_reach, (*inputs, mask)))
     writes = tuple(map(_reach, outputs))
+    run = None
+    if size:
+        first = outputs[0] or results[0] if len(storage) == 1 and not masks else None
+        values = tuple(
+            _value(x, loop, first) for x, loop in zip(inputs, spec.inputs, strict=True)
+        )
+        values += (Value(),) * (len(by_slot) - len(inputs))
+        parameter = _parameter(kernel, extents[-1], index, by_slot)
+        each = ITEMS if kernel.template == "strided" else 1
+        blocks = -(-count // (BLOCK * each))
+        output = None if first is None else len(inputs)
+        run = Launch(compiled(kernel), blocks, BLOCK, parameter, values, output)
     return Plan(spec.inputs, results, reads, writes, kernel, size, run)
+
+
+def _order(order: str, given: list[Array]) -> str:
+    """Return Fortran's order for "A" where all inputs have it, else C's."""
+    if order != "A":
+        return order
+    return "F" if given and all(map(_is_fortran, given)) else "C"
+
+
+def _is_fortran(x: Array) -> bool:
+    """Say whether an array is contiguous in Fortran's order, and not in C's."""
+    size, shape = x.dtype.itemsize, x.shape
+    fortran = cuda_layout.contiguous(shape[::-1], size)[::-1]
+    return x.strides == fortran != cuda_layout.contiguous(shape, size)
 
 
 def _reach(x: Array | Number | None) -> cuda_layout.Reach:
     return x.reach if isinstance(x, Array) else cuda_layout.Reach(0, 0)
 
 
+def _value(
+    x: Array | Number, loop: np.dtype[Any], output: Array | Result | None
+) -> Value:
+    """Describe an input's value for the launch."""
+    if isinstance(x, Number):
+        return Value.number(x.value, loop)
+    if output is None:
+        return Value()
+    here, there = x.reach, output.reach
+    low, high = there.low - here.high, there.high - here.low
+    return Value(low=low, high=high, same=x.layout == output.layout)
+
+
 def _kind(x: Array | Number, step: Shape, size: int) -> str:
     if isinstance(x, Number):
         return "Constant"
-    if len(step) == 1 and (step[0] == x.dtype.itemsize or size == 1):
+    if step[-1] == x.dtype.itemsize or size == 1:
         return "Linear"
-    return "Strided" if any(step) else "Uniform"
+    return "Strided" if step[-1] else "Uniform"
 
 
-def _plain(
-    kernel: Elementwise, size: int, compiled: Callable[[Elementwise], Any]
-) -> launch.Plain:
-    return launch.Plain(compiled(kernel), -(-size // kernel.span), BLOCK, size)
-
-
-def _packed(
-    kernel: Elementwise,
-    size: int,
-    extents: Shape,
-    steps: list[Shape],
-    compiled: Callable[[Elementwise], Any],
-) -> launch.Packed:
-    """Lay out the parameter as ``Parameters`` in strided.cu does."""
-    magic, shift = zip(*map(cuda_layout.divisor, extents), strict=True)
+def _parameter(
+    kernel: Elementwise, row: int, index: Shape, steps: list[Shape]
+) -> bytes:
+    """Lay out the parameter as ``Parameters`` in layout.cuh does."""
+    magic, shift = zip(*map(cuda_layout.divisor, index), strict=True)
     if kernel.wide:  # it divides instead
-        magic = (0,) * len(extents)
-    index, offset = ("Q", "q") if kernel.wide else ("I", "i")
+        magic = (0,) * len(index)
+    number = "Q" if kernel.wide else "I"
+    offset = "q" if kernel.wide or kernel.far else "i"
     flat = [step for each in steps for step in each]
+    size = row if kernel.template == "rows" else prod(index)
     fields = struct.pack(
-        f"={1 + 3 * len(extents)}{index}{len(flat)}{offset}",
-        *(size, *extents, *magic, *shift, *flat),
+        f"@{1 + 3 * len(index)}{number}{len(flat)}{offset}",
+        *(size, *index, *magic, *shift, *flat),
     )
-    parameter = bytes(len(steps) * launch.SLOT) + fields
-    parameter += bytes(-len(parameter) % launch.SLOT)
-    blocks = -(-size // kernel.span)
-    return launch.Packed(compiled(kernel), blocks, BLOCK, parameter)
+    return bytes(len(steps) * SLOT) + fields

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, final
 
 from xdev import _optional
 from xdev.memory.owners import mark_uses
+from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
     from xdev.ufunc.cuda_operands import Array
@@ -17,9 +18,10 @@ LEGACY = 1  # the null stream's name in __cuda_array_interface__, where 0 is not
 class ordered:  # noqa: N801 - used as a function
     """Run a launch after the work of the arrays' streams, and their next work after it.
 
-    The order is the device's business, by events: the host waits for nothing. Arrays of
-    the pools stay, once dropped, until the launch is done. Entered, it is the handle of
-    CuPy's current stream, which the launch goes to.
+    The order is the device's business, by events: the host waits for nothing, but for
+    the launch where a library gives a view of its array and no stream to order. Arrays
+    of the pools stay, once dropped, until the launch is done. Entered, it is the handle
+    of CuPy's current stream, which the launch goes to.
 
     Parameters
     ----------
@@ -39,14 +41,18 @@ class ordered:  # noqa: N801 - used as a function
         here = self._current or LEGACY
         streams = (x.stream for x in self._arrays)
         self._others = {s for s in streams if s is not None and s != here}
+        if self._current in live_streams.captured:
+            self._others = set()  # the graph's replays are ordered, not its capture
         for other in self._others:
             _order(other, self._current)
-        mark_uses([x.owner for x in self._arrays])
+        mark_uses([x.held for x in self._arrays])
         return self._current
 
     def __exit__(self, *_: object) -> None:
         for other in self._others:
             _order(self._current, other)
+        if any(x.view is not None and x.stream is None for x in self._arrays):
+            _optional.cupy().cuda.get_current_stream().synchronize()
 
 
 def _order(first: int, then: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -55,3 +56,18 @@ def call(
     numbers = [x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in args]
     given = None if outs is None else tuple(outs)
     return run(f"{name}()", loops, numbers, given, **keywords)
+
+
+def method(call_: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a ufunc's method for NumPy arrays its way for fake ones."""
+
+    @functools.wraps(call_)
+    def on_any(self: Any, *args: Any, **keywords: Any) -> Any:
+        if not any(map(is_fake, (*args, *keywords.values()))):
+            return call_(self, *args, **keywords)
+        from xdev.device.fake.arrays import run
+
+        name = f"{self.__name__}.{call_.__name__}()"
+        return run(name, functools.partial(call_, self), *args, **keywords)
+
+    return on_any

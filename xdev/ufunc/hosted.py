@@ -8,13 +8,12 @@ import numpy as np
 
 from xdev.device import device_of
 from xdev.errors import DeviceMismatchError
-from xdev.ufunc import fake
+from xdev.ufunc import fake, foreign
 from xdev.ufunc.scalar import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from xdev.ufunc.cuda import CudaLoops
     from xdev.ufunc.vectorized import Vectorized
 
 PLAIN = (np.ndarray, np.generic, bool, int, float, complex)
@@ -102,6 +101,7 @@ def override(
     """
     if any(map(fake.is_fake, (*args, *(outs or ()), keywords.get("where")))):
         loops, name = ufunc._cpu, ufunc.__name__  # noqa: SLF001 - a friend
+        args = [x if fake.is_fake(x) else _operand(x, name) for x in args]
         return fake.call(loops, name, args, outs, for_cuda(name, keywords))
     if outs is not None:
         keywords = {**keywords, "out": outs}
@@ -128,16 +128,16 @@ def _with_dtype(x: Any) -> Any:
 
 def for_cuda(name: str, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords that CUDA has; the others have no meaning there."""
-    if keywords.get("order", "K") not in {"K", "C", "A"}:
-        message = (
-            f"{name}() cannot lay out results on CUDA as order={keywords['order']!r}"
-        )
-        raise TypeError(message)
-    return {k: v for k, v in keywords.items() if k in {"where", "casting", "dtype"}}
+    order = keywords.get("order", "K")
+    if order not in {"K", "C", "A", "F"}:
+        message = f"{name}() has no order={order!r}; valid are 'K', 'C', 'A' and 'F'"
+        raise ValueError(message)
+    names = {"where", "casting", "dtype", "order"}
+    return {k: v for k, v in keywords.items() if k in names}
 
 
 def on_cuda(
-    loops: CudaLoops,
+    loops: Callable[..., Any],
     args: Sequence[Any],
     outs: tuple[Any, ...] | None,
     keywords: dict[str, Any],
@@ -168,8 +168,36 @@ def on_cuda(
     return back if isinstance(result, tuple) else back[0]
 
 
+def there(call: Callable[..., Any], array: Any, out: Any, **keywords: Any) -> Any:
+    """Call a method on arrays that are on the device."""
+    return call(array, out=out, **keywords)
+
+
+def round_trip(call: Callable[..., Any], array: Any, out: Any, **keywords: Any) -> Any:
+    """Upload a host array, call a method, download its result; copies are counted."""
+    from xdev import transfer
+
+    made = call(transfer.to_device(array, "cuda"), out=None, **keywords)
+    if out is None:
+        return transfer.to_numpy(made)[()]
+    np.copyto(out, transfer.to_numpy(made), casting="same_kind")
+    return out
+
+
 def transfer_out(out: Any) -> Any:
     """Return a copy of an output on the device: what is not computed stays as it is."""
     from xdev import transfer
 
     return None if out is None else transfer.to_device(out, "cuda")
+
+
+def method(out: int) -> Callable[[Any], Any]:
+    """Return a decorator for a ufunc's method: other libraries' and fake arrays.
+
+    ``out`` is the place of the argument that is written, where not by the name.
+    """
+
+    def decorate(call: Any) -> Any:
+        return foreign.method(out=out)(fake.method(call))
+
+    return decorate

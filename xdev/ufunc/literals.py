@@ -13,18 +13,19 @@ import ast
 import copy
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
+from xdev.compile.halves import is_half
 from xdev.ufunc import sources
 from xdev.ufunc.results import real
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Level = Literal["all", "inexact", "none"]
-LEVELS: tuple[Level, ...] = ("all", "inexact", "none")
+    from xdev.compile.typings import Level
+
 BITWISE = (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
 INTEGER_TOO = frozenset({"max", "min", "pow", "atan2", "hypot", "fmod", "copysign"})
 
@@ -43,6 +44,7 @@ def typed(
     working: np.dtype[Any],
     level: Level,
     replace: Callable[[object], object],
+    also: Callable[[ast.FunctionDef | ast.Lambda], dict[str, Any]] | None = None,
 ) -> Typed:
     """Return the function with its literals typed.
 
@@ -57,6 +59,9 @@ def typed(
         the compiler can tell, so it is asked in this order.
     replace : callable
         Turns the value of an outside name into what compiled code uses instead.
+    also : callable, optional
+        Another rewriting of the source, which comes first; it returns the values of
+        names that it puts in.
 
     Returns
     -------
@@ -72,12 +77,13 @@ def typed(
         }
         return Typed(sources.rebuilt(function, code, swapped), working)
     tree = copy.deepcopy(source.node)
+    names = also(tree) if also else {}
     rewriter = _Rewriter(tree, working, level, outside, replace)
     rewriter.function(tree)
     new = sources.compiled(sources.Source(tree, source.imports), code)
     grown = working.kind == "b" and rewriter.counts
     return Typed(
-        sources.rebuilt(function, new, rewriter.constants),
+        sources.rebuilt(function, new, rewriter.constants | names),
         np.dtype(np.int64) if grown else working,
     )
 
@@ -94,7 +100,7 @@ class _Rewriter(ast.NodeTransformer):
         outside: dict[str, Any],
         replace: Callable[[object], object],
     ) -> None:
-        self.working = np.dtype(np.float32) if working.char == "e" else working
+        self.working = np.dtype(np.float32) if is_half(working) else working
         self.integers = level == "all"
         self.constants: dict[str, Any] = {}
         self.counts = False  # whether an integer literal takes part in arithmetic

@@ -36,7 +36,7 @@ def _dtype(found: np.dtype[Any], working: np.dtype[Any]) -> np.dtype[Any]:
         return np.result_type(working, 1j)
     if working.kind == "c":
         return real(working)
-    if found.kind == "f" and working.kind != "f":  # true division, math.sin
+    if found.kind == "f" and working.kind not in "fV":  # true division, math.sin
         return found
     return working
 

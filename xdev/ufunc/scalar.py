@@ -8,54 +8,25 @@ from __future__ import annotations
 import inspect
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from dis import get_instructions
-from functools import partial
+from functools import cache, partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.compile import cpu as compiler
-from xdev.ufunc import literals, results
+from xdev.compile import digests, typings
+from xdev.compile.halves import is_bfloat16
+from xdev.ufunc import parameters, results, sources
+from xdev.ufunc.specialisation import Specialisation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from xdev.ufunc import literals
+
 Dtypes = tuple[np.dtype[Any], ...]
 SUPPORTED = frozenset("?bhilqBHILQefdFD")
 WEAK = (int, float, complex)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Specialisation:
-    """One typing of a scalar function: what every device compiles.
-
-    Parameters
-    ----------
-    name : str
-        The function's name.
-    function : callable
-        The Python function to compile: literals typed, other ufuncs resolved. It
-        takes ``inputs``, but float32 where an input is float16.
-    inputs, outputs : tuple of numpy.dtype
-        What the inner loop reads and writes, in native byte order. What the
-        function returns is cast to ``outputs``.
-    """
-
-    name: str
-    function: Callable[..., Any]
-    inputs: Dtypes
-    outputs: Dtypes
-
-    @property
-    def types(self) -> str:
-        """Return the types as NumPy writes them, as in ``"ff->f"``."""
-        read, written = (
-            "".join(d.char for d in ds) for ds in (self.inputs, self.outputs)
-        )
-        return f"{read}->{written}"
 
 
 @final
@@ -85,7 +56,7 @@ class ScalarFunction:
         *,
         fastmath: bool = False,
     ) -> None:
-        self.nin, self.defaults = _parameters(function)
+        self.nin, self.defaults = parameters.counted(function)
         self.function = function
         self.name: str = function.__name__
         self.doc: str = inspect.getdoc(function) or ""
@@ -94,7 +65,7 @@ class ScalarFunction:
         self.nout: int | None = len(signatures[0][1]) if signatures else None
         self._lock = RLock()  # guards the dict below: a typing is made once
         self._specialisations: dict[Dtypes, Specialisation] = {}
-        self._device_functions: dict[tuple[np.dtype[Any], literals.Level], Any] = {}
+        self._device_functions: dict[Any, Any] = {}
         for inputs, _ in self.signatures:
             if len(inputs) != self.nin:
                 message = (
@@ -171,10 +142,10 @@ class ScalarFunction:
     def _make(self, inputs: Dtypes) -> Specialisation:
         native = tuple(d.newbyteorder("=") for d in inputs)
         for dtype in native:
-            if dtype.char not in SUPPORTED:
+            if dtype.char not in SUPPORTED and not is_bfloat16(dtype):
                 message = (
                     f"{self.name}: dtype {dtype} is not supported; use bool, integers, "
-                    "float16, float32, float64, complex64 or complex128"
+                    "float16, bfloat16, float32, float64, complex64 or complex128"
                 )
                 raise TypeError(message)
         if len(native) != self.nin:
@@ -185,38 +156,76 @@ class ScalarFunction:
         chosen, outputs = self._choose(native)
         if chosen != native:
             return self.specialise(chosen)
-        typed, found = self._typed(chosen)
-        outputs = outputs or results.dtypes(found, typed.working)
+        # Outside values may change between typing and compiling: both take these.
+        code, outside = self.function.__code__, sources.outside(self.function)
+        parameters.refuse_arrays(self.function, outside)
+        function = sources.rebuilt(self.function, code, outside)
+        typing, digest = self._typing(function, chosen)
+        found, outputs = typing.outputs, outputs or typing.outputs
         if self.nout is None:
             self.nout = len(outputs)
         if not len(found) == len(outputs) == self.nout:
             message = f"{self.name} returns {len(found)} values, not {self.nout}"
             raise TypeError(message)
-        return Specialisation(self.name, typed.function, chosen, outputs)
+        working = np.result_type(*chosen)
+        made = cache(lambda: self._typed(function, working, typing.level).function)
+        return Specialisation(self.name, chosen, outputs, digest, made)
 
-    def _typed(self, inputs: Dtypes) -> tuple[literals.Typed, Dtypes]:
+    def _typing(
+        self, function: Callable[..., Any], inputs: Dtypes
+    ) -> tuple[typings.Typing, str | None]:
+        """Return what is inferred for the inputs, by an earlier process or now.
+
+        And the function's digest, None where it cannot be kept on disk.
+        """
+        digest, reached = _digested(function)
+        key = typings.key(digest, inputs) if digest else ""
+        typing = typings.load(key) if key else None
+        if typing is None:
+            typing = self._inferred(function, inputs)
+            if not all(sources.find(f.__code__) for f in reached):
+                digest = None  # literals kept types that they lose where there is one
+            elif key:
+                typings.save(key, typing, self.name)
+        return typing, digest
+
+    def _inferred(self, function: Callable[..., Any], inputs: Dtypes) -> typings.Typing:
         """Type as many literals as the compiler takes; return what it infers."""
+        from xdev.compile import cpu
+
         working = np.result_type(*inputs)
         refusal = None
-        with _nesting(self):
-            for level in literals.LEVELS:
-                replace = partial(_replacement, working=working, level=level)
-                typed = literals.typed(self.function, working, level, replace)
-                try:
-                    return typed, compiler.infer(typed.function, inputs, self.name)
-                except TypeError as error:
-                    refusal = error
+        for level in typings.LEVELS:
+            typed = self._typed(function, working, level)
+            try:
+                found = cpu.infer(typed.function, inputs)
+            except TypeError as error:
+                refusal = error
+            else:
+                return typings.Typing(level, results.dtypes(found, typed.working))
         assert refusal is not None  # noqa: S101 - there is a level
         raise refusal
 
-    def device_function(self, working: np.dtype[Any], level: literals.Level) -> Any:
+    def _typed(
+        self, function: Callable[..., Any], working: np.dtype[Any], level: typings.Level
+    ) -> literals.Typed:
+        """Return the function with typed literals and the ufuncs inside it compiled."""
+        from xdev.ufunc import literals  # which no process needs that finds all on disk
+
+        with _nesting(self):
+            replace = partial(_replacement, working=working, level=level)
+            return literals.typed(function, working, level, replace)
+
+    def device_function(self, working: np.dtype[Any], level: typings.Level) -> Any:
         """Return what compiled code calls for this function, literals typed."""
-        key = working, level
+        from xdev.compile import cpu
+
+        key = working, level, _digested(self.function)[0]
         if key not in self._device_functions:
-            with _nesting(self):
-                replace = partial(_replacement, working=working, level=level)
-                typed = literals.typed(self.function, working, level, replace)
-            self._device_functions[key] = compiler.device_function(typed.function)
+            outside = sources.outside(self.function)
+            parameters.refuse_arrays(self.function, outside)
+            plain = self._typed(self.function, working, level).function
+            self._device_functions[key] = cpu.device_function(plain)
         return self._device_functions[key]
 
     def _choose(self, inputs: Dtypes) -> tuple[Dtypes, Dtypes]:
@@ -262,9 +271,20 @@ def resolve(args: Sequence[Any]) -> Dtypes:
     strong = [None if type(x) in WEAK else dtype_of(x) for x in args]
     known = [d for d in strong if d is not None]
     return tuple(
-        np.result_type(*known, x) if d is None else d
-        for d, x in zip(strong, args, strict=True)
+        _weak(known, x) if d is None else d for d, x in zip(strong, args, strict=True)
     )
+
+
+def _weak(known: Sequence[np.dtype[Any]], x: complex) -> np.dtype[Any]:
+    """Return what a Python number is beside dtypes; bfloat16 takes it as float16 does.
+
+    ml_dtypes makes float64 of bfloat16 and a float.
+    """
+    if known and type(x) is not complex:
+        others = np.result_type(*known)
+        if is_bfloat16(others):
+            return others
+    return np.result_type(*known, x)
 
 
 def _fits(x: Any, dtype: np.dtype[Any]) -> bool:
@@ -291,6 +311,20 @@ def dtype_of(x: Any) -> np.dtype[Any]:
         raise TypeError(message) from error
 
 
+def _digested(function: Any) -> tuple[str | None, list[Any]]:
+    """Return a function's digest, and all functions whose literals are typed."""
+    reached = [function]
+
+    def within(value: object) -> object:
+        scalar = getattr(value, "scalar", None)
+        if not isinstance(scalar, ScalarFunction):
+            return value
+        reached.append(scalar.function)
+        return scalar.function
+
+    return digests.digest(function, within), reached
+
+
 @contextmanager
 def _nesting(scalar: ScalarFunction) -> Iterator[None]:
     """Refuse a function that calls itself, through others too."""
@@ -306,32 +340,10 @@ def _nesting(scalar: ScalarFunction) -> Iterator[None]:
 
 
 def _replacement(
-    value: object, *, working: np.dtype[Any], level: literals.Level
+    value: object, *, working: np.dtype[Any], level: typings.Level
 ) -> object:
     """Return the function inside a ufunc, which compiled code can call."""
     scalar = getattr(value, "scalar", None)
     if isinstance(scalar, ScalarFunction):
         return scalar.device_function(working, level)
     return value
-
-
-def _parameters(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
-    """Return the number of inputs and the defaults of the last of them."""
-    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    python = inspect.isfunction(function)
-    parameters = inspect.signature(function).parameters.values() if python else ()
-    if not parameters or any(p.kind not in plain for p in parameters):
-        name = getattr(function, "__name__", repr(function))
-        message = (
-            "vectorize needs a Python function of one or more positional parameters "
-            f"(no *args, **kwargs or keyword-only ones), not {name}"
-        )
-        raise TypeError(message)
-    names = {instruction.opname for instruction in get_instructions(function)}
-    if "RAISE_VARARGS" in names:
-        message = (
-            f"{function.__name__} raises, which a ufunc cannot do per element: return "
-            "math.nan, or check the arrays before the call"
-        )
-        raise TypeError(message)
-    return len(parameters), function.__defaults__ or ()

@@ -20,6 +20,7 @@ NAMES = {
         name: name
         for name in ("float16", "float32", "float64", "complex64", "complex128")
     },
+    "bfloat16": "bfloat16",
     "f2": "float16",
     "f4": "float32",
     "f8": "float64",
@@ -92,3 +93,6 @@ def _dtypes(names: Any, signature: object) -> Dtypes:
     except KeyError as error:
         message = f"{signature}: no type {error}; ufuncs have {', '.join(NAMES)}"
         raise TypeError(message) from None
+    except TypeError as error:  # the only name that NumPy has not from itself
+        message = f"{signature}: bfloat16 is ml_dtypes' data type: import ml_dtypes"
+        raise TypeError(message) from error

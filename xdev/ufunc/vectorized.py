@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import functools
-import inspect
-import sys
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy import ndarray
 
 from xdev._freed import refuse
-from xdev.memory.arrays import host_array, large_array
-from xdev.ufunc import hosted
-from xdev.ufunc.cpu import CpuLoops, explained, strong
+from xdev.compile.quick_call import Quick
+from xdev.memory.arrays import host_array
+from xdev.ufunc import foreign, hosted, parameters, pickling
+from xdev.ufunc.cpu import CpuLoops, strong
 from xdev.ufunc.cuda import CudaLoops, is_cuda
 from xdev.ufunc.scalar import WEAK, ScalarFunction, dtype_of, resolve
+from xdev.ufunc.specialisation import folding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from xdev.ufunc.cuda_methods import CudaMethods
+    from xdev.ufunc.specialisation import Specialisation
+
 KEYWORDS = ("out", "where", "casting", "order", "dtype", "subok")
-NONE: tuple[Any, int, np.dtype[Any]] = None, 0, np.dtype("?")  # no such typing
 
 
 @final
-class Vectorized:
+class Vectorized(Quick):
     """A scalar Python function as a ufunc: ``f(x, y, out=None, where=True, …)``.
 
     It takes what :class:`numpy.ufunc` takes. NumPy arrays are computed by a real NumPy
@@ -50,16 +52,16 @@ class Vectorized:
         self, scalar: ScalarFunction, target: str | None, identity: int | str | None
     ) -> None:
         functools.update_wrapper(self, scalar.function)
+        self.__qualname__ = self.__qualname__.removesuffix(pickling.INSIDE)
         self.scalar = scalar
         self.target = target
         self.identity = None if identity == "reorderable" else identity
         self.nin = scalar.nin
-        self._cpu = CpuLoops(scalar, identity)
+        self._cpu = CpuLoops(scalar, identity, self)
         self._cuda = CudaLoops(scalar)
-        self._exact = self._cpu.exact
-        self.__signature__ = _signature(scalar)
+        self.__signature__ = parameters.of_a_call(scalar.function)
 
-    def __call__(  # noqa: C901, PLR0911, PLR0912 - a frame more costs 60 ns
+    def __call__(  # noqa: C901, PLR0911 - a frame more costs 60 ns
         self, *args: Any, out: Any = None, **keywords: Any
     ) -> Any:
         """Compute the function elementwise.
@@ -91,46 +93,28 @@ class Vectorized:
         DeviceMismatchError, UseAfterFreeError
             Arrays of two devices; a freed one. Whatever is raised, nothing was written.
         """
-        # The quickest ways first, in this one frame: plain arrays of one device.
-        if not keywords:
+        # The quickest ways first. Small NumPy arrays do not even get here: once their
+        # types are known, compiled code calls the NumPy ufunc (compile/quick_call.py).
+        if not keywords and args:
             if len(args) == 2:  # noqa: PLR2004 - binary, the commonest
                 x, y = args
-                if type(x) is ndarray and type(y) is ndarray:
-                    ufunc, few, dtype = self._exact.get((x.dtype, y.dtype), NONE)
-                    if ufunc is not None:
-                        if out is None:
-                            n, alike = x.size, (shape := x.shape) == y.shape
-                            if n < few and (alike or n * y.size < few):
-                                return ufunc(x, y)
-                            if alike and x.flags.c_contiguous and y.flags.c_contiguous:
-                                return ufunc(x, y, large_array(shape, dtype, n))
-                        elif type(out) is ndarray:
-                            try:
-                                return ufunc(x, y, out)
-                            except (TypeError, ValueError) as error:
-                                raise explained(error, out) from error
-                elif type(x) in _ON_CUDA and self.nin == 2:  # noqa: PLR2004
+                if self.nin == 2 and (  # noqa: PLR2004
+                    type(x) in _ON_CUDA
+                    or (type(x) is not ndarray and type(y) in _ON_CUDA)
+                ):
                     return self._cuda.fast(x, y, out)
+                single = self.nin == 1 and out is None and self.scalar.nout == 1
+                if single and type(x) in _ON_CUDA:
+                    return self._cuda.fast(x, y)  # out by position
             elif len(args) == 1:
                 (x,) = args
-                if type(x) is ndarray:
-                    ufunc, few, dtype = self._exact.get((x.dtype,), NONE)
-                    if ufunc is not None and out is None:
-                        if x.size < few:
-                            return ufunc(x)
-                        if x.flags.c_contiguous:
-                            return ufunc(x, large_array(x.shape, dtype, x.size))
-                elif type(x) in _ON_CUDA and self.nin == 1:
+                if self.nin == 1 and type(x) in _ON_CUDA:
                     return self._cuda.fast(x, out)
-            elif len(args) == self.nin and type(args[0]) in _ON_CUDA:
-                return self._cuda.fast(*args, out)
-            if (
-                len(args) == self.nin + 1
-                and out is None
-                and type(args[0]) in _ON_CUDA
-                and self.scalar.nout == 1
-            ):
-                return self._cuda.fast(*args)  # out by position
+            elif type(args[0]) in _ON_CUDA or type(args[1]) in _ON_CUDA:
+                if len(args) == self.nin:
+                    return self._cuda.fast(*args, out)
+                if len(args) == self.nin + 1 and out is None and self.scalar.nout == 1:
+                    return self._cuda.fast(*args)
             result = self._cpu.again(args, out)
             if result is not None:
                 return result
@@ -151,6 +135,9 @@ class Vectorized:
         if any(map(is_cuda, operands)):
             _remember(args)
             return self._cuda(args, outs, **hosted.for_cuda(self.__name__, keywords))
+        if foreign.any_of(operands):
+            keywords["out"] = outs
+            return foreign.on_host(self, self.__name__, args, keywords, outs or ())
         if hosted.overriding(operands):
             return hosted.override(self, args, outs, keywords)
         args = hosted.operands(args, outs, self.__name__)
@@ -186,8 +173,9 @@ class Vectorized:
             raise TypeError(message + "array, or None, for each")
         return args, outs
 
-    # Reductions and the other methods of a binary ufunc: on the CPU they are NumPy's.
+    # Reductions and the other methods: on the CPU they are NumPy's.
 
+    @hosted.method(out=3)
     def reduce(
         self,
         array: Any,
@@ -197,18 +185,30 @@ class Vectorized:
         **keywords: Any,
     ) -> Any:
         """Reduce along one or more axes, as :meth:`numpy.ufunc.reduce` does."""
-        ufunc, dtype = self._reduction("reduce", array, dtype, out)
+        there = self._on_cuda("reduce", array, out, keywords.get("where"))
+        if there:
+            call = self._cuda_methods.reduce
+            return there(call, array, out, axis=axis, dtype=dtype, **keywords)
+        made = self._folding(array, dtype)
+        ufunc, dtype = self._cpu.ufunc(made), made.outputs[0]
         return ufunc.reduce(array, axis, dtype, out, **keywords)
 
+    @hosted.method(out=3)
     def accumulate(
         self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> Any:
         """Accumulate along an axis, as :meth:`numpy.ufunc.accumulate` does."""
-        ufunc, dtype = self._reduction("accumulate", array, dtype, out)
+        there = self._on_cuda("accumulate", array, out)
+        if there:
+            call = self._cuda_methods.accumulate
+            return there(call, array, out, axis=axis, dtype=dtype)
+        made = self._folding(array, dtype)
+        dtype = made.outputs[0]
         if out is None and type(array) is ndarray:
             out = host_array(array.shape, dtype)
-        return ufunc.accumulate(array, axis, dtype, out)
+        return self._cpu.ufunc(made).accumulate(array, axis, dtype, out)
 
+    @hosted.method(out=4)
     def reduceat(
         self,
         array: Any,
@@ -218,37 +218,56 @@ class Vectorized:
         out: Any = None,
     ) -> Any:
         """Reduce over slices, as :meth:`numpy.ufunc.reduceat` does."""
-        ufunc, dtype = self._reduction("reduceat", array, dtype, out)
+        there = self._on_cuda("reduceat", array, out)
+        if there:
+            call = self._cuda_methods.reduceat
+            return there(call, array, out, indices=indices, axis=axis, dtype=dtype)
+        made = self._folding(array, dtype)
+        ufunc, dtype = self._cpu.ufunc(made), made.outputs[0]
         return ufunc.reduceat(array, indices, axis, dtype, out)
 
+    @hosted.method(out=2)
     def outer(self, a: Any, b: Any, /, **keywords: Any) -> Any:
         """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
         self._check_method("outer", a, b, keywords.get("out"))
+        if is_cuda(a) or is_cuda(b):
+            outs = keywords.pop("out", None)
+            cuda = hosted.for_cuda(self.__name__, keywords)
+            return self._cuda_methods.outer(a, b, outs, cuda)
         if type(a) not in WEAK:
             a = np.asanyarray(a)
             a = a.reshape(a.shape + (1,) * np.ndim(b))
         return self(a, b, **keywords)
 
+    @hosted.method(out=0)
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
         """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
         values = () if b is None else (b,)
         self._check_method("at", a, *values, nin=1 + len(values))
-        operands = (a, *(x if type(x) in WEAK else np.asanyarray(x) for x in values))
-        dtypes = resolve(operands)
+        if is_cuda(a):
+            return self._cuda_methods.at(a, indices, b)
+        values = tuple(x if type(x) in WEAK else np.asanyarray(x) for x in values)
+        dtypes = resolve((a, *values))
         ufunc = self._cpu.ufunc(self.scalar.specialise(dtypes))
-        ufunc.at(a, indices, *strong(operands, dtypes)[1:])
+        return ufunc.at(a, indices, *strong(values, dtypes[1:]))
 
-    def _reduction(
-        self, method: str, array: Any, dtype: Any, out: Any
-    ) -> tuple[np.ufunc, np.dtype[Any]]:
-        """Return the ufunc whose typing takes its own results, and their dtype."""
-        self._check_method(method, array, out)
+    @functools.cached_property
+    def _cuda_methods(self) -> CudaMethods:
+        from xdev.ufunc.cuda_methods import CudaMethods
+
+        return CudaMethods(self._cuda, self._cpu.identity)
+
+    def _folding(self, array: Any, dtype: Any) -> Specialisation:
+        """Return the typing that takes its own results."""
         given = dtype_of(array) if dtype is None else np.dtype(dtype)
-        made = self.scalar.specialise((given, given))
-        if set(made.inputs) != set(made.outputs):
-            (given, *_) = made.outputs
-            made = self.scalar.specialise((given, given))
-        return self._cpu.ufunc(made), made.outputs[0]
+        return folding(self.scalar, given)
+
+    def _on_cuda(self, method: str, *operands: Any) -> Callable[..., Any] | None:
+        """Return how to call a CUDA method, None where the operands are the host's."""
+        self._check_method(method, *operands)
+        if any(map(is_cuda, operands)):
+            return hosted.there
+        return hosted.round_trip if self.target == "cuda" else None
 
     def _check_method(self, method: str, *operands: Any, nin: int = 2) -> None:
         if self.nin != nin:
@@ -259,13 +278,6 @@ class Vectorized:
             )
             raise ValueError(message)
         refuse(f"{self.__name__}.{method}", *operands)
-        if self.target == "cuda" or any(map(is_cuda, operands)):
-            message = (
-                f"{self.__name__}.{method} works on NumPy arrays with a ufunc whose "
-                "target is not 'cuda': move the array with xdev.to_numpy(x), or use "
-                "the reductions of xdev, such as xdev.sum, on the device"
-            )
-            raise TypeError(message)
 
     # What numpy.ufunc tells of itself.
 
@@ -303,16 +315,11 @@ class Vectorized:
     def __repr__(self) -> str:
         return f"<xdev ufunc {self.__name__!r}>"
 
-    def __reduce__(self) -> str | tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Pickle by reference where the name is this ufunc's, else by its parts."""
-        own: str = self.__qualname__
-        owner: Any = sys.modules.get(self.__module__)
-        for part in own.split("."):
-            owner = getattr(owner, part, None)
-        if owner is self:
-            return own
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle by the Python function and the options."""
         scalar = self.scalar
-        parts = scalar.function, scalar.signatures, scalar.fastmath
+        function = pickling.reachable(self, scalar.function)
+        parts = function, scalar.signatures, scalar.fastmath
         return _rebuild, (*parts, self.target, self._cpu.identity)
 
 
@@ -323,6 +330,9 @@ def _rebuild(
     target: str | None,
     identity: int | str | None,
 ) -> Vectorized:
+    found = pickling.owner(function)
+    if isinstance(found, Vectorized):
+        return found
     scalar = ScalarFunction(function, signatures, fastmath=fastmath)
     return Vectorized(scalar, target, identity)
 
@@ -334,17 +344,3 @@ def _remember(args: Sequence[Any]) -> None:
     for x in args:
         if is_cuda(x) and type(x).__module__.partition(".")[0] in {"cupy", "numba"}:
             _ON_CUDA.add(type(x))
-
-
-def _signature(scalar: ScalarFunction) -> inspect.Signature:
-    """Return the signature of a call, as numpy.ufunc's."""
-    only, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
-    own = inspect.signature(scalar.function).parameters.values()
-    rest = {"out": None, "where": True, "casting": "same_kind", "order": "K"}
-    rest |= {"dtype": None, "subok": True}
-    return inspect.Signature(
-        [
-            *(p.replace(kind=only, annotation=inspect.Parameter.empty) for p in own),
-            *(inspect.Parameter(k, named, default=v) for k, v in rest.items()),
-        ]
-    )

@@ -5,7 +5,6 @@ The function reads no array, so that nothing but the result passes through memor
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, final
@@ -46,20 +45,10 @@ class Indexed:
     result: np.dtype[Any]
     lanes: int
 
-    def digest(self) -> bytes:
-        """Return a digest of the types and of all the code that the function runs."""
-        types = repr((self.parameters, self.result, self.lanes))
-        found = hashlib.sha256(types.encode())
-        for function in _reached(self.function):
-            code = function.__code__
-            names = [
-                (n, function.__globals__[n])
-                for n in code.co_names
-                if isinstance(function.__globals__.get(n), int | float | np.generic)
-            ]
-            found.update(repr((code.co_code, code.co_names, names)).encode())
-            found.update(repr((code.co_consts, function.__defaults__)).encode())
-        return found.digest()
+    @property
+    def types(self) -> tuple[object, ...]:
+        """What decides the machine code beside the function."""
+        return self.parameters, self.result, self.lanes
 
     def callable(self) -> Callable[..., Any]:
         """Return the function with those that it calls compiled, on every device."""
@@ -70,14 +59,6 @@ def _callees(function: FunctionType) -> dict[str, FunctionType]:
     """Return the plain functions that a function names."""
     named = ((n, function.__globals__.get(n)) for n in function.__code__.co_names)
     return {n: value for n, value in named if isinstance(value, FunctionType)}
-
-
-def _reached(function: Any) -> list[FunctionType]:
-    """Return a function and all that it calls, each once, in one order."""
-    found = {function: None}
-    for callee in _callees(function).values():
-        found.update(dict.fromkeys(_reached(callee)))
-    return list(found)
 
 
 def closed(function: Callable[..., Any]) -> Callable[..., Any]:

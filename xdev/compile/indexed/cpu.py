@@ -6,16 +6,12 @@ A process that finds it there does not load Numba.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import threading
-from functools import cache
-from importlib.metadata import version
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xdev import _machine_code, _optional
-from xdev._disk_cache import DiskCache
-from xdev.compile import cpu, cpu_loop
+from xdev.compile import cpu, cpu_loop, digests, loops
 from xdev.compile.indexed import INDEX, Indexed
 
 if TYPE_CHECKING:
@@ -26,9 +22,8 @@ SLOT = 8  # bytes that each parameter has
 _PROTOTYPE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
 )  # releases the interpreter's lock
-_cache = DiskCache("loops", b"xdev loop 1\n")
 _lock = threading.Lock()  # guards the dict below
-_loaded: dict[Indexed, tuple[Any, Any]] = {}
+_loaded: dict[Indexed, tuple[loops.Loop, Any]] = {}
 
 
 def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
@@ -47,27 +42,17 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
         with _lock:
             found = _loaded.get(kernel)
             if found is None:
-                engine = _machine_code.load(_binary(kernel))
-                address = engine.get_function_address(NAME)
-                found = _loaded[kernel] = engine, _PROTOTYPE(address)
+                digest, name = digests.digest(kernel.function), kernel.function.__name__
+                code = loops.kept(
+                    digest, kernel.types, name, partial(_compiled, kernel)
+                )
+                found = _loaded[kernel] = code, _PROTOTYPE(code.address)
     function: Callable[[Any, int, bytes], None] = found[1]
     return function
 
 
-def _binary(kernel: Indexed) -> bytes:
-    key = hashlib.sha256(kernel.digest() + _environment()).hexdigest()
-    binary = _cache.load(key)
-    if binary is None:
-        binary = _machine_code.emit([_text(kernel)])
-        _cache.save(key, binary)
-    return binary
-
-
-@cache
-def _environment() -> bytes:
-    """Return what code depends on but the function: compilers and this processor."""
-    own = b"".join(Path(file).read_bytes() for file in (__file__, cpu_loop.__file__))
-    return repr((version("numba"), _machine_code.processor())).encode() + own
+def _compiled(kernel: Indexed) -> tuple[str, bytes]:
+    return NAME, _machine_code.emit([_text(kernel)])
 
 
 def _text(kernel: Indexed) -> str:

@@ -5,11 +5,10 @@ A process that finds it there does not load Numba.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import final
 
-from xdev.compile import cubins, elementwise, numba_cuda, toolchain
+from xdev.compile import adapters, cubins, digests, elementwise
 from xdev.compile.elementwise import BLOCK, FUNCTION, cpp_name
 from xdev.compile.indexed import INDEX, Indexed
 
@@ -72,13 +71,12 @@ def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
     DeviceUnavailableError
         The CUDA compiler is missing or its parts do not fit together.
     """
-    parts = capability, elementwise.templates(), toolchain.versions()
-    key = hashlib.sha256(kernel.digest() + repr(parts).encode()).hexdigest()
-    found = cubins.load(key)
-    if found is None:
+
+    def make() -> tuple[bytes, str]:
         reads, writes = (INDEX, *kernel.parameters), (kernel.result,) * kernel.lanes
         function = kernel.callable()
-        code = numba_cuda.ltoir(function, reads, writes, FUNCTION, capability)
-        found = elementwise.build(Launch(kernel), code, capability, fastmath=False)
-        cubins.save(key, *found)
-    return found
+        code = adapters.adapter().ltoir(function, reads, writes, FUNCTION, capability)
+        return elementwise.build(Launch(kernel), code, capability, fastmath=False)
+
+    digest, name = digests.digest(kernel.function), kernel.function.__name__
+    return cubins.kept(digest, (kernel.types, capability), name, make)

@@ -131,6 +131,14 @@ struct word<16> {
     using type = uint4;
 };
 
+// One access for certain: compilers split an assignment, and rejoin it not always.
+__device__ inline void store16(uint4* address, uint4 word)
+{
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(word.x),
+                 "r"(word.y), "r"(word.z), "r"(word.w)
+                 : "memory");
+}
+
 template <class Storage, int COUNT>
 struct chunk {
     static constexpr int bytes = sizeof(Storage) * COUNT;
@@ -157,14 +165,53 @@ struct chunk {
     {
 #pragma unroll
         for (int i = 0; i < words; ++i) {
-            reinterpret_cast<type*>(address)[i] = word[i];
+            if constexpr (width == 16) {
+                store16(reinterpret_cast<type*>(address) + i, word[i]);
+            } else {
+                reinterpret_cast<type*>(address)[i] = word[i];
+            }
         }
     }
 
-    __device__ static bool aligned(const Storage* address)
+    // From any address: the aligned words around it, shifted. A word that holds one byte
+    // of an array lies in a page of the array's, so that all of it can be read.
+    __device__ void load_any(const Storage* address)
     {
-        return reinterpret_cast<unsigned long long>(address) % width == 0;
+        constexpr int parts = width / 4;
+        union {
+            type word[words + 1];
+            unsigned int part[(words + 1) * parts];
+        } around;
+        const unsigned int over = misfit(address);
+        const type* first = reinterpret_cast<const type*>(
+            reinterpret_cast<const char*>(address) - over);
+#pragma unroll
+        for (int i = 0; i < words; ++i) around.word[i] = first[i];
+        around.word[words] = first[words - (over == 0)];
+#pragma unroll
+        for (int step = 1; step < parts; step *= 2) {
+#pragma unroll
+            for (int i = 0; i + step < (words + 1) * parts; ++i) {
+                if (over / 4 & step) around.part[i] = around.part[i + step];
+            }
+        }
+        if constexpr (sizeof(Storage) < 4) {
+#pragma unroll
+            for (int i = 0; i < words * parts; ++i) {
+                around.part[i] =
+                    __funnelshift_r(around.part[i], around.part[i + 1], over % 4 * 8);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < words; ++i) word[i] = around.word[i];
     }
+
+    __device__ static unsigned int misfit(const Storage* address)
+    {
+        return reinterpret_cast<unsigned long long>(address) % width;
+    }
+
+    __device__ static bool aligned(const Storage* address) { return misfit(address) == 0; }
 };
 
 // upto<N>::type is numbers<0, ..., N - 1>.

@@ -1,51 +1,14 @@
 // The elementwise kernel of operands of any strides, broadcast ones (stride 0)
 // included, over collapsed dimensions, with or without a mask.
-//
-// All parameters travel in one struct: for each operand a slot of 16 bytes that holds
-// its address or its value (the mask's slot is the last), then the layout. Where
-// offsets fit, indices have 32 bits and dimensions are told apart by multiplication.
 #include "elementwise.cuh"
+#include "layout.cuh"
 
 extern "C" __device__ void XDEV_FUNCTION(XDEV_SIGNATURE);
 
 namespace xdev {
 
-constexpr int BLOCK = XDEV_BLOCK;
 constexpr int ITEMS = XDEV_ITEMS;  // elements a thread computes, BLOCK apart
-constexpr int DIMENSIONS = XDEV_DIMENSIONS;
 constexpr bool MASKED = XDEV_MASKED;
-using Index = XDEV_INDEX;    // unsigned
-using Offset = XDEV_OFFSET;  // as wide, signed
-
-template <int SLOTS>
-struct Parameters {
-    struct alignas(16) {
-        unsigned char bytes[16];
-    } slot[SLOTS];
-    Index n;
-    Index extent[DIMENSIONS];  // of the dimensions from the second on; [0] is unused
-    Index magic[DIMENSIONS];   // i / extent == (umulhi(i, magic) + i) >> shift
-    Index shift[DIMENSIONS];
-    Offset stride[SLOTS][DIMENSIONS];  // bytes
-
-    template <class T>
-    __device__ T get(int k) const
-    {
-        return *reinterpret_cast<const T*>(slot[k].bytes);
-    }
-};
-
-__device__ inline unsigned int quotient(
-    unsigned int i, unsigned int, unsigned int magic, unsigned int shift)
-{
-    return (__umulhi(i, magic) + i) >> shift;
-}
-
-__device__ inline unsigned long long quotient(
-    unsigned long long i, unsigned long long extent, unsigned long long, unsigned long long)
-{
-    return i / extent;
-}
 
 template <class Storage, class Loop>
 struct Strided {
@@ -97,13 +60,11 @@ __device__ inline void run(
         on[item] = i < p.n;
 #pragma unroll
         for (int d = DIMENSIONS - 1; d > 0; --d) {
-            const Index q = quotient(i, p.extent[d], p.magic[d], p.shift[d]);
-            const Index r = i - q * p.extent[d];
+            const Index place = split(i, p, d);
 #pragma unroll
             for (int k = 0; k < SLOTS; ++k) {
-                offset[k][item] += Offset(r) * p.stride[k][d];
+                offset[k][item] += Offset(place) * p.stride[k][d];
             }
-            i = q;
         }
 #pragma unroll
         for (int k = 0; k < SLOTS; ++k) offset[k][item] += Offset(i) * p.stride[k][0];

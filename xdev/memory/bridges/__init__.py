@@ -7,11 +7,11 @@ user set stays: the bridge then does not go in, and :func:`left_alone` says why.
 from __future__ import annotations
 
 import sys
-import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from xdev import _optional
+from xdev._forks import module_lock
 from xdev.device import Device
 from xdev.errors import ConfigurationError
 from xdev.memory.bridges.cupy import CupyBridge
@@ -54,7 +54,7 @@ BRIDGES: dict[str, tuple[str, Callable[[], Bridge]]] = {
 }
 OPT_IN = {"numpy", "rmm", "torch"}  # these go in only by name
 
-_lock = threading.RLock()  # guards the two below
+_lock = module_lock()  # guards the two below
 _installed: dict[str, Bridge] = {}
 _left_alone: dict[str, str] = {}
 

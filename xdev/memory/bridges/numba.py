@@ -171,7 +171,7 @@ def _resource_type() -> Any:
             chunk = self._held.pop(int(ptr))
             last = _handle(stream)
             if last != chunk.stream:  # whose work must end before the next use
-                chunk.uses, chunk.request = (chunk.uses or set()) | {last}, -1
+                chunk.uses, chunk.request = (chunk.uses or set()) | {last}, None
             chunk.give(chunk)
 
         @property

@@ -8,7 +8,9 @@ A thread starts with NumPy's default handler, whichever its parent set, so the b
 does not set a handler: it puts its functions into the default one. They are machine
 code and need neither Python nor its lock. Only where no free block of the very class is
 left do they call Python, and the pool's ladder serves: the limit holds, and a refusal
-is a ``MemoryError``.
+is a ``MemoryError``. The core knows a million blocks at a time
+(:data:`~xdev.memory.native.layout.BLOCKS`); buffers beyond come from the allocator that
+was there and are not counted.
 
 After ``uninstall`` NumPy allocates as before. The bridge's ``free`` stays in place for
 ever, since arrays may: what is not the pool's goes to the ``free`` that was there.
@@ -18,12 +20,12 @@ Nothing of it ends with the interpreter.
 from __future__ import annotations
 
 import ctypes
-import threading
 from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev._forks import module_lock
 from xdev.memory import registry
 from xdev.memory.arrays import POOLED
 from xdev.memory.bridges.misses import serve
@@ -67,10 +69,14 @@ class Functions:
         self._set(entries.FILL_AT, _address(ctypes.memset))
         self._set(entries.COPY_AT, _address(ctypes.memmove))
         self._set(entries.ADVISE_AT, _address(getattr(ctypes.CDLL(None), "madvise", 0)))
-        addresses = machine().addresses
+        self._addresses = [machine().addresses[name] for name in FUNCTIONS]
+
+    def put_in(self) -> None:
+        """Have NumPy call them."""
+        handler = _words(default_handler() + CONTEXT_AT, 5)
         # The functions that were there take no notice of their context: it goes first.
-        found[0] = ctypes.addressof(self.table)
-        found[1:5] = [addresses[name] for name in FUNCTIONS]
+        handler[0] = ctypes.addressof(self.table)
+        handler[1:5] = self._addresses
 
     def serve(self, core: int) -> None:
         """Serve new arrays from a core."""
@@ -85,7 +91,7 @@ class Functions:
         self.table[offset // WORD] = value
 
 
-_lock = threading.Lock()  # guards the one below
+_lock = module_lock()  # guards the one below
 _functions: list[Functions] = []
 
 
@@ -113,7 +119,10 @@ class NumpyBridge:
             return f"the host pool keeps nothing under the policy {policy!r}"
         with _lock:
             if not _functions:
-                _functions.append(Functions())
+                made = Functions()
+                if not _functions:  # nor did a finalizer make them meanwhile
+                    _functions.append(made)
+                    made.put_in()
             _functions[0].serve(front.core)
         return None
 

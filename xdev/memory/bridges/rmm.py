@@ -62,7 +62,7 @@ class Loans:
         chunk = self._held.pop(address)
         _, last = stream.__cuda_stream__()
         if last != chunk.stream:  # whose work must end before the next use
-            chunk.uses, chunk.request = (chunk.uses or set()) | {last}, -1
+            chunk.uses, chunk.request = (chunk.uses or set()) | {last}, None
         chunk.give(chunk)
 
 

@@ -4,7 +4,8 @@ Who owns what, for how long: the pools own the segments, PyTorch's storages hold
 each on the stream that PyTorch names. Its two functions are machine code that needs no
 Python and no lock of it; where no free block of the very class is left they call
 Python, and the pool's ladder serves. A refusal is PyTorch's ``RuntimeError``.
-``Tensor.record_stream`` marks the block.
+A million blocks can be PyTorch's at a time (:data:`~xdev.memory.native.layout.BLOCKS`);
+the error that refuses more says so. ``Tensor.record_stream`` marks the block.
 
 PyTorch takes an allocator before it first allocates, and keeps it for the life of the
 process: the bridge goes in before that or not at all, and does not come out. PyTorch's
@@ -23,6 +24,7 @@ from xdev.memory import registry
 from xdev.memory.bridges.misses import serve
 from xdev.memory.native.devices import Devices
 from xdev.memory.native.immortals import immortal
+from xdev.memory.native.layout import BLOCKS
 from xdev.memory.native.machine import machine
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 THROW = "_ZN3c106detail14torchCheckFailEPKcS2_jS2_"  # c10::detail::torchCheckFail
 WHERE = b"xdev"
 REFUSED = b"out of memory: xdev's pool refused; see xdev.memory.summary('cuda')"
+NOT_SERVED = (
+    f"xdev's pool cannot lend this block: PyTorch may have {BLOCKS:,} at a time, and "
+    f"none that is new once Python ends"
+).encode()
 
 
 @final
@@ -47,7 +53,7 @@ class TorchBridge:
             name = pools[0].stock.policy.name
             return f"the pools keep nothing under the policy {name!r}"
         devices = Devices(len(pools))
-        devices.throw(_throw(torch), WHERE, REFUSED)
+        devices.throw(_throw(torch), WHERE, REFUSED, NOT_SERVED)
         for index, front in enumerate(filter(None, fronts)):
             devices.open(index, front)
         code = machine()

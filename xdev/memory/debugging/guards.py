@@ -178,7 +178,7 @@ class GuardedSource:
 
     def hand_out(self, chunk: Chunk) -> None:
         """Fill a block for its holder."""
-        request = max(1, chunk.request)
+        request = max(1, chunk.request or 0)
         with self._turn:
             self._check_free(chunk.address, chunk.nbytes)
             self._cells.fill(chunk.address, request, FRESH)
@@ -187,7 +187,7 @@ class GuardedSource:
             self._live[chunk.address] = Holder(
                 chunk.address, request, chunk.nbytes, frames.stack(4)
             )
-        chunk.request = -1  # not to be handed out again but by way of the quarantine
+        chunk.request = None  # not to be handed out again but by way of the quarantine
 
     def take_back(self, chunk: Chunk) -> None:
         """Send a block by way of the quarantine; called with the stock's lock held."""

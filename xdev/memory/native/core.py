@@ -29,6 +29,7 @@ from xdev.memory.native.layout import (
     IDLE,
     INHERITED,
     KEY,
+    LARGEST,
     LIVE,
     MOST_BINS,
     NBYTES,
@@ -38,6 +39,7 @@ from xdev.memory.native.layout import (
     OPEN,
     PEAK,
     QUANTUM,
+    SHUT,
     SIZES,
     SLOTS,
     STATE,
@@ -87,7 +89,7 @@ def bin_of(w: Words, stream: int, size: int) -> int:
 
 def take(w: Words, nbytes: int, stream: int) -> int:
     """Hand out a free block of the very class; return its address, or 0."""
-    if w[OPEN] == 0:
+    if w[OPEN] == 0 or w[SHUT] != 0 or nbytes < 0 or nbytes > LARGEST:
         return 0
     place = bin_of(w, stream, granted(w, nbytes))
     block = w[BIN_FIRST + place] - 1

@@ -37,9 +37,12 @@ class Devices:
         """Serve a device from its front."""
         self._words[FIRST_CORE + index] = front.core
 
-    def throw(self, function: int, where: bytes, text: bytes) -> None:
-        """Report a refusal by a C++ function of the library, with these texts."""
-        texts = [ctypes.create_string_buffer(each) for each in (where, text)]
-        addresses = [ctypes.addressof(immortal(each)) for each in texts]
+    def throw(self, function: int, *texts: bytes) -> None:
+        """Report failures by a C++ function of the library.
+
+        Its texts: where it is from, of a refusal, of a block that is not served.
+        """
+        buffers = [ctypes.create_string_buffer(each) for each in texts]
+        addresses = [ctypes.addressof(immortal(each)) for each in buffers]
         at = entries.REFUSAL // WORD
-        self._words[at : at + 3] = [function, *addresses]
+        self._words[at : at + 4] = [function, *addresses]

@@ -30,8 +30,9 @@ from xdev.memory.native.operations import (
 )
 
 # `devices`: how many cores follow; what returns CuPy's current stream; PyTorch's
-# function that throws a C++ exception, where that says it is from, and its text; cores.
-STREAM, REFUSAL, CORES = WORD, 2 * WORD, 5 * WORD
+# function that throws a C++ exception, where that says it is from, its text for a
+# refusal, and that for a block which is not served; cores.
+STREAM, REFUSAL, CORES = WORD, 2 * WORD, 6 * WORD
 # `table`: the core; whether new arrays are served, and from which size on; the
 # context and the functions of the allocator that was there; C's memset and memcpy.
 CORE, SERVES, LEAST = 0, WORD, 2 * WORD
@@ -176,7 +177,7 @@ def numpy_realloc(table: int, address: int, nbytes: int) -> int:
         unlock(core)
     if held == 0:
         return call(load(table + REALLOC_AT), load(table + CONTEXT), address, nbytes, 0)
-    if nbytes <= held <= 2 * nbytes:
+    if held // 2 <= nbytes <= held:
         return address
     moved = numpy_malloc(table, nbytes)
     if moved != 0:
@@ -193,7 +194,7 @@ def torch_malloc(nbytes: int, device: int, stream: int) -> int:
     if found > 0:
         return found & ~FRESH
     throw, where = load(devices + REFUSAL), load(devices + REFUSAL + WORD)
-    text = load(devices + REFUSAL + 2 * WORD)
+    text = load(devices + REFUSAL + (2 if found == REFUSED else 3) * WORD)
     return call(throw, where, where, 0, text) if throw != 0 else REFUSED
 
 

@@ -13,6 +13,8 @@ gone.
 from __future__ import annotations
 
 import ctypes
+import mmap
+import sys
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -51,9 +53,8 @@ class Front:
     """
 
     def __init__(self, quantum: int, *, eighths: bool) -> None:
-        array = immortal(np.zeros(layout.WORDS, np.int64))
-        self.core = int(array.ctypes.data)
-        self.words = memoryview(array.data)
+        self.words = immortal(_zeros(layout.WORDS))
+        self.core = np.frombuffer(self.words, np.int64).ctypes.data
         self.words[layout.QUANTUM] = quantum
         self.words[layout.EIGHTHS] = eighths
         self.words[layout.YIELD] = _address_in_c("sched_yield")
@@ -70,6 +71,15 @@ class Front:
         """Let the core hand out free blocks, or have it take blocks back only."""
         self.words[layout.OPEN] = hands_out
 
+    def shut(self, *, shut: bool) -> None:
+        """Have the core take blocks back only, or not, whether it is open or not."""
+        self.words[layout.SHUT] = shut
+
+    def full(self) -> bool:
+        """Say whether the core knows as many blocks as it can."""
+        words = self.words
+        return not words[layout.VACANT] and words[layout.USED] == layout.BLOCKS
+
     def hold(self, chunk: Chunk, size: int, *, free: bool) -> bool:
         """Keep a chunk that is in use; say whether there was room for it.
 
@@ -85,13 +95,13 @@ class Front:
         address, nbytes = chunk.address, chunk.nbytes
         marked = chunk.uses is not None or nbytes != size
         class_ = 0 if marked else size
-        if free and marked:
+        if (free and marked) or nbytes > layout.LARGEST:
             return False
         number = self._adopt(self.core, address, nbytes, chunk.stream, class_)
         if number < 0:
             return False
         self._chunks[number] = chunk
-        chunk.give, chunk.request = self.give, -1  # it may serve any of its class
+        chunk.give, chunk.request = self.give, None  # it may serve any of its class
         if free:
             self._stock_up(self.core, address)
         return True
@@ -145,6 +155,18 @@ class Front:
     def retire(self) -> None:
         """Serve hits only from now on; a miss is not served."""
         self.words[layout.MISS] = 0
+
+
+def _zeros(count: int) -> memoryview[int]:
+    """Return so many words, which take memory where they are written to only.
+
+    NumPy would ask the system for huge pages.
+    """
+    if sys.platform == "win32":
+        made = mmap.mmap(-1, 8 * count)
+    else:
+        made = mmap.mmap(-1, 8 * count, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return memoryview(made).cast("q")
 
 
 def _address_in_c(name: str) -> int:

@@ -6,7 +6,7 @@ and Python by the same indices. Links and places are stored plus one: 0 is none.
 
 from __future__ import annotations
 
-# The header. Python writes OPEN, BASE and what is set once; the core the rest.
+# The header. Python writes OPEN, SHUT, BASE and what is set once; the core the rest.
 LOCK = 0  # 1 while somebody changes the core
 OPEN = 1  # whether blocks are handed out; giving back always works
 EIGHTHS = 2  # whether classes are eight per doubling, or multiples of the quantum
@@ -21,6 +21,7 @@ ODD = 10  # the first of the free blocks that no bin takes
 MISS = 11  # the address of what serves a miss: f(token, nbytes, stream); 0 for none
 TOKEN = 12  # its first argument
 YIELD = 13  # the address of sched_yield, or 0
+SHUT = 14  # whether nothing is handed out for another reason: the pool's limit
 HEADER = 16
 
 # What the core counts beside the ledger, by the size class of reports (sizes up to
@@ -33,8 +34,9 @@ GIVEN = TAKEN_BYTES + SIZES
 GIVEN_BYTES = GIVEN + SIZES
 COUNTERS = GIVEN_BYTES + SIZES
 
-BLOCKS = 1 << 16  # how many blocks a core can know
-SLOTS = 1 << 17  # of the table of addresses: a power of two, sparsely filled
+BLOCKS = 1 << 20  # how many blocks a core can know
+SLOTS = 1 << 21  # of the table of addresses: a power of two, sparsely filled
+LARGEST = 1 << 61  # no block is larger: twice as much is still an int64 [B]
 BIN_SLOTS = 1 << 13  # of the table of bins
 MOST_BINS = 1 << 12
 

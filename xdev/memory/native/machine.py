@@ -11,13 +11,13 @@ import ctypes
 import hashlib
 import inspect
 import sys
-import threading
 from importlib.metadata import version
 from types import FunctionType
 from typing import Any, final
 
 from xdev import _machine_code, _optional
 from xdev._disk_cache import DiskCache
+from xdev._forks import module_lock
 from xdev.memory.native import (
     core,
     entries,
@@ -45,8 +45,8 @@ ENTRIES: dict[Any, tuple[int, int | None]] = {
     entries.torch_malloc: (3, 1),
     entries.torch_free: (4, 2),
 }
-_cache = DiskCache("native", b"xdev native 1\n")
-_lock = threading.Lock()  # guards the one below
+_cache = DiskCache("native")
+_lock = module_lock()  # guards the one below
 _loaded: list[Machine] = []
 
 
@@ -84,7 +84,7 @@ def machine() -> Machine:
             binary = _cache.load(key)
             if binary is None:
                 binary = _machine_code.emit(_llvm_texts())
-                _cache.save(key, binary)
+                _cache.save(key, binary, "memory pool")
             _loaded.append(immortal(Machine(binary)))
         return _loaded[0]
 

@@ -7,6 +7,7 @@ from collections import deque
 from time import time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
+from xdev._forks import module_lock
 from xdev.memory import hooks
 from xdev.memory.records import frames
 
@@ -78,8 +79,8 @@ class History:
         )
 
 
-_lock = threading.Lock()  # guards the one below
-_recording: list[History] = []  # one at most
+_lock = module_lock()  # guards the one below
+_recording: History | None = None
 
 
 def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
@@ -111,19 +112,21 @@ def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
     True
     >>> record_history(False)
     """
+    global _recording
     if max_entries < 1:
         message = f"max_entries={max_entries} keeps nothing: use 1 or more"
         raise ValueError(message)
     with _lock:
-        while _recording:
-            hooks.unsubscribe(_recording.pop())
-        if enabled:
-            history = History(max_entries)
-            _recording.append(history)
+        history = History(max_entries) if enabled else None
+        if history is not None:
             hooks.subscribe(history)
+        # One step: before it and after it a finalizer may do the same.
+        before, _recording = _recording, history
+        if before is not None:
+            hooks.unsubscribe(before)
 
 
 def recorded() -> list[Happening]:
     """Return the events kept, the oldest first."""
     with _lock:
-        return list(_recording[0].happenings) if _recording else []
+        return [] if _recording is None else list(_recording.happenings)

@@ -126,7 +126,7 @@ def _segments(pool: Pool, number: int, makers: _Makers) -> list[dict[str, Any]]:
 
 def _block(chunk: Chunk, census: Census, makers: _Makers) -> dict[str, Any]:
     free = census.is_free(chunk)
-    asked = chunk.request if chunk.request >= 0 else chunk.nbytes
+    asked = chunk.nbytes if chunk.request is None else chunk.request
     return {
         "address": chunk.address,
         "size": chunk.nbytes,

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from xdev.memory.records.frames import Place
 
     #: The innermost line outside the pool, and the size that was asked for [B].
-    Asked = tuple[str, int, int]
+    Asked = tuple[str, int, int | None]
 
 OWN = "NumPy's own"  # in place of a pool's name
 
 
-def asked_by_numpy(places: list[Place], nbytes: int) -> Asked | None:
+def asked_by_numpy(places: list[Place], nbytes: int | None) -> Asked | None:
     """Return what identifies a pool's block that NumPy's bridge asked for, or None."""
     files = [file for file, _, _ in places]
     if front.__file__ not in files[:-1]:

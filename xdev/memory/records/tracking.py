@@ -5,13 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 from collections import defaultdict
 from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config
+from xdev._forks import module_lock
 from xdev.device import as_device
 from xdev.memory import hooks, registry
 from xdev.memory.records import frames, leaks, traces
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xdev.memory.records.traces import Asked
 
     #: Granted and asked size [B], when it was handed out [s], by whom.
-    Record = tuple[int, int, float, frames.Frames]
+    Record = tuple[int, int | None, float, frames.Frames]
 
 
 @final
@@ -84,7 +84,7 @@ class Tracker:
 
 
 TRACKER = Tracker()
-_lock = threading.RLock()  # guards the three below and the subscription
+_lock = module_lock()  # guards the three below and the subscription
 _depth = 0
 _begun = False  # whether the environment was asked
 off = False  # whether it is known that nobody tracks: :func:`active` in an instant
@@ -244,13 +244,6 @@ def _report_at_exit() -> None:
         sys.stderr.write(f"{report()}\n")
 
 
-def _after_fork_in_child() -> None:
-    """Start with a free lock, and without the parent's blocks."""
-    global _lock  # noqa: PLW0603 - another thread of the parent may have held it
-    _lock = threading.RLock()
-    TRACKER.live.clear()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    os.register_at_fork(after_in_child=TRACKER.live.clear)
 hooks.before_emitters(begin)

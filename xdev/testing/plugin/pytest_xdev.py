@@ -1,19 +1,24 @@
-"""xdev's plug-in for pytest: the fixture ``xp`` and SciPy's markers for it.
+"""xdev's plug-in for pytest: the fixtures ``xp``, with SciPy's markers, and
+``xdev_benchmark``.
 
-It is a module beside the package, and imports nothing of it until the fixture is used:
+It is a module beside the package, and imports nothing of it until a fixture is used:
 pytest loads plug-ins at every start, before coverage measures anything.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
+
+    from xdev.testing.benchmark import Benchmark
 
 #: The backends by SciPy's names (and ``fake``), each with the module that it needs.
 MODULES = {
@@ -37,11 +42,19 @@ MARKERS = (
     f"xfail_xp_backends({ARGUMENTS}): expect it to fail there",
     "array_api_backends: the test uses the fixture xp",
 )
+MEASURED = pytest.StashKey["Benchmark"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--xdev-backends``."""
-    parser.getgroup("xdev").addoption(
+    """Add ``--xdev-backends`` and ``--xdev-benchmark-json``."""
+    group = parser.getgroup("xdev")
+    group.addoption(
+        "--xdev-benchmark-json",
+        metavar="FILE",
+        type=Path,
+        help="write what xdev_benchmark measures to FILE, as pytest-benchmark does",
+    )
+    group.addoption(
         "--xdev-backends",
         metavar="NAMES",
         help=f"what the fixture xp iterates on, of {', '.join(MODULES)}, separated by "
@@ -57,6 +70,75 @@ def pytest_configure(config: pytest.Config) -> None:
     names = _parse(named) if named else _installed()
     plugin = _fixtures(names, promised=bool(named))
     config.pluginmanager.register(plugin, "xdev-fixtures")
+    if not hasattr(config, "workerinput"):  # no worker of pytest-xdist
+        path = config.getoption("--xdev-benchmark-json")
+        config.pluginmanager.register(Measurements(path), "xdev-measurements")
+
+
+@pytest.fixture
+def xdev_benchmark(request: pytest.FixtureRequest) -> Benchmark:
+    """Call it with a function and its arguments: it times them, returns the result."""
+    from xdev.testing.benchmark import Benchmark
+
+    node = request.node
+    params = node.callspec.params if hasattr(node, "callspec") else None
+    made = node.stash[MEASURED] = Benchmark(node.name, node.nodeid, params)
+    return made
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, Any, Any]:
+    """Let the report of a test's call carry what it measured, to where it is read."""
+    report = yield
+    if call.when == "call" and MEASURED in item.stash:
+        report.xdev_benchmark = item.stash[MEASURED].entry()
+    return report
+
+
+class Measurements:
+    """What ``xdev_benchmark`` measured in all tests, of all of pytest-xdist's workers.
+
+    Parameters
+    ----------
+    path : Path or None
+        Where the record goes.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.entries: list[dict[str, Any]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what a test measured."""
+        entry = getattr(report, "xdev_benchmark", None)
+        if entry is not None:
+            self.entries.append(entry)
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the record."""
+        if self.path is not None:
+            from xdev.testing.benchmark import document
+
+            text = json.dumps(document(self.entries), indent=1)
+            self.path.write_text(f"{text}\n", encoding="utf-8")
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """Print the times."""
+        if not self.entries:
+            return
+        from xdev.timing.text import format_time
+
+        terminalreporter.section("xdev_benchmark")
+        for entry in self.entries:
+            stats = entry["stats"]
+            times = (format_time(stats[key]) for key in ("median", "min", "max"))
+            terminalreporter.write_line(
+                "{}: {} ({} to {})".format(entry["fullname"], *times)
+            )
 
 
 def _parse(text: str) -> list[str]:

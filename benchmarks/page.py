@@ -1,0 +1,186 @@
+"""A record of all programs as a page of Markdown, with plots, from the JSON alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks import behind
+from benchmarks.figures import time_text
+from xdev.memory.reports import text_of
+from xdev.timing.sweeps import crossovers, draw
+from xdev.timing.tables import bandwidth_text, markdown
+
+PAGES = Path(__file__).parents[1] / "docs" / "benchmarks"
+# What a row says of its times, by key: the column's head, and how a value is written.
+COLUMNS = {
+    "ratio": ("ratio", "{:.3g}".format),
+    "interval": ("95 %", lambda ends: "{:.3g} to {:.3g}".format(*ends)),
+    "verdict": ("verdict", str),
+    "bandwidth": ("bandwidth", bandwidth_text),
+    "share_of_copy": ("of copy", "{:.0%}".format),
+    "peak_bytes": ("peak", text_of),
+    "allocations": ("allocations", str),
+    "driver_allocations": ("driver", str),
+}
+# What is no column: it names the row, makes its times, or is told otherwise.
+TOLD = {"name", "group", "candidate", "samples", "bandwidth", "copy_bandwidth"}
+TOLD |= {"launch", "device", "notes", "loops", "mean", "std", "nbytes", "first_call"}
+LONGEST = 250  # of a value that is told as it is [characters]
+
+
+def write(path: Path, folder: Path = PAGES) -> Path:
+    """Write the page of a record, and its plots beside it.
+
+    Parameters
+    ----------
+    path : Path
+        The record, ``benchmarks/results/<date>-<device>.json``.
+    folder : Path
+        Where the page goes.
+
+    Returns
+    -------
+    Path
+        The page: ``<device>.md``.
+    """
+    records = json.loads(path.read_text(encoding="utf-8"))
+    name = re.sub(r"^\d{4}-\d\d-\d\d-", "", path.stem)
+    folder.mkdir(exist_ok=True)
+    lines = [f"# Benchmarks on {_machine(records)}", ""]
+    lines += [f"From `benchmarks/results/{path.name}`, by `python -m benchmarks`."]
+    lines += ["", "## Where xdev is behind", "", behind.table(records)]
+    before = ""
+    for program, record in records.items():
+        lines += ["", f"## {program}", ""]
+        if "failed" in record:
+            lines += [f"It did not finish: {record['failed']}."]
+            continue
+        where = _where(record)
+        lines += [*_about(record), *([] if where == before else ["", where])]
+        lines += [*_facts(record), *_tables(program, record, folder / name)]
+        before = where
+    page = folder / f"{name}.md"
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return page
+
+
+def _machine(records: dict[str, Any]) -> str:
+    """Return the names of what was measured."""
+    environment = next(r["environment"] for r in records.values() if "environment" in r)
+    names = (environment["cuda"], environment["processor"])
+    return " and ".join(
+        dict.fromkeys(re.sub(r"\((R|TM)\)", "", name) for name in names if name)
+    )
+
+
+def _tables(program: str, record: dict[str, Any], stem: Path) -> list[str]:
+    lines: list[str] = []
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in record["rows"]:
+        groups.setdefault(row.get("group", ""), []).append(row)
+    for number, (group, rows) in enumerate(groups.items()):
+        lines += ["", *([f"**{group}**", ""] if group else []), _table(rows)]
+        times = _over_sizes(rows)
+        if times:
+            plot = stem.with_name(f"{stem.name}-{program}-{number}.png")
+            draw(times, plot)
+            lines += ["", f"![{group or program} over n]({plot.name})", ""]
+            lines += [f"- {said}" for said in crossovers(times)]
+    return lines
+
+
+def _about(record: dict[str, Any]) -> list[str]:
+    """Return the program's words on itself, without how it is called."""
+    about = (record.get("about") or "").strip()
+    words = re.sub(r"\n\n    python .*(\n {8}.*)*", "", about).replace("``", "`")
+    return words.splitlines()
+
+
+def _where(record: dict[str, Any]) -> str:
+    """Return when it was measured, and with which versions."""
+    environment = record["environment"]
+    versions = environment["versions"].items()
+    told = ", ".join(f"{name} {each}" for name, each in versions if each is not None)
+    return f"{environment['date'][:10]}, {environment['cores']} cores, {told}."
+
+
+def _facts(record: dict[str, Any]) -> list[str]:
+    """Return what the record says beside its rows."""
+    lines = [""]
+    for key, value in record.items():
+        if key in ("about", "environment", "rows") or value in ({}, []):
+            continue
+        told = value if isinstance(value, dict) else {"": value}
+        for name, each in told.items():
+            text = f"{each:.3g}" if isinstance(each, float) else f"{each}"
+            label = f"{key.replace('_', ' ')} {name}".strip()
+            if each != {} and len(text) <= LONGEST:
+                lines.append(f"- {label}: {text}")
+    return lines if lines[1:] else []
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    rows = [_with_share(row) for row in rows]
+    sampled = any(isinstance(row.get("samples"), list) for row in rows)
+    chosen = [k for k in COLUMNS if any(row.get(k) is not None for row in rows)]
+    others = dict.fromkeys(k for row in rows for k, v in row.items() if _told(k, v))
+    head = ["", *(key.replace("_", " ") for key in others)]
+    head += ["median", "shortest to longest"] if sampled else []
+    head += [COLUMNS[key][0] for key in chosen]
+    cells = [head]
+    for row in map(_without_itself, rows):
+        line = [row.get("candidate") or row.get("name", "")]
+        line += [_plain(row.get(key)) for key in others]
+        line += _times(row.get("samples")) if sampled else []
+        line += [_cell(key, row.get(key)) for key in chosen]
+        cells.append(line)
+    return markdown(cells)
+
+
+def _with_share(row: dict[str, Any]) -> dict[str, Any]:
+    if row.get("bandwidth") and row.get("copy_bandwidth"):
+        row = row | {"share_of_copy": row["bandwidth"] / row["copy_bandwidth"]}
+    return row
+
+
+def _without_itself(row: dict[str, Any]) -> dict[str, Any]:
+    """Leave out that the baseline of a comparison is the same as itself."""
+    if row.get("interval") == [1, 1]:
+        row = {k: v for k, v in row.items() if k not in ("interval", "verdict")}
+    return row
+
+
+def _told(key: str, value: object) -> bool:
+    if key in TOLD or key in COLUMNS:
+        return False
+    return isinstance(value, str | int | float) and value is not False
+
+
+def _times(samples: object) -> list[str]:
+    if not isinstance(samples, list):
+        return ["", ""]
+    low, middle, high = (time_text(of(samples)) for of in (min, median, max))
+    return [middle, f"{low} to {high}"]
+
+
+def _cell(key: str, value: Any) -> str:
+    return "" if value is None else str(COLUMNS[key][1](value))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return "" if value is None else f"{value}"
+
+
+def _over_sizes(rows: list[dict[str, Any]]) -> dict[str, dict[int, list[float]]]:
+    """Return the times that a plot shows: of candidates at several sizes."""
+    times: dict[str, dict[int, list[float]]] = {}
+    for row in rows:
+        if "candidate" in row and "n" in row:
+            times.setdefault(row["candidate"], {})[row["n"]] = row["samples"]
+    return times if any(len(sizes) > 1 for sizes in times.values()) else {}

@@ -1,0 +1,98 @@
+"""Figures in README.md and docs are those of the records that they name."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import figures  # noqa: E402 - the folder is no installed package
+
+# Texts in which a figure may be an aim, or of a version before.
+AIMS = {"design.md", "changelog.md"}
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`|<!--.*?-->", re.DOTALL | re.MULTILINE)
+MEASURED = re.compile(r"\d ?(?:ns|µs|μs|ms|[MGT]B/s)\b")
+
+RECORD = {
+    "program": {
+        "rows": [
+            {"name": "one", "kind": "call", "samples": [1e-6, 2e-6, 9e-6]},
+            {"name": "one", "kind": "device", "n": 1000, "samples": [3e-6]},
+            {"name": "other", "samples": [5e-7], "share": 0.75, "cost": 1.25e-7},
+        ]
+    }
+}
+
+
+@pytest.fixture
+def record(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    path = tmp_path / "benchmarks" / "results" / "a-b.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(RECORD))
+    return "benchmarks/results/a-b.json"
+
+
+@pytest.mark.parametrize("page", figures.pages(), ids=lambda page: page.name)
+def test_every_marked_figure_is_its_records(page):
+    text = page.read_text(encoding="utf-8")
+    assert figures.corrected(text) == text
+
+
+@pytest.mark.parametrize("page", figures.pages(), ids=lambda page: page.name)
+def test_every_measured_figure_is_marked(page):
+    if page.name in AIMS:
+        return
+    text = page.read_text(encoding="utf-8")
+    for mark in reversed(list(figures.MARK.finditer(text))):
+        text = text[: mark.start()] + text[mark.end() :]
+    text = CODE.sub("", text)
+    assert [line for line in text.splitlines() if MEASURED.search(line)] == []
+
+
+def test_the_readme_has_marked_figures():
+    assert len(list(figures.marks((ROOT / "README.md").read_text()))) > 9
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("9 µs <!-- program: one; kind=call -->", "2 µs"),
+        ("9 ns <!-- program: other -->", "500 ns"),
+        ("1 TB/s <!-- program: one; kind=device; bytes=12 -->", "0.004 TB/s"),
+        ("1 GB/s <!-- program: one; n=1000; bytes=12 -->", "4 GB/s"),
+        ("1 times <!-- program: one; kind=call over other -->", "4 times"),
+        ("1% <!-- program: other; show=share -->", "75%"),
+        ("1 ms <!-- program: other; show=cost -->", "125 ns"),
+        ("1.0 <!-- program: other; show=share -->", "0.75"),
+        ("9 µs <!-- program: one;\n  kind=call -->", "2 µs"),
+    ],
+)
+def test_a_wrong_figure_is_corrected(record, wrong, right):
+    text = f"As {record} has it, {wrong} and 7 µs more."
+    comment = wrong[wrong.index("<") :]
+    assert figures.corrected(text) == (
+        f"As {record} has it, {right} {comment} and 7 µs more."
+    )
+
+
+@pytest.mark.parametrize("row", ["one", "none", "other; n=1"])
+def test_a_mark_of_no_row_or_of_several_is_an_error(record, row):
+    with pytest.raises(KeyError, match="rows"):
+        figures.corrected(f"{record}: 1 µs <!-- program: {row} -->")
+
+
+def test_a_mark_without_a_record_is_an_error():
+    with pytest.raises(ValueError, match="is named before"):
+        figures.corrected("1 µs <!-- program: one -->")
+
+
+@pytest.mark.usefixtures("record")
+def test_the_last_record_named_is_the_one_that_counts():
+    text = "benchmarks/results/none.json benchmarks/results/a-b.json "
+    mark = "9 ns <!-- program: other -->"
+    assert figures.corrected(text + mark).startswith(text + "500 ns")

@@ -1,0 +1,112 @@
+"""``xdev cache``: what it lists, and that it removes xdev's own files alone."""
+
+import os
+import re
+import time
+
+import pytest
+
+from xdev import _config
+from xdev._disk_cache import DiskCache
+from xdev.cli import main
+
+DAY = 24 * 60 * 60
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path / "cache")
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def filled(folder):
+    DiskCache("cubins").save("one", bytes(2000), "saxpy")
+    DiskCache("loops").save("two", bytes(100), "blend")
+    DiskCache("loops").load("two")
+    for kind, key, days in (("cubins", "one", 40), ("loops", "two", 3)):
+        then = time.time() - days * DAY
+        os.utime(folder / kind / key, (then, then))
+    (folder / "loops" / "letter").write_text("mine")
+    return folder
+
+
+@pytest.mark.usefixtures("filled")
+def test_it_lists_kind_function_size_age_and_hits(capsys, folder):
+    assert main(["cache"]) == 0
+
+    head, titles, *rows = capsys.readouterr().out.splitlines()
+    assert head.startswith(f"{folder}: 2 entries, 2.")
+    assert titles.split() == ["kind", "function", "size", "age", "hits"]
+    assert [row.split()[:2] for row in rows] == [
+        ["loops", "blend"],
+        ["cubins", "saxpy"],
+    ]
+    assert [row.split()[-1] for row in rows] == ["1", "0"]
+    assert [row.split()[-3:-1] for row in rows] == [["0", "s"]] * 2
+    assert "2.0" in rows[1]
+    assert "KiB" in rows[1]
+
+
+def test_a_damaged_entry_is_listed_as_that(filled, capsys):
+    file = filled / "cubins" / "one"
+    file.write_bytes(file.read_bytes()[:-1])
+
+    main(["cache"])
+
+    assert "(damaged)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ([], set()),
+        (["--older", "30"], {"two"}),
+        (["--older", "2.5"], set()),
+        (["--older", "41"], {"one", "two"}),
+    ],
+)
+def test_clear_removes_what_was_not_used_for_so_long(filled, words, kept, capsys):
+    assert main(["cache", "clear", *words]) == 0
+
+    left = {path.name for path in filled.rglob("*") if path.is_file()}
+    assert left == kept | {"letter"}
+    assert f"{2 - len(kept)} entries removed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("days", ["-1", "soon", "inf", "nan"])
+def test_what_is_no_number_of_days_ends_with_2(days, filled, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["cache", "clear", "--older", days])
+    assert ended.value.code == 2
+    assert "--older" in capsys.readouterr().err
+    assert (filled / "cubins" / "one").exists()
+
+
+def test_path_prints_the_folder_alone(folder, capsys):
+    assert main(["cache", "path"]) == 0
+    assert capsys.readouterr().out == f"{folder}\n"
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_empty_cache_is_no_error(capsys):
+    assert main(["cache"]) == 0
+    assert main(["cache", "clear"]) == 0
+    assert "0 entries" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["cache", "info"])
+def test_a_cache_that_cannot_be_used_is_told_once(command, folder, capsys):
+    folder.write_text("a file")
+
+    assert main([command]) == 0
+
+    out = capsys.readouterr().out
+    assert out.count("nothing is kept on disk") == 1
+    assert "XDEV_CACHE_DIR to a folder of your own" in out
+
+
+def test_info_tells_the_folder_and_what_is_in_it(filled, capsys):
+    main(["info"])
+
+    assert re.search(f"{filled}: \\d+ entries", capsys.readouterr().out)

@@ -1,0 +1,134 @@
+"""``xdev timeit`` beside ``python -m timeit``, on the same clock."""
+
+import io
+import subprocess
+import sys
+import timeit
+import warnings
+from contextlib import redirect_stdout
+
+import pytest
+from hypothesis import given, strategies as st
+
+from xdev.cli import main
+
+
+class Clock:
+    """A clock that moves by given costs, one a call [s]."""
+
+    def __init__(self, costs):
+        self.costs, self.now, self.calls = costs, 0.0, 0
+
+    def __call__(self):
+        return self.now
+
+    def tick(self):
+        """Be the statement that is timed."""
+        self.now += self.costs[self.calls % len(self.costs)]
+        self.calls += 1
+
+
+def output(program, clock):
+    """Return what a program prints, and the texts of its warnings."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(io.StringIO()) as text,
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always")
+        patch.setattr(timeit, "tick", clock.tick, raising=False)
+        patch.setattr("builtins.tick", clock.tick, raising=False)
+        patch.setattr("time.perf_counter", clock)
+        patch.setattr("time.process_time", clock)
+        patch.setattr("sys.path", list(sys.path))
+        status = program()
+    return text.getvalue(), [str(one.message) for one in caught], status or 0
+
+
+def ours(flags, costs):
+    clock = Clock(costs)
+    return output(lambda: main(["timeit", *flags, "tick()"]), clock)
+
+
+def theirs(flags, costs):
+    clock = Clock(costs)
+    return output(
+        lambda: timeit.main([*flags, "tick()"], _wrap_timer=lambda _: clock), clock
+    )
+
+
+@given(
+    cost=st.one_of(st.floats(1e-4, 1e-3), st.floats(0.01, 500.0)),
+    n=st.sampled_from([[], ["-n1"], ["-n", "20"], ["--number=3"], ["-n0"]]),
+    r=st.sampled_from([[], ["-r1"], ["--repeat", "3"], ["-r-2"]]),
+    process=st.sampled_from([[], ["-p"], ["--process"]]),
+    unit=st.sampled_from([[], ["-u", "sec"], ["-unsec"], ["--unit=usec"]]),
+    verbose=st.sampled_from([[], ["-v"], ["-vv"], ["--verbose", "-v", "-v"]]),
+)
+def test_prints_what_the_standard_library_prints(cost, n, r, process, unit, verbose):
+    cost = 2.0**-20 * max(1, round(cost * 2**20))  # so that sums are exact
+    flags = [*n, *r, *process, *unit, *verbose]
+    assert ours(flags, [cost]) == theirs(flags, [cost])
+
+
+def test_warns_of_a_wide_spread_as_the_standard_library_does():
+    flags = ["-n1", "-r3"]
+    mine = ours(flags, [9.0, 1.0, 1.0, 9.0])  # the first call is in no figure
+    assert mine == theirs(flags, [1.0, 1.0, 9.0])
+    assert "likely unreliable" in mine[1][0]
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "xdev", "timeit", "-n2", "-r1", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_setups_and_statements_are_lines():
+    done = run("-s", "x = []", "-s", "y = 2", "for i in range(3):", "  x.append(y)")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("2 loops, best of 1: ")
+
+
+@pytest.mark.parametrize("words", [["--", "-1"], ["1", "-3"], ["--"], []])
+def test_words_after_the_first_that_is_no_option_are_the_statement(words):
+    done = run("-u", "nsec", *words)
+    assert (done.returncode, done.stdout.split(" ")[0]) == (0, "2")
+
+
+def test_modules_of_the_current_directory_can_be_imported(tmp_path, monkeypatch):
+    (tmp_path / "only_here.py").write_text("x = 1")
+    monkeypatch.chdir(tmp_path)
+    done = run("-s", "import only_here", "only_here.x")
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("words", [["1/0"], ["-s", "1/0"], ["1 +"], ["undefined"]])
+def test_an_error_of_the_code_is_shown_and_ends_in_1(words):
+    done = run(*words)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("words", [["-u", "hours"], ["-n", "x"], ["-z"]])
+def test_wrong_options_end_in_2(words):
+    assert run(*words).returncode == 2
+
+
+def test_the_first_call_is_in_no_figure(capsys):
+    status = main(["timeit", "-n1", "-r1", "-s", "import time", "pass"])
+    assert status == 0
+    assert capsys.readouterr().out.startswith("1 loop, best of 1: ")
+
+
+def test_help_names_every_flag(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["timeit", "-h"])
+    text = capsys.readouterr().out
+    for flag in ("--number", "--repeat", "--setup", "--process", "--unit", "--verbose"):
+        assert flag in text

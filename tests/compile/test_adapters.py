@@ -1,0 +1,150 @@
+"""Both compilers of Python functions to CUDA code give the same, through one door."""
+
+import importlib
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from xdev import _optional
+from xdev.compile import adapters, elementwise
+from xdev.compile.elementwise import Elementwise, Operand
+from xdev.errors import DeviceUnavailableError
+
+if not all(map(_optional.installed, ("cupy", "numba_cuda"))):
+    pytest.skip("needs numba-cuda and CuPy: the group cuda", allow_module_level=True)
+
+
+@pytest.fixture(params=adapters.COMPILERS)
+def adapter(request, monkeypatch):
+    if not _optional.installed(request.param):
+        pytest.skip(f"needs {request.param}: the group cuda")
+    module = importlib.import_module(f"xdev.compile.{request.param}")
+    monkeypatch.setattr(adapters, "adapter", lambda: module)
+    return module
+
+
+def dtypes(chars):
+    return tuple(map(np.dtype, chars))
+
+
+def cubin(function, inputs, outputs, capability=(9, 0)):
+    inputs, outputs = dtypes(inputs), dtypes(outputs)
+    operands = [Operand("Linear", d, d) for d in inputs]
+    operands += [Operand("Output", d, d) for d in outputs]
+    kernel = Elementwise(tuple(operands))
+    return elementwise.cubin(kernel, function, inputs, outputs, capability)
+
+
+def total(x, y):
+    return x + y
+
+
+def either(x, y):
+    return x or y
+
+
+def both(x, y):
+    return x * y + math.sin(x), x > y
+
+
+def chosen(x):
+    return math.sqrt(x) if x > 0 else 0
+
+
+@pytest.mark.parametrize("char", "bhilBHILefdFD")
+@pytest.mark.usefixtures("adapter")
+def test_every_dtype_compiles_for_every_architecture(char):
+    capability = {"f": (7, 5), "d": (8, 0), "D": (10, 0)}.get(char, (9, 0))
+
+    code, entry = cubin(total, char * 2, char, capability)
+
+    assert code.startswith(b"\x7fELF")
+    assert entry.encode() in code
+
+
+@pytest.mark.usefixtures("adapter")
+@pytest.mark.parametrize(
+    ("function", "inputs", "outputs"),
+    [(either, "??", "?"), (both, "ff", "f?"), (both, "ee", "e?"), (chosen, "d", "d")],
+)
+def test_bools_results_and_conditions_compile(function, inputs, outputs):
+    assert cubin(function, inputs, outputs)[0].startswith(b"\x7fELF")
+
+
+@pytest.mark.usefixtures("adapter")
+def test_functions_that_numba_compiled_are_called():
+    numba = _optional.numba()
+    inner = numba.njit(total)
+    middle = numba.njit(lambda x: inner(x, x))
+
+    def outer(x):
+        return middle(x) * inner(x, x)
+
+    assert cubin(outer, "f", "f")[0].startswith(b"\x7fELF")
+
+
+def wrong(x, y):
+    z = x + y
+    return z.upper()
+
+
+def test_a_refusal_shows_the_line_and_the_types(adapter):
+    with pytest.raises(TypeError) as refused:
+        adapter.ltoir(wrong, dtypes("fd"), dtypes("d"), "f", (9, 0))
+    first, second = str(refused.value).splitlines()
+    assert first.startswith("cannot compile wrong(float32, float64) for CUDA: ")
+    assert "'upper'" in first
+    line = wrong.__code__.co_firstlineno + 2
+    assert second == f"  {__file__}:{line}: return z.upper()"
+
+
+def test_what_the_compiler_put_aside_is_back(adapter):
+    before = dict(vars(np))
+    current = importlib.import_module("numba.cuda.dispatcher").get_current_device
+
+    adapter.ltoir(total, dtypes("ff"), dtypes("f"), "f", (9, 0))
+
+    assert vars(np) == before
+    after = importlib.import_module("numba.cuda.dispatcher").get_current_device
+    assert after is current
+
+
+@pytest.mark.parametrize(
+    ("installed", "name"),
+    [
+        ({"numba_cuda", "numba_cuda_mlir"}, "numba_cuda"),
+        ({"numba_cuda_mlir"}, "numba_cuda_mlir"),
+    ],
+)
+def test_the_one_that_is_installed_is_chosen(installed, name, monkeypatch):
+    monkeypatch.setattr(_optional, "installed", installed.__contains__)
+
+    assert adapters.adapter.__wrapped__().__name__ == f"xdev.compile.{name}"
+
+
+def test_without_any_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(_optional, "installed", lambda _: False)
+
+    with pytest.raises(DeviceUnavailableError, match="pip install"):
+        adapters.adapter.__wrapped__()
+
+
+def test_numba_cuda_compiles_where_numpy_dropped_a_name():
+    """As on NumPy 2.5, which has no `numpy.row_stack`."""
+    program = (
+        "import numpy as np; vars(np).pop('row_stack', None)\n"
+        "from xdev.compile import numba_cuda\n"
+        "f4 = (np.dtype('f4'),)\n"
+        "code = numba_cuda.ltoir(lambda x: x + x, f4, f4, 'f', (9, 0))\n"
+        "from numba import cuda\n"
+        "kernel = lambda x: None\n"
+        "cuda.compile(kernel, 'void(int32)', cc=(9, 0))\n"
+        "print(len(code) > 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True\n", done.stderr

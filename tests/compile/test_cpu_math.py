@@ -1,0 +1,251 @@
+"""Mathematics on the CPU is as accurate as promised, and as special as C's.
+
+Results are compared with more digits: float64 for float32, else ``long double`` or
+mpmath. Special values and warnings are compared with the C library's.
+"""
+
+import ctypes
+import ctypes.util
+import itertools
+import math
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from mpmath import mp
+
+import xdev
+from xdev.compile.cpu_math.definitions import FUNCTIONS
+
+NAMES = sorted(FUNCTIONS)
+UNARY = [name for name in NAMES if FUNCTIONS[name].arity == 1]
+DTYPES = [np.dtype("f4"), np.dtype("f8")]
+ULPS = {"f": 2, "d": 4}  # what is promised
+LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
+BITS = {"f": np.uint32, "d": np.uint64}
+
+
+def _vectorized(name):
+    if name == "pow":
+        return xdev.vectorize(lambda x, y: x**y)
+    function = getattr(math, name)
+    return xdev.vectorize(lambda x: function(x))  # noqa: PLW0108 - it has a source
+
+
+VECTORIZED = {name: _vectorized(name) for name in NAMES}
+
+
+def library(name, *arrays):
+    """Return what C's function gives, element by element."""
+    dtype = arrays[0].dtype
+    kind = {"f": ctypes.c_float, "d": ctypes.c_double}[dtype.char]
+    function = LIBM[name + {"f": "f", "d": ""}[dtype.char]]
+    function.restype, function.argtypes = kind, [kind] * len(arrays)
+    values = [function(*map(float, x)) for x in zip(*arrays, strict=True)]
+    return np.array(values, dtype)
+
+
+def exact(name, *arrays):
+    """Return the results with more digits than the arrays have."""
+    wide = np.float64 if arrays[0].dtype == np.float32 else np.longdouble
+    if name == "erf":
+        if wide is np.float64:
+            return np.array([math.erf(x) for x in arrays[0]])
+        with mp.workprec(80):
+            return np.array([wide(mp.nstr(mp.erf(float(x)), 24)) for x in arrays[0]])
+    function = np.power if name == "pow" else getattr(np, name)
+    with np.errstate(all="ignore"):
+        return function(*(x.astype(wide) for x in arrays))
+
+
+def distance(results, expected):
+    """Return how far results are off, in units in the last place; inf where wrong.
+
+    Beyond the format's range infinity is right, with half a unit to spare.
+    """
+    info = np.finfo(results.dtype)
+    with np.errstate(all="ignore"):
+        size = np.abs(expected)
+        unit = np.spacing(np.clip(size, info.tiny, info.max).astype(results.dtype))
+        off = np.abs(results - expected) / unit
+        large = size > info.max
+        off[large] = np.where(np.isinf(results), 0, info.max - np.abs(results))[large]
+    off[np.isnan(results) & np.isnan(expected)] = 0
+    off[results == expected] = 0
+    off[np.isnan(off)] = np.inf
+    return off
+
+
+SIZE = 2_000
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+CENTRES = [0.0, 0.5, 0.9, 1.0, -1.0, 2.0, np.pi / 2, np.pi, 10.0, -10.0, 88.0, -104.0]
+SCALES = [1e-12, 1e-6, 1e-3, 0.1, 1.0, 20.0, 1e3, 1e5, 1e8]
+
+
+def check_accuracy(name, *arrays):
+    with np.errstate(all="ignore"):
+        results = VECTORIZED[name](*arrays)
+    off = distance(results, exact(name, *arrays))
+    worst = int(np.argmax(off))
+    at = [float(x[worst]) for x in arrays]
+    assert off[worst] <= ULPS[arrays[0].dtype.char], (name, at, results[worst])
+
+
+def arity(name):
+    return 2 if name == "pow" else 1
+
+
+def size(name, dtype):
+    """Return how many results to look at: mpmath takes its time."""
+    return SIZE // 20 if name == "erf" and dtype == np.float64 else SIZE
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+@given(seed=st.integers(0, 2**32))
+def test_any_bits(name, dtype, seed):
+    rng = np.random.default_rng(seed)
+    kind, n = BITS[dtype.char], size(name, dtype)
+
+    arrays = rng.integers(0, np.iinfo(kind).max, (arity(name), n), kind, endpoint=True)
+
+    check_accuracy(name, *arrays.view(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+@given(
+    seed=st.integers(0, 2**32),
+    centre=st.sampled_from(CENTRES),
+    scale=st.sampled_from(SCALES),
+)
+def test_around_a_number(name, dtype, seed, centre, scale):
+    rng = np.random.default_rng(seed)
+    shape = arity(name), size(name, dtype)
+    values = centre + scale * rng.uniform(-1, 1, shape)
+
+    check_accuracy(name, *values.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+@given(seed=st.integers(0, 2**32))
+def test_closest_to_multiples_of_a_quarter_turn(name, dtype, seed):
+    rng = np.random.default_rng(seed)
+    turns = np.floor(2 ** rng.uniform(0, 30, SIZE)) * (np.longdouble(np.pi) / 2)
+    x = turns.astype(dtype)
+    for _ in range(3):
+        check_accuracy(name, x)
+        x = np.nextafter(x, dtype.type(np.inf))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@given(seed=st.integers(0, 2**32))
+def test_powers_that_are_neither_zero_nor_infinite(dtype, seed):
+    rng = np.random.default_rng(seed)
+    info = np.finfo(dtype)
+    x = np.exp2(rng.uniform(info.minexp, info.maxexp, SIZE)).astype(dtype)
+    near = (1 + rng.uniform(-1, 1, SIZE) * 2 ** rng.uniform(-20, 0, SIZE)).astype(dtype)
+    limit = rng.uniform(info.minexp - info.nmant - 2, info.maxexp, SIZE)
+    for base in (x, near[near > 0]):
+        bits = np.log2(base.astype("f8"))
+        with np.errstate(divide="ignore"):
+            check_accuracy("pow", base, (limit[: len(base)] / bits).astype(dtype))
+
+
+@pytest.mark.parametrize("start", range(0, 2**32, 2**26) if DEEP else [0x3F800000])
+@pytest.mark.parametrize("name", UNARY)
+def test_every_float32(name, start):
+    stop = start + (2**26 if DEEP else 2**14)
+    for first in range(start, stop, 2**20):
+        last = min(first + 2**20, stop)
+        check_accuracy(name, np.arange(first, last, dtype="u4").view("f4"))
+
+
+NUMBERS = [0, 0.5, 1, 1.5, 2, 3, 10, 87.5, 88.5, 88.73, 103.5, 104.5, 127.5, 128, 150]
+NUMBERS += [709.7, 709.8, 745.5, 1023.5, 1024, 1075, 2**17 + 1, 2**24 + 1, 2**27 + 2]
+NUMBERS += [2.0**53, 1e-20, 1e30, np.pi, np.inf, np.nan]
+
+
+def specials(dtype):
+    info = np.finfo(dtype)
+    limits = [info.max, info.max / 2, info.tiny, info.tiny * 0.75]
+    limits += [info.smallest_subnormal, 1 - info.epsneg, 1 + info.eps]
+    values = np.array(NUMBERS + limits, dtype)
+    return np.concatenate([values, -values])
+
+
+def check_special(name, *arrays):
+    """Compare bits where C gives what is exact, else to some units."""
+    dtype = arrays[0].dtype
+    expected = library(name, *arrays)
+    with np.errstate(all="ignore"):
+        wide = VECTORIZED[name](*(np.repeat(x, 64) for x in arrays))[::64]
+        single = [VECTORIZED[name](*x) for x in zip(*arrays, strict=True)]
+    for results in (wide, np.array(single, dtype)):
+        special = ~np.isfinite(expected) | (expected == 0)
+        kinds = [r[special].view(BITS[dtype.char]) for r in (results, expected)]
+        same = (kinds[0] == kinds[1]) | (
+            np.isnan(results[special]) & np.isnan(expected[special])
+        )
+        assert same.all(), [x[special][~same] for x in (*arrays, results, expected)]
+        off = distance(results, expected.astype(np.longdouble))
+        assert off.max() <= ULPS[dtype.char] + 1
+        assert (np.signbit(results) == np.signbit(expected))[~np.isnan(expected)].all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", UNARY)
+def test_of_one_argument(name, dtype):
+    check_special(name, specials(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_powers(dtype):
+    values = specials(dtype)
+    check_special("pow", *map(np.ravel, np.meshgrid(values, values)))
+
+
+def reported(function, *args):
+    """Return the floating point errors that NumPy tells of."""
+    told = set()
+    kinds = dict.fromkeys(("divide", "over", "invalid"), "call")
+    with np.errstate(**kinds, under="ignore", call=lambda kind, _: told.add(kind)):
+        function(*args)
+    return told
+
+
+def due(result, args):
+    """Return the errors that Annex F of C99 has for a result."""
+    if any(map(np.isnan, args)):
+        return set()
+    if np.isnan(result):
+        return {"invalid value"}
+    if np.isinf(result) and not any(map(np.isinf, args)):
+        return {"divide by zero", "overflow"}  # one of the two
+    return set()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", UNARY)
+def test_warnings(name, dtype):
+    for x in specials(dtype):
+        (result,) = library(name, np.array([x]))
+        expected = due(result, [x])
+        if np.isinf(result) and expected:
+            expected = {"divide by zero" if name.startswith("log") else "overflow"}
+        told = reported(VECTORIZED[name], np.full(37, x))
+        assert {kind.removesuffix(" encountered") for kind in told} == expected, x
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_warnings_of_powers(dtype):
+    values = specials(dtype)[::3]
+    for x, y in itertools.product(values, values):
+        (result,) = library("pow", *np.array([[x], [y]]))
+        expected = due(result, [x, y])
+        if np.isinf(result) and expected:
+            expected = {"divide by zero" if x == 0 else "overflow"}
+        told = reported(VECTORIZED["pow"], np.full(17, x), np.full(17, y))
+        assert told == expected, (x, y)

@@ -1,0 +1,72 @@
+"""What cannot be compiled is refused with the reason, the line and the types."""
+
+import numpy as np
+import pytest
+
+import xdev
+
+FACTORS = {}
+HERE = __file__
+
+
+def attribute(x):
+    y = x + 1
+    return y.upper()
+
+
+def unknown(x):
+    return x + nowhere  # noqa: F821
+
+
+def mapping(x):
+    return x + FACTORS[0]
+
+
+def text(x):
+    total = 0
+    for _ in range(3):
+        total = total + "a"
+    return total + x
+
+
+def listed(x):
+    return [x, x]
+
+
+def nothing(x):
+    x + 1
+
+
+@xdev.vectorize
+def inner(x):
+    return x.nope
+
+
+def outer(x):
+    return inner(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "words", "line"),
+    [
+        (attribute, "'upper'", "return y.upper()"),
+        (unknown, "'nowhere'", "return x + nowhere"),
+        (mapping, "'FACTORS'", "return x + FACTORS[0]"),
+        (text, "add", 'total = total + "a"'),
+        (listed, "list(float32)", "def listed(x):"),
+        (nothing, "returns nothing", "def nothing(x):"),
+        (outer, "'nope'", "return x.nope"),
+    ],
+)
+def test_the_reason_the_line_and_the_types_are_told(device, function, words, line):
+    x = xdev.ones(3, dtype=xdev.float32, device=device)
+    out = xdev.zeros(3, dtype=xdev.float32, device=device)
+
+    with pytest.raises(TypeError) as refused:
+        xdev.vectorize(function)(x, out=out)
+    first, second = str(refused.value).splitlines()
+    assert first.startswith(f"cannot compile {function.__name__}(float32): ")
+    assert words in first
+    assert second.startswith(f"  {HERE}:")
+    assert line in second
+    assert not np.any(xdev.to_numpy(out))

@@ -1,0 +1,86 @@
+"""Arenas: parts that never overlap, blocks that go with the last user."""
+
+import gc
+from itertools import pairwise
+
+from hypothesis import given, strategies as st
+
+from xdev.memory import Pool
+from xdev.memory.arenas import Arena
+from xdev.memory.sources.fake import FakeSource
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("take"), st.integers(0, 20_000), st.integers(1, 2)),
+        st.tuples(st.just("give"), st.integers(0, 50), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+def fresh():
+    return Pool(FakeSource(capacity=1 << 30))
+
+
+@given(STEPS)
+def test_parts_in_use_never_overlap_and_lie_in_the_arenas_blocks(steps):
+    pool, arena = fresh(), Arena()
+    live, used = [], {1: [], 2: []}
+    for verb, n, stream in steps:
+        if verb == "take":
+            part = arena.take(n, pool.acquire, stream)
+            assert part.nbytes >= n
+            start, end = span(part)
+            # What another stream's work may still use is never handed out.
+            assert not any(a < end and start < b for a, b in used[3 - stream])
+            used[stream].append((start, end))
+            live.append(part)
+        elif live:
+            live.pop(n % len(live)).give()
+        spans = sorted(map(span, live))
+        assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+        blocks = list(map(span, arena.blocks))
+        assert all(any(a <= s and e <= b for a, b in blocks) for s, e in spans)
+    assert pool.stats().allocated == arena.nbytes
+
+
+def span(x):
+    return x.address, x.address + x.nbytes
+
+
+def test_a_chain_of_temporaries_takes_what_two_of_them_need():
+    pool, arena = fresh(), Arena()
+    last = arena.take(1 << 20, pool.acquire)
+    for _ in range(20):
+        made = arena.take(1 << 20, pool.acquire)
+        last.give()
+        last = made
+
+    assert arena.nbytes == 2 << 20
+
+
+def test_streams_do_not_share_what_is_given_back():
+    pool, arena = fresh(), Arena()
+    part = arena.take(4096, pool.acquire, 1)
+    address = part.address
+    part.give()
+
+    assert arena.take(4096, pool.acquire, 2).address != address
+    assert arena.take(4096, pool.acquire, 1).address == address
+
+
+def test_blocks_go_at_once_but_those_of_parts_in_use():
+    pool, arena = fresh(), Arena()
+    kept, other = (arena.take(1 << 20, pool.acquire) for _ in range(2))
+    gc.disable()
+    try:
+        del arena
+        assert pool.stats().allocated == 2 << 20
+        other.give()
+        del other
+        assert pool.stats().allocated == 1 << 20
+        kept.give()
+        del kept
+        assert pool.stats().allocated == 0
+    finally:
+        gc.enable()

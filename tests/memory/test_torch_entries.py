@@ -1,0 +1,84 @@
+"""What PyTorch calls, as C functions on fake memory; PyTorch itself is not needed."""
+
+import ctypes
+
+import pytest
+
+from xdev.memory.bridges import torch
+from xdev.memory.bridges.misses import serve
+from xdev.memory.native import entries, layout, operations
+from xdev.memory.native.devices import Devices
+from xdev.memory.native.machine import machine
+from xdev.memory.pools import Pool
+from xdev.memory.sources.fake import FakeSource
+
+MIB = 1 << 20
+THROW = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)
+
+
+class Torch:
+    """Allocates and frees on device 0; keeps the texts of what would be thrown."""
+
+    def __init__(self, pool, *, compiled):
+        self.thrown = []
+        self._throw = THROW(self._note)
+        self.front = serve(pool)
+        devices = Devices(1)
+        function = ctypes.cast(self._throw, ctypes.c_void_p).value
+        devices.throw(function, torch.WHERE, torch.REFUSED, torch.NOT_SERVED)
+        devices.open(0, self.front)
+        code = machine()
+        found = [entries.torch_malloc, entries.torch_free]
+        word = code.torch_word if compiled else operations.torch_word()
+        self._malloc, self._free = map(code.function, found) if compiled else found
+        ctypes.c_int64.from_address(word).value = devices.address
+
+    def _note(self, _function, _file, _line, text):
+        self.thrown.append(ctypes.string_at(text))
+        return 0
+
+    def malloc(self, nbytes, stream=0):
+        return self._malloc(nbytes, 0, stream)
+
+    def free(self, address, nbytes):
+        self._free(address, nbytes, 0, 0)
+
+
+@pytest.fixture(params=[True, False], ids=["compiled", "plain"])
+def compiled(request):
+    return request.param
+
+
+def test_blocks_are_the_pools(compiled):
+    pool = Pool(FakeSource(64 * MIB))
+    client = Torch(pool, compiled=compiled)
+    address = client.malloc(MIB)
+    assert pool.find(address).nbytes == pool.stats().allocated == MIB
+    client.free(address, MIB)
+    assert client.malloc(MIB) == address
+    assert client.thrown == []
+
+
+def test_a_refusal_says_that_memory_is_short(compiled):
+    client = Torch(Pool(FakeSource(64 * MIB)), compiled=compiled)
+    client.malloc(65 * MIB)
+    assert client.thrown == [torch.REFUSED]
+    assert b"out of memory" in torch.REFUSED
+
+
+def test_a_full_core_says_how_many_blocks_there_can_be(compiled):
+    client = Torch(Pool(FakeSource(64 * MIB)), compiled=compiled)
+    client.front.words[layout.USED] = layout.BLOCKS  # as if so many were live
+    client.malloc(MIB)
+    assert client.thrown == [torch.NOT_SERVED]
+    assert b"1,048,576" in torch.NOT_SERVED
+    assert b"out of memory" not in torch.NOT_SERVED
+
+
+@pytest.mark.parametrize("policy", ["split", "binned"])
+@pytest.mark.parametrize("nbytes", [(1 << 62) + 1, (1 << 63) - 1])
+def test_a_size_that_cannot_be_is_refused_at_once(compiled, policy, nbytes):
+    client = Torch(Pool(FakeSource(64 * MIB), policy), compiled=compiled)
+    client.free(client.malloc(1), 1)
+    client.malloc(nbytes)
+    assert client.thrown == [torch.REFUSED]

@@ -1,0 +1,68 @@
+"""Locks of modules: one kind, which a forked child finds free."""
+
+import ast
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from xdev import memory
+from xdev._forks import module_lock
+
+ROOM = Path(memory.__file__).parent
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
+    pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),  # JAX's, if loaded
+]
+
+
+def in_child(call):
+    """Return whether a call returns true in a forked child."""
+    child = os.fork()
+    if not child:
+        os._exit(not call())
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status) == 0
+
+
+def test_a_lock_that_another_thread_holds_is_free_in_a_child():
+    lock, held, done = module_lock(), threading.Event(), threading.Event()
+
+    def hold():
+        with lock, lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    assert not lock.acquire(blocking=False)
+    assert in_child(lambda: lock.acquire(timeout=5))
+    done.set()
+    thread.join()
+    assert lock.acquire(blocking=False)
+    lock.release()
+
+
+def test_a_lock_that_the_forking_thread_holds_stays_its_own():
+    lock = module_lock()
+
+    def leave():
+        lock.release()
+        others = []
+        thread = threading.Thread(target=lambda: others.append(lock.acquire(timeout=5)))
+        thread.start()
+        thread.join()
+        return others == [True]
+
+    with lock:
+        assert in_child(leave)
+
+
+def test_the_memory_rooms_modules_have_no_other_locks():
+    for path in ROOM.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                text = ast.unparse(node)
+                assert "Lock()" not in text, f"{path.name}: {text}"

@@ -1,0 +1,127 @@
+"""The fixture ``xdev_benchmark``, and whether pytest-benchmark reads its record."""
+
+import json
+import statistics
+import subprocess
+import sys
+
+import pytest
+
+from xdev.testing.benchmark import Benchmark, statistics_of
+
+pytest_plugins = ["pytester"]
+
+PROGRAM = """
+import numpy as np
+import pytest
+import xdev
+
+@pytest.mark.parametrize("n", [10, 1000])
+def test_sort(xdev_benchmark, n):
+    x = np.random.default_rng(0).random(n)
+    xdev_benchmark.group = "sorting"
+    xdev_benchmark.extra_info["n"] = n
+    assert xdev_benchmark(np.sort, x)[0] == x.min()
+
+def test_nothing_is_timed(xdev_benchmark):
+    assert xdev_benchmark.timing is None
+
+def test_another():
+    pass
+"""
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Run pytest on the program, in a process of its own; return what it recorded."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(test_it=PROGRAM)
+
+    def run_program(*options):
+        path = pytester.path / "record.json"
+        result = pytester.runpytest_subprocess(
+            "-p", "pytest_xdev", f"--xdev-benchmark-json={path}", *options
+        )
+        result.assert_outcomes(passed=4)
+        return path, result
+
+    return run_program
+
+
+def test_pytest_benchmark_compares_two_records(run, pytester):
+    first, _ = run()
+    second = first.rename(pytester.path / "second.json")
+    run()
+
+    command = [sys.executable, "-m", "pytest_benchmark", "compare", "--csv=out.csv"]
+    done = subprocess.run(
+        [*command, str(first), str(second)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=pytester.path,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "'sorting': 4 tests" in done.stdout
+    for name in ("test_sort[10]", "test_sort[1000]"):
+        assert sum(name in line for line in done.stdout.splitlines()) == 2
+    table = (pytester.path / "out.csv").read_text().splitlines()
+    medians = [
+        e["stats"]["median"] for e in json.loads(first.read_text())["benchmarks"]
+    ]
+    for median in medians:
+        assert any(str(median) in line for line in table)
+
+
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")])
+def test_the_record_has_what_was_timed(run, options):
+    path, result = run(*options)
+
+    record = json.loads(path.read_text())
+    one, other = sorted(
+        record["benchmarks"], key=lambda entry: entry["extra_info"]["n"]
+    )
+    assert one["fullname"] == "test_it.py::test_sort[10]"
+    assert (one["name"], one["param"]) == ("test_sort[10]", "10")
+    assert one["params"] == {"n": "10"}
+    assert one["stats"]["rounds"] == len(one["stats"]["data"]) == 11
+    assert other["stats"]["median"] > one["stats"]["median"] > 0
+    assert record["machine_info"]["versions"]["numpy"]
+    result.stdout.fnmatch_lines(["*xdev_benchmark*", "test_it.py::test_sort*: * (*)"])
+
+
+def test_a_second_call_is_refused():
+    made = Benchmark("test", "file::test", None)
+    assert made(max, 1, 2) == 2
+    with pytest.raises(RuntimeError, match="one thing in a test"):
+        made(max, 1, 2)
+
+
+def test_keyword_arguments_are_passed_on():
+    made = Benchmark("test", "file::test", None)
+    assert made(sorted, [1, 3, 2], reverse=True) == [3, 2, 1]
+
+
+def test_statistics_are_those_of_their_names():
+    times = [1.0, 1.1, 1.2, 1.3, 1.4, 9.0]
+    found = statistics_of(times, 10)
+    assert found["mean"] == pytest.approx(statistics.mean(times))
+    assert found["stddev"] == pytest.approx(statistics.stdev(times))
+    assert (found["min"], found["max"], found["median"]) == (1.0, 9.0, 1.25)
+    assert found["q1"] < found["median"] < found["q3"]
+    assert found["iqr"] == found["q3"] - found["q1"]
+    assert found["outliers"] == "1;1"
+    assert (found["ld15iqr"], found["hd15iqr"]) == (1.0, 1.4)
+    assert (found["rounds"], found["iterations"]) == (6, 10)
+    assert found["ops"] == pytest.approx(1 / statistics.mean(times))
+
+
+def test_on_a_device_it_times_to_the_end_of_the_work(device):
+    import xdev
+
+    x = xdev.ones(1000, device=device)
+    made = Benchmark("test", "file::test", None)
+    result = made(xdev.add, x, x)
+    assert xdev.device_of(result) == device
+    assert made.timing.queued == (device.type != "cpu")

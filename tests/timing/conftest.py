@@ -1,0 +1,123 @@
+"""A machine with a clock of its own: a host, and a device that works on meanwhile."""
+
+import time
+from collections import deque
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+
+import xdev
+from xdev.device import registry
+from xdev.testing import SimulatedDevice
+from xdev.timing import probes
+from xdev.timing.runs import record
+
+LAUNCH = 3e-6  # what a launch takes on the host [s]
+QUEUE = 1000  # launches that fit; the next waits
+FLUSH = 40e-6  # what overwriting the caches takes on the device [s]
+MISS = 10  # how many times longer work takes after that
+
+
+class Machine:
+    """A backend of :mod:`xdev.device`, and what tests do on it; times in seconds."""
+
+    libraries = ()
+
+    def __init__(self):
+        self.simulated = SimulatedDevice()
+        self.queued = deque()  # when each launch will be done
+        self.flushed = False
+        self.rate = 2e9
+        self.slow = ()
+
+    @property
+    def now(self):
+        return self.simulated.now
+
+    @now.setter
+    def now(self, seconds):
+        self.simulated.now = seconds
+
+    def perf_counter(self):
+        return self.simulated.now
+
+    def launch(self, work):
+        """Queue work, wait for room as a driver does, return an array of the device."""
+        stream = self.simulated.current_stream()
+        while self.queued and self.queued[0] <= self.now:
+            self.queued.popleft()
+        if len(self.queued) == QUEUE:
+            self.now = self.queued.popleft()
+        before = self.now
+        stream.launch(work * (MISS if self.flushed else 1))
+        self.flushed = False
+        self.queued.append(stream.record().seconds)
+        self.now = before + LAUNCH
+        return SimpleNamespace(device=xdev.Device("simulated"))
+
+    def fetch(self, work):
+        """Queue work and wait for it, as a copy to the host does."""
+        array = self.launch(work)
+        self.simulated.current_stream().synchronize()
+        return array
+
+    # -- the backend -----------------------------------------------------------------
+
+    def count(self):
+        return 1
+
+    def reason(self, index):
+        return None if index == 0 else "there is one"
+
+    def current(self):
+        return 0
+
+    def use(self, _):
+        return nullcontext()
+
+    def synchronize(self, _):
+        self.simulated.synchronize()
+
+    def stream(self, _):
+        return self.simulated.stream()
+
+    def current_stream(self, _):
+        return self.simulated.current_stream()
+
+    def elapsed(self, start, end):
+        return end.elapsed(start)
+
+
+class MachineProbe(probes.Probe):
+    """What timing asks of the machine's device beside streams and events."""
+
+    def __init__(self, machine, device):
+        super().__init__(device)
+        self.machine = machine
+
+    def hold(self, seconds):
+        self.machine.simulated.current_stream().launch(seconds)
+        return record(self.device)
+
+    def flush(self):
+        self.machine.simulated.current_stream().launch(FLUSH)
+        self.machine.flushed = True
+
+    def clock_rate(self):
+        return self.machine.rate
+
+    def slowed_by(self):
+        return self.machine.slow
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """The machine, as the device ``"simulated"``; its clock is everybody's."""
+    simulated = Machine()
+    monkeypatch.setitem(registry._backends, "simulated", simulated)
+    monkeypatch.setitem(
+        probes._probes, "simulated", lambda device: MachineProbe(simulated, device)
+    )
+    monkeypatch.setattr(time, "perf_counter", simulated.perf_counter)
+    return simulated

@@ -1,0 +1,88 @@
+"""What a copy within a device's memory reaches."""
+
+import pytest
+
+import xdev
+from xdev import memory
+from xdev.timing import bandwidth, compare, copy_bandwidth
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Let a measurement take milliseconds; none was made before."""
+    monkeypatch.setattr(bandwidth, "SIZE", 1 << 22)
+    monkeypatch.setattr(bandwidth, "_measured", {})
+
+
+@pytest.mark.usefixtures("small")
+def test_it_is_measured_once(device, monkeypatch):
+    first = copy_bandwidth(device)
+    assert 1e6 < first < 1e14
+    monkeypatch.setattr(bandwidth, "_copy_seconds", None)  # nobody calls it again
+    assert copy_bandwidth(str(device)) == first
+
+
+@pytest.mark.usefixtures("small")
+def test_it_counts_bytes_read_and_bytes_written(device, monkeypatch):
+    monkeypatch.setattr(bandwidth, "_copy_seconds", lambda _: 0.5)
+    assert copy_bandwidth(device) == 4 * bandwidth.SIZE
+
+
+@pytest.mark.usefixtures("small")
+def test_it_leaves_no_memory_behind(device):
+    memory.reclaim(device=device)
+    held, used = memory.reserved(device), memory.allocated(device)
+    copy_bandwidth(device)
+    assert memory.allocated(device) == used
+    assert memory.reserved(device) < held + bandwidth.SIZE
+
+
+@pytest.mark.usefixtures("small")
+def test_every_byte_is_copied(device, monkeypatch):
+    made = []
+    empty = xdev.facade.empty
+
+    def filled(*args, **kwargs):
+        made.append(empty(*args, **kwargs))
+        made[-1][...] = len(made)
+        return made[-1]
+
+    monkeypatch.setattr(xdev.facade, "empty", filled)
+    bandwidth._copy_seconds(device)
+    origin, target = made
+    assert bool(xdev.all(origin == 1))
+    assert bool(xdev.all(target == 1))
+
+
+def test_rows_have_their_share_of_it(device, monkeypatch):
+    monkeypatch.setattr(bandwidth, "_measured", {device: 1e9})
+    x = xdev.ones(1000, device=device)
+    table = compare(
+        {"add": lambda: x + x, "other": lambda: 2 * x},
+        nbytes={"add": 24_000},
+        number=1,
+        repeat=1,
+    )
+    row = table["add"]
+    assert row.bandwidth == pytest.approx(24_000 / row.timing.timings[0])
+    assert row.share == pytest.approx(row.bandwidth / 1e9)
+    assert table["other"].share is None
+
+
+def test_without_memory_for_a_copy_there_is_no_share(device, monkeypatch):
+    monkeypatch.setattr(bandwidth, "_measured", {})
+    x = xdev.ones(1000, device=device)
+    memory.set_limit(memory.reserved(device) + (1 << 22), device)
+    try:
+        with pytest.raises(xdev.OutOfMemoryError):
+            copy_bandwidth(device)
+        table = compare({"add": lambda: x + x}, nbytes=24_000, number=1, repeat=1)
+    finally:
+        memory.set_limit(None, device)
+    assert table["add"].share is None
+    assert table["add"].bandwidth > 0
+
+
+def test_an_unavailable_device_is_refused():
+    with pytest.raises(xdev.DeviceUnavailableError):
+        copy_bandwidth("cuda:99")

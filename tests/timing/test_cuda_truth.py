@@ -1,0 +1,247 @@
+"""The same rules on a real GPU, where figures scatter: bounds are wide, not exact."""
+
+import math
+from statistics import median
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.timing import compare, timeit
+from xdev.timing.probes import probe
+
+pytestmark = pytest.mark.cuda
+
+SIDE = 4096  # a product of two such matrices takes far longer than its launch
+NEAR = 0.15
+
+
+@pytest.fixture
+def arrays(cuda):
+    """Random matrices, and a place for their product."""
+    rng = np.random.default_rng(0)
+    x, y = (
+        xdev.asarray(rng.random((SIDE, SIDE), dtype=np.float32), device=cuda)
+        for _ in range(2)
+    )
+    return x, y, xdev.empty_like(x)
+
+
+@pytest.fixture
+def product(arrays):
+    """A call of about a millisecond of work, asked for in microseconds."""
+    x, y, out = arrays
+    return lambda: x.dot(y, out=out)
+
+
+def test_launch_time_is_far_below_the_work(product):
+    timing = timeit(product, number=50)
+
+    assert median(timing.launch) < 0.2 * median(timing.device)
+    assert median(timing.wall) == pytest.approx(median(timing.device), rel=NEAR)
+    assert timing.queued
+    assert not timing.launch_bound
+    assert timing.waits is False
+    assert not timing.elsewhere
+    assert timing.average == pytest.approx(median(timing.wall), rel=0.5)
+
+
+def test_a_short_call_is_launch_bound(cuda):
+    x = xdev.asarray(np.random.default_rng(0).random(16), device=cuda)
+
+    timing = timeit(lambda: x + x)
+
+    assert timing.launch_bound, (timing.launch, timing.wall, timing.device)
+    assert any("launch-bound" in note for note in timing.notes)
+
+
+@pytest.mark.parametrize("copy", ["float", "get", "event", "device"])
+def test_a_call_that_waits_is_known(copy, product, arrays, cuda):
+    def call():
+        product()
+        if copy == "float":
+            return float(arrays[2][0, 0])
+        if copy == "get":
+            return xdev.to_numpy(arrays[2][:1])
+        if copy == "event":
+            return xdev.current_stream(cuda).record().synchronize()
+        return xdev.synchronize(cuda)
+
+    timing = timeit(call, device=cuda, number=3, repeat=2)
+
+    assert timing.waits is True
+    assert any("waits for the device" in note for note in timing.notes)
+
+
+def test_calls_that_only_ask_do_not_wait(arrays, cuda):
+    x, y, out = arrays
+    half = xdev.vectorize(lambda a, b: a + b / 2)
+    for call in (
+        lambda: x + y,
+        lambda: half(x, y, out=out),
+        lambda: xdev.sum(x),
+        lambda: xdev.ones(1000, device=cuda),
+    ):
+        assert timeit(call, device=cuda, number=3, repeat=2).waits is False
+
+
+def test_device_time_is_that_of_the_current_stream(product, cuda):
+    with xdev.Stream(cuda):
+        timing = timeit(product, number=50, repeat=3)
+
+    assert median(timing.device) == pytest.approx(median(timing.wall), rel=NEAR)
+    assert median(timing.launch) < 0.2 * median(timing.device)
+    assert timing.waits is False
+
+
+def test_work_of_another_stream_is_reported(product, cuda):
+    other = xdev.Stream(cuda)
+
+    def call():
+        with other:
+            return product()
+
+    timing = timeit(call, number=50, repeat=3, device=cuda)
+
+    assert timing.elsewhere
+    assert median(timing.device) < 0.5 * median(timing.wall)
+
+
+def test_an_immediate_figure_is_wrong_by_ten_times(product):
+    """What a ``%timeit`` that does not wait prints, beside ours."""
+    timing = timeit(product, number=50, repeat=3)
+
+    naive = min(timing.launch)
+
+    assert timing.best > 10 * naive
+
+
+def test_a_stream_is_held_for_the_time_that_was_asked_for(cuda):
+    asked = probe(cuda)
+    begin = xdev.current_stream(cuda).record()
+    end = asked.hold(5e-3)
+    assert not end.done
+    assert end.elapsed(begin) == pytest.approx(5e-3, rel=0.05)
+
+
+def test_the_clock_is_one_that_a_gpu_can_have(cuda):
+    rates = [probe(cuda).clock_rate() for _ in range(3)]
+
+    assert all(2e8 < rate < 4e9 for rate in rates)
+    assert max(rates) == pytest.approx(min(rates), rel=0.5)
+    assert set(probe(cuda).slowed_by()) <= {
+        *("sw_power_cap", "hw_slowdown", "sw_thermal_slowdown"),
+        *("hw_thermal_slowdown", "hw_power_brake_slowdown"),
+    }
+
+
+def test_rates_are_kept_with_the_runs(product):
+    timing = timeit(product, number=5, repeat=4)
+
+    assert len(timing.rates) == 4
+    assert timing.throttled == (min(timing.rates) < 0.95 * max(timing.rates))
+
+
+def test_a_cold_call_is_slower_than_one_that_finds_its_data_in_the_cache(cuda):
+    numbers = np.random.default_rng(0).random(3 * 2**20, np.float32)
+    x = xdev.asarray(numbers, device=cuda)
+    out = xdev.empty_like(x)  # 24 MiB together: within the last cache
+
+    def call():
+        return xdev.add(x, x, out=out)
+
+    call()
+    hot = timeit(call, number=100, repeat=5)
+    cold = timeit(call, number=100, repeat=5, cold=True)
+
+    assert (hot.cold, cold.cold) == (False, True)
+    assert all(map(math.isfinite, cold.device))
+    assert median(cold.device) > 1.2 * median(hot.device), (cold.device, hot.device)
+    assert median(cold.wall) > median(cold.device)
+
+
+def test_large_work_takes_as_long_hot_as_cold(cuda):
+    x = xdev.asarray(np.random.default_rng(0).random(2**27, np.float32), device=cuda)
+    out = xdev.empty_like(x)  # 1 GiB together: the cache holds nearly none of it
+
+    def call():
+        return xdev.add(x, x, out=out)
+
+    hot = timeit(call, number=20, repeat=5)
+    cold = timeit(call, number=20, repeat=5, cold=True)
+
+    assert median(cold.device) == pytest.approx(median(hot.device), rel=0.25)
+
+
+def test_the_first_call_is_apart(cuda):
+    x = xdev.asarray(np.random.default_rng(0).random(1000), device=cuda)
+    factor = np.random.default_rng().random()  # so that no cache on disk has it
+
+    @xdev.vectorize
+    def scaled(a):
+        return a * factor + 1.0
+
+    timing = timeit(scaled, x, number=10, repeat=3)
+
+    assert timing.compile_time > 20 * timing.worst
+
+
+def test_statements_find_the_device_of_what_they_name(arrays):
+    x, y, out = arrays
+    names = {"x": x, "y": y, "out": out}
+
+    timing = timeit("x.dot(y, out=out)", globals=names, number=20, repeat=2)
+    local = timeit("a.dot(b)", "a, b = x, y", globals=names, number=20, repeat=2)
+
+    for one in (timing, local):
+        assert one.queued
+        assert median(one.launch) < 0.2 * median(one.wall)
+
+
+def test_nothing_of_it_stays_in_the_pool(product, cuda):
+    product()
+    before = xdev.memory.allocated(cuda)
+    timeit(product, number=2, repeat=2, cold=True)
+    assert xdev.memory.allocated(cuda) == before
+
+
+@pytest.mark.two_gpus
+@pytest.mark.usefixtures("cuda")
+def test_a_device_that_is_not_the_current_one():
+    if not xdev.Device("cuda:1").available:
+        pytest.skip("needs two GPUs")
+    rng = np.random.default_rng(0)
+    x = xdev.asarray(rng.random((SIDE, SIDE), dtype=np.float32), device="cuda:1")
+
+    timing = timeit(lambda: xdev.matmul(x, x), number=10, repeat=2)
+
+    assert timing.queued
+    assert len(timing.rates) == 2
+    assert median(timing.launch) < 0.5 * median(timing.wall)
+
+
+def test_a_comparison_of_three_rows_is_quick(cuda):
+    """Run time, on the device's and the host's clocks, apart from the first calls."""
+    rng = np.random.default_rng(0)
+    host = rng.random((2, 100_000), dtype=np.float32)
+    x, y = (xdev.asarray(part, device=cuda) for part in host)
+    out = xdev.empty_like(x)
+
+    @xdev.vectorize
+    def add(a, b):
+        return a + b
+
+    def there_and_back():
+        moved = (xdev.to_device(part, cuda) for part in host)
+        return xdev.to_numpy(add(*moved))
+
+    table = compare(
+        {
+            "host arrays": there_and_back,
+            "device arrays": lambda: add(x, y),
+            "device arrays out=": lambda: add(x, y, out=out),
+        }
+    )
+
+    spent = sum(sum(row.timing.all_runs) for row in table.rows)
+    assert spent < 3

@@ -1,0 +1,83 @@
+"""300 comparisons of a program with itself: how often one is said to be faster.
+
+The programs are simulated: each call sets a virtual clock forward, by a time that
+scatters as a machine's does.
+"""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from xdev.timing import compare, comparison, sampling
+
+RUNS = 300
+FALSE = RUNS * 2 // 100
+SECONDS = 4e-3
+
+
+class Machine:
+    """A clock, and a way in which times scatter."""
+
+    def __init__(self, seed, scatter):
+        self.now = 0.0
+        self.rng = np.random.default_rng(seed)
+        self.scatter = scatter
+        self.state = 0.0
+
+    def clock(self):
+        return self.now
+
+    def program(self, factor=1.0):
+        def call():
+            self.now += SECONDS * factor * self.scatter(self)
+
+        return call
+
+
+def independent(machine):
+    return machine.rng.lognormal(sigma=0.5)
+
+
+def drifting(machine):
+    """Warms up and cools down over seconds."""
+    machine.state += machine.rng.normal(scale=0.02) - 0.001 * machine.state
+    return np.exp(machine.state) * machine.rng.lognormal(sigma=0.02)
+
+
+def disturbed(machine):
+    """Has a neighbour that takes half of the machine for a while, at any time."""
+    switches = machine.rng.random() < (0.05 if machine.state else 0.01)
+    machine.state = float(switches != bool(machine.state))
+    return (2.0 if machine.state else 1.0) * machine.rng.lognormal(sigma=0.05)
+
+
+def quiet(machine):
+    return machine.rng.lognormal(sigma=0.002) + (machine.rng.random() < 0.01) * 5
+
+
+def verdicts(monkeypatch, scatter, factor):
+    monkeypatch.setattr(comparison, "environment", dict)  # slow, and asked 300 times
+    found = []
+    for seed in range(RUNS):
+        machine = Machine(seed, scatter)
+        begin = partial(sampling.begin, clock=machine.clock)
+        monkeypatch.setattr(comparison, "begin", begin)
+        programs = {"one": machine.program(), "other": machine.program(factor)}
+        found.append(compare(programs, device="cpu")["other"].ratio.verdict)
+    return found
+
+
+@pytest.mark.parametrize("scatter", [independent, drifting, disturbed, quiet])
+def test_a_program_is_seldom_said_to_be_faster_than_itself(monkeypatch, scatter):
+    found = verdicts(monkeypatch, scatter, 1.0)
+    assert sum(v in ("faster", "slower") for v in found) <= FALSE
+
+
+@pytest.mark.parametrize(
+    ("scatter", "factor"), [(drifting, 1.2), (disturbed, 1.4), (quiet, 1.2)]
+)
+def test_a_slower_program_is_found_out(monkeypatch, scatter, factor):
+    found = verdicts(monkeypatch, scatter, factor)
+    assert found.count("slower") > 0.8 * RUNS
+    assert "faster" not in found

@@ -1,0 +1,125 @@
+"""Comparisons over sizes: who overtakes whom where, and the plot."""
+
+import json
+import struct
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from xdev.timing import ResultsDifferError, compare, sweep, sweeps
+
+
+def sums(n):
+    x = np.ones(n)
+    return {"built in": lambda: sum(x), "method": x.sum}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return sweep(sums, [1000, 1, 30], number=1, repeat=3, nbytes=lambda n: 8 * n)
+
+
+def test_sizes_are_in_order_and_candidates_as_given(found):
+    assert found.sizes == (1, 30, 1000)
+    assert found.names == ("built in", "method")
+    assert {n: len(t) for n, t in found.times("method").items()} == dict.fromkeys(
+        found.sizes, 3
+    )
+    for n, comparison in zip(found.sizes, found.comparisons, strict=True):
+        assert all(row.nbytes == 8 * n for row in comparison.rows)
+
+
+def test_the_text_has_a_row_a_size_and_says_who_wins(found):
+    lines = str(found).splitlines()
+    assert lines[0].split() == ["n", "built", "in", "method"]
+    assert [line.split()[0] for line in lines[1:4]] == ["1", "30", "1,000"]
+    assert lines[4].startswith("method is faster than built in from n = ")
+    assert found.markdown().splitlines()[-1] == f"- {lines[4]}"
+
+
+def test_the_record_names_size_and_candidate(found):
+    rows = json.loads(found.to_json())["rows"]
+    assert len({row["name"] for row in rows}) == 6
+    for row in rows:
+        assert row["samples"] == found.times(row["candidate"])[row["n"]]
+
+
+def test_a_candidate_may_be_absent_at_some_sizes(tmp_path):
+    def some(n):
+        calls = sums(n)
+        return calls if n < 10 else {"method": calls["method"]}
+
+    found = sweep(some, [1, 4, 100], number=1, repeat=1)
+    assert list(found.times("built in")) == [1, 4]
+    assert str(found).splitlines()[3].split()[0] == "100"
+    found.plot(tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 0
+
+
+@given(st.floats(0.1, 3), st.floats(0.1, 3), st.floats(-2, 8), st.floats(1e-6, 1e-3))
+def test_power_laws_cross_where_they_do(slow, slower, where, scale):
+    """t = scale (n / n0)**a for each: the one with the smaller a wins beyond n0."""
+    small, large = sorted([slow, slow + slower])
+    n0 = 10**where
+    sizes = [10**power for power in range(7)]
+    times = {n: (scale * (n / n0) ** small, scale * (n / n0) ** large) for n in sizes}
+    at = sweeps.crossover(times)
+    if (sizes[-1] / n0) ** (large - small) < 1.02:
+        assert at is None
+    elif (sizes[-1] / n0) ** (large - small) > 1.04:
+        assert at == pytest.approx(max(n0, 1.0), rel=1e-6)
+
+
+def test_it_is_the_last_crossing_that_counts():
+    times = {1: (1, 2), 10: (2, 1), 100: (1, 2), 1000: (1, 8)}
+    assert 10 < sweeps.crossover(times) < 100
+
+
+def test_the_plot_is_a_png_with_a_line_for_each(found, tmp_path, monkeypatch):
+    from matplotlib.axes import Axes
+
+    drawn = {}
+    plot = Axes.plot
+
+    def spy(self, x, y, **how):
+        drawn[how["label"]] = (list(x), list(y), self)
+        return plot(self, x, y, **how)
+
+    monkeypatch.setattr(Axes, "plot", spy)
+    path = tmp_path / "sweep.png"
+    found.plot(path)
+
+    data = path.read_bytes()
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    assert struct.unpack(">II", data[16:24]) == (840, 540)
+    assert set(drawn) == {"built in", "method"}
+    for name, (x, y, axes) in drawn.items():
+        assert tuple(x) == found.sizes
+        middles = [np.median(found.times(name)[n]) for n in x]
+        assert y == pytest.approx(1e6 * np.array(middles))
+        assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+
+
+def test_without_matplotlib_the_error_says_what_to_install(found, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ModuleNotFoundError) as raised:
+        found.plot("never.png")
+    assert "xdev-array[plot]" in raised.value.__notes__[0]
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [4, -1]])
+def test_no_sizes_are_refused(sizes):
+    with pytest.raises(ValueError, match="sweep needs sizes"):
+        sweep(sums, sizes)
+
+
+def test_results_that_differ_are_refused():
+    with pytest.raises(ResultsDifferError):
+        sweep(lambda n: {"n": lambda: n, "2": lambda: 2}, [2, 3], number=1, repeat=1)
+
+
+def test_bytes_of_no_candidate_are_refused():
+    with pytest.raises(ValueError, match="'y', which is no candidate"):
+        compare({"x": lambda: 1}, nbytes={"y": 8})

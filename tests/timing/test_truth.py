@@ -1,0 +1,295 @@
+"""The rules by which figures of an asynchronous device are true.
+
+Each is checked on the simulated device, and checked again with the rule switched off,
+where the check must fail.
+"""
+
+import gc
+from contextlib import nullcontext
+
+import pytest
+
+import xdev
+from xdev.timing import (
+    compare,
+    measurement,
+    notes,
+    probes,
+    result,
+    runs,
+    sampling,
+    timeit,
+)
+
+from .conftest import LAUNCH, MISS, QUEUE
+
+WORK = 50e-6  # a call's, on the device [s]
+NEAR = {"rel": 0.02}
+
+
+def wall_time_holds_the_work(machine):
+    timing = timeit(machine.launch, WORK, number=100, repeat=3)
+    assert timing.wall == pytest.approx([WORK] * 3, **NEAR)
+    assert timing.average == pytest.approx(WORK, **NEAR)
+
+
+def no_wait_at_the_end(patch):
+    patch.setattr(runs.Stopwatch, "stop", _stop_at_once)
+
+
+def _stop_at_once(watch, returned):
+    seconds = returned - watch._started
+    return runs.Run(seconds, seconds, seconds, seconds)
+
+
+def a_run_starts_on_an_idle_device(machine):
+    candidate, _ = sampling.begin(lambda: machine.launch(1e-6))
+    machine.launch(1.0)
+    candidate.sample()
+    assert candidate.timing().worst < 1e-3
+
+
+def no_wait_at_the_start(patch):
+    def start(watch):
+        watch._begin = runs.record(watch._device)
+        watch._started = watch._clock()
+        return watch._started
+
+    patch.setattr(runs.Stopwatch, "start", start)
+
+
+def device_time_is_that_of_the_stream_of_the_work(machine):
+    with xdev.Stream("simulated"):
+        timing = timeit(machine.launch, WORK, number=100, repeat=3)
+    assert timing.device == pytest.approx([WORK] * 3, **NEAR)
+
+
+def events_on_the_default_stream(patch):
+    real = runs.current_stream
+
+    def default_stream(device):
+        stream = real(device)
+        simulated = stream._native._device
+        return type(stream)._of(device, simulated.null)
+
+    patch.setattr(runs, "current_stream", default_stream)
+
+
+def launch_time_is_not_that_of_a_full_queue(machine):
+    def call():
+        for _ in range(20):  # five calls' work would fill the queue of a long run
+            array = machine.launch(WORK)
+        return array
+
+    timing = timeit(call, number=QUEUE, repeat=2)
+    assert timing.launch == pytest.approx([20 * LAUNCH] * 2, **NEAR)
+    assert not timing.launch_bound
+
+
+def launches_of_the_whole_run(patch):
+    patch.setattr(sampling, "BURST_SECONDS", 1e9)
+    patch.setattr(sampling, "MOST_IN_BURST", 10**9)
+
+
+def the_first_call_is_apart(machine):
+    costs = [2.0]  # the first call compiles
+
+    def call():
+        machine.now += costs.pop() if costs else 0.0
+        return machine.launch(1e-3)
+
+    timing = timeit(call, number=1, repeat=2)
+    assert timing.compile_time == pytest.approx(2.001, rel=1e-3)
+    assert timing.worst < 2e-3
+    assert any("first call took 2 s" in note for note in timing.notes)
+
+
+def no_first_call(patch):
+    def begin(call, *_, **how):
+        loop = sampling.Loop(call, "pass", {})
+        device = xdev.Device("simulated")
+        return sampling.Candidate(loop, device, queued=True, first=0.0, **how), None
+
+    patch.setattr(measurement, "begin", begin)
+    patch.setattr(sampling.Candidate, "get_ready", lambda _: None)
+
+
+def the_collector_is_off_in_a_run(machine):
+    seen = []
+
+    def call():
+        seen.append(gc.isenabled())
+        return machine.launch(WORK)
+
+    timeit(call, number=2, repeat=2)
+    assert not any(seen[-4:])  # before the runs are calls that are in none
+    assert gc.isenabled()
+
+
+def the_collector_stays_on(patch):
+    patch.setattr(runs, "collector_off", nullcontext)
+
+
+def a_call_that_waits_is_known(machine):
+    waiting = timeit(machine.fetch, WORK, number=10, repeat=2)
+    assert waiting.waits is True
+    assert any("waits for the device" in note for note in waiting.notes)
+    assert not waiting.launch_bound
+    asking = timeit(machine.launch, WORK, number=10, repeat=2)
+    assert asking.waits is False
+
+
+def streams_are_not_held(patch):
+    patch.setattr(sampling, "TRIALS", 0)
+
+
+def a_host_that_was_busy_elsewhere_is_no_call_that_waits(machine):
+    pauses = {3: 0.1}  # the call on the held stream is late for once
+    calls = []
+
+    def call():
+        calls.append(None)
+        machine.now += pauses.pop(len(calls), 0.0)
+        return machine.launch(WORK)
+
+    assert timeit(call, number=1, repeat=1).waits is False
+    assert not pauses
+
+
+def one_trial(patch):
+    patch.setattr(sampling, "TRIALS", 1)
+
+
+def a_row_whose_device_waits_for_the_host_is_launch_bound(machine):
+    table = compare(
+        {
+            "short work": lambda: machine.launch(1e-6),
+            "long work": lambda: machine.launch(1e-3),
+        },
+        repeat=1,
+    )
+    assert table["short work"].timing.launch_bound
+    assert any("launch-bound" in note for note in table["short work"].timing.notes)
+    assert not table["long work"].timing.launch_bound
+    assert table["long work"].ratio.middle == pytest.approx(1e-3 / LAUNCH, rel=0.02)
+
+
+def no_launch_is_long(patch):
+    patch.setattr(result, "LAUNCH_BOUND", float("inf"))
+
+
+def a_cold_call_finds_nothing_in_the_cache(machine):
+    hot = timeit(machine.launch, WORK, number=10, repeat=2)
+    cold = timeit(machine.launch, WORK, number=10, repeat=2, cold=True)
+    assert (hot.cold, cold.cold) == (False, True)
+    assert hot.device == pytest.approx([WORK] * 2, **NEAR)
+    assert cold.device == pytest.approx([MISS * WORK] * 2, **NEAR)
+    assert cold.wall == pytest.approx([MISS * WORK] * 2, rel=0.05)
+
+
+def nothing_is_overwritten(patch):
+    made = probes._probes["simulated"]
+
+    def without_flush(device):
+        probe = made(device)
+        probe.flush = lambda: None
+        return probe
+
+    patch.setitem(probes._probes, "simulated", without_flush)
+
+
+def cold_device_time_holds_no_wait_for_the_launch(machine):
+    def call():
+        machine.now += 1e-3  # the host is slow
+        return machine.launch(WORK)
+
+    cold = timeit(call, number=10, repeat=2, cold=True)
+    assert cold.device == pytest.approx([MISS * WORK] * 2, **NEAR)
+
+
+def nothing_is_ahead(patch):
+    patch.setattr(runs, "AHEAD", 0)
+
+
+def a_clock_that_slowed_is_seen(machine):
+    calls = []
+
+    def call():
+        calls.append(None)
+        if len(calls) > 30:
+            machine.rate, machine.slow = 1.2e9, ("sw_power_cap",)
+        return machine.launch(WORK)
+
+    timing = timeit(call, number=10, repeat=5)
+    assert timing.throttled
+    assert any("1.2 to 2 GHz (sw_power_cap)" in note for note in timing.notes)
+
+
+def any_clock_is_steady(patch):
+    patch.setattr(result, "STEADY", 0)
+
+
+def work_of_other_streams_is_reported(machine):
+    other = xdev.Stream("simulated")
+
+    def call():
+        with other:
+            return machine.launch(WORK)
+
+    timing = timeit(call, number=100, repeat=3)
+    assert timing.wall == pytest.approx([WORK] * 3, **NEAR)
+    assert any("`with stream:`" in note for note in timing.notes)
+
+
+def any_ending_is_short(patch):
+    patch.setattr(result, "ENDING", float("inf"))
+
+
+RULES = {
+    wall_time_holds_the_work: no_wait_at_the_end,
+    a_run_starts_on_an_idle_device: no_wait_at_the_start,
+    device_time_is_that_of_the_stream_of_the_work: events_on_the_default_stream,
+    launch_time_is_not_that_of_a_full_queue: launches_of_the_whole_run,
+    the_first_call_is_apart: no_first_call,
+    the_collector_is_off_in_a_run: the_collector_stays_on,
+    a_call_that_waits_is_known: streams_are_not_held,
+    a_host_that_was_busy_elsewhere_is_no_call_that_waits: one_trial,
+    a_row_whose_device_waits_for_the_host_is_launch_bound: no_launch_is_long,
+    a_cold_call_finds_nothing_in_the_cache: nothing_is_overwritten,
+    cold_device_time_holds_no_wait_for_the_launch: nothing_is_ahead,
+    a_clock_that_slowed_is_seen: any_clock_is_steady,
+    work_of_other_streams_is_reported: any_ending_is_short,
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rule(rule, machine):
+    rule(machine)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_check_fails_with_the_rule_switched_off(rule, machine, monkeypatch):
+    RULES[rule](monkeypatch)
+    with pytest.raises(AssertionError):
+        rule(machine)
+
+
+def test_steady_figures_need_no_notes(machine):
+    assert timeit(machine.launch, WORK, number=100, repeat=3).notes == []
+
+
+def test_notes_come_in_one_place(machine):
+    timing = timeit(machine.fetch, WORK, number=10, repeat=2)
+    assert timing.notes == notes.notes_of(timing)
+
+
+@pytest.mark.parametrize("read", [None, lambda: 0.0])
+def test_a_call_that_sleeps_is_none_that_waits(machine, read):
+    """By a clock of the processor's time, too, which stands still meanwhile."""
+
+    def call():
+        machine.now += 0.1
+        return machine.launch(WORK)
+
+    timing = timeit(call, number=1, repeat=2, timer=read)
+    assert timing.waits is False

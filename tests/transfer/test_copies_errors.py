@@ -1,0 +1,103 @@
+"""Errors of a real device in the middle of a staged copy, and what is used again."""
+
+import ctypes
+import gc
+import time
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.errors import XdevError
+from xdev.transfer import cuda_bus, cuda_driver
+
+pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
+
+MIB = 1 << 20
+
+
+def values(n):
+    return np.random.default_rng(5).standard_normal(n).astype("float32")
+
+
+def pinned_in_use():
+    gc.collect()
+    return xdev.memory.allocated("cpu", "pinned")
+
+
+def failing_lane(monkeypatch):
+    """Let the fifth piece that Python's lanes copy fail."""
+    copy, calls = cuda_bus.CudaBus._copy, []
+
+    def failing(self, *args):
+        calls.append(len(args))
+        if len(calls) == 5:
+            raise XdevError("the device fell off the bus")
+        return copy(self, *args)
+
+    monkeypatch.setattr(cuda_bus.CudaBus, "_copy", failing)
+
+
+def failing_code(monkeypatch):
+    """Let the fifth piece that machine code copies fail."""
+    driver, calls = cuda_driver.driver(), []
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_size_t] * 4)
+    made = {}
+    for name in ("up", "down"):
+        copy = kind(getattr(driver, name))
+
+        def failing(*words, copy=copy):
+            calls.append(len(words))
+            return 700 if len(calls) == 5 else copy(*words)
+
+        made[name] = kind(failing)
+        address = ctypes.cast(made[name], ctypes.c_void_p).value
+        monkeypatch.setattr(driver, name, address)
+    return made
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+@pytest.mark.parametrize(
+    ("fail", "step", "message"),
+    [(failing_lane, 2, "fell off the bus"), (failing_code, 1, "CUDA_ERROR_ILLEGAL")],
+)
+def test_an_error_in_the_middle_leaks_nothing(
+    cuda, monkeypatch, direction, fail, step, message
+):
+    x = values(step * 16 * MIB)[::step]
+    there, out = xdev.to_device(x, cuda), np.empty_like(values(step * 16 * MIB))[::step]
+    xdev.synchronize(cuda)
+    pinned, device = pinned_in_use(), xdev.memory.allocated(cuda, "device")
+
+    with monkeypatch.context() as patch:
+        kept = fail(patch)
+        moved = (x, cuda) if direction == "up" else (there, "cpu")
+        landing = None if direction == "up" else out
+        with pytest.raises(XdevError, match=message):
+            xdev.to_device(*moved, out=landing)
+        del kept
+
+    for _ in range(100):  # a helper that has ended lets go of its frames a bit later
+        if pinned_in_use() == pinned:
+            break
+        time.sleep(0.01)
+    assert pinned_in_use() == pinned
+    assert xdev.memory.allocated(cuda, "device") == device
+    np.testing.assert_array_equal(xdev.to_numpy(xdev.to_device(x, cuda)), x)
+
+
+def test_driver_errors_are_explained():
+    assert cuda_driver.driver().explain(700).startswith("CUDA_ERROR_ILLEGAL_ADDRESS: ")
+
+
+def test_events_of_copies_are_used_again(cuda):
+    x = values(16 * MIB)
+    xdev.to_numpy(xdev.to_device(x, cuda))
+    made = {index: sorted(free) for index, free in cuda_driver.driver()._events.items()}
+
+    for _ in range(3):
+        xdev.to_numpy(xdev.to_device(x, cuda))
+
+    free = {index: sorted(free) for index, free in cuda_driver.driver()._events.items()}
+    assert free == made
+    assert made

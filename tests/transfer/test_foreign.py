@@ -1,0 +1,78 @@
+"""Devices that name a library: ``to_device`` makes that library's arrays."""
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.errors import DeviceUnavailableError
+
+
+class OnlyDlpack:
+    """An array of a library that NumPy does not know but by DLPack."""
+
+    def __init__(self, x):
+        self._x, self.shape, self.dtype = x, x.shape, x.dtype
+
+    def __dlpack__(self, **keywords):
+        return self._x.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self._x.__dlpack_device__()
+
+
+@pytest.mark.parametrize("library", ["torch", "array_api_strict", "dask", "jax"])
+@pytest.mark.parametrize("copy", [None, True])
+def test_the_devices_library_is_honoured(device, library, copy):
+    pytest.importorskip(library)
+    target = xdev.Device(str(device), library)
+    if target.reason is not None:
+        with pytest.raises(DeviceUnavailableError):
+            xdev.to_device(np.ones(3, "float32"), target)
+        return
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+
+    there = xdev.to_device(x, target, copy=copy)
+
+    where = xdev.device_of(there)
+    assert (where, where.library) == (target, library)
+    back = there.compute() if library == "dask" else there
+    np.testing.assert_array_equal(xdev.to_numpy(back), x)
+    assert xdev.to_device(there, where) is there
+    if copy:
+        x[:] = -1
+        assert xdev.to_numpy(back)[0, 1] == 1
+
+
+def test_an_array_of_the_library_is_copied_on_request():
+    torch = pytest.importorskip("torch")
+    x = torch.ones(3)
+
+    copied = xdev.to_device(x, xdev.device_of(x), copy=True)
+
+    assert isinstance(copied, torch.Tensor)
+    assert copied.data_ptr() != x.data_ptr()
+
+
+def test_another_librarys_array_is_no_answer_to_copy_false():
+    pytest.importorskip("torch")
+    with pytest.raises(ValueError, match="copy=False"):
+        xdev.to_device(np.ones(3), xdev.Device("cpu", "torch"), copy=False)
+
+
+def test_structures_keep_to_the_library():
+    torch = pytest.importorskip("torch")
+    moved = xdev.adapt(xdev.Device("cpu", "torch"), [np.ones(2), {"a": np.zeros(1)}])
+    assert isinstance(moved[0], torch.Tensor)
+    assert isinstance(moved[1]["a"], torch.Tensor)
+
+
+@pytest.mark.parametrize("target", ["cpu", "fake"])
+@pytest.mark.parametrize("copy", [None, True])
+def test_exporters_of_nothing_but_dlpack_are_moved(target, copy):
+    x = np.arange(5.0)
+
+    there = xdev.to_device(OnlyDlpack(x), target, copy=copy)
+
+    assert xdev.device_of(there) == target
+    assert there.dtype == x.dtype
+    np.testing.assert_array_equal(xdev.to_numpy(there), x)

@@ -1,0 +1,99 @@
+"""bfloat16: stored in 16 bits, computed in float32, numbers weak as beside float16."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import xdev
+from xdev.compile import halves
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+EVERY = np.arange(2**16, dtype=np.uint16).view(BFLOAT16)
+
+
+@xdev.vectorize(identity=0)
+def affine(x, y):
+    return 3 * x + y
+
+
+def wide(x):
+    return x.astype("f4")
+
+
+def test_it_is_one_of_the_halves():
+    assert halves.is_half(BFLOAT16)
+    assert halves.is_bfloat16(BFLOAT16)
+    assert not halves.is_bfloat16(np.dtype(np.float16))
+    assert not halves.is_half(np.dtype("V2"))
+
+
+@pytest.mark.parametrize(
+    "view", [lambda x: x, lambda x: x[::2], lambda x: x[::-1], lambda x: x[:1]]
+)
+def test_sums_are_rounded_once(view):
+    x, y = (
+        np.random.default_rng(k).normal(0, 9, 4000).astype(BFLOAT16) for k in (0, 1)
+    )
+    x = view(x)
+    y = y[: x.size]
+
+    result = affine(x, y)
+
+    assert result.dtype == BFLOAT16
+    expected = (3 * wide(x) + wide(y)).astype(BFLOAT16)
+    np.testing.assert_array_equal(result.view("u2"), expected.view("u2"))
+    out = np.zeros(x.size, BFLOAT16)
+    assert affine(x, y, out=out) is out
+    np.testing.assert_array_equal(out.view("u2"), expected.view("u2"))
+
+
+def test_every_value_passes_through_unharmed():
+    same = xdev.vectorize(lambda x: x)
+    numbers = EVERY[~np.isnan(wide(EVERY))]
+
+    np.testing.assert_array_equal(same(numbers).view("u2"), numbers.view("u2"))
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(wide(same(EVERY[np.isnan(wide(EVERY))]))).all()
+
+
+def test_every_float32_rounds_as_ml_dtypes_does():
+    bits = np.arange(0, 2**32, 40_009, dtype=np.uint64).astype(np.uint32)
+    x = bits.view(np.float32)
+    x = x[~np.isnan(x)]
+    rounded = xdev.vectorize(["bfloat16(float32)"])(lambda x: x)
+
+    np.testing.assert_array_equal(rounded(x).view("u2"), x.astype(BFLOAT16).view("u2"))
+
+
+@pytest.mark.parametrize("number", [2, 2.5])
+def test_numbers_are_weak(number):
+    x = np.arange(4).astype(BFLOAT16)
+    for _ in range(2):
+        assert affine(x, number).dtype == BFLOAT16
+        assert wide(affine(x, number)).tolist() == (3 * wide(x) + number).tolist()
+
+
+@pytest.mark.parametrize(
+    ("other", "result"), [("f", "f"), ("d", "d"), ("F", "F"), ("b", BFLOAT16)]
+)
+def test_beside_other_dtypes(other, result):
+    x = np.arange(4).astype(BFLOAT16)
+
+    assert affine(x, np.ones(4, other)).dtype == result
+
+
+@pytest.mark.parametrize("other", ["e", "i"])
+def test_what_has_no_common_dtype_is_refused(other):
+    with pytest.raises(TypeError, match=r"(?i)dtype"):
+        affine(np.ones(3, BFLOAT16), np.ones(3, other))
+
+
+def test_methods_and_results_of_other_kinds():
+    x = np.arange(4).astype(BFLOAT16)
+
+    assert wide(xdev.vectorize(lambda x, y: x + y).reduce(x)) == 6
+    assert xdev.vectorize(lambda x: x > 1)(x).tolist() == [False, False, True, True]
+    assert xdev.vectorize(lambda x: x / 2)(x).dtype == BFLOAT16
+    assert affine.types[0] == "EE->E"
+    cast = affine(np.float32(1), np.float32(1), dtype="float32", casting="unsafe")
+    assert cast.dtype == "f"

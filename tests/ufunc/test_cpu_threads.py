@@ -1,0 +1,258 @@
+"""Large calls on the CPU in several threads: the same results, told of once."""
+
+import itertools
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import _config
+from xdev.ufunc import cpu_threads
+
+
+@pytest.fixture(autouse=True)
+def several(monkeypatch):
+    """Four threads, and a cut so low that every call is worth them."""
+    _config.num_threads.cache_clear()
+    monkeypatch.setenv("XDEV_NUM_THREADS", "4")
+    monkeypatch.setattr(cpu_threads, "CUT", 1e-9)
+    monkeypatch.setattr(cpu_threads, "REST", 0)
+    monkeypatch.setattr(cpu_threads, "TELLING", 0.0)
+    yield
+    _config.num_threads.cache_clear()
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    """The names of the threads that computed."""
+    names = set()
+    spread = cpu_threads.threads.run
+
+    def run(task, n, *, grain=1):
+        def seen(start, stop):
+            names.add(threading.current_thread().name)
+            task(start, stop)
+
+        spread(seen, n, grain=min(grain, -(-n // 16)))
+
+    monkeypatch.setattr(cpu_threads.threads, "run", run)
+    return names
+
+
+LAYOUTS = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.transpose(2, 1, 0),
+    "stepped": lambda x: x[::2, ::3],
+    "backwards": lambda x: x[::-1, :, ::-1],
+    "a plane": lambda x: x[:, :1],
+    "a row": lambda x: x[:1, :1],
+    "one value": lambda x: x[:1, :1, :1],
+    "fewer axes": lambda x: x[0],
+}
+
+
+def function(x, y):
+    return x * 2 - y
+
+
+def broadcast(one, other):
+    try:
+        np.broadcast(*(LAYOUTS[name](np.empty((36, 36, 36))) for name in (one, other)))
+    except ValueError:
+        return False
+    return True
+
+
+PAIRS = [pair for pair in itertools.product(LAYOUTS, LAYOUTS) if broadcast(*pair)]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_every_layout_gives_what_one_thread_gives(workers, one, other):
+    f = xdev.vectorize(function)
+    values = np.random.default_rng(0).standard_normal((2, 36, 36, 36))
+    x, y = LAYOUTS[one](values[0]), LAYOUTS[other](values[1])
+    expected = x * 2 - y
+
+    for _ in range(3):
+        result = f(x, y)
+        np.testing.assert_array_equal(result, expected)
+        assert result.strides == np.subtract(x, y).strides
+
+    out = np.empty((*expected.shape, 2))[..., 1]
+    assert f(x, y, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    assert f(x, 3.0).tolist() == (x * 2 - 3).tolist()
+    assert workers or expected.size == 1
+
+
+def test_a_large_call_is_computed_by_several_threads(workers):
+    f = xdev.vectorize(function)
+    x = np.random.default_rng(0).standard_normal(3_000_000)
+    for _ in range(30):
+        f(x, x)
+        if len(workers) > 1:
+            break
+
+    assert len(workers) > 1
+
+
+@pytest.mark.parametrize("shift", [-5, -1, 0, 1, 5])
+def test_an_out_that_overlaps_an_input_as_numpys(shift):
+    f = xdev.vectorize(function)
+    mine = np.random.default_rng(0).standard_normal(50_010)
+    numpys = mine.copy()
+    for _ in range(3):
+        f(mine[5:-5], 1.0, out=mine[5 + shift : 50_005 + shift])
+        numpys[5 + shift : 50_005 + shift] = numpys[5:-5] * 2 - 1
+        np.testing.assert_array_equal(mine, numpys)
+
+
+def test_several_outputs_and_one_of_them_given():
+    @xdev.vectorize
+    def both(x, y):
+        return x + y, x < y
+
+    x, y = np.random.default_rng(0).standard_normal((2, 40_000))
+    mine = np.empty(40_000)
+    for _ in range(3):
+        total, less = both(x, y)
+        np.testing.assert_array_equal(total, x + y)
+        np.testing.assert_array_equal(less, x < y)
+        assert both(x, y, out=(mine, None))[0] is mine
+        np.testing.assert_array_equal(mine, x + y)
+
+
+def quotient(x, y):
+    return x / y
+
+
+X = np.ones(40_000)
+
+
+def divided(y):
+    f = xdev.vectorize(quotient)
+    for _ in range(3):
+        f(X, X)  # until it is spread
+    return f(X, y)
+
+
+def test_floating_point_errors_are_told_once_with_the_users_line():
+    y = X.copy()
+    y[::7] = 0
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert np.isinf(divided(y)).sum() == len(y[::7])
+
+    assert [str(w.message) for w in told] == [
+        "divide by zero encountered in xdev:quotient"
+    ]
+    assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize("setting", ["ignore", "warn", "raise", "call", "print", "log"])
+def test_errstate_decides_what_is_told(setting, capfd):
+    y = X.copy()
+    y[20_000] = 0
+    told = []
+
+    class Log:
+        def write(self, text):
+            told.append(text)
+
+    words = "divide by zero encountered in xdev:quotient"
+    call = {"call": lambda *words: told.append(words), "log": Log()}.get(setting)
+    with np.errstate(divide=setting, call=call):
+        if setting == "raise":
+            with pytest.raises(FloatingPointError, match=words):
+                divided(y)
+        elif setting == "warn":
+            with pytest.warns(RuntimeWarning, match=words):
+                divided(y)
+        else:
+            divided(y)
+    expected = {"call": [("divide by zero", 1)], "log": [f"Warning: {words}\n"]}
+    assert told == expected.get(setting, [])
+    printed = [f"Warning: {words}"] if setting == "print" else []
+    assert capfd.readouterr().err.splitlines() == printed
+
+
+def test_several_callers_at_once():
+    f = xdev.vectorize(function)
+    x = np.random.default_rng(0).standard_normal(30_000)
+    right = []
+
+    def work(k):
+        results = [f(x, float(k)) for _ in range(20)]
+        right.append(all(np.array_equal(result, x * 2 - k) for result in results))
+
+    callers = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert right == [True] * 6
+
+
+def test_no_result_is_kept_by_a_thread():
+    f = xdev.vectorize(function)
+    x = np.ones(100_000)
+    f(x, x)
+    before = xdev.memory.allocated("cpu", kind="host")
+    for _ in range(50):
+        f(x, x)
+        assert xdev.memory.allocated("cpu", kind="host") == before
+
+
+PROGRAM = """
+import os, threading
+import numpy as np, xdev
+from xdev.ufunc import cpu_threads
+cpu_threads.CUT = 1e-9
+f = xdev.vectorize(lambda x, y: x * 2 - y)
+x = np.random.default_rng(0).standard_normal(300_000)
+
+def right():
+    return all(np.array_equal(f(x, y), x * 2 - y) for y in (x, 1.0, x[:1]) * 5)
+
+assert right()
+print("threads", sum(t.name.startswith("xdev-") for t in threading.enumerate()))
+child = os.fork()
+if child == 0:
+    fine = right() and right()
+    os._exit(0 if fine else 1)
+print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), right())
+"""
+
+
+@pytest.mark.parametrize("count", ["1", "3"])
+def test_threads_are_counted_and_a_forked_child_computes(count):
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM],
+        env={**os.environ, "XDEV_NUM_THREADS": count},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    wanted = f"threads {int(count) - 1}\nchild 0 True\n"
+    assert (ran.stdout, ran.returncode) == (wanted, 0), ran.stderr
+
+
+def test_a_wrong_number_of_threads_is_refused():
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(PROGRAM)],
+        env={**os.environ, "XDEV_NUM_THREADS": "many"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert "XDEV_NUM_THREADS='many' is not valid" in ran.stderr

@@ -1,0 +1,321 @@
+"""Captures with a stand-in for the driver: what is recorded, freed, and refused."""
+
+import contextlib
+import ctypes
+import gc
+import threading
+import types
+
+import pytest
+
+import xdev
+from xdev import _optional
+from xdev.errors import CaptureError
+from xdev.memory import Pool, hooks
+from xdev.memory.sources.fake import FakeSource
+from xdev.memory.streams import live_streams
+from xdev.ufunc.graphs import capture as captures, nesting
+from xdev.ufunc.graphs.cuda import CudaGraph
+
+pytestmark = pytest.mark.skipif(
+    not _optional.installed("cupy"), reason="allocates by CuPy's memory objects"
+)
+MIB = 1 << 20
+
+
+class DriverError(RuntimeError):
+    """As CuPy's CUDARuntimeError is one."""
+
+
+class Driver:
+    """Streams that record, as far as the capture asks for them."""
+
+    def __init__(self):
+        self.current = []
+        self.status = {}  # by handle: "active" or "invalidated"
+        self.destroyed = []
+
+    def begin(self, handle):
+        assert handle not in self.status
+        self.status[handle] = "active"
+
+    def end(self, handle):
+        if handle not in self.status:
+            raise DriverError("cudaErrorIllegalState")
+        if self.status.pop(handle) == "invalidated":
+            raise DriverError("cudaErrorStreamCaptureInvalidated: by a call before")
+        return 7
+
+    def invalidate(self):
+        self.status = dict.fromkeys(self.status, "invalidated")
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    made = Driver()
+
+    class Stream:
+        handles = iter(range(100, 200))
+
+        def __init__(self, *, non_blocking):
+            assert non_blocking
+            self.ptr = next(self.handles)
+
+        def __enter__(self):
+            made.current.append(self)
+
+        def __exit__(self, *_):
+            made.current.pop()
+
+        def begin_capture(self, mode):
+            assert mode == "thread-local"
+            made.begin(self.ptr)
+
+        def end_capture(self):
+            made.end(self.ptr)
+            return "graph"
+
+        def is_capturing(self):
+            if made.status.get(self.ptr) == "invalidated":
+                raise RuntimeError("an error has invalidated the capture sequence")
+            return self.ptr in made.status
+
+    cupy = _optional.cupy()
+    cuda = types.SimpleNamespace(
+        Stream=Stream,
+        MemoryPointer=cupy.cuda.MemoryPointer,
+        get_current_stream=lambda: made.current[-1],
+        using_allocator=cupy.cuda.using_allocator,
+        runtime=types.SimpleNamespace(
+            streamCaptureModeThreadLocal="thread-local",
+            CUDARuntimeError=DriverError,
+            streamEndCapture=made.end,
+            graphDestroy=made.destroyed.append,
+        ),
+    )
+    cuda.memory = cupy.cuda.memory
+    stand_in = types.SimpleNamespace(cuda=cuda)
+    monkeypatch.setattr(_optional, "cupy", lambda: stand_in)
+    monkeypatch.setattr(captures, "_relaxed", contextlib.nullcontext)
+    made.array = cupy.ndarray
+    made.home = Stream(non_blocking=True)
+    made.pool = Pool(FakeSource(capacity=1 << 26))
+    yield made
+    assert not made.status
+    assert not made.current
+    assert not live_streams.captured
+    assert gc.isenabled()
+    assert not any(isinstance(x, captures.Strangers) for x in hooks._listeners)
+
+
+def run(driver, f):
+    capture = captures.Capture(driver.pool, driver.home, 0)
+    return capture.arena, *capture.run(f, ())
+
+
+def test_what_is_allocated_lies_in_blocks_that_go_with_the_last_user(driver):
+    def f():
+        for _ in range(10):
+            x = driver.array(MIB, "u1")
+        return x
+
+    arena, graph, result = run(driver, f)
+
+    assert graph == "graph"
+    assert driver.pool.stats().allocated == arena.nbytes == 2 * MIB
+    assert any(
+        b.address <= result.data.ptr and result.data.ptr + MIB <= b.address + b.nbytes
+        for b in arena.blocks
+    )
+    chunk = result.data.mem.xdev_chunk
+    assert chunk.address <= result.data.ptr < chunk.address + chunk.nbytes
+    del arena, chunk
+    assert driver.pool.stats().allocated == MIB
+    del result
+    assert driver.pool.stats().allocated == 0
+
+
+def line(f, after):
+    return f"{__file__}:{f.__code__.co_firstlineno + after}"
+
+
+def test_a_call_that_raises_is_named(driver):
+    def f():
+        _ = driver.array(MIB, "u1")
+        driver.invalidate()  # as a synchronising call does
+        raise DriverError("cudaErrorStreamCaptureUnsupported")
+
+    with pytest.raises(CaptureError) as error:
+        run(driver, f)
+
+    start = f"f cannot be captured: {line(f, 3)}, `raise DriverError("
+    assert str(error.value).startswith(start)
+    assert "cudaErrorStreamCaptureUnsupported" in str(error.value)
+    del error
+    gc.collect()
+    assert driver.pool.stats().allocated == 0
+
+
+def test_a_call_that_breaks_the_capture_without_a_word_is_named(driver):
+    def inner():
+        driver.status = dict.fromkeys(driver.status, "invalidated")
+
+    def f():
+        x = driver.array(10, "u1")
+        inner()
+        return x
+
+    with pytest.raises(CaptureError) as error:
+        run(driver, f)
+
+    assert f"{line(inner, 1)}, `driver.status = " in str(error.value)
+
+
+def test_a_call_that_is_refused_leaves_a_graph_that_is_destroyed(driver):
+    def f():
+        raise RuntimeError("the current stream is capturing")
+
+    with pytest.raises(CaptureError, match="RuntimeError: the current stream is capt"):
+        run(driver, f)
+
+    assert driver.destroyed == [7]
+
+
+def test_memory_from_elsewhere_is_refused_by_line(driver):
+    def f():
+        return driver.pool.acquire(4096)
+
+    with pytest.raises(CaptureError) as error:
+        run(driver, f)
+
+    assert f"{line(f, 1)}, `return driver.pool.acquire(4096)` allocates" in str(
+        error.value
+    )
+
+
+def test_no_memory_is_no_fault_of_the_function(driver):
+    def f():
+        return driver.array(1 << 27, "u1")
+
+    with pytest.raises(xdev.OutOfMemoryError):
+        run(driver, f)
+
+
+def test_interrupts_pass(driver):
+    def f():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(driver, f)
+
+    assert driver.destroyed == [7]
+
+
+def test_the_capturing_stream_is_not_a_second_one(driver):
+    before = live_streams.several
+    several = []
+
+    def f():
+        live_streams.several = False
+        live_streams.see(driver.current[-1])
+        several.append(live_streams.several)
+        live_streams.several = before
+
+    run(driver, f)
+
+    assert several == [False]
+
+
+def test_graphs_used_in_a_capture_are_noted_in_their_thread(driver):
+    captures.includes("before")
+
+    def f():
+        thread = threading.Thread(target=captures.includes, args=("elsewhere",))
+        thread.start()
+        thread.join()
+        captures.includes("inner")
+
+    capture = captures.Capture(driver.pool, driver.home, 0)
+    capture.run(f, ())
+    captures.includes("after")
+
+    assert capture.inner == ["inner"]
+
+
+class Library:
+    """The driver's functions for graphs that record: nodes are numbers."""
+
+    def __init__(self, status=nesting.RECORDS):
+        self.status = status
+        self.before = (ctypes.c_void_p * 2)(11, 12)
+        self.nodes, self.refusal = [], 0
+
+    def cuStreamGetCaptureInfo_v2(self, stream, *places):  # noqa: N802 - the driver's
+        status, name, graph, before, count = places
+        assert (stream.value, name) == (5, None)
+        status._obj.value, graph._obj.value = self.status, 77
+        before._obj.value, count._obj.value = ctypes.addressof(self.before), 2
+        return 0
+
+    def cuGraphAddChildGraphNode(self, place, graph, before, count, child):  # noqa: N802
+        found = (ctypes.c_void_p * count.value).from_address(before.value)
+        self.nodes.append((graph.value, list(found), child.value))
+        place._obj.value = 13
+        return self.refusal
+
+    def cuStreamUpdateCaptureDependencies(self, stream, nodes, count, flags):  # noqa: N802
+        assert (stream.value, count.value, flags) == (5, 1, nesting.REPLACE)
+        self.nodes.append(nodes._obj.value)
+        return 0
+
+
+@pytest.fixture
+def library(monkeypatch):
+    made = Library()
+    explain = types.SimpleNamespace(explain="error {}".format)
+    monkeypatch.setattr(nesting.cuda_driver, "library", lambda: made)
+    monkeypatch.setattr(nesting.cuda_driver, "driver", lambda: explain)
+    return made
+
+
+def test_a_graph_follows_what_a_stream_has_recorded(library):
+    nesting.embed(5, 99)
+
+    assert library.nodes == [(77, [11, 12], 99), 13]
+
+
+def test_a_stream_that_does_not_record_takes_no_graph(library):
+    library.status = 2  # invalidated
+
+    with pytest.raises(CaptureError, match="does not record"):
+        nesting.embed(5, 99)
+    library.status, library.refusal = nesting.RECORDS, 801
+    with pytest.raises(CaptureError, match="error 801"):
+        nesting.embed(5, 99)
+    assert 13 not in library.nodes
+
+
+def test_a_graph_is_launched_or_embedded(driver, library, monkeypatch):
+    launched, met = [], []
+    stream = types.SimpleNamespace(ptr=5, is_capturing=lambda: True)
+    graph = object.__new__(CudaGraph)
+    graph._lock, graph._streams, graph._simple = threading.Lock(), set(), True
+    current = types.SimpleNamespace(get_current_stream=lambda: stream)
+    graph._cuda, graph._results = current, "results"
+    graph._graph = types.SimpleNamespace(graph=99, launch=launched.append)
+    monkeypatch.setattr(CudaGraph, "_meet", lambda _, stream: met.append(stream))
+
+    def f():
+        assert graph() == "results"
+
+    capture = captures.Capture(driver.pool, driver.home, 0)
+    capture.run(f, ())
+    assert capture.inner == [graph]
+    assert library.nodes == [(77, [11, 12], 99), 13]
+    assert not launched
+    assert not met
+
+    for _ in range(2):
+        assert graph() == "results"
+    assert launched == [stream, stream]
+    assert met == [stream]

@@ -1,0 +1,540 @@
+"""Graphs: replays equal to calls, results that stay where they are."""
+
+import gc
+import pickle
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.errors import CaptureError
+
+
+class Pair(NamedTuple):
+    low: Any
+    high: Any
+
+
+@xdev.vectorize
+def step(x, y):
+    return 0.5 * x + y * y
+
+
+def values(seed, n=1000):
+    return np.random.default_rng(seed).random(n, dtype=np.float32)
+
+
+def arrays(device, count=2, n=1000):
+    return [xdev.asarray(values(seed, n), device=device) for seed in range(count)]
+
+
+def chain(x, y):
+    for _ in range(5):
+        x = step(x, y)
+    return x
+
+
+def address(x):
+    return x.__array_interface__["data"][0] if isinstance(x, np.ndarray) else x.data.ptr
+
+
+def test_replays_equal_calls_on_what_the_arrays_hold_then(device):
+    x, y = arrays(device)
+    g = xdev.graph(chain, x, y)
+    first = g()
+
+    for seed in range(3, 6):
+        x[...] = xdev.asarray(values(seed), device=device)
+        assert g() is first
+        expected = chain(values(seed), values(1))
+        np.testing.assert_allclose(xdev.to_numpy(first), expected, rtol=1e-6)
+
+
+def test_results_keep_their_addresses(real_device):
+    x, y = arrays(real_device)
+    g = xdev.graph(chain, x, y)
+    before = address(g())
+    others = [chain(x, y) for _ in range(10)]
+
+    assert address(g()) == before
+    assert before not in map(address, others)
+
+
+def test_containers_come_back_as_they_are(device):
+    x, y = arrays(device)
+    g = xdev.graph(lambda x, y: {"a": [x + y, None], "b": Pair(x, xdev.sum(y))}, x, y)
+    first = g()
+    y[...] = 2.0
+    again = g()
+
+    assert again is first
+    assert again["b"].low is x
+    assert again["a"][1] is None
+    np.testing.assert_allclose(xdev.to_numpy(again["a"][0]), values(0) + 2)
+    assert float(again["b"].high) == 2000
+
+
+def test_arguments_in_containers(device):
+    x, y = arrays(device)
+    g = xdev.graph(lambda both: step(both["x"], both["y"][0]), {"x": x, "y": [y]})
+
+    np.testing.assert_array_equal(
+        xdev.to_numpy(g()), xdev.to_numpy(step(x, y)), strict=True
+    )
+
+
+def test_work_in_place_is_done_once_a_replay(device):
+    x, y = arrays(device)
+
+    def add(x, y):
+        x += y
+
+    g = xdev.graph(add, x, y)
+    np.testing.assert_array_equal(xdev.to_numpy(x), values(0))
+
+    assert g() is None
+    assert g() is None
+    np.testing.assert_array_equal(xdev.to_numpy(x), values(0) + values(1) + values(1))
+
+
+def test_a_buffer_of_the_functions_own(device):
+    x, y = arrays(device)
+    buffer = xdev.empty_like(x)
+    g = xdev.graph(lambda x: step(x, y, out=buffer), x)
+    expected = step(x, y)
+
+    assert g() is buffer
+    np.testing.assert_array_equal(xdev.to_numpy(buffer), xdev.to_numpy(expected))
+
+
+def test_two_graphs_in_turn(device):
+    x, y = arrays(device)
+    one, two = xdev.graph(step, x, y), xdev.graph(step, y, x)
+    results = [one(), two()]
+
+    for _ in range(3):
+        x += y
+        assert one() is results[0]
+        assert two() is results[1]
+        for found, expected in zip(results, (step(x, y), step(y, x)), strict=True):
+            np.testing.assert_array_equal(xdev.to_numpy(found), xdev.to_numpy(expected))
+
+
+def test_a_graph_inside_another(device):
+    x, y = arrays(device)
+    inner = xdev.graph(step, x, y)
+    outer = xdev.graph(lambda y: inner() + y, y)
+    x += y
+
+    expected = xdev.to_numpy(step(x, y) + y)
+    np.testing.assert_array_equal(xdev.to_numpy(outer()), expected)
+
+
+def test_several_threads_replay_one_graph(device):
+    x, y = arrays(device)
+    g = xdev.graph(chain, x, y)
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(g())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert all(each is found[0] for each in found)
+    np.testing.assert_array_equal(
+        xdev.to_numpy(found[0]), xdev.to_numpy(chain(x, y)), strict=True
+    )
+
+
+def test_the_functions_own_error_comes_as_it_is(device):
+    x, y = arrays(device)
+
+    def fails(x, y):
+        x += y
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        xdev.graph(fails, x, y)()
+
+
+@pytest.mark.parametrize("result", [3.5, "text", {"n": object()}])
+def test_results_that_a_replay_cannot_write_are_refused(device, result):
+    x, _ = arrays(device)
+
+    def f(x):
+        step(x, x)
+        return result
+
+    with pytest.raises(CaptureError, match=r"f returns \w+, which a replay cannot"):
+        xdev.graph(f, x)()
+
+
+def test_results_of_another_form_are_refused():
+    x = np.arange(4)
+    g = xdev.graph(lambda x: x[x > 1], x)
+    assert g().tolist() == [2, 3]
+    x[...] = 5
+
+    with pytest.raises(CaptureError, match="keep their shapes"):
+        g()
+
+
+def test_wrong_arguments(device):
+    x, _ = arrays(device)
+
+    with pytest.raises(TypeError, match="of a function, not of"):
+        xdev.graph(x)
+    with pytest.raises(xdev.DeviceMismatchError, match="move one"):
+        xdev.graph(step, x, xdev.ones(3, device="fake:1"))
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(xdev.graph(chain, x, x))
+    assert "graph of chain" in repr(xdev.graph(chain, x, x))
+
+
+def test_a_freed_argument_is_refused(real_device):
+    x, y = (xdev.zeros(100_000, device=real_device) for _ in range(2))
+    xdev.memory.free(x)
+
+    with pytest.raises(xdev.UseAfterFreeError):
+        xdev.graph(step, x, y)()
+
+
+# Only on CUDA is there something to capture.
+
+
+def nodes(g):
+    from cuda.bindings import driver
+
+    error, _, count = driver.cuGraphGetNodes(driver.CUgraph(g._graph.graph), 0)
+    assert not error
+    return count
+
+
+@pytest.mark.cuda
+def test_a_chain_is_one_graph_of_as_many_kernels(cuda):
+    x, y = arrays(cuda)
+
+    assert nodes(xdev.graph(chain, x, y)) == 5
+
+
+@pytest.mark.cuda
+def test_a_graph_inside_another_is_one_node_and_stays_with_it(cuda):
+    x, y = arrays(cuda, n=1 << 20)
+    inner = xdev.graph(chain, x, y)
+    held = [inner]
+    other = xdev.Stream(cuda)
+
+    def outer(y):
+        here = xdev.current_stream(cuda)
+        other.wait(here.record())
+        with other:
+            made = held[0]() + y  # in a stream that joined the capture
+        here.wait(other.record())
+        return made
+
+    g = xdev.graph(outer, y)
+    assert nodes(g) == 2
+    result = g()
+    held.clear()
+    del inner
+    gc.collect()
+    others = [xdev.full(1 << 20, 7, dtype=xdev.float32, device=cuda) for _ in range(8)]
+
+    for _ in range(3):
+        x += y
+        expected = chain(x, y) + y
+        assert g() is result
+        np.testing.assert_array_equal(xdev.to_numpy(result), xdev.to_numpy(expected))
+    del others
+
+
+@pytest.mark.cuda
+def test_replays_allocate_nothing_and_the_end_frees_everything(cuda):
+    x, y = arrays(cuda, n=1 << 20)
+    xdev.graph(chain, x, y)()
+    gc.collect()
+    xdev.synchronize(cuda)
+    before = xdev.memory.allocated(cuda)
+    g = xdev.graph(chain, x, y)
+    held = xdev.memory.allocated(cuda)
+    reserved = xdev.memory.reserved(cuda)
+
+    assert held - before == 2 << 22  # a chain needs two arrays, however long
+    for _ in range(100):
+        g()
+    assert xdev.memory.allocated(cuda) == held
+    assert xdev.memory.reserved(cuda) == reserved
+    gc.disable()
+    try:
+        del g
+        assert xdev.memory.allocated(cuda) == before
+    finally:
+        gc.enable()
+
+
+@pytest.mark.cuda
+def test_results_outlive_their_graph(cuda):
+    x, y = arrays(cuda, n=1 << 20)
+    result = xdev.graph(chain, x, y)()
+    expected = chain(x, y)
+    others = [xdev.full(1 << 20, 7, dtype=xdev.float32, device=cuda) for _ in range(8)]
+
+    np.testing.assert_array_equal(xdev.to_numpy(result), xdev.to_numpy(expected))
+    assert len({*map(address, others), address(result)}) == 9
+
+
+@pytest.mark.cuda
+def test_replays_on_several_streams_follow_each_other(cuda):
+    x = xdev.zeros(1 << 22, dtype=xdev.float32, device=cuda)
+    g = xdev.graph(lambda x: step(x, 1.0, out=x), x)
+    streams = [xdev.Stream(cuda) for _ in range(3)]
+    ready = xdev.current_stream(cuda).record()
+    for stream in streams:
+        stream.wait(ready)
+    expected = np.float32(0)
+    for i in range(30):
+        with streams[i % 3]:
+            g()
+        expected = np.float32(0.5) * expected + np.float32(1)
+    xdev.synchronize(cuda)
+
+    assert set(xdev.to_numpy(x).tolist()) == {float(expected)}
+
+
+@pytest.mark.cuda
+def test_memory_of_a_dropped_graph_waits_for_its_stream(cuda):
+    x, y = arrays(cuda, n=1 << 22)
+
+    def long(x, y):
+        for _ in range(200):
+            x = step(x, y)
+        return x
+
+    expected = xdev.to_numpy(long(x, y))
+    copy = xdev.empty_like(x)
+    for _ in range(5):
+        g = xdev.graph(long, x, y)
+        xdev.synchronize(cuda)
+        with xdev.Stream(cuda) as stream:
+            copy[...] = g()
+        del g
+        others = [xdev.full(1 << 22, 9, dtype=x.dtype, device=cuda) for _ in range(4)]
+        stream.synchronize()
+        np.testing.assert_array_equal(xdev.to_numpy(copy), expected)
+        del others
+
+
+@pytest.mark.cuda
+def test_other_threads_may_allocate_meanwhile(cuda):
+    cupy = pytest.importorskip("cupy")
+    x, y = arrays(cuda)
+    calls = {"runs": 0}
+    go, done = threading.Event(), threading.Event()
+
+    def other():
+        go.wait(10)
+        with cupy.cuda.Device(cuda.index):
+            cupy.cuda.Memory(1 << 20)
+            with xdev.Stream(cuda) as stream:
+                chain(x, y)
+            stream.synchronize()
+        done.set()
+
+    def f(x, y):
+        calls["runs"] += 1
+        made = step(x, y)
+        if calls["runs"] == 2:
+            go.set()
+            assert done.wait(10)
+        return step(made, y)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    g = xdev.graph(f, x, y)
+    thread.join()
+
+    expected = xdev.to_numpy(step(step(x, y), y))
+    np.testing.assert_array_equal(xdev.to_numpy(g()), expected)
+
+
+@pytest.mark.cuda
+def test_a_graph_makes_no_second_stream_of_one(cuda, monkeypatch):
+    from xdev.memory.streams import live_streams
+
+    x, y = arrays(cuda)
+    monkeypatch.setattr(live_streams, "several", False)
+    xdev.graph(chain, x, y)()
+
+    assert not live_streams.several
+
+
+def reads(x):
+    return float(x[0])
+
+
+def prints(x):
+    print(x)  # noqa: T201 - what is refused
+
+
+def branches(x):
+    return step(x, x) if x.any() else x
+
+
+def downloads(x):
+    return xdev.to_numpy(x)
+
+
+def waits(x):
+    made = step(x, x)
+    xdev.synchronize(xdev.device_of(x))
+    return made
+
+
+def waits_for_stream(x):
+    xdev.current_stream(xdev.device_of(x)).synchronize()
+
+
+def asks(x):
+    made = step(x, x)
+    print(xdev.current_stream(xdev.device_of(x)).done)  # noqa: T201
+    return made
+
+
+def allocates(x):
+    import cupy
+
+    memory = cupy.cuda.Memory(x.nbytes)
+    step(x, x, out=cupy.ndarray(x.shape, "f4", cupy.cuda.MemoryPointer(memory, 0)))
+
+
+def allocates_by_numba(x):
+    from numba import cuda
+
+    step(x, x, out=cuda.device_array(x.shape, x.dtype))
+
+
+def acquires(x):
+    return xdev.memory.pool(xdev.device_of(x)).acquire(4096)
+
+
+def uploads(x):
+    return step(x, xdev.asarray(values(3), device=xdev.device_of(x)))
+
+
+def multiplies(x):
+    x = xdev.reshape(x, (20, 50))  # of vectors it is a kernel, which can be captured
+    return xdev.matmul(x, x.T)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(
+    ("f", "offset"),
+    [
+        (reads, 1),
+        (prints, 1),
+        (branches, 1),
+        (downloads, 1),
+        (waits, 2),
+        (waits_for_stream, 1),
+        (asks, 2),
+        (allocates, 3),
+        (allocates_by_numba, 3),
+        (acquires, 1),
+        (uploads, 1),
+        (multiplies, 2),
+    ],
+)
+def test_what_cannot_be_captured_is_named_and_leaves_all_as_it_was(cuda, f, offset):
+    x, y = arrays(cuda)
+    step(x, y)
+    gc.collect()
+    before = xdev.memory.allocated(cuda)
+    here = xdev.current_stream(cuda)
+
+    with pytest.raises(CaptureError) as error:
+        xdev.graph(f, x)
+
+    line = f"{__file__}:{f.__code__.co_firstlineno + offset}, `"
+    assert f"{f.__name__} cannot be captured: {line}" in str(error.value)
+    del error
+    gc.collect()
+    assert xdev.memory.allocated(cuda) == before
+    assert xdev.current_stream(cuda) == here
+    np.testing.assert_array_equal(
+        xdev.to_numpy(xdev.graph(chain, x, y)()), xdev.to_numpy(chain(x, y))
+    )
+
+
+@pytest.mark.cuda
+def test_work_of_another_stream_that_does_not_come_back_is_refused(cuda):
+    x, _ = arrays(cuda)
+
+    def forks(x):
+        event = xdev.current_stream(cuda).record()
+        with xdev.Stream(cuda) as other:
+            other.wait(event)
+            return step(x, x)
+
+    with pytest.raises(CaptureError, match=r"forks cannot be captured: .*Unjoined"):
+        xdev.graph(forks, x)
+
+
+@pytest.mark.cuda
+def test_work_that_forks_and_joins(cuda):
+    x, y = arrays(cuda)
+    other = xdev.Stream(cuda)
+
+    def forks(x, y):
+        here = xdev.current_stream(cuda)
+        other.wait(here.record())
+        with other:
+            there = chain(y, x)
+            event = other.record()
+        mine = chain(x, y)
+        here.wait(event)
+        return mine + there
+
+    g = xdev.graph(forks, x, y)
+    expected = xdev.to_numpy(chain(x, y) + chain(y, x))
+
+    for _ in range(3):
+        np.testing.assert_array_equal(xdev.to_numpy(g()), expected)
+
+
+@pytest.mark.cuda
+def test_a_graph_cannot_be_made_in_a_capture(cuda):
+    x, y = arrays(cuda)
+
+    with pytest.raises(CaptureError, match="while another is captured"):
+        xdev.graph(lambda x: xdev.graph(chain, x, y)(), x)
+
+
+def test_tensors_in_a_graph(real_device):
+    torch = pytest.importorskip("torch")
+    if real_device.type == "cuda" and not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    x, y = (torch.rand(1000, device=real_device.type) for _ in range(2))
+    g = xdev.graph(chain, x, y)
+    result = g()
+    assert isinstance(result, torch.Tensor)
+
+    for seed in range(3):
+        x.copy_(torch.as_tensor(values(seed)))
+        assert g() is result
+        assert torch.equal(result, chain(x, y))
+
+
+@pytest.mark.cuda
+def test_jax_arrays_are_refused_in_a_capture(cuda):
+    jax = pytest.importorskip("jax")
+    x, _ = arrays(cuda)
+    try:
+        (where, *_) = jax.local_devices(backend="gpu")
+    except RuntimeError:
+        pytest.skip("this JAX has no CUDA")
+    y = jax.device_put(values(1), where)
+
+    with pytest.raises(CaptureError, match="no part in the order of JAX's work"):
+        xdev.graph(lambda x: step(x, y), x)

@@ -1,0 +1,148 @@
+"""Wrong calls on every device: refused with a way out, and nothing is written."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+import xdev
+
+
+@xdev.vectorize
+def add(x, y):
+    return x + y
+
+
+@xdev.vectorize(["float32(float32, float32)"])
+def single(x, y):
+    return x + y
+
+
+@xdev.vectorize
+def both(x):
+    return x + 1, x - 1
+
+
+@xdev.vectorize
+def attribute(x):
+    y = x + 1
+    return y.nothing
+
+
+@pytest.fixture
+def x(device):
+    return xdev.asarray(np.arange(6, dtype="f4"), device=device)
+
+
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (add, TypeError, r"add\(\) takes 2 arguments"),
+        (lambda x: add(x, x, x, x), TypeError, "add"),
+        (lambda x: add(x, x[:4]), ValueError, "broadcast"),
+        (lambda x: add(x, x, out=xdev.empty_like(x[:4])), ValueError, "(?i)out"),
+        (lambda x: add(x, x, out=xdev.astype(x, "int32")), TypeError, "(?i)out|cast"),
+        (lambda x: add(x, x, out=(x, x)), TypeError, "1 outputs, but out has 2"),
+        (lambda x: add(x, x, out=[0.0]), (TypeError, ValueError), "out"),
+        (lambda x: add(x, x, x, out=x), TypeError, "out once"),
+        (lambda x: both(x, out=x), TypeError, "2 outputs, but out has 1"),
+        (lambda x: add(x, x, nowhere=1), TypeError, "no keyword 'nowhere'; valid are"),
+        (lambda x: add(x, x, dtype="floot"), TypeError, "floot"),
+        (lambda x: add(x, x, casting="sometimes"), (TypeError, ValueError), "casting"),
+        (lambda x: add(x, x, order="Z"), (TypeError, ValueError), "order"),
+        (lambda x: add(x, "a"), TypeError, r"arrays and numbers, not .*str"),
+        (lambda x: add(x, None), TypeError, "numbers, not .*NoneType"),
+        (lambda x: add(x, object()), TypeError, "numbers, not .*object"),
+        (lambda x: single(xdev.astype(x, "float64"), x), TypeError, "no signature"),
+        (lambda x: single(x, 1j), TypeError, "no signature|kind"),
+        (attribute, TypeError, r"(?s)float32.*return y\.nothing"),
+    ],
+)
+def test_wrong_calls_write_nothing(x, call, error, words, warm):
+    before = xdev.to_numpy(x).copy()
+    if warm:  # refusals of the quick ways, too
+        add(x, x)
+        add(x, x, out=xdev.empty_like(x))
+        both(x)
+        single(x, x)
+
+    with pytest.raises(error, match=words):
+        call(x)
+
+    np.testing.assert_array_equal(xdev.to_numpy(x), before)
+
+
+def test_an_out_of_another_device_is_refused_by_name():
+    x, there = np.ones(3), xdev.ones(3, device="fake")
+    add(x, x)
+
+    with pytest.raises(xdev.DeviceMismatchError, match=r"fake:0"):
+        add(x, x, out=there)
+    assert xdev.to_numpy(there).tolist() == [1, 1, 1]
+
+
+def test_a_read_only_out_is_refused_by_every_way():
+    out = np.zeros(6)
+    out.flags.writeable = False
+    x = np.ones(6)
+    for keywords in ({}, {}, {"casting": "same_kind"}):
+        with pytest.raises(ValueError, match="may be written"):
+            add(x, x, out=out, **keywords)
+    assert not out.any()
+
+
+def test_a_freed_array_is_refused_by_every_way():
+    x = xdev.ones(100_000, device="cpu")
+    add(x, x)
+    xdev.memory.free(x)
+    for call in (
+        lambda: add(x, x),
+        lambda: add(np.ones(3), 1.0, out=x),
+        lambda: add.reduce(x),
+    ):
+        with pytest.raises(xdev.UseAfterFreeError):
+            call()
+
+
+def test_no_result_dtype_depends_on_earlier_calls():
+    kinds = ["b", "f", "D"]
+    seen = set()
+    for order in itertools.permutations(kinds, 2):
+        f = xdev.vectorize(lambda x, y: x + y)
+        for one, other in (
+            *itertools.pairwise(order),
+            *itertools.product(order, order),
+        ):
+            for _ in range(2):
+                dtype = f(np.ones(2, one), np.ones(2, other)).dtype
+                assert dtype == np.add(np.ones(2, one), np.ones(2, other)).dtype
+            seen.add((one, other))
+
+    assert len(seen) == len(kinds) ** 2
+
+
+@pytest.mark.parametrize("dtype", ["e", "f", "d"])
+@pytest.mark.parametrize("n", [3, 17, 100_000])
+def test_floating_point_errors_are_numpys(dtype, n):
+    f = {
+        "divide by zero": (lambda x, y: x / y, 1, 0),
+        "invalid": (lambda x, y: x / y, 0, 0),
+        "overflow": (lambda x, y: x * y, np.finfo(dtype).max, 2),
+    }
+    for words, (function, one, other) in f.items():
+        ufunc = xdev.vectorize(function)
+        x, y = np.ones(n, dtype), np.ones(n, dtype)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for _ in range(2):
+                ufunc(x, y)
+        x[-1], y[-1] = one, other
+        for _ in range(2):
+            with pytest.warns(RuntimeWarning, match=f"{words}.* encountered in xdev:"):
+                ufunc(x, y)
+        with np.errstate(all="ignore"):
+            ufunc(x, y)
+        with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+            ufunc(x, y)

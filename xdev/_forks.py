@@ -1,0 +1,26 @@
+"""Locks that a forked child finds free."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+
+def module_lock() -> threading.RLock:
+    """Return a lock that lives as long as the process, and one of its own in a child.
+
+    Another thread of the parent may hold it at the fork; that thread is not in the
+    child, where the lock is free then. It may be entered again by the thread that has
+    it, since the garbage collector may run a finalizer under it.
+    """
+    lock = threading.RLock()
+
+    def renew() -> None:
+        if lock.acquire(blocking=False):  # free, or the forking thread's own
+            lock.release()
+        else:
+            lock._at_fork_reinit()  # type: ignore[attr-defined] # noqa: SLF001
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=renew)
+    return lock

@@ -1,0 +1,83 @@
+"""Atomic updates of array elements, inside kernels: ``add``, ``max``, ``min``, ``cas``.
+
+No update is lost, whichever indices of the grid, or threads, meet on an element. Arrays
+are of int32, int64, uint32, uint64, float32 or float64; the index is an integer, or a
+tuple of one for each axis. All return what the element was before.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = ["add", "cas", "max", "min"]
+
+
+def add(a: Any, index: Any, value: Any) -> Any:  # noqa: ARG001 - compiled code does it
+    """Add to an element: ``a[index] += value``.
+
+    Parameters
+    ----------
+    a : array
+        Of the kernel's arguments.
+    index : int or tuple of int
+        Which element; negative ones count from the end.
+    value : number
+        What is added, cast to the array's dtype.
+
+    Returns
+    -------
+    number
+        The element as it was.
+
+    Raises
+    ------
+    TypeError
+        Outside a kernel.
+
+    Examples
+    --------
+    >>> import numpy as np, xdev
+    >>> @xdev.kernel
+    ... def count(i, x, bins):
+    ...     xdev.atomic.add(bins, x[i], 1)
+    >>> bins = np.zeros(3, dtype="int64")
+    >>> count[5](np.asarray([0, 2, 2, 1, 2]), bins)
+    >>> bins
+    array([1, 1, 3])
+    """
+    _refuse("add")
+
+
+def max(a: Any, index: Any, value: Any) -> Any:  # noqa: A001, ARG001 - as called
+    """Raise an element to a value: ``a[index] = np.maximum(a[index], value)``.
+
+    A NaN on either side is what stays, as in NumPy. Parameters and result are those of
+    :func:`add`.
+    """
+    _refuse("max")
+
+
+def min(a: Any, index: Any, value: Any) -> Any:  # noqa: A001, ARG001
+    """Lower an element to a value: ``a[index] = np.minimum(a[index], value)``.
+
+    A NaN on either side is what stays, as in NumPy. Parameters and result are those of
+    :func:`add`.
+    """
+    _refuse("min")
+
+
+def cas(a: Any, index: Any, expected: Any, value: Any) -> Any:  # noqa: ARG001
+    """Compare and swap: put ``value`` where the element is ``expected``.
+
+    It was put there if what returns is ``expected``. Floats are compared by their bits:
+    a NaN equals itself, -0.0 is not 0.0. The other parameters are those of :func:`add`.
+    """
+    _refuse("cas")
+
+
+def _refuse(name: str) -> NoReturn:
+    message = (
+        f"xdev.atomic.{name} works inside a function that @xdev.kernel compiles; "
+        "outside, write a[index] = …"
+    )
+    raise TypeError(message)

@@ -1,0 +1,129 @@
+"""``xdev timeit``: the flags and the lines of ``python -m timeit``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import traceback
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from xdev.timing.sampling import RUN_SECONDS, begin_code
+
+if TYPE_CHECKING:
+    from xdev.timing.sampling import Candidate
+
+REPEAT, PRECISION = 5, 3
+UNITS = {"sec": 1.0, "msec": 1e-3, "usec": 1e-6, "nsec": 1e-9}
+UNRELIABLE = 4  # times the best
+
+
+def add_to(commands: Any) -> None:
+    """Add the command and its options to a parser's commands."""
+    command = commands.add_parser(
+        "timeit",
+        help="time a statement, as python -m timeit does, to the end of its work",
+        epilog="Several statements, or several -s, are lines of one. Without -n, it "
+        "is the first of 1, 2, 5, 10, 20, ... whose run takes 0.2 s.",
+    )
+    command.add_argument(
+        "-n", "--number", type=int, default=0, help="how many times to run it"
+    )
+    command.add_argument(
+        *("-r", "--repeat"),
+        type=int,
+        default=REPEAT,
+        help="how many times to repeat that (default: %(default)s)",
+    )
+    command.add_argument(
+        *("-s", "--setup"),
+        action="append",
+        help="a statement that runs before each repetition, and is not timed",
+    )
+    command.add_argument(
+        *("-p", "--process"),
+        action="store_true",
+        help="measure process time, not wall time",
+    )
+    command.add_argument(
+        "-u", "--unit", choices=tuple(UNITS), help="the unit of the times"
+    )
+    command.add_argument(
+        *("-v", "--verbose"),
+        action="count",
+        default=0,
+        help="print every time; twice or more: with more digits",
+    )
+    command.add_argument(
+        "statement", nargs=argparse.REMAINDER, help="what is timed (default: pass)"
+    )
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what was measured; return 1 with a traceback where the code raised."""
+    lines = options.statement[options.statement[:1] == ["--"] :]
+    setup = "\n".join(options.setup or ()) or "pass"
+    sys.path.insert(0, os.curdir)  # the user's modules, as with `python -m timeit`
+    clock = time.process_time if options.process else time.perf_counter
+    write = _Writer(options.unit, PRECISION + max(0, options.verbose - 1))
+    try:
+        candidate = begin_code(
+            "\n".join(lines) or "pass", setup, {"__name__": "__main__"}, clock=clock
+        )
+        _measure(candidate, options, write)
+    except Exception:  # noqa: BLE001 - the user's code may raise what it likes
+        traceback.print_exc()
+        return 1
+    _report(candidate, options, write)
+    return 0
+
+
+class _Writer:
+    """Times in the unit that was asked for, or in the largest that is not above."""
+
+    def __init__(self, unit: str | None, precision: int) -> None:
+        self.unit, self.precision = unit, precision
+
+    def __call__(self, seconds: float) -> str:
+        fitting = (unit for unit, scale in UNITS.items() if seconds >= scale)
+        unit = self.unit or next(fitting, "nsec")
+        return f"{seconds / UNITS[unit]:.{self.precision}g} {unit}"
+
+
+def _measure(candidate: Candidate, options: argparse.Namespace, write: _Writer) -> None:
+    def tell(number: int, seconds: float) -> None:
+        digits = f"{seconds:.{write.precision}g}"
+        print(f"{number} loop{'s' * (number != 1)} -> {digits} secs")
+
+    if options.verbose and not options.number:
+        candidate.settle(None, RUN_SECONDS, tell=tell)
+        print()
+    else:
+        candidate.settle(options.number or None, RUN_SECONDS)
+    for _ in range(max(1, options.repeat)):
+        candidate.sample()
+
+
+def _report(candidate: Candidate, options: argparse.Namespace, write: _Writer) -> None:
+    timing = candidate.timing()
+    if options.verbose:
+        print(f"raw times: {', '.join(map(write, timing.all_runs))}\n")
+    plural = "s" * (timing.loops != 1)
+    print(
+        f"{timing.loops} loop{plural}, best of {timing.repeat}: "
+        f"{write(timing.best)} per loop"
+    )
+    for note in timing.notes:
+        print(note)
+    if timing.worst >= UNRELIABLE * timing.best:
+        warnings.warn_explicit(
+            "The test results are likely unreliable. The worst time "
+            f"({write(timing.worst)}) was more than four times slower than the best "
+            f"time ({write(timing.best)}).",
+            UserWarning,
+            "",
+            0,
+        )

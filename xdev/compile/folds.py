@@ -1,0 +1,152 @@
+"""CUDA kernels of reductions, scans and scatters: templates beside the elementwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from xdev.compile.elementwise import BLOCK, FUNCTION, Macros, computed, cpp_name
+
+if TYPE_CHECKING:
+    import numpy as np
+
+WARP = 32
+REDUCED = 32  # bytes that a thread folds of each chunk
+SCANNED = 4  # elements that a thread scans of each tile
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """A reduction along lines.
+
+    Parameters
+    ----------
+    source, loop, target : numpy.dtype
+        In memory, of the function, and of the results in memory.
+    group : int
+        How many threads fold a segment: 1, 32 or 256.
+    dimensions : int
+        How many dimensions count lines.
+    masked : bool
+        Whether a mask says which elements take part.
+    segmented : bool
+        Whether an array says where segments begin.
+    """
+
+    source: np.dtype[Any]
+    loop: np.dtype[Any]
+    target: np.dtype[Any]
+    group: int
+    dimensions: int = 1
+    masked: bool = False
+    segmented: bool = False
+    template: str = "reduce"
+
+    @property
+    def entry(self) -> str:
+        """Return the kernel's C++ name, template arguments included."""
+        types = map(cpp_name, (self.source, self.loop, self.target))
+        return f"xdev::reduce<{','.join(types)}>"
+
+    @property
+    def span(self) -> int:
+        """Return how many elements a group folds at once."""
+        return self.group * self.lanes
+
+    @property
+    def lanes(self) -> int:
+        """Return how many neighbours a thread folds at once."""
+        return REDUCED // self.source.itemsize
+
+    def macros(self) -> Macros:
+        """Return the template's macros."""
+        numbers = {
+            "GROUP": self.group,
+            "LANES": self.lanes,
+            "DIMENSIONS": self.dimensions,
+            "MASKED": int(self.masked),
+            "SEGMENTED": int(self.segmented),
+        }
+        return _macros(numbers, (self.loop, self.loop), self.loop)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A running fold along lines; parameters as of :class:`Reduce`."""
+
+    source: np.dtype[Any]
+    loop: np.dtype[Any]
+    target: np.dtype[Any]
+    group: int
+    dimensions: int = 1
+    template: str = "scan"
+
+    @property
+    def entry(self) -> str:
+        """Return the kernel's C++ name, template arguments included."""
+        types = map(cpp_name, (self.source, self.loop, self.target))
+        return f"xdev::scan<{','.join(types)}>"
+
+    @property
+    def span(self) -> int:
+        """Return how many elements a group scans at once."""
+        return self.group * SCANNED
+
+    def macros(self) -> Macros:
+        """Return the template's macros."""
+        numbers = {
+            "GROUP": self.group,
+            "LANES": SCANNED,
+            "DIMENSIONS": self.dimensions,
+        }
+        return _macros(numbers, (self.loop, self.loop), self.loop)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """A function in place at sorted positions.
+
+    Parameters
+    ----------
+    target : numpy.dtype
+        Of the array that is worked on.
+    value : numpy.dtype or None
+        Of the second operand in memory; None for a function of one.
+    inputs : tuple of numpy.dtype
+        What the function takes.
+    output : numpy.dtype
+        What it gives.
+    """
+
+    target: np.dtype[Any]
+    value: np.dtype[Any] | None
+    inputs: tuple[np.dtype[Any], ...]
+    output: np.dtype[Any]
+    template: str = "scatter"
+
+    @property
+    def entry(self) -> str:
+        """Return the kernel's C++ name, template arguments included."""
+        value = self.value or self.target
+        types = self.target, self.inputs[0], value, self.inputs[-1], self.output
+        return f"xdev::scatter<{','.join(map(cpp_name, types))}>"
+
+    def macros(self) -> Macros:
+        """Return the template's macros."""
+        numbers = {"BINARY": int(self.value is not None)}
+        return _macros(numbers, self.inputs, self.output)
+
+
+def _macros(
+    numbers: dict[str, int], inputs: tuple[np.dtype[Any], ...], output: np.dtype[Any]
+) -> Macros:
+    reads = [f"const {cpp_name(computed(dtype))}*" for dtype in inputs]
+    words = {
+        "FUNCTION": FUNCTION,
+        "SIGNATURE": ",".join([*reads, f"{cpp_name(computed(output))}*"]),
+        "BLOCK": BLOCK,
+    }
+    return [(f"XDEV_{k}", str(v)) for k, v in (words | numbers).items()]

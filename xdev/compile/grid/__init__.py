@@ -1,0 +1,170 @@
+"""Kernels over a grid: a function of indices and arrays, run for every index.
+
+Every device compiles the same: a function that finds its arguments in one block of
+memory, 8-byte words. First come the extents, then where out-of-bounds accesses are
+reported (0: not at all), then for each array its address, its shape and its strides
+[B], for each number its bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from xdev import _optional
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+
+    from xdev.compile.grid.emission import Memory
+
+DIMENSIONS = 3  # a grid has so many; those that it lacks are 1, in front
+HEADER = DIMENSIONS + 1  # words before the arguments
+WORD = 8
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """The type of an argument: an array's, or a number's.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Of the elements, or of the number.
+    ndim : int or None
+        The number of axes; None for a number.
+    contiguous : bool
+        Whether the elements lie in C order without gaps.
+    writable : bool
+        Whether the kernel may write it.
+    """
+
+    dtype: np.dtype[Any]
+    ndim: int | None = None
+    contiguous: bool = False
+    writable: bool = False
+
+    @property
+    def words(self) -> int:
+        """How many words it takes."""
+        if self.ndim is None:
+            return -(-self.dtype.itemsize // WORD)
+        return 1 + 2 * self.ndim
+
+    @property
+    def type(self) -> Any:
+        """The type that Numba has for it."""
+        numba = _optional.numba()
+        item = numba.np.numpy_support.from_dtype(self.dtype)
+        if self.ndim is None:
+            return item
+        layout = "C" if self.contiguous else "A"
+        readonly = not self.writable
+        return numba.core.types.Array(item, self.ndim, layout, readonly=readonly)
+
+    def __str__(self) -> str:
+        if self.ndim is None:
+            return str(self.dtype)
+        return f"{self.dtype}[{', '.join(':' * self.ndim)}]"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)  # a key of dicts: hashed as an object
+class Grid:
+    """A function of indices and arguments, and the types that it is compiled for.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(i, …, *arguments)``, plain Python; where ``checked``, with one more
+        argument, which :func:`xdev.compile.grid.bounds.checked` takes.
+    indices : int
+        How many indices it takes: 1, 2 or 3.
+    arguments : tuple of Argument
+        The types of its arguments.
+    fastmath : bool
+        Whether floating point arithmetic may be reordered and contracted.
+    checked : bool
+        Whether it reports accesses out of bounds.
+    """
+
+    function: Callable[..., Any]
+    indices: int
+    arguments: tuple[Argument, ...]
+    fastmath: bool = False
+    checked: bool = False
+
+    @property
+    def parts(self) -> tuple[object, ...]:
+        """All that decides the machine code but the function; its ``repr`` tells it."""
+        return "grid", self.indices, self.arguments, self.fastmath, self.checked
+
+    @property
+    def words(self) -> int:
+        """How many words its memory has."""
+        return HEADER + sum(argument.words for argument in self.arguments)
+
+    def types(self) -> tuple[Any, ...]:
+        """Return what the function takes, in Numba's types."""
+        types = _optional.numba().core.types
+        report = [types.UniTuple(types.int64, HEADER)] if self.checked else []
+        own = (argument.type for argument in self.arguments)
+        return (*[types.intp] * self.indices, *own, *report)
+
+    def load(self, memory: Memory) -> list[Any]:
+        """Emit the loading of all that is the same for every index."""
+        return memory.arguments(self.arguments)
+
+    def operands(
+        self, memory: Memory, indices: Sequence[Any], loaded: Sequence[Any]
+    ) -> list[Any]:
+        """Emit what one call of the function takes, from the grid's three indices."""
+        own = indices[DIMENSIONS - self.indices :]
+        report = [memory.report(indices)] if self.checked else []
+        return [*own, *loaded, *report]
+
+
+def check_result(
+    function: Callable[..., Any], shown: Sequence[object], returned: Any
+) -> None:
+    """Refuse a function that returns something.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    shown : sequence
+        The types that it was compiled for.
+    returned : Numba type
+        What it returns.
+
+    Raises
+    ------
+    TypeError
+        That is something.
+    """
+    if returned is not _optional.numba().core.types.none:
+        types = ", ".join(map(str, shown))
+        name = function.__name__
+        message = (
+            f"cannot compile {name}({types}): it returns {returned}, but what it "
+            "computes goes to its arrays: out[i] = …"
+        )
+        raise TypeError(message)
+
+
+def packer(arguments: Sequence[Argument]) -> Callable[..., bytes]:
+    """Return ``pack(*words)``: the memory of a kernel from Python and NumPy numbers."""
+    codes = "".join(map(_code, arguments))
+    return struct.Struct(f"={HEADER}q{codes}").pack
+
+
+def _code(argument: Argument) -> str:
+    """Return how :mod:`struct` writes an argument; numbers come as their bytes."""
+    if argument.ndim is None:
+        return f"{argument.words * WORD}s"  # filled up with zeros
+    return f"Q{2 * argument.ndim}q"

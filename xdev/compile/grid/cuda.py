@@ -1,0 +1,204 @@
+"""Kernels over a grid on CUDA: one thread an index."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, final
+
+from xdev import _optional
+from xdev.compile import cubins, digests, elementwise, launch, numba_cuda
+from xdev.compile.elementwise import FUNCTION
+from xdev.compile.grid import DIMENSIONS, Grid, atomics, bounds, check_result, cpu
+from xdev.compile.grid.emission import Memory, Target
+from xdev.compile.refusals import refusal
+from xdev.errors import DeviceUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xdev.compile.grid.cores import Cores
+
+Block = tuple[int, int, int]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Template:
+    """How the template is filled in for a kernel."""
+
+    grid: Grid | Cores
+    template: str = "grid"
+    entry: str = "xdev::grid"
+
+    def macros(self) -> elementwise.Macros:
+        """Return the template's macros."""
+        words = {
+            "FUNCTION": FUNCTION,
+            "WORDS": self.grid.words,
+            "INDICES": self.grid.indices,
+        }
+        return [(f"XDEV_{k}", str(v)) for k, v in words.items()]
+
+
+@cache
+def target() -> Target:
+    """Return numba-cuda's own functions."""
+    _optional.numba_cuda()
+    cgutils, arrays, functions = (
+        importlib.import_module(f"numba.cuda.{name}")
+        for name in ("cgutils", "np.arrayobj", "nvvmutils")
+    )
+
+    def add_float(builder: Any, pointer: Any, value: Any) -> Any:
+        bits = {"float": 32, "double": 64}[str(value.type)]
+        declare = getattr(functions, f"declare_atomic_add_float{bits}")
+        return builder.call(declare(builder.module), (pointer, value))
+
+    return Target(cgutils, arrays, add_float, attrgetter("fndesc.call_conv"))
+
+
+def cubin(grid: Grid | Cores, capability: tuple[int, int]) -> tuple[bytes, str]:
+    """Compile a function of indices into a kernel. No GPU is needed.
+
+    Its one parameter is the memory of its arguments, by value.
+
+    Parameters
+    ----------
+    grid : Grid
+        The function and its types.
+    capability : (int, int)
+        The compute capability, as in ``(9, 0)``.
+
+    Returns
+    -------
+    (bytes, str)
+        The cubin, and the kernel's name in it.
+
+    Raises
+    ------
+    TypeError
+        The function cannot be compiled for these types; the text has the reason and
+        the source line.
+    DeviceUnavailableError
+        The CUDA compiler is missing or its parts do not fit together.
+    """
+    template = Template(grid)
+
+    def make() -> tuple[bytes, str]:
+        code = ltoir(grid, capability)
+        return elementwise.build(template, code, capability, fastmath=grid.fastmath)
+
+    digest, name = digests.digest(grid.function), grid.function.__name__
+    return cubins.kept(digest, (*grid.parts, capability), name, make)
+
+
+def ltoir(grid: Grid | Cores, capability: tuple[int, int]) -> bytes:
+    """Compile the function alone: ``void(int64 i, int64 j, int64 k, const void*)``.
+
+    Raises
+    ------
+    TypeError
+        The function cannot be compiled for these types.
+    """
+    if not _optional.installed("numba_cuda"):
+        message = f"kernels on CUDA need numba-cuda: {_optional.CUDA_EXTRA}"
+        raise DeviceUnavailableError(message)
+    _optional.numba_cuda()
+    numba = _optional.numba()
+    types = numba.core.types
+    extending = importlib.import_module("numba.cuda.extending")
+    for served in (atomics, bounds):
+        served.serve(extending, target())
+
+    @extending.intrinsic  # type: ignore[untyped-decorator]
+    def run(_typing: Any, i: Any, j: Any, k: Any, words: Any) -> Any:
+        def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
+            memory = Memory(target(), context, builder, given[3])
+            values = grid.operands(memory, given[:DIMENSIONS], grid.load(memory))
+            call(context, builder, grid, values)
+            return context.get_dummy_value()
+
+        return types.void(i, j, k, words), generate
+
+    def entry(i, j, k, words):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        run(i, j, k, words)
+
+    signature = types.void(*[types.int64] * DIMENSIONS, types.voidptr)
+    try:
+        return numba_cuda.compiled(
+            entry, signature, FUNCTION, capability, fastmath=grid.fastmath
+        )
+    except (numba.core.errors.NumbaError, NotImplementedError, AttributeError) as error:
+        # Numba itself knows the line; numba-cuda does not where it calls in between.
+        shown, fastmath = grid.arguments, grid.fastmath
+        cpu.device_function(grid.function, grid.types(), shown, fastmath=fastmath)
+        raise refusal(grid.function, grid.arguments, error, " for CUDA") from error
+
+
+def call(context: Any, builder: Any, grid: Grid | Cores, values: Sequence[Any]) -> None:
+    """Emit a call of the function; an exception ends this point of the grid alone."""
+    types = _optional.numba().core.types
+    compiled = context.compile_subroutine(
+        builder, grid.function, types.void(*grid.types()), caching=False
+    )
+    check_result(grid.function, grid.arguments, compiled.signature.return_type)
+    context.call_internal_no_propagate(
+        builder, compiled.fndesc, compiled.signature, values
+    )
+
+
+@final
+class Kernel:
+    """A compiled kernel, which starts on CuPy's current device.
+
+    Parameters
+    ----------
+    cubin : bytes
+        The machine code.
+    entry : str
+        The kernel's name in it.
+    """
+
+    def __init__(self, cubin: bytes, entry: str) -> None:
+        self._kernel = launch.load(cubin, entry)  # it owns the machine code
+        self._driver: Any = importlib.import_module("cuda.bindings.driver")
+        self._function = self._driver.CUfunction(int(self._kernel.handle))
+
+    def __call__(
+        self, stream: int, blocks: Block, threads: Block, memory: bytes
+    ) -> None:
+        """Launch.
+
+        Parameters
+        ----------
+        stream : int
+            The handle of CuPy's current stream.
+        blocks, threads : (int, int, int)
+            The shape of the launch, along x, y and z.
+        memory : bytes
+            The kernel's parameter.
+
+        Raises
+        ------
+        RuntimeError
+            The driver refused the launch.
+        """
+        launch.streams().get(stream)  # a thread's first call takes the context
+        held = ctypes.create_string_buffer(memory, len(memory))
+        parameters = ctypes.c_void_p(ctypes.addressof(held))
+        (error,) = self._driver.cuLaunchKernel(
+            self._function,
+            *blocks,
+            *threads,
+            0,
+            self._driver.CUstream(stream),
+            ctypes.addressof(parameters),
+            0,
+        )
+        if error:
+            message = f"the CUDA driver refused the launch: {error.name}"
+            raise RuntimeError(message)

@@ -1,0 +1,126 @@
+"""What every device emits: the arguments loaded from memory, one call of the function.
+
+Numba's and numba-cuda's instructions are the same LLVM ones; only a few functions of
+theirs differ, and come as a :class:`Target`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from xdev.compile.grid import DIMENSIONS, HEADER, WORD, Argument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One compiler's own functions.
+
+    Parameters
+    ----------
+    cgutils, arrays : module
+        Its ``cgutils``, and its ``np.arrayobj``.
+    add_float : callable
+        ``add_float(builder, pointer, value)`` emits an atomic addition of floats.
+    convention : callable
+        ``convention(context)`` is how a function raises.
+    """
+
+    cgutils: Any
+    arrays: Any
+    add_float: Callable[[Any, Any, Any], Any]
+    convention: Callable[[Any], Any]
+
+
+@final
+class Memory:
+    """The words of a kernel, and the values that are loaded from them.
+
+    Parameters
+    ----------
+    target : Target
+        The compiler's functions.
+    context, builder : Numba's target context, LLVM's instruction builder
+        Where instructions go.
+    pointer : LLVM value
+        Where the words are.
+    """
+
+    def __init__(
+        self, target: Target, context: Any, builder: Any, pointer: Any
+    ) -> None:
+        self.target, self.context, self.builder = target, context, builder
+        self._pointer = pointer
+        self.int64 = target.cgutils.ir.IntType(64)
+
+    def word(self, index: int) -> Any:
+        """Return a word as an integer."""
+        return self.builder.load(self._place(index, self.int64))
+
+    def words(self, start: int, count: int) -> list[Any]:
+        """Return words from one on."""
+        return [self.word(start + k) for k in range(count)]
+
+    def report(self, indices: Sequence[Any]) -> Any:
+        """Return what :func:`xdev.compile.grid.bounds.checked` takes as its report."""
+        words = [self.word(DIMENSIONS), *indices]
+        return self.target.cgutils.pack_array(self.builder, words)
+
+    def arguments(self, arguments: Sequence[Argument]) -> list[Any]:
+        """Return the values of all arguments."""
+        values, place = [], HEADER
+        for argument in arguments:
+            if argument.ndim is None:
+                values.append(self.number(argument, place))
+            else:
+                values.append(self._array(argument, argument.ndim, place))
+            place += argument.words
+        return values
+
+    def array(
+        self, argument: Argument, data: Any, shape: list[Any], strides: list[Any]
+    ) -> Any:
+        """Return an array that starts at a ``char*``."""
+        kind = argument.type
+        model = self.context.data_model_manager[kind.dtype]
+        pointer = self.builder.bitcast(data, model.get_data_type().as_pointer())
+        made = self.context.make_array(kind)(self.context, self.builder)
+        itemsize = self.int64(argument.dtype.itemsize)
+        self.target.arrays.populate_array(
+            made, pointer, shape, strides, itemsize, meminfo=None
+        )
+        return made._getvalue()  # noqa: SLF001 - how Numba names it
+
+    def number(self, argument: Argument, place: int) -> Any:
+        """Return the number whose bytes begin at a word."""
+        return self.loaded(
+            argument, self._place(place, self.target.cgutils.ir.IntType(8))
+        )
+
+    def loaded(self, argument: Argument, data: Any) -> Any:
+        """Return the number at a ``char*``."""
+        model = self.context.data_model_manager[argument.type]
+        pointer = self.builder.bitcast(data, model.get_data_type().as_pointer())
+        return model.load_from_data_pointer(self.builder, pointer)
+
+    def pointer(self, address: Any) -> Any:
+        """Return an address as a ``char*``."""
+        return self.builder.inttoptr(address, self.target.cgutils.voidptr_t)
+
+    def moved(self, data: Any, offset: Any) -> Any:
+        """Return a ``char*`` so many bytes further."""
+        return self.builder.gep(data, [offset], inbounds=True)
+
+    def _array(self, argument: Argument, ndim: int, place: int) -> Any:
+        words = self.words(place + 1, 2 * ndim)
+        data = self.pointer(self.word(place))
+        return self.array(argument, data, words[:ndim], words[ndim:])
+
+    def _place(self, index: int, kind: Any) -> Any:
+        offset = self.int64(index * WORD)
+        place = self.builder.gep(self._pointer, [offset], inbounds=True)
+        return self.builder.bitcast(place, kind.as_pointer())

@@ -1,0 +1,316 @@
+"""The machine code of quick calls: a C method of Python, written for LLVM.
+
+It is kept on disk; no process needs Numba for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xdev import _machine_code, _optional
+from xdev._disk_cache import DiskCache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WORD = 8
+HEADER = object.__basicsize__  # where an object's own fields start; its type is last
+TYPE = HEADER - WORD
+# In PyArrayObject.
+NDIM, SHAPE, DTYPE, FLAGS = (HEADER + at for at in (8, 16, 40, 48))
+IN_C_ORDER = 1  # of the flags
+DATA, LENGTH, FIRST_ITEM = HEADER, HEADER, HEADER + 8  # of an array, of a tuple
+NAME = "xdev_quick_call"
+TABLE = "xdev_quick_call_table"
+MOST_OPERANDS = 32
+_cache = DiskCache("native")
+
+# The process's table: addresses of functions and objects.
+CALL, MATCHES, CLEAR, GET, NUMBER, DROP = range(6)  # as in API
+API = (
+    "PyObject_Vectorcall",
+    "PyErr_ExceptionMatches",
+    "PyErr_Clear",
+    "PyObject_GetAttr",
+    "PyLong_FromSsize_t",
+    "Py_DecRef",
+)
+PYTHON, ARRAY, OUT, TYPE_ERROR, VALUE_ERROR, MAKE, SHAPE_NAME, WORDS = range(6, 14)
+# An object's table: how many inputs, arguments and rows; then the rows. A row has the
+# key of each input, the ufunc, the dtype of its one output, and its two limits.
+NIN, MOST, ROWS, HEAD = range(4)
+ROW = 4
+
+
+def binary() -> bytes:
+    """Return the method's object file, compiled where no process here has done so."""
+    parts = Path(__file__).read_bytes(), _machine_code.processor().encode()
+    key = hashlib.sha256(b"".join((*parts, str(HEADER).encode()))).hexdigest()
+    found = _cache.load(key)
+    if found is None:
+        found = _machine_code.emit([_Writer().module])
+        _cache.save(key, found, "calls of ufuncs")
+    return found
+
+
+class _Writer:
+    """Writes ``method(self, args, nargs, kwnames)``, words all."""
+
+    def __init__(self) -> None:
+        self.ir = ir = _optional.llvm_ir()
+        self.word = ir.IntType(64)
+        module = ir.Module(name=NAME)
+        self.table = ir.GlobalVariable(module, ir.ArrayType(self.word, WORDS), TABLE)
+        self.table.initializer = ir.Constant(self.table.value_type, None)
+        kind = ir.FunctionType(self.word, [self.word] * 4)
+        function = ir.Function(module, kind, NAME)
+        self.b = ir.IRBuilder(function.append_basic_block())
+        self.python = function.append_basic_block()
+        self.own, self.args, self.nargs, self.names = function.args
+        self._quick()
+        self.b.position_at_end(self.python)
+        self._python()
+        self.module = str(module)
+
+    def _quick(self) -> None:
+        """Look for the row of the operands, and call its ufunc if they are few."""
+        b = self.b
+        keys = b.alloca(self.ir.ArrayType(self.word, MOST_OPERANDS))
+        self.keys = b.ptrtoint(keys, self.word)
+        known = self.load(self.own, HEADER)
+        self.leave_unless(b.not_(self.same(known, 0)))
+        known = self.load(known, DATA)
+        nin, most = self.load(known, NIN * WORD), self.load(known, MOST * WORD)
+        self._only_out()
+        total = self._named(self.nargs)
+        self.leave_unless(b.icmp_signed("<=", nin, self.nargs))
+        self.leave_unless(b.icmp_signed("<=", total, most))
+        self.most = most
+        with b.if_then(b.icmp_signed(">", total, nin)):
+            self.leave_unless(self.is_array(self.argument(nin)))
+        self.loop(nin, self._set_key)
+        row = self._row(known, nin)
+        rest = self.at(row, nin)
+        ufunc, dtype, few, many = (self.load(rest, k * WORD) for k in range(ROW))
+        bound, like = self._bound(total, many)
+        given = b.icmp_signed(">", total, nin)
+        small = b.or_(given, b.icmp_signed("<", bound, few))
+        with b.if_then(b.not_(small)):
+            self._into_new(ufunc, dtype, bound, like)
+        self._end(self.call(CALL, ufunc, self.args, self.nargs, self.names))
+
+    def _into_new(self, ufunc: Any, dtype: Any, size: Any, like: Any) -> None:
+        """Compute into an array of the pool: of arrays in C order, all of one shape."""
+        b = self.b
+        self.leave_unless(b.icmp_signed("<", self.nargs, self.word(MOST_OPERANDS)))
+        self.leave_unless(b.icmp_signed("<", self.nargs, self.most))
+        self.leave_unless(b.not_(self.same(like, 0)))
+        shape = self.call(GET, like, self.known(SHAPE_NAME))
+        number = self.call(NUMBER, size)
+        three = b.ptrtoint(b.alloca(self.ir.ArrayType(self.word, 3)), self.word)
+        for k, x in enumerate((shape, dtype, number)):
+            self.store(self.at(three, self.word(k)), x)
+        made = self.call(CALL, self.known(MAKE), three, self.word(3), self.word(0))
+        self.call(DROP, shape)
+        self.call(DROP, number)
+        with b.if_then(self.same(made, 0), likely=False):
+            b.ret(made)
+        copied = self.keys  # they have done their duty
+        self.loop(
+            self.nargs, lambda k: self.store(self.at(copied, k), self.argument(k))
+        )
+        self.store(self.at(copied, self.nargs), made)
+        count = b.add(self.nargs, self.word(1))
+        result = self.call(CALL, ufunc, copied, count, self.word(0))
+        self.call(DROP, made)
+        self._end(result)
+
+    def _end(self, result: Any) -> None:
+        """Return what NumPy returned; Python words what it refuses."""
+        b = self.b
+        with b.if_then(self.same(result, 0), likely=False):
+            # What was refused did not begin.
+            int32 = self.ir.IntType(32)
+            kinds = self.known(TYPE_ERROR), self.known(VALUE_ERROR)
+            one, other = (b.trunc(self.call(MATCHES, k), int32) for k in kinds)
+            with b.if_then(b.icmp_signed("!=", b.or_(one, other), int32(0))):
+                self.call(CLEAR)
+                b.branch(self.python)
+        b.ret(result)
+
+    def _python(self) -> None:
+        """Hand the arguments to the Python function, after the object itself."""
+        b = self.b
+        count = self._named(b.add(self.nargs, self.word(1)))
+        copy = b.ptrtoint(b.alloca(self.word, count), self.word)
+        self.store(copy, self.own)
+        rest = b.sub(count, self.word(1))
+        own = b.add(copy, self.word(WORD))
+        self.loop(rest, lambda k: self.store(self.at(own, k), self.argument(k)))
+        given = b.add(self.nargs, self.word(1))
+        b.ret(self.call(CALL, self.known(PYTHON), copy, given, self.names))
+
+    def _named(self, count: Any) -> Any:
+        """Return a count of arguments with those given by name."""
+        b = self.b
+        place = b.alloca(self.word)
+        b.store(count, place)
+        with b.if_then(b.not_(self.same(self.names, 0))):
+            b.store(b.add(count, self.load(self.names, LENGTH)), place)
+        return b.load(place)
+
+    def _only_out(self) -> None:
+        """Leave where an argument has a name but ``out``."""
+        b = self.b
+        with b.if_then(b.not_(self.same(self.names, 0))):
+            self.leave_unless(self.same(self.load(self.names, LENGTH), 1))
+            name = self.load(self.names, FIRST_ITEM)
+            self.leave_unless(b.icmp_signed("==", name, self.known(OUT)))
+
+    def _set_key(self, k: Any) -> None:
+        """Store the key of an input: a plain array's dtype, else the type."""
+        b = self.b
+        x = self.argument(k)
+        place = self.at(self.keys, k)
+        self.store(place, self.load(x, TYPE))
+        with b.if_then(self.is_array(x)):
+            self.store(place, self.load(x, DTYPE))
+
+    def _row(self, table: Any, nin: Any) -> Any:
+        """Return the address of the row with these keys, or leave."""
+        b = self.b
+        step = b.mul(b.add(nin, self.word(ROW)), self.word(WORD))
+        place = b.alloca(self.word)
+        first = b.add(table, self.word(HEAD * WORD))
+        end = b.add(first, b.mul(step, self.load(table, ROWS * WORD)))
+        b.store(first, place)
+        look, compare, later, found = (b.append_basic_block() for _ in range(4))
+        b.branch(look)
+        b.position_at_end(look)
+        row = b.load(place)
+        b.cbranch(b.icmp_signed("<", row, end), compare, self.python)
+        b.position_at_end(compare)
+        differs = b.alloca(self.word)
+        b.store(self.word(0), differs)
+
+        def key(k: Any) -> None:
+            bits = b.xor(self.load(self.at(self.keys, k)), self.load(self.at(row, k)))
+            b.store(b.or_(b.load(differs), bits), differs)
+
+        self.loop(nin, key)
+        b.cbranch(self.same(b.load(differs), 0), found, later)
+        b.position_at_end(later)
+        b.store(b.add(row, step), place)
+        b.branch(look)
+        b.position_at_end(found)
+        return row
+
+    def _bound(self, total: Any, many: Any) -> tuple[Any, Any]:
+        """Return how many elements the result may have, or leave if they are many.
+
+        Of arrays whose shapes differ the sizes are multiplied, without broadcasting.
+        The second is an array if all are in C order and have its shape, else 0.
+        """
+        b = self.b
+        zero, one = self.word(0), self.word(1)
+        first, bound, plain = (b.alloca(self.word) for _ in range(3))
+        for place, value in (first, zero), (bound, one), (plain, one):
+            b.store(value, place)
+
+        def operand(k: Any) -> None:
+            x = self.argument(k)
+            with b.if_then(self.is_array(x)):
+                fresh = self.same(b.load(first), 0)
+                like = b.select(fresh, x, b.load(first))
+                b.store(like, first)
+                size, alike = self._size(x, like)
+                counts = b.or_(fresh, b.not_(alike))
+                factor = b.select(counts, size, one)
+                b.store(b.mul(b.load(bound), factor), bound)
+                for each in (size, b.load(bound)):  # before a product can be too large
+                    self.leave_unless(b.icmp_signed("<", each, many))
+                in_order = b.and_(self.load(x, FLAGS), self.word(IN_C_ORDER))
+                kept = b.select(alike, b.and_(b.load(plain), in_order), zero)
+                b.store(kept, plain)
+
+        self.loop(total, operand)
+        like = b.select(self.same(b.load(plain), 1), b.load(first), zero)
+        return b.load(bound), like
+
+    def _size(self, x: Any, like: Any) -> tuple[Any, Any]:
+        """Return an array's size, and whether its shape is another's."""
+        b = self.b
+        ndim, shape = self._shape(x)
+        other, extents = self._shape(like)
+        size, differs = b.alloca(self.word), b.alloca(self.word)
+        b.store(self.word(1), size)
+        b.store(b.xor(ndim, other), differs)
+
+        def axis(k: Any) -> None:
+            n = self.load(self.at(shape, k))
+            b.store(b.mul(b.load(size), n), size)
+            with b.if_then(b.icmp_signed("<", k, other)):
+                bits = b.xor(n, self.load(self.at(extents, k)))
+                b.store(b.or_(b.load(differs), bits), differs)
+
+        self.loop(ndim, axis)
+        return b.load(size), self.same(b.load(differs), 0)
+
+    def _shape(self, x: Any) -> tuple[Any, Any]:
+        """Return the number of an array's axes, and the address of its extents."""
+        ndim = self.b.and_(self.load(x, NDIM), self.word(0xFFFFFFFF))
+        return ndim, self.load(x, SHAPE)
+
+    # Words, calls and branches.
+
+    def load(self, address: Any, offset: int = 0) -> Any:
+        b = self.b
+        place = b.add(address, self.word(offset))
+        return b.load(b.inttoptr(place, self.word.as_pointer()))
+
+    def store(self, address: Any, value: Any) -> None:
+        self.b.store(value, self.b.inttoptr(address, self.word.as_pointer()))
+
+    def at(self, base: Any, k: Any) -> Any:
+        return self.b.add(base, self.b.mul(k, self.word(WORD)))
+
+    def argument(self, k: Any) -> Any:
+        return self.load(self.at(self.args, k))
+
+    def known(self, k: int) -> Any:
+        """Load a word of the process's table."""
+        return self.load(self.b.ptrtoint(self.table, self.word), k * WORD)
+
+    def is_array(self, x: Any) -> Any:
+        return self.b.icmp_signed("==", self.load(x, TYPE), self.known(ARRAY))
+
+    def same(self, value: Any, constant: int) -> Any:
+        return self.b.icmp_signed("==", value, self.word(constant))
+
+    def call(self, k: int, *values: Any) -> Any:
+        kind = self.ir.FunctionType(self.word, [self.word] * len(values))
+        function = self.b.inttoptr(self.known(k), kind.as_pointer())
+        return self.b.call(function, values)
+
+    def leave_unless(self, condition: Any) -> None:
+        """Go to the Python function, or on."""
+        on = self.b.append_basic_block()
+        self.b.cbranch(condition, on, self.python)
+        self.b.position_at_end(on)
+
+    def loop(self, count: Any, body: Callable[[Any], None]) -> None:
+        b = self.b
+        before = b.block
+        head, inside, after = (b.append_basic_block() for _ in range(3))
+        b.branch(head)
+        b.position_at_end(head)
+        k = b.phi(self.word)
+        k.add_incoming(self.word(0), before)
+        b.cbranch(b.icmp_signed("<", k, count), inside, after)
+        b.position_at_end(inside)
+        body(k)
+        k.add_incoming(b.add(k, self.word(1)), b.block)
+        b.branch(head)
+        b.position_at_end(after)

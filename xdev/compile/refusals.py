@@ -1,0 +1,70 @@
+"""What a user reads where a function cannot be compiled: why, and which line of it."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# Lines from which on Numba's text tells of its own search, or repeats itself.
+REST = re.compile(r"File |There are|During|Overload|This error may")
+NOISE = re.compile(r"Failed in|\s*$")
+PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+TERMINAL = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def refusal(
+    function: Callable[..., Any],
+    inputs: Sequence[object],
+    error: Exception,
+    place: str = "",
+) -> TypeError:
+    """Return the error for a function that cannot be compiled.
+
+    Parameters
+    ----------
+    function : callable
+        The Python function.
+    inputs : sequence
+        The types that it was tried with; their ``str`` is shown.
+    error : Exception
+        The compiler's own.
+    place : str
+        For what it was compiled, as in ``" for CUDA"``.
+
+    Examples
+    --------
+    >>> def half(x):
+    ...     return x / 2
+    >>> str(refusal(half, ("str",), ValueError("no such operation"))).splitlines()[0]
+    'cannot compile half(str): no such operation'
+    """
+    call = f"{function.__name__}({', '.join(map(str, inputs))})"
+    return TypeError(f"cannot compile {call}{place}: {reason(error, function)}")
+
+
+def reason(error: Exception, function: Callable[..., Any]) -> str:
+    """Return the core of a compiler's message and the source line it is about."""
+    kept: list[str] = []
+    for line in TERMINAL.sub("", str(error)).splitlines():
+        if kept and REST.match(line):
+            break
+        if not NOISE.match(line):
+            kept.append(line.strip())
+    code = function.__code__
+    number = _line(error, code.co_filename) or code.co_firstlineno
+    source = linecache.getline(code.co_filename, number).strip()
+    return f"{' '.join(kept)}\n  {code.co_filename}:{number}: {source}"
+
+
+def _line(error: Exception, filename: str) -> int | None:
+    """Return the line of a file that a compiler's message is about, the innermost."""
+    places = PLACE.findall(str(error))
+    if (loc := getattr(error, "loc", None)) is not None:
+        places.append((loc.filename, loc.line))
+    own = Path(filename).name
+    return next((int(line) for path, line in places if Path(path).name == own), None)

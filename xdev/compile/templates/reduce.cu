@@ -1,0 +1,162 @@
+// Reductions along lines. A line is one segment or is split into several, whose results
+// another launch folds. Threads of a group (a warp, or a block) fold one segment that
+// is contiguous, in accesses of 16 bytes; or each thread folds one of its own.
+#include "fold.cuh"
+
+namespace xdev {
+
+constexpr int LANES = XDEV_LANES;
+constexpr int GROUP = XDEV_GROUP;  // threads that fold a segment: 1, 32 or BLOCK
+constexpr int UNROLL = 4;          // chunks under way at once
+constexpr bool MASKED = XDEV_MASKED;
+constexpr bool SEGMENTED = XDEV_SEGMENTED;  // segments begin where an array says
+
+struct Reduction {
+    Slot source, target, mask, initial;
+    int has_initial;
+    Lines at;
+};
+
+template <class Storage, class Loop>
+struct Reader {
+    using T = typename computed<Loop>::type;
+    const char* data;
+    const char* mask;
+    Size step, mask_step;
+
+    __device__ Part<T> one(Size i) const
+    {
+        if (MASKED && !mask[i * mask_step]) return {T(), false};
+        return {read<Storage, Loop>(reinterpret_cast<const Storage*>(data + i * step)), true};
+    }
+
+    // The fold of LANES neighbours, or of those below the end.
+    __device__ Part<T> few(Size start, Size end) const
+    {
+        Part<T> part[LANES];
+#pragma unroll
+        for (int i = 0; i < LANES; ++i) {
+            part[i] = {T(), false};
+            if (start + i < end) part[i] = one(start + i);
+        }
+#pragma unroll
+        for (int i = 1; i < LANES; ++i) part[0] = join(part[0], part[i]);
+        return part[0];
+    }
+
+    __device__ T all(const chunk<Storage, LANES>& block) const
+    {
+        T value = read<Storage, Loop>(block.value);
+#pragma unroll
+        for (int i = 1; i < LANES; ++i) {
+            value = apply(value, read<Storage, Loop>(block.value + i));
+        }
+        return value;
+    }
+
+    // The fold of a segment by one warp, in lane 0.
+    __device__ Part<T> warp(Size begin, Size end, int lane) const
+    {
+        constexpr Size SPAN = WARP * LANES;
+        Part<T> total = {T(), false};
+        if (!MASKED && step == sizeof(Storage)) {
+            for (; begin + UNROLL * SPAN <= end; begin += UNROLL * SPAN) {
+                chunk<Storage, LANES> block[UNROLL];
+                const Storage* from =
+                    reinterpret_cast<const Storage*>(data) + begin + lane * LANES;
+                if (block[0].aligned(from)) {
+#pragma unroll
+                    for (int k = 0; k < UNROLL; ++k) block[k].load(from + k * SPAN);
+                } else {
+#pragma unroll
+                    for (int k = 0; k < UNROLL; ++k) block[k].load_any(from + k * SPAN);
+                }
+                T value[UNROLL];
+#pragma unroll
+                for (int k = 0; k < UNROLL; ++k) value[k] = fold_warp(all(block[k]));
+#pragma unroll
+                for (int k = 1; k < UNROLL; ++k) value[0] = apply(value[0], value[k]);
+                total = join(total, Part<T>{value[0], true});
+            }
+        }
+        for (; begin < end; begin += SPAN) {
+            total = join(total, fold_warp(few(begin + lane * LANES, end)));
+        }
+        return total;
+    }
+
+    // The fold of a segment by one thread.
+    __device__ Part<T> thread(Size begin, Size end) const
+    {
+        Part<T> total = {T(), false};
+        for (; begin + UNROLL <= end; begin += UNROLL) {
+            Part<T> part[UNROLL];
+#pragma unroll
+            for (int k = 0; k < UNROLL; ++k) part[k] = one(begin + k);
+#pragma unroll
+            for (int k = 0; k < UNROLL; ++k) total = join(total, part[k]);
+        }
+        for (; begin < end; ++begin) total = join(total, one(begin));
+        return total;
+    }
+};
+
+template <class Storage, class Loop, class Target>
+__global__ void __launch_bounds__(BLOCK) reduce(const __grid_constant__ Reduction p)
+{
+    using T = typename computed<Loop>::type;
+    const Size number = (Size(blockIdx.x) * BLOCK + threadIdx.x) / GROUP;
+    if (number >= p.at.lines * p.at.splits) return;
+    // Neighbour threads take neighbour lines; neighbour groups a line's segments.
+    const Size split = GROUP == 1 ? number / p.at.lines : number % p.at.splits;
+    const Line line(p.at, GROUP == 1 ? number % p.at.lines : number / p.at.splits);
+
+    Size begin = split * p.at.each;
+    Size end = begin + p.at.each < p.at.length ? begin + p.at.each : p.at.length;
+    if constexpr (SEGMENTED) {
+        const Size* starts = p.mask.get<const Size*>();
+        begin = starts[line.last];
+        const bool more = line.last + 1 < p.at.extent[DIMENSIONS - 1];
+        end = more ? starts[line.last + 1] : p.at.length;
+        if (end <= begin) end = begin + 1;
+    }
+    const Reader<Storage, Loop> reader = {
+        p.source.get<const char*>() + line.source,
+        MASKED ? p.mask.get<const char*>() + line.mask : nullptr,
+        p.at.source_step,
+        p.at.mask_step,
+    };
+    Part<T> total;
+    if constexpr (GROUP == 1) {
+        total = reader.thread(begin, end);
+    } else if constexpr (GROUP == WARP) {
+        total = reader.warp(begin, end, threadIdx.x % WARP);
+    } else {
+        // Each warp takes a part of the segment.
+        __shared__ __align__(16) char memory[WARPS * sizeof(Part<T>)];
+        Part<T>* parts = reinterpret_cast<Part<T>*>(memory);
+        constexpr Size SPAN = WARP * LANES;
+        const Size each = (end - begin + WARPS * SPAN - 1) / (WARPS * SPAN) * SPAN;
+        const int warp = threadIdx.x / WARP;
+        const Size from = begin + warp * each;
+        const Size to = from + each < end ? from + each : end;
+        total = reader.warp(from, to, threadIdx.x % WARP);
+        if (threadIdx.x % WARP == 0) parts[warp] = total;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            total = parts[0];
+#pragma unroll
+            for (int k = 1; k < WARPS; ++k) total = join(total, parts[k]);
+        }
+    }
+    if (threadIdx.x % GROUP == 0) {
+        if (p.has_initial) {
+            const Part<T> initial = {convert<T>(p.initial.get<Loop>()), true};
+            total = join(initial, total);
+        }
+        char* place = p.target.get<char*>() + line.target + split * p.at.target_step;
+        write<Target, Loop>(reinterpret_cast<Target*>(place), total.value);
+    }
+}
+
+}  // namespace xdev

@@ -1,0 +1,115 @@
+// Running folds along lines. A block scans a segment of a line, tile by tile, and
+// begins with the fold of the segments before it, whose results another launch left;
+// or each thread scans a line of its own.
+#include "fold.cuh"
+
+namespace xdev {
+
+constexpr int LANES = XDEV_LANES;
+constexpr int GROUP = XDEV_GROUP;  // threads that scan a segment: 1 or BLOCK
+
+struct Scan {
+    Slot source, target, before;  // before: the folds of all segments, line by line
+    Lines at;
+};
+
+template <class Storage, class Loop, class Target>
+struct Cursor {
+    using T = typename computed<Loop>::type;
+    const char* source;
+    char* target;
+    Size source_step, target_step;
+
+    __device__ T get(Size i) const
+    {
+        return read<Storage, Loop>(reinterpret_cast<const Storage*>(source + i * source_step));
+    }
+    __device__ void put(Size i, T value) const
+    {
+        write<Target, Loop>(reinterpret_cast<Target*>(target + i * target_step), value);
+    }
+};
+
+// The fold of the segments before a block's own, in every thread.
+template <class T>
+__device__ inline Part<T> carried(const T* before, Size count, Part<T>* parts)
+{
+    const int lane = threadIdx.x % WARP;
+    if (threadIdx.x < WARP) {
+        Part<T> total = {T(), false};
+        for (Size i = 0; i < count; i += WARP) {
+            Part<T> part = {T(), i + lane < count};
+            if (part.any) part.value = before[i + lane];
+            total = join(total, fold_warp(part));
+        }
+        if (lane == 0) parts[WARPS] = total;
+    }
+    __syncthreads();
+    return parts[WARPS];
+}
+
+template <class Storage, class Loop, class Target>
+__global__ void __launch_bounds__(BLOCK) scan(const __grid_constant__ Scan p)
+{
+    using T = typename computed<Loop>::type;
+    const Size number = (Size(blockIdx.x) * BLOCK + threadIdx.x) / GROUP;
+    if (number >= p.at.lines * p.at.splits) return;
+    const Size split = number % p.at.splits;
+    const Size which = number / p.at.splits;
+    const Line line(p.at, which);
+    const Cursor<Storage, Loop, Target> cursor = {
+        p.source.get<const char*>() + line.source,
+        p.target.get<char*>() + line.target,
+        p.at.source_step,
+        p.at.target_step,
+    };
+    const Size begin = split * p.at.each;
+    const Size end = begin + p.at.each < p.at.length ? begin + p.at.each : p.at.length;
+
+    if constexpr (GROUP == 1) {
+        Part<T> total = {T(), false};
+        for (Size i = begin; i < end; ++i) {
+            total = join(total, Part<T>{cursor.get(i), true});
+            cursor.put(i, total.value);
+        }
+    } else {
+        __shared__ __align__(16) char memory[(WARPS + 1) * sizeof(Part<T>)];
+        Part<T>* parts = reinterpret_cast<Part<T>*>(memory);
+        const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+        Part<T> carry = {T(), false};
+        if (split) {
+            const T* before = p.before.get<const T*>() + which * p.at.splits;
+            carry = carried(before, split, parts);
+        }
+        for (Size tile = begin; tile < end; tile += BLOCK * LANES) {
+            const Size start = tile + threadIdx.x * LANES;
+            Part<T> part[LANES];
+#pragma unroll
+            for (int i = 0; i < LANES; ++i) {
+                part[i] = {T(), start + i < end};
+                if (part[i].any) part[i].value = cursor.get(start + i);
+            }
+#pragma unroll
+            for (int i = 1; i < LANES; ++i) part[i] = join(part[i - 1], part[i]);
+            const Part<T> upto = scan_warp(part[LANES - 1], lane);
+            Part<T> below = from_lane(upto, -1);
+            if (lane == 0) below.any = false;
+            __syncthreads();  // the tile before has read the parts
+            if (lane == WARP - 1) parts[warp] = upto;
+            __syncthreads();
+            Part<T> first = carry;
+#pragma unroll
+            for (int k = 0; k < WARPS; ++k) {
+                if (k < warp) first = join(first, parts[k]);
+                carry = join(carry, parts[k]);
+            }
+            first = join(first, below);
+#pragma unroll
+            for (int i = 0; i < LANES; ++i) {
+                if (start + i < end) cursor.put(start + i, join(first, part[i]).value);
+            }
+        }
+    }
+}
+
+}  // namespace xdev

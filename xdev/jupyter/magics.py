@@ -1,0 +1,112 @@
+"""``%xtimeit``: IPython's ``%timeit``, to the end of a device's work."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, final
+
+from IPython.core.magic import (
+    Magics,
+    line_cell_magic,
+    magics_class,
+    needs_local_scope,
+    no_var_expand,
+)
+from IPython.utils.timing import clock as processor_time
+
+from xdev.timing.sampling import RUN_SECONDS, begin_code
+
+if TYPE_CHECKING:
+    from xdev.timing.statements import Code
+
+OPTIONS = "n:r:tcp:qov:"  # %timeit's
+REPEAT, PRECISION = 7, 3
+
+
+@final
+@magics_class
+class TimingMagics(Magics):
+    """The magics that ``%load_ext xdev`` registers."""
+
+    @no_var_expand
+    @line_cell_magic
+    @needs_local_scope
+    def xtimeit(
+        self,
+        line: str = "",
+        cell: str | None = None,
+        local_ns: dict[str, Any] | None = None,
+    ) -> Any:
+        """Time a statement to the end of its work, on whatever device it runs.
+
+        In line mode::
+
+            %xtimeit [-n<N> -r<R> [-t|-c] -q -p<P> [-o|-v <V>]] statement
+
+        in cell mode, where the cell is timed and the line is setup that is not::
+
+            %%xtimeit [-n<N> -r<R> [-t|-c] -q -p<P> [-o|-v <V>]] setup
+            code
+            code...
+
+        It prints the line that ``%timeit`` prints, of wall time from idle device to
+        idle device, and below it what a reader must know: whether the device waited
+        for the host, the call for the device, or the device's clock slowed down. The
+        statement runs once more than ``%timeit`` would run it: the first call, which
+        compiles and fills pools, is in no figure.
+
+        Options:
+
+        -n<N>: calls in one run; left out, the power of ten that takes 0.2 s.
+
+        -r<R>: runs; 7 unless given.
+
+        -t: measure with ``time.time``.
+
+        -c: measure the time that the process has the processor.
+
+        -p<P>: significant digits; 3 unless given.
+
+        -q: print nothing.
+
+        -o: return the :class:`xdev.timing.Timing`.
+
+        -v <V>: store it in the variable V.
+        """
+        options, code = self.parse_options(
+            line, OPTIONS, posix=False, strict=False, preserve_non_opts=True
+        )
+        if code == "" and cell is None:
+            return None
+        shell: Any = self.shell  # there is one where a magic runs
+        namespace = shell.user_ns
+        if cell is None:
+            statement, setup = self._parsed(code), self._parsed("pass")
+            if local_ns and local_ns is not namespace:  # called inside a function
+                namespace = {**namespace, **local_ns}
+        else:
+            statement, setup = self._parsed(cell), self._parsed(code)
+        clock = time.perf_counter
+        if "t" in options:
+            clock = time.time
+        if "c" in options:
+            clock = processor_time
+        number, repeat = int(options.get("n", 0)), int(options.get("r", REPEAT))
+        candidate = begin_code(statement, setup, namespace, clock=clock)
+        candidate.settle(number or None, RUN_SECONDS, steps=(1,))
+        for _ in range(repeat):
+            candidate.sample()
+        timing = candidate.timing(int(options.get("p", PRECISION)))
+        if "q" not in options:
+            lines = [timing.warning, str(timing), *timing.notes]
+            print(*filter(None, lines), sep="\n")  # noqa: T201 - as %timeit does
+        if "v" in options:
+            shell.user_ns[options["v"]] = timing
+        return timing if "o" in options else None
+
+    def _parsed(self, source: str) -> Code:
+        """Parse what the user typed: magics, shell lines and all."""
+        shell: Any = self.shell
+        tree = shell.compile.ast_parse(shell.transform_cell(source))
+        parsed: Code = shell.transform_ast(tree)
+        return parsed

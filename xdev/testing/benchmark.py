@@ -1,0 +1,134 @@
+"""The fixture ``xdev_benchmark``, and its records in pytest-benchmark's format."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from statistics import mean, median, quantiles, stdev
+from typing import TYPE_CHECKING, Any, final
+
+from xdev.timing.environment import environment
+from xdev.timing.sampling import begin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xdev.timing import Timing
+
+# As compare's.
+RUN_SECONDS = 0.01
+REPEAT = 11
+# The version of pytest-benchmark whose format this is.
+FORMAT = "5.1.0"
+
+
+@final
+class Benchmark:
+    """What a test gets as ``xdev_benchmark``: call it once, with what is to be timed.
+
+    Parameters
+    ----------
+    name, fullname : str
+        The test's name, without and with its file.
+    params : dict or None
+        What it is parametrised with.
+
+    Attributes
+    ----------
+    group : str or None
+        Tests of one group stand in one table of pytest-benchmark.
+    extra_info : dict
+        More for the record, in JSON's types.
+    timing : Timing or None
+        What was measured.
+
+    Examples
+    --------
+    >>> measured = Benchmark("test_sum", "test_it.py::test_sum", None)
+    >>> measured(sum, [1, 2, 3])
+    6
+    >>> measured.timing.repeat
+    11
+    """
+
+    def __init__(self, name: str, fullname: str, params: dict[str, Any] | None) -> None:
+        self.name, self.fullname, self.params = name, fullname, params
+        self.group: str | None = None
+        self.extra_info: dict[str, Any] = {}
+        self.timing: Timing | None = None
+
+    def __call__(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Time ``f(*args, **kwargs)`` to the end of its work; return its first result.
+
+        Raises
+        ------
+        RuntimeError
+            Something was timed in this test before.
+        """
+        if self.timing is not None:
+            raise RuntimeError(
+                "xdev_benchmark times one thing in a test: make it two tests, or use "
+                "xdev.timing.compare"
+            )
+        candidate, result = begin(partial(f, *args, **kwargs), arguments=args)
+        candidate.settle(None, RUN_SECONDS)
+        for _ in range(REPEAT):
+            candidate.sample()
+        self.timing = candidate.timing()
+        return result
+
+    def entry(self) -> dict[str, Any] | None:
+        """Return what the record says of the test; None where nothing was timed."""
+        if self.timing is None:
+            return None
+        # Parameters of any type go in as text.
+        params = self.params and {key: str(each) for key, each in self.params.items()}
+        return {
+            "group": self.group,
+            "name": self.name,
+            "fullname": self.fullname,
+            "params": params,
+            "param": "-".join(params.values()) if params else None,
+            "extra_info": self.extra_info,
+            "options": {"timer": "perf_counter", "disable_gc": True, "warmup": True},
+            "stats": statistics_of(self.timing.timings, self.timing.loops),
+        }
+
+
+def statistics_of(times: Sequence[float], loops: int) -> dict[str, Any]:
+    """Return what pytest-benchmark says of times of a call in each round [s]."""
+    low, _, high = quantiles(times, method="inclusive")
+    middle, spread, reach = mean(times), stdev(times), 1.5 * (high - low)
+    outside = sum(abs(t - middle) > spread for t in times)
+    inner = [t for t in times if low - reach <= t <= high + reach]
+    return {
+        "min": min(times),
+        "max": max(times),
+        "mean": middle,
+        "stddev": spread,
+        "rounds": len(times),
+        "median": median(times),
+        "iqr": high - low,
+        "q1": low,
+        "q3": high,
+        "iqr_outliers": len(times) - len(inner),
+        "stddev_outliers": outside,
+        "outliers": f"{outside};{len(times) - len(inner)}",
+        "ld15iqr": min(inner),
+        "hd15iqr": max(inner),
+        "ops": 1 / middle,
+        "total": sum(times),
+        "data": list(times),
+        "iterations": loops,
+    }
+
+
+def document(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the whole record, as ``pytest-benchmark compare`` reads it."""
+    return {
+        "machine_info": environment(),
+        "commit_info": {},
+        "benchmarks": entries,
+        "datetime": datetime.now(UTC).isoformat(),
+        "version": FORMAT,
+    }

@@ -1,0 +1,269 @@
+"""Comparisons over sizes: where one candidate overtakes another, and the plot."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import pairwise
+from math import exp, log
+from statistics import median
+from typing import TYPE_CHECKING, Any, final
+
+from xdev.timing.comparison import compare
+from xdev.timing.tables import aligned, markdown
+from xdev.timing.text import format_time
+from xdev.timing.verdict import MARGIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from xdev.device import Device
+    from xdev.timing.report import Comparison
+
+    Runs = Mapping[int, Sequence[float]]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What :func:`xdev.timing.sweep` found; ``str`` gives the table.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        In rising order.
+    comparisons : tuple of Comparison
+        One for each size.
+    """
+
+    sizes: tuple[int, ...]
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The candidates, as they were first given."""
+        rows = (row.name for each in self.comparisons for row in each.rows)
+        return tuple(dict.fromkeys(rows))
+
+    def times(self, name: str) -> dict[int, list[float]]:
+        """Return a candidate's times of a call in each run [s], by size."""
+        return {
+            size: row.timing.timings
+            for size, each in zip(self.sizes, self.comparisons, strict=True)
+            for row in each.rows
+            if row.name == name
+        }
+
+    def crossover(self, name: str, other: str) -> float | None:
+        """Return the size from which on one candidate is faster than another.
+
+        Between the sizes that were measured it is where straight lines through the
+        medians of a log-log plot meet.
+
+        Parameters
+        ----------
+        name, other : str
+            The candidates.
+
+        Returns
+        -------
+        float or None
+            The size; the smallest measured where ``name`` is always faster, None where
+            it is not faster by 3 % at the largest.
+        """
+        return _crossover(self.times(name), self.times(other))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, raw samples included, in JSON's types."""
+        rows = [
+            row.as_dict()
+            | {"name": f"{row.name}, n = {n}", "candidate": row.name, "n": n}
+            for n, each in zip(self.sizes, self.comparisons, strict=True)
+            for row in each.rows
+        ]
+        return {"environment": self.comparisons[0].environment, "rows": rows}
+
+    def to_json(self) -> str:
+        """Return :meth:`as_dict` as JSON text."""
+        return json.dumps(self.as_dict(), indent=1)
+
+    def plot(self, path: Path | str) -> None:
+        """Draw the times over the sizes, both in logarithms, as a PNG file.
+
+        A line goes through the medians, and a band from the shortest run to the
+        longest.
+
+        Parameters
+        ----------
+        path : Path or str
+            Where the file goes; its ending may choose another format.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            Matplotlib is missing: ``pip install xdev-array[plot]``.
+        """
+        draw({name: self.times(name) for name in self.names}, path)
+
+    def cells(self) -> list[list[str]]:
+        """Return the table's text, cell by cell; the first row is the head."""
+        times = [self.times(name) for name in self.names]
+        rows = [
+            [f"{n:,}", *(format_time(median(t[n])) if n in t else "" for t in times)]
+            for n in self.sizes
+        ]
+        return [["n", *self.names], *rows]
+
+    def crossovers(self) -> list[str]:
+        """Say of the first and each other candidate which overtakes the other where."""
+        return crossovers({name: self.times(name) for name in self.names})
+
+    def __str__(self) -> str:
+        """Return a table of medians, a row a size, and the crossover sizes."""
+        return "\n".join([aligned(self.cells()), *self.crossovers()])
+
+    def markdown(self) -> str:
+        """Return the table and the crossover sizes in Markdown."""
+        said = "".join(f"\n- {line}" for line in self.crossovers())
+        return f"{markdown(self.cells())}\n{said}".rstrip()
+
+    _repr_markdown_ = markdown  # how a notebook shows it
+
+
+def crossover(times: Mapping[int, tuple[float, float]]) -> float | None:
+    """Return the size from which on the first of two times is the shorter.
+
+    Parameters
+    ----------
+    times : mapping of int to two floats
+        Both times [s], by size, in rising order.
+
+    Examples
+    --------
+    >>> round(crossover({10: (4.0, 1.0), 100: (4.0, 2.0), 1000: (4.0, 8.0)}))
+    316
+    """
+    points = [(log(n), log(one / two)) for n, (one, two) in times.items()]
+    if not points or points[-1][1] >= -log(MARGIN):
+        return None
+    for (left, before), (right, after) in reversed(list(pairwise(points))):
+        if before >= 0:
+            return exp(left + (right - left) * before / (before - after))
+    return exp(points[0][0])
+
+
+def crossovers(times: Mapping[str, Runs]) -> list[str]:
+    """Say of the first and each other name which is faster, and from which size on.
+
+    Parameters
+    ----------
+    times : mapping of str to mapping of int to sequence of float
+        Each candidate's runs [s], by size.
+    """
+    first, *others = times
+    pairs = [pair for name in others for pair in ((name, first), (first, name))]
+    found = ((*pair, _crossover(*(times[name] for name in pair))) for pair in pairs)
+    return [
+        f"{name} is faster than {other} from n = {at:,.0f} on"
+        for name, other, at in found
+        if at is not None
+    ]
+
+
+def _crossover(one: Runs, other: Runs) -> float | None:
+    sizes = sorted(one.keys() & other.keys())
+    return crossover({n: (median(one[n]), median(other[n])) for n in sizes})
+
+
+def draw(times: Mapping[str, Runs], path: Path | str) -> None:
+    """Draw times over sizes as :meth:`Sweep.plot` does.
+
+    Parameters
+    ----------
+    times : mapping of str to mapping of int to sequence of float
+        Each candidate's runs [s], by size.
+    path : Path or str
+        Where the file goes.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        error.add_note("a plot needs Matplotlib: pip install xdev-array[plot]")
+        raise
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for name, runs in times.items():
+        sizes = list(runs)
+        low, middle, high = (
+            [1e6 * of(runs[n]) for n in sizes] for of in (min, median, max)
+        )
+        (line,) = axes.plot(sizes, middle, marker=".", label=name)
+        axes.fill_between(sizes, low, high, color=line.get_color(), alpha=0.2)
+    axes.set(xscale="log", yscale="log", xlabel="n", ylabel="time of a call [µs]")
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+
+
+def sweep(
+    candidates: Callable[[int], Mapping[str, Callable[[], object]]],
+    sizes: Iterable[int],
+    *,
+    number: int | None = None,
+    repeat: int = 11,
+    device: Device | str | None = None,
+    rtol: float | None = None,
+    nbytes: Callable[[int], int] | None = None,
+) -> Sweep:
+    """Compare functions that do the same at several sizes.
+
+    Parameters
+    ----------
+    candidates : callable
+        Takes a size, and returns what :func:`xdev.timing.compare` takes: the calls by
+        name. A candidate may be absent at some sizes.
+    sizes : iterable of int
+        What it is called with.
+    number, repeat, device, rtol : optional
+        As in :func:`xdev.timing.compare`.
+    nbytes : callable, optional
+        Takes a size, and returns the bytes that one call reads and writes [B].
+
+    Returns
+    -------
+    Sweep
+        A comparison for each size; ``str`` gives a table and the crossover sizes,
+        ``plot`` a PNG.
+
+    Raises
+    ------
+    ResultsDifferError
+        Two results differ; also a ValueError.
+    ValueError
+        No sizes, or one below 1, or what ``compare`` refuses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def sums(n):
+    ...     x = np.ones(n)
+    ...     return {"method": x.sum, "built in": lambda: sum(x)}
+    >>> sweep(sums, [4, 256], repeat=1).crossover("method", "built in") < 256
+    True
+    """
+    ordered = tuple(sorted(set(sizes)))
+    if not ordered or ordered[0] < 1:
+        raise ValueError("sweep needs sizes, whole numbers of at least 1")
+    found = tuple(
+        compare(
+            candidates(n),
+            number=number,
+            repeat=repeat,
+            device=device,
+            rtol=rtol,
+            nbytes=nbytes and nbytes(n),
+        )
+        for n in ordered
+    )
+    return Sweep(ordered, found)

@@ -1,0 +1,38 @@
+"""Copies to a device as another library has it: the values come by NumPy or CuPy."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from xdev.device import Device
+from xdev.device.natives import natives
+from xdev.transfer.exporters import dtype_of
+from xdev.transfer.guard import announce
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def to_library(
+    x: Any, source: Device, target: Device, plain: Callable[[Device], Any]
+) -> Any:
+    """Return an array's values as the array of the library that a device names.
+
+    Parameters
+    ----------
+    x : array
+        Of any library.
+    source, target : Device
+        Where it is, and where to.
+    plain : callable
+        Returns ``x`` on a device as that device's usual array. It is shared with the
+        library where that can be.
+    """
+    # Dask's chunks are xdev's own arrays; so is what other libraries take on CUDA.
+    there = target.type == "cuda" or target.library == "dask"
+    step = Device(str(target) if there else "cpu")
+    values = plain(step)
+    if target not in (step, source):  # a device that only the library knows
+        announce(source, target, math.prod(x.shape) * dtype_of(x).itemsize)
+    return natives(str(target.library)).adopt(values, target.native)

@@ -1,0 +1,113 @@
+"""Results on the CPU: large ones from xdev's pool, laid out as NumPy would."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy import ndarray
+
+from xdev import memory
+from xdev.memory.arrays import large_array, transposed
+from xdev.ufunc import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xdev.ufunc.scalar import Dtypes
+
+POOLED = 64 * 1024  # results of so many bytes come from xdev's pool
+
+
+def bound(operands: Sequence[Any]) -> int:
+    """Return a number of elements that the result does not exceed.
+
+    It is the result's own where all arrays have one shape.
+    """
+    shapes = []
+    size = 1
+    for x in operands:
+        if type(x) is ndarray and (shape := x.shape) not in shapes:
+            shapes.append(shape)
+            size *= x.size
+    return size
+
+
+def plain(
+    operands: Sequence[Any], dtype: np.dtype[Any], size: int
+) -> tuple[Any] | None:
+    """Return one result where its layout is plain: all arrays alike, in C order.
+
+    Parameters
+    ----------
+    operands : sequence
+        NumPy's own arrays and numbers.
+    dtype : numpy.dtype
+        The result's.
+    size : int
+        The operands' bound.
+    """
+    like: Any = None
+    for x in operands:
+        if type(x) is ndarray:
+            if not x.flags.c_contiguous or (like is not None and x.shape != like.shape):
+                return None
+            like = x
+    return None if like is None else (large_array(like.shape, dtype, size),)
+
+
+def pooled(
+    operands: Sequence[Any],
+    outputs: Dtypes,
+    *,
+    where: Any = True,
+    order: str = "K",
+    least: int = POOLED,
+    **_: Any,
+) -> tuple[Any, ...] | None:
+    """Return large results from xdev's pool, in the layout that NumPy would choose.
+
+    Parameters
+    ----------
+    operands : sequence
+        The inputs.
+    outputs : tuple of numpy.dtype
+        The results'.
+    where, order
+        As in the call.
+    least : int
+        Smaller results are left to NumPy [B].
+
+    Returns
+    -------
+    tuple of arrays and None, or None
+        None: NumPy makes all of them.
+    """
+    arrays = [x for x in operands if isinstance(x, ndarray)]
+    if isinstance(where, ndarray):
+        arrays.append(where)
+    if not arrays or any(type(x) is not ndarray for x in arrays):
+        return None  # NumPy scalars; or a subclass, which decides on its results
+    shape, size = arrays[0].shape, arrays[0].size
+    if any(x.shape != shape for x in arrays):
+        try:
+            broadcast = np.broadcast(*arrays)
+        except ValueError:
+            return None  # NumPy words the refusal
+        shape, size = broadcast.shape, broadcast.size
+    large = [size * dtype.itemsize >= least for dtype in outputs]
+    if not shape or not any(large):
+        return None
+    pairs = zip(large, outputs, strict=True)
+    return tuple(_array(arrays, shape, d, order) if big else None for big, d in pairs)
+
+
+def _array(
+    arrays: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], order: str
+) -> Any:
+    if order == "K" and not all(x.flags.c_contiguous for x in arrays):
+        axes = layout.axes([layout.strides(x, shape) for x in arrays])
+        made = memory.host_array(tuple(shape[axis] for axis in axes), dtype)
+        return transposed(made, sorted(range(len(axes)), key=axes.__getitem__))
+    fortran = order == "F" or (order == "A" and all(x.flags.fnc for x in arrays))
+    return memory.host_array(shape, dtype, order="F" if fortran else "C")

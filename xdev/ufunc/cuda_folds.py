@@ -1,0 +1,193 @@
+"""How reductions and scans go over an array: lines, segments, groups. Integers only."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, final
+
+from xdev.compile.elementwise import BLOCK
+from xdev.compile.folds import WARP
+from xdev.ufunc import cuda_layout
+
+if TYPE_CHECKING:
+    from xdev.compile.launch import Launch
+
+Shape = tuple[int, ...]
+SHORT = 64  # elements of a line that one thread folds
+THREADS = 2**18  # about what a large GPU runs at once
+SEGMENTS = 8192  # of a line, at most: the next launch folds their results
+SEGMENT = 2**16  # bytes of a segment, at least
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of arrays along one axis: what they are of, and where each begins.
+
+    Parameters
+    ----------
+    extents : tuple of int
+        Of the dimensions that count lines, merged; at least one.
+    source, target, mask : tuple of int
+        Each array's strides along them [B].
+    length : int
+        Elements of a line.
+    steps : (int, int, int)
+        Each array's stride along a line [B].
+    """
+
+    extents: Shape
+    source: Shape
+    target: Shape
+    mask: Shape
+    length: int
+    steps: tuple[int, int, int]
+
+    @property
+    def count(self) -> int:
+        """The number of lines."""
+        return prod(self.extents)
+
+    @property
+    def across(self) -> bool:
+        """Whether neighbours in memory are of different lines."""
+        inner = abs(self.source[-1])
+        return 0 < inner < abs(self.steps[0]) and self.extents[-1] >= WARP
+
+    def split(self, group: int, span: int, itemsize: int) -> tuple[int, int]:
+        """Return how many segments a line has, and the elements of each.
+
+        Parameters
+        ----------
+        group : int
+            The threads that work on a segment.
+        span : int
+            Of how many elements a segment is a multiple.
+        itemsize : int
+            Bytes of an element.
+        """
+        if not self.length:
+            return 1, 0
+        wanted = min(SEGMENTS, -(-THREADS // (self.count * group)) * 8)
+        least = SHORT if group == 1 else -(-SEGMENT // itemsize)
+        splits = max(1, min(wanted, self.length // least))
+        each = -(-self.length // splits)
+        each += -each % span
+        return -(-self.length // each), each
+
+    def parameter(self, splits: int, each: int) -> bytes:
+        """Lay it out as ``Lines`` in fold.cuh is."""
+        numbers = (
+            *(self.count, self.length, splits, each),
+            *self.extents,
+            *self.source,
+            *self.target,
+            *self.mask,
+            *self.steps,
+        )
+        return struct.pack(f"={len(numbers)}q", *numbers)
+
+
+def lines(
+    shape: Shape, axes: Shape, source: Shape, target: Shape, mask: Shape
+) -> Lines | None:
+    """Return the lines along axes that merge to one; None where they do not.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The array's.
+    axes : tuple of int
+        Those along which lines go.
+    source, target, mask : tuple of int
+        The strides of all arrays over this shape [B].
+
+    Examples
+    --------
+    >>> lines((4, 5, 6), (1, 2), (240, 48, 8), (8, 0, 0), (0, 0, 0)).length
+    30
+    """
+    along, strides = _merged(shape, axes, [source, target, mask])
+    if len(along) > 1:
+        return None
+    kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
+    extents, (ours, theirs, masks) = _merged(shape, kept, [target, source, mask])
+    one, two, three = (each[0] for each in strides)
+    return Lines(extents, theirs, ours, masks, along[0], (one, two, three))
+
+
+def _merged(
+    shape: Shape, axes: Shape, strides: list[Shape]
+) -> tuple[Shape, list[Shape]]:
+    """Merge some axes; the first array's memory order is theirs."""
+    return cuda_layout.collapse(
+        tuple(shape[axis] for axis in axes),
+        [tuple(each[axis] for axis in axes) for each in strides],
+    )
+
+
+def reducing(found: Lines, contiguous: bool) -> int:
+    """Return how many threads fold a segment together."""
+    if found.length <= SHORT or found.across:
+        return 1
+    few = found.count * WARP < THREADS // 4
+    return BLOCK if few or (contiguous and found.length > 2**14) else WARP
+
+
+def scanning(found: Lines) -> int:
+    """Return how many threads scan a segment together."""
+    many = found.across and found.count >= THREADS // BLOCK * 4
+    return 1 if found.length <= SHORT or many else BLOCK
+
+
+def grid(groups: int, group: int) -> int:
+    """Return how many blocks hold that many groups of threads."""
+    return -(-groups * group // BLOCK)
+
+
+def partial(found: Lines, splits: int, itemsize: int) -> Lines:
+    """Return the same lines with results by line and segment, one after the other."""
+    extents = found.extents
+    target = tuple(
+        prod(extents[d + 1 :]) * splits * itemsize for d in range(len(extents))
+    )
+    source_step, _, mask_step = found.steps
+    steps = source_step, itemsize, mask_step
+    return Lines(extents, found.source, target, found.mask, found.length, steps)
+
+
+def rest(found: Lines, splits: int, itemsize: int) -> Lines:
+    """Return the lines of those results, into the same target."""
+    made = partial(found, splits, itemsize)
+    steps = itemsize, 0, 0
+    zeros = (0,) * len(found.extents)
+    return Lines(found.extents, made.target, found.target, zeros, splits, steps)
+
+
+def parameter(slots: int, words: bytes, at: bytes) -> bytes:
+    """Return a kernel's parameter: slots, what is its own, then the lines."""
+    return bytes(16 * slots) + words + at
+
+
+def padded(value: Any) -> bytes:
+    """Return a NumPy scalar as 16 bytes."""
+    return bytes(value.tobytes()).ljust(16, b"\0")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """What a reduction launches.
+
+    Parameters
+    ----------
+    steps : tuple of (Launch, names)
+        One after the other, each with the names of its values.
+    scratch : (int, int) or None
+        The lines and the segments whose results wait for the second launch.
+    """
+
+    steps: tuple[tuple[Launch, tuple[str, ...]], ...]
+    scratch: tuple[int, int] | None

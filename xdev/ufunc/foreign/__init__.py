@@ -1,0 +1,219 @@
+"""PyTorch's and JAX's arrays as arguments and results: the same memory, other types.
+
+An adapter per library says what NumPy or CuPy array an argument is, and makes the
+library's array of a result. Arrays that say all by ``__cuda_array_interface__`` alone
+need none.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+import numpy as np
+
+from xdev import _optional
+from xdev.device.natives import library_of_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+class Adapter(Protocol):
+    """One library's arrays."""
+
+    def on_cuda(self, x: Any) -> bool:
+        """Say whether an array is on a CUDA device."""
+
+    def native(self, x: Any, name: str) -> Any:
+        """Return an array's memory as a NumPy or CuPy array.
+
+        Raises
+        ------
+        TypeError
+            It has no such memory, or its library forbids it; ``name`` is the function.
+        """
+
+    def stream(self, x: Any) -> int | None:
+        """Return the stream that its library works on.
+
+        None where there is none, or it is not told: then a call's work is waited for.
+        """
+
+    def claim(self, x: Any, name: str) -> None:
+        """Tell the library that an array is about to be written.
+
+        Raises
+        ------
+        TypeError
+            That is forbidden.
+        """
+
+    def lift(self, made: Any, like: Any) -> Any:
+        """Return a NumPy or CuPy result, which is nobody else's, as its own array.
+
+        On CUDA the work that writes the result is queued on the current stream.
+        """
+
+
+def _torch() -> tuple[Adapter, Callable[[type], bool]]:
+    from xdev.ufunc.foreign import torch
+
+    return torch.TorchAdapter(), torch.is_tensor_type
+
+
+def _jax() -> tuple[Adapter, Callable[[type], bool]]:
+    from xdev.ufunc.foreign import jax
+
+    return jax.JaxAdapter(), jax.is_array_type
+
+
+LIBRARIES = {"torch": _torch, "jax": _jax}
+_known: dict[type, Adapter | None] = {}  # by exact type
+
+
+def of(kind: type) -> Adapter | None:
+    """Return the adapter of a type's arrays; None: it needs none."""
+    try:
+        return _known[kind]
+    except KeyError:
+        pass
+    found = None
+    libraries = {library_of_type(base) for base in kind.__mro__}
+    for library, make in LIBRARIES.items():
+        if library in libraries:
+            adapter, fits = make()
+            found = adapter if fits(kind) else None
+    return _known.setdefault(kind, found)
+
+
+def any_of(operands: Iterable[Any]) -> bool:
+    """Say whether one of them is a library's with an adapter."""
+    return any(of(type(x)) is not None for x in operands)
+
+
+def claim(x: Any, name: str) -> None:
+    """Tell the library of an output that it is about to be written.
+
+    Raises
+    ------
+    TypeError
+        The library forbids it: its arrays are immutable, or a gradient needs them.
+    """
+    adapter = of(type(x))
+    if adapter is not None:
+        adapter.claim(x, name)
+
+
+def lift(made: Any, like: Any) -> Any:
+    """Return a NumPy or CuPy result as an array of another's library, without a copy.
+
+    Parameters
+    ----------
+    made : array
+        The result; nobody else has it.
+    like : array
+        One on the same device.
+
+    Examples
+    --------
+    >>> lift(np.ones(2), np.zeros(3))
+    array([1., 1.])
+    """
+    adapter = of(type(like))
+    if adapter is not None:
+        return adapter.lift(made, like)
+    if type(like).__module__.startswith("numba."):
+        interface = made.__cuda_array_interface__
+        cuda = _optional.numba_cuda()
+        return cuda.from_cuda_array_interface(interface, owner=made, sync=False)
+    return made
+
+
+def on_host(
+    call: Callable[..., Any],
+    name: str,
+    args: Sequence[Any],
+    keywords: dict[str, Any],
+    written: Sequence[Any],
+) -> Any:
+    """Call a function on what its arguments in host memory are to NumPy.
+
+    Parameters
+    ----------
+    call : callable
+        ``call(*args, **keywords)``, of NumPy arrays; it returns arrays.
+    name : str
+        The function's, for errors.
+    args, keywords
+        The arguments; ``out`` may be a tuple.
+    written : sequence
+        Those of the arguments that it writes; None does not matter.
+
+    Returns
+    -------
+    array, tuple of arrays or None
+        Arguments where it returned those, else arrays of the first array's library.
+
+    Raises
+    ------
+    TypeError
+        A library forbids that its array is read, or written.
+    """
+    given: dict[int, tuple[Any, Any]] = {}  # by identity: as NumPy's, as they came
+
+    def native(x: Any) -> Any:
+        if isinstance(x, tuple):
+            return tuple(map(native, x))
+        adapter = of(type(x))
+        view = x if adapter is None else adapter.native(x, name)
+        given[id(view)] = view, x
+        return view
+
+    inputs = [native(x) for x in args]
+    first = next((x for x, y in zip(args, inputs, strict=True) if _is_array(y)), None)
+    keywords = {key: native(x) for key, x in keywords.items()}
+    for x in written:
+        claim(x, name)
+
+    def back(result: Any) -> Any:
+        if isinstance(result, tuple):
+            return tuple(map(back, result))
+        if id(result) in given:
+            return given[id(result)][1]
+        return None if result is None else lift(result, first)
+
+    return back(call(*inputs, **keywords))
+
+
+def method(out: int) -> Callable[[Call], Call]:
+    """Return a decorator that gives a ufunc's method :func:`on_host`.
+
+    Parameters
+    ----------
+    out : int
+        The place of the argument that is written, where not by the name ``out``.
+    """
+
+    def decorate(call: Call) -> Call:
+        @functools.wraps(call)
+        def on_any(self: Any, *args: Any, **keywords: Any) -> Any:
+            operands = (*args, *keywords.values())
+            adapters = [(x, a) for x in operands if (a := of(type(x))) is not None]
+            if not adapters or any(a.on_cuda(x) for x, a in adapters):
+                return call(self, *args, **keywords)
+            written = (*args[out : out + 1], keywords.get("out"))
+            name = f"{self.__name__}.{call.__name__}"
+            own = functools.partial(call, self)
+            return on_host(own, name, args, keywords, written)
+
+        return cast("Call", on_any)
+
+    return decorate
+
+
+def _is_array(x: Any) -> bool:
+    return hasattr(type(x), "__array_interface__") and not isinstance(x, np.generic)

@@ -1,0 +1,165 @@
+"""A function of core arrays on NumPy arrays: a real generalized ufunc for each typing.
+
+Broadcasting, ``out=``, casting, ``axes=``, ``keepdims=`` and overlap are NumPy's own.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev import memory
+from xdev.compile import numpy_ufunc, threads
+from xdev.compile.grid import cpu_cores
+from xdev.ufunc.cpu import explained
+from xdev.ufunc.cpu_results import POOLED
+from xdev.ufunc.scalar import WEAK, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xdev.ufunc.generalized.functions import CoreFunction, Specialisation
+
+
+@final
+class CpuCores:
+    """The NumPy ufuncs of one function of core arrays.
+
+    Parameters
+    ----------
+    function : CoreFunction
+        The function.
+    parallel : bool
+        Whether threads share the first loop dimension.
+    """
+
+    def __init__(self, function: CoreFunction, *, parallel: bool) -> None:
+        self._function, self._parallel = function, parallel
+        self._lock = threading.Lock()  # guards the dict below: a ufunc is made once
+        self._ufuncs: dict[Specialisation, np.ufunc] = {}
+
+    def ufunc(self, made: Specialisation) -> np.ufunc:
+        """Return the NumPy ufunc whose one loop is this typing."""
+        with self._lock:
+            if made not in self._ufuncs:
+                function = self._function
+                loop = cpu_cores.loop(
+                    made.function,
+                    made.arguments,
+                    function.layout.places,
+                    fastmath=function.fastmath,
+                )
+                self._ufuncs[made] = numpy_ufunc.register(
+                    loop,
+                    made.inputs,
+                    made.outputs,
+                    name=f"xdev:{function.name}",
+                    doc=function.function.__doc__ or "",
+                    identity=None,
+                    signature=function.layout.text,
+                )
+            return self._ufuncs[made]
+
+    def __call__(
+        self,
+        args: Sequence[Any],
+        outs: tuple[Any, ...] | None = None,
+        *,
+        dtype: Any = None,
+        **keywords: Any,
+    ) -> Any:
+        """Compute the function of NumPy arrays and numbers.
+
+        Parameters
+        ----------
+        args : sequence
+            One operand an input.
+        outs : tuple of arrays and None, optional
+            Where the results go; returned themselves.
+        dtype : dtype-like, optional
+            The results' dtype where no array is given for them.
+        **keywords
+            ``axes``, ``axis``, ``keepdims``, ``casting``, ``order`` and ``subok``, as
+            in NumPy.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As NumPy raises them, with the way out. Nothing was written.
+        """
+        function = self._function
+        inputs = resolve(args)
+        given = outs or (None,) * len(function.layout.outputs)
+        dtypes = [
+            dtype if out is None else getattr(out, "dtype", None) for out in given
+        ]
+        made = function.specialise(
+            inputs, [None if d is None else np.dtype(d) for d in dtypes]
+        )
+        ufunc = self.ufunc(made)
+        operands = [
+            d.type(x) if type(x) in WEAK else np.asanyarray(x)
+            for x, d in zip(args, inputs, strict=True)
+        ]
+        if not {"axes", "axis", "keepdims"} & keywords.keys():
+            given = self._pooled(operands, given, made)
+        try:
+            if self._parallel and not keywords:
+                shared = self._shared(ufunc, operands, given)
+                if shared is not None:
+                    return shared
+            return ufunc(*operands, out=given, **keywords)
+        except (TypeError, ValueError) as error:
+            raise explained(error, outs) from error
+
+    def _pooled(
+        self, operands: list[Any], given: tuple[Any, ...], made: Specialisation
+    ) -> tuple[Any, ...]:
+        """Return the outputs, large new ones from xdev's pool."""
+        layout, name = self._function.layout, self._function.name
+        shapes = [None if out is None else np.shape(out) for out in given]
+        _, results = layout.shapes([x.shape for x in operands], shapes, name)
+        if any(
+            isinstance(x, np.ndarray) and type(x) is not np.ndarray for x in operands
+        ):
+            return given  # a subclass decides on its results
+        return tuple(
+            memory.host_array(shape, dtype)
+            if out is None and int(np.prod(shape)) * dtype.itemsize >= POOLED
+            else out
+            for out, shape, dtype in zip(given, results, made.outputs, strict=True)
+        )
+
+    def _shared(
+        self, ufunc: np.ufunc, operands: list[Any], given: tuple[Any, ...]
+    ) -> Any:
+        """Compute in threads, by slices of the first loop dimension.
+
+        None where there is none, a result is small enough to be made by NumPy, or an
+        output overlaps an input, so that the order would matter.
+        """
+        layout = self._function.layout
+        if any(
+            out is None or any(np.may_share_memory(out, x) for x in operands)
+            for out in given
+        ):
+            return None
+        shapes = [x.shape for x in (*operands, *given)]
+        loop, _ = layout.shapes(
+            shapes[: len(operands)], shapes[len(operands) :], self._function.name
+        )
+        if not loop:
+            return None
+        whole = [
+            np.broadcast_to(x, loop + x.shape[x.ndim - len(own) :])
+            for x, own in zip(operands, layout.inputs, strict=True)
+        ]
+
+        def piece(start: int, stop: int) -> None:
+            part = tuple(out[start:stop] for out in given)
+            ufunc(*(x[start:stop] for x in whole), out=part)
+
+        threads.run(piece, loop[0])
+        return given if len(given) > 1 else given[0]

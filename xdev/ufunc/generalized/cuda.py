@@ -1,0 +1,281 @@
+"""A function of core arrays on CUDA arrays: one thread for each loop index."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev import _optional
+from xdev.compile import launch
+from xdev.compile.grid import cuda as compiler
+from xdev.compile.grid.cores import Cores
+from xdev.ufunc import cuda, cuda_layout, cuda_streams, foreign
+from xdev.ufunc.cuda_operands import Array, Number, read
+from xdev.ufunc.cuda_plan import Result
+from xdev.ufunc.generalized.axes import Axes
+from xdev.ufunc.kernels.extents import Extents
+from xdev.ufunc.scalar import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xdev.ufunc.cuda_layout import Shape
+    from xdev.ufunc.generalized.functions import CoreFunction, Specialisation
+
+
+@final
+class CudaCores:
+    """The CUDA kernels of one function of core arrays.
+
+    Parameters
+    ----------
+    function : CoreFunction
+        The function.
+    """
+
+    def __init__(self, function: CoreFunction) -> None:
+        self._function = function
+        self._lock = threading.Lock()  # guards the dict below: a kernel is made once
+        self._kernels: dict[Any, tuple[Cores, compiler.Kernel]] = {}
+
+    def __call__(
+        self,
+        args: Sequence[Any],
+        outs: tuple[Any, ...] | None = None,
+        *,
+        dtype: Any = None,
+        casting: str = "same_kind",
+        **keywords: Any,
+    ) -> Any:
+        """Compute the function of arrays and numbers on their device.
+
+        Parameters
+        ----------
+        args : sequence
+            CUDA arrays of one device, of any library, and numbers.
+        outs : tuple of arrays and None, optional
+            Where the results go; written in place and returned themselves.
+        dtype : dtype-like, optional
+            The results' dtype where no array is given for them.
+        casting : str
+            What casts of inputs are allowed; outputs have the typing's dtypes.
+        **keywords
+            ``axes``, ``axis`` and ``keepdims``.
+
+        Returns
+        -------
+        array or tuple of arrays
+            ``outs``, or new arrays of the first array's library.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The arguments are wrong, or the function cannot be compiled for them.
+        DeviceMismatchError
+            Arrays of two devices. Whatever is raised, nothing was written.
+        """
+        cuda.require()
+        function, name = self._function, self._function.name
+        layout = function.layout
+        axes = Axes.read(layout, name, **keywords)
+        inputs = [read(x, name) for x in args]
+        given = outs or (None,) * len(layout.outputs)
+        outputs = [None if x is None else cuda.written(x, name) for x in given]
+        arrays = [x for x in (*inputs, *outputs) if isinstance(x, Array)]
+        with cuda.on_device(arrays, name):
+            asked = resolve([x.value if isinstance(x, Number) else x for x in inputs])
+            dtypes = [dtype if x is None else x.dtype for x in outputs]
+            made = function.specialise(
+                asked, [None if d is None else np.dtype(d) for d in dtypes]
+            )
+            self._check_casts(inputs, outputs, made, casting)
+            with cuda_streams.ordered(arrays) as stream:
+                return self._run(made, axes, inputs, outputs, given, stream)
+
+    def _check_casts(
+        self,
+        inputs: Sequence[Array | Number],
+        outputs: Sequence[Array | None],
+        made: Specialisation,
+        casting: str,
+    ) -> None:
+        """Refuse inputs that may not be cast, and outputs that would have to be."""
+        name = self._function.name
+        can_cast: Any = np.can_cast  # checks the word itself
+        for k, (x, to) in enumerate(zip(inputs, made.inputs, strict=True)):
+            weak = isinstance(x, Number) and x.weak
+            if not weak and not can_cast(x.dtype, to, casting):
+                message = (
+                    f"{name}: input {k} cannot be cast from {x.dtype} to {to} with "
+                    f"casting={casting!r}: cast it first, or pass another casting"
+                )
+                raise TypeError(message)
+        for y, dtype in zip(outputs, made.outputs, strict=True):
+            if y is not None and y.dtype != dtype:
+                message = (
+                    f"{name}: out is of {y.dtype}, but the function writes {dtype}: "
+                    "pass an out of that dtype"
+                )
+                raise TypeError(message)
+
+    def _run(
+        self,
+        made: Specialisation,
+        axes: Axes,
+        inputs: Sequence[Array | Number],
+        outputs: Sequence[Array | None],
+        given: Sequence[Any],
+        stream: int,
+    ) -> Any:
+        """Launch, after the results that nobody gave are made; return them all."""
+        layout, name = self._function.layout, self._function.name
+        nin = len(inputs)
+        reads = [
+            _turned(_cast(x, to), axes.order(k, len(x.shape), name))
+            if isinstance(x, Array)
+            else x
+            for k, (x, to) in enumerate(zip(inputs, made.inputs, strict=True))
+        ]
+        written = [
+            None if y is None else self._turned_output(axes, nin + k, y)
+            for k, y in enumerate(outputs)
+        ]
+        loop, shapes = layout.shapes(
+            [x.shape if isinstance(x, Array) else () for x in reads],
+            [None if y is None else y.shape for y in written],
+            name,
+        )
+        results: list[Any] = []
+        writes: list[Array] = []
+        for k, (y, shape, dtype) in enumerate(
+            zip(written, shapes, made.outputs, strict=True)
+        ):
+            if y is not None:
+                writes.append(y)
+                results.append(given[k])
+                continue
+            new = self._made(axes, nin + k, shape, dtype)
+            results.append(new.owner)
+            writes.append(self._turned_output(axes, nin + k, new))
+        reads = [_apart(x, writes) if isinstance(x, Array) else x for x in reads]
+        if prod(loop):
+            self._launch(made, loop, reads, writes, stream)
+        first = next((x.owner for x in inputs if isinstance(x, Array)), None)
+        whole = tuple(
+            foreign.lift(x, first) if y is None else x
+            for x, y in zip(results, written, strict=True)
+        )
+        return whole if len(whole) > 1 else whole[0]
+
+    def _turned_output(self, axes: Axes, k: int, y: Array) -> Array:
+        """Return an output with its core dimensions last, those kept dropped."""
+        name = self._function.name
+        turned = _turned(y, axes.order(k, len(y.shape), name))
+        if not axes.kept:
+            return turned
+        loops = len(y.shape) - len(axes.operands[k])
+        if any(n != 1 for n in turned.shape[loops:]):
+            message = f"{name}: with keepdims, out has length 1 along core dimensions"
+            raise ValueError(message)
+        return _viewed(turned, turned.shape[:loops], turned.strides[:loops])
+
+    def _made(self, axes: Axes, k: int, shape: Shape, dtype: np.dtype[Any]) -> Array:
+        """Return a new output; ``shape`` has its core dimensions last."""
+        if axes.kept:
+            shape += (1,) * len(axes.operands[k])
+        order = axes.order(k, len(shape), self._function.name)
+        placed = tuple(shape[order.index(axis)] for axis in range(len(shape)))
+        straight = tuple(range(len(shape)))
+        return cuda.new_array(Result(placed, straight, dtype))
+
+    def _launch(
+        self,
+        made: Specialisation,
+        loop: Shape,
+        reads: Sequence[Array | Number],
+        writes: Sequence[Array],
+        stream: int,
+    ) -> None:
+        operands = (*reads, *writes)
+        cores = self._function.layout.operands
+        outer = [
+            cuda_layout.stretch(*_split(x, len(own))[0], loop)
+            for x, own in zip(operands, cores, strict=True)
+            if isinstance(x, Array)
+        ]
+        # Outputs first: theirs is the order of the loop dimensions.
+        count = len(writes)
+        extents, steps = cuda_layout.collapse(loop, outer[-count:] + outer[:-count])
+        steps = steps[count:] + steps[:count]
+        constants = frozenset(k for k, x in enumerate(reads) if isinstance(x, Number))
+        cores_made, kernel = self._kernel(made, len(extents), constants)
+        words: list[int | bytes] = [*extents]
+        following = iter(steps)
+        for x, own, argument in zip(operands, cores, made.arguments, strict=True):
+            if isinstance(x, Number):
+                words.append(argument.dtype.type(x.value).tobytes())
+                continue
+            words += [x.address, *next(following)]
+            if argument.ndim is not None:
+                _, (shape, strides) = _split(x, len(own))
+                words += shape or (1,)
+                words += strides or (argument.dtype.itemsize,)
+        size = prod(loop)
+        blocks, threads = Extents.read(size, self._function.name).launch
+        kernel(stream, blocks, threads, cores_made.pack(size, words))
+
+    def _kernel(
+        self, made: Specialisation, dimensions: int, constants: frozenset[int]
+    ) -> tuple[Cores, compiler.Kernel]:
+        """Return a loaded kernel, compiled once."""
+        current = _optional.cupy().cuda.runtime.getDevice()
+        key = made, dimensions, constants, launch.capability(current)
+        with self._lock:
+            if key not in self._kernels:
+                cores = Cores(
+                    made.function,
+                    made.arguments,
+                    dimensions,
+                    constants,
+                    self._function.fastmath,
+                )
+                kernel = compiler.Kernel(*compiler.cubin(cores, key[-1]))
+                self._kernels[key] = cores, kernel
+            return self._kernels[key]
+
+
+def _cast(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Return an array of a dtype: itself, or a copy on the current stream."""
+    if x.dtype == dtype:
+        return x
+    made = x.cupy().astype(dtype)
+    return Array(made, made.data.ptr, made.shape, made.strides, dtype)
+
+
+def _viewed(x: Array, shape: Shape, strides: Shape) -> Array:
+    return replace(x, shape=shape, strides=strides)
+
+
+def _turned(x: Array, order: Shape) -> Array:
+    """Return an array with its axes in an order."""
+    shape = tuple(x.shape[axis] for axis in order)
+    return _viewed(x, shape, tuple(x.strides[axis] for axis in order))
+
+
+def _split(x: Array, core: int) -> tuple[tuple[Shape, Shape], tuple[Shape, Shape]]:
+    """Return the shapes and strides of the loop and of the core dimensions."""
+    at = len(x.shape) - core
+    loop = x.shape[:at], x.strides[:at]
+    return loop, (x.shape[at:], x.strides[at:])
+
+
+def _apart(x: Array, writes: Sequence[Array]) -> Array:
+    """Return an input, copied where an output overlaps it."""
+    if any(x.reach.meets(y.reach, y.address - x.address) for y in writes):
+        made = x.cupy().copy()
+        return Array(made, made.data.ptr, made.shape, made.strides, x.dtype)
+    return x

@@ -1,0 +1,163 @@
+"""The function of a generalized ufunc, typed for the operands of a call."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev.compile.grid import Argument
+from xdev.ufunc import literals
+from xdev.ufunc.kernels.arguments import FLOAT, SUPPORTED
+from xdev.ufunc.kernels.functions import Replacement, check_outside, check_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xdev.ufunc.generalized.layouts import Layout
+    from xdev.ufunc.generalized.types import Types
+
+Dtypes = tuple[np.dtype[Any], ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)  # a key of dicts: hashed as an object
+class Specialisation:
+    """One typing of a function of core arrays: what every device compiles.
+
+    Parameters
+    ----------
+    function : callable
+        The Python function, literals typed.
+    arguments : tuple of Argument
+        What it takes: arrays with any strides, and numbers.
+    inputs, outputs : tuple of numpy.dtype
+        The operands' dtypes.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Argument, ...]
+    inputs: Dtypes
+    outputs: Dtypes
+
+
+@final
+class CoreFunction:
+    """A Python function of core arrays, inputs first.
+
+    Parameters
+    ----------
+    function : callable
+        Plain Python.
+    layout : Layout
+        The core dimensions of its arguments.
+    signatures : sequence of Types
+        Tried in this order with safe casting; empty for one typing per exact dtypes.
+    fastmath : bool
+        Whether floating point arithmetic may be reordered and contracted.
+
+    Raises
+    ------
+    TypeError
+        It is no plain function of so many arguments.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        layout: Layout,
+        signatures: Sequence[Types],
+        *,
+        fastmath: bool,
+    ) -> None:
+        names = check_plain(function, "guvectorize", "def f(x, y, out)")
+        if len(names) != len(layout.operands):
+            message = (
+                f"{function.__name__}({', '.join(names)}) has {len(names)} parameters, "
+                f"but {layout.text} has {len(layout.operands)} operands: first the "
+                "inputs, then the outputs"
+            )
+            raise TypeError(message)
+        self.function, self.layout, self.fastmath = function, layout, fastmath
+        self.signatures = tuple(signatures)
+        self.name: str = function.__name__
+        self._lock = threading.RLock()  # guards the dict below: a typing is made once
+        self._made: dict[tuple[Dtypes, Dtypes], Specialisation] = {}
+
+    @property
+    def made(self) -> tuple[Specialisation, ...]:
+        """The typings made so far."""
+        return tuple(dict.fromkeys(self._made.values()))
+
+    def specialise(
+        self, inputs: Dtypes, outputs: Sequence[np.dtype[Any] | None]
+    ) -> Specialisation:
+        """Return the typing for dtypes.
+
+        Parameters
+        ----------
+        inputs : tuple of numpy.dtype
+            The inputs'.
+        outputs : sequence of numpy.dtype and None
+            Those of the outputs that are given; the others have the inputs' result
+            type.
+
+        Raises
+        ------
+        TypeError
+            No signature fits, a dtype is not numeric, or the function reads an array
+            from outside.
+        """
+        native = tuple(dtype.newbyteorder("=") for dtype in inputs)
+        if self.signatures:
+            types = self._choose(native)
+        else:
+            working = np.result_type(*native)
+            given = (working if d is None else d.newbyteorder("=") for d in outputs)
+            types = tuple(
+                (dtype, None if k < len(native) and not own else max(len(own), 1))
+                for k, (dtype, own) in enumerate(
+                    zip((*native, *given), self.layout.operands, strict=True)
+                )
+            )
+        dtypes = tuple(dtype for dtype, _ in types)
+        key = dtypes[: len(native)], dtypes[len(native) :]
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = self._make(types, *key)
+            return self._made[key]
+
+    def _choose(self, inputs: Dtypes) -> Types:
+        for types in self.signatures:
+            taken = [dtype for dtype, _ in types[: len(inputs)]]
+            if all(map(np.can_cast, inputs, taken)):
+                return types
+        listed = "; ".join(
+            ", ".join(str(dtype) for dtype, _ in types) for types in self.signatures
+        )
+        message = (
+            f"{self.name}: no signature takes ({', '.join(map(str, inputs))}) safely; "
+            f"it has {listed}. Cast the arguments, or add a signature"
+        )
+        raise TypeError(message)
+
+    def _make(self, types: Types, inputs: Dtypes, outputs: Dtypes) -> Specialisation:
+        for dtype, _ in types:
+            if dtype.char not in SUPPORTED:
+                message = (
+                    f"{self.name}: dtype {dtype} is not supported; use bool, integers, "
+                    "float32, float64, complex64 or complex128"
+                )
+                raise TypeError(message)
+        check_outside(self.function)
+        inexact = [dtype for dtype, _ in types if dtype.kind in "fc"]
+        working = np.result_type(*inexact) if inexact else FLOAT
+        replace = Replacement((self.function,), working)
+        typed = literals.typed(self.function, working, "inexact", replace)
+        arguments = tuple(
+            Argument(dtype, ndim, contiguous=False, writable=k >= len(inputs))
+            for k, (dtype, ndim) in enumerate(types)
+        )
+        return Specialisation(typed.function, arguments, inputs, outputs)

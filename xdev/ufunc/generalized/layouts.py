@@ -1,0 +1,136 @@
+"""Core dimensions: ``"(n),(n)->()"``, and the shapes that they stand for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from xdev.ufunc import cuda_layout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Shape = tuple[int, ...]
+NAME = r"\s*(?:[A-Za-z_]\w*|[1-9]\d*)\s*"
+OPERAND = rf"\s*\(\s*(?:{NAME}(?:,{NAME})*)?\)\s*"
+WHOLE = re.compile(rf"({OPERAND}(?:,{OPERAND})*)->({OPERAND}(?:,{OPERAND})*)")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The core dimensions of each operand, by name; a number is a fixed length.
+
+    Parameters
+    ----------
+    text : str
+        The signature.
+    inputs, outputs : tuple of tuple of str
+        The names.
+    """
+
+    text: str
+    inputs: tuple[tuple[str, ...], ...]
+    outputs: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def parse(cls, text: object) -> Layout:
+        """Read a signature.
+
+        Raises
+        ------
+        TypeError
+            It is none.
+
+        Examples
+        --------
+        >>> Layout.parse("(m,n),(n)->(m)").inputs
+        (('m', 'n'), ('n',))
+        """
+        found = WHOLE.fullmatch(text) if isinstance(text, str) else None
+        if found is None:
+            message = (
+                f"{text!r} is no layout of core dimensions: write one pair of brackets "
+                "an operand, '(m,n),(n)->(m)'"
+            )
+            raise TypeError(message)
+        inputs, outputs = (
+            tuple(
+                tuple(name.strip() for name in operand.split(",") if name.strip())
+                for operand in re.findall(r"\(([^()]*)\)", part)
+            )
+            for part in found.groups()
+        )
+        return cls(found[0].strip(), inputs, outputs)
+
+    @property
+    def operands(self) -> tuple[tuple[str, ...], ...]:
+        """The names of all operands' core dimensions."""
+        return self.inputs + self.outputs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Each name once, as NumPy numbers them."""
+        return tuple(dict.fromkeys(n for names in self.operands for n in names))
+
+    @property
+    def places(self) -> tuple[Shape, ...]:
+        """For each operand the numbers of its core dimensions."""
+        return tuple(tuple(map(self.names.index, own)) for own in self.operands)
+
+    def shapes(
+        self, inputs: Sequence[Shape], outputs: Sequence[Shape | None], name: str
+    ) -> tuple[Shape, list[Shape]]:
+        """Return the loop shape, and the shape of every output.
+
+        Parameters
+        ----------
+        inputs : sequence of tuple of int
+            The inputs' shapes, core dimensions last.
+        outputs : sequence of tuple of int and None
+            Those of the outputs that are given.
+        name : str
+            The function's, for errors.
+
+        Raises
+        ------
+        ValueError
+            They do not fit, or the length of an output's core dimension is unknown.
+        """
+        lengths: dict[str, int] = {n: int(n) for n in self.names if n.isdigit()}
+        loops: list[Shape | None] = []
+        for k, (shape, own) in enumerate(
+            zip((*inputs, *outputs), self.operands, strict=True)
+        ):
+            if shape is None:
+                loops.append(None)
+                continue
+            if len(shape) < len(own):
+                message = (
+                    f"{name}: operand {k} of shape {shape} lacks core dimensions: it "
+                    f"has ({','.join(own)}) in {self.text}"
+                )
+                raise ValueError(message)
+            split = len(shape) - len(own)
+            loops.append(shape[:split])
+            for dimension, length in zip(own, shape[split:], strict=True):
+                if lengths.setdefault(dimension, length) != length:
+                    message = (
+                        f"{name}: operand {k} of shape {shape} has {length} along its "
+                        f"core dimension {dimension} of {self.text}, where others have "
+                        f"{lengths[dimension]}"
+                    )
+                    raise ValueError(message)
+        unknown = [n for own in self.outputs for n in own if n not in lengths]
+        if unknown:
+            message = (
+                f"{name}: no input has the core dimension {unknown[0]} of {self.text}: "
+                "pass out= of the length that it shall have"
+            )
+            raise ValueError(message)
+        count = len(self.inputs)
+        reads = [shape for shape in loops[:count] if shape is not None]
+        writes = [shape for shape in loops[count:] if shape is not None]
+        loop = cuda_layout.broadcast(reads, writes, name)
+        return loop, [loop + tuple(lengths[n] for n in own) for own in self.outputs]

@@ -1,0 +1,196 @@
+"""What ``@guvectorize`` makes: a generalized ufunc that runs where its inputs live."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any, final
+
+from xdev._freed import refuse
+from xdev.ufunc import fake, foreign, hosted
+from xdev.ufunc.cuda_operands import is_cuda
+from xdev.ufunc.generalized.cpu import CpuCores
+from xdev.ufunc.generalized.cuda import CudaCores
+from xdev.ufunc.generalized.functions import CoreFunction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+KEYWORDS = ("out", "axes", "axis", "keepdims", "casting", "order", "dtype", "subok")
+ELSEWHERE = ("axes", "axis", "keepdims", "casting", "dtype")  # those on CUDA
+
+
+@final
+class Generalized:
+    """A function of core arrays as a generalized ufunc: ``f(x, y, out=None, …)``.
+
+    NumPy arrays are computed by a real NumPy ufunc, CUDA arrays of any library by one
+    kernel launch on their device.
+
+    Parameters
+    ----------
+    function : CoreFunction
+        The function with its typings.
+    target : "cpu", "parallel", "cuda" or None
+        Where arrays in host memory are computed; ``"cuda"`` uploads them and
+        downloads the results.
+    """
+
+    __name__: str
+    __qualname__: str
+
+    def __init__(self, function: CoreFunction, target: str | None) -> None:
+        functools.update_wrapper(self, function.function)
+        self.core, self.target = function, target
+        self._cpu = CpuCores(function, parallel=target == "parallel")
+        self._cuda = CudaCores(function)
+
+    def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
+        """Compute the function for every loop index.
+
+        Parameters
+        ----------
+        *args
+            The inputs: arrays of one device whose loop dimensions broadcast, and
+            numbers; then, optionally, the outputs.
+        out : array, or tuple of arrays and None, optional
+            Where the results go, of any library of the inputs' device. It is written in
+            place. A new one has the inputs' result type, and nothing is in it before.
+        **keywords
+            ``axes``, ``axis``, ``keepdims``, ``casting``, ``order``, ``dtype`` (of the
+            results) and ``subok``, as those of :class:`numpy.ufunc`.
+
+        Returns
+        -------
+        array or tuple of arrays
+            ``out`` itself, or new arrays of the first array's library.
+
+        Raises
+        ------
+        TypeError
+            Wrong arguments, no typing for their dtypes, or a cast that is not allowed.
+        ValueError
+            Shapes that do not fit, or an ``out`` that cannot be written.
+        DeviceMismatchError, UseAfterFreeError
+            Arrays of two devices; a freed one. Whatever is raised, nothing was written.
+        """
+        name = self.__name__
+        inputs, outs = self._bound(args, out)
+        for keyword in keywords:
+            if keyword not in KEYWORDS:
+                message = (
+                    f"{name}() has no keyword {keyword!r}; valid are "
+                    f"{', '.join(KEYWORDS)}"
+                )
+                raise TypeError(message)
+        operands = [*inputs, *(outs or ())]
+        refuse(name, *operands)
+        if any(map(is_cuda, operands)):
+            return self._cuda(inputs, outs, **self._elsewhere(keywords))
+        if any(map(fake.is_fake, operands)):
+            keywords = self._elsewhere(keywords)
+            return fake.call(self._cpu, name, inputs, outs, keywords)
+        if foreign.any_of(operands):
+            keywords = keywords if outs is None else {**keywords, "out": outs}
+            return foreign.on_host(self, name, inputs, keywords, outs or ())
+        inputs = hosted.operands(inputs, outs, name)
+        if self.target == "cuda":
+            keywords = self._elsewhere(keywords)
+            return hosted.on_cuda(self._cuda, inputs, outs, keywords)
+        return self._cpu(inputs, outs, **keywords)
+
+    def _bound(
+        self, args: Sequence[Any], out: Any
+    ) -> tuple[Sequence[Any], tuple[Any, ...] | None]:
+        """Return the inputs, and the outputs as a tuple, None without any."""
+        name, nin, nout = self.__name__, self.nin, self.nout
+        if not nin <= len(args) <= self.nargs:
+            message = (
+                f"{name}() takes {nin} inputs and then up to {nout} outputs, not "
+                f"{len(args)} arguments"
+            )
+            raise TypeError(message)
+        args, outs = args[:nin], tuple(args[nin:])
+        if outs and out is not None:
+            message = f"{name}() takes out once: by place or by name"
+            raise TypeError(message)
+        if outs:
+            return args, (*outs, *[None] * (nout - len(outs)))
+        if out is None:
+            return args, None
+        outs = out if isinstance(out, tuple) else (out,)
+        if len(outs) != nout:
+            message = f"{name}() has {nout} outputs, but out has {len(outs)}"
+            raise TypeError(message)
+        return args, None if all(x is None for x in outs) else outs
+
+    def _elsewhere(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        """Return the keywords that CUDA has; the others have no meaning there."""
+        if keywords.get("order", "K") not in {"K", "C", "A"}:
+            order = keywords["order"]
+            message = f"{self.__name__}() cannot lay out results as order={order!r}"
+            raise TypeError(message)
+        return {k: v for k, v in keywords.items() if k in ELSEWHERE}
+
+    # What numpy.ufunc tells of itself.
+
+    @property
+    def nin(self) -> int:
+        """The number of inputs."""
+        return len(self.core.layout.inputs)
+
+    @property
+    def nout(self) -> int:
+        """The number of outputs."""
+        return len(self.core.layout.outputs)
+
+    @property
+    def nargs(self) -> int:
+        """The number of inputs and outputs."""
+        return self.nin + self.nout
+
+    @property
+    def signature(self) -> str:
+        """The core dimensions."""
+        return self.core.layout.text
+
+    @property
+    def types(self) -> list[str]:
+        """The typings: the explicit signatures, or those made so far."""
+        nin = self.nin
+        if self.core.signatures:
+            rows = [[d.char for d, _ in types] for types in self.core.signatures]
+        else:
+            rows = [[d.char for d in (*m.inputs, *m.outputs)] for m in self.core.made]
+        return [f"{''.join(row[:nin])}->{''.join(row[nin:])}" for row in rows]
+
+    @property
+    def ntypes(self) -> int:
+        """The number of typings."""
+        return len(self.types)
+
+    def __repr__(self) -> str:
+        return f"<xdev gufunc {self.__name__!r} {self.signature}>"
+
+    def __reduce__(self) -> str | tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle by reference where the name is this ufunc's, else by its parts."""
+        own: str = self.__qualname__
+        owner: Any = sys.modules.get(self.__module__)
+        for part in own.split("."):
+            owner = getattr(owner, part, None)
+        if owner is self:
+            return own
+        core = self.core
+        parts = core.function, core.layout, core.signatures, core.fastmath
+        return _rebuild, (*parts, self.target)
+
+
+def _rebuild(
+    function: Callable[..., Any],
+    layout: Any,
+    signatures: Any,
+    fastmath: bool,
+    target: str | None,
+) -> Generalized:
+    core = CoreFunction(function, layout, signatures, fastmath=fastmath)
+    return Generalized(core, target)

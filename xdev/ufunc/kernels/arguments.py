@@ -1,0 +1,152 @@
+"""What a kernel is called with: arrays where they are, numbers by value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xdev.compile.grid import Argument
+from xdev.ufunc import foreign
+from xdev.ufunc.cuda_operands import Array, Number
+from xdev.ufunc.results import real
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Dtypes = tuple[np.dtype[Any], ...]
+SUPPORTED = frozenset("?bhilqBHILQfdFD")
+FLOAT = np.dtype(np.float64)
+
+
+def host(x: Any, name: str) -> Array | Number:
+    """Return what an argument of a kernel on the CPU is.
+
+    Raises
+    ------
+    TypeError
+        It is neither an array in host memory nor a number.
+    """
+    adapter = foreign.of(type(x))
+    if adapter is not None:
+        x = adapter.native(x, name)
+    if isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray):
+        address, _ = x.__array_interface__["data"]
+        return Array(x, address, x.shape, x.strides, x.dtype, x.flags.writeable)
+    if isinstance(x, bool | int | float | complex | np.generic):
+        return Number(x)
+    kind = type(x)
+    way = "pass arrays and numbers"
+    if isinstance(x, list | tuple):
+        way = "pass xdev.asarray(x), so that the kernel's writes can be seen"
+    elif hasattr(kind, "__dask_graph__"):
+        way = "map it over the blocks, x.map_blocks(f)"
+    elif hasattr(kind, "__dlpack__"):
+        way = "pass xdev.to_device(x, 'cpu'), which copies only where it must"
+    message = f"{name} takes NumPy and CUDA arrays and numbers, not "
+    raise TypeError(f"{message}{kind.__module__}.{kind.__qualname__}: {way}")
+
+
+def types(
+    operands: Sequence[Array | Number], names: Sequence[str], name: str
+) -> tuple[tuple[Argument, ...], np.dtype[Any]]:
+    """Return the arguments' types, and the dtype that floats in the function have.
+
+    Python's numbers are weak, as in NEP 50: a float has the result type of the arrays
+    that are no integers, an int is int64.
+
+    Parameters
+    ----------
+    operands : sequence of Array and Number
+        The arguments.
+    names : sequence of str
+        Their names in the function.
+    name : str
+        The function's, for errors.
+
+    Raises
+    ------
+    TypeError
+        There is no array, or a dtype that kernels do not have.
+    ValueError
+        An array is not aligned.
+    """
+    arrays = [x for x in operands if isinstance(x, Array)]
+    if not arrays:
+        message = f"{name} got no array: what it computes has nowhere to go"
+        raise TypeError(message)
+    inexact = [x.dtype for x in arrays if x.dtype.kind in "fc"]
+    working = np.result_type(*inexact) if inexact else FLOAT
+    found = []
+    for x, label in zip(operands, names, strict=True):
+        dtype = x.dtype if isinstance(x, Array) or not x.weak else _weak(x, working)
+        if dtype.char not in SUPPORTED or not dtype.isnative:
+            shown = dtype if dtype.names else dtype.str  # which has the byte order
+            message = (
+                f"{name}: {label} has dtype {shown}, which kernels do not have: use "
+                "bool, integers, float32, float64, complex64 or complex128 in native "
+                "byte order"
+            )
+            raise TypeError(message)
+        if isinstance(x, Number):
+            found.append(Argument(dtype))
+            continue
+        if x.address % dtype.alignment or any(s % dtype.alignment for s in x.strides):
+            message = f"{name}: {label} is not aligned: copy it first"
+            raise ValueError(message)
+        found.append(Argument(dtype, len(x.shape), _contiguous(x), x.writable))
+    return tuple(found), working
+
+
+def key(x: Array | Number) -> Any:
+    """Return all of an argument that its type depends on."""
+    if isinstance(x, Number):
+        return type(x.value) if x.weak else x.value.dtype
+    aligned = x.address % x.dtype.alignment == 0
+    return x.dtype, len(x.shape), _contiguous(x), x.writable, aligned
+
+
+def words(
+    operands: Sequence[Array | Number], arguments: Sequence[Argument]
+) -> list[Any]:
+    """Return what :func:`xdev.compile.grid.packer`'s function takes for arguments.
+
+    Raises
+    ------
+    OverflowError
+        A Python int is too large for int64.
+    """
+    found: list[Any] = []
+    for x, argument in zip(operands, arguments, strict=True):
+        if isinstance(x, Array):
+            found.append(x.address)
+            found += x.shape
+            found += x.strides
+        else:
+            found.append(argument.dtype.type(x.value).tobytes())
+    return found
+
+
+def _weak(x: Number, working: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of a Python number."""
+    value = x.value
+    if isinstance(value, bool):
+        return np.dtype(np.bool_)
+    if isinstance(value, int):
+        return np.dtype(np.int64)
+    if isinstance(value, complex):
+        return np.result_type(working, 1j)
+    return real(working)
+
+
+def _contiguous(x: Array) -> bool:
+    flags: Any = getattr(x.owner, "flags", None)
+    known = getattr(flags, "c_contiguous", None)
+    if known is not None:
+        return bool(known)
+    step = x.dtype.itemsize
+    for n, stride in zip(reversed(x.shape), reversed(x.strides), strict=True):
+        if n != 1 and stride != step:
+            return 0 in x.shape
+        step *= n
+    return True

@@ -1,0 +1,199 @@
+"""The function of a kernel: checked, and typed for the arguments of a call."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from dis import get_instructions
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev import _config
+from xdev.compile import cpu as compiler
+from xdev.compile.grid import Grid
+from xdev.ufunc import literals, sources
+from xdev.ufunc.cuda_operands import is_cuda
+from xdev.ufunc.kernels import bounds
+from xdev.ufunc.scalar import ScalarFunction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdev.compile.grid import Argument
+
+LIBRARIES = ("numpy", "numba", "xdev", "math", "cmath", "operator", "builtins")
+
+
+@final
+class KernelFunction:
+    """A Python function of indices and arguments.
+
+    Parameters
+    ----------
+    function : callable
+        Plain Python: what ``@kernel`` decorates.
+    fastmath : bool
+        Whether floating point arithmetic may be reordered and contracted.
+
+    Raises
+    ------
+    TypeError
+        It is no plain function, raises, or reads an array from outside.
+    """
+
+    def __init__(self, function: Callable[..., Any], *, fastmath: bool) -> None:
+        self.names = check_plain(function, "kernel", "def f(i, x, out)")
+        self.function, self.fastmath = function, fastmath
+        self.name: str = function.__name__
+
+    def split(self, indices: int, given: int) -> tuple[str, ...]:
+        """Return the names of the arguments beside so many indices.
+
+        Raises
+        ------
+        TypeError
+            There are more or fewer arguments.
+        """
+        names = self.names[indices:]
+        if given != len(names) or len(self.names) <= indices:
+            index = "index" if indices == 1 else "indices"
+            message = (
+                f"{self.name}({', '.join(self.names)}) of {indices} {index} takes "
+                f"{len(names)} arguments ({', '.join(names)}), not {given}"
+            )
+            raise TypeError(message)
+        return names
+
+    def typed(
+        self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
+    ) -> Grid:
+        """Return what compilers take.
+
+        Parameters
+        ----------
+        indices : int
+            How many of the parameters are indices.
+        arguments : tuple of Argument
+            The types of the others.
+        working : numpy.dtype
+            What floats in the function are.
+
+        Raises
+        ------
+        TypeError
+            It reads an array from outside.
+        """
+        check_outside(self.function)
+        replace = Replacement((self.function,), working)
+        check = None
+        if _config.debug():
+            arrays = {
+                name: k
+                for k, name in enumerate(self.names[indices:])
+                if arguments[k].ndim is not None
+            }
+            check = bounds.Checks(arrays, sources.outside(self.function))
+        function = literals.typed(
+            self.function, working, "inexact", replace, check
+        ).function
+        checked = check is not None and check.done
+        if check is not None and not checked:
+            message = f"{self.name}: no source, so that no bounds are checked"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
+        return Grid(function, indices, arguments, self.fastmath, checked)
+
+
+@final
+class Replacement:
+    """What compiled code uses for the values of outside names.
+
+    Parameters
+    ----------
+    calling : tuple of callable
+        The functions on the way here, to see one that calls itself.
+    working : numpy.dtype
+        What floats are.
+    """
+
+    def __init__(
+        self, calling: tuple[Callable[..., Any], ...], working: np.dtype[Any]
+    ) -> None:
+        self._calling, self._working = calling, working
+
+    def __call__(self, value: object) -> object:
+        """Return a ufunc's function, or a plain one, so that it can be called."""
+        scalar = getattr(value, "scalar", None)
+        if isinstance(scalar, ScalarFunction):
+            return scalar.device_function(self._working, "inexact")
+        if type(value) is not FunctionType or _library(value):
+            return value
+        if value in self._calling:
+            name = value.__name__
+            message = f"{name} calls itself: write the recursion as a loop"
+            raise TypeError(message)
+        inner = Replacement((*self._calling, value), self._working)
+        typed = literals.typed(value, self._working, "inexact", inner)
+        return compiler.device_function(typed.function)
+
+
+def _library(function: FunctionType) -> bool:
+    """Say whether a compiler knows a function by itself."""
+    return function.__module__.partition(".")[0] in LIBRARIES
+
+
+def check_outside(function: Callable[..., Any]) -> None:
+    """Refuse a function that reads an array from outside.
+
+    Raises
+    ------
+    TypeError
+        It does; compilers would take the array for a constant.
+    """
+    for name, value in sources.outside(function).items():
+        if isinstance(value, np.ndarray) or is_cuda(value):
+            message = (
+                f"{function.__name__} reads the array {name!r} from outside: pass it "
+                "as an argument"
+            )
+            raise TypeError(message)
+
+
+def check_plain(
+    function: Callable[..., Any], decorator: str, form: str
+) -> tuple[str, ...]:
+    """Return the names of a function's parameters.
+
+    Parameters
+    ----------
+    function : callable
+        What is decorated.
+    decorator, form : str
+        The decorator's name, and an example of what it takes, for errors.
+
+    Raises
+    ------
+    TypeError
+        It is no Python function of two or more plain parameters, or it raises.
+    """
+    python = inspect.isfunction(function)
+    parameters = inspect.signature(function).parameters.values() if python else ()
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if len(parameters) < 2 or any(  # noqa: PLR2004 - what is read, what is written
+        p.kind not in plain or p.default is not inspect.Parameter.empty
+        for p in parameters
+    ):
+        name = getattr(function, "__name__", repr(function))
+        message = (
+            f"{decorator} needs a Python function, {form}, without defaults, *args or "
+            f"**kwargs, not {name}"
+        )
+        raise TypeError(message)
+    if any(i.opname == "RAISE_VARARGS" for i in get_instructions(function)):
+        message = (
+            f"{function.__name__} raises, which compiled code cannot: write a mark "
+            "into an array, and look at it after the call"
+        )
+        raise TypeError(message)
+    return tuple(p.name for p in parameters)

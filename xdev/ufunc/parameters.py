@@ -1,0 +1,92 @@
+"""The parameters of a scalar function, and what it may not be."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+from dis import get_instructions
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MEMBERS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST"})  # no outside names
+
+
+def counted(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
+    """Return the number of inputs and the defaults of the last of them.
+
+    Raises
+    ------
+    TypeError
+        It is no Python function of plain parameters, or it raises.
+    """
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    python = inspect.isfunction(function)
+    parameters = inspect.signature(function).parameters.values() if python else ()
+    if not parameters or any(p.kind not in plain for p in parameters):
+        name = getattr(function, "__name__", repr(function))
+        message = (
+            "vectorize needs a Python function of one or more positional parameters "
+            f"(no *args, **kwargs or keyword-only ones), not {name}"
+        )
+        raise TypeError(message)
+    names = {instruction.opname for instruction in get_instructions(function)}
+    if "RAISE_VARARGS" in names:
+        message = (
+            f"{function.__name__} raises, which a ufunc cannot do per element: return "
+            "math.nan, or check the arrays before the call"
+        )
+        raise TypeError(message)
+    return len(parameters), function.__defaults__ or ()
+
+
+def refuse_arrays(function: Callable[..., Any], outside: dict[str, Any]) -> None:
+    """Refuse a function that reads an array from outside.
+
+    Compiled into it, the array would be a copy that later changes do not reach, on
+    whichever device.
+
+    Parameters
+    ----------
+    function : callable
+        The Python function.
+    outside : dict
+        The values of its globals and closure variables.
+
+    Raises
+    ------
+    TypeError
+        It does; the text has the line.
+    """
+    code = function.__code__
+    line = code.co_firstlineno
+    for instruction in get_instructions(code):
+        line = instruction.starts_line or line
+        x = outside.get(str(instruction.argval))
+        if not instruction.opname.startswith("LOAD_") or instruction.opname in MEMBERS:
+            continue
+        if hasattr(type(x), "__dlpack__") or hasattr(type(x), "__array_interface__"):
+            if getattr(x, "shape", ()) == () and not hasattr(type(x), "__setitem__"):
+                continue  # a NumPy scalar
+            source = linecache.getline(code.co_filename, line).strip()
+            message = (
+                f"{function.__name__} reads the array {instruction.argval!r} from "
+                "outside: pass it as an argument, of @xdev.guvectorize or @xdev.kernel "
+                f"where an element needs others\n  {code.co_filename}:{line}: {source}"
+            )
+            raise TypeError(message)
+
+
+def of_a_call(function: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a ufunc's call, as that of :class:`numpy.ufunc`."""
+    only, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
+    own = inspect.signature(function).parameters.values()
+    rest = {"out": None, "where": True, "casting": "same_kind", "order": "K"}
+    rest |= {"dtype": None, "subok": True}
+    return inspect.Signature(
+        [
+            *(p.replace(kind=only, annotation=inspect.Parameter.empty) for p in own),
+            *(inspect.Parameter(k, named, default=v) for k, v in rest.items()),
+        ]
+    )

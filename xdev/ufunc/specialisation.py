@@ -1,0 +1,69 @@
+"""One typing of a scalar function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+    from xdev.ufunc.scalar import ScalarFunction
+
+    Dtypes = tuple[np.dtype[Any], ...]
+
+
+class Specialisation(NamedTuple):
+    """One typing of a scalar function: what every device compiles.
+
+    Parameters
+    ----------
+    name : str
+        The function's name.
+    inputs, outputs : tuple of numpy.dtype
+        What the inner loop reads and writes, in native byte order. What the
+        function returns is cast to ``outputs``.
+    digest : str or None
+        Names the function's code on disk; None: it is not kept there.
+    made : callable
+        Returns ``function``.
+    """
+
+    name: str
+    inputs: Dtypes
+    outputs: Dtypes
+    digest: str | None
+    made: Callable[[], Callable[..., Any]]
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The Python function to compile: literals typed, other ufuncs resolved.
+
+        It takes ``inputs``, but float32 where an input is float16. It is made when a
+        compiler asks for it, which needs the source and loads Numba.
+        """
+        return self.made()
+
+    @property
+    def types(self) -> str:
+        """Return the types as NumPy writes them, as in ``"ff->f"``."""
+        read, written = (
+            "".join(d.char for d in ds) for ds in (self.inputs, self.outputs)
+        )
+        return f"{read}->{written}"
+
+
+def folding(scalar: ScalarFunction, dtype: np.dtype[Any]) -> Specialisation:
+    """Return the typing for values of a dtype that takes its own results.
+
+    Raises
+    ------
+    TypeError
+        The function has no typing for them.
+    """
+    made = scalar.specialise((dtype, dtype))
+    if set(made.inputs) != set(made.outputs):
+        (result, *_) = made.outputs
+        made = scalar.specialise((result, result))
+    return made
