@@ -119,6 +119,22 @@ def test_every_architecture_has_both_templates(capability, char):
     assert contiguous[:4] == strided[:4] == b"\x7fELF"
 
 
+@pytest.mark.parametrize("capability", [(7, 5), (9, 0)], ids=str)
+def test_bfloat16_moves_16_bytes_at_a_time(capability, tmp_path):
+    pytest.importorskip("ml_dtypes")
+    brain = np.dtype("bfloat16")
+    kinds = "Linear", "Linear", "Output"
+    operands = tuple(Operand(kind, brain, brain) for kind in kinds)
+
+    code, _ = cubin(Elementwise(operands), add, (brain,) * 2, (brain,), capability)
+
+    lines = instructions(code, tmp_path)
+    assert sum("LDG.E.128" in line for line in lines) == 6
+    assert sum("STG.E.128" in line for line in lines) == 1
+    by_hardware = any("BF16" in line for line in lines)
+    assert by_hardware == (capability >= (8, 0))
+
+
 @pytest.mark.parametrize(
     "layout",
     [

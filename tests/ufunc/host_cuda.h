@@ -32,6 +32,19 @@ static inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned bit
     return (((unsigned long long)high << 32) | low) >> (bits & 31);
 }
 
+static inline unsigned __float_as_uint(float x)
+{
+    unsigned bits;
+    memcpy(&bits, &x, 4);
+    return bits;
+}
+static inline float __uint_as_float(unsigned bits)
+{
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
 namespace fibers {
 constexpr int THREADS = XDEV_BLOCK, WARP = 32, STACK = 1 << 16;
 static ucontext_t first[THREADS];

@@ -97,3 +97,43 @@ def test_methods_and_results_of_other_kinds():
     assert affine.types[0] == "EE->E"
     cast = affine(np.float32(1), np.float32(1), dtype="float32", casting="unsafe")
     assert cast.dtype == "f"
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(
+    "view", [lambda x: x, lambda x: x[::2], lambda x: x[1:], lambda x: x[::-1]]
+)
+def test_cuda_gives_what_the_cpu_gives(cuda, view):
+    def there(x):
+        return xdev.asarray(x.view("u2"), device=cuda).view(BFLOAT16)
+
+    def here(x):
+        assert x.dtype == BFLOAT16
+        return xdev.to_numpy(x.view("u2"))
+
+    x, y = (
+        np.random.default_rng(k).normal(0, 9, 4001).astype(BFLOAT16) for k in (0, 1)
+    )
+    a, b = view(there(x)), view(there(y))
+    x, y = view(x), view(y)
+
+    for _ in range(2):
+        np.testing.assert_array_equal(here(affine(a, b)), affine(x, y).view("u2"))
+        np.testing.assert_array_equal(here(affine(a, 2.5)), affine(x, 2.5).view("u2"))
+    few, some = x[:9].astype("i4"), there((x[:9].astype("i4")).astype(BFLOAT16))
+    total = xdev.vectorize(lambda x, y: x + y)
+    assert here(total.reduce(some)).view(BFLOAT16) == few.sum()
+
+
+@pytest.mark.cuda
+def test_tensors_of_brain_floats(cuda):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    x, y = (torch.randn(1000, device=cuda.type).bfloat16() for _ in range(2))
+
+    found, out = affine(x, y), torch.empty_like(x)
+
+    assert torch.equal(found, (3 * x.float() + y.float()).bfloat16())
+    assert affine(x, y, out=out) is out
+    assert torch.equal(out, found)

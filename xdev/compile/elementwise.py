@@ -11,6 +11,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile import adapters, toolchain
+from xdev.compile.halves import is_bfloat16, is_half
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -234,9 +235,11 @@ def cpp_name(dtype: np.dtype[Any]) -> str:
     """Return a dtype's type in the templates."""
     if dtype.kind == "c":
         return f"xdev::complex<{cpp_name(np.dtype(f'f{dtype.itemsize // 2}'))}>"
+    if is_bfloat16(dtype):
+        return "xdev::bfloat16"
     return CPP_NAMES[dtype.kind, dtype.itemsize]
 
 
 def computed(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype that the scalar function computes in."""
-    return np.dtype(np.float32) if dtype == np.float16 else dtype
+    return np.dtype(np.float32) if is_half(dtype) else dtype

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
+from xdev.compile.halves import is_half
 from xdev.compile.refusals import refusal
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def ltoir(
     function : callable
         A Python function of scalars; it returns a tuple where it has several results.
     inputs, outputs : tuple of numpy.dtype
-        What it takes and what its results are cast to; float16 is float32 there.
+        What it takes and what its results are cast to; halves are float32 there.
     symbol : str
         The C name.
     capability : (int, int)
@@ -109,7 +110,7 @@ def compiled(
 
 
 def _type(dtype: np.dtype[Any]) -> Any:
-    if dtype == np.float16:
+    if is_half(dtype):
         return _optional.numba().core.types.float32
     return _optional.numba().np.numpy_support.from_dtype(dtype)
 

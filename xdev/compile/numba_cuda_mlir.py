@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
+from xdev.compile.halves import is_half
 from xdev.compile.refusals import refusal
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _module(name: str) -> Any:
 
 
 def _type(dtype: np.dtype[Any]) -> Any:
-    if dtype == np.float16:
+    if is_half(dtype):
         dtype = np.dtype(np.float32)
     return _module("numba_cuda.np.numpy_support").from_dtype(dtype)
 

@@ -160,6 +160,7 @@ def _any(slow: Callable[..., Any], known: Known) -> Callable[..., Any]:
                         made = made.transpose(result.axes)
                 if not start(plan, *values, made.data.ptr):
                     return made
+                del made  # before the general way makes another
         return slow(args, out)
 
     return call
@@ -184,6 +185,7 @@ def _unary(general: Callable[..., Any], known: Known) -> Callable[..., Any]:
                             made = make(x.shape, do)
                             if not start(plan, x.data.ptr, made.data.ptr):
                                 return made
+                            del made  # before the general way makes another
                     elif (
                         type(out) is array
                         and out.dtype is do
@@ -225,6 +227,7 @@ def _binary(general: Callable[..., Any], known: Known) -> Callable[..., Any]:
                             made = make(x.shape, do)
                             if not start(plan, x.data.ptr, y.data.ptr, made.data.ptr):
                                 return made
+                            del made  # before the general way makes another
                     elif (
                         type(out) is array
                         and out.dtype is do
@@ -268,6 +271,7 @@ def _ternary(general: Callable[..., Any], known: Known) -> Callable[..., Any]:
                             made = make(x.shape, do)
                             if not start(plan, a, b, c, made.data.ptr):
                                 return made
+                            del made  # before the general way makes another
                     elif (
                         type(out) is array
                         and out.dtype is do

@@ -284,8 +284,7 @@ class CudaMethods:
                     target=(*found.target, y.strides[axis]),
                     mask=(*found.mask, 0),
                 )
-                short = length <= count * folds.SHORT
-                group = 1 if short else WARP
+                group = 1 if length <= count * folds.SHORT else WARP
                 kernel = Reduce(x.dtype, loop, y.dtype, group, len(found.extents))
                 kernel = replace(kernel, segmented=True)
                 launch = self._reduce(spec, kernel, found, 1, length, started=False)
@@ -337,7 +336,7 @@ class CudaMethods:
         if found.dtype != np.bool_:
             message = f"{self._name}: where must be bool, not {found.dtype}"
             raise TypeError(message)
-        cuda_layout.broadcast([found.shape], [shape], self._name)
+        cuda_layout.broadcast([shape, found.shape], [shape], self._name)
         strides = cuda_layout.stretch(found.shape, found.strides, shape)
         return replace(found, shape=shape, strides=strides)
 

@@ -3,12 +3,17 @@
 //
 // Three types a value passes through: Storage (in memory) -> Loop (the dtype that the
 // ufunc's loop takes; the conversion rounds as NumPy's cast does) -> working (what the
-// function computes in: float for half, else Loop).
+// function computes in: float for half and bfloat16, else Loop).
 #pragma once
 
 namespace xdev {
 
 struct half {
+    unsigned short bits;
+};
+
+// The upper half of a float.
+struct bfloat16 {
     unsigned short bits;
 };
 
@@ -40,6 +45,17 @@ __device__ inline float widen(half x)
     return y;
 }
 
+__device__ inline float widen(bfloat16 x)
+{
+    return __uint_as_float(unsigned(x.bits) << 16);
+}
+
+template <class To>
+__device__ To narrow(float x);
+template <class To>
+__device__ To narrow(double x);
+
+template <>
 __device__ inline half narrow(float x)
 {
     half y;
@@ -48,6 +64,7 @@ __device__ inline half narrow(float x)
 }
 
 // From double in one rounding: by way of float it would be two.
+template <>
 __device__ inline half narrow(double x)
 {
     half y;
@@ -55,12 +72,36 @@ __device__ inline half narrow(double x)
     return y;
 }
 
+template <>
+__device__ inline bfloat16 narrow(float x)
+{
+#if __CUDA_ARCH__ >= 800
+    bfloat16 y;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    return y;
+#else
+    const unsigned bits = __float_as_uint(x);
+    if (x != x) return {(unsigned short)(bits >> 16 | 0x40)};
+    return {(unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+#endif
+}
+
+// In two roundings, as ml_dtypes does it.
+template <>
+__device__ inline bfloat16 narrow(double x)
+{
+    return narrow<bfloat16>(static_cast<float>(x));
+}
+
+template <class T>
+constexpr bool is_half = same<T, half> || same<T, bfloat16>;
+
 template <class To, class From>
 __device__ inline To convert(From x)
 {
     if constexpr (same<To, From>) {
         return x;
-    } else if constexpr (same<From, half>) {
+    } else if constexpr (is_half<From>) {
         return convert<To>(widen(x));
     } else if constexpr (parts<From>::is_complex) {
         if constexpr (parts<To>::is_complex) {
@@ -73,11 +114,11 @@ __device__ inline To convert(From x)
         }
     } else if constexpr (parts<To>::is_complex) {
         return To{convert<typename parts<To>::real>(x), 0};
-    } else if constexpr (same<To, half>) {
+    } else if constexpr (is_half<To>) {
         if constexpr (same<From, double>) {
-            return narrow(x);
+            return narrow<To>(x);
         } else {
-            return narrow(static_cast<float>(x));
+            return narrow<To>(static_cast<float>(x));
         }
     } else if constexpr (same<To, bool>) {
         return x != 0;
@@ -92,6 +133,10 @@ struct computed {
 };
 template <>
 struct computed<half> {
+    using type = float;
+};
+template <>
+struct computed<bfloat16> {
     using type = float;
 };
 

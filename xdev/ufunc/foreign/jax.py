@@ -1,10 +1,10 @@
 """JAX's arrays, on the CPU and on CUDA: arguments, never outputs.
 
-On CUDA the host waits for each call with one. JAX has streams of its own, and memory
-that it uses again as soon as nobody refers to it; it can be told of work on others'
-streams neither before it frees an argument nor before it reads a result. (By DLPack a
-producer is told of the consumer's stream; but JAX's newer runtime takes every imported
-array to be ready.)
+On CUDA the host waits for JAX's work before a call, and for the call's own work. JAX
+has streams of its own, and memory that it uses again as soon as nobody refers to it; it
+can be told of work on others' streams neither before it frees an argument nor before it
+reads a result. (DLPack would have both sides order their streams; but JAX's newer
+runtime takes every imported array to be ready.)
 """
 
 from __future__ import annotations
@@ -62,11 +62,12 @@ class JaxAdapter:
                 "JAX's work: pass what cupy.from_dlpack(x) returned before"
             )
             raise TypeError(message)
+        x.block_until_ready()
         with cupy.cuda.Device(natives("jax").place(device)[1]):
             return cupy.from_dlpack(x)
 
     def stream(self, x: Any) -> int | None:  # noqa: ARG002 - of no array
-        """Return None: work before comes first by DLPack, for work after we wait."""
+        """Return None: the host waits in its place."""
         return None
 
     def claim(self, x: Any, name: str) -> None:  # noqa: ARG002 - of no array

@@ -41,7 +41,8 @@ def graph(f: Callable[..., Any], /, *arrays: Any) -> Graph:
     f : callable
         What to capture. Its results are arrays, or lists, tuples and dicts of them, or
         None. On CUDA it works through xdev and CuPy on the current stream; it does not
-        wait for the device, and allocates through them alone.
+        wait for the device, copies nothing from or to the host, and allocates through
+        them alone.
     *arrays
         Its arguments: arrays of one device, and containers of them.
 
