@@ -123,6 +123,18 @@ def test_0d_asarray_keeps_the_sign_of_zero(device):
         assert made.shape == ()
 
 
+def test_a_fill_value_of_another_device_does_not_come_unasked():
+    value = xdev.asarray(7.0, device="fake")
+    like = np.ones(2)
+    for make in (
+        lambda: xdev.full(2, value, device="cpu"),
+        lambda: xdev.full(2, value, dtype=xdev.float32, device="cpu"),
+        lambda: xdev.full_like(like, value),
+    ):
+        with pytest.raises(TypeError, match=r"xdev\.to_numpy"):
+            make()
+
+
 def test_a_fill_value_that_does_not_fit_is_refused(device):
     with pytest.raises(OverflowError):
         xdev.full(3, 300, dtype=xdev.int8, device=device)

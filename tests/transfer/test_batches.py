@@ -239,3 +239,9 @@ def test_progress_without_tqdm_says_how_to_get_it(device, monkeypatch):
     monkeypatch.setattr(batching._optional, "installed", lambda name: name != "tqdm")
     with pytest.raises(xdev.ConfigurationError, match="pip install tqdm"):
         xdev.batches([], device, progress=True)
+
+
+def test_no_number_of_batches_ahead_costs_anything_by_itself(device):
+    source = [np.full(3, k) for k in range(4)]
+    moved = xdev.batches(source, device, prefetch=10**9)
+    assert [int(xdev.to_numpy(x)[0]) for x in moved] == [0, 1, 2, 3]

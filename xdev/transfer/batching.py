@@ -166,9 +166,8 @@ class Feed:
         self._device, self._process = device, os.getpid()
         self._memory = MEMORIES.get(device.type, NoMemory())
         self._ready: SimpleQueue[Parcel | BaseException | None] = SimpleQueue()
-        self._credits: SimpleQueue[Event | object | None] = SimpleQueue()
-        for _ in range(prefetch + 1):
-            self._credits.put(None)
+        self._credits: SimpleQueue[Event | object] = SimpleQueue()
+        self._first = prefetch + 1  # credits that are left from the start
         self._stopped = False
         self._context = copy_context()  # of the call, not of the first batch
 
@@ -256,6 +255,9 @@ class Feed:
                 pass
 
     def _may_upload(self) -> bool:
+        if self._first:
+            self._first -= 1
+            return not self._stopped
         credit: Any = self._credits.get()
         if credit not in (None, STOP):
             credit.synchronize()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _arange: Any = np.arange
 _empty_like = bare("empty_like")
 _linspace = bare("linspace")
+NUMBERS = frozenset({bool, int, float, complex})
 
 
 def as_shape(shape: Any) -> Shape:
@@ -75,7 +76,7 @@ class HostPlace:
         if dtype is None:
             dtype = None if type(value) is float else np.asarray(value).dtype
         out = self.empty(shape, dtype)
-        out.fill(value)
+        out.fill(_on_host(value))
         return out
 
     def empty_like(self, x: Any, dtype: DType) -> Any:
@@ -92,7 +93,7 @@ class HostPlace:
 
     def full_like(self, x: Any, value: Any, dtype: DType) -> Any:
         out = self.empty_like(x, dtype)
-        out.fill(value)
+        out.fill(_on_host(value))
         return out
 
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
@@ -153,3 +154,8 @@ class HostPlace:
 
 
 HOST = HostPlace()
+
+
+def _on_host(value: Any) -> Any:
+    """Return a number or an array here; one of a device does not come unasked."""
+    return value if type(value) in NUMBERS else np.asarray(value)
