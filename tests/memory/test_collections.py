@@ -199,9 +199,11 @@ def check(pools):
 
 
 @pytest.fixture(autouse=True)
-def afresh(few_objects):  # noqa: ARG001
+def afresh(few_objects, monkeypatch):  # noqa: ARG001
     """Start with no finalizer run, and set the limit back; collections are forced."""
     DONE.clear()
+    others = {key: p for key, p in registry._pools.items() if key[0] != "fake:1"}
+    monkeypatch.setattr(registry, "_pools", others)  # that one's is made in the test
     installed = bridges.installed()
     gc.disable()
     yield

@@ -1,9 +1,11 @@
 import ctypes
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import xdev
+from xdev.device import registry
 
 DTYPES = [
     "bool",
@@ -255,6 +257,21 @@ def test_a_stream_of_another_device_is_refused():
         xdev.to_device(values(), "fake", stream=xdev.Stream("cpu"))
 
 
+@pytest.mark.parametrize("stream", [3, 0, "null", nullcontext()])
+def test_what_is_no_stream_is_refused(device, stream):
+    with pytest.raises(TypeError, match=rf"xdev\.Stream\('{device}(:0)?'\)"):
+        xdev.to_device(values(), device, copy=True, stream=stream)
+
+
+def test_a_librarys_own_stream_is_a_stream(device):
+    where = xdev.Device(device)
+    stream = registry.backend(where.type).current_stream(where.index)
+
+    there = xdev.to_device(values(), device, copy=True, stream=stream)
+
+    np.testing.assert_array_equal(xdev.to_numpy(there), values())
+
+
 @pytest.mark.parametrize("dtype", ["i4,f4", "O", "U3", "M8[s]"])
 def test_what_devices_cannot_hold_is_refused_uncounted(device, dtype):
     x = np.zeros(3, dtype)
@@ -279,6 +296,15 @@ def test_arrays_of_an_unknown_dtype_are_refused_clearly():
 
     with pytest.raises(TypeError, match="no dtype 'qint8': convert the Tensor"):
         xdev.to_device(Tensor(), "fake")
+
+
+def test_a_mask_is_not_lost(device):
+    x = np.ma.masked_less(np.arange(4), 2)
+    if device == "cpu":
+        assert xdev.to_device(x, device) is x
+        return
+    with pytest.raises(TypeError, match=r"x\.filled"):
+        xdev.to_device(x, device)
 
 
 def test_freed_arrays_are_refused(device):

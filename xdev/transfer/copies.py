@@ -11,7 +11,7 @@ import numpy as np
 from xdev._freed import is_freed
 from xdev.device import Device, Stream, as_device, device_of
 from xdev.errors import DeviceMismatchError
-from xdev.transfer.exporters import as_array, dtype_of, host_values
+from xdev.transfer.exporters import as_array, dtype_of, host_values, refuse_mask
 from xdev.transfer.foreign import to_library
 from xdev.transfer.guard import announce
 from xdev.transfer.routes import route
@@ -70,7 +70,8 @@ def to_device(
     DeviceMismatchError
         ``out`` or ``stream`` is of another device.
     TypeError
-        ``x`` is no array, or of a dtype that CUDA does not have.
+        ``x`` is no array, or of a dtype that CUDA does not have; ``stream`` is no
+        stream.
     UseAfterFreeError
         ``x`` or ``out`` was freed.
     XdevError
@@ -110,6 +111,7 @@ def to_device(
     dtype = dtype_of(x)
     there.check(dtype)
     if not stays:
+        refuse_mask(x)
         announce(source, target, math.prod(x.shape) * dtype.itemsize)
     return _copied(x, source, there, target, stream, non_blocking, out)
 
@@ -170,6 +172,13 @@ def _copied(
 
 def _check_stream(stream: Stream, source: Device, target: Device) -> None:
     owner = source if target.type == "cpu" else target
+    # A backend's own stream, such as CuPy's, is not asked for its device.
+    if not (hasattr(stream, "ptr") and hasattr(stream, "__enter__")):
+        message = (
+            f"stream= is of type {type(stream).__name__}: pass a stream, "
+            f"xdev.Stream('{owner}')"
+        )
+        raise TypeError(message)
     if isinstance(stream, Stream) and stream.device != owner:
         message = (
             f"stream= is of {stream.device}, but the copy is {owner}'s: pass one of "

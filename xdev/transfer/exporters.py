@@ -115,6 +115,23 @@ def dtype_of(x: Any) -> np.dtype[Any]:
         raise TypeError(message) from error
 
 
+def refuse_mask(x: Any) -> None:
+    """Refuse an array whose mask another device could not keep.
+
+    Raises
+    ------
+    TypeError
+        It is one of ``numpy.ma``.
+    """
+    kind = type(x)
+    if kind is not np.ndarray and issubclass(kind, np.ndarray) and hasattr(x, "mask"):
+        message = (
+            f"the mask of a {kind.__name__} would be lost: pass x.filled(value), or "
+            "x.data and x.mask each"
+        )
+        raise TypeError(message)
+
+
 def host_values(x: Any) -> np.ndarray[Any, Any]:
     """Return what a host array of any library holds, to be read.
 
