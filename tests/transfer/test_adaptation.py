@@ -232,6 +232,48 @@ def test_a_rule_is_used_from_when_it_is_registered():
     assert rule(lambda part: part, late).part is X
 
 
+@pytest.mark.parametrize(
+    ("kind", "match"),
+    [
+        (3, "a type, not 3"),
+        (None, "a type, not None"),
+        (list[int], "a type, not"),
+        (np.ndarray, "own rule for ndarray"),
+        (list, "own rule for list"),
+        (object, "own rule for object"),
+    ],
+    ids=str,
+)
+def test_what_has_no_rule_of_its_own_is_not_registered(kind, match):
+    with pytest.raises(TypeError, match=match):
+        xdev.adapt.register(kind)
+
+
+def test_a_rule_that_cannot_be_called_is_refused():
+    class Box:
+        pass
+
+    with pytest.raises(TypeError, match="rule for Box is None"):
+        xdev.adapt.register(Box)(None)
+
+    box = Box()
+    assert xdev.adapt("fake", box) is box
+
+
+def test_a_class_derived_from_an_array_may_have_a_rule():
+    class Marked(np.ndarray):
+        pass
+
+    @xdev.adapt.register(Marked)
+    def _(move, x):
+        return "marked", move(x.view(np.ndarray))
+
+    mark, there = xdev.adapt("fake", X.view(Marked))
+
+    assert mark == "marked"
+    assert xdev.device_of(there) == "fake"
+
+
 def test_a_rule_may_move_what_it_makes():
     class Lazy:
         def __init__(self, make, made=None):

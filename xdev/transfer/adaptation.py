@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     from xdev.transfer.structures import Rule
 
+OWN = {
+    *("builtins.object", "builtins.list", "builtins.tuple", "builtins.dict"),
+    *("numpy.ndarray", "cupy.ndarray", "torch.Tensor"),
+}  # by name: none is imported for it
 SINGLE = {"float64": "float32", "complex128": "complex64"}
 
 
@@ -113,6 +117,12 @@ class _Adapt:
         A rule has no effect but what it returns: it runs twice, once to find the
         arrays.
 
+        Raises
+        ------
+        TypeError
+            ``kind`` is no type, or one that adapt moves itself (classes derived from it
+            may be registered); the rule cannot be called.
+
         Examples
         --------
         >>> import numpy as np
@@ -125,8 +135,22 @@ class _Adapt:
         >>> adapt("cpu", Diagonal(np.ones(2))).diag
         array([1., 1.])
         """
+        if not isinstance(kind, type):
+            message = f"adapt.register takes a type, not {kind!r}: pass type(x)"
+            raise TypeError(message)
+        if f"{kind.__module__}.{kind.__name__}" in OWN:
+            message = (
+                f"adapt has its own rule for {kind.__name__}: register a class of yours"
+            )
+            raise TypeError(message)
 
         def add(rule: Rule) -> Rule:
+            if not callable(rule):
+                message = (
+                    f"the rule for {kind.__name__} is {rule!r}: pass a function "
+                    "rule(move, x)"
+                )
+                raise TypeError(message)
             structures.register(kind, rule)
             return rule
 

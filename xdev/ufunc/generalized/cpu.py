@@ -103,6 +103,7 @@ class CpuCores:
             d.type(x) if type(x) in WEAK else np.asanyarray(x)
             for x, d in zip(args, inputs, strict=True)
         ]
+        operands = [_apart(x, given) for x in operands]
         if not {"axes", "axis", "keepdims"} & keywords.keys():
             given = self._pooled(operands, given, made)
         try:
@@ -163,3 +164,16 @@ class CpuCores:
 
         threads.run(piece, loop[0])
         return given if len(given) > 1 else given[0]
+
+
+def _apart(x: Any, outs: tuple[Any, ...]) -> Any:
+    """Return an operand, copied where an output overlaps it.
+
+    NumPy does so, too, but not for an output that is the very same view: it takes the
+    loop for one that reads an element before it writes it.
+    """
+    work: Any = 1  # what NumPy spends, too; the stubs know only 0 and -1
+    for out in outs:
+        if isinstance(out, np.ndarray) and np.may_share_memory(out, x, max_work=work):
+            return x.copy(order="K")
+    return x
