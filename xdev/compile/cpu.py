@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cpu_loop, loops
+from xdev.compile import cpu_loop, faults, loops
 from xdev.compile.halves import conversions, is_half
 from xdev.compile.refusals import refusal
 
@@ -95,12 +95,18 @@ def loop(
     scalar = numba.njit(no_cfunc_wrapper=True, **bare, **options)(function)
     operands = [_operand(dtype) for dtype in inputs + outputs]
     nin = len(inputs)
+    try:
+        scalar.compile(tuple(operand.computed for operand in operands[:nin]))
+    except numba.core.errors.NumbaError as error:
+        raise refusal(function, inputs, error) from error
+    (compiled,) = scalar.overloads.values()
+    faults.check(function, inputs, compiled)
     body = cpu_loop.Body(
         scalar,
         operands[:nin],
         operands[nin:],
         branches=_branches(function),
-        light=_light(function),
+        light=_light(function) and faults.is_straight(compiled),
     )
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]

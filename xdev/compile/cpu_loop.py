@@ -91,7 +91,11 @@ class Body:
             return context.get_function(kind, signature)(builder, args)
         context.add_linking_libs([self.library])
         compiled = function.overloads[signature.args]
-        return context.call_internal(builder, compiled.fndesc, signature, args)
+        status, result = context.call_internal_no_propagate(
+            builder, compiled.fndesc, signature, args
+        )
+        wrong = _undefined(context, builder, signature.return_type)
+        return builder.select(status.is_error, wrong, result)
 
     def apply(self, context: Any, builder: Any, values: Sequence[Any]) -> list[Any]:
         """Emit the scalar function on loaded values; return what is to be stored."""
@@ -153,6 +157,20 @@ def emit(
     builder.position_at_end(done)
     if body.branches:
         loop.clear_exceptions()
+
+
+def _undefined(context: Any, builder: Any, kind: Any) -> Any:
+    """Return what an element is whose complex division is by zero: NaN, or zero."""
+    numba = _optional.numba()
+    types, cgutils = numba.core.types, numba.core.cgutils
+    if isinstance(kind, types.BaseTuple):
+        parts = [_undefined(context, builder, part) for part in kind]
+        return context.make_tuple(builder, kind, parts)
+    if isinstance(kind, types.Float):
+        return context.get_constant(kind, float("nan"))
+    if isinstance(kind, types.Complex):
+        return context.get_constant(kind, complex("nan+nanj"))
+    return cgutils.get_null_value(context.get_value_type(kind))
 
 
 @final

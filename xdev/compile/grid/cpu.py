@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev.compile import digests, loops
+from xdev.compile import digests, faults, loops
 from xdev.compile.grid import DIMENSIONS, Grid, atomics, bounds, check_result
 from xdev.compile.grid.emission import Memory, Target
 from xdev.compile.refusals import refusal
@@ -66,6 +66,7 @@ def _compiled(grid: Grid) -> Any:
     compiled = device_function(
         grid.function, grid.types(), grid.arguments, fastmath=grid.fastmath
     )
+    faults.check(grid.function, grid.arguments, compiled)
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
     def run(_typing: Any, start: Any, stop: Any, words: Any) -> Any:
@@ -112,7 +113,8 @@ def device_function(
     for served in (atomics, bounds):
         served.serve(numba.extending, target())
     options = {"error_model": "numpy", "fastmath": fastmath, "forceinline": True}
-    made = numba.njit(_nrt=False, **options)(function)
+    bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # a loop calls it
+    made = numba.njit(_nrt=False, **bare, **options)(function)
     try:
         made.compile(tuple(kinds))
     except (numba.core.errors.NumbaError, NotImplementedError, AttributeError) as error:

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
-from xdev.compile import digests, loops
+from xdev.compile import digests, faults, loops
 from xdev.compile.grid.cpu import call, device_function, target
 from xdev.compile.grid.emission import Memory
 
@@ -79,6 +79,8 @@ def _compiled(
         device_function(function, [a.type for a in case], arguments, fastmath=fastmath)
         for case in cases
     ]
+    for made in compiled:
+        faults.check(function, arguments, made)
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
     def run(_typing: Any, args: Any, dimensions: Any, steps: Any) -> Any:
