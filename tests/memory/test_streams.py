@@ -72,6 +72,41 @@ def test_default_streams_live_for_ever_and_foreign_ones_are_unknown():
     assert all(live.get(handle) is not None for handle in (0, 1, 2))
 
 
+def test_a_stream_that_may_have_joined_a_capture_is_not_asked():
+    live, joined = LiveStreams(), []
+
+    class Joined(Stream):
+        @property
+        def done(self):
+            joined.append(self.ptr)
+            return True
+
+        @done.setter
+        def done(self, _):
+            pass
+
+    live.see(Joined(77))
+    live.captured.add(78)
+    assert (live.retire(), joined) == ([], [])
+    live.captured.clear()
+    assert (live.retire(), joined) == ([77], [77])
+
+
+def test_no_event_is_recorded_while_a_graph_is_captured(monkeypatch):
+    device = SimulatedDevice()
+    pool = Pool(SimulatedSource(device, 1 << 30))
+    first, second = device.stream(), device.stream()
+    block = pool.acquire(4096, first.ptr)
+    pool.stock.mark(block.chunk, (second.ptr,))
+    del block
+    monkeypatch.setattr(live_streams, "captured", {99})
+    pool.acquire(1 << 20, first.ptr)
+    assert pool.stats().events == 0
+    monkeypatch.setattr(live_streams, "captured", set())
+    pool.acquire(1 << 20, first.ptr)
+    assert pool.stats().events == 1
+
+
 @pytest.mark.parametrize("handle", [1, 2])
 def test_default_streams_are_not_held(handle):
     live = LiveStreams()
@@ -144,6 +179,7 @@ def test_a_stream_outlives_its_last_reference_until_its_work_is_done(cuda):
     memory.reclaim()
     with cupy.cuda.Stream(non_blocking=True):
         y = cupy.ones(1 << 24)
+    xdev.synchronize(cuda)
     assert live_streams.get(handle) is None
     assert float(y[0]) + float(x[0]) == 502
     xdev.synchronize(cuda)

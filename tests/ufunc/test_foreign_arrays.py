@@ -110,6 +110,15 @@ def test_bool_masks(make, real_device):
     assert xdev.to_numpy(out).tolist() == [0, 0, 0, 2.5, 3]
 
 
+def test_the_first_call_of_all_may_have_an_output(make, real_device):
+    fresh = xdev.vectorize(lambda x, y: x - y)
+    x = np.arange(5, dtype=np.float32)
+    out = xdev.empty(5, dtype=xdev.float32, device=real_device)
+
+    assert fresh(make(x), 1.0, out=out) is out
+    assert xdev.to_numpy(out).tolist() == [-1, 0, 1, 2, 3]
+
+
 def test_explicit_signatures(make):
     x, y = np.arange(5, dtype=np.int16), np.full(5, 2, np.int16)
 

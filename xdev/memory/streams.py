@@ -83,10 +83,11 @@ class LiveStreams:
         Returns
         -------
         list of int
-            Their handles: what was freed on them is free for all.
+            Their handles: what was freed on them is free for all. None while a graph
+            is captured: to ask a stream that joined it whether it is done ends that.
         """
         held = self._held
-        if not held or not self._retiring.acquire(blocking=False):
+        if not held or self.captured or not self._retiring.acquire(blocking=False):
             return []
         try:
             handles = [handle for handle in list(held) if self._is_over(handle)]

@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, final
 
 from xdev.memory.heap import Heap
+from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,6 +49,8 @@ class Waits:
             self._stock.decide(lambda heap, chunk=chunk: heap.put(chunk))  # type: ignore[misc]
 
     def _record(self) -> None:
+        if live_streams.captured:  # an event of a stream that joined it would be part
+            return  # of the graph, and to ask whether it is done ends the capture
         source = self._stock.source
         while self._dropped:
             try:

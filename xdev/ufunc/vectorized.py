@@ -165,7 +165,10 @@ class Vectorized(Quick):
         outs = outs or positional
         if not outs or all(x is None for x in outs):
             return args, None
-        nout = scalar.nout or len(scalar.specialise(scalar.resolve(args)).outputs)
+        nout = scalar.nout
+        if nout is None:  # never typed yet
+            natives = [foreign.native(x, name) for x in args]
+            nout = len(scalar.specialise(scalar.resolve(natives)).outputs)
         if len(positional) < nout and positional:
             outs = (*positional, *[None] * (nout - len(positional)))
         if len(outs) != nout:

@@ -95,6 +95,18 @@ def any_of(operands: Iterable[Any]) -> bool:
     return any(of(type(x)) is not None for x in operands)
 
 
+def native(x: Any, name: str) -> Any:
+    """Return the NumPy or CuPy array of an argument's memory; others as they came.
+
+    Raises
+    ------
+    TypeError
+        It has no such memory, or its library forbids it; ``name`` is the function.
+    """
+    adapter = of(type(x))
+    return x if adapter is None else adapter.native(x, name)
+
+
 def claim(x: Any, name: str) -> None:
     """Tell the library of an output that it is about to be written.
 
@@ -165,17 +177,16 @@ def on_host(
     """
     given: dict[int, tuple[Any, Any]] = {}  # by identity: as NumPy's, as they came
 
-    def native(x: Any) -> Any:
+    def read(x: Any) -> Any:
         if isinstance(x, tuple):
-            return tuple(map(native, x))
-        adapter = of(type(x))
-        view = x if adapter is None else adapter.native(x, name)
+            return tuple(map(read, x))
+        view = native(x, name)
         given[id(view)] = view, x
         return view
 
-    inputs = [native(x) for x in args]
+    inputs = [read(x) for x in args]
     first = next((x for x, y in zip(args, inputs, strict=True) if _is_array(y)), None)
-    keywords = {key: native(x) for key, x in keywords.items()}
+    keywords = {key: read(x) for key, x in keywords.items()}
     for x in written:
         claim(x, name)
 
