@@ -45,6 +45,7 @@ def tests(session, device):
     else:
         install(session, "test", "cuda")
     promised = {"cuda": "cpu,cuda"}.get(device, "cpu")
+    # On a GPU one after the other. Beside others (-n) only what is -m "not full_card".
     options = {"cpu": ["-n", "2"], "fake": ["-n", "2", "-m", "fake"]}.get(device, [])
     session.run(
         "pytest", *options, *session.posargs, env={"XDEV_TEST_DEVICES": promised}

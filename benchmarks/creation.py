@@ -17,15 +17,14 @@ import record
 
 import xdev
 from xdev import _optional
-from xdev.timing import compare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     # By the function's name.
     Calls = dict[str, Callable[[], object]]
 
-SIZES = (100, 100_000, 1 << 24)  # elements of float32
+SIZES = dict.fromkeys(("cpu", "cuda"), (100, 100_000, 1 << 24))  # of float32
 
 
 def dropped(make: Callable[[], object]) -> Callable[[], None]:
@@ -93,43 +92,25 @@ def makers(n: int, device: xdev.Device) -> dict[str, Callable[[], Calls]]:
     return found
 
 
-def measure(device: xdev.Device, n: int, repeat: int) -> tuple[list[Any], Any]:
-    """Compare each function at one size; return the rows and who was left out."""
+def measure(
+    device: xdev.Device, sizes: Sequence[int], repeat: int
+) -> tuple[list[Any], dict[str, str]]:
+    """Measure on one device; return its rows and who was left out."""
     rows: list[dict[str, Any]] = []
     left_out: dict[str, str] = {}
-    for function in ("empty", "zeros", "full", "arange"):
-        task = {
-            name: lambda make=make, function=function: make()[function]
-            for name, make in makers(n, device).items()
-            if name != "RMM" or function == "empty"  # all that a buffer has
-        }
-        calls, absent = peers.made(task)
-        left_out |= absent
-        group = f"{function}, n = {n}, {device.type}"
-        found = compare(calls, repeat=repeat, device=device)
-        print(f"\n{group}\n{found}")
-        rows += record.rows(found, group)
+    for n in sizes:
+        for function in ("empty", "zeros", "full", "arange"):
+            task = {
+                name: lambda make=make, function=function: make()[function]
+                for name, make in makers(n, device).items()
+                if name != "RMM" or function == "empty"  # all that a buffer has
+            }
+            group = f"{function}, n = {n}, {device.type}"
+            found, absent = peers.compared(group, task, repeat=repeat, device=device)
+            rows += found
+            left_out |= absent
     return rows, left_out
 
 
-def main() -> None:
-    """Measure on the CPU, and on CUDA where it is."""
-    parser = record.arguments(__doc__ or "")
-    parser.add_argument("--repeat", type=int, default=7, help="(default: 7)")
-    parser.add_argument("--sizes", type=int, nargs="+", help="instead of the usual")
-    options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    left_out: dict[str, Any] = {}
-    for device in map(xdev.Device, ("cpu", "cuda")):
-        if not device.available:
-            left_out[str(device)] = device.reason
-            continue
-        for n in options.sizes or SIZES:
-            found, left_out[str(device)] = measure(device, n, options.repeat)
-            rows += found
-    print(f"\nleft out: {left_out}")
-    record.write(options.json, rows, left_out=left_out)
-
-
 if __name__ == "__main__":
-    main()
+    record.on_devices(measure, SIZES, __doc__ or "")

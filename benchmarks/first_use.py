@@ -1,6 +1,6 @@
 """What a function's first call costs: a new one, and one that a process before had.
 
-    python benchmarks/first_use.py [--json FILE] [--repeat 5]
+    python benchmarks/first_use.py [--json FILE] [--repeat 3]
 
 Timed is from decoration to the first call's return, on float32 arrays that are there.
 *New*: a function that no process has compiled yet, where the compiler has been used for
@@ -52,12 +52,12 @@ XDEV = "decorate = xdev.vectorize"
 NUMBA = "decorate = numba.vectorize(nopython=True, cache=True)"
 CUPY = "decorate = lambda f: " + KERNEL
 HOST_PEERS = {
-    "xdev": (ON_HOST, "xdev", XDEV),
-    "Numba": (ON_HOST, "numba", NUMBA),
+    "cpu: xdev": (ON_HOST, "xdev", XDEV),
+    "cpu: Numba": (ON_HOST, "numba", NUMBA),
 }
 CUDA_PEERS = {
-    "xdev, CUDA": (ON_CUDA, "cupy, cuda.core, xdev", XDEV),
-    "CuPy ElementwiseKernel": (ON_CUDA, "cupy", CUPY),
+    "cuda: xdev": (ON_CUDA, "cupy, cuda.core, xdev", XDEV),
+    "cuda: CuPy ElementwiseKernel": (ON_CUDA, "cupy", CUPY),
 }
 
 
@@ -68,16 +68,21 @@ def measured(text: str, folder: Path, cache: str) -> tuple[float, bool]:
     """
     caches = ("XDEV_CACHE_DIR", "NUMBA_CACHE_DIR", "CUPY_CACHE_DIR")
     environment = {name: str(folder / cache / name) for name in caches}
-    environment |= {"PYTHONPATH": str(folder), "PYTHONPYCACHEPREFIX": str(folder)}
+    paths = filter(None, (str(folder), os.environ.get("PYTHONPATH")))
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    environment["PYTHONPYCACHEPREFIX"] = str(folder)
     whole = {**os.environ, **environment}
     whole.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-c", text],
         env=whole,
-        check=True,
+        check=False,
         capture_output=True,
         text=True,
     )
+    if done.returncode:
+        message = f"the program\n{text}\nfailed:\n{done.stderr}"
+        raise RuntimeError(message)
     seconds, numba = done.stdout.split()
     return float(seconds), numba == "True"
 
@@ -102,7 +107,7 @@ def warmed(peer: tuple[dict[str, str], str, str]) -> str:
 def main() -> None:
     """Measure all peers in turn and print the medians."""
     parser = record.arguments(__doc__.partition("\n")[0])
-    parser.add_argument("--repeat", type=int, default=5, help="(default: 5)")
+    parser.add_argument("--repeat", type=int, default=3, help="(default: 3)")
     options = parser.parse_args()
     peers = dict(HOST_PEERS)
     if xdev.Device("cuda").available:
@@ -135,7 +140,7 @@ def main() -> None:
                 f"{title:<5} {name:<24} {statistics.median(seconds) * 1e3:8.1f} ms"
                 f"  (after import {peers[name][1]}{with_numba})"
             )
-            rows.append({"name": f"{title}: {name}", "samples": seconds})
+            rows.append({"name": f"{title}, {name}", "samples": seconds})
     record.write(options.json, rows, numba_loaded=loaded)
 
 

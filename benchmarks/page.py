@@ -114,6 +114,9 @@ def _facts(record: dict[str, Any]) -> list[str]:
     for key, value in record.items():
         if key in ("about", "environment", "rows") or value in ({}, []):
             continue
+        if key == "left_out":
+            lines += _reasons("left out", value)
+            continue
         told = value if isinstance(value, dict) else {"": value}
         for name, each in told.items():
             text = f"{each:.3g}" if isinstance(each, float) else f"{each}"
@@ -121,6 +124,15 @@ def _facts(record: dict[str, Any]) -> list[str]:
             if each != {} and len(text) <= LONGEST:
                 lines.append(f"- {label}: {text}")
     return lines if lines[1:] else []
+
+
+def _reasons(who: str, why: Any) -> list[str]:
+    """Return a line for each peer or device that was left out, cut where too long."""
+    if isinstance(why, dict):
+        pairs = [(f"{who} {name}", each) for name, each in why.items()]
+        return [line for pair in pairs for line in _reasons(*pair)]
+    text = " ".join(str(why).split())
+    return [f"- {who}: {text if len(text) <= LONGEST else text[:LONGEST] + '…'}"]
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

@@ -11,9 +11,11 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import record
 
 import xdev
 from xdev import _optional
+from xdev.timing import compare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,6 +52,33 @@ def made(
             first = (str(error).splitlines() or [""])[0]
             left_out[name] = f"{type(error).__name__}: {first}"
     return calls, left_out
+
+
+def compared(
+    group: str, task: Mapping[str, Callable[..., Any]], *arguments: object, **how: Any
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Make the calls of a task, compare and print them.
+
+    Parameters
+    ----------
+    group : str
+        What the table is called.
+    task, *arguments
+        As :func:`made` takes them.
+    **how
+        As :func:`xdev.timing.compare` takes it.
+
+    Returns
+    -------
+    rows : list of dict
+        For the record.
+    left_out : dict of str to str
+        As :func:`made` has it.
+    """
+    calls, left_out = made(task, *arguments)
+    found = compare(calls, **how)
+    print(f"\n{group}\n{found}", flush=True)
+    return record.rows(found, group), left_out
 
 
 def add(x: Any, y: Any) -> Any:

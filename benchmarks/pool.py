@@ -5,8 +5,9 @@
 On the CPU: acquire and release on a class hit; 64 MiB of float32 allocated and touched
 once a page, by ``xdev.empty`` and by ``numpy.empty``. On CUDA, host time at n float32:
 ``cupy.empty`` through the pool and on CuPy's own pool, ``xdev.empty``, ``torch.empty``
-where PyTorch is. Repeats are interleaved, so a slow moment falls on every row alike.
-Ratios are of medians. The JSON holds each row's raw samples, in seconds a call.
+where PyTorch is. Repeats are interleaved, so a slow moment falls on every row alike:
+a ratio is the median of the repeats' ratios. The JSON holds each row's raw samples, in
+seconds a call.
 """
 
 import gc
@@ -20,6 +21,7 @@ import record
 
 import xdev
 from xdev import memory
+from xdev.timing.verdict import ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,7 +192,7 @@ def main() -> None:
     ratios = {}
     for name, (one, other, wanted) in RATIOS.items():
         if one in rows and other in rows:
-            ratios[name] = median(rows[one].seconds) / median(rows[other].seconds)
+            ratios[name] = ratio(rows[one].seconds, rows[other].seconds).middle
             print(f"{name:<38} {ratios[name]:8.2f}  ({wanted})")
     table = [
         {"name": row.name, "loops": row.loops, "samples": row.seconds}

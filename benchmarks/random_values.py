@@ -5,15 +5,16 @@ the candidate's: above 1 is faster. On CUDA, ``GB/s`` is what was written; the r
 "zeros" is a call that only writes.
 """
 
-import importlib.util
 import statistics
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import peers
 import record
 
 import xdev
+from xdev import _optional
 
 Calls = dict[str, Callable[[], Any]]
 Draw = Callable[[Any, int], Any]
@@ -50,34 +51,33 @@ TORCHES: dict[str, Callable[[Any, int, str], Any]] = {
 }
 
 
-def calls(name: str, n: int, device: xdev.Device) -> Calls:
-    """Return what to time: a draw of ``n`` values from each generator that has it."""
+def calls(
+    name: str, n: int, device: xdev.Device
+) -> tuple[Calls, dict[str, dict[str, str]]]:
+    """Return draws of ``n`` values by each that can, and why others are left out."""
     draw = DRAWS[name]
-    ours = xdev.random.default_rng(0, device)
-    theirs, who = _peer(device)
-    found: Calls = {"xdev": lambda: draw(ours, n)}
-    try:
-        draw(theirs, n)
-    except (AttributeError, TypeError, NotImplementedError) as error:
-        print(f"{name}: {who} left out: {type(error).__name__}: {error}")
-    else:
-        found[who] = lambda: draw(theirs, n)
-    if name in TORCHES and importlib.util.find_spec("torch"):
-        import torch
-
-        torchs = TORCHES[name]
-        if device.type == "cpu":
-            torch.set_num_threads(1)
-        found["PyTorch"] = lambda: torchs(torch, n, str(device))
-    return found
+    library, who = (np, "NumPy") if device.type == "cpu" else (_optional.cupy(), "CuPy")
+    generators = {
+        "xdev": xdev.random.default_rng(0, device),
+        who: library.random.default_rng(0),
+    }
+    task: dict[str, Callable[[], Any]] = {
+        key: lambda rng=rng: lambda: draw(rng, n) for key, rng in generators.items()
+    }
+    if name in TORCHES:
+        task["PyTorch"] = lambda: _of_torch(TORCHES[name], n, device)
+    found, left_out = peers.made(task)
+    return found, {name: left_out} if left_out else {}
 
 
-def _peer(device: xdev.Device) -> tuple[Any, str]:
+def _of_torch(
+    draw: Callable[[Any, int, str], Any], n: int, device: xdev.Device
+) -> Callable[[], Any]:
+    import torch
+
     if device.type == "cpu":
-        return np.random.default_rng(0), "NumPy"
-    import cupy
-
-    return cupy.random.default_rng(0), "CuPy"
+        torch.set_num_threads(1)
+    return lambda: draw(torch, n, str(device))
 
 
 def measured(
@@ -122,13 +122,16 @@ def main() -> None:
     device = xdev.Device(options.device or xdev.default_device()).require()
     large = options.n or (10**6 if device == "cpu" else 2**26)
     rows = []
+    left_out: dict[str, dict[str, str]] = {}
     for n in (1000, large):
         zeros: Calls = {"xdev": lambda n=n: xdev.zeros(n, device=device)}
         rows += measured("zeros, float64", zeros, n, device, options.repeat)
         for name in DRAWS:
-            found = calls(name, n, device)
+            found, absent = calls(name, n, device)
             rows += measured(name, found, n, device, options.repeat)
-    record.write(options.json, rows)
+            left_out |= absent
+    print(f"\nleft out: {left_out}")
+    record.write(options.json, rows, left_out=left_out)
 
 
 if __name__ == "__main__":

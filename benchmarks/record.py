@@ -14,14 +14,17 @@ from itertools import repeat as times
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import xdev
 from xdev.timing.environment import environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from xdev.timing import Comparison
 
-__all__ = ["arguments", "environment", "rows", "sample", "write"]
+    Rows = list[dict[str, Any]]
+
+__all__ = ["arguments", "environment", "on_devices", "rows", "sample", "write"]
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
@@ -80,6 +83,40 @@ def _run(
     finally:
         if collecting:
             gc.enable()
+
+
+def on_devices(
+    measure: Callable[[xdev.Device, Sequence[int], int], tuple[Rows, dict[str, str]]],
+    sizes: Mapping[str, Sequence[int]],
+    description: str,
+) -> None:
+    """Measure at several sizes, on the CPU and on CUDA where it is; write the record.
+
+    Parameters
+    ----------
+    measure : callable
+        Takes a device, the sizes and how often each run is made; returns the rows, and
+        why peers are left out, by name.
+    sizes : mapping of str to sequence of int
+        By type of device; ``--sizes`` is used instead where it is given.
+    description : str
+        Of the program.
+    """
+    parser = arguments(description)
+    parser.add_argument("--repeat", type=int, default=7, help="(default: 7)")
+    parser.add_argument("--sizes", type=int, nargs="+", help="instead of the usual")
+    options = parser.parse_args()
+    found: Rows = []
+    left_out: dict[str, Any] = {}
+    for device in map(xdev.Device, sizes):
+        if not device.available:
+            left_out[str(device)] = device.reason
+            continue
+        chosen = options.sizes or sizes[device.type]
+        more, left_out[str(device)] = measure(device, chosen, options.repeat)
+        found += more
+    print(f"\nleft out: {left_out}")
+    write(options.json, found, left_out=left_out)
 
 
 def rows(comparison: Comparison, group: str, **facts: object) -> list[dict[str, Any]]:

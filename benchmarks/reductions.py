@@ -15,10 +15,9 @@ import record
 
 import xdev
 from xdev import _optional
-from xdev.timing import compare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 SIZES = {"cpu": [1000, 100_000, 10_000_000], "cuda": [1000, 10**6, 2**28]}
 TOLERANCE = 1e-4  # orders of summation differ
@@ -93,45 +92,23 @@ TASKS = {
 
 
 def measure(
-    device: xdev.Device, sizes: list[int], repeat: int
+    device: xdev.Device, sizes: Sequence[int], repeat: int
 ) -> tuple[list[Any], dict[str, str]]:
     """Measure on one device; return its rows and who was left out."""
     rows: list[dict[str, Any]] = []
     left_out: dict[str, str] = {}
+    tasks = TASKS[device.type].items()
     for n in sizes:
         x = np.random.default_rng(0).random(n, np.float32)
+        how = {"repeat": repeat, "device": device, "rtol": TOLERANCE, "nbytes": 4 * n}
         for function in ALL:
-            tasks = TASKS[device.type].items()
             task = {name: make for name, (make, of) in tasks if function in of}
-            calls, absent = peers.made(task, x, device, function)
-            left_out |= absent
             group = f"{function}, n = {n}, {device.type}"
-            found = compare(
-                calls, repeat=repeat, device=device, rtol=TOLERANCE, nbytes=4 * n
-            )
-            print(f"\n{group}\n{found}", flush=True)
-            rows += record.rows(found, group)
+            found, absent = peers.compared(group, task, x, device, function, **how)
+            rows += found
+            left_out |= absent
     return rows, left_out
 
 
-def main() -> None:
-    """Measure on the CPU, and on CUDA where it is."""
-    parser = record.arguments(__doc__ or "")
-    parser.add_argument("--repeat", type=int, default=7, help="(default: 7)")
-    parser.add_argument("--sizes", type=int, nargs="+", help="instead of the usual")
-    options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    left_out: dict[str, Any] = {}
-    for device in map(xdev.Device, ("cpu", "cuda")):
-        if not device.available:
-            left_out[str(device)] = device.reason
-            continue
-        sizes = options.sizes or SIZES[device.type]
-        found, left_out[str(device)] = measure(device, sizes, options.repeat)
-        rows += found
-    print(f"\nleft out: {left_out}")
-    record.write(options.json, rows, left_out=left_out)
-
-
 if __name__ == "__main__":
-    main()
+    record.on_devices(measure, SIZES, __doc__ or "")

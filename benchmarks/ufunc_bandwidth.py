@@ -6,16 +6,17 @@ reductions beside ``cupy.sum``, running sums beside ``cupy.cumsum``. All is the 
 between two events.
 """
 
-import importlib.util
 import math
 import statistics
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import peers
 import record
 
 import xdev
+from xdev import _optional
 
 Calls = dict[str, Callable[[], object]]
 COPY = "copy on the device"
@@ -65,7 +66,7 @@ def copied(cp: Any, nbytes: int) -> Callable[[], object]:
 def layouts(cp: Any, n: int, char: str) -> dict[str, tuple[Any, Any, Any]]:
     """Return operands and outputs of a sum in each layout."""
     rng = cp.random.default_rng(0)
-    x, y = (rng.integers(0, 9, n, dtype="int8").astype(char) for _ in range(2))
+    x, y = (rng.integers(0, 9, n).astype(char) for _ in range(2))
     out = cp.empty(n, char)
     found = {"contiguous": (x, y, out)}
     if char not in "fb":
@@ -97,13 +98,17 @@ def layout_rows(n: int, repeat: int) -> list[dict[str, Any]]:
         whole = n * np.dtype(char).itemsize
         calls: Calls = {COPY: copied(cp, whole)}
         bytes_moved = {COPY: 2 * whole}
-        for name, (x, y, out) in layouts(cp, n, char).items():
+        operands = layouts(cp, n, char)
+        for name, (x, y, out) in operands.items():
             label = f"{np.dtype(char)} {name}"
             calls[label] = lambda x=x, y=y, out=out: add(x, y, out=out)
             bytes_moved[label] = moved((x, y, out))
             calls[label]()
+        for name, (x, y, out) in operands.items():  # once all layouts are known
+            out.fill(0)
+            calls[f"{np.dtype(char)} {name}"]()
             if not bool((out == x + y).all()):
-                message = f"{label}: wrong sums"
+                message = f"{np.dtype(char)} {name}: wrong sums"
                 raise RuntimeError(message)
         times = device_time(calls, repeat)
         base = bytes_moved[COPY] / statistics.median(times[COPY])
@@ -125,37 +130,28 @@ def layout_rows(n: int, repeat: int) -> list[dict[str, Any]]:
     return rows
 
 
-def chain_calls(cp: Any, n: int) -> Calls:
-    """Return the chain by xdev and its peers."""
+def chain_calls(cp: Any, n: int) -> tuple[Calls, dict[str, str]]:
+    """Return the chain by xdev and its peers, and why others are left out."""
     rng = cp.random.default_rng(0)
     x, y = rng.random(n, cp.float32), rng.random(n, cp.float32)
     out = cp.empty_like(x)
     a = 2.5
-    calls: Calls = {
-        "xdev chain(a, x, y, out=o)": lambda: chain(a, x, y, out=out),
-        "CuPy operators": lambda: a * x + y * 3 - cp.sin(x),
-    }
-    calls["xdev chain(a, x, y, out=o)"]()
-    np.testing.assert_allclose(
-        out[:1000].get(), (a * x + y * 3 - cp.sin(x))[:1000].get(), rtol=1e-5, atol=1e-6
-    )
-    if importlib.util.find_spec("torch"):
-        import torch
 
+    def by_torch(torch: Any, made: Callable[..., Any]) -> Callable[[], Any]:
         tx, ty = (torch.as_tensor(v, device="cuda") for v in (x, y))
+        call = made(lambda x, y: a * x + y * 3 - torch.sin(x))
+        return lambda: call(tx, ty)
 
-        def eager(x: Any, y: Any) -> Any:
-            return a * x + y * 3 - torch.sin(x)
-
-        calls["PyTorch eager"] = lambda: eager(tx, ty)
-        try:
-            fused = torch.compile(eager)
-            fused(tx, ty)
-        except Exception as error:  # noqa: BLE001 - it needs compilers of its own
-            print(f"left out, torch.compile: {str(error).splitlines()[0][:100]}")
-        else:
-            calls["torch.compile"] = lambda: fused(tx, ty)
-    return calls
+    task: dict[str, Callable[[], Any]] = {
+        "xdev chain(a, x, y, out=o)": lambda: lambda: chain(a, x, y, out=out),
+        "CuPy operators": lambda: lambda: a * x + y * 3 - cp.sin(x),
+        "PyTorch eager": lambda: by_torch(_optional.torch(), lambda f: f),
+        "torch.compile": lambda: by_torch(_optional.torch(), _optional.torch().compile),
+    }
+    calls, left_out = peers.made(task)
+    expected = calls["CuPy operators"]()[:1000].get()
+    np.testing.assert_allclose(out[:1000].get(), expected, rtol=1e-5, atol=1e-6)
+    return calls, left_out
 
 
 def fold_calls(cp: Any, n: int) -> dict[str, Calls]:
@@ -205,7 +201,13 @@ def show(calls: Calls, n: int, repeat: int, kind: str) -> list[dict[str, Any]]:
         middle = statistics.median(samples)
         print(f"{name:32}{middle * 1e6:12.1f} µs{middle / base:8.2f} x")
     return [
-        {"name": name, "kind": kind, "n": n, "samples": samples}
+        {
+            "name": f"{kind}: {name}",
+            "group": kind,
+            "candidate": name,
+            "n": n,
+            "samples": samples,
+        }
         for name, samples in times.items()
     ]
 
@@ -226,10 +228,12 @@ def main() -> None:
     xdev.Device("cuda").require()
     n, repeat = options.n, options.repeat
     found = layout_rows(n, repeat)
-    found += show(chain_calls(cp, n), n, repeat, "chain")
+    calls, left_out = chain_calls(cp, n)
+    print(f"left out of the chain: {left_out}")
+    found += show(calls, n, repeat, "chain")
     for kind, calls in fold_calls(cp, n).items():
         found += show(calls, n, repeat, kind)
-    record.write(options.json, found)
+    record.write(options.json, found, left_out=left_out)
 
 
 if __name__ == "__main__":

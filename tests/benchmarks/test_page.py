@@ -34,7 +34,11 @@ RECORDS = {
     | {
         "about": "What it is.\n\n    python benchmarks/plain.py [--json FILE]\n\nMore.",
         "ratio": 1.23456,
-        "left_out": {"peer": "not | installed"},
+        "left_out": {
+            "peer": "not | installed",
+            "cuda:0": {"JAX": "no\nGPU", "Warp": 50 * "far away "},
+            "cpu": {},
+        },
         "rows": [
             {"name": "a", "samples": [1e-6, 2e-6, 4e-6], "verdict": "slower"},
             {"name": "b | c", "samples": [1e-3], "ratio": 500.0, "interval": [1, 2]},
@@ -79,7 +83,17 @@ def test_what_the_program_says_stands_above_but_not_how_it_is_called(text):
     assert "What it is.\n\nMore." in text
     assert "python benchmarks/plain.py" not in text
     assert "- ratio: 1.23\n" in text
-    assert "- left out peer: not | installed" in text
+
+
+def test_who_was_left_out_has_a_line_with_the_reason_however_long(text):
+    lines = [line for line in text.splitlines() if line.startswith("- left out")]
+    assert lines[:2] == [
+        "- left out peer: not | installed",
+        "- left out cuda:0 JAX: no GPU",
+    ]
+    assert lines[2].startswith("- left out cuda:0 Warp: far away far")
+    assert lines[2].endswith("…")
+    assert len(lines) == 3
 
 
 def test_what_failed_says_so(text):

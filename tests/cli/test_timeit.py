@@ -107,12 +107,45 @@ def test_modules_of_the_current_directory_can_be_imported(tmp_path, monkeypatch)
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("words", [["1/0"], ["-s", "1/0"], ["1 +"], ["undefined"]])
-def test_an_error_of_the_code_is_shown_and_ends_in_1(words):
+@pytest.mark.parametrize(
+    "words",
+    [["x+"], ["-s", "y +", "x"], ["return"], ["-s", "break"], ["for x in (1", "pass"]],
+)
+def test_what_is_no_statement_is_shown_alone_as_the_standard_library_shows_it(words):
+    """Its text ends with the same lines; the calls that led there are ours and its."""
     done = run(*words)
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr
-    assert done.stdout == ""
+    theirs = subprocess.run(
+        [sys.executable, "-m", "timeit", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    ).stderr
+    first, *lines = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert first.startswith('  File "<s')
+    assert lines == theirs.splitlines()[-len(lines) :]
+    assert lines[-1].startswith("SyntaxError: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "calls"),
+    [
+        (["1/0"], "ZeroDivisionError", ["loop"]),
+        (["-s", "1/0"], "ZeroDivisionError", ["loop"]),
+        (["undefined"], "NameError", ["loop"]),
+        (["def f(): undefined", "f()"], "NameError", ["loop", "f"]),
+        (["exec('1 +')"], "SyntaxError", ["loop"]),
+    ],
+)
+def test_an_error_of_the_code_is_shown_with_its_own_calls_alone(words, error, calls):
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (1, "")
+    first, *lines = done.stderr.splitlines()
+    assert first.startswith("Traceback")
+    places = [line.split()[-1] for line in lines if ", in " in line]
+    assert places == calls
+    assert lines[-1].startswith(error)
 
 
 @pytest.mark.parametrize("words", [["-u", "hours"], ["-n", "x"], ["-z"]])

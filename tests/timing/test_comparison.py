@@ -87,7 +87,7 @@ def test_the_record_is_json_and_holds_the_samples(repeat):
 
 def test_every_row_of_the_text_has_a_time_and_its_deviation():
     lines = str(
-        compare({"x": lambda: x + x, "y": lambda: x * 2}, repeat=2)
+        compare({"x": lambda: x + x, "y": lambda: x * 2}, repeat=7)
     ).splitlines()
     assert len(lines) == 3
     assert lines[1].startswith("x ")
@@ -116,12 +116,12 @@ def test_the_peak_and_the_allocations_are_those_of_one_call(device):
 def test_requests_to_the_driver_are_those_of_one_call(real_device):
     n = 1 << 27  # no gap between what other tests left is as large
 
-    def steady():
-        return xdev.empty(n, dtype=xdev.uint8, device=real_device)
+    def steady():  # and returns nothing, since what is in an empty array may differ
+        xdev.empty(n, dtype=xdev.uint8, device=real_device)
 
     def hungry():
         xdev.memory.reclaim(device=real_device)
-        return steady()
+        steady()
 
     table = compare({"s": steady, "h": hungry}, number=1, repeat=1, device=real_device)
     assert table["s"].footprint.driver_allocations == 0
@@ -147,6 +147,38 @@ def test_cold_calls_find_their_data_out_of_the_caches(machine):
         for cold in (False, True)
     )
     assert min(cold.device) > 5 * max(hot.device)
+
+
+def test_too_few_rounds_are_said_to_be_the_reason_of_unclear():
+    calls = {"one": lambda: x + x, "other": lambda: x * 2}
+    short, enough = (compare(calls, number=1, repeat=repeat) for repeat in (6, 7))
+    assert short["other"].ratio.verdict == "unclear"
+    [line] = short.notes()
+    assert line.startswith("unclear: ")
+    assert "repeat=7" in line
+    assert str(short).splitlines()[-1] == line
+    assert short.markdown().splitlines()[-1] == f"- {line}"
+    assert enough.notes() == []
+
+
+def test_one_candidate_is_timed_and_compared_with_nothing():
+    table = compare({"alone": lambda: x + x}, number=3, repeat=2)
+    [row] = table.rows
+    assert row.timing.repeat == 2
+    assert table.notes() == []
+    assert len(str(table).splitlines()) == 2
+
+
+@pytest.mark.parametrize("candidates", [[len], len, ("name", len), {len}, None])
+def test_what_has_no_names_is_refused_with_the_way(candidates):
+    with pytest.raises(TypeError, match=r'compare\(\{"name": function'):
+        compare(candidates)
+
+
+@pytest.mark.parametrize("call", ["x + x", 3, None, [len]])
+def test_what_cannot_be_called_is_refused_by_its_name(call):
+    with pytest.raises(TypeError, match=r"'second' is a .* cannot be called"):
+        compare({"first": lambda: pytest.fail("it was called"), "second": call})
 
 
 def test_no_candidates_are_refused():

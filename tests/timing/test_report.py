@@ -9,6 +9,7 @@ from rich.console import Console
 
 from xdev.errors import ConfigurationError
 from xdev.timing import Comparison, Ratio, Row, Timing
+from xdev.timing.baseline import changes
 from xdev.timing.footprint import Footprint
 
 HERE = {"processor": "abacus", "cores": 2, "cuda": None}
@@ -104,6 +105,25 @@ def test_what_changed_since_a_saved_record(tmp_path):
     words = [line.split()[-1] for line in str(found).splitlines()]
     assert words == ["verdict", "same", "slower", "new", "gone"]
     assert now.since(before.as_dict()) == found
+
+
+def test_a_change_that_too_few_runs_hide_is_named():
+    few = [slice(0, 3), slice(0, 11)]
+    now, then = (
+        {
+            "environment": HERE,
+            "rows": [
+                {"name": name, "samples": list(seconds * ROUNDS[part])}
+                for name, part in zip(("short", "long"), few, strict=True)
+            ],
+        }
+        for seconds in (2.0, 1.0)
+    )
+    found = changes(now, then)
+    assert found.regressed == ("long",)
+    *_, last = str(found).splitlines()
+    assert last == "short: too few runs for a verdict, now or then"
+    assert len(str(found).splitlines()) == 4
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from xdev.timing.sampling import RUN_SECONDS, begin_code
+from xdev.timing.statements import SETUP, STATEMENT
 
 if TYPE_CHECKING:
     from xdev.timing.sampling import Candidate
@@ -63,7 +64,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what was measured; return 1 with a traceback where the code raised."""
+    """Print what was measured; return 1 with the error where the code raised."""
     lines = options.statement[options.statement[:1] == ["--"] :]
     setup = "\n".join(options.setup or ()) or "pass"
     sys.path.insert(0, os.curdir)  # the user's modules, as with `python -m timeit`
@@ -74,11 +75,21 @@ def run(options: argparse.Namespace) -> int:
             "\n".join(lines) or "pass", setup, {"__name__": "__main__"}, clock=clock
         )
         _measure(candidate, options, write)
-    except Exception:  # noqa: BLE001 - the user's code may raise what it likes
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001 - the user's code may raise what it likes
+        traceback.print_exception(_of_the_user(error))
         return 1
     _report(candidate, options, write)
     return 0
+
+
+def _of_the_user(error: Exception) -> Exception:
+    """Return the error without the calls that led to the user's code."""
+    if isinstance(error, SyntaxError) and error.filename in (SETUP, STATEMENT):
+        return error.with_traceback(None)
+    frames = error.__traceback__
+    while frames and frames.tb_frame.f_code.co_filename != STATEMENT:
+        frames = frames.tb_next
+    return error.with_traceback(frames) if frames else error
 
 
 class _Writer:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-
 from xdev import facade, memory, transfer
+from xdev._forks import module_lock
 from xdev.compile import threads
 from xdev.device import Device, as_device
 from xdev.timing.sampling import begin
@@ -16,7 +15,7 @@ RUNS = 5
 GRAIN = 4096  # threads start at a page [B]
 
 _measured: dict[Device, float] = {}
-_lock = threading.Lock()  # guards _measured; one thread measures
+_lock = module_lock()  # guards _measured; one thread measures
 
 
 def copy_bandwidth(device: Device | str | None = None) -> float:

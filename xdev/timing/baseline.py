@@ -45,14 +45,19 @@ class Changes:
         return tuple(slower)
 
     def __str__(self) -> str:
-        """Return a table: ratio, its 95 % interval and verdict."""
+        """Return a table: ratio, its 95 % interval and verdict.
+
+        Rows that had too few runs stand below it.
+        """
         cells = [["since the baseline", "ratio", "95 %", "verdict"]]
         for name, ratio in self.ratios.items():
             interval = f"{ratio.low:.3g} to {ratio.high:.3g}" if ratio.sure else ""
             cells.append([name, f"{ratio.middle:.3g}", interval, ratio.verdict])
         cells += [[name, "", "", "new"] for name in self.added]
         cells += [[name, "", "", "gone"] for name in self.gone]
-        return aligned(cells)
+        few = [name for name, ratio in self.ratios.items() if not ratio.enough]
+        lines = [f"{name}: too few runs for a verdict, now or then" for name in few]
+        return "\n".join([aligned(cells), *lines])
 
 
 def changes(

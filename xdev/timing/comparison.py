@@ -42,12 +42,13 @@ def compare(
     Parameters
     ----------
     candidates : mapping of str to callable without arguments
-        What is timed, by name; each returns its result. The first is the baseline.
+        What is timed, by name; each returns its result. The first is the baseline;
+        alone it is timed, and compared with nothing.
     number : int, optional
         Calls in one run; left out, for each candidate the first of 1, 2, 5, 10, 20
         ... that takes 10 ms.
     repeat : int
-        Rounds; an interval needs at least 6.
+        Rounds; an interval needs at least 6, a verdict 7.
     device : Device or str, optional
         Whose work is waited for; left out, the device that holds a candidate's
         result, else the default device.
@@ -75,6 +76,8 @@ def compare(
     ValueError
         No candidates, ``number`` or ``repeat`` is no positive whole number, or
         ``nbytes`` names no candidate.
+    TypeError
+        The candidates are no mapping, or one cannot be called.
 
     Examples
     --------
@@ -85,10 +88,7 @@ def compare(
     ['times', 'power']
     """
     checked_counts(number, repeat)
-    if not candidates:
-        raise ValueError(
-            "compare needs at least one candidate, {name: function without arguments}"
-        )
+    _check_candidates(candidates)
     moved = _bytes_by_name(candidates, nbytes)
     running = _begin_all(candidates, device, rtol, cold=cold)
     used = {name: footprint(one.call, one.device) for name, one in running.items()}
@@ -114,6 +114,19 @@ def compare(
         for name, timing in timings.items()
     )
     return Comparison(rows, environment())
+
+
+def _check_candidates(candidates: object) -> None:
+    way = 'compare({"name": function without arguments, ...})'
+    if not isinstance(candidates, Mapping):
+        kind = type(candidates).__name__
+        raise TypeError(f"compare takes functions by name, {way}, not a {kind}")
+    if not candidates:
+        raise ValueError(f"compare needs at least one candidate: {way}")
+    for name, call in candidates.items():
+        if not callable(call):
+            kind = type(call).__name__
+            raise TypeError(f"{name!r} is a {kind} and cannot be called: {way}")
 
 
 def _copy_bandwidth(device: Device) -> float | None:

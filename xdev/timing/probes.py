@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from xdev._forks import module_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +76,7 @@ def _cuda(device: Device) -> Probe:
     return CudaProbe(device)
 
 
-_lock = threading.Lock()  # guards the registry
+_lock = module_lock()  # guards the registry
 _probes: dict[str, Callable[[Device], Probe]] = {"cuda": _cuda}
 
 

@@ -11,6 +11,7 @@ from xdev.memory.reports import text_of
 from xdev.timing.baseline import Changes, changes
 from xdev.timing.tables import aligned, bandwidth_text, markdown
 from xdev.timing.text import format_time, plus_minus
+from xdev.timing.verdict import ROUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -179,7 +180,13 @@ class Comparison:
 
     def notes(self) -> list[str]:
         """Return a sentence for each thing that the figures alone do not tell."""
-        return [f"{row.name}: {note}" for row in self.rows for note in row.timing.notes]
+        found = [f"{row.name}: {n}" for row in self.rows for n in row.timing.notes]
+        if not all(row.ratio.enough for row in self.rows[1:]):
+            found.append(
+                f"unclear: a verdict needs at least {ROUNDS} runs of each, "
+                f"compare(..., repeat={ROUNDS})"
+            )
+        return found
 
     def __str__(self) -> str:
         """Return a table: time ± std, ratio, its 95 % interval, verdict, memory.

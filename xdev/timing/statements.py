@@ -9,6 +9,8 @@ from typing import Any, final
 # Source text, a parsed module, or what is called without arguments.
 Code = str | ast.Module | Callable[[], object]
 
+# The names of the files that users' code is in, in tracebacks; the loop is the second.
+SETUP, STATEMENT = "<setup>", "<statement>"
 # As in timeit.Timer: the setup and the statement share the function's variables, so
 # that these are as fast as in users' functions. The setup goes before the first line.
 TEMPLATE = """
@@ -50,10 +52,10 @@ class Loop:
     __slots__ = ("_function", "_names", "_namespace")
 
     def __init__(self, statement: Code, setup: Code, namespace: dict[str, Any]) -> None:
-        before, body = _parse(setup, "_setup()"), _parse(statement, "_call()")
-        # Alone first: a `return` or `break` is wrong there, and in the loop it is not.
-        for part in (before, ast.Module([*before.body, *body.body], [])):
-            compile(part, "<setup>", "exec", dont_inherit=True)
+        before = _parse(setup, "_setup()", SETUP)
+        body = _parse(statement, "_call()", STATEMENT)
+        both = ast.Module([*before.body, *body.body], [])
+        compile(both, STATEMENT, "exec", dont_inherit=True)
         whole = ast.parse(TEMPLATE)
         function = whole.body[0]
         assert isinstance(function, ast.FunctionDef)  # noqa: S101 - for mypy
@@ -62,7 +64,7 @@ class Loop:
         rounds.body = body.body or rounds.body
         function.body[:0] = before.body
         code = compile(
-            ast.fix_missing_locations(whole), "<statement>", "exec", dont_inherit=True
+            ast.fix_missing_locations(whole), STATEMENT, "exec", dont_inherit=True
         )
         made: dict[str, Any] = {"_call": statement, "_setup": setup}
         exec(code, namespace, made)  # noqa: S102 - running it is what was asked for
@@ -90,7 +92,12 @@ class Loop:
         return [self._namespace[name] for name in self._names & self._namespace.keys()]
 
 
-def _parse(code: Code, call: str) -> ast.Module:
+def _parse(code: Code, call: str, name: str) -> ast.Module:
+    """Return the syntax tree of what is code by itself."""
     if isinstance(code, ast.Module):
-        return code
-    return ast.parse(code if isinstance(code, str) else call)
+        source: ast.Module | str = code
+    else:
+        source = code if isinstance(code, str) else call
+    # A `return` or `break` is wrong here, and in the loop it is not.
+    compile(source, name, "exec", dont_inherit=True)
+    return source if isinstance(source, ast.Module) else ast.parse(source, name)

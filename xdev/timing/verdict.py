@@ -16,6 +16,8 @@ CONFIDENCE = 0.95
 SURE = 0.98
 # Two programs whose times differ by less are the same for a user's purposes.
 MARGIN = 1.03
+# So many rounds may give a verdict, by SURE; fewer never do.
+ROUNDS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,16 @@ class Ratio:
     verdict : str
         ``"faster"``, ``"slower"``, ``"same"`` (within 3 %) or ``"unclear"``, with 98 %
         confidence.
+    enough : bool
+        Whether there were times enough for a verdict; if not, it is ``"unclear"``
+        whatever they are.
     """
 
     middle: float
     low: float
     high: float
     verdict: str
+    enough: bool = True
 
     @property
     def sure(self) -> bool:
@@ -95,8 +101,13 @@ def ratio_of_unpaired(
 
 def _judge(ratios: list[float], counts: list[int], margin: float) -> Ratio:
     low, high = _interval(ratios, counts, CONFIDENCE)
+    least, most = _interval(ratios, counts, SURE)
     return Ratio(
-        median(ratios), low, high, _verdict(*_interval(ratios, counts, SURE), margin)
+        median(ratios),
+        low,
+        high,
+        verdict=_verdict(least, most, margin),
+        enough=most != float("inf"),
     )
 
 
