@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from xdev import memory
+import xdev
 from xdev._forks import module_lock
 
-ROOM = Path(memory.__file__).parent
+PACKAGE = Path(xdev.__file__).parent
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
     pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),  # JAX's, if loaded
@@ -60,8 +60,8 @@ def test_a_lock_that_the_forking_thread_holds_stays_its_own():
         assert in_child(leave)
 
 
-def test_the_memory_rooms_modules_have_no_other_locks():
-    for path in ROOM.rglob("*.py"):
+def test_modules_have_no_other_locks():
+    for path in PACKAGE.rglob("*.py"):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.Assign | ast.AnnAssign):
                 text = ast.unparse(node)

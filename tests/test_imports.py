@@ -26,6 +26,24 @@ def test_import_loads_nothing_optional():
     assert not [name for name in HEAVY if name in loaded]
 
 
+def test_import_loads_of_the_standard_library_what_numpy_does():
+    """Each module more is time that every program pays: ``threading`` 0.5 ms."""
+    more = python(
+        "import sys, numpy; before = set(sys.modules); import xdev;"
+        "print(*(set(sys.modules) - before))"
+    ).split()
+
+    assert {name for name in more if name.partition(".")[0] != "xdev"} <= {"__future__"}
+
+
+def test_import_loads_no_device_but_the_cpu():
+    loaded = python("import sys, xdev; print(*sys.modules)").split()
+
+    assert "xdev.device.cpu" in loaded
+    for name in ("device.cuda", "device.fake", "device.natives", "_optional"):
+        assert f"xdev.{name}" not in loaded
+
+
 def test_small_host_programs_load_nothing_optional():
     loaded = python(
         "import sys, numpy, xdev; x = numpy.ones(3); xdev.sum(xdev.add(x, x));"
@@ -35,9 +53,10 @@ def test_small_host_programs_load_nothing_optional():
     assert not [name for name in HEAVY if name in loaded]
 
 
-@pytest.mark.parametrize(
-    "room", ["memory", "random", "timing", "transfer", "ufunc", "testing"]
-)
+LAZY = ["fft", "linalg", "memory", "random", "testing", "timing", "transfer", "ufunc"]
+
+
+@pytest.mark.parametrize("room", LAZY)
 def test_rooms_load_at_their_first_use(room):
     code = (
         f"import sys, xdev; assert 'xdev.{room}' not in sys.modules; "
@@ -45,6 +64,60 @@ def test_rooms_load_at_their_first_use(room):
         f"assert xdev.{room} is sys.modules['xdev.{room}']; print('loaded')"
     )
     assert python(code).strip() == "loaded"
+
+
+@pytest.mark.parametrize("room", LAZY)
+def test_a_room_imported_by_name_is_the_room(room):
+    code = f"""
+import copy, pickle
+import xdev
+from xdev import {room}
+
+assert '{room}' in dir(xdev)
+assert {room}.__doc__ == xdev.{room}.__doc__ is not None
+for name in xdev.{room}.__all__:
+    for _ in range(2):
+        assert getattr({room}, name) is getattr(xdev.{room}, name)
+assert set(dir({room})) == set(dir(xdev.{room}))
+assert copy.deepcopy({room}) is xdev.{room}
+try:
+    {room}.not_there
+except AttributeError:
+    print("fine")
+"""
+    assert python(code) == "fine\n"
+
+
+@pytest.mark.parametrize("room", LAZY)
+def test_threads_that_use_a_room_first_at_once_find_the_same(room):
+    code = f"""
+import sys
+import xdev
+from threading import Barrier, Thread
+from xdev.device.registry import backend, backends
+
+def use():
+    ready.wait()
+    names = dir(xdev.{room})
+    functions = tuple(getattr(xdev.{room}, name) for name in names)
+    found.append((functions, backend("cuda"), tuple(backends().items())))
+
+sys.setswitchinterval(1e-6)
+found, ready = [], Barrier(8)
+threads = [Thread(target=use) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+first = found[0]
+assert len(found) == 8
+for others in found:
+    assert all(x is y for x, y in zip(others[0], first[0], strict=True))
+    assert others[1:] == first[1:]
+assert xdev.{room} is sys.modules["xdev.{room}"]
+print(*(name for name, _ in first[2]))
+"""
+    assert python(code) == "cpu cuda fake\n"
 
 
 def test_lazy_names_replace_themselves():

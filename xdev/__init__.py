@@ -8,7 +8,6 @@ Importing it loads NumPy and nothing else: the rooms below load at their first u
 from __future__ import annotations
 
 import importlib
-import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,17 @@ from xdev.errors import (
 from xdev.facade import *  # noqa: F403 - the standard's names, as facade.__all__ says
 
 if TYPE_CHECKING:
-    from xdev import atomic, memory, random, testing, timing, transfer, ufunc
+    from xdev import (
+        atomic,
+        fft,
+        linalg,
+        memory,
+        random,
+        testing,
+        timing,
+        transfer,
+        ufunc,
+    )
     from xdev.timing import compare, timeit
     from xdev.transfer import (
         adapt,
@@ -59,10 +68,18 @@ if TYPE_CHECKING:
 else:
 
     class _Room(ModuleType):
-        """A room that is not loaded yet; loading it puts the real one in its place."""
+        # A room that is not loaded yet; loading it puts the real one in its place. (A
+        # comment, since its docstring is the real one's.)
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(importlib.import_module(self.__name__), name)
+            found = getattr(importlib.import_module(self.__name__), name)
+            if callable(found):  # `from xdev import fft` holds on to this object
+                vars(self)[name] = found
+            return found
+
+        @property
+        def __doc__(self) -> Any:
+            return importlib.import_module(self.__name__).__doc__
 
         def __reduce__(self) -> Any:
             return importlib.import_module, (self.__name__,)
@@ -121,6 +138,8 @@ else:
     }
     for _room in (
         "atomic",
+        "fft",
+        "linalg",
         "memory",
         "random",
         "testing",
@@ -134,10 +153,6 @@ else:
     del _room, _names
 
 __version__ = "0.1.0"
-
-for _extension in ("linalg", "fft"):  # so that `import xdev.linalg` works
-    sys.modules[f"xdev.{_extension}"] = getattr(facade, _extension)
-del _extension
 
 
 def _install_bridges() -> None:
@@ -171,8 +186,8 @@ __all__ = [  # noqa: RUF022 - in two groups
     "Event", "InUseError", "OutOfMemoryError", "Stream", "UseAfterFreeError",
     "XdevError", "__version__", "adapt", "atomic", "batches", "can_access_peer",
     "compare", "cu", "current_stream", "default_device", "device", "device_of",
-    "devices", "empty_pinned", "errors", "facade", "graph", "guvectorize",
-    "is_pinned", "kernel", "memory", "pin", "random",
+    "devices", "empty_pinned", "errors", "facade", "fft", "graph", "guvectorize",
+    "is_pinned", "kernel", "linalg", "memory", "pin", "random",
     "set_default_device", "synchronize", "testing", "timeit", "timing",
     "to_device", "to_numpy", "transfer", "transfer_guard", "ufunc", "use_device",
     "vectorize",
@@ -185,10 +200,10 @@ __all__ = [  # noqa: RUF022 - in two groups
     "ceil", "clip", "complex128", "complex64", "concat", "conj", "copysign", "cos",
     "cosh", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "divide",
     "e", "empty", "empty_like", "equal", "exp", "expand_dims", "expm1", "eye",
-    "fft", "finfo", "flip", "float32", "float64", "floor", "floor_divide",
+    "finfo", "flip", "float32", "float64", "floor", "floor_divide",
     "from_dlpack", "full", "full_like", "greater", "greater_equal", "hypot",
     "iinfo", "imag", "inf", "int16", "int32", "int64", "int8", "isdtype",
-    "isfinite", "isin", "isinf", "isnan", "less", "less_equal", "linalg",
+    "isfinite", "isin", "isinf", "isnan", "less", "less_equal",
     "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
     "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "max",
     "maximum", "mean", "meshgrid", "min", "minimum", "moveaxis", "multiply",

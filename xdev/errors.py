@@ -2,6 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+#: Where users find a class that is defined elsewhere.
+_PUBLIC = {"xdev.device.fake.arrays": "xdev.testing"}
+
+
+def type_name(x: Any) -> str:
+    """Return what messages call an object's type: its library's name for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> type_name(np.ones(3)), type_name(3)
+    ('numpy.ndarray', 'int')
+    """
+    kind = type(x)
+    module = kind.__module__
+    if module == "builtins":
+        return kind.__name__
+    return f"{_PUBLIC.get(module, module.partition('.')[0])}.{kind.__qualname__}"
+
 
 class XdevError(Exception):
     """The base of every error that xdev raises on purpose."""

@@ -3,7 +3,7 @@
     XDEV_DEVICE=cpu  python docs/examples/black_scholes.py
     XDEV_DEVICE=cuda python docs/examples/black_scholes.py
 
-A function of numbers becomes one kernel with two results.
+A function of numbers becomes one ufunc with two results.
 """
 
 import math

@@ -3,7 +3,7 @@
     XDEV_DEVICE=cpu  python docs/examples/heat.py
     XDEV_DEVICE=cuda python docs/examples/heat.py
 
-A kernel writes into a part of a buffer that is there: the loop allocates nothing.
+A ufunc writes into a part of a buffer that is there: the loop allocates nothing.
 """
 
 import math

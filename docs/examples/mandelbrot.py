@@ -3,7 +3,7 @@
     XDEV_DEVICE=cpu  python docs/examples/mandelbrot.py
     XDEV_DEVICE=cuda python docs/examples/mandelbrot.py
 
-A loop inside a kernel, on a row and a column of numbers that broadcast to a grid.
+A loop inside a ufunc, on a row and a column of numbers that broadcast to a grid.
 """
 
 import xdev as xp

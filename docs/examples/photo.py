@@ -8,11 +8,14 @@ It needs scikit-image, whose package holds the photograph.
 
 import sys
 
-from PIL import Image
-from skimage.data import astronaut
-
 import xdev as xp
 from xdev import memory, timing
+
+try:
+    from PIL import Image
+    from skimage.data import astronaut
+except ImportError as error:
+    sys.exit(f"{error}: the photograph is scikit-image's, pip install scikit-image")
 
 GAMMA = 2.2
 BINOMIAL = (1, 4, 6, 4, 1)  # near enough a Gaussian of one pixel

@@ -27,7 +27,7 @@ def test_a_program_writes_its_samples_and_the_environment(tmp_path):
 
     assert done.returncode == 0, done.stderr
     record = json.loads(path.read_text())
-    assert {row["name"] for row in record["rows"]} == {"numpy", "xdev"}
+    assert {row["name"] for row in record["rows"]} == {"numpy", "xdev, after numpy"}
     assert all(len(row["samples"]) == 2 for row in record["rows"])
     assert record["environment"]["versions"]["numpy"]
     assert record["about"].startswith("What ``import xdev`` costs")

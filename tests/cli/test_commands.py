@@ -1,5 +1,6 @@
 """The command line as a whole."""
 
+import os
 import subprocess
 import sys
 
@@ -39,3 +40,19 @@ def test_help_names_the_commands(capsys):
     assert ended.value.code == 0
     out = capsys.readouterr().out
     assert all(name in out for name in ("info", "bench", "memory"))
+
+
+@pytest.mark.parametrize("words", [["cache"], ["cache", "path"], ["memory"], ["info"]])
+def test_a_reader_that_closes_the_pipe_ends_a_command_quietly(words):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "xdev", *words],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writing)
+
+    assert (done.returncode, done.stderr) == (141, "")

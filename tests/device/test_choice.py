@@ -100,12 +100,19 @@ def test_an_invalid_environment_lists_the_valid_names():
 @pytest.mark.parametrize(
     ("prepare", "reason"),
     [
-        ("sys.modules['cupy'] = None", "CuPy is not installed: pip install"),
+        (
+            "sys.modules['cupy'] = None; cuda.driver_version = lambda: 13000",
+            "though a driver of CUDA 13 is there: pip install 'xdev-array[cu13]'",
+        ),
+        (
+            "sys.modules['cupy'] = None; ctypes.CDLL = fail",
+            "CuPy is not installed, and no CUDA driver (libcuda.so.1) is on",
+        ),
         ("ctypes.CDLL = fail", "no CUDA driver"),
         ("cuda.driver_version = lambda: 13000; broken()", "check `nvidia-smi`"),
         ("cuda.driver_version = lambda: 12090; broken()", "xdev-array[cu12]"),
     ],
-    ids=["no CuPy", "no driver", "broken driver", "driver of CUDA 12"],
+    ids=["no CuPy", "neither", "no driver", "broken driver", "driver of CUDA 12"],
 )
 def test_a_cuda_that_cannot_be_used_says_why_and_how_to_mend_it(prepare, reason):
     code = f"""

@@ -2,6 +2,7 @@
 
 import operator
 import os
+import re
 import subprocess
 import sys
 
@@ -71,11 +72,58 @@ def test_the_refusal_names_the_explicit_copy(name):
         REFUSED[name](fake())
 
 
-def test_the_refusal_names_both_devices():
-    with pytest.raises(
-        xdev.DeviceMismatchError, match=r"ndarray of .* on cpu, FakeArray .* on fake:0"
-    ):
-        fake() + VALUES
+@pytest.mark.parametrize(
+    "function", [np.sin, np.add, np.hypot, np.add.reduce, np.linalg.norm, np.sum]
+)
+def test_numpys_functions_name_the_way_out(function):
+    args = (fake(),) * getattr(function, "nin", 1)
+    with pytest.raises(TypeError, match=r"NumPy's.*fake:0.*xdev\.to_numpy\(x\)"):
+        function(*args)
+
+
+ADVICE = re.compile(r"xdev\.to_device\(([xyz]), '[a-z:01]+'\)")
+MIXED = {
+    "x + y": lambda x, y: x + y,
+    "x ** y": lambda x, y: x**y,
+    "x < y": lambda x, y: x < y,
+    "x == y": lambda x, y: x == y,
+    "x @ y": lambda x, y: x @ y,
+    "x += y": operator.iadd,
+}
+
+
+@pytest.mark.parametrize("sign", MIXED)
+@pytest.mark.parametrize(
+    ("first", "second"), [("cpu", "fake"), ("fake", "cpu"), ("fake:1", "fake:0")]
+)
+def test_the_refusal_names_both_devices_and_moves_that_work(sign, first, second):
+    x, y = (
+        xdev.to_device(np.eye(2) + 1, device, copy=True) for device in (first, second)
+    )
+    with pytest.raises(xdev.DeviceMismatchError) as caught:
+        MIXED[sign](x, y)
+
+    text = str(caught.value)
+    for array in (x, y):
+        assert f"is on {xdev.device_of(array)}" in text
+    found = {advice[1]: advice[0] for advice in ADVICE.finditer(text)}
+    assert set(found) == {"x", "y"}
+    for label, way in found.items():
+        arrays = {"x": x, "y": y}
+        arrays[label] = eval(way, {"xdev": xdev}, arrays)  # noqa: S307 - our advice
+        result = MIXED[sign](+arrays["x"], arrays["y"])
+        np.testing.assert_array_equal(
+            xdev.to_numpy(result), MIXED[sign](np.eye(2) + 1, np.eye(2) + 1)
+        )
+
+
+def test_numpys_scalars_go_anywhere():
+    x = fake()
+
+    for result in (np.float64(2) * x, 2 * x, x * np.float64(2)):
+        assert xdev.device_of(result) == "fake:0"
+        np.testing.assert_array_equal(xdev.to_numpy(result), 2 * VALUES)
+    np.testing.assert_array_equal(xdev.to_numpy(np.float64(1) < x), VALUES > 1)
 
 
 def test_the_truth_of_several_is_refused_as_numpys_is():

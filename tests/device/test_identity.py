@@ -39,7 +39,11 @@ def test_a_device_cannot_be_changed():
 
 @pytest.mark.parametrize(
     "name",
-    ["gpu", "", "cuda:", "cuda:-1", "cuda:x", "cpu:1", "CPU", "cuda 0", "cuda:1:2"],
+    [
+        *("gpu", "", "cuda:", "cuda:-1", "cuda:x", "cpu:1", "CPU", "cuda 0"),
+        *("cuda:1:2", ":1", "1", "cuda:+1", "cuda:1 ", "cuda:1_0", "cuda:\u00b2"),
+        "cuda:1234567890",
+    ],
 )
 def test_unknown_names_are_refused_with_the_known_ones(name):
     with pytest.raises(ConfigurationError, match=r'"cpu", .*"cuda", "cuda:N"'):
@@ -50,6 +54,17 @@ def test_unknown_names_are_refused_with_the_known_ones(name):
 def test_what_is_no_device_is_refused(thing):
     with pytest.raises(ConfigurationError, match="is no device"):
         Device(thing)
+
+
+@pytest.mark.parametrize(
+    "thing", [np.arange(10**6), [np.arange(10**6)], {"a": np.ones(9)}, object()]
+)
+def test_the_refusal_of_a_large_thing_is_short(thing):
+    with pytest.raises(ConfigurationError) as caught:
+        Device(thing)
+
+    assert len(str(caught.value)) < 250
+    assert type(thing).__name__ in str(caught.value)
 
 
 def test_native_devices_of_other_libraries_are_understood():

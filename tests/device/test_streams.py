@@ -45,6 +45,16 @@ def test_events_of_two_devices_do_not_mix():
         cpu.record().elapsed(fake.record())
 
 
+@pytest.mark.parametrize("thing", [3, None, xdev.Stream("cpu")])
+def test_what_is_no_event_is_refused(device, thing):
+    stream = xdev.Stream(device)
+
+    with pytest.raises(TypeError, match=r"stream\.record\(\)"):
+        stream.wait(thing)
+    with pytest.raises(TypeError, match=r"stream\.record\(\)"):
+        stream.record().elapsed(thing)
+
+
 @pytest.mark.cuda
 def test_cupys_current_stream_is_xdevs(cuda):
     import cupy

@@ -51,3 +51,23 @@ def test_photo_equals_plain_numpy(device, tmp_path):
     assert str(device) in done.stdout
     assert done.stdout.count("±") == 2 * 5  # the stages' times
     assert "pool" in done.stdout.lower()
+
+
+@pytest.mark.parametrize("missing", ["skimage", "PIL"])
+def test_without_scikit_image_it_says_what_to_install(missing, tmp_path):
+    code = (
+        f"import runpy, sys; sys.modules[{missing!r}] = None; "
+        f"runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.endswith("pip install scikit-image\n")
+    assert not list(tmp_path.iterdir())

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import xdev
+from xdev.facade.other import StandardLibrary
 
 STRICT = array_api_strict.asarray([1.0, 2.0, 3.0])
 HOST = np.asarray([1.0, 2.0, 3.0])
@@ -65,7 +66,7 @@ def test_the_refusal_names_both_arguments_and_its_advice_works():
     with pytest.raises(xdev.DeviceMismatchError) as caught:
         xdev.add(x, y)
     assert "x1 (numpy.ndarray) is on cpu" in str(caught.value)
-    assert "x2 (xdev.FakeArray) is on fake:1" in str(caught.value)
+    assert "x2 (xdev.testing.FakeArray) is on fake:1" in str(caught.value)
     assert "xdev.to_device(x1, 'fake:1')" in str(caught.value)
 
     moved = xdev.add(xdev.to_device(x, "fake:1"), y)
@@ -212,7 +213,7 @@ def test_namespace_of_cuda_is_cupy(cuda):
 
 def test_a_function_the_library_lacks_says_so(monkeypatch):
     monkeypatch.delattr(array_api_strict, "tile")
-    library = xdev.facade.libraries.StandardLibrary(array_api_strict)
+    library = StandardLibrary(array_api_strict)
 
     with pytest.raises(NotImplementedError, match="array_api_strict has no function"):
         library.bound("tile", STRICT)

@@ -185,6 +185,39 @@ def test_clip_leaves_array_bounds_alone(device, bound):
     np.testing.assert_array_equal(host(low), before)
 
 
+FRACTIONS = [-3.5, -1.0, -0.5, 0.0, 0.25, 1.5, 2.0, 1e300, -1e300, np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "uint64"])
+@pytest.mark.parametrize("bound", [*FRACTIONS, np.float32(0.5)])
+@pytest.mark.parametrize("as_array", [False, True], ids=["number", "array"])
+def test_clip_of_integers_stays_within_fractions(device, kind, bound, as_array):
+    ends = np.iinfo(kind)
+    values = np.asarray([ends.min, 0, 1, 2, 3, ends.max], dtype=kind)
+    x = xdev.asarray(values, device=device)
+    limit = xdev.asarray([float(bound)] * 6, device=device) if as_array else bound
+
+    above, below = host(xdev.clip(x, limit, None)), host(xdev.clip(x, None, limit))
+
+    # Python compares integers with floats exactly.
+    lowest = next((n for n in _integers(ends) if n >= bound), ends.max)
+    highest = next((n for n in reversed(_integers(ends)) if n <= bound), ends.min)
+    assert above.tolist() == [max(int(v), lowest) for v in values]
+    assert below.tolist() == [min(int(v), highest) for v in values]
+    assert above.dtype == below.dtype == values.dtype
+
+
+def _integers(ends):
+    """Return a type's integers near its ends and zero, in order."""
+    near = {*range(max(ends.min, -9), 10), ends.min, ends.max}
+    return sorted(near)
+
+
+def test_clip_of_integers_by_nan_is_refused(device):
+    with pytest.raises(ValueError, match="a bound is NaN"):
+        xdev.clip(xdev.arange(3, device=device), np.nan, 2)
+
+
 def test_clip_keeps_nan(device):
     x = xdev.asarray([np.nan, 2.0], device=device)
 

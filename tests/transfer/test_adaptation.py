@@ -1,6 +1,7 @@
 import collections
 import dataclasses
 import functools
+import types
 import typing
 
 import numpy as np
@@ -76,6 +77,8 @@ WRAPS = {
     "tuple": (lambda x: (x, "a"), lambda y: y[0]),
     "namedtuple": (lambda x: Pair(None, x), lambda y: y.right),
     "NamedTuple": (Named, lambda y: y.array),
+    "deque": (lambda x: collections.deque([1, x], maxlen=2), lambda y: y[1]),
+    "namespace": (lambda x: types.SimpleNamespace(a=1, b=x), lambda y: y.b),
     "dict": (lambda x: {"a": {"b": x}}, lambda y: y["a"]["b"]),
     "dict's": (lambda x: Named2(a=x), lambda y: y["a"]),
     "OrderedDict": (lambda x: collections.OrderedDict(a=x), lambda y: y["a"]),
@@ -112,6 +115,10 @@ def test_with_nothing_to_move_the_object_itself_comes_back(device, wrap):
     assert xdev.adapt(device, whole) is whole
     outer = {"whole": whole, "rest": [None, 1.5, "a", np.float32(1), ()]}
     assert xdev.adapt(device, outer) is outer
+
+
+def test_a_deque_keeps_its_length(device):
+    assert xdev.adapt(device, collections.deque([X], maxlen=3)).maxlen == 3
 
 
 def test_parts_without_arrays_stay_the_objects_that_they_are(device):
@@ -179,6 +186,11 @@ CYCLES = {
         lambda x: {"a": [x, {}]},
         lambda w: w["a"][1].update(up=w["a"]),
         "a list contains itself: obj['a'][1]['up'] is obj['a']:",
+    ),
+    "deque": (
+        lambda x: collections.deque([types.SimpleNamespace(a=x)]),
+        lambda w: setattr(w[0], "b", w),
+        "a deque contains itself: obj[0].b is obj:",
     ),
     "dataclass": (
         Derived,

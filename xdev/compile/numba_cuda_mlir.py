@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import threading
 from contextlib import contextmanager
 from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
+from xdev._forks import module_lock
 from xdev.compile.halves import is_half
 from xdev.compile.refusals import refusal
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Dtypes = tuple[np.dtype[Any], ...]
-_lock = threading.Lock()  # guards the compiler's idea of the current device
+_lock = module_lock()  # guards the compiler's idea of the current device
 
 
 def ltoir(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from xdev.device import cpu as _cpu, cuda as _cuda, fake as _fake  # noqa: F401
 from xdev.device.choice import (
     as_device,
     can_access_peer,

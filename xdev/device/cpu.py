@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager, nullcontext
-from typing import Self, final
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Self, final
 
-from xdev.device import registry
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 
 @final
@@ -96,4 +97,4 @@ class HostBackend:
         return index == peer
 
 
-registry.register("cpu", HostBackend())
+BACKEND = HostBackend()

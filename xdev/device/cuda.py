@@ -9,7 +9,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev.device import registry
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -47,13 +46,28 @@ def _install_command() -> str:
     return f"pip install 'xdev-array[{extra}]'"
 
 
+def _without_cupy() -> str:
+    """Say whether CuPy is all that is missing."""
+    version = driver_version()
+    if version is None:
+        return (
+            f"CuPy is not installed, and no CUDA driver (libcuda.so.1) is on this "
+            f"machine: for an NVIDIA GPU install its driver, then "
+            f"{_install_command()}; without one use XDEV_DEVICE=cpu"
+        )
+    return (
+        f"CuPy is not installed, though a driver of CUDA {version // 1000} is there: "
+        f"{_install_command()}"
+    )
+
+
 class _Probe:
     """What the first look at CUDA found: a count of devices, or why there is none."""
 
     def __init__(self) -> None:
         self.count, self.reason = 0, None
         if not _optional.installed("cupy"):
-            self.reason = f"CuPy is not installed: {_install_command()}"
+            self.reason = _without_cupy()
             return
         if driver_version() is None:
             self.reason = NO_DRIVER
@@ -156,4 +170,4 @@ class CudaBackend:
         return int(runtime.pointerGetAttributes(address).device)
 
 
-registry.register("cuda", CudaBackend())
+BACKEND = CudaBackend()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 from xdev.device import registry
-from xdev.device.natives import LIBRARIES, library_of_type, natives
-from xdev.errors import ConfigurationError, DeviceUnavailableError
+from xdev.errors import ConfigurationError, DeviceUnavailableError, type_name
+
+if TYPE_CHECKING:
+    from xdev.device.protocols import Natives
+
+
+LONGEST_NUMBER = 9  # of digits: no more devices than that
+LONGEST_TEXT = 60  # of an object in a message
 
 
 @final
@@ -70,7 +75,7 @@ class Device:
     def reason(self) -> str | None:
         """Why the device cannot be used, with the fix; None when it can."""
         if self.library is not None:
-            return natives(self.library).reason(self.type, self.index)
+            return _natives(self.library).reason(self.type, self.index)
         return registry.backend(self.type).reason(self.index)
 
     @property
@@ -98,7 +103,7 @@ class Device:
     def native(self) -> Any:
         """What the library whose arrays are made here calls this device."""
         if self.library is not None:
-            return natives(self.library).native(self.type, self.index)
+            return _natives(self.library).native(self.type, self.index)
         return registry.backend(self.type).native(self.index)
 
     def __str__(self) -> str:
@@ -160,7 +165,7 @@ def names_device(thing: object) -> bool:
 def _parse(name: object, library: str | None = None) -> tuple[str, int, str | None]:
     """Return (type, index, library) of a name, Device or library's device object."""
     if library is not None:
-        natives(library)  # refuses unknown ones
+        _natives(library)  # refuses unknown ones
     if isinstance(name, Device):
         return name.type, name.index, library or name.library
     if not isinstance(name, str):
@@ -177,14 +182,27 @@ def _parse(name: object, library: str | None = None) -> tuple[str, int, str | No
 @lru_cache(64)
 def _split(name: str) -> tuple[str, int | None]:
     """Return the type and the index in a name; no type: it is no device's name."""
-    match = re.fullmatch(r"([a-z]\w*)(?::(\d{1,9}))?", name)
-    if match is None:
+    # Without a regular expression: `import xdev` would compile it for "cpu".
+    type_, colon, number = name.partition(":")
+    if not type_.isidentifier() or not "a" <= name[0] <= "z":
         return "", None
-    return match[1], None if match[2] is None else int(match[2])
+    if not colon:
+        return type_, None
+    if not number.isdecimal() or len(number) > LONGEST_NUMBER:
+        return "", None
+    return type_, int(number)
+
+
+def _natives(library: str) -> Natives:
+    from xdev.device.natives import natives  # at the first other library
+
+    return natives(library)
 
 
 def _parse_native(native: Any) -> tuple[str, int, str | None]:
     """Return (type, index, library) of a library's or a backend's device object."""
+    from xdev.device.natives import LIBRARIES, library_of_type
+
     known = library_of_type(type(native))
     if known is not None:
         try:
@@ -199,7 +217,14 @@ def _parse_native(native: Any) -> tuple[str, int, str | None]:
             except (AttributeError, ValueError):
                 break
     message = (
-        f"{native!r} is no device that xdev knows: use a string such as 'cpu' or "
+        f"{_shown(native)} is no device that xdev knows: use a string such as 'cpu' or "
         f"'cuda:0', an xdev.Device, or a device object of the array's library"
     )
     raise ConfigurationError(message)
+
+
+def _shown(thing: object) -> str:
+    """Return a short text; of arrays and containers only what they are."""
+    held = hasattr(thing, "shape") or hasattr(thing, "__len__")
+    text = "" if held else repr(thing)
+    return text if 0 < len(text) <= LONGEST_TEXT else f"an object of {type_name(thing)}"

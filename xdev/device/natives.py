@@ -7,7 +7,7 @@ that an array's device says two things: where it is, and whose it is.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -18,29 +18,9 @@ from xdev.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from xdev.device.protocols import Natives
+
 _STRICT_CPU = "CPU_DEVICE"
-
-
-class Natives(Protocol):
-    """The devices of one library."""
-
-    def place(self, native: Any) -> tuple[str, int]:
-        """Return the type and index that a device object of the library names.
-
-        Raises
-        ------
-        AttributeError, ValueError
-            It names none that xdev knows.
-        """
-
-    def reason(self, type: str, index: int) -> str | None:
-        """Say why the library cannot use a device, with the fix; None when it can."""
-
-    def native(self, type: str, index: int) -> Any:
-        """Return the library's object for a device that it can use."""
-
-    def adopt(self, x: Any, native: Any) -> Any:
-        """Return a NumPy or CuPy array's values as the library's array on a device."""
 
 
 @final

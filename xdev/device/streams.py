@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Self, final
 
 from xdev.device import registry
 from xdev.device.choice import as_device
-from xdev.errors import DeviceMismatchError
+from xdev.errors import DeviceMismatchError, type_name
 
 if TYPE_CHECKING:
     from xdev.device.identity import Device
-    from xdev.device.registry import NativeEvent, NativeStream
+    from xdev.device.protocols import NativeEvent, NativeStream
 
 
 @final
@@ -38,7 +38,10 @@ class Event:
         ------
         DeviceMismatchError
             The events are of two devices.
+        TypeError
+            ``since`` is no event.
         """
+        _check(since)
         if self.device != since.device:
             raise _mismatch("event", self.device, since.device)
         self.synchronize()
@@ -100,7 +103,10 @@ class Stream:
         ------
         DeviceMismatchError
             The event is of another type of device.
+        TypeError
+            ``event`` is no event.
         """
+        _check(event)
         if event.device.type != self.device.type:
             raise _mismatch("stream", self.device, event.device)
         self._native.wait_event(event._native)  # noqa: SLF001
@@ -126,6 +132,15 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"<Stream {self.ptr:#x} on {self.device}>"
+
+
+def _check(event: object) -> None:
+    if not isinstance(event, Event):
+        message = (
+            f"an event is expected, not an object of {type_name(event)}: pass what "
+            f"stream.record() returns"
+        )
+        raise TypeError(message)
 
 
 def _mismatch(what: str, one: Device, other: Device) -> DeviceMismatchError:

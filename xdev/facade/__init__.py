@@ -1,12 +1,12 @@
 # ruff: noqa: F403, F405 - each topic's ``__all__`` says what is public
 """The array API standard 2025.12, on whatever arrays it is given.
 
-The names are written out a second time because type checkers read them here.
+Its two extensions are :mod:`xdev.linalg` and :mod:`xdev.fft`, which load at their first
+use. The names are written out a second time because type checkers read them here.
 """
 
 from __future__ import annotations
 
-from xdev.facade import fft, linalg
 from xdev.facade.arithmetic import *
 from xdev.facade.constants import *
 from xdev.facade.conversion import *
@@ -80,7 +80,6 @@ __all__ = [
     "expand_dims",
     "expm1",
     "eye",
-    "fft",
     "finfo",
     "flip",
     "float32",
@@ -107,7 +106,6 @@ __all__ = [
     "isnan",
     "less",
     "less_equal",
-    "linalg",
     "linspace",
     "log",
     "log1p",

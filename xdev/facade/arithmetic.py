@@ -202,8 +202,9 @@ def clip(
     x : array
         Real numbers, any shape.
     min, max : array or number, optional
-        Ends of the range, of shapes that broadcast with ``x``; integers beyond the
-        range of ``x``'s data type mean its ends. None: no limit on that side.
+        Ends of the range, of shapes that broadcast with ``x``. Where ``x`` has
+        integers, what is beyond the range of their data type means its ends, and 0.5 is
+        1 as ``min`` and 0 as ``max``. None: no limit on that side.
     out : array, optional
         Where to write: an array of the result's shape, on the same device, that can
         hold its data type.
@@ -218,7 +219,8 @@ def clip(
     DeviceMismatchError
         The arrays are of two devices or libraries.
     ValueError, TypeError
-        ``out`` has another shape or is read-only; it cannot hold the data type.
+        ``out`` has another shape or is read-only; it cannot hold the data type. A
+        number that limits integers is NaN.
 
     Examples
     --------

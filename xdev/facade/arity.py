@@ -6,7 +6,7 @@ third of the whole overhead of a call.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from xdev.facade.dispatch import apply, of, of_two
 from xdev.facade.libraries import HOST
 
 if TYPE_CHECKING:
-    from xdev.facade.protocols import Array
+    from xdev.facade.protocols import Binary, Unary
 
 ndarray = np.ndarray
 
@@ -52,31 +52,6 @@ _X = """x : array
         Any shape."""
 _X1_X2 = """x1, x2 : array or number
         Shapes that broadcast; at least one is an array."""
-
-
-class Unary(Protocol):
-    """An elementwise function of one array; the result is of the array's type."""
-
-    __name__: str
-
-    def __call__(self, x: Array, /, out: Array | None = None) -> Array:
-        """Compute."""
-
-
-class Binary(Protocol):
-    """An elementwise function of two arrays, or of an array and a number."""
-
-    __name__: str
-
-    @overload
-    def __call__(
-        self, x1: complex, x2: Array, /, out: Array | None = None
-    ) -> Array: ...
-
-    @overload
-    def __call__(
-        self, x1: Array, x2: Array | complex, /, out: Array | None = None
-    ) -> Array: ...
 
 
 def unary(name: str, summary: str, example: str, shown: str) -> Unary:

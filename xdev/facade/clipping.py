@@ -4,6 +4,7 @@ the caller's bounds.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -20,13 +21,22 @@ def clip(xp: Any, x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
     x : array
         Left as it is.
     lower, upper : array, number or None
-        Cast to ``x``'s data type; integers beyond its range mean its ends.
+        Cast to ``x``'s data type; what is beyond an integer type's range means its
+        ends, and fractions are rounded inwards: results stay within the bounds.
     out : array, optional
         Where to write.
+
+    Raises
+    ------
+    ValueError
+        A bound of integers is NaN.
     """
     bounds = [
-        (limit, _within(xp, bound, x.dtype))
-        for limit, bound in ((xp.maximum, lower), (xp.minimum, upper))
+        (limit, _within(xp, bound, x.dtype, inwards))
+        for limit, bound, inwards in (
+            (xp.maximum, lower, "ceil"),
+            (xp.minimum, upper, "floor"),
+        )
         if bound is not None
     ]
     if not bounds:
@@ -38,8 +48,11 @@ def clip(xp: Any, x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
     return limit(result, bound, out=out)
 
 
-def _within(xp: Any, bound: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a bound in a data type, saturated where that is an integer type."""
+def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
+    """Return a bound in a data type, saturated where that is an integer type.
+
+    ``inwards`` is the function, of ``math`` and of ``xp``, that rounds it then.
+    """
     kind = type(bound)
     if dtype.kind not in "iu":
         if kind is float or kind is int:
@@ -47,13 +60,31 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any]) -> Any:
         return dtype.type(bound) if np.isscalar(bound) else bound.astype(dtype)
     least, most = _ends(dtype)
     if kind is int or kind is float or np.isscalar(bound):
-        return dtype.type(min(max(bound, least), most))
+        if math.isnan(bound):
+            message = (
+                "xdev.clip: a bound is NaN, which limits no integers: leave it out"
+            )
+            raise ValueError(message)
+        bound = min(max(bound, least), most)
+        whole = not isinstance(bound, float | np.floating)
+        return dtype.type(bound if whole else getattr(math, inwards)(bound))
     if np.can_cast(bound.dtype, dtype):
         return bound.astype(dtype)
-    given = (least, most) if bound.dtype.kind == "f" else _ends(bound.dtype)
+    if bound.dtype.kind == "f":
+        return _whole(xp, getattr(xp, inwards)(bound.astype(np.float64)), dtype)
+    given = _ends(bound.dtype)
     low, high = max(least, given[0]), min(most, given[1])
     inside = xp.where(bound < low, low, xp.where(bound > high, high, bound))
     return inside.astype(dtype)
+
+
+def _whole(xp: Any, bound: Any, dtype: np.dtype[Any]) -> Any:
+    """Return whole numbers, float64, as integers, saturated."""
+    least, most = _ends(dtype)
+    top = float(most)  # 2^63 or 2^64 where the type has 64 bits: one too many
+    inside = xp.clip(bound, least, top if top <= most else math.nextafter(top, 0))
+    over = dtype.type(most)
+    return xp.where(bound >= top, over, inside.astype(dtype)).astype(dtype, copy=False)
 
 
 @cache

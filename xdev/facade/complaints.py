@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from xdev.device import Device, device_of
-from xdev.errors import ConfigurationError, DeviceMismatchError
+from xdev.errors import ConfigurationError, DeviceMismatchError, type_name
 
 
 def no_array(name: str, label: str, x: Any) -> TypeError:
     """Return the error for an argument that is no array."""
-    what = f"the class {x.__name__}" if isinstance(x, type) else _kind(x)
+    what = f"the class {x.__name__}" if isinstance(x, type) else type_name(x)
     return TypeError(
         f"xdev.{name}: {label} is no array but {what}: make one with "
         f"xdev.asarray({label})"
@@ -46,9 +46,9 @@ def mismatch(
         or type(value) is not np.ndarray
     ]
     return DeviceMismatchError(
-        f"xdev.{name}: {one} ({_kind(x)}) is on {where or 'no one device'}, {other} "
-        f"({_kind(y)}) is on {there or 'no one device'}. xdev moves nothing by itself: "
-        f"move one, {' or '.join(ways)}"
+        f"xdev.{name}: {one} ({type_name(x)}) is on {where or 'no one device'}, "
+        f"{other} ({type_name(y)}) is on {there or 'no one device'}. xdev moves "
+        f"nothing by itself: move one, {' or '.join(ways)}"
     )
 
 
@@ -97,10 +97,3 @@ def _of_out(name: str, out: Any, flaw: str, shape: tuple[int, ...], dtype: Any) 
 
 def _text(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
-
-
-def _kind(x: Any) -> str:
-    kind = type(x)
-    if kind.__module__ == "builtins":
-        return kind.__name__
-    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"

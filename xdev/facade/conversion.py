@@ -10,8 +10,7 @@ import numpy as np
 from xdev._freed import FREED
 from xdev.device import as_device, device_of
 from xdev.facade.libraries import HOST as NUMBERS_AND_ARRAYS
-from xdev.facade.places import place, place_of, stays
-from xdev.facade.places.moving import moved
+from xdev.facade.places import moved, place, place_of, stays
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import DType

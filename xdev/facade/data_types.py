@@ -17,8 +17,7 @@ from xdev.facade.dtype_names import (
     to_numpy_dtype,
 )
 from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, library_of, owner_of
-from xdev.facade.places import stays
-from xdev.facade.places.moving import moved
+from xdev.facade.places import moved, stays
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, DType, Library

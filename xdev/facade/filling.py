@@ -12,7 +12,7 @@ from xdev.facade import host_memory
 from xdev.facade.cpu import bare
 from xdev.facade.host_memory import POOLED_FROM, SMALL
 from xdev.facade.places import place, place_of, stays
-from xdev.facade.places.cpu import HOST
+from xdev.facade.places.cpu import HOST, NUMBERS, number
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, DType
@@ -138,6 +138,8 @@ def full(
     ------
     ValueError, OverflowError
         ``shape`` is negative or too large; ``fill_value`` does not fit ``dtype``.
+    TypeError
+        ``fill_value`` is no number.
 
     Examples
     --------
@@ -146,6 +148,8 @@ def full(
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
+    if type(fill_value) not in NUMBERS:
+        fill_value = number("full", fill_value)
     return place(device).full(shape, fill_value, dtype)
 
 
@@ -176,7 +180,7 @@ def full_like(
     Raises
     ------
     TypeError, OverflowError
-        ``x`` is no array; ``fill_value`` does not fit the data type.
+        ``x`` is no array, or ``fill_value`` no number; it does not fit the data type.
 
     Examples
     --------
@@ -184,6 +188,8 @@ def full_like(
     >>> xdev.full_like(xdev.arange(3), 7)
     array([7, 7, 7])
     """
+    if type(fill_value) not in NUMBERS:
+        fill_value = number("full_like", fill_value)
     if type(x) is ndarray and device is None and x.dtype is not FREED:
         return HOST.full_like(x, fill_value, dtype)
     if stays(x, device):

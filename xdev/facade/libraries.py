@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import importlib
-import operator
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xdev._freed import FREED, Remains, use_after_free
-from xdev.facade.complaints import misfit, no_array, wrong_dtype
+from xdev.facade.complaints import no_array
 from xdev.facade.cpu import NUMPY
-from xdev.facade.dtype_names import (
-    NAMES,
-    is_numpys,
-    library_of_dtype,
-    to_library_dtype,
-    to_numpy_dtype,
-)
-from xdev.facade.other_differences import MENDED
+from xdev.facade.dtype_names import NAMES, is_numpys, library_of_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.facade.protocols import DType, Library
+    from xdev.facade.protocols import Library
 
 #: Types of numbers that are on no device.
 PYTHON_SCALARS = frozenset({bool, int, float, complex})
@@ -41,62 +32,6 @@ HOST = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
 # Filled at the first array of a type. Two threads may do the same work; the last wins.
 known: dict[type, Library] = dict.fromkeys(HOST_SCALARS, NUMPY)
 _by_name: dict[str, Library] = {"numpy": NUMPY}
-
-
-@final
-class StandardLibrary:
-    """Any array API library, through its (or array_api_compat's) namespace."""
-
-    __slots__ = ("functions", "namespace")
-    numpy_dtypes = False
-    device_type: str | None = None
-    several = True
-
-    def __init__(self, namespace: ModuleType) -> None:
-        self.namespace = namespace
-        self.functions = dict(MENDED.get(namespace.__name__, {}))
-
-    def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
-        """Return the library's function of that name."""
-        if name not in self.functions:
-            try:
-                found = operator.attrgetter(name)(self.namespace)
-            except AttributeError as error:
-                message = f"{self.namespace.__name__} has no function {name!r}"
-                raise NotImplementedError(message) from error
-            self.functions[name] = found
-        return self.functions[name]
-
-    def device(self, x: Any) -> object:
-        """Return the library's device object; None for what is on no single one."""
-        native = importlib.import_module("array_api_compat").device(x)
-        # JAX: traced arrays have none, those spread over several have a sharding.
-        return None if hasattr(native, "device_set") else native
-
-    def dtype(self, dtype: DType) -> DType:
-        """Return the library's data type for anybody's."""
-        return None if dtype is None else to_library_dtype(dtype, self.namespace)
-
-    def operand(self, value: Any, like: Any) -> Any:
-        """Put NumPy's scalars beside ``like``, data type kept."""
-        if type(value) in HOST_SCALARS or type(value) is np.ndarray:
-            return self.namespace.asarray(
-                value.item(), dtype=self.dtype(value.dtype), device=self.device(like)
-            )
-        return value
-
-    def write(
-        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
-    ) -> Any:
-        """Compute, check, then write: few of these libraries have ``out=``."""
-        result = function(*values)
-        if result.shape != out.shape:
-            raise misfit(name, out, result.shape, result.dtype)
-        wanted, given = to_numpy_dtype(result.dtype), to_numpy_dtype(out.dtype)
-        if not np.can_cast(wanted, given, "same_kind"):
-            raise wrong_dtype(name, out, result.shape, result.dtype)
-        out[...] = self.bound("astype", out)(result, out.dtype, copy=False)
-        return out
 
 
 def library_of(x: Any, name: str, label: str = "x") -> Library:
@@ -146,7 +81,8 @@ def library_named(namespace: ModuleType) -> Library:
         elif name == "array_api_compat.numpy":  # not jax.numpy
             _by_name[name] = NUMPY
         else:
-            _by_name[name] = StandardLibrary(namespace)
+            other = importlib.import_module("xdev.facade.other")
+            _by_name[name] = other.StandardLibrary(namespace)
     return _by_name[name]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from xdev.facade.dtype_names import CLASSES, has_dtype, numpy_dtype_of
 from xdev.facade.libraries import owner_of
 
 if TYPE_CHECKING:
-    from xdev.facade.protocols import DType
+    from xdev.facade.float_info import FloatInfo
 
 __all__ = ["finfo", "iinfo"]
 
@@ -18,17 +18,6 @@ kind_of = type  # where a parameter bears that name
 # Filled at the first question; two threads may do the same work.
 _floats: dict[Any, FloatInfo] = {}
 _integers: dict[Any, Any] = {}
-
-
-class FloatInfo(NamedTuple):
-    """Limits of a floating-point data type, as Python numbers."""
-
-    bits: int
-    eps: float
-    max: float
-    min: float
-    smallest_normal: float
-    dtype: DType
 
 
 def finfo(type: Any, /) -> Any:
@@ -63,6 +52,8 @@ def finfo(type: Any, /) -> Any:
         return library.bound("finfo", type)(
             type if has_dtype(type) else library.dtype(type)
         )
+    from xdev.facade.float_info import FloatInfo
+
     found: Any = np.finfo(numpy_dtype_of(type))
     made = FloatInfo(
         int(found.bits),

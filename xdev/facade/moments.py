@@ -43,10 +43,9 @@ def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> xdev.mean(xdev.asarray([[1.0, 2.0], [3.0, 5.0]]), axis=0)
     array([2. , 3.5])
     """
-    if type(x) is ndarray and x.dtype in _DOUBLE_OR_SINGLE:
-        count = _count(x, axis)
-        if count:
-            return _add(x, axis, None, None, keepdims) / count
+    count = _count(x, axis)
+    if count:
+        return _add(x, axis, None, None, keepdims) / count
     return of(x, "mean")(x, axis=axis, keepdims=keepdims)
 
 
@@ -82,10 +81,9 @@ def std(
     >>> xdev.std(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1)
     array([1., 0.])
     """
-    if type(x) is ndarray and x.dtype in _DOUBLE_OR_SINGLE:
-        count = _count(x, axis)
-        if count > correction:
-            return np.sqrt(_squares(x, axis, keepdims, count) / (count - correction))
+    found = _variance(x, axis, correction, keepdims)
+    if found is not None:
+        return np.sqrt(found)
     return of(x, "std")(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
@@ -121,15 +119,16 @@ def var(
     >>> xdev.var(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1, correction=1)
     array([2., 0.])
     """
-    if type(x) is ndarray and x.dtype in _DOUBLE_OR_SINGLE:
-        count = _count(x, axis)
-        if count > correction:
-            return _squares(x, axis, keepdims, count) / (count - correction)
+    found = _variance(x, axis, correction, keepdims)
+    if found is not None:
+        return found
     return of(x, "var")(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
 def _count(x: Any, axis: Axes) -> int:
-    """Return how many elements are reduced to one; 0 where NumPy itself must look."""
+    """Return how many elements are reduced to one; 0 where the library must look."""
+    if type(x) is not ndarray or x.dtype not in _DOUBLE_OR_SINGLE:
+        return 0
     if axis is None:
         return x.size
     if type(axis) is int and -x.ndim <= axis < x.ndim:
@@ -137,8 +136,11 @@ def _count(x: Any, axis: Axes) -> int:
     return 0
 
 
-def _squares(x: Any, axis: Axes, keepdims: bool, count: int) -> Any:
-    """Return the sum of squares of the distances from the mean, as NumPy takes it."""
+def _variance(x: Any, axis: Axes, correction: float, keepdims: bool) -> Any:
+    """Return the variance, as NumPy takes it; None where the library must look."""
+    count = _count(x, axis)
+    if not count or count <= correction:
+        return None
     distances = x - _add(x, axis, None, None, True) / count
     distances *= distances
-    return _add(distances, axis, None, None, keepdims)
+    return _add(distances, axis, None, None, keepdims) / (count - correction)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,3 +94,28 @@ class Place(Protocol):
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         """Return an array that shares the memory of an exporter."""
+
+
+class Unary(Protocol):
+    """An elementwise function of one array; the result is of the array's type."""
+
+    __name__: str
+
+    def __call__(self, x: Array, /, out: Array | None = None) -> Array:
+        """Compute."""
+
+
+class Binary(Protocol):
+    """An elementwise function of two arrays, or of an array and a number."""
+
+    __name__: str
+
+    @overload
+    def __call__(
+        self, x1: complex, x2: Array, /, out: Array | None = None
+    ) -> Array: ...
+
+    @overload
+    def __call__(
+        self, x1: Array, x2: Array | complex, /, out: Array | None = None
+    ) -> Array: ...

@@ -13,6 +13,8 @@ from xdev._freed import refuse
 from xdev.device import Device, device_of
 from xdev.errors import DeviceMismatchError
 from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.transfer.copies import to_device
+from xdev.transfer.foreign import plain_device
 
 if TYPE_CHECKING:
     Shape = tuple[int, ...]
@@ -145,10 +147,29 @@ def parameter(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
         return x.item() if isinstance(x, np.generic) else x
     if isinstance(x, np.ndarray) and x.ndim == 0:
         return x.item()
-    if is_array(x):
-        check_device(x, name, on)
-        return x if dtype is None else facade.astype(x, dtype)
-    return facade.asarray(x, dtype=dtype, device=on)
+    x = plain(x, name, on, dtype)
+    return x if dtype is None else facade.astype(x, dtype, copy=False)
+
+
+def plain(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
+    """Return an array of a device, of any library, as xdev computes with it.
+
+    It shares memory where it can; a sequence becomes an array of ``dtype``.
+
+    Raises
+    ------
+    DeviceMismatchError
+        It is an array of another device.
+    """
+    if not is_array(x):
+        return facade.asarray(x, dtype=dtype, device=plain_device(on))
+    check_device(x, name, on)
+    return to_device(x, plain_device(on))
+
+
+def write(x: Any, values: Any) -> None:
+    """Put values into an array of any library, wherever it is."""
+    x[...] = to_device(values, device_of(x))
 
 
 def not_negative(x: Any, name: str) -> None:

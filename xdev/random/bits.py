@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from typing import Any, final
 
@@ -88,8 +89,17 @@ class Philox:
         ----------
         n_children : int
             How many.
+
+        Raises
+        ------
+        ValueError, TypeError
+            ``n_children`` is negative, or no integer.
         """
-        return [Philox(seed) for seed in self.seed_seq.spawn(n_children)]
+        count = operator.index(n_children)
+        if count < 0:
+            message = f"n_children is {count}: ask for 0 generators or more"
+            raise ValueError(message)
+        return [Philox(seed) for seed in self.seed_seq.spawn(count)]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"seed_seq": self.seed_seq, "state": self.state}

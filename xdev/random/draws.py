@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import facade
+from xdev.device import device_of
+from xdev.device.natives import natives
 from xdev.random import kernels
-from xdev.random.arguments import broadcast, is_array, out_shape, shape_of
+from xdev.random.arguments import broadcast, is_array, out_shape, shape_of, write
 from xdev.random.cpu import value
 from xdev.random.homes import home
 from xdev.random.philox import words64
+from xdev.transfer.foreign import plain_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,12 +38,20 @@ class Draws:
     source : Philox
         Where keys and numbers of calls come from.
     device : Device
-        Where arrays are made.
+        Where arrays are made, and whose.
     """
 
     def __init__(self, source: Philox, device: Device) -> None:
         self.source, self.device = source, device
-        self._home = home(device)
+        self.plain = plain_device(device)  # where values are computed
+        self._home = home(self.plain)
+
+    def given(self, x: Any) -> Any:
+        """Return a result as the user gets it: an array of the device's library."""
+        library = self.device.library
+        if library is None or not is_array(x):
+            return x
+        return natives(library).adopt(x, self.device.native)
 
     def number(self, kernel: Indexed, *values: float) -> Any:
         """Return one value, computed on the host, as a NumPy scalar."""
@@ -73,13 +84,16 @@ class Draws:
         """
         kernel, shape = kernels.kernel(function, dtype), shape_of(size)
         if out is not None:
-            out_shape(out, shape, dtype, self.device)
+            extents = out_shape(out, shape, dtype, self.device)
+            if self.device.type == "fake" and device_of(out).library:  # out of reach
+                write(out, self.array(kernel, extents, *values))
+                return out
             memory = self._home.memory(out)
             self._home.fill(kernel, memory, (*self.source.take(), *values))
             return out
         if shape is None:
             return float(self.number(kernel, *values))
-        return self.array(kernel, shape, *values)
+        return self.given(self.array(kernel, shape, *values))
 
     def scaled(self, function: Function, size: Any, *parameters: Any) -> Any:
         """Return float64 values with an offset, if there are two parameters, and scale.
@@ -102,4 +116,4 @@ class Draws:
         facade.multiply(made, factor, out=made)
         if offset:
             facade.add(made, offset[0], out=made)
-        return made
+        return self.given(made)

@@ -41,7 +41,7 @@ class Generator:
     bit_generator : Philox
         Where random words come from.
     device : device
-        Where results are made.
+        Where results are made, and in which library's arrays.
 
     Attributes
     ----------
@@ -215,8 +215,9 @@ class Generator:
             for x, name in ((start, "low"), (stop, "high"))
         )
         ranges.check(start, stop, kind, one=one, end=endpoint)
-        return ranges.drawn(
-            self._draws, start, stop, shape_of(size), kind, end=endpoint
+        shape = shape_of(size)
+        return self._draws.given(
+            ranges.drawn(self._draws, start, stop, shape, kind, end=endpoint)
         )
 
     def choice(
@@ -251,7 +252,10 @@ class Generator:
             There is nothing to choose from, too little without replacement, ``p`` does
             not fit, or ``a`` is neither an integer nor an array.
         """
-        return selection.choice(self._draws, a, shape_of(size), replace, p, axis)
+        shape = shape_of(size)
+        return self._draws.given(
+            selection.choice(self._draws, a, shape, replace, p, axis)
+        )
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
         """A shuffled copy of an array along an axis, or of the integers of [0, x).
@@ -263,7 +267,7 @@ class Generator:
         TypeError
             ``x`` is neither an integer nor an array.
         """
-        return selection.permutation(self._draws, x, axis)
+        return self._draws.given(selection.permutation(self._draws, x, axis))
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Shuffle an array of this device in place along an axis."""
@@ -286,6 +290,11 @@ class Generator:
     def spawn(self, n_children: int) -> list[Generator]:
         """Return independent generators on this device, for parallel streams.
 
+        Raises
+        ------
+        ValueError, TypeError
+            ``n_children`` is negative, or no integer.
+
         Examples
         --------
         >>> import xdev
@@ -304,7 +313,7 @@ class Generator:
         self.__init__(*state)
 
     def __repr__(self) -> str:
-        return f"Generator(Philox4x32, device={str(self.device)!r})"
+        return f"Generator(Philox4x32, device={self.device!r})"
 
 
 def default_rng(seed: Any = None, device: object = None) -> Generator:
@@ -317,7 +326,8 @@ def default_rng(seed: Any = None, device: object = None) -> Generator:
         Philox, or the one of a Generator, is shared; a Generator of the device comes
         back itself.
     device : device, optional
-        Where results are made; the default device unless given, or the Generator's.
+        Where results are made; the default device unless given, or the Generator's. If
+        it names a library, as ``xdev.device_of(tensor)`` does, they are its arrays.
 
     Raises
     ------
@@ -333,7 +343,8 @@ def default_rng(seed: Any = None, device: object = None) -> Generator:
     array([...])
     """
     if isinstance(seed, Generator):
-        if device is None or as_device(device) == seed.device:
+        wanted = seed.device if device is None else as_device(device)
+        if wanted == seed.device and wanted.library == seed.device.library:
             return seed
         seed = seed.bit_generator
     return Generator(seed if isinstance(seed, Philox) else Philox(seed), device)

@@ -15,7 +15,7 @@ import numpy as np
 
 from xdev import facade
 from xdev.random import kernels, ranges
-from xdev.random.arguments import check_device, is_array
+from xdev.random.arguments import check_device, is_array, plain, write
 
 if TYPE_CHECKING:
     from xdev.random.draws import Draws
@@ -60,7 +60,7 @@ def shuffle(draws: Draws, x: Any, axis: int) -> None:
     if not is_array(x):
         message = f"shuffle works in place on arrays, not on a {type(x).__name__}"
         raise TypeError(message)
-    x[...] = permutation(draws, x, axis)
+    write(x, permutation(draws, x, axis))
 
 
 def permuted(draws: Draws, x: Any, axis: int | None, out: Any) -> Any:
@@ -75,12 +75,12 @@ def permuted(draws: Draws, x: Any, axis: int | None, out: Any) -> Any:
         order = _order(draws, tuple(x.shape), axis)
         made = facade.take_along_axis(x, order, axis=axis)
     if out is None:
-        return made
+        return draws.given(made)
     check_device(out, "out", draws.device)
     if tuple(out.shape) != tuple(x.shape):
         message = f"out has shape {tuple(out.shape)}, but x has {tuple(x.shape)}"
         raise ValueError(message)
-    out[...] = made
+    write(out, made)
     return out
 
 
@@ -197,13 +197,10 @@ def _integer(x: Any) -> int | None:
 
 def _array(draws: Draws, x: Any) -> Any:
     """Return what is permuted as an array of the generator's device."""
-    if is_array(x):
-        check_device(x, "x", draws.device)
-        return x
-    if not hasattr(x, "__len__"):
+    if not is_array(x) and not hasattr(x, "__len__"):
         message = f"expected an integer or an array, not {type(x).__name__}"
         raise TypeError(message)
-    return facade.asarray(x, device=draws.device)
+    return plain(x, "x", draws.device)
 
 
 def _extent(x: Any, axis: int) -> int:

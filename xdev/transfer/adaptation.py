@@ -7,14 +7,15 @@ adapted parts (:mod:`~xdev.transfer.structures`), *storage* moves the arrays
 
 from __future__ import annotations
 
+import sys
 from operator import is_
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.device import Device, as_device, default_device, device_of, registry
+from xdev.device import Device, default_device, device_of, registry
 from xdev.transfer import structures
-from xdev.transfer.copies import to_device
+from xdev.transfer.copies import target_of, to_device
 from xdev.transfer.storage import store
 from xdev.transfer.structures import Walk, arrays_in
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 OWN = {
     *("builtins.object", "builtins.list", "builtins.tuple", "builtins.dict"),
+    *("collections.deque", "types.SimpleNamespace"),
     *("numpy.ndarray", "cupy.ndarray", "torch.Tensor"),
 }  # by name: none is imported for it
 SINGLE = {"float64": "float32", "complex128": "complex64"}
@@ -53,6 +55,20 @@ def move(
     non_blocking : bool
         As :func:`~xdev.to_device` has it.
     """
+    try:
+        return _moved(target, obj, prepare, non_blocking)
+    except RecursionError:
+        message = (
+            f"the structure is nested too deep for Python's recursion limit of "
+            f"{sys.getrecursionlimit()}: flatten it, or raise the limit with "
+            f"sys.setrecursionlimit(n)"
+        )
+        raise RecursionError(message) from None
+
+
+def _moved(
+    target: Device, obj: Any, prepare: Callable[[Any], Any] | None, non_blocking: bool
+) -> Any:
     there = np.ndarray if target.kind == "cpu" and prepare is None else None
     found = arrays_in(obj, there)
     arrays = [*found.values()]
@@ -83,9 +99,10 @@ class _Adapt:
         device : device
             Where to.
         obj : object
-            An array, or dicts, lists, tuples, named tuples (and classes derived from
-            them), dataclasses, SciPy's and CuPy's sparse matrices and arrays, and
-            registered types of them, nested. An array that occurs twice is moved once.
+            An array, or dicts, lists, tuples, named tuples, deques, SimpleNamespaces
+            (and classes derived from them), dataclasses, SciPy's and CuPy's sparse
+            matrices and arrays, and registered types of them, nested. An array that
+            occurs twice is moved once; arrays inside other objects stay where they are.
 
         Returns
         -------
@@ -97,6 +114,8 @@ class _Adapt:
         ------
         ValueError
             A container contains itself; the text says where.
+        RecursionError
+            Containers are nested deeper than Python's calls may be.
         TypeError
             An array has a dtype, or a sparse matrix a format, that the device does not
             have.
@@ -109,7 +128,7 @@ class _Adapt:
         >>> adapt("cpu", {"weights": np.ones(2), "name": "layer"})
         {'weights': array([1., 1.]), 'name': 'layer'}
         """
-        return move(as_device(device), obj)
+        return move(target_of(device, obj, "adapt(device, obj)"), obj)
 
     def register(self, kind: type) -> Callable[[Rule], Rule]:
         """Register how a type is rebuilt: ``rule(move, x)`` with ``move`` on its parts.

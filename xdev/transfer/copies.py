@@ -10,8 +10,14 @@ import numpy as np
 
 from xdev._freed import is_freed
 from xdev.device import Device, Stream, as_device, device_of
-from xdev.errors import DeviceMismatchError
-from xdev.transfer.exporters import as_array, dtype_of, host_values, refuse_mask
+from xdev.errors import ConfigurationError, DeviceMismatchError, type_name
+from xdev.transfer.exporters import (
+    as_array,
+    dtype_of,
+    host_values,
+    refuse_mask,
+    settled,
+)
 from xdev.transfer.foreign import to_library
 from xdev.transfer.guard import announce
 from xdev.transfer.routes import route
@@ -66,7 +72,8 @@ def to_device(
     ------
     ValueError
         ``copy=False`` where a copy is needed; ``out`` of another shape or kind of
-        dtype, or read-only.
+        dtype, or read-only; ``x`` is a tensor that requires grad, or whose conjugation
+        or negation is still to be done.
     DeviceMismatchError
         ``out`` or ``stream`` is of another device.
     TypeError
@@ -76,6 +83,8 @@ def to_device(
         ``x`` or ``out`` was freed.
     XdevError
         A :func:`transfer_guard` disallows the copy.
+    ConfigurationError, DeviceUnavailableError
+        The device is unknown, or cannot be used.
 
     Examples
     --------
@@ -83,7 +92,7 @@ def to_device(
     >>> to_device(np.arange(3), "cpu")
     array([0, 1, 2])
     """
-    target = as_device(device)
+    target = target_of(device, x, "to_device(x, device)")
     x = as_array(x)
     source = device_of(x)
     if target.library is not None and out is None:
@@ -95,6 +104,7 @@ def to_device(
                 to_device, x, stream=stream, copy=copy, non_blocking=non_blocking
             )
             return to_library(x, source, target, move)
+    x = settled(x)
     there, stays = route(target), source == target
     if out is not None:
         _check_out(x, out, target)
@@ -148,6 +158,41 @@ def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
     if type(x) is np.ndarray and out is None and not is_freed(x):
         return x  # in a loop over both devices: the CPU pays nothing
     return to_device(x, HOST, out=out, non_blocking=non_blocking)
+
+
+def target_of(device: object, x: object, call: str) -> Device:
+    """Return the device to move to; arguments in the wrong order are told so.
+
+    Parameters
+    ----------
+    device, x : object
+        What a function was given as the device, and as what is to be moved.
+    call : str
+        How it is called.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        The device is unknown, or cannot be used.
+    """
+    try:
+        return as_device(device)
+    except ConfigurationError:
+        if isinstance(device, str) or not _is_device(x):
+            raise
+    message = (
+        f"the arguments are the wrong way round, the device is an object of "
+        f"{type_name(device)}: call xdev.{call}"
+    )
+    raise ConfigurationError(message)
+
+
+def _is_device(x: object) -> bool:
+    try:
+        Device(x)
+    except ConfigurationError:
+        return False
+    return True
 
 
 def _copied(

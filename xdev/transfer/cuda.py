@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
+from xdev.compile.halves import is_bfloat16
 from xdev.device import registry
 from xdev.errors import CaptureError
 from xdev.memory.arrays import host_array, pinned_array
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
     from xdev.device import Device, Stream
 
-CHARS = frozenset("?bhilqBHILQefdFD")  # the dtypes that CuPy has kernels for
+#: The dtypes that CuPy has kernels for, besides ml_dtypes' bfloat16.
+CHARS = frozenset("?bhilqBHILQefdFD")
 SMALL = 64 << 10  # the driver takes so much of pageable memory at once [B]
 DIRECT = 256 << 10  # up to here the driver's own copy of pageable memory is quicker [B]
 NOTHING = nullcontext()  # in place of a stream
@@ -38,7 +40,7 @@ LEGACY = 1  # the null stream's name in __cuda_array_interface__, where 0 is not
 
 def check(dtype: np.dtype[Any]) -> None:
     """Raise TypeError for a dtype that CuPy cannot compute with."""
-    if dtype.char not in CHARS:
+    if dtype.char not in CHARS and not is_bfloat16(dtype):
         message = (
             f"CUDA has no arrays of dtype {dtype}: convert it first, as in "
             f'x.astype("float32"), or move its fields one by one'

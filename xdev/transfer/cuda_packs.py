@@ -56,7 +56,8 @@ def is_upload(x: Any) -> bool:
 
 def is_download(x: Any) -> bool:
     """Say whether an array of a CUDA device is for a pack."""
-    return type(x) is _optional.cupy().ndarray and x.nbytes <= SMALL
+    ours = type(x) is _optional.cupy().ndarray
+    return ours and x.nbytes <= SMALL and x.dtype.char in CHARS
 
 
 def upload(arrays: Sequence[Any], target: Device) -> list[Any]:

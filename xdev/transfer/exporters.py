@@ -104,15 +104,68 @@ def dtype_of(x: Any) -> np.dtype[Any]:
     """
     if isinstance(x.dtype, np.dtype):
         return x.dtype
-    name = str(x.dtype).rpartition(".")[2]
+    return numpys(x.dtype, f"convert the {type(x).__name__} first, for one to float32")
+
+
+def numpys(dtype: Any, way: str) -> np.dtype[Any]:
+    """Return NumPy's dtype of the same name as any library's.
+
+    Parameters
+    ----------
+    dtype : dtype
+        NumPy's, or another library's.
+    way : str
+        What to do where NumPy has none: the end of the error's text.
+
+    Raises
+    ------
+    TypeError
+        NumPy has no such dtype.
+
+    Examples
+    --------
+    >>> numpys("f4", "use float32")
+    dtype('float32')
+    """
+    found: np.dtype[Any]
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        pass
+    else:
+        return found
+    name = str(dtype).rpartition(".")[2]
     try:
         return np.dtype(name)
     except TypeError as error:
-        message = (
-            f"NumPy and CuPy have no dtype {name!r}: convert the {type(x).__name__} "
-            f"first, for one to float32"
-        )
+        message = f"NumPy and CuPy have no dtype {name!r}: {way}"
         raise TypeError(message) from error
+
+
+def settled(x: Any) -> Any:
+    """Return an array whose memory holds its values: Dask's are computed first.
+
+    Raises
+    ------
+    ValueError
+        It is a PyTorch tensor that is part of a gradient's computation, or whose values
+        are to be conjugated or negated yet.
+    """
+    if isinstance(x, np.ndarray):
+        return x
+    if hasattr(x, "dask") and hasattr(x, "compute"):
+        return x.compute()
+    if not hasattr(x, "resolve_conj"):
+        return x
+    for said, what, way in (
+        (x.requires_grad, "requires grad", "x.detach()"),
+        (x.is_conj(), "is still to be conjugated", "x.resolve_conj()"),
+        (x.is_neg(), "is still to be negated", "x.resolve_neg()"),
+    ):
+        if said:
+            message = f"a {type(x).__name__} that {what} cannot be moved: pass {way}"
+            raise ValueError(message)
+    return x
 
 
 def refuse_mask(x: Any) -> None:

@@ -29,10 +29,21 @@ def to_library(
         Returns ``x`` on a device as that device's usual array. It is shared with the
         library where that can be.
     """
-    # Dask's chunks are xdev's own arrays; so is what other libraries take on CUDA.
-    there = target.type == "cuda" or target.library == "dask"
-    step = Device(str(target) if there else "cpu")
+    step = plain_device(target)
     values = plain(step)
     if target not in (step, source):  # a device that only the library knows
         announce(source, target, math.prod(x.shape) * dtype_of(x).itemsize)
     return natives(str(target.library)).adopt(values, target.native)
+
+
+def plain_device(device: Device) -> Device:
+    """Return where a library's device takes arrays from, as xdev's own device.
+
+    Examples
+    --------
+    >>> plain_device(Device("fake", "array_api_strict"))
+    Device('cpu')
+    """
+    # Dask's chunks are xdev's own arrays; so is what other libraries take on CUDA.
+    there = device.type == "cuda" or device.library in (None, "dask")
+    return Device(str(device) if there else "cpu")

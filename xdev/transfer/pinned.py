@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from xdev._freed import refuse
 from xdev.device import Device
 from xdev.memory.arrays import host_array, pinned_array
 from xdev.memory.owners import is_pinned_address
+from xdev.transfer.exporters import numpys
 from xdev.transfer.lifetimes import drop_done
 
 
@@ -24,14 +26,14 @@ def empty_pinned(shape: int | tuple[int, ...], dtype: Any = float) -> Any:
     shape : int or tuple of int
         As :func:`numpy.empty` takes it.
     dtype : dtype
-        float64 unless given.
+        NumPy's, or another library's of the same name; float64 unless given.
 
     Raises
     ------
     ValueError
         ``shape`` is negative or too large to address.
     TypeError
-        ``dtype`` holds Python objects.
+        ``shape`` is none; NumPy has no such dtype, or it holds Python objects.
     OutOfMemoryError
         The pinned pool cannot serve it.
 
@@ -40,8 +42,13 @@ def empty_pinned(shape: int | tuple[int, ...], dtype: Any = float) -> Any:
     >>> empty_pinned((2, 3), "float32").shape
     (2, 3)
     """
-    extents = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    return _empty(extents, np.dtype(dtype))
+    extents = shape if isinstance(shape, tuple | list) else (shape,)
+    try:
+        extents = tuple(map(operator.index, extents))
+    except TypeError as error:
+        message = f"{shape!r} is no shape: give a whole number or a tuple of them"
+        raise TypeError(message) from error
+    return _empty(extents, numpys(dtype, "use one that it has, such as float32"))
 
 
 def _empty(

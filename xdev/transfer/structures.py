@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import threading
+from collections import deque
 from functools import cache
 from itertools import pairwise
-from types import MemberDescriptorType
+from types import MemberDescriptorType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev._forks import module_lock
 from xdev._freed import is_freed
 
 if TYPE_CHECKING:
@@ -112,8 +113,9 @@ def _sequence(move: Move, parts: Any) -> Any:
         return kind._make(moved) if hasattr(kind, "_make") else kind(moved)
     if kind is list:
         return moved
-    like = copy.copy(parts)
-    like[:] = moved
+    like = copy.copy(parts)  # keeps a deque's maxlen, a derived class's attributes
+    like.clear()
+    like.extend(moved)
     return like
 
 
@@ -131,7 +133,7 @@ def _mapping(move: Move, parts: dict[Any, Any]) -> Any:
     return like
 
 
-def _dataclass(move: Move, whole: Any) -> Any:
+def _object(move: Move, whole: Any) -> Any:
     """Rebuild without ``__init__``: frozen, slotted, derived fields are all alike."""
     moved = {}
     for name, part in _attributes(whole):
@@ -188,8 +190,12 @@ def _registered(rule: Rule) -> Rule:
     return keep
 
 
-_lock = threading.Lock()  # guards changes of the two tables
-_rules: dict[type, Rule] = {list: _sequence, tuple: _sequence, dict: _mapping}
+_lock = module_lock()  # guards changes of the two tables
+_rules: dict[type, Rule] = {
+    **dict.fromkeys((list, tuple, deque), _sequence),
+    dict: _mapping,
+    SimpleNamespace: _object,
+}
 _known: dict[type, Rule | None] = {}  # by exact type; None: it has no arrays
 
 
@@ -215,7 +221,7 @@ def _search(kind: type) -> Rule | None:
 
             return sparse.rule_of(kind)
     if dataclasses.is_dataclass(kind):
-        return _dataclass
+        return _object
     is_array = any(hasattr(kind, protocol) for protocol in ARRAY_PROTOCOLS)
     return _array if is_array and not issubclass(kind, np.generic) else None
 
@@ -238,7 +244,7 @@ def _step(whole: Any, inner: Any) -> str:
         steps = [(f"[{key!r}]", part) for key, part in whole.items()]
     elif hasattr(whole, "_fields"):
         steps = [(f".{name}", getattr(whole, name)) for name in whole._fields]
-    elif isinstance(whole, list | tuple):
+    elif isinstance(whole, list | tuple | deque):
         steps = [(f"[{index}]", part) for index, part in enumerate(whole)]
     else:
         steps = [(f".{name}", part) for name, part in _attributes(whole)]

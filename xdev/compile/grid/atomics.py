@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
+from xdev._forks import module_lock
 
 if TYPE_CHECKING:
     from xdev.compile.grid.emission import Target
 
 ORDER = "monotonic"
 WIDTHS = (32, 64)  # bits, which every device can update
-_lock = threading.Lock()  # guards the set below
+_lock = module_lock()  # guards the set below
 _served: set[str] = set()
 
 

@@ -7,10 +7,10 @@ indices. Each point that sees one ends there.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
+from xdev._forks import module_lock
 from xdev.compile.grid import DIMENSIONS, WORD
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xdev.compile.grid.emission import Target
 
 LENGTH = 5 + DIMENSIONS
-_lock = threading.Lock()  # guards the set below
+_lock = module_lock()  # guards the set below
 _served: set[str] = set()
 
 

@@ -6,11 +6,11 @@ A process that finds it there does not load Numba.
 from __future__ import annotations
 
 import ctypes
-import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xdev import _machine_code, _optional
+from xdev._forks import module_lock
 from xdev.compile import cpu, cpu_loop, digests, loops
 from xdev.compile.indexed import INDEX, Indexed
 
@@ -22,7 +22,7 @@ SLOT = 8  # bytes that each parameter has
 _PROTOTYPE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
 )  # releases the interpreter's lock
-_lock = threading.Lock()  # guards the dict below
+_lock = module_lock()  # guards the dict below
 _loaded: dict[Indexed, tuple[loops.Loop, Any]] = {}
 
 

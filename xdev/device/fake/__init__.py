@@ -7,7 +7,6 @@ into no NumPy array unasked. What runs on them in a test runs on CUDA.
 
 from __future__ import annotations
 
-from xdev.device import registry
 from xdev.device.cpu import HostBackend
 from xdev.device.identity import Device
 
@@ -41,4 +40,4 @@ class FakeBackend(HostBackend):
         return STRICT.index(native._device)  # type: ignore[attr-defined] # noqa: SLF001
 
 
-registry.register("fake", FakeBackend())
+BACKEND = FakeBackend()

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import sys
+from itertools import count
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev._freed import Remains, use_after_free
 from xdev.device.fake.blocks import settle
-from xdev.device.fake.surface import (
-    ATTRIBUTES,
-    BINARY,
-    COMPARISONS,
-    CONVERSIONS,
-    DTYPES,
-    METHODS,
-    NOT_IN_PLACE,
-    UNARY,
-)
+from xdev.device.fake.members import equip
+from xdev.device.fake.surface import BINARY, COMPARISONS, DTYPES
 from xdev.device.identity import Device
-from xdev.errors import DeviceMismatchError
+from xdev.errors import DeviceMismatchError, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +25,9 @@ EXTENSION = 12  # dlpack.h: kDLExtDev
 HOST = (1, 0)  # dlpack.h: kDLCPU
 #: What is no array, whatever it can turn into.
 NUMBERS = (bool, int, float, complex, np.generic)
+#: How NumPy's ufuncs are written that its operators call.
+COMPARED = {getattr(np, name): sign for sign, name in COMPARISONS.values()}
+WRITTEN = {getattr(np, name): sign for sign, name in BINARY.values()} | COMPARED
 
 
 @final
@@ -57,8 +53,6 @@ class FakeArray:
     """
 
     __slots__ = ("__weakref__", "_values", "device")
-    # NumPy's operators then leave the operation to this class, its functions refuse.
-    __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
     _values: Values
@@ -94,10 +88,23 @@ class FakeArray:
 
     def __array_function__(self, function: Any, *_: Any) -> Any:
         message = (
-            f"numpy.{function.__name__} got an array on {self.device}: use xdev's "
-            f"function of arrays on any device, or copy it with xdev.to_numpy(x)"
+            f"{function.__name__}() is a function of NumPy's, and got an array on "
+            f"{self.device}: use xdev's, which takes arrays on any device, or copy it "
+            f"with xdev.to_numpy(x)"
         )
         raise TypeError(message)
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, **options: Any
+    ) -> Any:
+        """Serve the operators of NumPy's arrays and scalars, which call their ufunc."""
+        first, *others = inputs
+        host = isinstance(first, np.ndarray | np.generic)
+        if method != "__call__" or not host or ufunc not in WRITTEN:
+            return self.__array_function__(ufunc)
+        if ufunc in COMPARED and not first.ndim:
+            first = first[()]  # a scalar: NumPy compares it as an array
+        return run(f"x {WRITTEN[ufunc]} y", ufunc, first, *others, **options)
 
     def __dlpack__(
         self,
@@ -137,10 +144,10 @@ class FakeArray:
         return (self[index] for index in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        return run("x[...]", np.ndarray.__getitem__, self, index)
+        return run("x[y]", np.ndarray.__getitem__, self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        run("x[...] = y", np.ndarray.__setitem__, self, index, value)
+        run("x[y] = z", np.ndarray.__setitem__, self, index, value)
 
     def __copy__(self) -> FakeArray:
         return FakeArray(self._values.copy(), self.device)
@@ -168,22 +175,22 @@ class _Call:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._arrays: list[Any] = []
+        self._arrays: dict[str, Any] = {}  # by what the error calls them
 
-    def inside(self, x: Any) -> Any:
+    def inside(self, x: Any, label: str) -> Any:
         """Return an argument with the values behind fake arrays in their place."""
         kind = type(x)
         if isinstance(x, Remains):
             raise use_after_free(x, self.name)
         if kind is FakeArray:
-            self._arrays.append(x)
+            self._arrays[label] = x
             return x._values  # noqa: SLF001 - a friend
         if isinstance(x, NUMBERS):
             return x
         if kind is tuple or kind is list:
-            return kind(map(self.inside, x))
+            return kind(self.inside(y, f"{label}[{i}]") for i, y in enumerate(x))
         if hasattr(kind, "__array__") or hasattr(kind, "__dlpack__"):
-            self._arrays.append(x)
+            self._arrays[label] = x
         return x
 
     def device(self, on: Device | None) -> Device:
@@ -194,17 +201,17 @@ class _Call:
         DeviceMismatchError
             There are arrays of the host or of two devices.
         """
-        fakes = [x for x in self._arrays if type(x) is FakeArray]
+        fakes = [x for x in self._arrays.values() if type(x) is FakeArray]
         where = on or (fakes[0].device if fakes else Device("fake"))
-        for x in self._arrays:
+        for label, x in self._arrays.items():
             if type(x) is not FakeArray or x.device != where:
-                raise self._mismatch(fakes, x, where)
+                raise self._mismatch(label, where)
         return where
 
     def outside(self, result: Any, where: Device) -> Any:
         """Return a result with fake arrays for what NumPy computed."""
         if isinstance(result, np.ndarray):
-            for x in self._arrays:
+            for x in self._arrays.values():
                 if x._values is result:  # noqa: SLF001 - a friend
                     return x
             return FakeArray(result, where)
@@ -215,20 +222,32 @@ class _Call:
             return getattr(type(result), "_make", type(result))(parts)
         return result
 
-    def _mismatch(
-        self, fakes: list[FakeArray], x: Any, where: Device
-    ) -> DeviceMismatchError:
-        there = x.device if type(x) is FakeArray else "cpu"
-        others = [y for y in fakes if y.device == where]
-        beside = f"{_text(others[0])}" if others else "what is made"
+    def _mismatch(self, odd: str, where: Device) -> DeviceMismatchError:
+        there = _device(self._arrays[odd])
+        ways, beside = [f"xdev.to_device({odd}, '{where}')"], "what is made"
+        for label, x in self._arrays.items():
+            if _device(x) == where:
+                beside = _text(label, x)
+                ways.append(f"xdev.to_device({label}, '{there}')")
+                break
         return DeviceMismatchError(
-            f"{self.name} got arrays of two devices: {_text(x)} is on {there}, "
-            f"{beside} is on {where}; move one with xdev.to_device(x, '{where}')"
+            f"{self.name} got arrays of two devices: {_text(odd, self._arrays[odd])} "
+            f"is on {there}, {beside} is on {where}; move one, {' or '.join(ways)}"
         )
 
 
-def _text(x: Any) -> str:
-    return f"{type(x).__name__} of shape {getattr(x, 'shape', '?')}"
+def _device(x: Any) -> Device | str:
+    return x.device if type(x) is FakeArray else "cpu"
+
+
+def _text(label: str, x: Any) -> str:
+    return f"{label} ({type_name(x)} of shape {getattr(x, 'shape', '?')})"
+
+
+def _labels() -> Iterator[str]:
+    """Yield what errors call the arguments by position."""
+    yield from "xyz"
+    yield from (f"argument {number}" for number in count(4))
 
 
 def run(
@@ -264,8 +283,8 @@ def run(
         There are arrays of the host or of two devices.
     """
     call = _Call(name)
-    values = [call.inside(x) for x in args]
-    named = {key: call.inside(x) for key, x in options.items()}
+    values = [call.inside(x, label) for x, label in zip(args, _labels(), strict=False)]
+    named = {key: call.inside(x, key) for key, x in options.items()}
     where = call.device(on)
     return call.outside(function(*values, **named), where)
 
@@ -275,58 +294,4 @@ def values_of(x: FakeArray) -> Values:
     return x._values  # noqa: SLF001 - a friend
 
 
-def _method(name: str, parameters: list[str]) -> Any:
-    function = getattr(np.ndarray, name)
-    most = float("inf") if "*" in parameters else len(parameters)
-
-    def method(self: FakeArray, *args: Any, **options: Any) -> Any:
-        if len(args) > most or not options.keys() <= set(parameters):
-            message = (
-                f"x.{name}() takes {', '.join(parameters) or 'nothing'}: CuPy's arrays "
-                f"take no more"
-            )
-            raise TypeError(message)
-        return run(f"x.{name}()", function, self, *args, **options)
-
-    method.__name__, method.__doc__ = name, f"As ``numpy.ndarray.{name}``."
-    return method
-
-
-def _attribute(name: str) -> Any:
-    def get(self: FakeArray) -> Any:
-        found = getattr(self._values, name)
-        return FakeArray(found, self.device) if isinstance(found, np.ndarray) else found
-
-    return property(get, doc=f"As ``numpy.ndarray.{name}``.")
-
-
-def _operator(name: str) -> Any:
-    function = getattr(np.ndarray, name)
-
-    def operator(self: FakeArray, *others: Any) -> Any:
-        if others and isinstance(others[0], list | tuple):
-            return NotImplemented
-        return run(f"x.{name}", function, self, *others)
-
-    operator.__name__ = name
-    return operator
-
-
-def _conversion(name: str) -> Any:
-    function = getattr(np.ndarray, name)
-    return lambda self: function(self._values)
-
-
-for _name, _parameters in METHODS.items():
-    setattr(FakeArray, _name, _method(_name, _parameters.split()))
-for _name in ATTRIBUTES:
-    setattr(FakeArray, _name, _attribute(_name))
-for _name in (*UNARY, *BINARY, *COMPARISONS):
-    setattr(FakeArray, f"__{_name}__", _operator(f"__{_name}__"))
-for _name in BINARY:
-    setattr(FakeArray, f"__r{_name}__", _operator(f"__r{_name}__"))
-    if _name not in NOT_IN_PLACE:
-        setattr(FakeArray, f"__i{_name}__", _operator(f"__i{_name}__"))
-for _name in CONVERSIONS:
-    setattr(FakeArray, f"__{_name}__", _conversion(f"__{_name}__"))
-del _name, _parameters
+equip(FakeArray, run)

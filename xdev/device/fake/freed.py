@@ -25,6 +25,9 @@ def _refusal(self: FreedArray, *_: Any, **__: Any) -> Any:
     raise use_after_free(self)
 
 
-for _name in ("array", "dlpack", "len", "iter", "format", *CONVERSIONS):
+for _name in (
+    *("array", "array_function", "array_ufunc", "dlpack", "len", "iter", "format"),
+    *CONVERSIONS,
+):
     setattr(FreedArray, f"__{_name}__", _refusal)
 del _name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: The data types, by NumPy's characters.
-DTYPES = "?bhilqBHILQefdFD"
+DTYPES = "?bhilqBHILQefdFDE"  # E is ml_dtypes' bfloat16
 #: The methods that ``numpy.ndarray`` and ``cupy.ndarray`` share, with the parameters
 #: that both have; a star takes any number of them.
 METHODS = {
@@ -40,11 +40,31 @@ ATTRIBUTES = (
     *("shape", "size", "strides"),
 )
 UNARY = ("neg", "pos", "abs", "invert")
-BINARY = (
-    *("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul"),
-    *("and", "or", "xor", "lshift", "rshift"),
-)
+#: By Python's names: how an operator is written, and NumPy's ufunc of it.
+BINARY = {
+    "add": ("+", "add"),
+    "sub": ("-", "subtract"),
+    "mul": ("*", "multiply"),
+    "truediv": ("/", "true_divide"),
+    "floordiv": ("//", "floor_divide"),
+    "mod": ("%", "remainder"),
+    "divmod": ("divmod", "divmod"),
+    "pow": ("**", "power"),
+    "matmul": ("@", "matmul"),
+    "and": ("&", "bitwise_and"),
+    "or": ("|", "bitwise_or"),
+    "xor": ("^", "bitwise_xor"),
+    "lshift": ("<<", "left_shift"),
+    "rshift": (">>", "right_shift"),
+}
+COMPARISONS = {
+    "eq": ("==", "equal"),
+    "ne": ("!=", "not_equal"),
+    "lt": ("<", "less"),
+    "le": ("<=", "less_equal"),
+    "gt": (">", "greater"),
+    "ge": (">=", "greater_equal"),
+}
 #: Binary operators that have no form in place: ``@=`` makes a new array, as CuPy's.
 NOT_IN_PLACE = ("divmod", "matmul")
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 CONVERSIONS = ("bool", "int", "float", "complex")

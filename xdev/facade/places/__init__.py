@@ -14,9 +14,10 @@ from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
 from xdev.facade.libraries import library_named, library_of
 from xdev.facade.places.cpu import HOST
-from xdev.facade.places.other import OtherPlace, foreign
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from xdev.facade.protocols import Place
 
 # Filled at the first array on a device. Two threads may do the same work: no harm.
@@ -66,7 +67,7 @@ def place_of(x: Any, name: str) -> Place:
     """
     library = library_of(x, name)
     if library.device_type is None and not hasattr(x, "dask"):
-        return OtherPlace(library, library.device(x))
+        return _other().OtherPlace(library, library.device(x))
     return place(device_of(x))
 
 
@@ -80,9 +81,31 @@ def stays(x: Any, device: object) -> bool:
     return chosen == here and chosen.library in (None, here.library)
 
 
+def moved(x: Any, target: Device) -> Any:
+    """Return an array's values on a device, as that device's library has arrays.
+
+    Parameters
+    ----------
+    x : array
+        Of any library.
+    target : Device
+        Where to. Where it names a library, the values reach that library through
+        NumPy's array, on CUDA through CuPy's, sharing memory where it can.
+
+    Raises
+    ------
+    TypeError
+        The data type is none of the target's.
+    XdevError
+        A :func:`xdev.transfer_guard` disallows the copy.
+    """
+    transfer = importlib.import_module("xdev.transfer")
+    return transfer.to_device(x, target)
+
+
 def _make(device: Device) -> Place:
     if device.library is not None:
-        return foreign(device)
+        return _other().foreign(device)
     if device.type == "cuda":
         cuda = importlib.import_module("xdev.facade.places.cuda")
         made: Place = cuda.CudaPlace(device.index)
@@ -93,7 +116,12 @@ def _make(device: Device) -> Place:
         return stand_in
     owner = backend(device.type)
     namespace = importlib.import_module(owner.libraries[0])
-    return OtherPlace(library_named(namespace), owner.native(device.index))
+    return _other().OtherPlace(library_named(namespace), owner.native(device.index))
+
+
+def _other() -> ModuleType:
+    """Return the module of other libraries' places, loaded at the first of them."""
+    return importlib.import_module("xdev.facade.places.other")
 
 
 def _after_fork_in_child() -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev._freed import refuse
+from xdev.errors import type_name
 from xdev.facade import host_memory
 from xdev.facade.cpu import bare
 from xdev.facade.dtype_names import to_numpy_dtype
@@ -38,6 +40,52 @@ def as_shape(shape: Any) -> Shape:
     except TypeError as error:
         message = f"{shape!r} is no shape: give a whole number or a tuple of them"
         raise TypeError(message) from error
+
+
+def number(name: str, value: Any) -> Any:
+    """Return a fill value that is a number or a 0-d array, the host's as a scalar.
+
+    Raises
+    ------
+    TypeError
+        It is neither; the text names the function.
+    UseAfterFreeError
+        It was freed.
+    """
+    refuse(f"xdev.{name}", value)
+    if type(value) is np.ndarray and not value.ndim:
+        value = value[()]
+    if isinstance(value, np.generic):
+        good = not isinstance(value, np.flexible | np.datetime64 | np.timedelta64)
+    else:
+        good = isinstance(value, int | float | complex) or (
+            getattr(value, "shape", None) == ()
+        )
+    if good:
+        return value
+    message = (
+        f"xdev.{name}: fill_value is an object of {type_name(value)}, no number: give "
+        f"a bool, int, float or complex, or a 0-d array"
+    )
+    raise TypeError(message)
+
+
+def dtype_of_number(value: Any) -> Any:
+    """Return the data type of an array that is filled with a number.
+
+    Raises
+    ------
+    OverflowError
+        No integer data type is large enough.
+    """
+    found = getattr(value, "dtype", None) or np.asarray(value).dtype
+    if getattr(found, "hasobject", False):
+        message = (
+            f"xdev.full: fill_value is an integer of {value.bit_length()} bits, which "
+            f"no integer data type holds: give dtype=xdev.float64"
+        )
+        raise OverflowError(message)
+    return found
 
 
 @final
@@ -74,7 +122,7 @@ class HostPlace:
 
     def full(self, shape: Any, value: Any, dtype: DType) -> Any:
         if dtype is None:
-            dtype = None if type(value) is float else np.asarray(value).dtype
+            dtype = None if type(value) is float else dtype_of_number(value)
         out = self.empty(shape, dtype)
         out.fill(_on_host(value))
         return out

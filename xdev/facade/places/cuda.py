@@ -13,7 +13,7 @@ from xdev.device import registry
 from xdev.facade.cuda import guarded
 from xdev.facade.cuda_differences.signed_zeros import fill
 from xdev.facade.dtype_names import to_numpy_dtype
-from xdev.facade.places.cpu import HOST, as_shape
+from xdev.facade.places.cpu import HOST, as_shape, dtype_of_number
 from xdev.memory.device_arrays import array_maker
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ class CudaPlace:
         return self.full(shape, 1, np.float64 if dtype is None else dtype)
 
     def full(self, shape: Any, value: Any, dtype: DType) -> Any:
-        kind = getattr(value, "dtype", None) or np.asarray(value).dtype
-        return self._filled(self.empty(shape, kind if dtype is None else dtype), value)
+        kind = dtype_of_number(value) if dtype is None else dtype
+        return self._filled(self.empty(shape, kind), value)
 
     def _filled(self, out: Any, value: Any) -> Any:
         if isinstance(value, self.ndarray):

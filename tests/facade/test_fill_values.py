@@ -1,0 +1,83 @@
+"""What ``full`` and ``full_like`` are filled with."""
+
+import numpy as np
+import pytest
+
+import xdev
+
+
+def host(x):
+    return xdev.to_numpy(x)
+
+
+@pytest.mark.parametrize("value", [True, 3, 2.5, 1 + 2j, -0.0, complex(-0.0, 0.0)])
+def test_full_takes_the_type_and_sign_of_its_value(device, value):
+    wanted = np.full((2,), value)
+
+    for made in (
+        xdev.full((2,), value, device=device),
+        xdev.full_like(xdev.asarray(wanted, device=device), value),
+        xdev.asarray([value, value], device=device),
+    ):
+        assert made.dtype == wanted.dtype
+        assert host(made).tobytes() == wanted.tobytes()
+
+
+def test_a_fill_value_of_another_device_does_not_come_unasked():
+    value = xdev.asarray(7.0, device="fake")
+    like = np.ones(2)
+    for make in (
+        lambda: xdev.full(2, value, device="cpu"),
+        lambda: xdev.full(2, value, dtype=xdev.float32, device="cpu"),
+        lambda: xdev.full_like(like, value),
+    ):
+        with pytest.raises(TypeError, match=r"xdev\.to_numpy"):
+            make()
+
+
+def test_a_fill_value_that_does_not_fit_is_refused(device):
+    with pytest.raises(OverflowError):
+        xdev.full(3, 300, dtype=xdev.int8, device=device)
+    with pytest.raises(OverflowError, match=r"integer of 71 bits.*give dtype="):
+        xdev.full(3, 2**70, device=device)
+    large = xdev.full(3, 2**70, dtype=xdev.float64, device=device)
+    assert host(large).tolist() == [2.0**70] * 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, "a", b"a", [1, 2], {}, object(), np.str_("a"), np.datetime64("2025")),
+        *(np.ones(3), np.asarray("a"), np.asarray(None), np.void(b"ab")),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_fill_value_that_is_no_number_is_refused(device, value):
+    like = xdev.ones(2, device=device)
+    for make in (
+        lambda: xdev.full(2, value, device=device),
+        lambda: xdev.full(2, value, dtype=xdev.float64, device=device),
+        lambda: xdev.full_like(like, value),
+    ):
+        with pytest.raises(TypeError, match=r"fill_value is .*no number: give a bool"):
+            make()
+
+
+@pytest.mark.parametrize("value", [np.float32(1.5), np.asarray(1.5), np.True_])
+def test_0d_host_arrays_fill_arrays_of_every_device(device, value):
+    made = xdev.full(2, value, device=device)
+
+    assert made.dtype == value.dtype
+    np.testing.assert_array_equal(host(made), np.full(2, value))
+    np.testing.assert_array_equal(
+        host(xdev.full_like(xdev.zeros(2, device=device), value)), np.full(2, value)
+    )
+
+
+def test_a_0d_array_of_the_device_fills(device):
+    value = xdev.asarray(7, dtype=xdev.int16, device=device)
+
+    made = xdev.full(2, value, device=device)
+
+    assert made.dtype == xdev.int16
+    assert host(made).tolist() == [7, 7]

@@ -1,0 +1,101 @@
+"""Any array API library, and where some depart from the standard."""
+
+from __future__ import annotations
+
+import importlib
+import operator
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev.facade.complaints import misfit, wrong_dtype
+from xdev.facade.dtype_names import to_library_dtype, to_numpy_dtype
+from xdev.facade.libraries import HOST_SCALARS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import ModuleType
+
+    from xdev.facade.protocols import DType
+
+
+def _unique_all(x: Any) -> Any:
+    xp = importlib.import_module("array_api_compat.torch")
+    strict = importlib.import_module("array_api_compat.common._aliases")
+    values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True)
+    places = xp.arange(x.numel(), device=x.device)
+    first = xp.full(values.shape, x.numel(), dtype=places.dtype, device=x.device)
+    first = first.scatter_reduce(0, inverse.reshape(-1), places, "amin")
+    return strict.UniqueAllResult(values, first, inverse, counts)
+
+
+def _svdvals(x: Any) -> Any:
+    xp: Any = importlib.import_module("array_api_compat.dask.array")
+    return xp.linalg.svd(x, full_matrices=False)[1]
+
+
+#: By the namespace's name and the standard's, with the reason.
+MENDED: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "array_api_compat.dask.array": {
+        "linalg.svdvals": _svdvals,  # array_api_compat asks for full matrices
+    },
+    "array_api_compat.torch": {
+        "unique_all": _unique_all,  # PyTorch counts, but does not say where
+    },
+}
+
+
+@final
+class StandardLibrary:
+    """Any array API library, through its (or array_api_compat's) namespace."""
+
+    __slots__ = ("functions", "namespace")
+    numpy_dtypes = False
+    device_type: str | None = None
+    several = True
+
+    def __init__(self, namespace: ModuleType) -> None:
+        self.namespace = namespace
+        self.functions = dict(MENDED.get(namespace.__name__, {}))
+
+    def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
+        """Return the library's function of that name."""
+        if name not in self.functions:
+            try:
+                found = operator.attrgetter(name)(self.namespace)
+            except AttributeError as error:
+                message = f"{self.namespace.__name__} has no function {name!r}"
+                raise NotImplementedError(message) from error
+            self.functions[name] = found
+        return self.functions[name]
+
+    def device(self, x: Any) -> object:
+        """Return the library's device object; None for what is on no single one."""
+        native = importlib.import_module("array_api_compat").device(x)
+        # JAX: traced arrays have none, those spread over several have a sharding.
+        return None if hasattr(native, "device_set") else native
+
+    def dtype(self, dtype: DType) -> DType:
+        """Return the library's data type for anybody's."""
+        return None if dtype is None else to_library_dtype(dtype, self.namespace)
+
+    def operand(self, value: Any, like: Any) -> Any:
+        """Put NumPy's scalars beside ``like``, data type kept."""
+        if type(value) in HOST_SCALARS or type(value) is np.ndarray:
+            return self.namespace.asarray(
+                value.item(), dtype=self.dtype(value.dtype), device=self.device(like)
+            )
+        return value
+
+    def write(
+        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
+    ) -> Any:
+        """Compute, check, then write: few of these libraries have ``out=``."""
+        result = function(*values)
+        if result.shape != out.shape:
+            raise misfit(name, out, result.shape, result.dtype)
+        wanted, given = to_numpy_dtype(result.dtype), to_numpy_dtype(out.dtype)
+        if not np.can_cast(wanted, given, "same_kind"):
+            raise wrong_dtype(name, out, result.shape, result.dtype)
+        out[...] = self.bound("astype", out)(result, out.dtype, copy=False)
+        return out
