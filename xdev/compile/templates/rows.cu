@@ -15,6 +15,7 @@ extern "C" __device__ void XDEV_FUNCTION(XDEV_SIGNATURE);
 namespace xdev {
 
 constexpr int LANES = XDEV_LANES;
+constexpr int FEW = LANES < 4 ? LANES : 4;  // at the ends of rows
 
 template <class Storage, class Loop>
 struct Linear {
@@ -123,27 +124,31 @@ __device__ inline void run(Index n, Index group, Operand... operand)
     if (group * LANES >= n + lead) return;
     const Index start = group * LANES - lead;  // the first one may wrap below 0
     const bool whole = start < n && n - start >= LANES;
-    const bool stores = whole && (operand.can_store(start) & ...);
-    if (stores && (operand.aligned(start) & ...)) {
-        (operand.load(start), ...);
-    } else if (whole) {
-        (operand.load_any(start), ...);
-    } else {
-        // Lanes beyond the row compute its first element again: a valid argument.
+    if (whole && (operand.can_store(start) & ...)) {
+        if ((operand.aligned(start) & ...)) {
+            (operand.load(start), ...);
+        } else {
+            (operand.load_any(start), ...);
+        }
 #pragma unroll
-        for (int lane = 0; lane < LANES; ++lane) {
-            const Index i = start + lane;
+        for (int lane = 0; lane < LANES; ++lane) XDEV_FUNCTION(operand.at(lane)...);
+        (operand.store(start), ...);
+        return;
+    }
+    // Few at a time: registers for all lanes would keep threads off the processor.
+#pragma unroll 1
+    for (int first = 0; first < LANES; first += FEW) {
+#pragma unroll
+        for (int lane = 0; lane < FEW; ++lane) {
+            const Index i = start + first + lane;
+            // Beyond the row it is the first element again: a valid argument.
             (operand.load_one(lane, i < n ? i : 0), ...);
         }
-    }
 #pragma unroll
-    for (int lane = 0; lane < LANES; ++lane) XDEV_FUNCTION(operand.at(lane)...);
-    if (stores) {
-        (operand.store(start), ...);
-    } else {
+        for (int lane = 0; lane < FEW; ++lane) XDEV_FUNCTION(operand.at(lane)...);
 #pragma unroll
-        for (int lane = 0; lane < LANES; ++lane) {
-            const Index i = start + lane;
+        for (int lane = 0; lane < FEW; ++lane) {
+            const Index i = start + first + lane;
             if (i < n) (operand.store_one(lane, i), ...);
         }
     }
