@@ -19,6 +19,7 @@ DEVICE = xdev.Device("cuda:0")
 @pytest.fixture(autouse=True)
 def of_the_driver(below, monkeypatch):
     monkeypatch.setattr(cuda_bus, "driver", lambda: below)
+    monkeypatch.setattr(cuda, "DIRECT", 256 << 10)  # so that small arrays are staged
 
 
 def values(shape, dtype="float32"):

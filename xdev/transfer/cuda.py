@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: The dtypes that CuPy has kernels for, besides ml_dtypes' bfloat16.
 CHARS = frozenset("?bhilqBHILQefdFD")
 SMALL = 64 << 10  # the driver takes so much of pageable memory at once [B]
-DIRECT = 256 << 10  # up to here the driver's own copy of pageable memory is quicker [B]
+DIRECT = 2 << 20  # up to here the driver's own copy of pageable memory is quicker [B]
 NOTHING = nullcontext()  # in place of a stream
 LEGACY = 1  # the null stream's name in __cuda_array_interface__, where 0 is not allowed
 
