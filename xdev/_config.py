@@ -129,15 +129,19 @@ def parse_limit(limit: object, name: str = "limit") -> int | float:
 
 
 @cache
+def processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
 def num_threads() -> int:
     """Return ``XDEV_NUM_THREADS``, or the number of processors this process may use."""
     text = _read("XDEV_NUM_THREADS")
     if text is None:
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else (os.cpu_count() or 1)
-        )
+        return processors()
     if not text.isdigit() or int(text) < 1:
         raise _refuse("XDEV_NUM_THREADS", text, "a whole number of at least 1")
     return int(text)

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from xdev.compile.team import stations, threads
 from xdev.errors import OutOfMemoryError, XdevError
-from xdev.transfer import express, lanes, machine, schedule
+from xdev.transfer import express, lanes, schedule
 from xdev.transfer.schedule import Act
 
 STEPS = {"up": schedule.upload, "down": schedule.download}
@@ -74,8 +75,10 @@ def watched(late_driver, monkeypatch):
 def code(request, monkeypatch):
     """The lanes as Python, which is the reference, and as machine code."""
     if request.param == "plain":
-        plain = SimpleNamespace(lead=lanes.lead)
-        monkeypatch.setattr(express, "machine", lambda: plain)
+        body = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 3)(lanes.run)
+        plain = SimpleNamespace(address=lambda _: threads.address_of(body))
+        monkeypatch.setattr(express, "CODE", plain)
+        monkeypatch.setattr(threads, "lead", lambda: stations.lead)
     return request.param
 
 
@@ -253,10 +256,10 @@ def test_copies_of_many_threads_do_not_meet(late_driver):
 
 def test_python_goes_on_while_a_copy_waits(late_driver, until):
     semaphore = ctypes.create_string_buffer(32)
-    library = machine.c_library()
+    library = threads.c_library()
     library.sem_init(semaphore, 0, 0)
     line = Line(late_driver, 3 * CHUNK, threads=1)
-    line.wait = machine.c_address("sem_wait")  # in C: it lets go of nothing by itself
+    line.wait = threads.c_address("sem_wait")  # in C: it lets go of nothing by itself
     line.take_events = lambda count: [ctypes.addressof(semaphore)] * count
     line.give_events = lambda _: None
     values = draw(3 * CHUNK)

@@ -10,10 +10,12 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 import xdev
 from xdev import _config
-from xdev.ufunc import cpu_threads
+from xdev.compile import threads
+from xdev.ufunc import cpu_ranges, cpu_threads
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +24,8 @@ def several(monkeypatch):
     _config.num_threads.cache_clear()
     monkeypatch.setenv("XDEV_NUM_THREADS", "4")
     monkeypatch.setattr(cpu_threads, "CUT", 1e-9)
+    monkeypatch.setattr(cpu_threads, "PIECE", 1e-9)
+    monkeypatch.setattr(cpu_threads, "CALLS", 1)
     monkeypatch.setattr(cpu_threads, "REST", 0)
     monkeypatch.setattr(cpu_threads, "TELLING", 0.0)
     yield
@@ -29,20 +33,17 @@ def several(monkeypatch):
 
 
 @pytest.fixture
-def workers(monkeypatch):
-    """The names of the threads that computed."""
-    names = set()
-    spread = cpu_threads.threads.run
+def shared(monkeypatch):
+    """How many threads each call was shared among."""
+    counts = []
+    work = threads.work
 
-    def run(task, n, *, grain=1):
-        def seen(start, stop):
-            names.add(threading.current_thread().name)
-            task(start, stop)
+    def noted(job, body, lanes):
+        counts.append(lanes)
+        return work(job, body, lanes)
 
-        spread(seen, n, grain=min(grain, -(-n // 16)))
-
-    monkeypatch.setattr(cpu_threads.threads, "run", run)
-    return names
+    monkeypatch.setattr(threads, "work", noted)
+    return counts
 
 
 LAYOUTS = {
@@ -73,7 +74,7 @@ PAIRS = [pair for pair in itertools.product(LAYOUTS, LAYOUTS) if broadcast(*pair
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_every_layout_gives_what_one_thread_gives(workers, one, other):
+def test_every_layout_gives_what_one_thread_gives(shared, one, other):
     f = xdev.vectorize(function)
     values = np.random.default_rng(0).standard_normal((2, 36, 36, 36))
     x, y = LAYOUTS[one](values[0]), LAYOUTS[other](values[1])
@@ -88,18 +89,154 @@ def test_every_layout_gives_what_one_thread_gives(workers, one, other):
     assert f(x, y, out=out) is out
     np.testing.assert_array_equal(out, expected)
     assert f(x, 3.0).tolist() == (x * 2 - 3).tolist()
-    assert workers or expected.size == 1
+    assert max(shared, default=1) > 1 or expected.size < 2 * 36
 
 
-def test_a_large_call_is_computed_by_several_threads(workers):
+@st.composite
+def views(draw, shape):
+    """Memory, and a function that looks at it as an array of that shape."""
+    order = draw(st.permutations(range(len(shape))))
+    steps = [draw(st.sampled_from([-2, -1, 1, 1, 1, 3])) for _ in shape]
+    held = [shape[k] * abs(steps[k]) + draw(st.integers(0, 1)) for k in order]
+    cut = tuple(slice(0, n * abs(k), abs(k)) for n, k in zip(shape, steps, strict=True))
+    turned = tuple(slice(None, None, -1 if k < 0 else 1) for k in steps)
+    memory = np.random.default_rng(0).standard_normal(held)
+    return memory, lambda memory: memory.transpose(np.argsort(order))[cut][turned]
+
+
+@given(data=st.data(), shape=st.lists(st.integers(1, 40), min_size=1, max_size=3))
+def test_arrays_anyhow_in_memory(data, shape):
     f = xdev.vectorize(function)
-    x = np.random.default_rng(0).standard_normal(3_000_000)
-    for _ in range(30):
-        f(x, x)
-        if len(workers) > 1:
-            break
+    few = [data.draw(st.sampled_from([n, n, 1])) for n in shape]
+    (one, x), (other, y) = data.draw(views(few)), data.draw(views(shape))
+    memory, out = data.draw(views(shape))
+    expected = memory.copy()
+    out(expected)[...] = x(one) * 2 - y(other)
 
-    assert len(workers) > 1
+    for _ in range(2):
+        f(x(one), y(other), out=out(memory))
+
+    np.testing.assert_array_equal(memory, expected)
+
+
+def turned(x):
+    return x.astype(x.dtype.newbyteorder())
+
+
+def shifted(x):
+    memory = np.empty(x.nbytes + 1, np.uint8)[1:].view(x.dtype)
+    memory[:] = x
+    return memory
+
+
+CAST = {
+    "another dtype": lambda x: x.astype(np.float32),
+    "another order": turned,
+    "unaligned": shifted,
+    "aligned": np.copy,
+}
+
+
+@pytest.mark.parametrize("how", CAST)
+def test_what_numpy_must_cast_or_align(shared, how):
+    f = xdev.vectorize(["float64(float64, float64)"])(function)
+    x, y = (
+        np.random.default_rng(0).standard_normal((2, 20_000)).astype("f4").astype("f8")
+    )
+    for _ in range(3):
+        np.testing.assert_array_equal(f(CAST[how](x), y), x * 2 - y)
+
+    assert bool(shared) == (how == "aligned")
+
+
+def test_an_out_may_be_larger_than_the_inputs_and_not_smaller(shared):
+    f = xdev.vectorize(function)
+    x = np.random.default_rng(0).standard_normal(5000)
+    out = np.empty((3, 5000))
+    for _ in range(3):
+        f(x, x, out=out)
+        np.testing.assert_array_equal(out, [x] * 3)
+        with pytest.raises(ValueError, match="broadcast"):
+            f(x, out, out=np.empty(5000))
+    assert shared
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("f4", 1e300), ("u1", 300), ("i4", 2)])
+def test_numbers_are_taken_as_numpy_takes_them(dtype, number):
+    f, x = xdev.vectorize(lambda x, y: x + y), np.ones(20_000, dtype)
+
+    def outcome(add):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                return add(x, number).tolist(), [w.category for w in told]
+            except OverflowError:
+                return OverflowError
+
+    for _ in range(3):
+        assert outcome(f) == outcome(np.add)
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """Make a ufunc with known times; it tells how many threads computed a call."""
+    now, went = [0.0], []
+
+    def make(alone, together):
+        class Ufunc:
+            __name__ = "one"
+
+            def __call__(self, x, out):
+                now[0] += alone(x.size)
+                went.append("alone")
+                return out[0]
+
+        def run(_, call, **__):
+            now[0] += together(call.shape[0])
+            went.append("together")
+            return 0
+
+        monkeypatch.setattr(cpu_ranges, "run", run)
+        made = cpu_threads.Threaded(Ufunc(), 0, (np.dtype("f8"),) * 2)
+
+        def call(size):
+            made([np.ones(size)], (np.ones(size),), size, own=True)
+            return went[-1]
+
+        return call
+
+    monkeypatch.setattr(cpu_threads, "perf_counter", lambda: now[0])
+    return make
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(0.5, 20), (1.2, 20), (1.5, 2)])
+def test_several_threads_rest_where_they_are_slower(timed, monkeypatch, seconds, calls):
+    monkeypatch.setattr(cpu_threads, "REST", 15)
+    call = timed(lambda _: 1.0, lambda _: seconds)
+
+    went = [call(5000) for _ in range(21)]
+
+    assert went[:2] == ["alone", "together"]
+    assert went.count("together") == calls
+
+
+def test_several_threads_rest_by_what_one_took_at_that_size_alone(timed, monkeypatch):
+    """Beyond the caches an element takes longer, in one thread as in several."""
+    monkeypatch.setattr(cpu_threads, "REST", 15)
+    call = timed(lambda n: n * 1e-9, lambda n: n * (1e-9 if n < 10**5 else 3e-9))
+
+    assert [call(10**4) for _ in range(3)] == ["alone", "together", "together"]
+    assert [call(10**6) for _ in range(5)] == ["together"] * 5
+
+
+def test_a_size_that_is_hardly_worth_it_is_measured_with_one_thread(timed, monkeypatch):
+    monkeypatch.setattr(cpu_threads, "CUT", 1.0)
+    call = timed(lambda n: n / 2000, lambda _: 1.0)
+
+    sizes = 3000, 3001, 2040, 2041, 1900, 9000
+    assert [call(n) for n in sizes] == [
+        *("alone", "together", "alone", "together", "alone", "together")
+    ]
 
 
 @pytest.mark.parametrize("shift", [-5, -1, 0, 1, 5])
@@ -213,7 +350,7 @@ PROGRAM = """
 import os, threading
 import numpy as np, xdev
 from xdev.ufunc import cpu_threads
-cpu_threads.CUT = 1e-9
+cpu_threads.CUT = cpu_threads.PIECE = 1e-9
 f = xdev.vectorize(lambda x, y: x * 2 - y)
 x = np.random.default_rng(0).standard_normal(300_000)
 

@@ -8,8 +8,8 @@ from collections import deque
 from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
+from xdev.compile.team.threads import address_of
 from xdev.errors import XdevError
-from xdev.transfer.machine import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,23 +5,28 @@ Kernels that other threads launch, and all else they do in Python, go on beside 
 
 from __future__ import annotations
 
+from array import array
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from xdev import _config
+from xdev.compile.team import stations
+from xdev.compile.team.plain import Code
+from xdev.compile.team.threads import c_address, work
 from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.native.operations import WORD
 from xdev.transfer import lanes, schedule
-from xdev.transfer.machine import c_address, machine, stations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+
     from xdev.transfer.schedule import Plan
 
     Array = np.ndarray[Any, Any]
+
+CODE = Code("staged copies", (stations, lanes), {lanes.run: 2})
 
 
 class Line(Protocol):
@@ -100,25 +105,19 @@ def _copy(host: Array, line: Line, copy: int, *, up: bool) -> Array:
     threads = min(line.threads, _config.num_threads())
     plan = schedule.plan(host.nbytes, threads, schedule.PACKED)
     count, slots = _ring(plan, line)
-    helpers = stations()
     events = line.take_events(len(slots))
-    job = np.array(
-        [
-            *(0, -(-host.nbytes // plan.chunk), plan.chunk, host.nbytes),
-            *(host.ctypes.data, line.address, line.stream, line.context),
-            *(up, count, plan.slots, slots.ctypes.data, 0, 0),
-            *(helpers.address, helpers.have(count - 1), 0),
-            *(line.enter, copy, line.record, line.wait),
-            *map(c_address, ("memcpy", "sem_post", "sem_wait")),
-            *events,
-            *events,  # room for what is in the slots
-        ],
-        np.int64,
-    )
-    start = int(job.ctypes.data)
-    job[lanes.EVENTS] = start + WORD * lanes.JOB_WORDS
-    job[lanes.TAKEN] = start + WORD * (lanes.JOB_WORDS + len(events))
-    status = machine().lead(start, 0)
+    job = array("q", bytes(WORD * stations.HEAD))
+    job.extend([
+        *(0, -(-host.nbytes // plan.chunk), plan.chunk, host.nbytes),
+        *(host.ctypes.data, line.address, line.stream, line.context),
+        *(up, plan.slots, slots.ctypes.data, 0, 0, 0),
+        *(line.enter, copy, line.record, line.wait, c_address("memcpy")),
+    ])  # fmt: skip
+    tables = array("q", [*events, *events])  # with room for what is in the slots
+    start, count_of_words = tables.buffer_info()
+    job[lanes.EVENTS] = start
+    job[lanes.TAKEN] = start + WORD * count_of_words // 2
+    status = work(job, CODE.address(lanes.run), count)
     if status:
         with suppress(Exception):  # a device that is lost: the first error says it
             line.synchronize()

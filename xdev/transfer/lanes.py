@@ -1,109 +1,30 @@
 """A staged copy as plain functions on words, which run without Python once compiled.
 
 They take the steps of :mod:`~xdev.transfer.schedule`, in memory that is packed on both
-sides. One C call is a whole copy: the calling thread is lane 0 and begins at once;
-every lane, before it begins, wakes up to two others, and at the end waits for those of
-them that began. All is in words of int64, at the indices below; addresses are integers.
-
-A *station* is a thread that serves (:func:`serve`) whichever copy claims it. It sleeps
-on a semaphore of the C library: waking it takes no lock of the interpreter.
+sides. A copy is a job of :mod:`~xdev.compile.team.stations`, and its body is
+:func:`run`. All is in words of int64, at the indices below; addresses are integers.
 """
 
 from __future__ import annotations
 
-import ctypes
-
+from xdev.compile.team.operations import add
+from xdev.compile.team.stations import HEAD, STATUS, word
 from xdev.memory.native.operations import WORD, call, exchange, load
 
-# The words of a job: one copy.
-NEXT = 0  # the first piece that nobody took
-COUNT, CHUNK, NBYTES = 1, 2, 3  # pieces, and the size of each and of all [B]
-HOST, THERE = 4, 5  # where the array lies in host memory, and where on the device
-STREAM, CONTEXT = 6, 7  # the driver's handles
-UP = 8  # whether it goes to the device
-LANES, SLOTS = 9, 10  # how many lanes at most, and slots of each
-RING = 11  # where the slots are: CHUNK bytes each, those of a lane together
-EVENTS = 12  # where the words of the slots' events are
-TAKEN = 13  # where the slots' words are that say which piece is in them
-STATIONS, STATION_COUNT = 14, 15  # where they are, and how many
-FAILED = 16  # the piece at which an error came up, plus one
-ENTER, COPY, RECORD, WAIT = 17, 18, 19, 20  # functions of the driver
-MOVE, POST, SLEEP = 21, 22, 23  # memcpy, sem_post, sem_wait
-JOB_WORDS = 24
-
-# The words of a station.
-CLAIMED, JOB, LANE, ERROR = 0, 1, 2, 3
-WORK, DONE = 4, 8  # semaphores of 32 bytes: there is a job; the job is done
-STATION_WORDS = 12
-
-STATUS = 0xFFFFFFFF  # the bits of an int that a C function returned
-QUIT = -1  # in place of a job: the thread is to end
-
-
-def add(address: int, value: int) -> int:
-    """Add to a word and return what it was, in one step."""
-    place = ctypes.c_int64.from_address(address)
-    before = place.value
-    place.value += value
-    return before
-
-
-def word(base: int, index: int) -> int:
-    """Return a word of a job or a station."""
-    return load(base + WORD * index)
-
-
-def lead(job: int, lane: int) -> int:
-    """Run a lane and those that it wakes; return an error of the driver, or 0."""
-    left = wake(job, 2 * lane + 1)
-    right = wake(job, 2 * lane + 2)
-    error = run(job, lane)
-    for station in (left, right):
-        other = dismiss(job, station)
-        if error == 0:
-            error = other
-    return error
-
-
-def wake(job: int, lane: int) -> int:
-    """Have a free station run a lane, if there is work for it; return it, or 0."""
-    if lane >= word(job, LANES) or word(job, NEXT) >= word(job, COUNT):
-        return 0
-    for number in range(word(job, STATION_COUNT)):
-        station = word(job, STATIONS) + WORD * STATION_WORDS * number
-        if exchange(station + WORD * CLAIMED, 1) == 0:
-            exchange(station + WORD * LANE, lane)
-            exchange(station + WORD * JOB, job)
-            call(word(job, POST), station + WORD * WORK, 0, 0, 0)
-            return station
-    return 0
-
-
-def dismiss(job: int, station: int) -> int:
-    """Wait for a station, unless it did not begin; return its error."""
-    if station == 0:
-        return 0
-    error = 0
-    if exchange(station + WORD * JOB, 0) == 0:
-        done = station + WORD * DONE
-        while call(word(job, SLEEP), done, 0, 0, 0) & STATUS != 0:
-            pass  # a signal woke it
-        error = word(station, ERROR)
-    exchange(station + WORD * CLAIMED, 0)
-    return error
-
-
-def serve(station: int, sleep: int, post: int) -> int:
-    """Run lanes of one job after the other, until told to quit."""
-    job = 0
-    while job != QUIT:
-        if job != 0:
-            exchange(station + WORD * ERROR, lead(job, word(station, LANE)))
-            call(post, station + WORD * DONE, 0, 0, 0)
-        call(sleep, station + WORD * WORK, 0, 0, 0)
-        # None: it was too late for one, or a signal came.
-        job = exchange(station + WORD * JOB, 0)
-    return 0
+# The words of a job behind its head.
+NEXT = HEAD  # the first piece that nobody took
+COUNT, CHUNK, NBYTES = HEAD + 1, HEAD + 2, HEAD + 3  # pieces, and the size of each [B]
+HOST, THERE = HEAD + 4, HEAD + 5  # where the array lies in host memory, and there
+STREAM, CONTEXT = HEAD + 6, HEAD + 7  # the driver's handles
+UP = HEAD + 8  # whether it goes to the device
+SLOTS = HEAD + 9  # of each lane
+RING = HEAD + 10  # where the slots are: CHUNK bytes each, those of a lane together
+EVENTS = HEAD + 11  # where the words of the slots' events are
+TAKEN = HEAD + 12  # where the slots' words are that say which piece is in them
+FAILED = HEAD + 13  # the piece at which an error came up, plus one
+ENTER, COPY, RECORD, WAIT = HEAD + 14, HEAD + 15, HEAD + 16, HEAD + 17  # the driver's
+MOVE = HEAD + 18  # memcpy
+JOB_WORDS = HEAD + 19
 
 
 def run(job: int, lane: int) -> int:

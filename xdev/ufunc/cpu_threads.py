@@ -1,8 +1,8 @@
-"""A call of a NumPy ufunc in several threads, each on a part of the result.
+"""A call of a NumPy ufunc in several threads, each on parts of the result.
 
-NumPy lets go of the interpreter's lock while it computes. Where it is worth it is
-measured on the calls themselves, since a function may take a tenth of a nanosecond for
-an element, or a microsecond.
+The threads run the ufunc's inner loop. Where it is worth it is measured on the calls
+themselves, since a function may take a tenth of a nanosecond for an element, or a
+microsecond.
 """
 
 from __future__ import annotations
@@ -15,37 +15,58 @@ import numpy as np
 from numpy import ndarray
 
 from xdev import _config
-from xdev.compile import threads
-from xdev.ufunc import float_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-CUT = 150e-6  # what takes one thread so long is worth several: waking one takes 20 µs
+    from xdev.ufunc.cpu_ranges import Operands
+
+LEAST = 1024  # elements that tell how long one takes
+CUT = 50e-6  # what takes one thread so long is worth several: waking some takes 10 µs
+CALLS = 2  # are measured first: the very first one meets pages that nobody touched yet
 TELLING = 20e-6  # what takes less says little of the time of an element
-REST = 15  # where several threads were slower, the processors are somebody else's
-GRAIN = 1024  # elements: no two threads write to one cache line
+SURE = 4  # times CUT: what takes less is measured first at its own size
+PIECE = 5e-6  # seconds of work that are worth a thread's look for them
+LINE = 64  # elements: no two threads write to one cache line
+SLOWER = 1.25  # so much slower are several threads where the processors have other work
+REST = 15  # calls that then go by one thread
 
 
 @final
 class Threaded:
     """A NumPy ufunc that computes large results in several threads.
 
-    Attributes
+    Parameters
     ----------
     ufunc : numpy.ufunc
         What computes.
+    loop : int
+        The address of its inner loop.
+    dtypes : tuple of numpy.dtype
+        What that reads and writes.
+
+    Attributes
+    ----------
+    ufunc : numpy.ufunc
+        As given.
     many : int
         Results of so many elements are worth several threads; 0: not known yet.
     """
 
-    __slots__ = ("_rest", "_seconds", "many", "ufunc")
+    __slots__ = (
+        *("_alone", "_calls", "_dtypes", "_loop", "_rest", "_seconds"),
+        *("many", "ufunc"),
+    )
 
-    def __init__(self, ufunc: np.ufunc) -> None:
-        self.ufunc = ufunc
+    def __init__(
+        self, ufunc: np.ufunc, loop: int, dtypes: tuple[np.dtype[Any], ...]
+    ) -> None:
+        self.ufunc, self._loop, self._dtypes = ufunc, loop, dtypes
         self.many = maxsize if _config.num_threads() == 1 else 0
-        self._rest = 0  # calls to go by one thread
+        self._calls = self._rest = 0  # measured ones; those to go by one thread
         self._seconds = float("inf")  # for an element, the least measured
+        # The same of one thread, for each power of two of sizes: caches end somewhere.
+        self._alone: dict[int, float] = {}
 
     def __call__(
         self,
@@ -70,66 +91,52 @@ class Threaded:
         """
         if self._rest:
             self._rest -= 1
-        elif size >= self.many > 0 and outs is not None:
-            parts = _parts([*operands, *outs], len(operands), own=own)
-            if parts is not None:
-                return self._spread(*parts, outs, size)
+        elif size >= self.many > 0 and outs is not None and self._sure(size):
+            from xdev.ufunc import cpu_ranges  # with all that threads need
+
+            call = cpu_ranges.operands(operands, outs, self._dtypes)
+            if call is not None and (own or _apart(operands, outs)):
+                return self._spread(call, outs)
         keywords = {} if outs is None else {"out": outs}
         start = perf_counter()
         result = self.ufunc(*operands, **keywords)
         seconds = perf_counter() - start
-        self._learn(seconds, (result[0] if type(result) is tuple else result).size)
+        size = (result[0] if type(result) is tuple else result).size
+        self._learn(seconds, size)
+        if size:
+            known = self._alone.get(size.bit_length(), seconds / size)
+            self._alone[size.bit_length()] = min(known, seconds / size)
         return result
+
+    def _sure(self, size: int) -> bool:
+        """Say whether it is known well enough that several threads are worth it."""
+        return size >= SURE * self.many or size.bit_length() in self._alone
 
     def _learn(self, seconds: float, size: int) -> None:
         """Take in how long one thread took, or would have taken."""
-        if self.many < maxsize and (size >= GRAIN or seconds >= TELLING):
-            each = seconds / max(size, 1)
-            if each < self._seconds:
-                self._seconds, self.many = each, max(int(CUT / each), 2)
+        if self.many < maxsize and (size >= LEAST or seconds >= TELLING):
+            self._calls += 1
+            self._seconds = min(self._seconds, seconds / max(size, 1))
+            if self._calls >= CALLS:
+                self.many = max(int(CUT / self._seconds), 2)
 
-    def _spread(
-        self, arrays: list[Any], axis: int, outs: tuple[Any, ...], size: int
-    ) -> Any:
-        """Compute ranges of an axis, and tell of floating point errors at the end."""
-        nout, ufunc = len(outs), self.ufunc
-        extent = arrays[-1].shape[axis]
-        before = [_before(x, axis, arrays[-1]) for x in arrays]
-        errors = float_errors.Errors()
+    def _spread(self, call: Operands, outs: tuple[Any, ...]) -> Any:
+        """Compute ranges of the result, and tell of floating point errors then."""
+        from xdev.ufunc import cpu_ranges, float_errors
 
-        def part(start: int, stop: int) -> None:
-            mine = slice(start, stop)
-            views = [
-                x if place is None else x[(*place, mine)]
-                for x, place in zip(arrays, before, strict=True)
-            ]
-            with np.errstate(all="call", call=errors.collect):
-                ufunc(*views[:-nout], out=tuple(views[-nout:]))
-
+        size = outs[0].size
+        grain = int(PIECE / self._seconds) + 1
         start = perf_counter()
-        threads.run(part, extent, grain=max(GRAIN * extent // size, 1))
+        exceptions = cpu_ranges.run(
+            self._loop, call, grain=grain if grain < LINE else -(-grain // LINE) * LINE
+        )
         seconds = perf_counter() - start
-        if seconds > self._seconds * size:
+        alone = self._alone.get(size.bit_length())
+        if alone is not None and seconds > SLOWER * alone * size:
             self._rest = REST
         self._learn(seconds * _config.num_threads(), size)
-        errors.tell(ufunc.__name__)
-        return outs if nout > 1 else outs[0]
-
-
-def _parts(arrays: list[Any], nin: int, *, own: bool) -> tuple[list[Any], int] | None:
-    """Return the operands and the axis along which to cut them, None for neither."""
-    outs = arrays[nin:]
-    shape = outs[0].shape
-    if not own and not _apart(arrays[:nin], outs):
-        return None
-    flat = [_flat(x, shape) for x in arrays]
-    if all(x is not None for x in flat):
-        return flat, 0
-    steps = outs[0].strides
-    axes = [k for k, n in enumerate(shape) if n >= 2 * _config.num_threads()]
-    if not axes or any(x.shape != shape for x in outs):
-        return None
-    return arrays, max(axes, key=lambda k: abs(steps[k]))
+        float_errors.tell(self.ufunc.__name__, exceptions)
+        return outs if len(outs) > 1 else outs[0]
 
 
 def _apart(inputs: Sequence[Any], outs: Sequence[Any]) -> bool:
@@ -149,20 +156,3 @@ def _apart(inputs: Sequence[Any], outs: Sequence[Any]) -> bool:
             ):
                 return False
     return True
-
-
-def _flat(x: Any, shape: tuple[int, ...]) -> Any:
-    """Return an operand as one axis or as one value, None if it is neither."""
-    if type(x) is not ndarray:
-        return x
-    if x.size == 1:
-        return x.reshape(())
-    return x.reshape(-1) if x.shape == shape and x.flags.c_contiguous else None
-
-
-def _before(x: Any, axis: int, out: ndarray[Any, Any]) -> tuple[slice, ...] | None:
-    """Return the slices of an operand before a result's axis, None to cut nothing."""
-    own = axis - out.ndim + getattr(x, "ndim", 0)
-    if own < 0 or x.shape[own] == 1:
-        return None
-    return (slice(None),) * own

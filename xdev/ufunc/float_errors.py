@@ -2,60 +2,66 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
-# The words of NumPy's messages, by the names of np.errstate, in NumPy's order.
-WORDS = {
-    "divide": "divide by zero",
-    "over": "overflow",
-    "under": "underflow",
-    "invalid": "invalid value",
+# By the names of np.errstate, in NumPy's order: the words of NumPy's messages, and the
+# error's number there.
+ERRORS = {
+    "divide": ("divide by zero", 1),
+    "over": ("overflow", 2),
+    "under": ("underflow", 4),
+    "invalid": ("invalid value", 8),
 }
+# The same errors as a processor's exceptions: C's FE_DIVBYZERO and so on.
+BITS = {"aarch64": (2, 4, 8, 1)}.get(os.uname().machine, (4, 8, 16, 1))
 
 
-@final
-class Errors:
-    """What several threads met; they compute under ``np.errstate(all="call")``."""
+def tell(name: str, exceptions: int) -> None:
+    """Do what the caller's ``np.errstate`` says to each kind of error.
 
-    def __init__(self) -> None:
-        self._flags: dict[str, int] = {}
+    Parameters
+    ----------
+    name : str
+        What computed.
+    exceptions : int
+        What C's ``fetestexcept`` returned where it did, or-ed.
 
-    def collect(self, words: str, flags: int) -> None:
-        """Take in one error, as NumPy calls this."""
-        self._flags[words] = flags
+    Raises
+    ------
+    FloatingPointError
+        ``np.errstate`` says ``"raise"``.
+    """
+    met = [
+        (kind, *error)
+        for (kind, error), bit in zip(ERRORS.items(), BITS, strict=True)
+        if exceptions & bit
+    ]
+    if not met:
+        return
+    settings: dict[str, Any] = dict(np.geterr())
+    numbers = sum(number for *_, number in met)
+    for kind, words, _ in met:
+        _tell(settings[kind], words, f"{words} encountered in {name}", numbers)
 
-    def tell(self, name: str) -> None:
-        """Do what the caller's ``np.errstate`` says to each kind of error.
 
-        Raises
-        ------
-        FloatingPointError
-            It says ``"raise"``.
-        """
-        if not self._flags:
-            return
-        settings: dict[str, Any] = dict(np.geterr())
-        for kind, words in WORDS.items():
-            if words in self._flags:
-                self._tell(settings[kind], words, f"{words} encountered in {name}")
-
-    def _tell(self, setting: str, words: str, text: str) -> None:
-        if setting == "raise":
-            raise FloatingPointError(text)
-        if setting == "warn":
-            warnings.warn(text, RuntimeWarning, stacklevel=_users_level())
-        elif setting == "print":
-            sys.stderr.write(f"Warning: {text}\n")
-        elif setting == "call":
-            caller: Any = np.geterrcall()
-            caller(words, self._flags[words])
-        elif setting == "log":
-            log: Any = np.geterrcall()
-            log.write(f"Warning: {text}\n")
+def _tell(setting: str, words: str, text: str, numbers: int) -> None:
+    if setting == "raise":
+        raise FloatingPointError(text)
+    if setting == "warn":
+        warnings.warn(text, RuntimeWarning, stacklevel=_users_level())
+    elif setting == "print":
+        sys.stderr.write(f"Warning: {text}\n")
+    elif setting == "call":
+        caller: Any = np.geterrcall()
+        caller(words, numbers)
+    elif setting == "log":
+        log: Any = np.geterrcall()
+        log.write(f"Warning: {text}\n")
 
 
 def _users_level() -> int:

@@ -1,0 +1,69 @@
+"""A kernel's points shared by threads on the CPU: each once, few long ones too."""
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import _config
+from xdev.compile import threads
+from xdev.ufunc.kernels import cpu
+
+
+@pytest.fixture(autouse=True)
+def shared(monkeypatch):
+    """Four threads; how many each call was shared among."""
+    counts = []
+    work = threads.work
+
+    def noted(job, body, lanes):
+        counts.append(lanes)
+        return work(job, body, lanes)
+
+    monkeypatch.setattr(_config, "num_threads", lambda: 4)
+    monkeypatch.setattr(threads, "work", noted)
+    return counts
+
+
+@xdev.kernel
+def count(i, j, out):
+    out[i, j] += 1
+
+
+@xdev.kernel
+def total(i, n, out):
+    value = 1.0
+    for k in range(n):
+        value = value * 0.5 + k % 3
+    out[i] = value
+
+
+@pytest.mark.parametrize("telling", [0.0, 3e-6, 1e9])
+@pytest.mark.parametrize(
+    "shape", [(0, 5), (1, 1), (3, 7), (40, 41), (257, 300), (2, 9000), (9000, 2)]
+)
+def test_every_point_is_computed_once(monkeypatch, telling, shape):
+    monkeypatch.setattr(cpu, "LONG", 1e-9)
+    monkeypatch.setattr(cpu, "PIECE", 1e-9)
+    monkeypatch.setattr(cpu, "TELLING", telling)
+    out = np.zeros(shape, np.int64)
+
+    for _ in range(5):
+        count[shape](out)
+
+    assert (out == 5).all()
+
+
+def test_few_points_that_take_long_are_shared(shared):
+    out = np.zeros(12)
+    total[12](200_000, out)
+
+    assert max(shared) == 4
+    assert len(set(out.tolist())) == 1
+    assert out[0] > 0
+
+
+def test_short_calls_are_the_callers_alone(shared):
+    out = np.zeros((1, 1), np.int64)
+    count[1, 1](out)
+
+    assert not shared

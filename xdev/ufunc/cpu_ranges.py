@@ -1,0 +1,153 @@
+"""A ufunc's inner loop on ranges of the result, by threads, without the interpreter."""
+
+from __future__ import annotations
+
+from array import array
+from functools import reduce
+from math import prod
+from operator import or_
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy import ndarray
+
+from xdev import _config
+from xdev.compile import threads
+from xdev.compile.team import pieces
+from xdev.compile.team.threads import c_address
+from xdev.memory.native.operations import WORD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LINE = 64 // WORD  # words of a cache line
+SHORT = 32  # elements of a row that are too few for one call of the inner loop
+
+
+class Operands(NamedTuple):
+    """Where a call's operands lie.
+
+    Attributes
+    ----------
+    shape : list of int
+        Extents of the result, as few as will do; the innermost is last.
+    steps : list of list of int
+        Their strides of each operand [B].
+    places : list of int
+        The operands' addresses.
+    owners : list of arrays
+        Whose memory that is.
+    """
+
+    shape: list[int]
+    steps: list[list[int]]
+    places: list[int]
+    owners: list[Any]
+
+
+def operands(
+    inputs: Sequence[Any], outs: Sequence[Any], dtypes: Sequence[np.dtype[Any]]
+) -> Operands | None:
+    """Return where operands lie, None for what NumPy alone can compute or refuse.
+
+    Parameters
+    ----------
+    inputs : sequence
+        NumPy's own arrays, and numbers.
+    outs : sequence
+        Where the results go.
+    dtypes : sequence of numpy.dtype
+        What the inner loop reads and writes.
+    """
+    shape = getattr(outs[0], "shape", ())
+    arrays = []
+    for x, dtype in zip((*inputs, *outs), dtypes, strict=True):
+        if type(x) is ndarray:
+            if x.dtype != dtype or not x.flags.aligned:
+                return None
+            arrays.append(x)
+        else:
+            number = _number(x, dtype)
+            if number is None:
+                return None
+            arrays.append(number)
+    if not all(x.shape == shape and x.flags.writeable for x in arrays[len(inputs) :]):
+        return None
+    if all(x.flags.c_contiguous if x.shape == shape else x.size == 1 for x in arrays):
+        steps = [x.itemsize if x.shape == shape else 0 for x in arrays]
+        extents, rows = [arrays[-1].size], [steps]
+    else:
+        try:
+            strides = [np.broadcast_to(x, shape).strides for x in arrays]
+        except ValueError:
+            return None
+        extents, rows = _merged(shape, strides)
+    return Operands(extents, rows, [x.ctypes.data for x in arrays], arrays)
+
+
+def run(loop: int, call: Operands, *, grain: int) -> int:
+    """Compute a call in several threads; return what ``fetestexcept`` told them.
+
+    Parameters
+    ----------
+    loop : int
+        The inner loop's address.
+    call : Operands
+        Its operands.
+    grain : int
+        So many elements or more are worth a piece of their own.
+    """
+    size = prod(call.shape)
+    count = len(call.places)
+    # A line more than it uses: no two threads write to one.
+    room = -(-(pieces.POINTERS + count) // LINE) * LINE + LINE
+    words = array("q", [
+        *(loop, count, len(call.shape) - 1),
+        *(c_address("feclearexcept"), c_address("fetestexcept"), 0, room),
+        *call.shape,
+        *call.places,
+        *(step for steps in call.steps for step in steps),
+    ])  # fmt: skip
+    rooms = array("q", bytes(WORD * room * _config.num_threads()))
+    words[pieces.ROOMS], _ = rooms.buffer_info()
+    context, _ = words.buffer_info()
+    elements = threads.CODE.address(pieces.elements)
+    threads.share(elements, context, 0, size, grain=grain)
+    return reduce(or_, rooms[pieces.RAISED :: room])
+
+
+def _number(x: Any, dtype: np.dtype[Any]) -> ndarray[Any, Any] | None:
+    """Return a number as the inner loop reads it, None where NumPy has to judge it."""
+    if isinstance(x, np.generic):
+        return np.asarray(x) if x.dtype == dtype else None
+    try:
+        with np.errstate(over="raise"):
+            return np.asarray(dtype.type(x))
+    except (TypeError, ValueError, ArithmeticError):
+        return None
+
+
+def _merged(
+    shape: tuple[int, ...], strides: Sequence[tuple[int, ...]]
+) -> tuple[list[int], list[list[int]]]:
+    """Return extents and strides, in the order of the result's memory.
+
+    Axes that all operands lie along as along one are one; the innermost is long.
+    """
+    axes = [k for k, extent in enumerate(shape) if extent != 1]
+    axes.sort(key=lambda k: -abs(strides[-1][k]))
+    extents: list[int] = []
+    rows: list[list[int]] = []
+    for k in axes:
+        steps = [x[k] for x in strides]
+        if rows and rows[-1] == [shape[k] * step for step in steps]:
+            extents[-1] *= shape[k]
+            rows[-1] = steps
+        else:
+            extents.append(shape[k])
+            rows.append(steps)
+    if extents[-1] < SHORT:
+        longest = max(range(len(extents)), key=extents.__getitem__)
+        extents.append(extents.pop(longest))
+        rows.append(rows.pop(longest))
+    return extents, rows
