@@ -1,38 +1,64 @@
-"""Machine code by LLVM, without Numba: optimised, emitted as an object file, loaded."""
+"""Machine code by LLVM, without Numba: optimised, emitted as an object file, loaded.
+
+To load what is on disk needs no LLVM either, where the processor is an x86-64.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import re
-import struct
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xdev import _optional
+from xdev import _object_files, _optional
 from xdev.errors import XdevError
 
-SECTIONS, SECTION_COUNTS = 0x28, 0x3A  # places in an ELF file's header
-SECTION = struct.Struct("<IIQQQQIIQQ")  # name, type, …, place, size, link, …
-SYMBOL = struct.Struct("<IBBHQQ")  # name, …, section, …
-SYMBOLS = 2  # the type of a section
-OFFSETS = "_GLOBAL_OFFSET_TABLE_"  # which whoever loads the file makes
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 INSTRUCTIONS = ("llvm.", "sqrt")  # names of what becomes an instruction, not a call
+COMPILERS = ("numba", "llvmlite")
+CPU = "/proc/cpuinfo"
+ENOUGH = 8192  # bytes of it, in which the first processor is
+# What it says that code depends on: of x86-64, of ARM.
+TRAITS = (
+    *(b"vendor_id", b"cpu family", b"model", b"stepping", b"flags"),
+    *(b"CPU implementer", b"CPU architecture", b"CPU variant", b"CPU part"),
+    b"Features",
+)
 
 
+@cache
 def processor() -> str:
-    """Return what code depends on here: the compiler, the processor, its features."""
-    llvm = _llvm()
-    words = llvm.llvm_version_info, llvm.get_host_cpu_name(), _features()
-    return repr(words)
+    """Return what code depends on here: the compilers, the processor, its features."""
+    versions = [(name, _optional.distributions().get(name)) for name in COMPILERS]
+    with open(CPU, "rb", buffering=0) as file:  # noqa: PTH123 - pathlib loads more
+        first, _, _ = file.read(ENOUGH).partition(b"\n\n")
+    traits = [line for line in first.splitlines() if line.startswith(TRAITS)]
+    return repr((versions, traits))
 
 
-def load(binary: bytes) -> Any:
-    """Return LLVM's engine with an object file in it; its code lives while it does."""
+def key(*files: str) -> str:
+    """Name code on disk: the text of the files that make it, and what it depends on."""
+    found = hashlib.sha256(processor().encode())
+    for name in (*files, __file__):
+        with open(name, "rb") as file:  # noqa: PTH123 - likewise
+            found.update(file.read())
+    return found.hexdigest()
+
+
+def load(binary: bytes) -> Callable[[str], int]:
+    """Load an object file for the rest of the process; return what tells addresses."""
+    found = _object_files.load(_object_files.ObjectFile(binary), _address)
+    if found is not None:
+        return found.__getitem__
     llvm = _llvm()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
     engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
     engine.finalize_object()
-    return engine
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
+    return engine.get_global_value_address  # type: ignore[no-any-return]
 
 
 def complete(binary: bytes) -> bool:
@@ -40,12 +66,7 @@ def complete(binary: bytes) -> bool:
 
     Loading one that calls another would end the process.
     """
-    process = ctypes.CDLL(None)  # with the C library
-    return all(
-        hasattr(process, name) or _llvm().address_of_symbol(name)
-        for name in _undefined(binary)
-        if name != OFFSETS
-    )
+    return all(map(_address, _object_files.ObjectFile(binary).undefined))
 
 
 def emit(texts: list[str]) -> bytes:
@@ -78,22 +99,12 @@ def _llvm() -> Any:
     return llvm
 
 
-def _undefined(binary: bytes) -> list[str]:
-    """Return the symbols that an ELF file of 64 bits names and does not define."""
-    (start,) = struct.unpack_from("<Q", binary, SECTIONS)
-    size, count = struct.unpack_from("<HH", binary, SECTION_COUNTS)
-    sections = [SECTION.unpack_from(binary, start + k * size) for k in range(count)]
-    found = []
-    for _, kind, _, _, place, length, texts, *_ in sections:
-        if kind == SYMBOLS:
-            base = sections[texts][4]
-            for name, _, _, section, _, _ in SYMBOL.iter_unpack(
-                binary[place : place + length]
-            ):
-                if name and not section:
-                    end = binary.index(0, base + name)
-                    found.append(binary[base + name : end].decode())
-    return found
+def _address(name: str) -> int:
+    """Return where the process has a function, 0 where it has none."""
+    process = ctypes.CDLL(None)  # with the C library
+    if hasattr(process, name):
+        return ctypes.cast(getattr(process, name), ctypes.c_void_p).value or 0
+    return int(_llvm().address_of_symbol(name) or 0)  # Numba tells LLVM of its own
 
 
 def _features() -> str:

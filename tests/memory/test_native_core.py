@@ -10,7 +10,7 @@ from xdev.memory.native import core, entries, layout, operations
 from xdev.memory.native.machine import ENTRIES, machine
 
 QUANTUM = 512
-CORE_ENTRIES = [entry for entry in ENTRIES if entry.__name__.startswith("core_")]
+CORE_ENTRIES = [name for name in ENTRIES if name.startswith("core_")]
 
 
 def fresh_core(*, eighths=False):
@@ -22,11 +22,11 @@ def fresh_core(*, eighths=False):
 
 def plain():
     """The entries as Python runs them; integers of any size, one thread."""
-    return {entry.__name__: entry for entry in CORE_ENTRIES}
+    return {name: getattr(entries, name) for name in CORE_ENTRIES}
 
 
 def compiled():
-    return {entry.__name__: machine().function(entry) for entry in CORE_ENTRIES}
+    return {name: machine().function(name) for name in CORE_ENTRIES}
 
 
 class Model:

@@ -6,7 +6,6 @@ segment that must stay (any fit, other streams' memory, merged after a wait), or
 is left once every segment without a live block has gone back (the exact size).
 """
 
-from dataclasses import replace
 from itertools import product
 
 import hypothesis
@@ -39,8 +38,7 @@ STARTS = {
 
 #: ``split`` as it is for large memory, in quanta: small requests share segments of
 #: their own, larger ones grow in pairs.
-TINY = replace(
-    POLICIES["split"],
+TINY = POLICIES["split"]._replace(
     name="tiny",
     small=QUANTUM,
     grown=lambda granted, _: max(granted, 2 * QUANTUM),

@@ -28,9 +28,10 @@ class Torch:
         devices.throw(function, torch.WHERE, torch.REFUSED, torch.NOT_SERVED)
         devices.open(0, self.front)
         code = machine()
-        found = [entries.torch_malloc, entries.torch_free]
+        names = "torch_malloc", "torch_free"
         word = code.torch_word if compiled else operations.torch_word()
-        self._malloc, self._free = map(code.function, found) if compiled else found
+        find = code.function if compiled else vars(entries).get
+        self._malloc, self._free = map(find, names)
         ctypes.c_int64.from_address(word).value = devices.address
 
     def _note(self, _function, _file, _line, text):

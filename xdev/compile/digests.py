@@ -11,22 +11,22 @@ import hashlib
 import linecache
 import os
 import sys
-from contextlib import suppress
 from functools import cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev import _optional
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))
 LIBRARIES = frozenset({"builtins", "math", "cmath", "operator", "numpy", "numba"})
-COMPILERS = ("numba", "llvmlite", "numpy")
+COMPILERS = ("numba", "llvmlite", "numpy", "xdev_array")
 NAMED = {FunctionType, type, type(np.real)}  # callables that know their full names
 SOURCES = (".py", ".cu", ".cuh")
-INSTALLED = ".dist-info"
 HAS_DOCSTRING = 0x4000000  # a code object's flag
 
 
@@ -75,34 +75,22 @@ def joined(*parts: object) -> str:
 def environment() -> str:
     """Return what compiled code depends on but the function: compilers, our own code.
 
-    It is found without loading a compiler.
+    It is found without loading a compiler, and without reading our files: when they
+    were changed, and their sizes, tell them apart, as they do for Python's own cache.
     """
-    versions = [(name, distributions().get(name)) for name in COMPILERS]
-    found = hashlib.sha256(repr((versions, sys.implementation.cache_tag)).encode())
+    versions = [(name, _optional.distributions().get(name)) for name in COMPILERS]
+    parts: list[object] = [versions, sys.implementation.cache_tag]
     here = os.path.dirname(__file__)  # noqa: PTH120 - pathlib doubles the time
-    rooms = here, f"{here}/../ufunc"
-    for folder, _, names in sorted(entry for room in rooms for entry in os.walk(room)):
-        for name in sorted(names):
-            if name.endswith(SOURCES):
-                with open(f"{folder}/{name}", "rb") as file:  # noqa: PTH123 - likewise
-                    found.update(file.read())
-    return found.hexdigest()
-
-
-@cache
-def distributions() -> dict[str, str]:
-    """Return what is installed, names with ``_`` for ``-``, and the versions.
-
-    Importing ``importlib.metadata`` for that takes 12 ms.
-    """
-    found: dict[str, str] = {}
-    for folder in sys.path:
-        with suppress(OSError):
-            for name in os.listdir(folder or "."):  # noqa: PTH208 - the quickest
-                if name.endswith(INSTALLED):
-                    plain, _, version = name.removesuffix(INSTALLED).rpartition("-")
-                    found.setdefault(plain.lower(), version)
-    return found
+    folders = [here, f"{here}/../ufunc"]
+    for folder in folders:  # it grows
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.name.endswith(SOURCES):
+                    found = entry.stat()
+                    parts.append((entry.name, found.st_size, found.st_mtime_ns))
+                elif "." not in entry.name and not entry.name.startswith("_"):
+                    folders.append(entry.path)
+    return joined(*parts)
 
 
 class _Untold(Exception):  # noqa: N818 - it never leaves this module

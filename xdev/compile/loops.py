@@ -15,10 +15,9 @@ _cache = DiskCache("loops")
 
 
 class Loop(NamedTuple):
-    """Loaded code: its address is valid while the object lives."""
+    """Loaded code, which stays for the rest of the process."""
 
     address: int
-    owner: Any
 
 
 def kept(
@@ -69,5 +68,4 @@ def _callable(binary: bytes) -> bool:
 
 
 def _loaded(symbol: str, binary: bytes) -> Loop:
-    engine = _machine_code.load(binary)
-    return Loop(engine.get_function_address(symbol), engine)
+    return Loop(_machine_code.load(binary)(symbol))

@@ -13,18 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _machine_code
-from xdev.compile.quick_call_code import (
-    API,
-    HEAD,
-    MOST_OPERANDS,
-    NAME,
-    PYTHON,
-    ROW,
-    ROWS,
-    TABLE,
-    WORDS,
-    binary,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +53,8 @@ class Quick:
             A result of so many elements comes from the pool; so many are too many for
             a quick call.
         """
+        from xdev.compile.quick_call_code import HEAD, MOST_OPERANDS, ROW, ROWS
+
         nin = len(inputs)
         if nin > MOST_OPERANDS:
             return
@@ -84,6 +74,8 @@ class Quick:
     def forget(self) -> None:
         """Send every call to the Python function."""
         if hasattr(self, "_quick"):
+            from xdev.compile.quick_call_code import ROWS
+
             self._quick[ROWS] = 0
 
 
@@ -110,18 +102,18 @@ def _method(
     kind: type, python: Callable[..., Any], make_result: Callable[..., Any]
 ) -> Any:
     """Return the method descriptor; what it points to is kept for ever."""
-    engine = _machine_code.load(binary())
-    place = engine.get_global_value_address(TABLE)
-    table = (ctypes.c_int64 * WORDS).from_address(place)
+    from xdev.compile.quick_call_code import API, NAME, PYTHON, TABLE, WORDS, binary
+
+    place = _machine_code.load(binary())
+    table = (ctypes.c_int64 * WORDS).from_address(place(TABLE))
     api = ctypes.pythonapi
     functions = [ctypes.cast(getattr(api, name), ctypes.c_void_p) for name in API]
     table[: len(API)] = [function.value or 0 for function in functions]
     objects = python, np.ndarray, "out", TypeError, ValueError, make_result, "shape"
     table[PYTHON:] = list(map(id, objects))
     text = f"__call__($self, /, *args, out=None, **keywords)\n--\n\n{python.__doc__}"
-    address = engine.get_function_address(NAME)
-    definition = _Definition(b"__call__", address, METHOD, text.encode())
-    _FOR_EVER.append((engine, objects, definition))
+    definition = _Definition(b"__call__", place(NAME), METHOD, text.encode())
+    _FOR_EVER.append((objects, definition))
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
     return make(("PyDescr_NewMethod", api))(kind, ctypes.addressof(definition))
 

@@ -5,8 +5,6 @@ It is kept on disk; no process needs Numba for it.
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xdev import _machine_code, _optional
@@ -46,8 +44,7 @@ ROW = 4
 
 def binary() -> bytes:
     """Return the method's object file, compiled where no process here has done so."""
-    parts = Path(__file__).read_bytes(), _machine_code.processor().encode()
-    key = hashlib.sha256(b"".join((*parts, str(HEADER).encode()))).hexdigest()
+    key = f"{_machine_code.key(__file__)}-{HEADER}"
     found = _cache.load(key)
     if found is None:
         found = _machine_code.emit([_Writer().module])

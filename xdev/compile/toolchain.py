@@ -9,7 +9,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev.compile import digests
 from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def installed() -> dict[str, str]:
     No part is loaded, but those that came without a package of their own.
     """
     found = {}
-    known = digests.distributions()
+    known = _optional.distributions()
     for part, packages in PACKAGES.items():
         versions = [known[name] for name in packages if name in known]
         if not versions and part in LIBRARIES:

@@ -6,32 +6,39 @@ the default one (:func:`reclaim`: of all), without a kind of all its kinds toget
 
 from __future__ import annotations
 
-from xdev.memory import bridges
-from xdev.memory.arrays import host_array, pinned_array
-from xdev.memory.debugging.inspection import check
-from xdev.memory.freeing import free
-from xdev.memory.owners import is_pinned_address, record_stream
-from xdev.memory.peaks import peak
-from xdev.memory.pools import Block, Pool
-from xdev.memory.records.history import record_history
-from xdev.memory.records.leaks import Outstanding, OutstandingLine
-from xdev.memory.records.snapshots import snapshot, snapshot_csv
-from xdev.memory.records.tracking import outstanding, outstanding_by_line, track
-from xdev.memory.registry import pool
-from xdev.memory.reports import (
-    allocated,
-    get_limit,
-    max_allocated,
-    max_reserved,
-    reclaim,
-    reserved,
-    reset_peak,
-    set_limit,
-    stats,
-    status,
-    summary,
-)
-from xdev.memory.totals import PoolStats
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from xdev import _config
+from xdev.memory import hooks
+
+if TYPE_CHECKING:
+    from xdev.memory import bridges
+    from xdev.memory.arrays import host_array, pinned_array
+    from xdev.memory.debugging.inspection import check
+    from xdev.memory.freeing import free
+    from xdev.memory.owners import is_pinned_address, record_stream
+    from xdev.memory.peaks import peak
+    from xdev.memory.pools import Block, Pool
+    from xdev.memory.records.history import record_history
+    from xdev.memory.records.leaks import Outstanding, OutstandingLine
+    from xdev.memory.records.snapshots import snapshot, snapshot_csv
+    from xdev.memory.records.tracking import outstanding, outstanding_by_line, track
+    from xdev.memory.registry import pool
+    from xdev.memory.reports import (
+        allocated,
+        get_limit,
+        max_allocated,
+        max_reserved,
+        reclaim,
+        reserved,
+        reset_peak,
+        set_limit,
+        stats,
+        status,
+        summary,
+    )
+    from xdev.memory.totals import PoolStats
 
 __all__ = [
     "Block",
@@ -66,3 +73,57 @@ __all__ = [
     "summary",
     "track",
 ]
+
+# Where the names are: a program loads what it uses.
+_ROOMS = {
+    "arrays": ("host_array", "pinned_array"),
+    "debugging.inspection": ("check",),
+    "freeing": ("free",),
+    "owners": ("is_pinned_address", "record_stream"),
+    "peaks": ("peak",),
+    "pools": ("Block", "Pool"),
+    "records.history": ("record_history",),
+    "records.leaks": ("Outstanding", "OutstandingLine"),
+    "records.snapshots": ("snapshot", "snapshot_csv"),
+    "records.tracking": ("outstanding", "outstanding_by_line", "track"),
+    "registry": ("pool",),
+    "reports": (
+        "allocated",
+        "get_limit",
+        "max_allocated",
+        "max_reserved",
+        "reclaim",
+        "reserved",
+        "reset_peak",
+        "set_limit",
+        "stats",
+        "status",
+        "summary",
+    ),
+    "totals": ("PoolStats",),
+}
+_PLACES = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the room of a name, which then is a plain attribute."""
+    if name == "bridges":
+        return importlib.import_module("xdev.memory.bridges")
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    room = importlib.import_module(f"xdev.memory.{_PLACES[name]}")
+    globals()[name] = found = getattr(room, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _track_where_asked() -> None:
+    """Load the tracking before the first pool, if the environment asks for it."""
+    if _config.memory_track() or _config.debug():
+        importlib.import_module("xdev.memory.records.tracking").begin()
+
+
+hooks.before_emitters(_track_where_asked)

@@ -6,8 +6,7 @@ Each rung makes room (or not), then tries. The first rungs are the ordinary way;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 from xdev.errors import OutOfMemoryError
 from xdev.memory.streams import live_streams
@@ -102,8 +101,7 @@ def synchronize(stock: Stock, _: int) -> None:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Rung:
+class Rung(NamedTuple):
     """Steps that make room, then tries."""
 
     name: str

@@ -13,8 +13,6 @@ from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from xdev.errors import ConfigurationError, XdevError
-from xdev.memory.sources.asynchronous.cuda import CudaAsyncSource
-from xdev.memory.sources.asynchronous.fake import FakeAsyncSource
 from xdev.memory.sources.cuda import CudaSource
 from xdev.memory.sources.fake import FakeSource
 
@@ -254,5 +252,15 @@ def in_stream_order(source: Any) -> AsyncSource:
     raise ConfigurationError(f"{message}: use 'split', 'binned', 'simple' or 'none'")
 
 
-in_stream_order.register(CudaSource, CudaAsyncSource)
-in_stream_order.register(FakeSource, FakeAsyncSource)
+@in_stream_order.register(CudaSource)
+def _of_cuda(source: CudaSource) -> AsyncSource:
+    from xdev.memory.sources.asynchronous.cuda import CudaAsyncSource
+
+    return CudaAsyncSource(source)
+
+
+@in_stream_order.register(FakeSource)
+def _of_a_fake(source: FakeSource) -> AsyncSource:
+    from xdev.memory.sources.asynchronous.fake import FakeAsyncSource
+
+    return FakeAsyncSource(source)

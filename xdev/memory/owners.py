@@ -11,7 +11,7 @@ import numpy as np
 from xdev import _optional
 from xdev._freed import refuse
 from xdev.device import Device
-from xdev.memory import fake_arrays, registry
+from xdev.memory import registry
 from xdev.memory.requests import handle_of
 from xdev.memory.streams import live_streams
 
@@ -75,6 +75,8 @@ def record_stream(x: Any, stream: object) -> None:
     if not hasattr(stream, "ptr"):
         stream = handle_of(stream)
     refuse("xdev.memory.record_stream", x)
+    from xdev.memory import fake_arrays
+
     if fake_arrays.is_fake(x):
         return  # its work is done when a call returns
     found = find(_address(x))

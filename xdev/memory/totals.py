@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 from xdev.memory.native.layout import SIZES
 
@@ -56,8 +55,7 @@ class Counts:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class SizeClass:
+class SizeClass(NamedTuple):
     """What a pool has and did in one class of sizes; classes are doublings.
 
     Parameters
@@ -96,8 +94,7 @@ class SizeClass:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class PoolStats:
+class PoolStats(NamedTuple):
     """One look at a pool's ledger.
 
     Parameters

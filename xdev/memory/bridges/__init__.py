@@ -6,23 +6,19 @@ user set stays: the bridge then does not go in, and :func:`left_alone` says why.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.device import Device
 from xdev.errors import ConfigurationError
-from xdev.memory.bridges.cupy import CupyBridge
 from xdev.memory.bridges.imports import when_imported
-from xdev.memory.bridges.numba import NumbaBridge
-from xdev.memory.bridges.numpy import NumpyBridge
-from xdev.memory.bridges.rmm import RmmBridge
-from xdev.memory.bridges.torch import TorchBridge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 __all__ = [
     "install",
@@ -44,13 +40,14 @@ class Bridge(Protocol):
         """Put back what was there, or return why it stays."""
 
 
-#: The library's name, the module that it needs, and how its bridge is made.
-BRIDGES: dict[str, tuple[str, Callable[[], Bridge]]] = {
-    "cupy": ("cupy", CupyBridge),
-    "numba": ("numba_cuda", NumbaBridge),
-    "numpy": ("numpy", NumpyBridge),
-    "rmm": ("rmm", RmmBridge),
-    "torch": ("torch", TorchBridge),
+#: The library's name, which is that of the bridge's module here too; the module that it
+#: needs, and the bridge's class.
+BRIDGES = {
+    "cupy": ("cupy", "CupyBridge"),
+    "numba": ("numba_cuda", "NumbaBridge"),
+    "numpy": ("numpy", "NumpyBridge"),
+    "rmm": ("rmm", "RmmBridge"),
+    "torch": ("torch", "TorchBridge"),
 }
 OPT_IN = {"numpy", "rmm", "torch"}  # these go in only by name
 
@@ -86,7 +83,7 @@ def install(*names: str) -> None:
         for name in chosen:
             if name in _installed:
                 continue
-            bridge = BRIDGES[name][1]()
+            bridge = _made(name)
             obstacle = bridge.install()
             if obstacle is None:
                 _installed[name] = bridge
@@ -177,6 +174,12 @@ def install_default() -> None:
 
 def _present(name: str) -> bool:
     return _optional.installed(BRIDGES[name][0])
+
+
+def _made(name: str) -> Bridge:
+    """Return a new bridge; only those that go in are loaded."""
+    room = importlib.import_module(f"xdev.memory.bridges.{name}")
+    return cast("Bridge", getattr(room, BRIDGES[name][1])())
 
 
 def _check(name: str) -> None:

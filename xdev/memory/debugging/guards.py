@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from xdev.memory import hooks
@@ -45,8 +44,7 @@ FINDINGS: deque[str] = deque()
 
 def with_zone(policy: Policy) -> Policy:
     """Return a policy that leaves room for a red zone behind each block."""
-    return replace(
-        policy,
+    return policy._replace(
         zone=ROOM,
         granted=lambda nbytes, quantum: policy.granted(nbytes + ROOM, quantum),
         fit=lambda shelf, nbytes: policy.fit(shelf, nbytes + ROOM),

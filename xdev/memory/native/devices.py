@@ -5,14 +5,11 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, final
 
-from xdev.memory.native import entries
 from xdev.memory.native.immortals import immortal
-from xdev.memory.native.operations import WORD
+from xdev.memory.native.layout import CORES_AT, REFUSAL_AT
 
 if TYPE_CHECKING:
     from xdev.memory.native.front import Front
-
-FIRST_CORE = entries.CORES // WORD
 
 
 @final
@@ -29,13 +26,13 @@ class Devices:
     """
 
     def __init__(self, count: int, stream: int = 0) -> None:
-        words = (ctypes.c_int64 * (FIRST_CORE + count))(count, stream)
+        words = (ctypes.c_int64 * (CORES_AT + count))(count, stream)
         self._words = immortal(words)  # what the library holds outlives the bridge
         self.address = ctypes.addressof(words)
 
     def open(self, index: int, front: Front) -> None:
         """Serve a device from its front."""
-        self._words[FIRST_CORE + index] = front.core
+        self._words[CORES_AT + index] = front.core
 
     def throw(self, function: int, *texts: bytes) -> None:
         """Report failures by a C++ function of the library.
@@ -44,5 +41,4 @@ class Devices:
         """
         buffers = [ctypes.create_string_buffer(each) for each in texts]
         addresses = [ctypes.addressof(immortal(each)) for each in buffers]
-        at = entries.REFUSAL // WORD
-        self._words[at : at + 4] = [function, *addresses]
+        self._words[REFUSAL_AT : REFUSAL_AT + 4] = [function, *addresses]

@@ -2,8 +2,9 @@
 
 Arguments and results are int64 but for CUDA's device numbers; addresses are integers.
 ``core`` is the address of a core's words; ``devices`` and ``table`` are described at
-their indices. Nothing here is called with the core's lock held, and the lock is never
-held while something else is called.
+their indices, those of ``devices`` in :mod:`~xdev.memory.native.layout`. Nothing here
+is called with the core's lock held, and the lock is never held while something else is
+called.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from xdev.memory.native.core import (
     stock_up,
     take,
 )
-from xdev.memory.native.layout import MISS, TOKEN
+from xdev.memory.native.layout import CORES_AT, MISS, REFUSAL_AT, STREAM_AT, TOKEN
 from xdev.memory.native.operations import (
     WORD,
     call,
@@ -29,10 +30,8 @@ from xdev.memory.native.operations import (
     words,
 )
 
-# `devices`: how many cores follow; what returns CuPy's current stream; PyTorch's
-# function that throws a C++ exception, where that says it is from, its text for a
-# refusal, and that for a block which is not served; cores.
-STREAM, REFUSAL, CORES = WORD, 2 * WORD, 6 * WORD
+# Of `devices`.
+STREAM, REFUSAL, CORES = WORD * STREAM_AT, WORD * REFUSAL_AT, WORD * CORES_AT
 # `table`: the core; whether new arrays are served, and from which size on; the
 # context and the functions of the allocator that was there; C's memset and memcpy.
 CORE, SERVES, LEAST = 0, WORD, 2 * WORD

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.memory.native import core, entries, layout
+from xdev.memory.native import layout
 from xdev.memory.native.immortals import immortal
 from xdev.memory.native.machine import machine
 
@@ -61,11 +61,11 @@ class Front:
         self._chunks: dict[int, Chunk] = {}
         self._out = np.empty(ROOM, np.int64)
         code = machine()
-        self._adopt = code.function(entries.core_adopt)
-        self._stock_up = code.function(entries.core_stock_up)
-        self._mark = code.function(entries.core_mark)
-        self._drain = code.function(entries.core_drain)
-        self._give = code.function(entries.core_give)
+        self._adopt = code.function("core_adopt")
+        self._stock_up = code.function("core_stock_up")
+        self._mark = code.function("core_mark")
+        self._drain = code.function("core_drain")
+        self._give = code.function("core_give")
 
     def open(self, *, hands_out: bool) -> None:
         """Let the core hand out free blocks, or have it take blocks back only."""
@@ -134,6 +134,8 @@ class Front:
 
     def inherit(self) -> None:
         """In a forked child: what is held is the parent's."""
+        from xdev.memory.native import core
+
         core.inherit(self.words)
         self.words[layout.LOCK] = 0  # a thread that is not here may have held it
         self._chunks.clear()

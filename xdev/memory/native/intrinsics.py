@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xdev import _optional
-
-TORCH_WORD = "xdev_torch_devices"  # its name in the object file
+from xdev.memory.native.layout import TORCH_WORD
 
 
 def intrinsics() -> dict[str, Any]:  # noqa: C901 - short functions, no branches

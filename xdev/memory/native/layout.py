@@ -61,3 +61,9 @@ WORDS = BIN_LIST + MOST_BINS
 LIVE = 1  # in use
 FREE = 2  # in a bin, or in the list of the odd ones
 INHERITED = 3  # the parent process's: giving it back does nothing
+
+# The words of `devices`: how many cores follow; what returns CuPy's current stream;
+# PyTorch's function that throws a C++ exception, where that says it is from, its text
+# for a refusal, and that for a block which is not served; cores.
+STREAM_AT, REFUSAL_AT, CORES_AT = 1, 2, 6
+TORCH_WORD = "xdev_torch_devices"  # what points to it for PyTorch, in the object file

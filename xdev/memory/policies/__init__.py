@@ -7,8 +7,7 @@ own pool, which keeps free memory and follows the streams itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 from xdev import _config
 from xdev.errors import ConfigurationError
@@ -23,8 +22,7 @@ __all__ = ["POLICIES", "Policy", "named"]
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(NamedTuple):
     """What a heap asks.
 
     Parameters

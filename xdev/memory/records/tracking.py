@@ -246,4 +246,3 @@ def _report_at_exit() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=TRACKER.live.clear)
-hooks.before_emitters(begin)
