@@ -42,6 +42,25 @@ def swap(i, x, bins):
     x[i] = atomic.cas(bins, i, 0, 1)
 
 
+def spmv(i, starts, columns, values, x, out):
+    total = 0.0
+    for k in range(starts[i], starts[i + 1]):
+        total += values[k] * x[columns[k]]
+    out[i] = total
+
+
+def nested(i, n, out):
+    for j in range(n[i]):
+        if j == 7:
+            continue
+        for k in range(j, n[i], 2):
+            out[i] += k
+        for k in range(2, n[j]):
+            if k * k > j:
+                break
+            out[i] += len(range(k))
+
+
 def dot(x, y, out):
     out[0] = 0
     for k in range(x.shape[0]):
@@ -89,13 +108,21 @@ KERNELS = [
     (extremes, 1, (array("f"), array("f"))),
     (extremes, 1, (array("I"), array("I"))),
     (swap, 1, (array("d"), array("d"))),
+    (spmv, 1, (array("i"), array("l"), array("f"), array("f", 1, False), array("f"))),
+    (spmv, 1, (array("h"), array("B"), array("d"), array("d"), array("d"))),
+    (nested, 1, (array("i"), array("l"))),
+    (nested, 1, (array("L"), array("f"))),
 ]
+
+
+SIZES = [{}, {"narrow": True}, {"narrow": True, "small": True}]
 
 
 @pytest.mark.parametrize("capability", ARCHITECTURES, ids="sm_{0[0]}{0[1]}".format)
 def test_every_architecture_has_kernels_of_all_kinds(capability):
-    for function, indices, arguments in KERNELS:
-        code, _ = cuda.cubin(grid(function, indices, *arguments), capability)
+    for k, (function, indices, arguments) in enumerate(KERNELS, sum(capability)):
+        made = grid(function, indices, *arguments)
+        code, _ = cuda.cubin(made, capability, **SIZES[k % len(SIZES)])
         assert code[:4] == b"\x7fELF"
     cores = Cores(dot, (array("f", 1, False), Argument(F), array("f")), 2)
     assert cuda.cubin(cores, capability)[0][:4] == b"\x7fELF"
@@ -103,25 +130,95 @@ def test_every_architecture_has_kernels_of_all_kinds(capability):
     assert cuda.cubin(cores, capability)[0][:4] == b"\x7fELF"
 
 
+def narrow(function, indices, *arguments):
+    made = grid(function, indices, *arguments)
+    return cuda.cubin(made, (9, 0), narrow=True, small=True)[0]
+
+
+def count(lines, *words):
+    return sum(any(word in line for word in words) for line in lines)
+
+
 def test_a_kernel_is_what_one_would_write_in_cuda(tmp_path):
-    arguments = Argument(F), array("f"), array("f"), array("f")
-    code, _ = cuda.cubin(grid(saxpy, 1, *arguments), (9, 0))
+    code = narrow(saxpy, 1, Argument(F), array("f"), array("f"), array("f"))
 
     lines = instructions(code, tmp_path)
 
-    assert sum("LDG.E R" in line for line in lines) == 2
-    assert sum("STG.E " in line for line in lines) == 1
-    assert not any(w in line for line in lines for w in ("CALL", "LDL", "STL", "F2F"))
-    assert any("FMUL" in line for line in lines)  # rounded twice, as NumPy does
-    assert not any("FFMA" in line for line in lines)
+    assert count(lines, "LDG.E R") == 2
+    assert count(lines, "STG.E ") == 1
+    assert not count(lines, "CALL", "LDL", "STL", "F2F")
+    assert count(lines, "FMUL") == 1  # rounded twice, as NumPy does
+    assert not count(lines, "FFMA")
+    assert len(body(lines)) <= 24  # the same in CUDA C++ has 22, with FFMA
 
 
-def test_two_indices_divide_nothing(tmp_path):
-    code, _ = cuda.cubin(grid(stencil, 2, array("f", 2), array("f", 2)), (9, 0))
+def test_two_indices_divide_nothing_and_loop_over_nothing(tmp_path):
+    code = narrow(stencil, 2, array("f", 2), array("f", 2))
 
     lines = instructions(code, tmp_path)
 
-    assert not any(w in line for line in lines for w in ("CALL", "LDL", "STL", "I2F"))
+    assert not count(lines, "CALL", "LDL", "STL", "I2F", "SEL", "BSSY")
+    assert len(body(lines)) <= 60  # in CUDA C++ 43, for arrays known to be alike
+
+
+def test_negative_indices_that_are_loaded_cost_one_instruction(tmp_path):
+    def gather(i, where, x, out):
+        out[i] = x[where[i]]
+
+    code = narrow(gather, 1, array("i"), array("f"), array("f"))
+
+    lines = instructions(code, tmp_path)
+
+    assert count(lines, "VIADDMNMX.U32") == 1
+    assert not count(lines, "SEL", "LEA", "SHF")
+
+
+@pytest.mark.parametrize("char", "il")
+def test_short_loops_read_eight_turns_at_once(char, tmp_path):
+    given = array(char), array(char), array("f"), array("f"), array("f")
+
+    lines = instructions(narrow(spmv, 1, *given), tmp_path)
+
+    turns = 8 + 1  # those that are left run one by one
+    assert count(lines, "FMUL") == turns
+    assert count(lines, "LDG.E") == 3 * turns + 2
+    assert not count(lines, "CALL", "LDL", "STL")
+
+
+def test_only_short_innermost_loops_with_one_way_out_are_unrolled(monkeypatch):
+    def rows(i, x, out):
+        for j in range(x.shape[0]):
+            for k in range(x.shape[1]):
+                out[i] += x[j, k]
+
+    def calling(i, x, out):
+        for k in range(x.shape[0]):
+            atomic.add(out, i, x[k])
+
+    def long(i, x, out):
+        for k in range(x.shape[0]):
+            out[i] += x[k] + x[k - 1] + x[k - 2] + x[k - 3] + x[k - 4] + x[k - 5]
+
+    made = []
+    monkeypatch.setattr(cuda.unrolling, "_mark", lambda *_: made.append(None))
+
+    def unrolled(function, *arguments):
+        made.clear()
+        narrow(function, 1, *arguments)
+        return len(made)
+
+    vectors = array("f"), array("f")
+    assert unrolled(spmv, array("i"), array("i"), *vectors, array("f")) == 1
+    assert unrolled(rows, array("f", 2), array("f")) == 1
+    assert unrolled(calling, *vectors) == 0
+    assert unrolled(long, *vectors) == 0
+    assert unrolled(nested, array("i"), array("l")) == 0
+
+
+def body(lines):
+    """Return the instructions up to the last return, without the filling."""
+    last = max(k for k, line in enumerate(lines) if line.startswith("EXIT"))
+    return lines[: last + 1]
 
 
 @pytest.mark.parametrize(
@@ -171,4 +268,4 @@ def test_kernels_of_other_types_have_other_code():
     two = Grid(saxpy, 1, (Argument(D), array("d"), array("d"), array("d")))
 
     assert one.parts != two.parts
-    assert one.words == two.words == 4 + 1 + 3 * 3
+    assert one.words == two.words == 4 + 2 * 4 + 3 * 2

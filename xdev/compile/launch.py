@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 import threading
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from xdev.compile.machine_launch import KNOWN_STREAMS, SLOT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Shape = tuple[int, int, int]
 FLOATS = {"f": machine_launch.FLOAT, "d": machine_launch.DOUBLE}
 INTEGERS = {"i": machine_launch.SIGNED, "u": machine_launch.UNSIGNED}
 
@@ -105,8 +105,7 @@ class Plain:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """How a value gets into its slot of a kernel's parameter.
 
     Parameters
@@ -148,14 +147,17 @@ class Launch:
     ----------
     kernel : cuda.core.Kernel
         The kernel.
-    blocks, threads : int
-        The shape of the launch.
+    blocks, threads : int or (int, int, int)
+        The shape of the launch: along x, or along x, y and z.
     parameter : bytes
-        The struct: a slot of 16 bytes for each value, then what stays.
+        The struct: a slot of 16 bytes for each value, and before and after them what
+        stays.
     values : tuple of Value
         How each value gets into its slot.
     output : int or None
         Which value is the output that inputs, those before it, must not overlap.
+    first : int
+        Where in the struct the first slot is [B], a multiple of 16.
 
     Attributes
     ----------
@@ -170,17 +172,22 @@ class Launch:
     def __init__(
         self,
         kernel: Any,
-        blocks: int,
-        threads: int,
+        blocks: int | Shape,
+        threads: int | Shape,
         parameter: bytes,
         values: tuple[Value, ...],
         output: int | None = None,
+        *,
+        first: int = 0,
     ) -> None:
         self._kernel = kernel  # it owns the machine code
         self.values = values
         nbytes = len(parameter) + -len(parameter) % SLOT
-        head = [int(kernel.handle), blocks, threads, nbytes, len(values)]
-        head.append(-1 if output is None else output)
+        head = [int(kernel.handle)]
+        for shape in (blocks, threads):
+            head += (shape, 1, 1) if isinstance(shape, int) else shape
+        head += nbytes, len(values), -1 if output is None else output, first
+        head += [0] * (machine_launch.HEAD - len(head))
         for value in values:
             head += [value.kind, value.low, value.high, value.same]
         words = np.zeros((machine_launch.WORD * len(head) + nbytes) // 8 + 4, np.int64)

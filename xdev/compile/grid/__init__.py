@@ -2,8 +2,8 @@
 
 Every device compiles the same: a function that finds its arguments in one block of
 memory, 8-byte words. First come the extents, then where out-of-bounds accesses are
-reported (0: not at all), then for each array its address, its shape and its strides
-[B], for each number its bytes.
+reported (0: not at all), then a slot for each argument, an array's address or a
+number's bytes, then for each array its shape and its strides [B].
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from xdev.compile.grid.emission import Memory
 
 DIMENSIONS = 3  # a grid has so many; those that it lacks are 1, in front
-HEADER = DIMENSIONS + 1  # words before the arguments
+HEADER = DIMENSIONS + 1  # words before the slots
 WORD = 8
+SLOT = 2  # words: any number fits
 
 
 @final
@@ -50,10 +51,8 @@ class Argument:
 
     @property
     def words(self) -> int:
-        """How many words it takes."""
-        if self.ndim is None:
-            return -(-self.dtype.itemsize // WORD)
-        return 1 + 2 * self.ndim
+        """How many words a number takes."""
+        return -(-self.dtype.itemsize // WORD)
 
     @property
     def type(self) -> Any:
@@ -106,7 +105,8 @@ class Grid:
     @property
     def words(self) -> int:
         """How many words its memory has."""
-        return HEADER + sum(argument.words for argument in self.arguments)
+        layouts = (2 * (argument.ndim or 0) for argument in self.arguments)
+        return HEADER + SLOT * len(self.arguments) + sum(layouts)
 
     def types(self) -> tuple[Any, ...]:
         """Return what the function takes, in Numba's types."""
@@ -158,13 +158,11 @@ def check_result(
 
 
 def packer(arguments: Sequence[Argument]) -> Callable[..., bytes]:
-    """Return ``pack(*words)``: the memory of a kernel from Python and NumPy numbers."""
-    codes = "".join(map(_code, arguments))
-    return struct.Struct(f"={HEADER}q{codes}").pack
+    """Return ``pack(*words)``: the memory of a kernel from integers and numbers' bytes.
 
-
-def _code(argument: Argument) -> str:
-    """Return how :mod:`struct` writes an argument; numbers come as their bytes."""
-    if argument.ndim is None:
-        return f"{argument.words * WORD}s"  # filled up with zeros
-    return f"Q{2 * argument.ndim}q"
+    The words are the extents, the report's address, then addresses and numbers, then
+    shapes and strides.
+    """
+    slots = (f"{SLOT * WORD}s" if a.ndim is None else "Q8x" for a in arguments)
+    layouts = 2 * sum(a.ndim or 0 for a in arguments)
+    return struct.Struct(f"={HEADER}q{''.join(slots)}{layouts}q").pack

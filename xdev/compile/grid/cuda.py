@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -12,9 +13,19 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 from xdev.compile import cubins, digests, elementwise, launch, numba_cuda
 from xdev.compile.elementwise import FUNCTION
-from xdev.compile.grid import DIMENSIONS, Grid, atomics, bounds, check_result, cpu
+from xdev.compile.grid import (
+    DIMENSIONS,
+    Grid,
+    atomics,
+    bounds,
+    check_result,
+    cpu,
+    indices,
+    spans,
+    unrolling,
+)
 from xdev.compile.grid.emission import Memory, Target
-from xdev.compile.refusals import refusal
+from xdev.compile.refusals import compiler_errors, refusal
 from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
@@ -31,6 +42,7 @@ class Template:
     """How the template is filled in for a kernel."""
 
     grid: Grid | Cores
+    narrow: bool = False
     template: str = "grid"
     entry: str = "xdev::grid"
 
@@ -40,6 +52,7 @@ class Template:
             "FUNCTION": FUNCTION,
             "WORDS": self.grid.words,
             "INDICES": self.grid.indices,
+            "NARROW": int(self.narrow),
         }
         return [(f"XDEV_{k}", str(v)) for k, v in words.items()]
 
@@ -61,7 +74,13 @@ def target() -> Target:
     return Target(cgutils, arrays, add_float, attrgetter("fndesc.call_conv"))
 
 
-def cubin(grid: Grid | Cores, capability: tuple[int, int]) -> tuple[bytes, str]:
+def cubin(
+    grid: Grid | Cores,
+    capability: tuple[int, int],
+    *,
+    narrow: bool = False,
+    small: bool = False,
+) -> tuple[bytes, str]:
     """Compile a function of indices into a kernel. No GPU is needed.
 
     Its one parameter is the memory of its arguments, by value.
@@ -72,6 +91,11 @@ def cubin(grid: Grid | Cores, capability: tuple[int, int]) -> tuple[bytes, str]:
         The function and its types.
     capability : (int, int)
         The compute capability, as in ``(9, 0)``.
+    narrow : bool
+        Whether it is only for launches with a thread for each point, and for extents,
+        shapes and strides that fit into 32 bits with their sign; of a ``Grid`` only.
+    small : bool
+        Whether it is only for arrays of fewer than 2**31 elements.
 
     Returns
     -------
@@ -86,17 +110,19 @@ def cubin(grid: Grid | Cores, capability: tuple[int, int]) -> tuple[bytes, str]:
     DeviceUnavailableError
         The CUDA compiler is missing or its parts do not fit together.
     """
-    template = Template(grid)
+    template = Template(grid, narrow)
 
     def make() -> tuple[bytes, str]:
-        code = ltoir(grid, capability)
+        code = ltoir(grid, capability, narrow=narrow, small=small)
         return elementwise.build(template, code, capability, fastmath=grid.fastmath)
 
     digest, name = digests.digest(grid.function), grid.function.__name__
-    return cubins.kept(digest, (*grid.parts, capability), name, make)
+    return cubins.kept(digest, (*grid.parts, narrow, small, capability), name, make)
 
 
-def ltoir(grid: Grid | Cores, capability: tuple[int, int]) -> bytes:
+def ltoir(
+    grid: Grid | Cores, capability: tuple[int, int], *, narrow: bool, small: bool
+) -> bytes:
     """Compile the function alone: ``void(int64 i, int64 j, int64 k, const void*)``.
 
     Raises
@@ -117,7 +143,7 @@ def ltoir(grid: Grid | Cores, capability: tuple[int, int]) -> bytes:
     @extending.intrinsic  # type: ignore[untyped-decorator]
     def run(_typing: Any, i: Any, j: Any, k: Any, words: Any) -> Any:
         def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-            memory = Memory(target(), context, builder, given[3])
+            memory = Memory(target(), context, builder, given[3], narrow=narrow)
             values = grid.operands(memory, given[:DIMENSIONS], grid.load(memory))
             call(context, builder, grid, values)
             return context.get_dummy_value()
@@ -128,11 +154,13 @@ def ltoir(grid: Grid | Cores, capability: tuple[int, int]) -> bytes:
         run(i, j, k, words)
 
     signature = types.void(*[types.int64] * DIMENSIONS, types.voidptr)
+    ir = target().cgutils.ir
     try:
-        return numba_cuda.compiled(
-            entry, signature, FUNCTION, capability, fastmath=grid.fastmath
-        )
-    except (numba.core.errors.NumbaError, NotImplementedError, AttributeError) as error:
+        with indices.short(ir) if small else nullcontext():
+            return numba_cuda.compiled(
+                entry, signature, FUNCTION, capability, fastmath=grid.fastmath
+            )
+    except compiler_errors() as error:
         # Numba itself knows the line; numba-cuda does not where it calls in between.
         shown, fastmath = grid.arguments, grid.fastmath
         cpu.device_function(grid.function, grid.types(), shown, fastmath=fastmath)
@@ -142,10 +170,13 @@ def ltoir(grid: Grid | Cores, capability: tuple[int, int]) -> bytes:
 def call(context: Any, builder: Any, grid: Grid | Cores, values: Sequence[Any]) -> None:
     """Emit a call of the function; an exception ends this point of the grid alone."""
     types = _optional.numba().core.types
+    function = spans.replaced(grid.function)
     compiled = context.compile_subroutine(
-        builder, grid.function, types.void(*grid.types()), caching=False
+        builder, function, types.void(*grid.types()), caching=False
     )
     check_result(grid.function, grid.arguments, compiled.signature.return_type)
+    made = compiled.library.get_function(compiled.fndesc.llvm_func_name)
+    unrolling.unroll(made, target().cgutils.ir)
     context.call_internal_no_propagate(
         builder, compiled.fndesc, compiled.signature, values
     )

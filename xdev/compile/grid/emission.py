@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.compile.grid import DIMENSIONS, HEADER, WORD, Argument
+from xdev.compile.grid import DIMENSIONS, HEADER, SLOT, WORD, Argument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,13 +48,22 @@ class Memory:
         Where instructions go.
     pointer : LLVM value
         Where the words are.
+    narrow : bool
+        Whether all shapes and strides fit into 32 bits, and are loaded so: products of
+        indices with them are then single instructions on CUDA.
     """
 
     def __init__(
-        self, target: Target, context: Any, builder: Any, pointer: Any
+        self,
+        target: Target,
+        context: Any,
+        builder: Any,
+        pointer: Any,
+        *,
+        narrow: bool = False,
     ) -> None:
         self.target, self.context, self.builder = target, context, builder
-        self._pointer = pointer
+        self._pointer, self._narrow = pointer, narrow
         self.int64 = target.cgutils.ir.IntType(64)
 
     def word(self, index: int) -> Any:
@@ -72,13 +81,19 @@ class Memory:
 
     def arguments(self, arguments: Sequence[Argument]) -> list[Any]:
         """Return the values of all arguments."""
-        values, place = [], HEADER
-        for argument in arguments:
+        values = []
+        layout = HEADER + SLOT * len(arguments)
+        for place, argument in enumerate(arguments):
+            slot = HEADER + SLOT * place
             if argument.ndim is None:
-                values.append(self.number(argument, place))
-            else:
-                values.append(self._array(argument, argument.ndim, place))
-            place += argument.words
+                values.append(self.number(argument, slot))
+                continue
+            middle, after = layout + argument.ndim, layout + 2 * argument.ndim
+            shape = [self._layout(k, "zext") for k in range(layout, middle)]
+            strides = [self._layout(k, "sext") for k in range(middle, after)]
+            data = self.pointer(self.word(slot))
+            values.append(self.array(argument, data, shape, strides))
+            layout = after
         return values
 
     def array(
@@ -115,10 +130,12 @@ class Memory:
         """Return a ``char*`` so many bytes further."""
         return self.builder.gep(data, [offset], inbounds=True)
 
-    def _array(self, argument: Argument, ndim: int, place: int) -> Any:
-        words = self.words(place + 1, 2 * ndim)
-        data = self.pointer(self.word(place))
-        return self.array(argument, data, words[:ndim], words[ndim:])
+    def _layout(self, index: int, widen: str) -> Any:
+        """Return a word of a shape or of strides."""
+        if not self._narrow:
+            return self.word(index)
+        half = self._place(index, self.target.cgutils.ir.IntType(32))
+        return getattr(self.builder, widen)(self.builder.load(half), self.int64)
 
     def _place(self, index: int, kind: Any) -> Any:
         offset = self.int64(index * WORD)

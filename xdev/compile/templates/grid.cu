@@ -8,6 +8,31 @@ struct Memory {
     long long word[XDEV_WORDS];
 };
 
+#if XDEV_NARROW
+
+// Each extent fits into 31 bits, and the launch has a thread for each point.
+__global__ void grid(const __grid_constant__ Memory memory)
+{
+    using Index = unsigned int;
+    const Index k = blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= Index(memory.word[2])) return;
+#if XDEV_INDICES == 1
+    XDEV_FUNCTION(0, 0, k, &memory);
+#else
+    const Index j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (j >= Index(memory.word[1])) return;
+#if XDEV_INDICES == 2
+    XDEV_FUNCTION(0, j, k, &memory);
+#else
+    const Index i = blockIdx.z * blockDim.z + threadIdx.z;
+    if (i >= Index(memory.word[0])) return;
+    XDEV_FUNCTION(i, j, k, &memory);
+#endif
+#endif
+}
+
+#else
+
 __global__ void grid(const __grid_constant__ Memory memory)
 {
     using Index = long long;
@@ -16,8 +41,8 @@ __global__ void grid(const __grid_constant__ Memory memory)
 #if XDEV_INDICES == 1
     XDEV_FUNCTION(0, 0, k, &memory);
 #else
-    // A launch has at most 65535 blocks along y and z: a thread may take several. Almost
-    // always it is one, which the code of an unrolled loop would only slow down.
+    // A launch has at most 65535 blocks along y and z: a thread may take several. Often
+    // it is one, which the code of an unrolled loop would only slow down.
 #pragma unroll 1
     for (Index i = Index(blockIdx.z) * blockDim.z + threadIdx.z; i < memory.word[0];
          i += Index(gridDim.z) * blockDim.z) {
@@ -29,5 +54,7 @@ __global__ void grid(const __grid_constant__ Memory memory)
     }
 #endif
 }
+
+#endif
 
 }  // namespace xdev

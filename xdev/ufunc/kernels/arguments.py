@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +15,15 @@ from xdev.ufunc.cuda_operands import Array, Number
 from xdev.ufunc.results import real
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 Dtypes = tuple[np.dtype[Any], ...]
 SUPPORTED = frozenset("?bhilqBHILQfdFD")
 FLOAT = np.dtype(np.float64)
+# How Numba shows writes to such an argument: x[i] = y, and the atomic ones.
+READ_ONLY = re.compile(
+    r"(setitem|cas)\(readonly array|(add|max|min)\(readonly array\(.*?\), .+, "
+)
 
 
 def host(x: Any, name: str) -> Array | Number:
@@ -102,8 +109,58 @@ def key(x: Array | Number) -> Any:
     """Return all of an argument that its type depends on."""
     if isinstance(x, Number):
         return type(x.value) if x.weak else x.value.dtype
-    aligned = x.address % x.dtype.alignment == 0
+    step = x.dtype.alignment
+    aligned = not (x.address % step or any(stride % step for stride in x.strides))
     return x.dtype, len(x.shape), _contiguous(x), x.writable, aligned
+
+
+@contextmanager
+def explaining(
+    operands: Sequence[Array | Number], names: Sequence[str], name: str
+) -> Iterator[None]:
+    """Say it in clear words where a compiler refuses a write.
+
+    Parameters
+    ----------
+    operands, names, name
+        As :func:`types` takes them.
+
+    Raises
+    ------
+    ValueError
+        The kernel writes, and an argument is read-only; the text has the line.
+    """
+    try:
+        yield
+    except TypeError as error:
+        frozen = [
+            label
+            for x, label in zip(operands, names, strict=True)
+            if isinstance(x, Array) and not x.writable
+        ]
+        if not frozen or not READ_ONLY.search(str(error)):
+            raise
+        one = "is" if len(frozen) == 1 else "are"
+        message = (
+            f"{name} writes into an array that may not be written: {', '.join(frozen)} "
+            f"{one} read-only (as JAX's arrays always are): pass a copy that may be "
+            f"written\n{str(error).splitlines()[-1]}"
+        )
+        raise ValueError(message) from error
+
+
+def narrow(extents: Sequence[int], arrays: Sequence[Array]) -> bool:
+    """Say whether extents, shapes and strides fit into 32 bits with their sign."""
+    numbers = [*extents]
+    for x in arrays:
+        numbers += x.shape
+        numbers += x.strides
+    return max(numbers) < 2**31 and min(numbers) >= -(2**31)
+
+
+def small(arrays: Sequence[Array]) -> bool:
+    """Say whether each array has fewer than 2**31 elements."""
+    return all(prod(x.shape) < 2**31 for x in arrays)
 
 
 def words(
@@ -116,15 +173,16 @@ def words(
     OverflowError
         A Python int is too large for int64.
     """
-    found: list[Any] = []
+    slots: list[Any] = []
+    layouts: list[int] = []
     for x, argument in zip(operands, arguments, strict=True):
         if isinstance(x, Array):
-            found.append(x.address)
-            found += x.shape
-            found += x.strides
+            slots.append(x.address)
+            layouts += x.shape
+            layouts += x.strides
         else:
-            found.append(argument.dtype.type(x.value).tobytes())
-    return found
+            slots.append(argument.dtype.type(x.value).tobytes())
+    return slots + layouts
 
 
 def _weak(x: Number, working: np.dtype[Any]) -> np.dtype[Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.compile import threads
+from xdev import _config
 from xdev.compile.grid import bounds as reports, cpu as compiler, packer
 from xdev.ufunc.kernels import arguments, bounds
 
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 Plan = tuple[
     tuple["Argument", ...], "Callable[..., bytes]", "Callable[[int, int, bytes], None]"
 ]
-FEW = 1024  # points that are computed first, and timed
-LONG = 2e-4  # seconds of work from which on threads are worth their start
-PIECE = 5e-5  # seconds that a piece should take at least
+FEW, PART = 1024, 256  # points that are timed first: so many, or such a part of few
+MORE = 8  # times as many come then
+TELLING = 3e-6  # seconds; what takes less tells of the call's own time
+LONG = 5e-5  # seconds of work from which on threads are worth their start
+PIECE = 5e-6  # seconds that a piece should take at least
 
 
 @final
@@ -71,7 +74,8 @@ class CpuKernels:
                 if plan is None:
                     kinds, working = arguments.types(operands, names, function.name)
                     grid = function.typed(indices, kinds, working)
-                    plan = kinds, packer(kinds), compiler.loop(grid)
+                    with arguments.explaining(operands, names, function.name):
+                        plan = kinds, packer(kinds), compiler.loop(grid)
                     self._plans[key] = plan
         kinds, pack, loop = plan
         report = np.zeros(reports.LENGTH, np.int64)
@@ -83,16 +87,22 @@ class CpuKernels:
 
 def _share(loop: Callable[[int, int, bytes], None], n: int, memory: bytes) -> None:
     """Compute some points, and the others in threads where there is enough to do."""
-    first = min(n, FEW)
-    start = perf_counter()
-    loop(0, first, memory)
-    each = (perf_counter() - start) / max(first, 1)
-    rest = n - first
-    if each * rest < LONG:
+    first, few = 0, max(min(n // PART, FEW), 1)
+    each = 1.0  # seconds; not known yet, so some are timed
+    while each * (n - first) >= LONG:
+        start = perf_counter()
+        loop(first, first + few, memory)
+        seconds = perf_counter() - start
+        first, each = first + few, seconds / few
+        if seconds >= TELLING:
+            break
+        few = min(MORE * few, n - first)
+    if each * (n - first) < LONG or _config.num_threads() == 1:
         loop(first, n, memory)
         return
+    from xdev.compile import threads  # only for those that need them
+    from xdev.compile.team.threads import address_of
 
-    def piece(start: int, stop: int) -> None:
-        loop(first + start, first + stop, memory)
-
-    threads.run(piece, rest, grain=int(PIECE / each) + 1)
+    context = address_of(ctypes.c_char_p(memory))
+    grain = int(PIECE / each) + 1
+    threads.share(address_of(loop), context, first, n, grain=grain)

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev import _optional
 from xdev.compile import launch
-from xdev.compile.grid import bounds as reports, cuda as compiler, packer
+from xdev.compile.grid import HEADER, WORD, bounds as reports, cuda as compiler, packer
+from xdev.compile.launch import Launch, Value
+from xdev.compile.machine_launch import LIMIT
 from xdev.ufunc import cuda, cuda_streams
-from xdev.ufunc.cuda_operands import Array, read
+from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.kernels import arguments, bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy as np
+
     from xdev.compile.grid import Argument
     from xdev.ufunc.kernels.extents import Extents
     from xdev.ufunc.kernels.functions import KernelFunction
 
-Plan = tuple[tuple["Argument", ...], "Callable[..., bytes]", "compiler.Kernel", bool]
+KNOWN = 1024  # launches that are kept at a time
+
+
+@final
+class Compiled(NamedTuple):
+    """A kernel for types of arguments."""
+
+    kinds: tuple[Argument, ...]
+    pack: Callable[..., bytes]
+    kernel: Any
+    checked: bool
 
 
 @final
@@ -34,10 +48,13 @@ class CudaKernels:
 
     def __init__(self, function: KernelFunction) -> None:
         self._function = function
-        self._lock = threading.Lock()  # guards the dict below: a kernel is made once
-        self._plans: dict[Any, Plan] = {}
+        self._lock = threading.Lock()  # guards the next dict: a kernel is made once
+        self._compiled: dict[Any, Compiled] = {}
+        self._launches: dict[Any, Launch] = {}
 
-    def __call__(self, extents: Extents, args: Sequence[Any]) -> None:
+    def __call__(
+        self, extents: Extents, args: Sequence[Any]
+    ) -> tuple[Launch, list[np.dtype[Any]]] | None:
         """Run for every point.
 
         Parameters
@@ -46,6 +63,12 @@ class CudaKernels:
             The points.
         args : sequence
             CUDA arrays of one device, of any library, and numbers.
+
+        Returns
+        -------
+        (Launch, list of numpy.dtype) or None
+            What another such call would launch, with the dtypes that the kernel has the
+            arguments in. None where nothing ran, or accesses are checked.
 
         Raises
         ------
@@ -62,31 +85,76 @@ class CudaKernels:
         operands = [read(x, function.name) for x in args]
         arrays = [x for x in operands if isinstance(x, Array)]
         with cuda.on_device(arrays, function.name) as place:
-            key = place, indices, *map(arguments.key, operands)
-            plan = self._plans.get(key) or self._plan(key, operands, names)
-            kinds, pack, run, checked = plan
-            words = arguments.words(operands, kinds)
+            narrow = extents.whole and arguments.narrow(extents.shape, arrays)
+            sizes = narrow, arguments.small(arrays)
+            key = place, indices, sizes, *map(arguments.key, operands)
+            compiled = self._compiled.get(key) or self._compile(key, operands, names)
+            dtypes = [kind.dtype for kind in compiled.kinds]
+            values = [
+                x.address if isinstance(x, Array) else x.given(dtype)
+                for x, dtype in zip(operands, dtypes, strict=True)
+            ]
             if not extents.size:
-                return
-            report = _optional.cupy().zeros(reports.LENGTH, "q") if checked else None
-            address = 0 if report is None else report.data.ptr
-            memory = pack(*extents.shape, address, *words)
-            with cuda_streams.ordered(arrays) as stream:
-                run(stream, *extents.launch, memory)
-            if report is not None:
+                return None
+            if compiled.checked:
+                report = _optional.cupy().zeros(reports.LENGTH, "q")
+                run = _launch(compiled, extents, operands, report.data.ptr)
+                with cuda_streams.ordered(arrays) as stream:
+                    run(stream, values)
                 bounds.refuse(report.tolist(), function.name, names, indices)
+                return None
+            layouts = key, extents, *(x.layout for x in arrays)
+            found = self._launches.get(layouts)
+            if found is None:
+                found = _launch(compiled, extents, operands)
+                if len(self._launches) >= KNOWN:
+                    self._launches.clear()
+                self._launches[layouts] = found
+            with cuda_streams.ordered(arrays) as stream:
+                found(stream, values)
+            return found, dtypes
 
-    def _plan(self, key: Any, operands: list[Any], names: Sequence[str]) -> Plan:
+    def _compile(
+        self, key: Any, operands: list[Array | Number], names: Sequence[str]
+    ) -> Compiled:
         """Compile for types that are new."""
         cuda.require()
-        _, indices, *_ = key
+        _, indices, (narrow, small), *_ = key
         with self._lock:
-            if key not in self._plans:
+            if key not in self._compiled:
                 function = self._function
                 kinds, working = arguments.types(operands, names, function.name)
                 grid = function.typed(indices, kinds, working)
+                if grid.words * WORD > LIMIT:
+                    message = (
+                        f"{function.name} has too many arguments for CUDA: their "
+                        f"addresses, shapes and strides take {grid.words * WORD} bytes "
+                        f"of at most {LIMIT}"
+                    )
+                    raise TypeError(message)
                 current = _optional.cupy().cuda.runtime.getDevice()
-                cubin = compiler.cubin(grid, launch.capability(current))
-                run = compiler.Kernel(*cubin)
-                self._plans[key] = kinds, packer(kinds), run, grid.checked
-            return self._plans[key]
+                with arguments.explaining(operands, names, function.name):
+                    cubin = compiler.cubin(
+                        grid, launch.capability(current), narrow=narrow, small=small
+                    )
+                kernel = launch.load(*cubin)
+                made = Compiled(kinds, packer(kinds), kernel, grid.checked)
+                self._compiled[key] = made
+            return self._compiled[key]
+
+
+def _launch(
+    compiled: Compiled,
+    extents: Extents,
+    operands: list[Array | Number],
+    report: int = 0,
+) -> Launch:
+    """Return the launch over a grid: all of it but addresses and numbers."""
+    kinds = compiled.kinds
+    words = arguments.words(operands, kinds)
+    values = tuple(
+        Value() if isinstance(x, Array) else Value.number(x.value, kind.dtype)
+        for x, kind in zip(operands, kinds, strict=True)
+    )
+    memory = compiled.pack(*extents.shape, report, *words)
+    return Launch(compiled.kernel, *extents.launch, memory, values, first=HEADER * WORD)

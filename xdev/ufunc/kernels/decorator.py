@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import functools
-import sys
+from operator import getitem
 from typing import TYPE_CHECKING, Any, final, overload
 
 from xdev._freed import refuse
-from xdev.ufunc import fake
-from xdev.ufunc.cuda_operands import is_cuda
+from xdev.ufunc import fake, pickling
 from xdev.ufunc.kernels.cpu import CpuKernels
 from xdev.ufunc.kernels.cuda import CudaKernels
 from xdev.ufunc.kernels.extents import Extents
 from xdev.ufunc.kernels.functions import KernelFunction
+from xdev.ufunc.on_cuda import is_cuda
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from xdev.ufunc.kernels.cuda_fast import Repeats
+
+MOST = 256  # extents that are known at a time
 
 
 @overload
@@ -86,10 +90,13 @@ class Kernel:
     def __init__(self, typed: KernelFunction) -> None:
         functools.update_wrapper(self, typed.function)
         self.function = typed.function
+        self.__qualname__ = self.__qualname__.removesuffix(pickling.INSIDE)
+        self._typed = typed
         self._name, self._fastmath = typed.name, typed.fastmath
         self._cpu, self._cuda = CpuKernels(typed), CudaKernels(typed)
+        self._bound: dict[Any, Bound] = {}
 
-    def __getitem__(self, key: Any) -> Callable[..., None]:
+    def __getitem__(self, key: Any) -> Bound:
         """Return what runs it for extents: an int, or one to three in a tuple.
 
         With a block for CUDA, the extents are a tuple: ``k[(n,), 256]``.
@@ -99,9 +106,19 @@ class Kernel:
         TypeError, ValueError
             They are no such.
         """
-        return functools.partial(self._run, Extents.read(key, self._name))
+        whole = _kinds(key), key  # since 3 == 3.0, and 1 == True
+        try:
+            found = self._bound.get(whole)
+        except TypeError:  # it has no hash, as an array of no dimensions
+            return Bound(self._run, key, Extents.read(key, self._name))
+        if found is None:
+            found = Bound(self._run, key, Extents.read(key, self._name))
+            if len(self._bound) >= MOST:
+                self._bound.clear()
+            self._bound[whole] = found
+        return found
 
-    def __call__(self, *_: Any) -> None:
+    def __call__(self, *_: Any, **__: Any) -> None:
         """Refuse a call without extents."""
         message = (
             f"{self._name} is a kernel: say for how many points it runs, "
@@ -112,18 +129,25 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<xdev kernel {self._name!r}>"
 
-    def __reduce__(self) -> Any:
-        """Pickle by reference where the name is this kernel's, else by its parts."""
-        own: str = self.__qualname__
-        owner: Any = sys.modules.get(self.__module__)
-        for part in own.split("."):
-            owner = getattr(owner, part, None)
-        return own if owner is self else (_rebuild, (self.function, self._fastmath))
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle by the Python function and the option."""
+        function = pickling.reachable(self, self.function)
+        return _rebuild, (function, self._fastmath)
 
-    def _run(self, extents: Extents, *args: Any) -> None:
+    def _run(self, bound: Bound, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Run it where its arguments are."""
+        extents = bound.extents
+        if named:
+            names = ", ".join(self._typed.names[extents.dimensions :])
+            message = (
+                f"{self._name} takes its arguments by place, not {', '.join(named)} by "
+                f"name: {self._name}[…]({names})"
+            )
+            raise TypeError(message)
         if any(map(is_cuda, args)):
-            self._cuda(extents, args)
+            ran = self._cuda(extents, args)
+            if ran is not None:
+                bound.learn(args, *ran)
         elif any(map(fake.is_fake, args)):
             fake.call(
                 lambda numbers, _: self._cpu(extents, numbers),
@@ -137,5 +161,57 @@ class Kernel:
             self._cpu(extents, args)
 
 
+@final
+class Bound:
+    """A kernel and the extents that it runs for: ``k[extents]``.
+
+    Parameters
+    ----------
+    run : callable
+        The kernel's method ``run(bound, args, named)``.
+    key : object
+        What stood in the brackets.
+    extents : Extents
+        What that means.
+    """
+
+    __slots__ = ("_key", "_repeats", "_run", "extents")
+
+    def __init__(self, run: Any, key: Any, extents: Extents) -> None:
+        self._run, self._key, self.extents = run, key, extents
+        self._repeats: Repeats | None = None  # once it ran on CUDA
+
+    def __call__(self, *args: Any, **named: Any) -> None:
+        """Run for every point."""
+        if self._repeats is None or named or not self._repeats(args):
+            self._run(self, args, named)
+
+    def learn(self, args: Sequence[Any], *launch: Any) -> None:
+        """Remember a launch on CUDA, for calls that are like it."""
+        if self._repeats is None:
+            from xdev.ufunc.kernels.cuda_fast import Repeats
+
+            self._repeats = Repeats()
+        self._repeats.learn(args, *launch)
+
+    def __repr__(self) -> str:
+        return f"{self._run.__self__!r}[{self._key!r}]"
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle by the kernel and what stood in the brackets."""
+        return getitem, (self._run.__self__, self._key)
+
+
+def _kinds(key: Any) -> Any:
+    """Return what tells keys apart that are equal and do not mean the same."""
+    if type(key) is not tuple:
+        return type(key)
+    kinds = tuple(map(type, key))
+    return repr(key) if tuple in kinds else kinds
+
+
 def _rebuild(function: Callable[..., Any], fastmath: bool) -> Kernel:
+    found = pickling.owner(function)
+    if isinstance(found, Kernel):
+        return found
     return Kernel(KernelFunction(function, fastmath=fastmath))

@@ -41,6 +41,12 @@ class Extents:
         return prod(self.shape)
 
     @property
+    def whole(self) -> bool:
+        """Whether a launch has a thread for each point."""
+        pairs = zip(self.shape[:-1], self.block[:-1], strict=True)
+        return all(-(-n // m) <= MANY for n, m in pairs)
+
+    @property
     def launch(self) -> tuple[Shape, Shape]:
         """The blocks, and the threads of each, along x, y and z."""
         *others, last = (

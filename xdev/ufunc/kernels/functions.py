@@ -14,8 +14,8 @@ from xdev import _config
 from xdev.compile import cpu as compiler
 from xdev.compile.grid import Grid
 from xdev.ufunc import literals, sources
-from xdev.ufunc.cuda_operands import is_cuda
-from xdev.ufunc.kernels import bounds
+from xdev.ufunc.kernels import bounds, ranges
+from xdev.ufunc.on_cuda import is_cuda
 from xdev.ufunc.scalar import ScalarFunction
 
 if TYPE_CHECKING:
@@ -95,8 +95,9 @@ class KernelFunction:
                 if arguments[k].ndim is not None
             }
             check = bounds.Checks(arrays, sources.outside(self.function))
+        also = check or ranges.Ranges(self.function)
         function = literals.typed(
-            self.function, working, "inexact", replace, check
+            self.function, working, "inexact", replace, also
         ).function
         checked = check is not None and check.done
         if check is not None and not checked:

@@ -1,0 +1,308 @@
+"""What kernels launch on CUDA, run on the host instead.
+
+All is real but the driver and the kernels' machine code: their functions, compiled for
+the host, read the same parameter.
+"""
+
+import ctypes
+import math
+import pickle
+import struct
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.compile import grid as layout, machine_launch
+from xdev.compile.grid import cpu as host_compiler
+from xdev.ufunc.kernels import cuda as kernels
+
+KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint)
+
+
+class HostKernel:
+    """Stands for a loaded kernel: its function runs for all points of the extents."""
+
+    def __init__(self, made, _):
+        grid, self.narrow, self.small = made
+        loop = host_compiler.loop(grid)
+
+        def run(memory, _):
+            words = ctypes.string_at(memory, 8 * grid.words)
+            loop(0, math.prod(struct.unpack_from("3q", words)), words)
+
+        self._run = KERNEL(run)
+        self.handle = machine_launch._address(self._run)
+
+
+@pytest.fixture
+def made(gpu, monkeypatch):  # noqa: ARG001
+    """Return the kernels that are loaded."""
+    found = []
+
+    def load(*cubin):
+        found.append(HostKernel(*cubin))
+        return found[-1]
+
+    def cubin(grid, _, *, narrow, small):
+        return (grid, narrow, small), ""
+
+    runtime = kernels._optional.cupy().cuda.runtime
+    monkeypatch.setattr(runtime, "getDevice", lambda: 0)
+    monkeypatch.setattr(kernels.launch, "capability", lambda _: (9, 0))
+    monkeypatch.setattr(kernels.launch, "load", load)
+    monkeypatch.setattr(kernels.compiler, "cubin", cubin)
+    return found
+
+
+@pytest.fixture
+def only_quick(monkeypatch):
+    """Return a function after which the general way fails."""
+
+    def refuse(*_):
+        pytest.fail("the general way was taken")
+
+    return lambda: monkeypatch.setattr(kernels.CudaKernels, "__call__", refuse)
+
+
+def one(i, a, x, out):
+    out[i] = a * x[i]
+
+
+def two(i, j, x, out):
+    out[i, j] = x[j, i]
+
+
+def three(i, j, k, x, out):
+    out[i, j, k] += x[i, j, k]
+
+
+def fill(i, value, out):
+    out[i] = value
+
+
+def test_the_slots_are_those_of_the_launch():
+    assert layout.SLOT * layout.WORD == machine_launch.SLOT
+    assert layout.HEADER * layout.WORD % machine_launch.SLOT == 0
+
+
+def test_one_to_three_indices(gpu, made):  # noqa: ARG001
+    x, out = gpu.sample(1000, "f"), np.zeros(1000, "f")
+    xdev.kernel(one)[1000](0.5, gpu.array(x[::-1]), gpu.array(out))
+    np.testing.assert_array_equal(out, x[::-1] * np.float32(0.5))
+    assert gpu.shape == ((4, 1, 1), (256, 1, 1))
+
+    x, out = gpu.sample((70, 90), "d"), np.zeros((90, 70))
+    xdev.kernel(two)[90, 70](gpu.array(x), gpu.array(out))
+    np.testing.assert_array_equal(out, x.T)
+    assert gpu.shape == ((3, 12, 1), (32, 8, 1))
+
+    out = np.zeros((5, 2, 3))
+    key = (5, 2, 3), (1, 1, 4)
+    xdev.kernel(three)[key](gpu.array(out + 1), gpu.array(out))
+    np.testing.assert_array_equal(out, np.ones_like(out))
+    assert gpu.shape == ((1, 2, 5), (4, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("extents", "narrow"),
+    [
+        ((10, 10), True),
+        ((65_536, 1), True),
+        (((65_535, 1), (1, 1)), True),
+        (((65_536, 1), (1, 1)), False),
+    ],
+    ids=str,
+)
+def test_only_grids_with_a_thread_for_each_point_are_narrow(gpu, made, extents, narrow):
+    out = np.zeros((65_536, 10), "b")
+
+    @xdev.kernel
+    def mark(i, j, out):
+        out[i, j] += 1
+
+    mark[extents](gpu.array(out))
+
+    assert [kernel.narrow for kernel in made] == [narrow]
+    assert out.sum() == mark[extents].extents.size
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "narrow", "small"),
+    [
+        ((2**31 - 1,), (0,), True, True),
+        ((2**31,), (0,), False, False),
+        ((2**16, 2**15), (0, 0), True, False),
+        ((2**16, 2**15 - 1), (0, 0), True, True),
+        ((1, 1), (2**31 - 8, 8), True, True),
+        ((1, 1), (2**31, 8), False, True),
+        ((1,), (-(2**31),), True, True),
+        ((1,), (-(2**31) - 8,), False, True),
+    ],
+)
+def test_sizes_beyond_31_bits_are_wide(gpu, made, shape, strides, narrow, small):
+    @xdev.kernel
+    def first(i, x, out):
+        out[i] = x.shape[0]
+
+    x, out = np.zeros(1), np.zeros(1, "l")
+    cupy = type(gpu.array(x))
+    view = cupy(shape, x.dtype, gpu.array(x).data, strides)
+
+    first[1](view, gpu.array(out))
+
+    assert [(kernel.narrow, kernel.small) for kernel in made] == [(narrow, small)]
+    assert out.tolist() == [shape[0]]
+
+
+def test_a_call_like_one_before_is_only_a_launch(gpu, made, only_quick):
+    kernel = xdev.kernel(one)
+    x, out = gpu.sample(10, "f"), np.zeros(10, "f")
+    given, into = gpu.array(x), gpu.array(out)
+    kernel[10](2.0, given, into)
+    only_quick()
+    before = gpu.launches
+
+    kernel[10](3.0, given, into)
+
+    np.testing.assert_array_equal(out, 3 * x)
+    assert gpu.launches == before + 1
+    y, out = gpu.sample(10, "f", seed=1), np.zeros(10, "f")
+    kernel[(10,)]  # the same points, by another name: known by its own
+    kernel[10](0.5, gpu.array(y), gpu.array(out))
+    np.testing.assert_array_equal(out, y / 2)
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "dtype"),
+    [
+        (1, -(2**62), "l"),
+        (1.5, 2.5, "f"),
+        (1.5, -0.0, "d"),
+        (True, False, "?"),
+        (1j, 2 - 1j, "D"),
+        (1j, 2 - 1j, "F"),
+        (np.float32(1.5), np.float32(0.1), "d"),
+        (np.float64(1.5), np.float64(0.1), "d"),
+        (np.int32(7), np.int32(-7), "i"),
+        (np.uint64(7), np.uint64(2**64 - 1), "L"),
+        (np.bool_(True), np.bool_(False), "?"),
+    ],
+)
+def test_numbers_of_each_kind_change(gpu, made, only_quick, first, second, dtype):
+    kernel, out = xdev.kernel(fill), np.zeros(3, dtype)
+    into = gpu.array(out)
+    kernel[3](first, into)
+    assert out.tolist() == np.full(3, first).astype(dtype).tolist()
+    only_quick()
+
+    kernel[3](second, into)
+
+    assert out.tolist() == np.full(3, second).astype(dtype).tolist()
+    assert len(made) == 1
+
+
+def test_other_types_and_layouts_are_other_launches(gpu, made):
+    kernel = xdev.kernel(one)
+    whole = np.zeros(2001, "f")
+    for dtype, view, value in [
+        ("f", np.s_[:], 2.0),
+        ("d", np.s_[:], 2.0),
+        ("f", np.s_[::-1], 2.0),
+        ("f", np.s_[::2], 2.0),
+        ("f", np.s_[:], 2.0),
+        ("f", np.s_[:], 2),
+        ("f", np.s_[:], np.float64(0.1)),
+        ("f", np.s_[1:], 2.0),
+        ("l", np.s_[:], 2),
+    ]:
+        x = gpu.sample(2000, dtype)
+        given, out = gpu.array(x)[view][:900], np.zeros(900, "d")
+        kernel[900](value, given, gpu.array(out))
+        np.testing.assert_array_equal(out, np.asarray(value * x[view][:900], "d"))
+    assert len(made) == 6  # by types alone; a view has no other kernel than a copy
+    kernel[3](2.0, gpu.array(x.astype("f")), gpu.array(whole))
+    assert whole[:3].tolist() == (2 * x[:3]).tolist()
+    assert not whole[3:].any()
+
+
+def test_an_array_off_its_alignment_is_refused_after_one_that_is_not(gpu, made):
+    raw = np.zeros(17, "b")
+    right, wrong = (
+        gpu.array(np.ndarray(2, "d", raw[k : k + 16].data)) for k in range(2)
+    )
+    kernel = xdev.kernel(fill)
+    first, second = sorted((right, wrong), key=lambda x: x.data.ptr % 8)
+    kernel[2](1.0, first)
+
+    with pytest.raises(ValueError, match="out is not aligned"):
+        kernel[2](1.0, second)
+    assert len(made) == 1
+
+
+def test_a_number_that_does_not_fit_is_refused_and_nothing_is_written(gpu, made):
+    kernel, out = xdev.kernel(fill), np.zeros(3, "l")
+    kernel[3](5, gpu.array(out))
+    before = gpu.launches
+
+    with pytest.raises(OverflowError):
+        kernel[3](2**63, gpu.array(out))
+
+    assert gpu.launches == before
+    assert out.tolist() == [5, 5, 5]
+    assert len(made) == 1
+
+
+def test_no_points_are_no_launch(gpu, made):
+    out, before = np.zeros(3), gpu.launches
+
+    for _ in range(2):
+        xdev.kernel(fill)[0](1.0, gpu.array(out))
+
+    assert gpu.launches == before
+    assert not out.any()
+    assert len(made) == 2
+
+
+def test_more_arguments_than_a_launch_takes_are_refused(gpu, made):
+    names = ", ".join(f"x{k}" for k in range(130))
+    scope = {}
+    exec(f"def wide(i, {names}):\n    x0[i] = 1\n", scope)  # noqa: S102
+    x = gpu.array(np.zeros(3))
+
+    with pytest.raises(
+        TypeError, match=r"wide has too many arguments for CUDA: .* 4096"
+    ):
+        xdev.kernel(scope["wide"])[3](*[x] * 130)
+
+    assert not made
+
+
+def test_extents_keep_their_types():
+    kernel = xdev.kernel(fill)
+    out = np.zeros(3)
+    kernel[3](1.0, out)
+
+    for wrong in (3.0, (3.0,), [3], ((3.0,), 32)):
+        with pytest.raises(TypeError, match="must be integers"):
+            kernel[wrong]
+    assert kernel[3] is kernel[3]
+    for same in (np.int64(3), np.array(3), (3,), ((3,), 256)):
+        assert kernel[same].extents == kernel[3].extents
+    for k in range(2000):
+        kernel[k]
+    kernel[3](2.0, out)
+    assert out.tolist() == [2, 2, 2]
+
+
+@xdev.kernel
+def known(i, out):
+    out[i] = i
+
+
+def test_a_kernel_with_extents_pickles():
+    again = pickle.loads(pickle.dumps(known[3]))  # noqa: S301
+
+    assert again is known[3]
+    assert repr(again) == "<xdev kernel 'known'>[3]"
