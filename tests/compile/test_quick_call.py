@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from xdev.compile import quick_call
+from xdev.compile import quick_call, quick_call_code
 
 
 class Doubtful(quick_call.Quick):
@@ -159,7 +159,7 @@ def test_a_type_is_remembered_once_and_the_last_word_counts(f):
         f.remember((X, Y), ufunc, outputs=[X.dtype], limits=(100, 1000))
 
     assert f(X, Y).tolist() == (X + 1).tolist()
-    assert int(f._quick[quick_call.ROWS]) == 2
+    assert int(f._quick[quick_call_code.ROWS]) == 2
 
 
 def test_many_types_push_out_the_first():

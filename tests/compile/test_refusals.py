@@ -1,5 +1,7 @@
 """What cannot be compiled is refused with the reason, the line and the types."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -46,9 +48,31 @@ def outer(x):
     return inner(x)
 
 
+def linear(x):
+    return np.linalg.norm(x)
+
+
+def transformed(x):
+    return np.fft.fft(x)
+
+
+def of_the_facade(x):
+    return xdev.sin(x)
+
+
+def importing(x):
+    import math
+
+    return math.sin(x)
+
+
 @pytest.mark.parametrize(
     ("function", "words", "line"),
     [
+        (linear, "no norm(float32): use", "return np.linalg.norm(x)"),
+        (transformed, "no numpy.fft.fft: use", "return np.fft.fft(x)"),
+        (of_the_facade, "no xdev.sin: use", "return xdev.sin(x)"),
+        (importing, "IMPORT_NAME", "def importing(x):"),
         (attribute, "'upper'", "return y.upper()"),
         (unknown, "'nowhere'", "return x + nowhere"),
         (mapping, "'FACTORS'", "return x + FACTORS[0]"),
@@ -70,3 +94,24 @@ def test_the_reason_the_line_and_the_types_are_told(device, function, words, lin
     assert second.startswith(f"  {HERE}:")
     assert line in second
     assert not np.any(xdev.to_numpy(out))
+
+
+@xdev.kernel
+def determinant(i, x, out):
+    out[i] = np.linalg.det(x)
+
+
+@pytest.mark.usefixtures("no_scipy")
+def test_linear_algebra_without_scipy_is_refused_likewise():
+    x, out = np.eye(2), np.zeros(2)
+
+    with pytest.raises(TypeError, match=r"(?s)compile determinant.*scipy.*def determ"):
+        determinant[2](x, out)
+    assert not out.any()
+
+
+@pytest.fixture
+def no_scipy(monkeypatch):
+    """Let SciPy's parts that Numba asks for be missing."""
+    for name in ("scipy", "scipy.linalg", "scipy.linalg.cython_blas"):
+        monkeypatch.setitem(sys.modules, name, None)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from xdev import _optional
-from xdev.ufunc.cuda import CudaLoops, is_cuda
+from xdev.ufunc.cuda import CudaLoops
 from xdev.ufunc.cuda_methods import CudaMethods
+from xdev.ufunc.on_cuda import is_cuda
 from xdev.ufunc.scalar import ScalarFunction
 
 pytestmark = [
@@ -168,6 +169,20 @@ def test_matrices_by_rows_twice(cp, char, name):
             assert add.fast(dx, dy, out) is out
             np.testing.assert_array_equal(out.get(), x + y)
     np.testing.assert_array_equal(add.fast(dx, dy, None).get(), x + y)
+
+
+def test_what_is_learnt_of_one_layout_serves_no_other_of_its_size(cp):
+    x, y = sample((64, 128), "f"), sample((64, 128), "f", 1)
+    pairs = [(x, y), (x, y[0]), (x[:1], y), (x.ravel(), y.ravel()), (x, y[:1, :1])]
+    for order in itertools.permutations(range(len(pairs)), 3):
+        add._known.clear()
+        for i in order * 2:
+            a, b = pairs[i]
+            out = cp.empty((a + b).shape, "f")
+            add.fast(cp.asarray(a), cp.asarray(b), out)
+            np.testing.assert_array_equal(out.get(), a + b)
+            made = add.fast(cp.asarray(a), cp.asarray(b), None)
+            np.testing.assert_array_equal(made.get(), a + b)
 
 
 def test_transposed_and_sliced_matrices_equal_numpy(cp):

@@ -1,4 +1,4 @@
-"""What kernels and generalized ufuncs launch on CUDA, run on the host instead.
+"""What generalized ufuncs launch on CUDA, run on the host instead.
 
 A stand-in for the loaded kernel reads the same parameter, and runs the same function
 for every point that the launch covers.
@@ -17,7 +17,6 @@ from xdev.ufunc import cuda, cuda_streams
 from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import Array, Number
 from xdev.ufunc.generalized import cuda as generalized
-from xdev.ufunc.kernels import cuda as kernels
 
 
 class HostKernel:
@@ -89,12 +88,11 @@ def new_array(result):
 def on_host(monkeypatch):
     runtime = SimpleNamespace(getDevice=lambda: 0)
     cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
-    for module in (kernels, generalized):
-        monkeypatch.setattr(module, "read", read)
-        monkeypatch.setattr(module._optional, "cupy", lambda: cupy)
-        monkeypatch.setattr(module.launch, "capability", lambda _: (9, 0))
-        monkeypatch.setattr(module.compiler, "cubin", lambda grid, _: (grid, ""))
-        monkeypatch.setattr(module.compiler, "Kernel", HostKernel)
+    monkeypatch.setattr(generalized, "read", read)
+    monkeypatch.setattr(generalized._optional, "cupy", lambda: cupy)
+    monkeypatch.setattr(generalized.launch, "capability", lambda _: (9, 0))
+    monkeypatch.setattr(generalized.compiler, "cubin", lambda cores, _: (cores, ""))
+    monkeypatch.setattr(generalized.compiler, "Kernel", HostKernel)
     monkeypatch.setattr(cuda, "require", lambda: None)
     monkeypatch.setattr(cuda, "on_device", lambda *_: nullcontext(0))
     monkeypatch.setattr(cuda, "new_array", new_array)
@@ -105,36 +103,6 @@ def on_host(monkeypatch):
 
 def sample(shape, char="d", seed=0):
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(char)
-
-
-def test_kernels_of_one_to_three_indices(on_host):  # noqa: ARG001
-    @xdev.kernel
-    def one(i, a, x, out):
-        out[i] = a * x[i]
-
-    @xdev.kernel
-    def two(i, j, x, out):
-        out[i, j] = x[j, i]
-
-    @xdev.kernel
-    def three(i, j, k, x, out):
-        out[i, j, k] += x[i, j, k]
-
-    def launched(kernel, key, *args):
-        run = kernel[key]
-        kernel._cuda(run.args[0], args)
-
-    x, out = sample(1000, "f"), np.zeros(1000, "f")
-    launched(one, 1000, 0.5, x[::-1], out)
-    np.testing.assert_array_equal(out, x[::-1] * np.float32(0.5))
-    x, out = sample((70, 90)), np.zeros((90, 70))
-    launched(two, (90, 70), x, out)
-    np.testing.assert_array_equal(out, x.T)
-    out = np.zeros((70_000, 2, 3))
-    launched(three, ((70_000, 2, 3), (1, 1, 4)), out + 1, out)
-    np.testing.assert_array_equal(out, np.ones_like(out))
-    launched(three, (0, 2, 3), out, out)
-    np.testing.assert_array_equal(out, np.ones_like(out))
 
 
 @xdev.guvectorize("(m,n),(n)->(m)")

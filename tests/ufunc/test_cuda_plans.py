@@ -351,7 +351,13 @@ def test_dtype_says_what_to_compute_in():
     x = np.array([100, 100], np.int8)
 
     np.testing.assert_array_equal(
-        to_host(SUM((on_device(x), on_device(x)), dtype=np.int32)), [200, 200]
+        to_host(
+            SUM(
+                (on_device(x), on_device(x)),
+                signature=((None, None), (np.dtype("i4"),)),
+            )
+        ),
+        [200, 200],
     )
 
 
@@ -374,7 +380,12 @@ X = np.zeros((2, 3), np.float32)
         ((X, X), {"out": 3.0}, TypeError, "out must be an array"),
         ((X, "text"), {}, TypeError, "not str"),
         ((X, X), {"where": np.ones((2, 3))}, TypeError, "where must be bool"),
-        ((X, X), {"dtype": "S3"}, TypeError, "not supported"),
+        (
+            (X, X),
+            {"signature": ((None, None), (np.dtype("S3"),))},
+            TypeError,
+            "not supported",
+        ),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_written(

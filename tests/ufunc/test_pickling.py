@@ -1,4 +1,4 @@
-"""Pickles of ufuncs: by name within a program, by value where a tool does that."""
+"""Pickles of ufuncs and kernels: by name in a program, by value by tools that do so."""
 
 import copy
 import pickle
@@ -18,6 +18,23 @@ def add(x, y):
     return x + y
 
 
+@xdev.kernel(fastmath=True)
+def scaled(i, factor, out):
+    """Scale in place."""
+    out[i] *= factor
+
+
+@xdev.guvectorize("(n)->()")
+def total(x, out):
+    """Return the sum."""
+    out[0] = 0
+    for value in x:
+        out[0] += value
+
+
+DECORATED = [add, scaled, total]
+
+
 def plain(x):
     return x * 2
 
@@ -29,11 +46,14 @@ def loaded(data):
     return pickle.loads(data)  # noqa: S301 - our own
 
 
+@pytest.mark.parametrize("made", DECORATED, ids=repr)
 @pytest.mark.parametrize("protocol", range(4, pickle.HIGHEST_PROTOCOL + 1))
-def test_a_decorated_function_is_itself_again(protocol):
-    assert loaded(pickle.dumps(add, protocol)) is add
-    assert copy.deepcopy(add) is add
-    assert add.__qualname__ == "add"
+def test_a_decorated_function_is_itself_again(protocol, made):
+    name = made.__name__
+    for _ in range(2):
+        assert loaded(pickle.dumps(made, protocol)) is made
+        assert copy.deepcopy(made) is made
+        assert made.__qualname__ == name
 
 
 def test_a_function_under_another_name_is_made_again_with_its_options():
@@ -45,13 +65,40 @@ def test_a_function_under_another_name_is_made_again_with_its_options():
     assert again(np.float32(2)) == 4
 
 
-def test_lambdas_and_closures_are_refused_by_pickle_alone():
+def closures():
+    """Return what no name finds, and the test that it is what it was."""
     factor = 3.0
-    f = xdev.vectorize(lambda x: x * factor)
 
-    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
-        pickle.dumps(f)
-    assert loaded(cloudpickle.dumps(f))(2.0) == 6
+    @xdev.kernel
+    def times(i, x, out):
+        out[i] = x[i] * factor
+
+    @xdev.guvectorize("(n)->(n)")
+    def likewise(x, out):
+        for k in range(x.size):
+            out[k] = x[k] * factor
+
+    def run(kernel):
+        out = np.zeros(2)
+        kernel[2](np.ones(2), out)
+        return out
+
+    f = xdev.vectorize(lambda x: x * factor)
+    return {
+        "lambda": (f, lambda g: g(np.ones(2))),
+        "times": (times, run),
+        "likewise": (likewise, lambda g: g(np.ones(2))),
+    }
+
+
+@pytest.mark.parametrize("name", closures())
+def test_lambdas_and_closures_are_refused_by_pickle_alone(name):
+    made, result = closures()[name]
+
+    with pytest.raises((pickle.PicklingError, AttributeError), match=name):
+        pickle.dumps(made)
+    again = loaded(cloudpickle.dumps(made))
+    assert result(again).tolist() == result(made).tolist() == [3, 3]
 
 
 MAIN = """
@@ -62,9 +109,18 @@ import cloudpickle, numpy as np, xdev
 def add(x, y):
     return x + y
 
+@xdev.kernel
+def scaled(i, factor, out):
+    out[i] *= factor
+
+@xdev.guvectorize("(n)->()")
+def total(x, out):
+    out[0] = x[0] + x[1]
+
 add(1.0, 2.0)
-assert pickle.loads(pickle.dumps(add)) is add
-sys.stdout.buffer.write(cloudpickle.dumps((add, add)))
+for made in (add, scaled, total):
+    assert pickle.loads(pickle.dumps(made)) is made
+sys.stdout.buffer.write(cloudpickle.dumps((add, add, scaled, total)))
 """
 
 
@@ -73,8 +129,39 @@ def test_functions_of_main_go_to_other_programs_by_value():
         [sys.executable, "-c", MAIN], capture_output=True, timeout=60, check=True
     )
 
-    one, same = loaded(ran.stdout)
+    one, same, kernel, gufunc = loaded(ran.stdout)
 
     assert one is same
     assert one(np.ones(2, "f"), 2).tolist() == [3, 3]
     assert (one.identity, one.__name__, one.__qualname__) == (0, "add", "add")
+    out = np.ones(2)
+    kernel[2](3.0, out)
+    assert out.tolist() == [3, 3]
+    assert gufunc(out) == 6
+    assert (kernel.__qualname__, gufunc.__qualname__) == ("scaled", "total")
+
+
+READER = """
+import pickle, sys
+pickle.loads(sys.stdin.buffer.read())
+"""
+
+
+def test_a_program_without_the_function_says_which_is_missing():
+    """What pickle alone takes of __main__ is a name."""
+    made = MAIN.replace("cloudpickle.dumps((add, add, scaled, total))", "b''")
+    writer = made + "sys.stdout.buffer.write(pickle.dumps(scaled))\n"
+    written = subprocess.run(
+        [sys.executable, "-c", writer], capture_output=True, timeout=60, check=True
+    )
+
+    read = subprocess.run(
+        [sys.executable, "-c", READER],
+        input=written.stdout,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert read.returncode
+    assert b"Can't get attribute 'scaled" in read.stderr
+    assert b"__main__" in read.stderr

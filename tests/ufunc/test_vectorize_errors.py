@@ -74,6 +74,66 @@ def test_wrong_calls_write_nothing(x, call, error, words, warm):
     np.testing.assert_array_equal(xdev.to_numpy(x), before)
 
 
+DTYPES = {
+    "datetime64": np.array(["2020-01-01"] * 6, "M8[D]"),
+    "timedelta64": np.ones(6, "m8[s]"),
+    "'a'": np.zeros(6, [("a", "f4"), ("b", "i4")]),
+    "object": np.array([1, None] * 3),
+    "<U1": np.array(["a"] * 6),
+    "float128|longdouble": np.ones(6, "g"),
+}
+
+
+@pytest.mark.skipif(np.dtype("g") == "d", reason="long double is double here")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, _: add(x, x),
+        lambda x, _: add(x, 1),
+        lambda x, _: add(2.5, x),
+        lambda x, _: add(x[:1], 1),
+        add,
+        single,
+        lambda x, out: add(x, out, out=out),
+        lambda x, out: add(out, 1, out=out, dtype=x.dtype),
+        lambda x, _: add.reduce(x),
+        lambda x, _: add.accumulate(x),
+        lambda x, _: add.reduceat(x, [0, 2]),
+        add.outer,
+        lambda x, _: add.at(x, [0], 1),
+        lambda x, out: add.at(out, [0], x[:1]),
+    ],
+)
+def test_dtypes_that_are_no_numbers_are_refused(dtype, call):
+    x, out = DTYPES[dtype], np.zeros(6, "f4")
+    before = x.copy()
+
+    for _ in range(2):
+        with pytest.raises(TypeError, match=rf"(?s){dtype}.*is not supported; use"):
+            call(x, out)
+    assert not out.any()
+    np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize("dtype", ["M8[D]", "m8[s]", "f4,i4", "O", "U2"])
+def test_outputs_and_masks_that_are_no_numbers_are_refused(dtype):
+    x, other = np.ones(3, "f4"), np.zeros(3, dtype)
+    for keywords, words in (({"out": other}, "out="), ({"where": other}, "where=")):
+        if dtype in {"O", "U2"} and "out" in keywords:
+            continue  # NumPy writes numbers into these
+        with pytest.raises(TypeError, match=words):
+            add(x, x, **{"out": np.zeros(3, "f4"), **keywords})
+    np.testing.assert_array_equal(other, np.zeros(3, dtype))
+
+
+@pytest.mark.parametrize("wrong", [None, object(), {}, {1}, ...], ids=lambda x: type(x).__name__)
+def test_methods_of_what_is_no_array_are_refused(wrong):
+    for call in (add.reduce, add.accumulate, lambda x: add.reduceat(x, [0])):
+        with pytest.raises(TypeError, match="pass an array"):
+            call(wrong)
+
+
 def test_an_out_of_another_device_is_refused_by_name():
     x, there = np.ones(3), xdev.ones(3, device="fake")
     add(x, x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 # As argparse's own: the command was not understood, or cannot be done here.
 MISUSE = 2
 FAILED = 1
+CLOSED = 128 + 13  # what a shell has for a command that SIGPIPE ended
 
 
 def parser() -> argparse.ArgumentParser:
@@ -40,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         The exit status: 0, 1 where a check or a measurement failed, 2 where the
-        command line or a setting is wrong.
+        command line or a setting is wrong, 141 where nobody reads on, as in
+        ``xdev cache | head``.
 
     Raises
     ------
@@ -50,10 +53,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser().parse_args(arguments)
         settings.read()
-        return int(options.run(options))
+        status = int(options.run(options))
+        sys.stdout.flush()  # here, where it is known what a closed pipe means
+    except BrokenPipeError:
+        # What is left in the buffer has nowhere to go: Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED
     except (ConfigurationError, DeviceUnavailableError) as error:
         print(f"xdev: {error}", file=sys.stderr)
         return MISUSE
     except (XdevError, MemoryError, OSError) as error:
         print(f"xdev: {error}", file=sys.stderr)
         return FAILED
+    return status

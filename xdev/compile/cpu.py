@@ -17,7 +17,7 @@ import numpy as np
 from xdev import _optional
 from xdev.compile import cpu_loop, faults, loops
 from xdev.compile.halves import conversions, is_half
-from xdev.compile.refusals import refusal
+from xdev.compile.refusals import compiler_errors, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,7 @@ def infer(function: Callable[..., Any], inputs: Dtypes) -> Dtypes:
             pipeline_class=_typing_only(),
         )
         return _results(result)
-    except (numba.core.errors.NumbaError, NotImplementedError, AttributeError) as error:
+    except compiler_errors() as error:
         raise refusal(function, inputs, error) from error
 
 
@@ -97,7 +97,7 @@ def loop(
     nin = len(inputs)
     try:
         scalar.compile(tuple(operand.computed for operand in operands[:nin]))
-    except numba.core.errors.NumbaError as error:
+    except compiler_errors() as error:
         raise refusal(function, inputs, error) from error
     (compiled,) = scalar.overloads.values()
     faults.check(function, inputs, compiled)
@@ -126,7 +126,7 @@ def loop(
     try:
         signature = types.void(pointer, pointer, pointer, pointer)
         return loops.code_of(numba.cfunc(signature, **bare)(inner))
-    except numba.core.errors.NumbaError as error:
+    except compiler_errors() as error:
         raise refusal(function, inputs, error) from error
 
 

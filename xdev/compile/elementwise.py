@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import adapters, toolchain
+from xdev.compile import toolchain
 from xdev.compile.halves import is_bfloat16, is_half
 
 if TYPE_CHECKING:
@@ -41,8 +40,7 @@ CPP_NAMES = {
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """How a kernel reads or writes one operand.
 
     Parameters
@@ -85,8 +83,7 @@ class Template(Protocol):
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Elementwise:
+class Elementwise(NamedTuple):
     """What decides the machine code of an elementwise kernel, but the function.
 
     Parameters
@@ -184,6 +181,8 @@ def cubin(
     DeviceUnavailableError
         The CUDA compiler is missing or its parts do not fit together.
     """
+    from xdev.compile import adapters  # not where the cubin is on disk
+
     code = adapters.adapter().ltoir(
         function, inputs, outputs, FUNCTION, capability, fastmath=fastmath
     )

@@ -16,7 +16,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile.halves import is_half
-from xdev.compile.refusals import refusal
+from xdev.compile.refusals import compiler_errors, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,7 +59,6 @@ def ltoir(
     """
     _optional.numba_cuda()
     types = _optional.numba().core.types
-    numba_error = _optional.numba().core.errors.NumbaError
     apply = _applied(function, tuple(map(_type, inputs)), tuple(map(_type, outputs)))
 
     def elementwise(reads, writes):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
@@ -72,7 +71,7 @@ def ltoir(
     signature = types.void(*pointers)
     try:
         return compiled(elementwise, signature, symbol, capability, fastmath=fastmath)
-    except (numba_error, NotImplementedError, AttributeError) as error:
+    except compiler_errors() as error:
         raise refusal(function, inputs, error, " for CUDA") from error
 
 

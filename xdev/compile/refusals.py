@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xdev import _optional
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -15,6 +17,20 @@ REST = re.compile(r"File |There are|During|Overload|This error may")
 NOISE = re.compile(r"Failed in|\s*$")
 PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 TERMINAL = re.compile(r"\x1b\[[0-9;]*m")
+# What is not there: a function for some types, something of a module.
+UNKNOWN = re.compile(r"^No implementation of function .* for signature: *>>> *")
+MEMBER = re.compile(r"^Unknown attribute '(\w+)' of type Module\(<module '(.+?)'.*")
+
+
+def compiler_errors() -> tuple[type[Exception], ...]:
+    """Return what Numba raises for a function that it cannot compile.
+
+    Not all is its own: it asks SciPy for linear algebra, and modules for what is in
+    them.
+    """
+    errors = _optional.numba().core.errors
+    own = errors.NumbaError, errors.UnsupportedBytecodeError
+    return *own, NotImplementedError, AttributeError, ImportError
 
 
 def refusal(
@@ -58,7 +74,13 @@ def reason(error: Exception, function: Callable[..., Any]) -> str:
     code = function.__code__
     number = _line(error, code.co_filename) or code.co_firstlineno
     source = linecache.getline(code.co_filename, number).strip()
-    return f"{' '.join(kept)}\n  {code.co_filename}:{number}: {source}"
+    found = MEMBER.sub(r"\2.\1", UNKNOWN.sub("", " ".join(kept)))
+    if found != " ".join(kept):
+        found = (
+            f"compiled code has no {found}: use operators, math and NumPy's functions "
+            "of numbers"
+        )
+    return f"{found}\n  {code.co_filename}:{number}: {source}"
 
 
 def _line(error: Exception, filename: str) -> int | None:

@@ -17,17 +17,20 @@ from xdev.compile import loops as code, numpy_ufunc
 from xdev.compile.halves import is_bfloat16
 from xdev.compile.quick_call import install
 from xdev.memory import hooks
-from xdev.memory.arrays import large_array
+from xdev.memory.arrays import host_array, large_array
 from xdev.ufunc import cpu_results
 from xdev.ufunc.cpu_results import POOLED
 from xdev.ufunc.cpu_threads import Threaded
-from xdev.ufunc.scalar import WEAK
+from xdev.ufunc.inputs import WEAK, dtype_of, resolve
+from xdev.ufunc.specialisation import folding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xdev.compile.quick_call import Quick
-    from xdev.ufunc.scalar import Dtypes, ScalarFunction
+    from xdev.ufunc.inputs import Dtypes
+    from xdev.ufunc.scalar import ScalarFunction
+    from xdev.ufunc.signatures import Signature
     from xdev.ufunc.specialisation import Specialisation
 
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -37,6 +40,7 @@ WAYS = {
     "Cannot cast ufunc": "pass out= of the result's dtype, or casting='unsafe'",
     "non-broadcastable output": "pass out= of the broadcast shape, or leave it out",
     "read-only": "pass out= an array that may be written",
+    "to dtype('bool')": "pass where= a bool, or an array of bool, as mask != 0",
     "must be of ArrayType": "pass out= a NumPy array, or a tuple of them",
     "'out' tuple": "pass one array, or None, for each output",
     "could not be broadcast": "make the axes of inputs and out= match, or be 1",
@@ -86,8 +90,7 @@ class CpuLoops:
         self.identity = identity
         self._quick = weakref.ref(quick)
         self._calls: dict[tuple[Any, ...], _Call] = {}
-        self._ufuncs: dict[Specialisation, np.ufunc] = {}
-        self._threaded: dict[np.ufunc, Threaded] = {}
+        self._made: dict[Specialisation, Threaded] = {}
         _TRACKING.loops.add(self)
 
     def forget(self) -> None:
@@ -99,18 +102,44 @@ class CpuLoops:
 
     def ufunc(self, specialisation: Specialisation) -> np.ufunc:
         """Return the NumPy ufunc whose one loop is this typing."""
-        made = self._ufuncs.get(specialisation)
+        return self._threaded(specialisation).ufunc
+
+    def _threaded(self, specialisation: Specialisation) -> Threaded:
+        made = self._made.get(specialisation)
         if made is None:
-            made = numpy_ufunc.register(
-                self._loop(specialisation),
-                specialisation.inputs,
-                specialisation.outputs,
+            inputs, outputs = specialisation.inputs, specialisation.outputs
+            loop = self._loop(specialisation)
+            ufunc = numpy_ufunc.register(
+                loop,
+                inputs,
+                outputs,
                 name=f"xdev:{self.scalar.name}",
                 doc=self.scalar.doc,
                 identity=self.identity,
             )
-            made = self._ufuncs.setdefault(specialisation, made)
+            made = Threaded(ufunc, loop.address, (*inputs, *outputs))
+            made = self._made.setdefault(specialisation, made)
         return made
+
+    def at(self, a: Any, indices: Any, *values: Any) -> None:
+        """Work in place at indices, as :meth:`numpy.ufunc.at` does."""
+        values = tuple(x if type(x) in WEAK else np.asanyarray(x) for x in values)
+        dtypes = resolve((a, *values), f"{self.scalar.name}.at")
+        ufunc = self.ufunc(self.scalar.specialise(dtypes))
+        ufunc.at(a, indices, *strong(values, dtypes[1:]))
+
+    def folded(self, array: Any, dtype: Any) -> tuple[np.ufunc, np.dtype[Any]]:
+        """Return the ufunc that takes its own results, and their dtype."""
+        given = dtype_of(array) if dtype is None else np.dtype(dtype)
+        made = folding(self.scalar, given)
+        return self.ufunc(made), made.outputs[0]
+
+    def accumulate(self, array: Any, axis: int, dtype: Any, out: Any) -> Any:
+        """Accumulate as :meth:`numpy.ufunc.accumulate` does, into the pool's memory."""
+        ufunc, dtype = self.folded(array, dtype)
+        if out is None and type(array) is ndarray:
+            out = host_array(array.shape, dtype)
+        return ufunc.accumulate(array, axis, dtype, out)
 
     def _loop(self, specialisation: Specialisation) -> code.Loop:
         types = specialisation.inputs, specialisation.outputs
@@ -129,7 +158,7 @@ class CpuLoops:
         args: Sequence[Any],
         out: tuple[Any, ...] | None = None,
         *,
-        dtype: Any = None,
+        signature: Signature | None = None,
         **keywords: Any,
     ) -> Any:
         """Compute the function of NumPy arrays and numbers, as a ufunc does.
@@ -140,8 +169,8 @@ class CpuLoops:
             One operand an input.
         out : tuple of arrays and None, optional
             Where the results go; returned themselves.
-        dtype : dtype-like, optional
-            The results' dtype; decides what is computed in, where it is another.
+        signature : (inputs, outputs), optional
+            The dtypes that are asked for.
         **keywords
             ``where``, ``casting``, ``order`` and ``subok``, as in NumPy.
 
@@ -151,16 +180,16 @@ class CpuLoops:
             As NumPy raises them, with the way out. Nothing was written.
         """
         inputs = self.scalar.resolve(args)
-        if dtype is not None:
-            specialisation = self.scalar.giving(inputs, np.dtype(dtype))
+        if signature is not None:
+            specialisation = self.scalar.giving(inputs, signature)
             keywords["signature"] = (*specialisation.inputs, *specialisation.outputs)
         else:
             specialisation = self.scalar.specialise(inputs)
         ufunc = self.ufunc(specialisation)
-        if not _numpy_agrees(args, inputs):
+        if signature is not None or not _numpy_agrees(args, inputs):
             args = strong(args, inputs)
-        if dtype is None and not keywords:
-            call = self._learn(args, ufunc, specialisation.outputs)
+        if signature is None and not keywords:
+            call = self._learn(args, specialisation)
             if call is not None:
                 return self._run(call, args, out)
         if out is None:
@@ -217,16 +246,14 @@ class CpuLoops:
                 self._tell(call, args)
 
     def _learn(
-        self, args: Sequence[Any], ufunc: np.ufunc, outputs: Dtypes
+        self, args: Sequence[Any], specialisation: Specialisation
     ) -> _Call | None:
         """Remember a call on NumPy arrays and numbers; return what it needs."""
         if _TRACKING.on:
             return None
         if not all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args):
             return None
-        run = self._threaded.get(ufunc)
-        if run is None:
-            run = self._threaded.setdefault(ufunc, Threaded(ufunc))
+        run, outputs = self._threaded(specialisation), specialisation.outputs
         few = POOLED // max(dtype.itemsize for dtype in outputs)
         key = tuple(x.dtype if type(x) is ndarray else type(x) for x in args)
         call = self._calls[key] = _Call(run, outputs, few)

@@ -13,16 +13,16 @@ from xdev.compile import cubins, elementwise, launch
 from xdev.errors import DeviceMismatchError
 from xdev.memory.device_arrays import array_maker
 from xdev.ufunc import cuda_fast, cuda_plan, cuda_streams, foreign
-from xdev.ufunc.cuda_operands import Array, Number, is_cuda, read
+from xdev.ufunc.cuda_operands import Array, Number, read
+from xdev.ufunc.on_cuda import is_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from xdev.ufunc.scalar import ScalarFunction
+    from xdev.ufunc.signatures import Signature
     from xdev.ufunc.specialisation import Specialisation
-
-__all__ = ["CudaLoops", "is_cuda"]
 
 PLANS = 512  # kept for each function; with more layouts it starts afresh
 Operand = Array | Number
@@ -65,7 +65,7 @@ class CudaLoops:
         *,
         where: Any = True,
         casting: str = "same_kind",
-        dtype: Any = None,
+        signature: Signature | None = None,
         order: str = "K",
     ) -> Any:
         """Compute the function of arrays and numbers on their device.
@@ -81,8 +81,8 @@ class CudaLoops:
             Which elements are computed.
         casting : str
             What casts of inputs to the loop, and of results to ``out``, are allowed.
-        dtype : dtype-like
-            What to compute in, in place of the inputs' own dtypes.
+        signature : (inputs, outputs), optional
+            The dtypes that are asked for.
         order : "K", "C", "F" or "A"
             How new results lie in memory, as NumPy has it.
 
@@ -114,19 +114,19 @@ class CudaLoops:
             *(x.layout for x in inputs),
             *(x if x is None else (x.layout, x.address % 16) for x in outputs),
             mask if isinstance(mask, bool) else mask.layout,
-            (len(outputs), casting, dtype, order),
+            (len(outputs), casting, signature, order),
         )
         with on_device(arrays, name) as place:
             plan = self._plans.get((key, place))
             if plan is None:
-                plan = self._plan(inputs, outputs, mask, casting, dtype, order)
+                plan = self._plan(inputs, outputs, mask, casting, signature, order)
                 self._keep((key, place), plan)
             with cuda_streams.ordered(arrays) as stream:
                 copied = _apart(plan, inputs, outputs, mask)
                 if copied is not None:
                     *rest, where = copied
-                    same = {"casting": casting, "dtype": dtype, "order": order}
-                    return self(rest, out, where=where, **same)
+                    same = {"casting": casting, "order": order}
+                    return self(rest, out, where=where, signature=signature, **same)
                 results = self._run(plan, inputs, outputs, mask, stream)
             first = next((x.owner for x in inputs if isinstance(x, Array)), None)
             made = tuple(
@@ -137,7 +137,7 @@ class CudaLoops:
             )
         if len(made) > 1:
             return made
-        if mask is True and (casting, dtype, order) == ("same_kind", None, "K"):
+        if mask is True and (casting, signature, order) == ("same_kind", None, "K"):
             self._known.learn(args, given[0] if given else None, made[0], plan)
         return made[0]
 
@@ -147,7 +147,7 @@ class CudaLoops:
         outputs: list[Array | None],
         mask: Array | bool,
         casting: str,
-        dtype: Any,
+        signature: Signature | None,
         order: str,
     ) -> cuda_plan.Plan:
         require()
@@ -155,20 +155,22 @@ class CudaLoops:
         asked = self.scalar.resolve(
             [x.value if isinstance(x, Number) else x for x in inputs]
         )
-        if dtype is not None:
-            asked = (np.dtype(dtype),) * len(inputs)
-        spec = self.scalar.specialise(asked)
+        if signature is None:
+            spec = self.scalar.specialise(asked)
+        else:
+            spec = self.scalar.giving(asked, signature)
         if len(outputs) not in (0, len(spec.outputs)):
             message = (
                 f"{name} has {len(spec.outputs)} outputs, but out has {len(outputs)}"
             )
             raise TypeError(message)
         can_cast: Callable[[Any, Any, str], bool] = np.can_cast  # type: ignore[assignment] # checks the word itself
-        for i, (x, to) in enumerate(zip(inputs, spec.inputs, strict=True)):
+        for i, (x, own, to) in enumerate(zip(inputs, asked, spec.inputs, strict=True)):
             weak = isinstance(x, Number) and x.weak
-            if not weak and not can_cast(x.dtype, to, casting):
+            dtype = own if weak else x.dtype
+            if not can_cast(dtype, to, casting):
                 message = (
-                    f"{name}: input {i} cannot be cast from {x.dtype} to {to} with "
+                    f"{name}: input {i} cannot be cast from {dtype} to {to} with "
                     f"casting={casting!r}: cast it first, or pass another casting"
                 )
                 raise TypeError(message)
@@ -255,6 +257,7 @@ def require() -> None:
 
 
 def written(x: Any, name: str) -> Array:
+    """Return what an output is; its library is told that it is going to be written."""
     array = isinstance(x, Array) or is_cuda(x) or hasattr(x, "__array__")
     found = read(x, name) if array else None
     foreign.claim(x, name)

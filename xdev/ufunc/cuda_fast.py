@@ -1,12 +1,13 @@
-"""The quickest ways to a launch: CuPy arrays and numbers whose plan is known.
+"""The quickest ways to a launch: arrays and numbers whose plan is known.
 
-First a function per number of inputs, written out, for contiguous arrays of one shape:
-a loop over the operands would cost more than the checks do. Arrays of one dimension are
-compared by size, which takes less than shapes. Then one for any layout, which looks the
-plan up by all that it depends on. What neither knows goes the general way, and so does
-what the launch itself refuses: a stream that is new (so nobody needs to look for a
-second one here), a thread without a context, a number that does not fit, an output that
-overlaps an input. A real failure comes again there.
+First a function per number of inputs, written out, for CuPy's contiguous arrays of one
+shape: a loop over the operands would cost more than the checks do. Arrays of one
+dimension are compared by size, which takes less than shapes. Then one for any layout,
+and for Numba's arrays too, which looks the plan up by all that it depends on. What
+neither knows goes the general way, and so does what the launch itself refuses: a stream
+that is new (so nobody needs to look for a second one here), a thread without a context,
+a number that does not fit, an output that overlaps an input. A real failure comes again
+there.
 """
 
 # ruff: noqa: SLF001 - CuPy has the flag in public only inside an object that costs more
@@ -16,21 +17,20 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
 from xdev import _optional
 from xdev.compile import machine_launch
 from xdev.memory.device_arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.streams import live_streams
+from xdev.ufunc import foreign
 from xdev.ufunc.cuda_operands import Number
+from xdev.ufunc.foreign import numba
+from xdev.ufunc.on_cuda import NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.ufunc.cuda_plan import Plan
-
-NUMBERS = (int, float, complex, np.generic)
 
 
 @final
@@ -44,7 +44,8 @@ class Known:
         dtypes, that of a result that is to be made, and the launch's address.
     any : dict
         By all dtypes, shapes and strides: the launch's address, how to make a result,
-        and which numbers go as bytes, with the loop's dtype.
+        which numbers go as bytes, with the loop's dtype, and which argument's library
+        a result that is made goes to, None for CuPy.
     """
 
     def __init__(self) -> None:
@@ -72,11 +73,9 @@ class Known:
         """
         array = _optional.cupy().ndarray
         run = plan.run
-        if (
-            run is None
-            or type(made) is not array
-            or not all(type(x) is array or isinstance(x, NUMBERS) for x in args)
-        ):
+        arrays = [x for x in args if not isinstance(x, NUMBERS)]
+        kinds = {type(x) for x in (*arrays, made)}
+        if run is None or not kinds <= {array, *numba.KNOWN}:
             return
         encoded = tuple(
             (i, dtype)
@@ -86,10 +85,18 @@ class Known:
             if value.kind == machine_launch.BYTES
         )
         key, _ = _read(args, out, array)
-        self.any[key] = run.address, plan.results[0], encoded
-        kinds = {operand.kind for operand in plan.elementwise.operands}
+        like = None
+        if out is None and type(made) is not array:
+            like = next(i for i, x in enumerate(args) if x is arrays[0])
+        if key:
+            self.any[key] = run.address, plan.results[0], encoded, like
         operands = (*args, made)
-        if kinds <= {"Linear", "Output"} and all(x._c_contiguous for x in operands):
+        linear = {x.kind for x in plan.elementwise.operands} <= {"Linear", "Output"}
+        if (
+            linear
+            and kinds == {array}
+            and all(x._c_contiguous and x.shape == made.shape for x in operands)
+        ):
             dtypes = [x.dtype for x in operands]
             loop = plan.elementwise.operands[-1].loop
             self.alike[made.size] = *dtypes, loop, run.address
@@ -123,18 +130,29 @@ def path(slow: Callable[..., Any], known: Known, nin: int) -> Callable[..., Any]
 def _read(
     args: Sequence[Any], out: Any, array: Any
 ) -> tuple[tuple[Any, ...], list[Any]]:
-    """Return all that a plan depends on, and the inputs' addresses and numbers."""
+    """Return all that a plan depends on, and the operands' addresses and numbers.
+
+    Nothing, where a Numba array's stream is to be ordered with the current one.
+    """
     key: list[Any] = []
     values: list[Any] = []
-    for x in args:
-        if type(x) is array:
+    known = numba.KNOWN
+    for x in args if out is None else (*args, out):
+        kind = type(x)
+        if kind is array:
+            address = x.data.ptr
             key += x.dtype, x.shape, x.strides
-            values.append(x.data.ptr)
+        elif kind in known:
+            if not numba.is_ordered(x):
+                return (), []
+            address = numba.address(x)
+            key += kind, x.dtype, x.shape, x.strides, address & 15
         else:
-            key.append(type(x))
-            values.append(x)
+            key.append(kind)
+            address = x
+        values.append(address)
     if out is not None:
-        key += out.dtype, out.shape, out.strides, out.data.ptr & 15
+        key += (address & 15,)
     return tuple(key), values
 
 
@@ -144,13 +162,13 @@ def _any(slow: Callable[..., Any], known: Known) -> Callable[..., Any]:
     live = live_streams
 
     def call(args: tuple[Any, ...], out: Any) -> Any:
-        if out is None or type(out) is array:
+        if out is None or type(out) is array or type(out) in numba.KNOWN:
             key, values = _read(args, out, array)
             entry = find(key)
             if entry is not None:
                 if live.several:
                     mark_uses((*args, out))
-                plan, result, encoded = entry
+                plan, result, encoded, like = entry
                 for i, dtype in encoded:
                     values[i] = Number(values[i]).given(dtype)
                 made = out
@@ -158,8 +176,9 @@ def _any(slow: Callable[..., Any], known: Known) -> Callable[..., Any]:
                     made = make(result.shape, result.dtype)
                     if not result.straight:
                         made = made.transpose(result.axes)
-                if not start(plan, *values, made.data.ptr):
-                    return made
+                    values.append(made.data.ptr)
+                if not start(plan, *values):
+                    return made if like is None else foreign.lift(made, args[like])
                 del made  # before the general way makes another
         return slow(args, out)
 

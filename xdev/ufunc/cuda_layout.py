@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import final
+from typing import NamedTuple, final
 
 from xdev.ufunc import layout
 
@@ -90,8 +89,7 @@ def collapse(shape: Shape, strides: list[Shape]) -> tuple[Shape, list[Shape]]:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(NamedTuple):
     """The bytes that an array covers, from its address on: low <= 0 < high."""
 
     low: int

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -26,8 +25,7 @@ NARROW = 2**31  # indices and offsets below this fit 32 bits
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """How to make a result that the caller gave no array for.
 
     Parameters
@@ -81,8 +79,7 @@ class Result:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What a call with such operands does.
 
     Parameters
@@ -200,14 +197,13 @@ def make(
             for o in operands
         ]
         index = extents
-        kernel = replace(
-            kernel,
+        kernel = kernel._replace(
             operands=tuple(operands),
             template="strided",
             masked=mask is not None,
         )
     count = prod(index)
-    kernel = replace(kernel, wide=max(count, extents[-1]) >= NARROW)
+    kernel = kernel._replace(wide=max(count, extents[-1]) >= NARROW)
     reads = tuple(map(_reach, (*inputs, mask)))
     writes = tuple(map(_reach, outputs))
     run = None

@@ -13,7 +13,8 @@ from xdev.compile.folds import Scatter
 from xdev.compile.launch import Launch, Value
 from xdev.ufunc import cuda_streams
 from xdev.ufunc.cuda import on_device, written
-from xdev.ufunc.cuda_operands import Array, Number, is_cuda, read
+from xdev.ufunc.cuda_operands import Array, Number, read
+from xdev.ufunc.on_cuda import is_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

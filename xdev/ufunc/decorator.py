@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, overload
 
-from xdev.compile import numpy_ufunc
 from xdev.ufunc import signatures
 from xdev.ufunc.scalar import ScalarFunction
 from xdev.ufunc.vectorized import Vectorized
@@ -109,17 +108,22 @@ def _check(
         listed = ", ".join(map(repr, TARGETS))
         message = f"vectorize has no target {target!r}: use one of {listed}"
         raise ValueError(message)
-    if identity not in numpy_ufunc.IDENTITIES:
-        listed = ", ".join(map(repr, numpy_ufunc.IDENTITIES))
-        message = f"vectorize cannot have identity={identity!r}: use one of {listed}"
-        raise ValueError(message)
-    valid = [
-        p
-        for p in inspect.signature(vectorize).parameters
-        if p not in {"function", "options"}
-    ]
+    if identity is not None:
+        from xdev.compile.numpy_ufunc import IDENTITIES
+
+        if identity not in IDENTITIES:
+            listed = ", ".join(map(repr, IDENTITIES))
+            message = (
+                f"vectorize cannot have identity={identity!r}: use one of {listed}"
+            )
+            raise ValueError(message)
     for option in options:
         if option not in WITHOUT_EFFECT:
+            valid = [
+                p
+                for p in inspect.signature(vectorize).parameters
+                if p not in {"function", "options"}
+            ]
             message = (
                 f"vectorize has no option {option!r}; valid are "
                 f"{', '.join((*valid, *WITHOUT_EFFECT))}"

@@ -67,7 +67,7 @@ def method(call_: Callable[..., Any]) -> Callable[..., Any]:
             return call_(self, *args, **keywords)
         from xdev.device.fake.arrays import run
 
-        name = f"{self.__name__}.{call_.__name__}()"
+        name = f"{self.__name__}.{call_.__name__.lstrip('_')}()"
         return run(name, functools.partial(call_, self), *args, **keywords)
 
     return on_any

@@ -9,7 +9,8 @@ import numpy as np
 from xdev.device import device_of
 from xdev.errors import DeviceMismatchError
 from xdev.ufunc import fake, foreign
-from xdev.ufunc.scalar import resolve
+from xdev.ufunc.inputs import resolve
+from xdev.ufunc.signatures import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,11 +103,11 @@ def override(
     if any(map(fake.is_fake, (*args, *(outs or ()), keywords.get("where")))):
         loops, name = ufunc._cpu, ufunc.__name__  # noqa: SLF001 - a friend
         args = [x if fake.is_fake(x) else _operand(x, name) for x in args]
-        return fake.call(loops, name, args, outs, for_cuda(name, keywords))
+        return fake.call(loops, name, args, outs, for_cuda(ufunc, keywords))
     if outs is not None:
         keywords = {**keywords, "out": outs}
     try:
-        dtypes = resolve([_with_dtype(x) for x in args])
+        dtypes = resolve([_with_dtype(x) for x in args], ufunc.__name__)
     except TypeError:
         for x in overriding([*args, *(outs or ())]):
             result = type(x).__array_ufunc__(x, ufunc, "__call__", *args, **keywords)
@@ -126,13 +127,15 @@ def _with_dtype(x: Any) -> Any:
     raise TypeError(message)
 
 
-def for_cuda(name: str, keywords: dict[str, Any]) -> dict[str, Any]:
+def for_cuda(ufunc: Vectorized, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords that CUDA has; the others have no meaning there."""
+    name = ufunc.__name__
+    keywords = asked(name, ufunc.nin, keywords)
     order = keywords.get("order", "K")
     if order not in {"K", "C", "A", "F"}:
         message = f"{name}() has no order={order!r}; valid are 'K', 'C', 'A' and 'F'"
         raise ValueError(message)
-    names = {"where", "casting", "dtype", "order"}
+    names = {"where", "casting", "signature", "order"}
     return {k: v for k, v in keywords.items() if k in names}
 
 

@@ -83,7 +83,7 @@ def of_a_call(function: Callable[..., Any]) -> inspect.Signature:
     only, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
     own = inspect.signature(function).parameters.values()
     rest = {"out": None, "where": True, "casting": "same_kind", "order": "K"}
-    rest |= {"dtype": None, "subok": True}
+    rest |= {"dtype": None, "signature": None, "subok": True}
     return inspect.Signature(
         [
             *(p.replace(kind=only, annotation=inspect.Parameter.empty) for p in own),

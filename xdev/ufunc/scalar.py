@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.compile import digests, typings
-from xdev.compile.halves import is_bfloat16
-from xdev.ufunc import parameters, results, sources
+from xdev.ufunc import parameters, sources
+from xdev.ufunc.inputs import WEAK, check, dtype_of, fits, resolve
 from xdev.ufunc.specialisation import Specialisation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from xdev.ufunc import literals
+    from xdev.ufunc.signatures import Signature
 
 Dtypes = tuple[np.dtype[Any], ...]
-SUPPORTED = frozenset("?bhilqBHILQefdFD")
-WEAK = (int, float, complex)
 
 
 @final
@@ -87,12 +86,12 @@ class ScalarFunction:
         """
         if len(args) == self.nin:
             for taken, _ in self.signatures:
-                if all(map(_fits, args, taken)):
+                if all(map(fits, args, taken)):
                     return tuple(
                         dtype if type(x) in WEAK else dtype_of(x)
                         for x, dtype in zip(args, taken, strict=True)
                     )
-        return resolve(args)
+        return resolve(args, self.name)
 
     def specialise(self, inputs: Dtypes) -> Specialisation:
         """Return the typing for exactly these input dtypes.
@@ -117,24 +116,40 @@ class ScalarFunction:
                     self._specialisations[inputs] = made
         return made
 
-    def giving(self, inputs: Dtypes, output: np.dtype[Any]) -> Specialisation:
-        """Return the typing whose results have a dtype: ``dtype=`` of a call.
+    def giving(self, inputs: Dtypes, signature: Signature) -> Specialisation:
+        """Return the typing that a call asks for by ``dtype=`` or ``signature=``.
 
-        It is the inputs' own where that gives the dtype, else that of inputs cast to
-        the dtype.
+        It is the inputs' own, or that of the inputs which the signature has, where that
+        gives the results asked for; else, where it has none, that of inputs cast to the
+        results' dtype.
+
+        Parameters
+        ----------
+        inputs : tuple of numpy.dtype
+            One dtype an argument, as from :func:`resolve`.
+        signature : (inputs, outputs)
+            The dtypes asked for; None is any.
 
         Raises
         ------
         TypeError
             Neither gives it.
         """
-        own = self.specialise(inputs)
-        for made in (own, self.specialise((output,) * self.nin)):
-            if set(made.outputs) == {output}:
+        taken, given = signature
+        pairs = zip(taken, inputs, strict=True)
+        own = self.specialise(tuple(b if a is None else a for a, b in pairs))
+        if own.fits(signature):
+            return own
+        outputs = {dtype for dtype in given if dtype is not None}
+        if taken == (None,) * self.nin and len(outputs) == 1:
+            (output,) = outputs
+            made = self.specialise((output,) * self.nin)
+            if made.fits(signature):
                 return made
+        asked = ", ".join("any" if dtype is None else str(dtype) for dtype in given)
         message = (
-            f"{self.name} has no typing with a result of {output}: of "
-            f"({', '.join(map(str, inputs))}) it gives "
+            f"{self.name} has no typing with a result of {asked}: of "
+            f"({', '.join(map(str, own.inputs))}) it gives "
             f"{', '.join(map(str, own.outputs))}. Cast the result with astype"
         )
         raise TypeError(message)
@@ -142,12 +157,7 @@ class ScalarFunction:
     def _make(self, inputs: Dtypes) -> Specialisation:
         native = tuple(d.newbyteorder("=") for d in inputs)
         for dtype in native:
-            if dtype.char not in SUPPORTED and not is_bfloat16(dtype):
-                message = (
-                    f"{self.name}: dtype {dtype} is not supported; use bool, integers, "
-                    "float16, bfloat16, float32, float64, complex64 or complex128"
-                )
-                raise TypeError(message)
+            check(dtype, self.name)
         if len(native) != self.nin:
             message = f"{self.name} takes {self.nin} arguments, not {len(native)}"
             raise TypeError(message)
@@ -192,6 +202,7 @@ class ScalarFunction:
     def _inferred(self, function: Callable[..., Any], inputs: Dtypes) -> typings.Typing:
         """Type as many literals as the compiler takes; return what it infers."""
         from xdev.compile import cpu
+        from xdev.ufunc import results
 
         working = np.result_type(*inputs)
         refusal = None
@@ -247,68 +258,6 @@ class ScalarFunction:
 
 
 _CALLING: ContextVar[tuple[ScalarFunction, ...]] = ContextVar("calling", default=())
-
-
-def resolve(args: Sequence[Any]) -> Dtypes:
-    """Return each argument's dtype; Python numbers are weak, as in NEP 50.
-
-    Parameters
-    ----------
-    args : sequence
-        Arrays of any library with a NumPy ``dtype``, NumPy scalars, or Python
-        numbers; a number takes the arrays' dtype as far as its kind allows.
-
-    Raises
-    ------
-    TypeError
-        An argument is neither an array nor a number.
-
-    Examples
-    --------
-    >>> resolve((np.zeros(3, "float32"), 2.0))
-    (dtype('float32'), dtype('float32'))
-    """
-    strong = [None if type(x) in WEAK else dtype_of(x) for x in args]
-    known = [d for d in strong if d is not None]
-    return tuple(
-        _weak(known, x) if d is None else d for d, x in zip(strong, args, strict=True)
-    )
-
-
-def _weak(known: Sequence[np.dtype[Any]], x: complex) -> np.dtype[Any]:
-    """Return what a Python number is beside dtypes; bfloat16 takes it as float16 does.
-
-    ml_dtypes makes float64 of bfloat16 and a float.
-    """
-    if known and type(x) is not complex:
-        others = np.result_type(*known)
-        if is_bfloat16(others):
-            return others
-    return np.result_type(*known, x)
-
-
-def _fits(x: Any, dtype: np.dtype[Any]) -> bool:
-    """Say whether a signature's dtype takes an argument; Python numbers by kind."""
-    if type(x) not in WEAK:
-        return np.can_cast(dtype_of(x), dtype)
-    return dtype.kind in {int: "iufc", float: "fc", complex: "c"}[type(x)]
-
-
-def dtype_of(x: Any) -> np.dtype[Any]:
-    """Return the NumPy dtype of an array or a number."""
-    dtype = getattr(x, "dtype", None)
-    if dtype is None and isinstance(x, bool | int | float | complex):
-        return np.result_type(x)
-    if dtype is None and (interface := getattr(x, "__cuda_array_interface__", None)):
-        dtype = interface["typestr"]
-    try:
-        return np.dtype(dtype) if dtype is not None else np.asarray(x).dtype
-    except (TypeError, ValueError) as error:
-        message = (
-            f"{type(x).__name__} object has no dtype that NumPy knows: pass an array "
-            "(xdev.asarray) or a number"
-        )
-        raise TypeError(message) from error
 
 
 def _digested(function: Any) -> tuple[str | None, list[Any]]:

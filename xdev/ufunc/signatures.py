@@ -1,4 +1,7 @@
-"""Explicit signatures, as Numba writes them: ``"float32(float32, float32)"``."""
+"""Signatures: explicit ones, as Numba writes them, and a call's, as NumPy does.
+
+Numba's are ``"float32(float32, float32)"``, NumPy's ``"ff->f"`` or tuples of dtypes.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import Any
 import numpy as np
 
 Dtypes = tuple[np.dtype[Any], ...]
+#: What a call asks for, of the inputs and of the outputs; None is any.
+Signature = tuple[tuple[np.dtype[Any] | None, ...], tuple[np.dtype[Any] | None, ...]]
 SIZED = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
 NAMES = {
     **{
@@ -96,3 +101,53 @@ def _dtypes(names: Any, signature: object) -> Dtypes:
     except TypeError as error:  # the only name that NumPy has not from itself
         message = f"{signature}: bfloat16 is ml_dtypes' data type: import ml_dtypes"
         raise TypeError(message) from error
+
+
+def asked(name: str, nin: int, keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return a call's keywords with what it asks to compute in as one ``signature``.
+
+    Parameters
+    ----------
+    name : str
+        The function's, for errors.
+    nin : int
+        The number of its inputs.
+    keywords : dict
+        Of the call: ``dtype`` (of all outputs), or ``signature``, which NumPy calls
+        ``sig`` too; None is as good as none.
+
+    Raises
+    ------
+    TypeError
+        More than one of them, or what is none.
+
+    Examples
+    --------
+    >>> asked("f", 1, {"signature": "f->d", "order": "K"})
+    {'order': 'K', 'signature': ((dtype('float32'),), (dtype('float64'),))}
+    """
+    words = ("dtype", "signature", "sig")
+    rest = {key: value for key, value in keywords.items() if key not in words}
+    given = [key for key in words if keywords.get(key) is not None]
+    if len(given) > 1:
+        message = f"{name}() takes one of {', '.join(given)}, which say the same"
+        raise TypeError(message)
+    for key in given:
+        value = keywords[key]
+        if key == "dtype":
+            rest["signature"] = (None,) * nin, (np.dtype(value),)
+            break
+        parts: Any = value
+        if isinstance(value, str):
+            read, arrow, written = value.partition("->")
+            parts = (*read, *written) if arrow and len(read) == nin else ()
+        if not isinstance(parts, tuple) or len(parts) <= nin:
+            message = (
+                f"{name}() has {nin} inputs, which signature={value!r} does not fit: "
+                f"pass type characters, {'f' * nin + '->f'!r}, or a tuple of dtypes "
+                "and None, one for each input and output"
+            )
+            raise TypeError(message)
+        dtypes = tuple(None if one is None else np.dtype(one) for one in parts)
+        rest["signature"] = dtypes[:nin], dtypes[nin:]
+    return rest

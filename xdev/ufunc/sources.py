@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import copy
 import linecache
-from dataclasses import dataclass
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,8 +52,7 @@ def rebuilt(
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """A function's syntax tree, and the names that its module imports.
 
     Python compiles a call on an imported name to other instructions.

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from xdev.ufunc.scalar import ScalarFunction
+    from xdev.ufunc.signatures import Signature
 
     Dtypes = tuple[np.dtype[Any], ...]
 
@@ -52,6 +53,16 @@ class Specialisation(NamedTuple):
             "".join(d.char for d in ds) for ds in (self.inputs, self.outputs)
         )
         return f"{read}->{written}"
+
+    def fits(self, signature: Signature) -> bool:
+        """Say whether a call asks for it; a single output's dtype is that of all."""
+        taken, given = signature
+        if len(given) == 1:
+            given *= len(self.outputs)
+        asked, own = (*taken, *given), (*self.inputs, *self.outputs)
+        return len(asked) == len(own) and all(
+            one is None or one == other for one, other in zip(asked, own, strict=True)
+        )
 
 
 def folding(scalar: ScalarFunction, dtype: np.dtype[Any]) -> Specialisation:

@@ -10,20 +10,20 @@ from numpy import ndarray
 
 from xdev._freed import refuse
 from xdev.compile.quick_call import Quick
-from xdev.memory.arrays import host_array
 from xdev.ufunc import foreign, hosted, parameters, pickling
-from xdev.ufunc.cpu import CpuLoops, strong
-from xdev.ufunc.cuda import CudaLoops, is_cuda
-from xdev.ufunc.scalar import WEAK, ScalarFunction, dtype_of, resolve
-from xdev.ufunc.specialisation import folding
+from xdev.ufunc.inputs import WEAK
+from xdev.ufunc.on_cuda import ALWAYS, is_cuda
+from xdev.ufunc.scalar import ScalarFunction
+from xdev.ufunc.signatures import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from xdev.ufunc.cpu import CpuLoops
+    from xdev.ufunc.cuda import CudaLoops
     from xdev.ufunc.cuda_methods import CudaMethods
-    from xdev.ufunc.specialisation import Specialisation
 
-KEYWORDS = ("out", "where", "casting", "order", "dtype", "subok")
+KEYWORDS = ("out", "where", "casting", "order", "dtype", "signature", "sig", "subok")
 
 
 @final
@@ -57,8 +57,8 @@ class Vectorized(Quick):
         self.target = target
         self.identity = None if identity == "reorderable" else identity
         self.nin = scalar.nin
-        self._cpu = CpuLoops(scalar, identity, self)
-        self._cuda = CudaLoops(scalar)
+        self._identity = identity
+        self._again: Callable[..., Any] = lambda *_: None  # until there are CPU loops
         self.__signature__ = parameters.of_a_call(scalar.function)
 
     def __call__(  # noqa: C901, PLR0911 - a frame more costs 60 ns
@@ -75,8 +75,8 @@ class Vectorized(Quick):
             Where the results go: any shape that the inputs broadcast to, any strides,
             any library of the inputs' device. It is written in place.
         **keywords
-            ``where``, ``casting``, ``order``, ``dtype`` and ``subok``, as those of
-            :class:`numpy.ufunc`.
+            ``where``, ``casting``, ``order``, ``dtype``, ``signature`` and ``subok``,
+            as those of :class:`numpy.ufunc`.
 
         Returns
         -------
@@ -99,23 +99,22 @@ class Vectorized(Quick):
             if len(args) == 2:  # noqa: PLR2004 - binary, the commonest
                 x, y = args
                 if self.nin == 2 and (  # noqa: PLR2004
-                    type(x) in _ON_CUDA
-                    or (type(x) is not ndarray and type(y) in _ON_CUDA)
+                    type(x) in ALWAYS or (type(x) is not ndarray and type(y) in ALWAYS)
                 ):
                     return self._cuda.fast(x, y, out)
                 single = self.nin == 1 and out is None and self.scalar.nout == 1
-                if single and type(x) in _ON_CUDA:
+                if single and type(x) in ALWAYS:
                     return self._cuda.fast(x, y)  # out by position
             elif len(args) == 1:
                 (x,) = args
-                if self.nin == 1 and type(x) in _ON_CUDA:
+                if self.nin == 1 and type(x) in ALWAYS:
                     return self._cuda.fast(x, out)
-            elif type(args[0]) in _ON_CUDA or type(args[1]) in _ON_CUDA:
+            elif type(args[0]) in ALWAYS or type(args[1]) in ALWAYS:
                 if len(args) == self.nin:
                     return self._cuda.fast(*args, out)
                 if len(args) == self.nin + 1 and out is None and self.scalar.nout == 1:
                     return self._cuda.fast(*args)
-            result = self._cpu.again(args, out)
+            result = self._again(args, out)
             if result is not None:
                 return result
         return self._general(args, out, keywords)
@@ -133,8 +132,7 @@ class Vectorized(Quick):
         operands = [*args, *(outs or ()), keywords.get("where", True)]
         refuse(self.__name__, *operands)
         if any(map(is_cuda, operands)):
-            _remember(args)
-            return self._cuda(args, outs, **hosted.for_cuda(self.__name__, keywords))
+            return self._cuda(args, outs, **hosted.for_cuda(self, keywords))
         if foreign.any_of(operands):
             keywords["out"] = outs
             return foreign.on_host(self, self.__name__, args, keywords, outs or ())
@@ -142,9 +140,9 @@ class Vectorized(Quick):
             return hosted.override(self, args, outs, keywords)
         args = hosted.operands(args, outs, self.__name__)
         if self.target == "cuda":
-            cuda = hosted.for_cuda(self.__name__, keywords)
+            cuda = hosted.for_cuda(self, keywords)
             return hosted.on_cuda(self._cuda, args, outs, cuda)
-        return self._cpu(args, outs, **keywords)
+        return self._cpu(args, outs, **asked(self.__name__, self.nin, keywords))
 
     def _bound(
         self, args: Sequence[Any], out: Any
@@ -178,7 +176,6 @@ class Vectorized(Quick):
 
     # Reductions and the other methods: on the CPU they are NumPy's.
 
-    @hosted.method(out=3)
     def reduce(
         self,
         array: Any,
@@ -188,12 +185,21 @@ class Vectorized(Quick):
         **keywords: Any,
     ) -> Any:
         """Reduce along one or more axes, as :meth:`numpy.ufunc.reduce` does."""
+        if out is None and not keywords and type(array) in ALWAYS:
+            made = self._cuda_methods.reduce.again(array, axis, dtype)
+            if made is not None:
+                return made
+        return self._reduce(array, axis, dtype, out, **keywords)
+
+    @hosted.method(out=3)
+    def _reduce(
+        self, array: Any, axis: Any, dtype: Any, out: Any, **keywords: Any
+    ) -> Any:
         there = self._on_cuda("reduce", array, out, keywords.get("where"))
         if there:
             call = self._cuda_methods.reduce
             return there(call, array, out, axis=axis, dtype=dtype, **keywords)
-        made = self._folding(array, dtype)
-        ufunc, dtype = self._cpu.ufunc(made), made.outputs[0]
+        ufunc, dtype = self._cpu.folded(array, dtype)
         return ufunc.reduce(array, axis, dtype, out, **keywords)
 
     @hosted.method(out=3)
@@ -205,11 +211,7 @@ class Vectorized(Quick):
         if there:
             call = self._cuda_methods.accumulate
             return there(call, array, out, axis=axis, dtype=dtype)
-        made = self._folding(array, dtype)
-        dtype = made.outputs[0]
-        if out is None and type(array) is ndarray:
-            out = host_array(array.shape, dtype)
-        return self._cpu.ufunc(made).accumulate(array, axis, dtype, out)
+        return self._cpu.accumulate(array, axis, dtype, out)
 
     @hosted.method(out=4)
     def reduceat(
@@ -225,8 +227,7 @@ class Vectorized(Quick):
         if there:
             call = self._cuda_methods.reduceat
             return there(call, array, out, indices=indices, axis=axis, dtype=dtype)
-        made = self._folding(array, dtype)
-        ufunc, dtype = self._cpu.ufunc(made), made.outputs[0]
+        ufunc, dtype = self._cpu.folded(array, dtype)
         return ufunc.reduceat(array, indices, axis, dtype, out)
 
     @hosted.method(out=2)
@@ -235,7 +236,7 @@ class Vectorized(Quick):
         self._check_method("outer", a, b, keywords.get("out"))
         if is_cuda(a) or is_cuda(b):
             outs = keywords.pop("out", None)
-            cuda = hosted.for_cuda(self.__name__, keywords)
+            cuda = hosted.for_cuda(self, keywords)
             return self._cuda_methods.outer(a, b, outs, cuda)
         if type(a) not in WEAK:
             a = np.asanyarray(a)
@@ -249,21 +250,31 @@ class Vectorized(Quick):
         self._check_method("at", a, *values, nin=1 + len(values))
         if is_cuda(a):
             return self._cuda_methods.at(a, indices, b)
-        values = tuple(x if type(x) in WEAK else np.asanyarray(x) for x in values)
-        dtypes = resolve((a, *values))
-        ufunc = self._cpu.ufunc(self.scalar.specialise(dtypes))
-        return ufunc.at(a, indices, *strong(values, dtypes[1:]))
+        return self._cpu.at(a, indices, *values)
+
+    # Each device's half is loaded where it is used; the first of several threads wins.
+
+    @functools.cached_property
+    def _cpu(self) -> CpuLoops:
+        from xdev.ufunc.cpu import CpuLoops
+
+        own = CpuLoops(self.scalar, self._identity, self)
+        made: CpuLoops = vars(self).setdefault("_cpu", own)
+        self._again = made.again
+        return made
+
+    @functools.cached_property
+    def _cuda(self) -> CudaLoops:
+        from xdev.ufunc.cuda import CudaLoops
+
+        made: CudaLoops = vars(self).setdefault("_cuda", CudaLoops(self.scalar))
+        return made
 
     @functools.cached_property
     def _cuda_methods(self) -> CudaMethods:
         from xdev.ufunc.cuda_methods import CudaMethods
 
-        return CudaMethods(self._cuda, self._cpu.identity)
-
-    def _folding(self, array: Any, dtype: Any) -> Specialisation:
-        """Return the typing that takes its own results."""
-        given = dtype_of(array) if dtype is None else np.dtype(dtype)
-        return folding(self.scalar, given)
+        return CudaMethods(self._cuda, self._identity)
 
     def _on_cuda(self, method: str, *operands: Any) -> Callable[..., Any] | None:
         """Return how to call a CUDA method, None where the operands are the host's."""
@@ -323,27 +334,14 @@ class Vectorized(Quick):
         scalar = self.scalar
         function = pickling.reachable(self, scalar.function)
         parts = function, scalar.signatures, scalar.fastmath
-        return _rebuild, (*parts, self.target, self._cpu.identity)
+        return _rebuild, (*parts, self.target, self._identity)
 
 
 def _rebuild(
-    function: Callable[..., Any],
-    signatures: Any,
-    fastmath: bool,
-    target: str | None,
-    identity: int | str | None,
+    function: Callable[..., Any], signatures: Any, fastmath: bool, *options: Any
 ) -> Vectorized:
     found = pickling.owner(function)
     if isinstance(found, Vectorized):
         return found
     scalar = ScalarFunction(function, signatures, fastmath=fastmath)
-    return Vectorized(scalar, target, identity)
-
-
-_ON_CUDA: set[type] = set()  # types whose every array is on a CUDA device
-
-
-def _remember(args: Sequence[Any]) -> None:
-    for x in args:
-        if is_cuda(x) and type(x).__module__.partition(".")[0] in {"cupy", "numba"}:
-            _ON_CUDA.add(type(x))
+    return Vectorized(scalar, *options)

@@ -23,7 +23,15 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 class Adapter(Protocol):
-    """One library's arrays."""
+    """One library's arrays.
+
+    Attributes
+    ----------
+    mutable : bool
+        Whether they may be written.
+    """
+
+    mutable: bool
 
     def on_cuda(self, x: Any) -> bool:
         """Say whether an array is on a CUDA device."""
@@ -217,7 +225,7 @@ def method(out: int) -> Callable[[Call], Call]:
             if not adapters or any(a.on_cuda(x) for x, a in adapters):
                 return call(self, *args, **keywords)
             written = (*args[out : out + 1], keywords.get("out"))
-            name = f"{self.__name__}.{call.__name__}"
+            name = f"{self.__name__}.{call.__name__.lstrip('_')}"
             own = functools.partial(call, self)
             return on_host(own, name, args, keywords, written)
 

@@ -28,6 +28,8 @@ def is_array_type(kind: type) -> bool:
 class JaxAdapter:
     """Arrays on one device."""
 
+    mutable = False
+
     def on_cuda(self, x: Any) -> bool:
         """Ask the array, if it is one."""
         return not self._traced(x) and {d.platform for d in x.devices()} == {"gpu"}

@@ -25,6 +25,8 @@ def is_tensor_type(kind: type) -> bool:
 class TorchAdapter:
     """Tensors that are dense; a view that PyTorch conjugates lazily is made real."""
 
+    mutable = True
+
     def on_cuda(self, x: Any) -> bool:
         """Ask the tensor."""
         return bool(x.is_cuda)

@@ -15,7 +15,7 @@ from xdev.compile import numpy_ufunc, threads
 from xdev.compile.grid import cpu_cores
 from xdev.ufunc.cpu import explained
 from xdev.ufunc.cpu_results import POOLED
-from xdev.ufunc.scalar import WEAK, resolve
+from xdev.ufunc.inputs import WEAK, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ class CpuCores:
             As NumPy raises them, with the way out. Nothing was written.
         """
         function = self._function
-        inputs = resolve(args)
+        inputs = resolve(args, function.name)
         given = outs or (None,) * len(function.layout.outputs)
         dtypes = [
             dtype if out is None else getattr(out, "dtype", None) for out in given

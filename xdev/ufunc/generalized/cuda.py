@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, final
 
@@ -17,8 +16,8 @@ from xdev.ufunc import cuda, cuda_layout, cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.cuda_plan import Result
 from xdev.ufunc.generalized.axes import Axes
+from xdev.ufunc.inputs import resolve
 from xdev.ufunc.kernels.extents import Extents
-from xdev.ufunc.scalar import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +86,8 @@ class CudaCores:
         outputs = [None if x is None else cuda.written(x, name) for x in given]
         arrays = [x for x in (*inputs, *outputs) if isinstance(x, Array)]
         with cuda.on_device(arrays, name):
-            asked = resolve([x.value if isinstance(x, Number) else x for x in inputs])
+            values = [x.value if isinstance(x, Number) else x for x in inputs]
+            asked = resolve(values, name)
             dtypes = [dtype if x is None else x.dtype for x in outputs]
             made = function.specialise(
                 asked, [None if d is None else np.dtype(d) for d in dtypes]
@@ -257,7 +257,7 @@ def _cast(x: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _viewed(x: Array, shape: Shape, strides: Shape) -> Array:
-    return replace(x, shape=shape, strides=strides)
+    return x.laid_out(shape, strides)
 
 
 def _turned(x: Array, order: Shape) -> Array:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import sys
 from typing import TYPE_CHECKING, Any, final
 
 from xdev._freed import refuse
-from xdev.ufunc import fake, foreign, hosted
-from xdev.ufunc.cuda_operands import is_cuda
+from xdev.ufunc import fake, foreign, hosted, pickling
 from xdev.ufunc.generalized.cpu import CpuCores
 from xdev.ufunc.generalized.cuda import CudaCores
 from xdev.ufunc.generalized.functions import CoreFunction
+from xdev.ufunc.on_cuda import is_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +40,7 @@ class Generalized:
 
     def __init__(self, function: CoreFunction, target: str | None) -> None:
         functools.update_wrapper(self, function.function)
+        self.__qualname__ = self.__qualname__.removesuffix(pickling.INSIDE)
         self.core, self.target = function, target
         self._cpu = CpuCores(function, parallel=target == "parallel")
         self._cuda = CudaCores(function)
@@ -172,16 +172,11 @@ class Generalized:
     def __repr__(self) -> str:
         return f"<xdev gufunc {self.__name__!r} {self.signature}>"
 
-    def __reduce__(self) -> str | tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Pickle by reference where the name is this ufunc's, else by its parts."""
-        own: str = self.__qualname__
-        owner: Any = sys.modules.get(self.__module__)
-        for part in own.split("."):
-            owner = getattr(owner, part, None)
-        if owner is self:
-            return own
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle by the Python function and the options."""
         core = self.core
-        parts = core.function, core.layout, core.signatures, core.fastmath
+        function = pickling.reachable(self, core.function)
+        parts = function, core.layout, core.signatures, core.fastmath
         return _rebuild, (*parts, self.target)
 
 
@@ -192,5 +187,8 @@ def _rebuild(
     fastmath: bool,
     target: str | None,
 ) -> Generalized:
+    found = pickling.owner(function)
+    if isinstance(found, Generalized):
+        return found
     core = CoreFunction(function, layout, signatures, fastmath=fastmath)
     return Generalized(core, target)

@@ -1,0 +1,288 @@
+"""A stand-in for a GPU: the CUDA templates, compiled by the host's C++ compiler.
+
+All is real but the driver: plans, the launch in machine code, its parameters, and the
+kernels' own text, in which only the few lines of PTX are replaced.
+"""
+
+import ctypes
+import re
+import shutil
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from xdev import _optional
+from xdev.compile import elementwise, machine_launch
+from xdev.ufunc import (
+    cuda,
+    cuda_call,
+    cuda_fast,
+    cuda_methods,
+    cuda_operands,
+    cuda_reductions,
+    cuda_scatter,
+)
+from xdev.ufunc.scalar import ScalarFunction
+
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+HERE = Path(__file__).parent
+TEMPLATES = Path(elementwise.__file__).parent / "templates"
+
+# The scalar functions in Python, and what stands for their machine code.
+FUNCTIONS = {
+    "add": (lambda x, y: x + y, "*o = to<O>(*a) + to<O>(*b);"),
+    "first": (lambda x, y: x if x != 0 else y, "*o = *a != 0 ? *a : *b;"),
+    "same": (lambda x: x, "*o = *a;"),
+    "above": (lambda x, y: x > y, "*o = *a > *b;"),
+    "chain": (lambda x, y, z: x * y + z, "*o = *a * *b + *c;"),
+}
+for _name, (_function, _) in FUNCTIONS.items():
+    _function.__name__ = _name
+OPERATORS = """
+template <class To, class From> To to(From x) { return xdev::convert<To>(x); }
+template <class T> xdev::complex<T> operator+(xdev::complex<T> a, xdev::complex<T> b)
+{
+    return {a.re + b.re, a.im + b.im};
+}
+"""
+PTX = {
+    r'asm\("cvt.f32.f16[^;]*;"[^;]*;': "_Float16 h; memcpy(&h, &x, 2); y = h;",
+    r'asm\("cvt.rn.f16[^;]*;"[^;]*;': "_Float16 h = x; memcpy(&y, &h, 2);",
+    r'asm volatile\("st.global[^;]*;"[^;]*;': "*address = word;",
+}
+
+
+def text(name, seen):
+    """Return a template with what it includes, each file once."""
+    found = (TEMPLATES / name).read_text()
+    for pattern, host in PTX.items():
+        found = re.sub(pattern, host, found)
+
+    def included(match):
+        if match[1] in seen:
+            return ""
+        seen.add(match[1])
+        return text(match[1], seen)
+
+    return re.sub(r'#include "(.*)"', included, found)
+
+
+def source(name, kernel):
+    """Return a C++ file with a kernel and a function that runs its blocks."""
+    macros = dict(kernel.macros())
+    *reads, write = macros["XDEV_SIGNATURE"].split(",")
+    named = [f"{kind} {letter}" for kind, letter in zip(reads, "abcd", strict=False)]
+    parameter = {
+        "rows": "xdev::Parameters<{}>",
+        "strided": "xdev::Parameters<{}>",
+        "reduce": "xdev::Reduction",
+        "scan": "xdev::Scan",
+        "scatter": "xdev::Scatter",
+    }[kernel.template]
+    slots = len(getattr(kernel, "operands", ())) + getattr(kernel, "masked", False)
+    parameter = parameter.format(slots)
+    waits = kernel.template in {"reduce", "scan"} and kernel.group != 1
+    threads = (
+        "fibers::run(thread, p);"
+        if waits
+        else "for (threadIdx.x = 0; threadIdx.x < XDEV_BLOCK; ++threadIdx.x) thread(p);"
+    )
+    return f"""
+{"".join(f"#define {k} {v}{chr(10)}" for k, v in macros.items())}
+#include "{HERE / "host_cuda.h"}"
+{text(f"{kernel.template}.cu", set())}
+{OPERATORS}
+extern "C" void xdev_function({", ".join([*named, f"{write} o"])})
+{{
+    typedef {write[:-1]} O;
+    {FUNCTIONS[name][1]}
+}}
+static void thread(void* p) {{ {kernel.entry}(*({parameter}*)p); }}
+extern "C" void kernel(void* p, unsigned blocks)
+{{
+    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {{ {threads} }}
+}}
+"""
+
+
+def compiled(folder, name, content):
+    """Return the library that a C++ text makes."""
+    file = folder / f"{name}.cpp"
+    file.write_text(content)
+    library = file.with_suffix(".so")
+    command = [
+        COMPILER,
+        "-std=c++17",
+        "-O1",
+        "-U_FORTIFY_SOURCE",
+        "-fno-strict-aliasing",
+        "-w",
+        "-shared",
+    ]
+    subprocess.run([*command, "-fPIC", file, "-o", library], check=True)
+    return ctypes.CDLL(str(library))
+
+
+class HostArray:
+    """The little of CuPy that methods use besides launches."""
+
+    def __init__(self, values, dtype):
+        self.host = np.asarray(values, dtype)
+        self.data = SimpleNamespace(ptr=self.host.ctypes.data)
+        self.size, self.ndim = self.host.size, self.host.ndim
+        self.min, self.max = self.host.min, self.host.max
+
+
+class HostGpu:
+    """A GPU whose memory is the host's, and whose launches run there."""
+
+    def __init__(self, driver):
+        self._driver = driver
+
+    @property
+    def launches(self):
+        """How many there were."""
+        return ctypes.c_longlong.in_dll(self._driver, "launches").value
+
+    @property
+    def shape(self):
+        """The last launch's blocks, and threads of each, along x, y and z."""
+        found = tuple((ctypes.c_uint * 6).in_dll(self._driver, "shape"))
+        return found[:3], found[3:]
+
+    @property
+    def functions(self):
+        """The scalar functions in Python, by name."""
+        return {name: function for name, (function, _) in FUNCTIONS.items()}
+
+    @staticmethod
+    def array(x):
+        """Return a CuPy array of host memory."""
+        cupy = _optional.cupy()
+        bounds = np.lib.array_utils.byte_bounds
+        low, high = bounds(x) if x.size else (x.ctypes.data,) * 2
+        memory = cupy.cuda.UnownedMemory(low, max(high - low, 1), x, 0)
+        pointer = cupy.cuda.MemoryPointer(memory, x.ctypes.data - low)
+        return cupy.ndarray(x.shape, x.dtype, pointer, x.strides)
+
+    @staticmethod
+    def host(x):
+        """Return a copy of a CuPy array of host memory."""
+        raw = (ctypes.c_char * max(x.data.mem.size, 1)).from_address(x.data.mem.ptr)
+        start = x.data.ptr - x.data.mem.ptr
+        return np.ndarray(x.shape, x.dtype, raw, start, x.strides).copy()
+
+    def loops(self, name):
+        """Return a function's CUDA loops, with nothing known yet."""
+        return cuda.CudaLoops(ScalarFunction(self.functions[name]))
+
+    def methods(self, name, identity=None):
+        """Return a function's CUDA methods, with nothing known yet."""
+        return cuda_methods.CudaMethods(self.loops(name), identity)
+
+    @staticmethod
+    def sample(shape, char, seed=0):
+        """Return small whole numbers of a dtype."""
+        rng = np.random.default_rng(seed)
+        dtype = np.dtype(char)
+        if dtype.kind == "c":
+            made = rng.integers(-9, 9, shape) + 1j * rng.integers(-9, 9, shape)
+            return made.astype(dtype)
+        if dtype.kind == "b":
+            return rng.random(shape) < 0.5
+        return rng.integers(0, 9, shape).astype(dtype)
+
+    def view(self, x):
+        """Return the CuPy array of an operand."""
+        cupy, reach = _optional.cupy(), x.reach
+        memory = cupy.cuda.UnownedMemory(
+            x.address + reach.low, reach.high - reach.low, x.owner, 0
+        )
+        pointer = cupy.cuda.MemoryPointer(memory, -reach.low)
+        return cupy.ndarray(x.shape, x.dtype, pointer, x.strides)
+
+    def straightened(self, x, order):
+        """Stand for the copy that CuPy makes."""
+        made = self.array(
+            np.ascontiguousarray(self.host(self.view(x)).transpose(order))
+        )
+        return cuda_operands.Array(
+            made, made.data.ptr, made.shape, made.strides, made.dtype
+        )
+
+
+def host_kernels(folder):
+    """Return what stands for ``CudaLoops.kernel``: each is compiled once."""
+    made = {}
+
+    def kernel(loops, _, template):
+        name = loops.scalar.name
+        key = name, template.entry, *template.macros()
+        if key not in made:
+            library = compiled(folder, f"k{len(made)}", source(name, template))
+            handle = machine_launch._address(library.kernel)
+            made[key] = SimpleNamespace(handle=handle, library=library)
+        return made[key]
+
+    return kernel
+
+
+@contextmanager
+def no_order(_):
+    yield 0
+
+
+def streams():
+    return SimpleNamespace(get=lambda _: None, known={0: None})
+
+
+def allocate(nbytes):
+    cupy, memory = _optional.cupy(), np.empty(max(nbytes, 1), np.uint8)
+    unowned = cupy.cuda.UnownedMemory(memory.ctypes.data, memory.nbytes, memory, 0)
+    return cupy.cuda.MemoryPointer(unowned, 0)
+
+
+@pytest.fixture(scope="module")
+def gpu(tmp_path_factory):
+    """Stand for a GPU while a module's tests run."""
+    if not _optional.installed("cupy"):
+        pytest.skip("needs CuPy: the group cuda")
+    if COMPILER is None:
+        pytest.skip("needs a C++ compiler")
+    folder = tmp_path_factory.mktemp("kernels")
+    driver = compiled(folder, "driver", (HERE / "host_driver.cpp").read_text())
+    address = machine_launch._address
+    starter = machine_launch.Starter(
+        address(driver.current_stream), address(driver.launch)
+    )
+    made = HostGpu(driver)
+
+    def copied(x):
+        return SimpleNamespace(copy=lambda: made.array(made.host(made.view(x))))
+
+    runtime = SimpleNamespace(getDevice=lambda: 0)
+    shim = SimpleNamespace(
+        asarray=HostArray,
+        cuda=SimpleNamespace(runtime=runtime),
+        ndarray=_optional.cupy().ndarray,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuda.CudaLoops, "kernel", host_kernels(folder))
+        patch.setattr(machine_launch, "starter", lambda: starter)
+        patch.setattr(cuda.launch, "streams", streams)
+        patch.setattr(cuda_fast, "devices", lambda: 1)
+        for module in (cuda, cuda_methods, cuda_reductions):
+            patch.setattr(module, "require", lambda: None)
+        for module in (cuda.cuda_streams, cuda_call.cuda_streams):
+            patch.setattr(module, "ordered", no_order)
+        for module in (cuda_call, cuda_reductions):
+            patch.setattr(module, "straightened", made.straightened)
+        patch.setattr(cuda_operands.Array, "cupy", copied)
+        for module in (cuda_reductions, cuda_scatter):
+            patch.setattr(module, "_optional", SimpleNamespace(cupy=lambda: shim))
+        with _optional.cupy().cuda.using_allocator(allocate):
+            yield made

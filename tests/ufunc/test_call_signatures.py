@@ -1,0 +1,142 @@
+"""``dtype=`` and ``signature=`` of a call say what is computed in, as NumPy's do."""
+
+import inspect
+import itertools
+
+import numpy as np
+import pytest
+
+import xdev
+
+
+@xdev.vectorize
+def add(x, y):
+    return x + y
+
+
+@xdev.vectorize
+def less(x, y):
+    return x < y
+
+
+@xdev.vectorize
+def parts(x):
+    return x + 1, x > 1
+
+
+@xdev.vectorize(["int32(int32, int32)", "float64(float64, float64)"])
+def explicit(x, y):
+    return x + y
+
+
+X = np.arange(4, dtype="f")
+FORMS = {
+    "signature": lambda text: {"signature": text},
+    "sig": lambda text: {"sig": text},
+    "dtypes": lambda text: {
+        "signature": tuple(np.dtype(c) for c in text.replace("->", ""))
+    },
+}
+
+
+@pytest.fixture
+def x(device):
+    return xdev.asarray(X, device=device)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("text", ["ff->f", "dd->d", "DD->D"])
+def test_a_signature_says_what_is_computed_in(x, form, text):
+    made = add(x, 1.5, **form(text))
+
+    expected = np.add(X, 1.5, **form(text))
+    np.testing.assert_array_equal(xdev.to_numpy(made), expected, strict=True)
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"signature": (None, None, "d")},
+        {"signature": (None, "d", None)},
+        {"signature": ("d", "d", None)},
+        {"dtype": "d"},
+        {"signature": None, "dtype": np.float64},
+    ],
+    ids=str,
+)
+def test_none_is_any(x, keywords):
+    made = xdev.to_numpy(add(x, x, **keywords))
+
+    np.testing.assert_array_equal(made, (X + X).astype("d"), strict=True)
+
+
+def test_results_keep_their_kind_where_inputs_are_not_asked_for(x):
+    for keywords in ({"dtype": "?"}, {"signature": (None, None, "?")}):
+        made = xdev.to_numpy(less(x, 2, **keywords))
+
+        np.testing.assert_array_equal(made, np.less(X, 2, dtype="?"), strict=True)
+
+
+def test_several_outputs(x):
+    one, two = map(xdev.to_numpy, parts(x, signature="d->d?"))
+
+    np.testing.assert_array_equal(one, X.astype("d") + 1, strict=True)
+    np.testing.assert_array_equal(two, X > 1, strict=True)
+
+
+def test_an_out_is_written_in_place(x):
+    out = xdev.zeros_like(x)
+
+    assert add(x, x, out=out, signature="dd->d") is out
+    np.testing.assert_array_equal(xdev.to_numpy(out), X + X)
+
+
+def test_explicit_signatures_are_chosen_from(x):
+    whole = xdev.astype(x, "int32")
+
+    assert explicit(whole, whole).dtype == xdev.int32
+    assert explicit(whole, whole, signature="dd->d").dtype == xdev.float64
+    with pytest.raises(TypeError, match="no typing with a result of float32"):
+        explicit(whole, whole, signature="ff->f")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"signature": "ff"}, r"2 inputs, which signature='ff' does not fit.*'ff->f'"),
+        ({"signature": "f->f"}, "does not fit"),
+        ({"signature": "ff->"}, "does not fit"),
+        ({"signature": ("f", "f")}, "does not fit"),
+        ({"signature": 3}, "does not fit"),
+        ({"signature": "ff->ff"}, "no typing with a result of float32, float32"),
+        ({"signature": "ff->d"}, "no typing with a result of float64: of .float32"),
+        ({"signature": "%%->f"}, "(?i)data type"),
+        ({"signature": "MM->M"}, "datetime64.* is not supported"),
+        ({"signature": "ii->i"}, "cast.* casting='unsafe'|pass another casting"),
+        ({"signature": "ff->f", "dtype": "f"}, "one of dtype, signature"),
+        ({"signature": "ff->f", "sig": "ff->f"}, "one of signature, sig"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_writes_nothing(x, keywords, words):
+    out = xdev.zeros_like(x)
+
+    with pytest.raises(TypeError, match=words):
+        add(x, x, out=out, **keywords)
+    assert not xdev.to_numpy(out).any()
+
+
+def test_python_numbers_are_cast_like_arrays(x):
+    whole = xdev.astype(x, "int32")
+    for number, casting in itertools.product((2, 2.5), ("same_kind", "unsafe")):
+        keywords = {"signature": "ii->i", "casting": casting}
+        if number == 2.5 and casting == "same_kind":
+            with pytest.raises(TypeError, match="cast"):
+                add(whole, number, **keywords)
+        else:
+            made = xdev.to_numpy(add(whole, number, **keywords))
+            np.testing.assert_array_equal(made, X.astype("i") + 2, strict=True)
+
+
+def test_the_keyword_is_in_the_signature_of_a_call():
+    assert inspect.signature(add).parameters["signature"].default is None

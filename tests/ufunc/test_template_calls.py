@@ -1,0 +1,257 @@
+"""Elementwise calls by the CUDA templates, on a stand-in for a GPU."""
+
+import ctypes
+import importlib
+import itertools
+import weakref
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import _optional
+from xdev.compile import machine_launch
+from xdev.ufunc import cuda, cuda_fast, foreign
+
+
+@pytest.mark.parametrize("char", "behfdFD")
+def test_contiguous_and_misaligned_arrays_of_any_dtype(gpu, char):
+    for n, (i, j, k) in itertools.product(
+        (1, 15, 257, 1500), ((0, 0, 0), (1, 0, 0), (0, 3, 1), (2, 2, 2), (5, 1, 3))
+    ):
+        x, y, out = (gpu.sample(n + s, char, s)[s:] for s in (i, j, k))
+        whole = out.base if out.base is not None else out
+        before = whole[: len(whole) - n].copy()
+
+        gpu.loops("add").fast(gpu.array(x), gpu.array(y), gpu.array(out))
+
+        np.testing.assert_array_equal(out, x + y)
+        np.testing.assert_array_equal(whole[: len(before)], before)
+
+
+ROWS = {
+    "row": lambda x: x[0],
+    "column": lambda x: x[:, :1],
+    "slice": lambda x: x[:, 3:60],
+    "odd": lambda x: x[:, 1:],
+    "every other row": lambda x: x[::2],
+    "transposed": lambda x: x.T,
+    "every other column": lambda x: x[:, ::2],
+    "backwards": lambda x: x[::-1, ::-1],
+    "one": lambda x: x[2:3, 2:3],
+}
+
+
+@pytest.mark.parametrize("char", "bf")
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_of_matrices_in_any_layout(gpu, name, char):
+    x, y = (gpu.sample((70, 70), char, seed) for seed in range(2))
+    x, y = (
+        x[: ROWS[name](x).shape[0]] if name == "every other row" else x,
+        ROWS[name](y),
+    )
+    if name in {"slice", "odd", "every other column"}:
+        x = ROWS[name](x)
+    for out in (
+        np.zeros(x.shape, char),
+        np.zeros((x.shape[0], x.shape[1] + 1), char)[:, 1:],
+    ):
+        for _ in range(2):  # the second time by the fast way
+            out[...] = 0
+            before = gpu.launches
+            gpu.loops("add").fast(gpu.array(x), gpu.array(y), gpu.array(out))
+            assert gpu.launches == before + 1
+            np.testing.assert_array_equal(out, x + y)
+
+
+@pytest.mark.parametrize("number", [3, 2.5, np.float32(1.5)], ids=repr)
+def test_numbers_go_by_value_the_first_and_the_second_time(gpu, number):
+    x = gpu.sample(100, "f")
+    add = gpu.loops("add")
+    for value in (number, type(number)(7)):
+        made = add.fast(gpu.array(x), value, None)
+        assert made.dtype == (x + value).dtype
+        np.testing.assert_array_equal(gpu.host(made), x + value)
+        made = add.fast(value, gpu.array(x), None)
+        np.testing.assert_array_equal(gpu.host(made), value + x)
+
+
+def test_a_number_that_does_not_fit_is_refused_every_time(gpu):
+    x = gpu.array(gpu.sample(100, "b"))
+    add = gpu.loops("add")
+    np.testing.assert_array_equal(
+        gpu.host(add.fast(x, -128, None)), gpu.host(x) + np.int8(-128)
+    )
+    for _ in range(2):
+        with pytest.raises(OverflowError):
+            add.fast(x, 200, None)
+
+
+@pytest.mark.parametrize("shift", [-5, -1, 0, 1, 5])
+def test_overlap_is_as_in_numpy_on_every_way(gpu, shift):
+    add = gpu.loops("add")
+    for _ in range(3):
+        ours, theirs = np.arange(200.0), np.arange(200.0)
+        for memory, call in ((ours, add.fast), (theirs, np.add)):
+            x, out = memory[10:150], memory[10 + shift : 150 + shift]
+            x, out = (x, out) if call is np.add else (gpu.array(x), gpu.array(out))
+            call(x, 1.0, out)
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_mask_and_three_operands(gpu):
+    x, y, z = (gpu.sample((9, 40), "d", seed) for seed in range(3))
+    out, expected = np.full((9, 40), 5.0), np.full((9, 40), 5.0)
+    where = gpu.sample((9, 40), "?")
+
+    gpu.loops("chain")(
+        [gpu.array(v) for v in (x, y, z)], gpu.array(out), where=gpu.array(where)
+    )
+
+    np.copyto(expected, x * y + z, where=where)
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("shape", [(9,), (3, 3)])
+def test_a_refused_launch_holds_no_result(gpu, monkeypatch, shape):
+    """A stream that is new, as each capture's is: two results would be taken."""
+    alive, most = [], []
+    make = cuda_fast.array_maker()
+
+    def watched(*args):
+        made = make(*args)
+        alive[:] = [each for each in alive if each() is not None]
+        alive.append(weakref.ref(made))
+        most.append(len(alive))
+        return made
+
+    def slow(*_):
+        return watched(shape, "f")
+
+    refusing = SimpleNamespace(start=lambda *_: machine_launch.NEW_STREAM)
+    for name, x in (("same", ()), ("add", (1,)), ("chain", (1, 2))):
+        one = gpu.loops(name)
+        operands = [gpu.array(gpu.sample(shape, "f", k)) for k in (0, *x)]
+        one.fast(*operands, None)  # the plan is known from now on
+        with monkeypatch.context() as patch:
+            patch.setattr(cuda_fast, "array_maker", lambda: watched)
+            patch.setattr(cuda_fast.machine_launch, "starter", lambda: refusing)
+            path = cuda_fast.path(slow, one._known, len(operands))
+        path(*operands, None)
+    assert len(most) > 3
+    assert max(most) == 1
+
+
+def numba_array(x, stream=0):
+    """Return a device array of Numba's of host memory."""
+    if not _optional.installed("numba_cuda"):
+        pytest.skip("needs numba-cuda: the group cuda")
+    _optional.numba_cuda()
+    arrays = importlib.import_module("numba.cuda.cudadrv.devicearray")
+    address = x.__array_interface__["data"][0]
+    memory = SimpleNamespace(device_ctypes_pointer=ctypes.c_void_p(address), x=x)
+    return arrays.DeviceNDArray(x.shape, x.strides, x.dtype, stream, memory)
+
+
+@pytest.fixture
+def silent(monkeypatch):
+    """Make the interface of Numba's arrays fail: it takes them long."""
+
+    def asked(_):
+        pytest.fail("asked for the interface")
+
+    monkeypatch.setattr(
+        type(numba_array(np.zeros(1))), "__cuda_array_interface__", property(asked)
+    )
+
+
+VIEWS = {
+    "all": lambda x: x,
+    "transposed": lambda x: x.T,
+    "skipped": lambda x: x[::2],
+    "misaligned": lambda x: x[1:],
+}
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("shape", [(9,), (30, 40)])
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_numba_arrays_are_read_by_their_attributes(gpu, view, shape):
+    add = xdev.vectorize(gpu.functions["add"])
+    for seed in range(3):  # from the second time by the fast way
+        x, y = (view(gpu.sample(shape, "f", seed + k)) for k in range(2))
+        out = view(np.zeros(shape, "f"))
+        target = numba_array(out)
+        for second in (numba_array(y), gpu.array(y)):
+            out[...] = 0
+            before = gpu.launches
+            assert add(numba_array(x), second, target) is target
+            assert gpu.launches == before + 1
+            np.testing.assert_array_equal(out, x + y)
+        assert add(gpu.array(x), 2.5, out=target) is target
+        np.testing.assert_array_equal(out, x + np.float32(2.5))
+        assert add(1.5, 2.5, out=target) is target
+        assert (out == 4).all()
+
+
+@pytest.mark.usefixtures("silent")
+def test_results_of_numba_arrays_are_numbas(gpu, monkeypatch):
+    add = xdev.vectorize(gpu.functions["add"])
+    x, likes = numba_array(gpu.sample(50, "d")), []
+
+    def lift(made, like):
+        likes.append(like)
+        return numba_array(gpu.host(made)) if like is x else made
+
+    for module in (foreign, cuda.foreign, cuda_fast.foreign):
+        monkeypatch.setattr(module, "lift", lift)
+    for _ in range(3):
+        assert type(add(x, gpu.array(np.ones(50)))) is type(x)
+        assert type(add(2.0, x)) is type(x)
+        assert type(add(gpu.array(np.ones(50)), x)) is not type(x)
+    assert x in likes
+
+
+class Bound:
+    """A stream that an array is bound to."""
+
+    def __init__(self, handle):
+        self.handle = handle
+
+    def __int__(self):
+        return self.handle
+
+
+@pytest.mark.usefixtures("silent")
+def test_numba_arrays_on_streams_are_ordered_every_time(gpu, monkeypatch):
+    add, ordered = xdev.vectorize(gpu.functions["add"]), []
+
+    def seen(arrays):
+        ordered.append({x.stream for x in arrays})
+        return nullcontext(0)
+
+    monkeypatch.setattr(cuda.cuda_streams, "ordered", seen)
+    out = np.zeros(20)
+    for handle, times in ((0, 1), (1, 0), (77, 2)):  # the null stream has two names
+        x = numba_array(np.ones(20), Bound(handle))
+        ordered.clear()
+        for _ in range(2):
+            add(x, x, numba_array(out))
+        assert len(ordered) == times
+        assert (out == 2).all()
+    assert ordered == [{77, None}] * 2
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("dtype", [">f4", "f4"])
+def test_numba_arrays_that_a_kernel_cannot_read_are_refused(gpu, dtype):
+    add = xdev.vectorize(gpu.functions["add"])
+    memory = np.zeros(42, "b")
+    right = numba_array(np.zeros(10, "f"))
+    wrong = numba_array(memory[1:41].view(dtype))
+    for args in ((wrong, right, right), (right, right, wrong)):
+        for _ in range(2):
+            with pytest.raises((TypeError, ValueError), match=r"order|aligned"):
+                add(*args)

@@ -1,0 +1,250 @@
+"""Reductions, scans and scatters by the CUDA templates, on a stand-in for a GPU."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.compile import machine_launch
+from xdev.ufunc import cuda_reductions, cuda_scatter, foreign
+
+SHAPES = [(5,), (70,), (3000,), (300_000,), (40, 50), (3, 4000), (2000, 3), (6, 70, 40)]
+
+
+@pytest.mark.parametrize("name", ["add", "first"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_reductions_along_each_axis_keep_the_order(gpu, name, shape):
+    ufunc = gpu.methods(name)
+    x = gpu.sample(shape, "l") * (gpu.sample(shape, "?", 1) | (name == "add"))
+    plain = np.frompyfunc(gpu.functions[name], 2, 1) if name == "first" else np.add
+    for axis in range(len(shape)):
+        result = ufunc.reduce(gpu.array(x), axis=axis, dtype="l")
+
+        expected = np.asarray(plain.reduce(x, axis), "l")
+        np.testing.assert_array_equal(gpu.host(result), expected)
+
+
+@pytest.mark.parametrize("char", "behfdFD")
+def test_reductions_of_every_dtype_and_alignment(gpu, char):
+    ufunc = gpu.methods("add", 0)
+    for n, start in ((40_000, 0), (40_000, 1), (5000, 3), (100, 1)):
+        x = gpu.sample(n + start, char)[start:]
+        if char in "eb":
+            x = (x % 2).astype(char) if char == "e" else x
+        result = gpu.host(ufunc.reduce(gpu.array(x), axis=None, dtype=char))
+
+        expected = x.sum(dtype="f" if char == "e" else char).astype(char)
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("axis", [None, (0, 1), (1, 2), (0, 2), -1, ()], ids=str)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_reductions_of_several_axes_with_masks_and_out(gpu, axis, order):
+    ufunc = gpu.methods("add", 0)
+    x, where = gpu.sample((6, 5, 70), "d"), gpu.sample((5, 70), "?", 3)
+    x = np.asarray(x, order=order)
+    for keepdims, mask, initial in itertools.product(
+        (False, True), (True, where), (0, 5)
+    ):
+        expected = np.add.reduce(
+            x, axis, keepdims=keepdims, where=mask, initial=initial
+        )
+        out = np.full(expected.shape, -1.0, order="F")
+        there = mask if mask is True else gpu.array(mask)
+        given = {"keepdims": keepdims, "where": there, "initial": initial}
+        result = ufunc.reduce(gpu.array(x), axis=axis, dtype="d", **given)
+        np.testing.assert_array_equal(gpu.host(result), expected)
+        ufunc.reduce(gpu.array(x), axis=axis, dtype="d", out=gpu.array(out), **given)
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_reductions_of_nothing(gpu):
+    ufunc = gpu.methods("add", 0)
+    x = gpu.array(np.zeros((0, 3)))
+
+    assert gpu.host(ufunc.reduce(x, axis=0, dtype="d")).tolist() == [0, 0, 0]
+    assert ufunc.reduce(x, axis=1, dtype="d").shape == (0,)
+    ufunc = gpu.methods("add")
+    with pytest.raises(ValueError, match="identity"):
+        ufunc.reduce(x, axis=0, dtype="d")
+    with pytest.raises(ValueError, match="one axis at a"):
+        ufunc.reduce(x, axis=None, dtype="d")
+    with pytest.raises(ValueError, match="initial="):
+        ufunc.reduce(x, axis=0, dtype="d", where=gpu.array(np.array([True])))
+
+
+@pytest.mark.parametrize("name", ["add", "first"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_scans_along_each_axis_keep_the_order(gpu, name, shape):
+    ufunc = gpu.methods(name)
+    x = gpu.sample(shape, "l") * (gpu.sample(shape, "?", 1) | (name == "add"))
+    plain = np.frompyfunc(gpu.functions[name], 2, 1) if name == "first" else np.add
+    for axis in range(len(shape)):
+        result = ufunc.accumulate(gpu.array(x), axis=axis, dtype="l", out=None)
+
+        expected = plain.accumulate(x, axis).astype("l")
+        np.testing.assert_array_equal(gpu.host(result), expected)
+
+
+def test_scans_in_place_of_slices_and_of_other_dtypes(gpu):
+    ufunc = gpu.methods("add")
+    for char in "eD":
+        x = (gpu.sample(2000, char) != 0).astype(char)
+        expected = np.add.accumulate(x.astype("d" if char == "e" else char)).astype(
+            char
+        )
+        ours = x.copy()
+        ufunc.accumulate(gpu.array(ours), axis=0, dtype=char, out=gpu.array(ours))
+        np.testing.assert_array_equal(ours, expected)
+    x = gpu.sample((50, 300), "i")[::2, ::-1]
+    result = ufunc.accumulate(gpu.array(x), axis=1, dtype="i", out=None)
+    np.testing.assert_array_equal(gpu.host(result), np.add.accumulate(x, 1, dtype="i"))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_slices_are_folded_as_numpy_does(gpu, axis):
+    ufunc = gpu.methods("add")
+    x = gpu.sample((300, 400), "d")
+    for indices in ([0, 5, 299], [7, 3, 3, 250, 0], [299], list(range(0, 300, 2))):
+        result = ufunc.reduceat(
+            gpu.array(x), indices=indices, axis=axis, dtype="d", out=None
+        )
+        np.testing.assert_array_equal(
+            gpu.host(result), np.add.reduceat(x, indices, axis)
+        )
+    with pytest.raises(IndexError, match="0 to"):
+        ufunc.reduceat(gpu.array(x), indices=[500], axis=axis, dtype="d", out=None)
+
+
+def test_outer_pairs_every_element(gpu):
+    ufunc = gpu.methods("add")
+    x, y = gpu.sample((3, 4), "f"), gpu.sample((5,), "d", 1)
+
+    made = ufunc.outer(gpu.array(x), gpu.array(y), None, {})
+
+    np.testing.assert_array_equal(gpu.host(made), np.add.outer(x, y))
+    np.testing.assert_array_equal(
+        gpu.host(ufunc.outer(2.0, gpu.array(y), None, {})), np.add.outer(2.0, y)
+    )
+
+
+def test_scatters_apply_repeated_positions_in_order(gpu):
+    made = gpu.loops("add")
+    x, y, expected = np.zeros(50, "f"), gpu.sample(4000, "d"), np.zeros(50, "f")
+    positions = np.random.default_rng(2).integers(0, 50, 4000)
+    order = np.argsort(positions, kind="stable")
+    found = made.scalar.specialise((np.dtype("d"),) * 2)
+    kernel = cuda_scatter.Scatter(x.dtype, y.dtype, found.inputs, found.outputs[0])
+    operands = [x, positions[order], order, y]
+
+    launch = cuda_scatter.prepared(made, found, kernel, 4000)
+    launch(0, [each.ctypes.data for each in operands])
+
+    np.add.at(expected, positions, y)
+    np.testing.assert_array_equal(x, expected)
+
+
+class Tensor:
+    """Another library's array, with a dtype that NumPy does not know."""
+
+    dtype = "tensor.long"
+
+    def __init__(self, array):
+        self.array = array
+
+
+class Tensors:
+    """The adapter to it: it is told nothing of streams."""
+
+    mutable = True
+    on_cuda = staticmethod(lambda _: True)
+    native = staticmethod(lambda x, _: x.array)
+    stream = staticmethod(lambda _: None)
+    claim = staticmethod(lambda *_: None)
+    lift = staticmethod(lambda made, _: Tensor(made))
+
+
+def test_methods_of_other_libraries_arrays(gpu, monkeypatch):
+    monkeypatch.setitem(foreign._known, Tensor, Tensors())
+    total = xdev.vectorize(gpu.functions["add"], identity=0)
+    x = gpu.sample((3, 40), "l")
+    there = Tensor(gpu.array(x))
+    out = Tensor(gpu.array(np.zeros(40, "l")))
+
+    for found, expected in (
+        (total.reduce(there, axis=1), np.add.reduce(x, axis=1)),
+        (total.reduce(there, dtype="f4"), np.add.reduce(x, dtype="f4")),
+        (total.accumulate(there), np.add.accumulate(x)),
+        (total.reduceat(there, [0, 2]), np.add.reduceat(x, [0, 2])),
+        (total.outer(there, there), np.add.outer(x, x)),
+        (total(there, there), x + x),
+        (total.reduce(there, out=out), np.add.reduce(x)),
+    ):
+        assert type(found) is Tensor
+        np.testing.assert_array_equal(gpu.host(found.array), expected, strict=True)
+    assert total.reduce(there, out=out) is out
+
+
+@pytest.mark.parametrize("shape", [(70,), (300_000,), (6, 70, 40)], ids=str)
+def test_a_reduction_is_repeated_for_other_values_of_its_layout(gpu, shape):
+    total = xdev.vectorize(gpu.functions["add"], identity=0)
+    for axis in (0, -1, None, (0,)):
+        for seed in range(3):
+            x = gpu.sample(shape, "i", seed)
+            for dtype, view in ((None, x), ("d", x), (None, x[::-1]), (None, x[1:])):
+                made = total.reduce(gpu.array(view), axis, dtype)
+
+                expected = np.add.reduce(view, axis, dtype or "i")
+                np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
+
+
+def test_a_repeated_reduction_makes_no_plan_and_launches_as_often(gpu, monkeypatch):
+    total = xdev.vectorize(gpu.functions["add"])
+    x, y = (gpu.sample(300_000, "f", seed) for seed in range(2))
+    counts = [gpu.launches]
+    for values in (x, y):
+        made = total.reduce(gpu.array(values))
+        assert gpu.host(made) == values.sum()
+        counts.append(gpu.launches)
+        monkeypatch.setattr(total, "_reduce", None)  # from now on it is not needed
+
+    assert counts[1] - counts[0] == counts[2] - counts[1] == 2
+
+
+def test_what_is_no_key_and_what_was_not_seen_goes_the_general_way(gpu):
+    total = xdev.vectorize(gpu.functions["add"], identity=0)
+    x = gpu.sample((5, 6), "d")
+    for axis in (1, [0, 1], np.int64(1), np.array(0)):
+        for _ in range(2):
+            made = total.reduce(gpu.array(x), axis)
+            expected = np.add.reduce(x, tuple(axis) if isinstance(axis, list) else axis)
+            np.testing.assert_array_equal(gpu.host(made), expected)
+    kept = total.reduce(gpu.array(x), 1, keepdims=True)
+    assert kept.shape == (5, 1)
+    assert gpu.host(total.reduce(gpu.array(x), 1, initial=5))[0] == x[0].sum() + 5
+
+
+def test_a_refused_repetition_goes_the_general_way(gpu, monkeypatch):
+    total = xdev.vectorize(gpu.functions["add"])
+    x = gpu.sample(300_000, "d")
+    real = machine_launch.starter()
+    for refused in range(2):
+        calls = itertools.count()
+
+        def start(*values, calls=calls, refused=refused):
+            stop = next(calls) == refused  # of the repetition: the next are general
+            return machine_launch.NEW_STREAM if stop else real.start(*values)
+
+        methods = total._cuda_methods
+        methods.reduce._known.clear()
+        methods.reduce.again = cuda_reductions._nothing
+        total.reduce(gpu.array(x))
+        with monkeypatch.context() as patch:
+            refusing = SimpleNamespace(start=start)
+            patch.setattr(machine_launch, "starter", lambda r=refusing: r)
+            methods.reduce.again = cuda_reductions._repeater(methods.reduce._known)
+        assert gpu.host(total.reduce(gpu.array(x))) == x.sum()
+        assert next(calls) == refused + 1

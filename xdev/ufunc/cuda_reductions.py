@@ -1,0 +1,337 @@
+"""Reductions of CUDA arrays: one launch, or two where a line has many segments."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from xdev import _optional
+from xdev.compile import machine_launch
+from xdev.compile.elementwise import BLOCK, computed
+from xdev.compile.folds import Reduce
+from xdev.compile.launch import Launch, Value
+from xdev.memory.device_arrays import array_maker
+from xdev.memory.owners import mark_uses
+from xdev.memory.streams import live_streams
+from xdev.ufunc import cuda_fast, cuda_folds as folds, cuda_layout
+from xdev.ufunc.cuda import require
+from xdev.ufunc.cuda_call import CudaCall, straightened
+from xdev.ufunc.cuda_operands import Array, Number, read
+from xdev.ufunc.specialisation import folding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdev.ufunc.cuda import CudaLoops
+    from xdev.ufunc.cuda_folds import Lines
+    from xdev.ufunc.specialisation import Specialisation
+
+ADDRESSES = Value()
+NUMBER = Value(machine_launch.BYTES)
+PLANS = 512  # kept for each function
+KEYS = (int, tuple, str, type, np.dtype, type(None))  # axes and dtypes that are learnt
+# What repeats a reduction: the result's shape and dtype, its plan with the launches'
+# addresses, the loop's dtype, and what segments and the whole start from.
+Known = tuple[
+    tuple[int, ...],
+    np.dtype[Any],
+    folds.Folding,
+    tuple[int, ...],
+    np.dtype[Any],
+    tuple[bytes, bytes],
+]
+
+
+@final
+class CudaReduction:
+    """``reduce`` of a ufunc on CUDA arrays.
+
+    Parameters
+    ----------
+    loops : CudaLoops
+        The function's kernels.
+    identity : int, str or None
+        What a reduction of nothing is; ``"reorderable"``: nothing is, but axes may be
+        reduced in any order. None: one axis at a time.
+
+    Attributes
+    ----------
+    again : callable
+        ``again(array, axis, dtype)`` repeats a reduction that differs from an earlier
+        one in values alone, and is the quickest way; None: there was no such, or the
+        launch was refused.
+    """
+
+    def __init__(self, loops: CudaLoops, identity: int | str | None) -> None:
+        self._loops, self._name = loops, loops.scalar.name
+        self._identity = identity
+        self._neutral = None if identity == "reorderable" else identity
+        self._plans: dict[Any, folds.Folding] = {}
+        self._known: dict[Any, Known] = {}
+        self.again: Callable[[Any, Any, Any], Any] = _nothing
+
+    def __call__(
+        self,
+        array: Any,
+        *,
+        axis: Any,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,  # noqa: SLF001 - NumPy's own default
+        where: Any = True,
+    ) -> Any:
+        """Fold along axes, as :meth:`numpy.ufunc.reduce` does.
+
+        Parameters
+        ----------
+        array : array
+            What is folded.
+        axis, dtype, out, keepdims, initial, where
+            As :meth:`numpy.ufunc.reduce` takes them.
+
+        Raises
+        ------
+        ValueError
+            Nothing to fold and no identity, several axes where their order matters, or
+            an ``out`` of another shape.
+        """
+        x, spec = source(self._loops, array, dtype)
+        axes: tuple[int, ...] = tuple(range(len(x.shape)))
+        if axis is not None and (x.shape or axis not in {0, -1}):
+            axes = normalize_axis_tuple(axis, len(x.shape))
+        if len(axes) > 1 and self._identity is None:
+            message = (
+                f"{self._name}.reduce is not reorderable, so it takes one axis at a "
+                "time; with @vectorize(identity=...) it takes several"
+            )
+            raise ValueError(message)
+        first = self._initial(initial, spec)
+        mask = None if where is True else self._mask(where, x.shape)
+        if mask is not None and first is None:
+            message = (
+                f"{self._name}.reduce: where= needs a value to start from: pass "
+                "initial=, or give the function an identity"
+            )
+            raise ValueError(message)
+        if first is None and not prod(x.shape[i] for i in axes):
+            message = f"{self._name}.reduce of nothing has no identity: pass initial="
+            raise ValueError(message)
+        one = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+        left = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+        operands = [x] if mask is None else [x, mask]
+        with CudaCall(self._name, operands, out) as ready:
+            x, mask = ready.apart(x), mask and ready.apart(mask)
+            y = ready.result(one if keepdims else left, spec.outputs[0])
+            kept = y.strides if keepdims else _with_axes(y.strides, axes)
+            whole = y.laid_out(one, kept)
+            if prod(one):
+                started = first is not None
+                plan, x, mask = self._found(spec, x, whole, mask, axes, started, ready)
+                loop = computed(spec.outputs[0])
+                values: dict[str, Any] = {
+                    "source": x.address,
+                    "target": y.address,
+                    "mask": 0 if mask is None else mask.address,
+                    "none": 0,
+                    "first": folds.padded(loop.type(first if started else 0)),
+                    "neutral": folds.padded(loop.type(self._neutral or 0)),
+                }
+                if plan.scratch is not None:
+                    values["made"] = ready.scratch(plan.scratch, loop).data.ptr
+                steps = [(run, [values[n] for n in names]) for run, names in plan.steps]
+                ready.run(steps)
+                plain = out is None and not keepdims and mask is None
+                plain = plain and initial is np._NoValue and x.owner is array  # noqa: SLF001
+                if plain and isinstance(axis, KEYS) and isinstance(dtype, KEYS):
+                    self._learn((*x.layout, axis, dtype), y, plan, loop, values)
+            return ready.owner(y)
+
+    def _learn(
+        self,
+        key: Any,
+        y: Array,
+        plan: folds.Folding,
+        loop: np.dtype[Any],
+        values: dict[str, Any],
+    ) -> None:
+        """Remember what a reduction launched, for :attr:`again`."""
+        array = _optional.cupy().ndarray
+        if type(y.owner) is not array or cuda_fast.devices() > 1:
+            return
+        if len(self._known) >= PLANS:
+            self._known.clear()
+        addresses = tuple(run.address for run, _ in plan.steps)
+        numbers = values["neutral"], values["first"]
+        self._known[key] = y.shape, y.dtype, plan, addresses, loop, numbers
+        if self.again is _nothing:
+            self.again = _repeater(self._known)
+
+    def _found(
+        self,
+        spec: Specialisation,
+        x: Array,
+        y: Array,
+        mask: Array | None,
+        axes: tuple[int, ...],
+        started: bool,
+        ready: CudaCall,
+    ) -> tuple[folds.Folding, Array, Array | None]:
+        """Return how to reduce, and the operands, copied where their axes need it."""
+        masked = mask is not None
+        layouts = x.layout, y.layout, mask and mask.layout
+        here = _optional.cupy().cuda.runtime.getDevice()
+        key = spec, layouts, axes, started, here
+        plan = self._plans.get(key)
+        if plan is None:
+            target = tuple(0 if i in axes else s for i, s in enumerate(y.strides))
+            masks = (0,) * len(x.shape) if mask is None else mask.strides
+            found = folds.lines(x.shape, axes, x.strides, target, masks)
+            if found is None:  # axes that do not merge: a copy in which they do
+                order = [*(i for i in range(len(x.shape)) if i not in axes), *axes]
+                x = ready.kept(straightened(x, order))
+                mask = None if mask is None else ready.kept(straightened(mask, order))
+                shape, strides = zip(
+                    *((y.shape[i], y.strides[i]) for i in order), strict=True
+                )
+                y = y.laid_out(shape, strides)
+                axes = tuple(range(len(order) - len(axes), len(order)))
+                return self._found(spec, x, y, mask, axes, started, ready)
+            plan = self._plan(spec, x.dtype, y.dtype, found, masked, started)
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
+            self._plans[key] = plan
+        return plan, x, mask
+
+    def _plan(
+        self,
+        spec: Specialisation,
+        source: np.dtype[Any],
+        target: np.dtype[Any],
+        found: Lines,
+        masked: bool,
+        started: bool,
+    ) -> folds.Folding:
+        loop, rank = computed(spec.outputs[0]), len(found.extents)
+        contiguous = found.steps[0] == source.itemsize and not masked
+        group = folds.reducing(found, contiguous)
+        kernel = Reduce(source, loop, target, group, rank, masked)
+        splits, each = found.split(group, kernel.span, source.itemsize)
+        if masked and self._neutral is None:
+            splits, each = 1, found.length  # a segment of nothing would have no value
+        if splits == 1:
+            only = launch(self._loops, spec, kernel, found, 1, each, started)
+            return folds.Folding(((only, ("source", "target", "mask", "first")),), None)
+        kernel = replace(kernel, target=loop)
+        between = folds.partial(found, splits, loop.itemsize)
+        one = launch(self._loops, spec, kernel, between, splits, each, masked)
+        rest = folds.rest(found, splits, loop.itemsize)
+        group = folds.reducing(rest, contiguous=True)
+        kernel = Reduce(loop, loop, target, group, rank)
+        two = launch(self._loops, spec, kernel, rest, 1, splits, started)
+        steps = (
+            (one, ("source", "made", "mask", "neutral")),
+            (two, ("made", "target", "none", "first")),
+        )
+        return folds.Folding(steps, (found.count, splits))
+
+    def _initial(self, initial: Any, spec: Specialisation) -> Any:
+        """Return what a reduction starts from, None for its first element."""
+        if initial is None:
+            return None
+        if initial is np._NoValue:  # noqa: SLF001
+            own = self._neutral
+            return None if own is None else spec.outputs[0].type(own)
+        value = initial.item() if hasattr(initial, "item") else initial
+        return spec.outputs[0].type(value)
+
+    def _mask(self, where: Any, shape: tuple[int, ...]) -> Array:
+        found = read(where, self._name)
+        if isinstance(found, Number):
+            made = _optional.cupy().asarray(found.value)
+            found = Array(made, made.data.ptr, (), (), made.dtype)
+        if found.dtype != np.bool_:
+            message = f"{self._name}: where must be bool, not {found.dtype}"
+            raise TypeError(message)
+        cuda_layout.broadcast([shape, found.shape], [shape], self._name)
+        strides = cuda_layout.stretch(found.shape, found.strides, shape)
+        return found.laid_out(shape, strides)
+
+
+def _nothing(*_: Any) -> None:
+    """Stand for a look where nothing is known."""
+
+
+def _repeater(known: dict[Any, Known]) -> Callable[[Any, Any, Any], Any]:
+    """Return :attr:`CudaReduction.again` for what is known."""
+    array, make = _optional.cupy().ndarray, array_maker()
+    start, find = machine_launch.starter().start, known.get
+    live = live_streams
+
+    def again(x: Any, axis: Any, dtype: Any) -> Any:
+        if type(x) is not array:
+            return None
+        try:
+            entry = find((x.dtype, x.shape, x.strides, axis, dtype))
+        except TypeError:  # a list of axes, or what else is no key
+            return None
+        if entry is None:
+            return None
+        if live.several:
+            mark_uses((x,))
+        shape, kind, plan, addresses, loop, (neutral, first) = entry
+        made = make(shape, kind)
+        if plan.scratch is None:
+            (one,) = addresses
+            refused = start(one, x.data.ptr, made.data.ptr, 0, first)
+        else:
+            one, two = addresses
+            between = make(plan.scratch, loop)
+            refused = start(one, x.data.ptr, between.data.ptr, 0, neutral)
+            refused = refused or start(two, between.data.ptr, made.data.ptr, 0, first)
+        return None if refused else made
+
+    return again
+
+
+def source(loops: CudaLoops, array: Any, dtype: Any) -> tuple[Array, Specialisation]:
+    """Return what is folded, and the typing for it or for a dtype."""
+    require()
+    name = loops.scalar.name
+    x = read(array, name)
+    if isinstance(x, Number):
+        message = f"{name} needs an array, not {type(array).__name__}"
+        raise TypeError(message)
+    given = x.dtype if dtype is None else np.dtype(dtype)
+    return x, folding(loops.scalar, given)
+
+
+def launch(
+    loops: CudaLoops,
+    spec: Specialisation,
+    kernel: Reduce,
+    found: Lines,
+    splits: int,
+    each: int,
+    started: bool,
+) -> Launch:
+    """Return the launch of a reduction's kernel over lines."""
+    parameter = folds.parameter(
+        4, struct.pack("=ii", started, 0), found.parameter(splits, each)
+    )
+    blocks = folds.grid(found.count * splits, kernel.group)
+    values = (ADDRESSES,) * 3 + (NUMBER,)
+    return Launch(loops.kernel(spec, kernel), blocks, BLOCK, parameter, values)
+
+
+def _with_axes(strides: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of a result with the reduced axes put back."""
+    rest = iter(strides)
+    return tuple(
+        0 if i in axes else next(rest) for i in range(len(strides) + len(axes))
+    )
