@@ -174,12 +174,12 @@ def test_negative_indices_that_are_loaded_cost_one_instruction(tmp_path):
 
 
 @pytest.mark.parametrize("char", "il")
-def test_short_loops_read_eight_turns_at_once(char, tmp_path):
+def test_short_loops_read_sixteen_turns_at_once(char, tmp_path):
     given = array(char), array(char), array("f"), array("f"), array("f")
 
     lines = instructions(narrow(spmv, 1, *given), tmp_path)
 
-    turns = 8 + 1  # those that are left run one by one
+    turns = 16 + 1  # those that are left run one by one
     assert count(lines, "FMUL") == turns
     assert count(lines, "LDG.E") == 3 * turns + 2
     assert not count(lines, "CALL", "LDL", "STL")

@@ -127,7 +127,9 @@ def test_outputs_and_masks_that_are_no_numbers_are_refused(dtype):
     np.testing.assert_array_equal(other, np.zeros(3, dtype))
 
 
-@pytest.mark.parametrize("wrong", [None, object(), {}, {1}, ...], ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize(
+    "wrong", [None, object(), {}, {1}, ...], ids=lambda x: type(x).__name__
+)
 def test_methods_of_what_is_no_array_are_refused(wrong):
     for call in (add.reduce, add.accumulate, lambda x: add.reduceat(x, [0])):
         with pytest.raises(TypeError, match="pass an array"):

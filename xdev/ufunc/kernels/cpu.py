@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from array import array
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
 from xdev import _config
-from xdev.compile.grid import bounds as reports, cpu as compiler, packer
+from xdev.compile.grid import WORD, bounds as reports, cpu as compiler, packer
 from xdev.ufunc.kernels import arguments, bounds
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ Plan = tuple[
 FEW, PART = 1024, 256  # points that are timed first: so many, or such a part of few
 MORE = 8  # times as many come then
 TELLING = 3e-6  # seconds; what takes less tells of the call's own time
-LONG = 5e-5  # seconds of work from which on threads are worth their start
+LONG = 2e-5  # seconds of work from which on threads are worth their start
 PIECE = 5e-6  # seconds that a piece should take at least
 
 
@@ -45,8 +44,10 @@ class CpuKernels:
         self._lock = threading.Lock()  # guards the dict below: a loop is made once
         self._plans: dict[Any, Plan] = {}
 
-    def __call__(self, extents: Extents, args: Sequence[Any]) -> None:
-        """Run for every point.
+    def __call__(
+        self, extents: Extents, args: Sequence[Any]
+    ) -> tuple[Plan, tuple[Argument, ...]]:
+        """Run for every point; return what ran, and the arguments' types.
 
         Parameters
         ----------
@@ -77,12 +78,29 @@ class CpuKernels:
                     with arguments.explaining(operands, names, function.name):
                         plan = kinds, packer(kinds), compiler.loop(grid)
                     self._plans[key] = plan
-        kinds, pack, loop = plan
-        report = np.zeros(reports.LENGTH, np.int64)
-        words = arguments.words(operands, kinds)
-        memory = pack(*extents.shape, report.ctypes.data, *words)
-        _share(loop, extents.size, memory)
-        bounds.refuse(report.tolist(), function.name, names, indices)
+        self.compute(extents, plan, arguments.words(operands, plan[0]))
+        return plan, plan[0]
+
+    def compute(self, extents: Extents, plan: Plan, words: Sequence[Any]) -> None:
+        """Run a plan for every point.
+
+        Parameters
+        ----------
+        extents : Extents
+            The points.
+        plan : tuple
+            What a call returned.
+        words : sequence
+            The arguments, as :func:`xdev.ufunc.kernels.arguments.words` has them.
+        """
+        _, pack, loop = plan
+        report = array("q", bytes(WORD * reports.LENGTH))
+        address, _ = report.buffer_info()
+        _share(loop, extents.size, pack(*extents.shape, address, *words))
+        if report[0]:
+            function, indices = self._function, extents.dimensions
+            names = function.split(indices, len(plan[0]))
+            bounds.refuse(report, function.name, names, indices)
 
 
 def _share(loop: Callable[[int, int, bytes], None], n: int, memory: bytes) -> None:

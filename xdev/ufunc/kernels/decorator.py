@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final, overload
 
 from xdev._freed import refuse
 from xdev.ufunc import fake, pickling
+from xdev.ufunc.kernels import cpu_fast
 from xdev.ufunc.kernels.cpu import CpuKernels
 from xdev.ufunc.kernels.cuda import CudaKernels
 from xdev.ufunc.kernels.extents import Extents
@@ -15,9 +16,7 @@ from xdev.ufunc.kernels.functions import KernelFunction
 from xdev.ufunc.on_cuda import is_cuda
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from xdev.ufunc.kernels.cuda_fast import Repeats
+    from collections.abc import Callable
 
 MOST = 256  # extents that are known at a time
 
@@ -145,9 +144,11 @@ class Kernel:
             )
             raise TypeError(message)
         if any(map(is_cuda, args)):
-            ran = self._cuda(extents, args)
-            if ran is not None:
-                bound.learn(args, *ran)
+            launched = self._cuda(extents, args)
+            if launched is not None:
+                from xdev.ufunc.kernels import cuda_fast
+
+                bound.repeats(cuda_fast.Repeats).learn(args, *launched)
         elif any(map(fake.is_fake, args)):
             fake.call(
                 lambda numbers, _: self._cpu(extents, numbers),
@@ -158,7 +159,9 @@ class Kernel:
             )
         else:
             refuse(self._name, *args)
-            self._cpu(extents, args)
+            ran = self._cpu(extents, args)
+            compute = functools.partial(self._cpu.compute, extents)
+            bound.repeats(cpu_fast.Repeats, compute).learn(args, *ran)
 
 
 @final
@@ -179,20 +182,24 @@ class Bound:
 
     def __init__(self, run: Any, key: Any, extents: Extents) -> None:
         self._run, self._key, self.extents = run, key, extents
-        self._repeats: Repeats | None = None  # once it ran on CUDA
+        self._repeats: tuple[Any, ...] = ()  # one of the CPU, one of CUDA, as they ran
 
     def __call__(self, *args: Any, **named: Any) -> None:
         """Run for every point."""
-        if self._repeats is None or named or not self._repeats(args):
-            self._run(self, args, named)
+        if not named:
+            for again in self._repeats:
+                if again(args):
+                    return
+        self._run(self, args, named)
 
-    def learn(self, args: Sequence[Any], *launch: Any) -> None:
-        """Remember a launch on CUDA, for calls that are like it."""
-        if self._repeats is None:
-            from xdev.ufunc.kernels.cuda_fast import Repeats
-
-            self._repeats = Repeats()
-        self._repeats.learn(args, *launch)
+    def repeats(self, kind: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the quick way of a kind, ``kind(*arguments)`` at first."""
+        for found in self._repeats:
+            if type(found) is kind:
+                return found
+        found = kind(*arguments)
+        self._repeats += (found,)
+        return found
 
     def __repr__(self) -> str:
         return f"{self._run.__self__!r}[{self._key!r}]"

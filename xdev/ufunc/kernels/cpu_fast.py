@@ -1,0 +1,98 @@
+"""The quickest way to a loop on the CPU: arrays and numbers as in a call before.
+
+What it does not know goes the general way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+from numpy import ndarray
+
+from xdev.ufunc.on_cuda import NUMBERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xdev.compile.grid import Argument
+
+MOST = 64  # calls of one grid that are known at a time
+
+
+@final
+class Repeats:
+    """The loops of a kernel over one grid, by types and layouts.
+
+    Parameters
+    ----------
+    compute : callable
+        ``compute(plan, words)`` runs a plan, of what its arguments are in memory.
+    """
+
+    __slots__ = ("_compute", "_known")
+
+    def __init__(self, compute: Callable[[Any, Sequence[Any]], None]) -> None:
+        self._compute = compute
+        self._known: dict[Any, tuple[Any, list[tuple[int, Any]], list[int]]] = {}
+
+    def __call__(self, args: Sequence[Any]) -> bool:
+        """Run, if there was such a call before; say whether it was done."""
+        key, values = _read(args)
+        found = self._known.get(key)
+        if found is None:
+            return False
+        plan, numbers, layouts = found
+        for i, kind in numbers:
+            values[i] = kind(values[i]).tobytes()
+        self._compute(plan, values + layouts)
+        return True
+
+    def learn(
+        self, args: Sequence[Any], plan: Any, arguments: Sequence[Argument]
+    ) -> None:
+        """Remember what ran.
+
+        Parameters
+        ----------
+        args : sequence
+            The arguments of the call.
+        plan : object
+            What ran; ``compute`` takes it.
+        arguments : sequence of Argument
+            The types that it has the arguments in.
+        """
+        if not all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args):
+            return
+        layouts = [
+            number
+            for x in args
+            if type(x) is ndarray
+            for number in (*x.shape, *x.strides)
+        ]
+        numbers = [
+            (i, argument.dtype.type)
+            for i, (x, argument) in enumerate(zip(args, arguments, strict=True))
+            if type(x) is not ndarray
+        ]
+        if len(self._known) >= MOST:
+            self._known.clear()
+        key, _ = _read(args)
+        self._known[key] = plan, numbers, layouts
+
+
+def _read(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
+    """Return all that a loop depends on, and the addresses and numbers.
+
+    A freed array has a dtype of its own, which no call before had.
+    """
+    key: list[Any] = []
+    values: list[Any] = []
+    for x in args:
+        kind = type(x)
+        if kind is ndarray:
+            key += x.dtype, x.shape, x.strides, x.flags.num
+            values.append(x.__array_interface__["data"][0])
+        else:
+            key.append(kind)
+            values.append(x)
+    return tuple(key), values
