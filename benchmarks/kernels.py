@@ -267,7 +267,7 @@ def agree(task: str, calls: Calls, outs: list[Any]) -> None:
 
 
 def enough(calls: Calls) -> int:
-    """Return how many calls make a run in which what a peer's threads still do is little.
+    """Return how many calls make a run long beside what a peer's threads still do.
 
     They look for more work for a while, on the same processors.
     """

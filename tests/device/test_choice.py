@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -214,3 +215,26 @@ if not pid:
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
     assert run(code, XDEV_DEVICE="cuda").stdout.strip() == "0"
+
+
+def test_first_uses_by_several_threads_all_wait_for_what_it_starts(monkeypatch):
+    monkeypatch.setattr(registry, "_on_start", {})
+    done, seen = [], []
+    began = threading.Event()
+
+    def slow():
+        began.set()
+        time.sleep(0.05)
+        done.append(True)
+
+    def use():
+        registry.start("slow")
+        seen.append(list(done))
+
+    registry.when_started("slow", slow)
+    first = threading.Thread(target=use)
+    first.start()
+    began.wait()
+    use()
+    first.join()
+    assert seen == [[True], [True]]

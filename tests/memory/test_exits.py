@@ -14,7 +14,7 @@ import hypothesis
 
 # All are errors but numba-cuda's own, with NumPy 2.5, when it first compiles.
 GENERIC = "ignore:The 'generic' unit for NumPy timedelta:DeprecationWarning"
-WARNINGS = ["-W", "error", "-W", GENERIC]
+OPTIONS = ["-W", "error", "-W", GENERIC, "-X", "faulthandler"]
 PROGRAM = Path(__file__).with_name("exits.py")
 EXITS = hypothesis.settings().max_examples // 2
 #: How a process ends: its exit status, and the last line that it writes.
@@ -44,7 +44,7 @@ def end(device, seed):
     how = list(ENDINGS)[seed % len(ENDINGS)]
     status, last = ENDINGS[how]
     done = subprocess.run(
-        [sys.executable, *WARNINGS, str(PROGRAM), str(seed), device, how],
+        [sys.executable, *OPTIONS, str(PROGRAM), str(seed), device, how],
         capture_output=True,
         text=True,
         timeout=300,

@@ -452,7 +452,7 @@ def test_more_elements_than_32_bits_count(cp):
     out[...] = 0
     add.fast(square, square[0], row)
     assert bool((row == 2).all())
-    total = ufunc_methods.reduce(x, axis=0)
+    total = ufunc_methods.reduce(x, axis=0, dtype="l")
     assert int(total) == n
 
 

@@ -28,7 +28,8 @@ _OWN = {
 _backends: dict[str, Backend] = {}
 _lock = module_lock()  # guards the two registries below
 _on_start: dict[str, list[Callable[[], None]]] = {}
-_started: set[str] = set()
+_starting: set[str] = set()
+_started: set[str] = set()  # all of it: what the others wait for
 
 
 def register(type: str, backend: Backend) -> None:
@@ -77,20 +78,25 @@ def _known() -> dict[str, object]:
 def when_started(type: str, callback: Callable[[], None]) -> None:
     """Run a callback once, at the first use of a device type, or now if that was."""
     with _lock:
-        if type not in _started:
+        if type not in _starting:
             _on_start.setdefault(type, []).append(callback)
             return
     callback()
 
 
 def start(type: str) -> None:
-    """Run what waits for the first use of a device type; cheap when that is done."""
+    """Run what waits for the first use of a device type; cheap when that is done.
+
+    Another thread's first use meanwhile waits until it is done.
+    """
     if type in _started:
         return
     with _lock:
-        if type in _started:  # another thread, or a callback that uses the device
+        if type in _starting:  # another thread has, or a callback uses the device
             return
-        _started.add(type)
-        waiting = _on_start.pop(type, [])
-        for callback in waiting:
-            callback()
+        _starting.add(type)
+        try:
+            for callback in _on_start.pop(type, []):
+                callback()
+        finally:
+            _started.add(type)
