@@ -1,11 +1,33 @@
 """Calls that compiled code hands to NumPy, and those that it leaves to Python."""
 
+import os
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 from xdev.compile import quick_call, quick_call_code
+
+
+# A finalizer that runs when most modules are empty: that of `os` goes late.
+LATE = """
+import os
+import numpy as np
+import xdev
+
+class Late:
+    def __init__(self, add, x):
+        self.add, self.x, self.write, self.xdev = add, x, os.write, xdev
+    def __del__(self):
+        for _ in range(3):
+            self.write(1, b"%d " % self.add(self.x, self.x)[-1])
+
+add, x = xdev.vectorize(lambda x, y: x + y), np.arange(6.0)
+for _ in range(3):
+    add(x, x)
+os.late = Late(add, x)
+"""
 
 
 class Doubtful(quick_call.Quick):
@@ -197,6 +219,19 @@ def test_no_reference_is_lost_or_kept(f):
 
     assert all(a - b < 5 for a, b in zip(after, before, strict=True))
     assert min(after) > 1
+
+
+def test_a_finalizer_may_call_at_the_end_of_the_process():
+    # Memory that is given back is overwritten at once.
+    scrubbed = {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "170"}
+    done = subprocess.run(
+        [sys.executable, "-c", LATE],
+        capture_output=True,
+        env=os.environ | scrubbed,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (0, b"10 10 10 "), done.stderr.decode()
 
 
 def test_it_looks_like_a_method():

@@ -149,6 +149,18 @@ def test_what_numpy_must_cast_or_align(shared, how):
     assert bool(shared) == (how == "aligned")
 
 
+@pytest.mark.parametrize("other", [(1, 1), (1, 1, 1)])
+def test_an_out_with_fewer_axes_than_a_single_value_is_refused(shared, other):
+    f = xdev.vectorize(lambda x, y: x + y)
+    x, out = np.arange(5000.0), np.zeros(5000)
+    for _ in range(3):
+        f(x, x, out=out)
+    assert max(shared) > 1
+    with pytest.raises(ValueError, match="broadcast"):
+        f(x, np.ones(other), out=out)
+    assert f(x, np.ones(other)).shape == (*other[:-1], 5000)
+
+
 def test_an_out_may_be_larger_than_the_inputs_and_not_smaller(shared):
     f = xdev.vectorize(function)
     x = np.random.default_rng(0).standard_normal(5000)

@@ -144,6 +144,27 @@ def test_a_refused_launch_holds_no_result(gpu, monkeypatch, shape):
     assert max(most) == 1
 
 
+@pytest.mark.parametrize("number", [(), (2.0,)], ids=["arrays", "a number"])
+def test_a_known_launch_lives_though_its_plan_is_forgotten(gpu, number):
+    """As another thread's calls of many layouts have it forgotten."""
+    add, x = gpu.loops("add"), gpu.sample(1500, "f")
+    operands = gpu.array(x), *(number or [gpu.array(x)])
+    add.fast(*operands, None)
+    (plan,) = add._plans.values()
+    words = weakref.ref(plan.run._words)
+    del plan
+
+    add._plans.clear()
+
+    assert words() is not None
+    np.testing.assert_array_equal(
+        gpu.host(add.fast(*operands, None)), x + (number[0] if number else x)
+    )
+    assert not add._plans  # it was the known one
+    add._known.clear()
+    assert words() is None
+
+
 def numba_array(x, stream=0):
     """Return a device array of Numba's of host memory."""
     if not _optional.installed("numba_cuda"):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev.memory.native.immortals import immortal
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -16,7 +18,6 @@ FROM_FUNC_AND_DATA_AND_SIGNATURE = 31
 REGISTER_LOOP_FOR_TYPE = 2
 USER = 256  # the first number of dtypes that others bring
 IDENTITIES = {0: 0, 1: 1, None: -1, "reorderable": -2}  # as NumPy numbers them
-_FOR_EVER: list[object] = []  # what ufuncs point into: NumPy copies none of it
 
 
 def register(
@@ -52,7 +53,8 @@ def register(
     types = bytes(numbers) if user is None else b""
     texts = name.encode(), doc.encode()
     dimensions = None if signature is None else signature.encode()
-    _FOR_EVER.append((loop, loops, data, types, texts, dimensions))
+    # What the ufunc points into: NumPy copies none of it.
+    immortal((loop, loops, data, types, texts, dimensions))
     counts = int(user is None), len(inputs), len(outputs), IDENTITIES[identity]
     make = _function(
         FROM_FUNC_AND_DATA_AND_SIGNATURE,

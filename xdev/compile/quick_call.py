@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _machine_code
+from xdev.memory.native.immortals import immortal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,12 +114,9 @@ def _method(
     table[PYTHON:] = list(map(id, objects))
     text = f"__call__($self, /, *args, out=None, **keywords)\n--\n\n{python.__doc__}"
     definition = _Definition(b"__call__", place(NAME), METHOD, text.encode())
-    _FOR_EVER.append((objects, definition))
+    immortal((objects, definition))  # finalizers call until the very end
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
     return make(("PyDescr_NewMethod", api))(kind, ctypes.addressof(definition))
-
-
-_FOR_EVER: list[object] = []
 
 
 class _Definition(ctypes.Structure):

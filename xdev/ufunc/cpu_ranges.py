@@ -60,6 +60,7 @@ def operands(
         What the inner loop reads and writes.
     """
     shape = getattr(outs[0], "shape", ())
+    ndim = len(shape)  # of an input with more axes the result would have them too
     arrays = []
     for x, dtype in zip((*inputs, *outs), dtypes, strict=True):
         if type(x) is ndarray:
@@ -73,7 +74,10 @@ def operands(
             arrays.append(number)
     if not all(x.shape == shape and x.flags.writeable for x in arrays[len(inputs) :]):
         return None
-    if all(x.flags.c_contiguous if x.shape == shape else x.size == 1 for x in arrays):
+    if all(
+        x.flags.c_contiguous if x.shape == shape else x.size == 1 and x.ndim <= ndim
+        for x in arrays
+    ):
         steps = [x.itemsize if x.shape == shape else 0 for x in arrays]
         extents, rows = [arrays[-1].size], [steps]
     else:

@@ -41,11 +41,12 @@ class Known:
     ----------
     alike : dict
         By the number of elements, for contiguous arrays of one shape: the operands'
-        dtypes, that of a result that is to be made, and the launch's address.
+        dtypes, that of a result that is to be made, the launch's address, and the
+        launch, which owns what is there: another thread may have plans forgotten.
     any : dict
         By all dtypes, shapes and strides: the launch's address, how to make a result,
-        which numbers go as bytes, with the loop's dtype, and which argument's library
-        a result that is made goes to, None for CuPy.
+        which numbers go as bytes, with the loop's dtype, which argument's library a
+        result that is made goes to, None for CuPy, and the launch.
     """
 
     def __init__(self) -> None:
@@ -89,7 +90,7 @@ class Known:
         if out is None and type(made) is not array:
             like = next(i for i, x in enumerate(args) if x is arrays[0])
         if key:
-            self.any[key] = run.address, plan.results[0], encoded, like
+            self.any[key] = run.address, plan.results[0], encoded, like, run
         operands = (*args, made)
         linear = {x.kind for x in plan.elementwise.operands} <= {"Linear", "Output"}
         if (
@@ -99,7 +100,7 @@ class Known:
         ):
             dtypes = [x.dtype for x in operands]
             loop = plan.elementwise.operands[-1].loop
-            self.alike[made.size] = *dtypes, loop, run.address
+            self.alike[made.size] = *dtypes, loop, run.address, run
 
 
 @cache
@@ -168,7 +169,7 @@ def _any(slow: Callable[..., Any], known: Known) -> Callable[..., Any]:
             if entry is not None:
                 if live.several:
                     mark_uses((*args, out))
-                plan, result, encoded, like = entry
+                plan, result, encoded, like, _ = entry
                 for i, dtype in encoded:
                     values[i] = Number(values[i]).given(dtype)
                 made = out
@@ -197,7 +198,7 @@ def _unary(general: Callable[..., Any], known: Known) -> Callable[..., Any]:
             if entry is not None:
                 if live.several:
                     mark_uses((x, out))
-                dx, do, loop, plan = entry
+                dx, do, loop, plan, _ = entry
                 if x.dtype is dx and x._c_contiguous:
                     if out is None:
                         if do is loop:
@@ -233,7 +234,7 @@ def _binary(general: Callable[..., Any], known: Known) -> Callable[..., Any]:
             if entry is not None:
                 if live.several:
                     mark_uses((x, y, out))
-                dx, dy, do, loop, plan = entry
+                dx, dy, do, loop, plan, _ = entry
                 if (
                     x.dtype is dx
                     and y.dtype is dy
@@ -274,7 +275,7 @@ def _ternary(general: Callable[..., Any], known: Known) -> Callable[..., Any]:
             if entry is not None:
                 if live.several:
                     mark_uses((x, y, z, out))
-                dx, dy, dz, do, loop, plan = entry
+                dx, dy, dz, do, loop, plan, _ = entry
                 if (
                     x.dtype is dx
                     and y.dtype is dy
