@@ -46,7 +46,8 @@ def tests(session, device):
         install(session, "test", "cuda")
     promised = {"cuda": "cpu,cuda"}.get(device, "cpu")
     # On a GPU one after the other. Beside others (-n) only what is -m "not full_card".
-    options = {"cpu": ["-n", "2"], "fake": ["-n", "2", "-m", "fake"]}.get(device, [])
+    spread = ["-n", "2", "--dist", "loadfile"]  # a file's tests share what they compile
+    options = {"cpu": spread, "fake": [*spread, "-m", "fake"]}.get(device, [])
     session.run(
         "pytest", *options, *session.posargs, env={"XDEV_TEST_DEVICES": promised}
     )

@@ -9,7 +9,6 @@ import pytest
 
 from xdev.compile import quick_call, quick_call_code
 
-
 # A finalizer that runs when most modules are empty: that of `os` goes late.
 LATE = """
 import os

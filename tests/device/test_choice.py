@@ -238,3 +238,22 @@ def test_first_uses_by_several_threads_all_wait_for_what_it_starts(monkeypatch):
     use()
     first.join()
     assert seen == [[True], [True]]
+
+
+def test_what_an_interrupt_left_runs_at_the_next_use(monkeypatch):
+    monkeypatch.setattr(registry, "_on_start", {})
+    ran, interrupts = [], [KeyboardInterrupt]
+
+    def interrupted():
+        if interrupts:
+            raise interrupts.pop()
+        ran.append("second")
+
+    registry.when_started("interrupted", lambda: ran.append("first"))
+    registry.when_started("interrupted", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        registry.start("interrupted")
+    for _ in range(2):
+        registry.start("interrupted")
+    assert ran == ["first", "second"]

@@ -218,6 +218,14 @@ def test_clip_of_integers_by_nan_is_refused(device):
         xdev.clip(xdev.arange(3, device=device), np.nan, 2)
 
 
+def test_nan_among_bounds_of_integers_limits_nothing(device):
+    x = xdev.asarray([-7, 5, 7], device=device)
+    bounds = xdev.asarray([np.nan, 6.5, np.nan], device=device)
+
+    assert host(xdev.clip(x, bounds, None)).tolist() == [-7, 7, 7]
+    assert host(xdev.clip(x, None, bounds)).tolist() == [-7, 5, 7]
+
+
 def test_clip_keeps_nan(device):
     x = xdev.asarray([np.nan, 2.0], device=device)
 

@@ -20,7 +20,7 @@ def pool():
 class Core:
     """A stand-in for cuda.core's device."""
 
-    memory_resource = None
+    memory_resource = context = None
 
 
 @pytest.fixture

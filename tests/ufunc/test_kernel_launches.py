@@ -130,10 +130,12 @@ def test_only_grids_with_a_thread_for_each_point_are_narrow(gpu, made, extents, 
 @pytest.mark.parametrize(
     ("shape", "strides", "narrow", "small"),
     [
-        ((2**31 - 1,), (0,), True, True),
+        ((2**31 - 1,), (0,), True, False),
         ((2**31,), (0,), False, False),
-        ((2**16, 2**15), (0, 0), True, False),
-        ((2**16, 2**15 - 1), (0, 0), True, True),
+        ((2**28,), (0,), True, False),  # in bytes, of which a kernel may make a view
+        ((2**28 - 1,), (0,), True, True),
+        ((2**14, 2**14), (0, 0), True, False),
+        ((2**14, 2**14 - 1), (0, 0), True, True),
         ((1, 1), (2**31 - 8, 8), True, True),
         ((1, 1), (2**31, 8), False, True),
         ((1,), (-(2**31),), True, True),

@@ -95,8 +95,12 @@ def start(type: str) -> None:
         if type in _starting:  # another thread has, or a callback uses the device
             return
         _starting.add(type)
+        waiting = _on_start.get(type, [])
         try:
-            for callback in _on_start.pop(type, []):
-                callback()
-        finally:
-            _started.add(type)
+            while waiting:
+                waiting[0]()
+                del waiting[0]
+        except BaseException:  # an interrupt, say: the next use runs what is left
+            _starting.discard(type)
+            raise
+        _started.add(type)

@@ -29,7 +29,7 @@ def clip(xp: Any, x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
     Raises
     ------
     ValueError
-        A bound of integers is NaN.
+        A bound of integers is NaN; in an array of bounds it limits nothing.
     """
     bounds = [
         (limit, _within(xp, bound, x.dtype, inwards))
@@ -71,7 +71,9 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
     if np.can_cast(bound.dtype, dtype):
         return bound.astype(dtype)
     if bound.dtype.kind == "f":
-        return _whole(xp, getattr(xp, inwards)(bound.astype(np.float64)), dtype)
+        free = -math.inf if inwards == "ceil" else math.inf
+        bound = xp.where(xp.isnan(bound), free, bound.astype(np.float64))
+        return _whole(xp, getattr(xp, inwards)(bound), dtype)
     given = _ends(bound.dtype)
     low, high = max(least, given[0]), min(most, given[1])
     inside = xp.where(bound < low, low, xp.where(bound > high, high, bound))

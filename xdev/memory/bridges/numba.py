@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
 from xdev.memory import registry
+from xdev.memory.native.immortals import immortal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,6 +81,10 @@ def manager_type(  # noqa: C901 - a class of short methods, no branches
         def initialize(self) -> None:
             """Have buffers of kernels' host arguments come from the pool too."""
             core = getattr(self.context.device, "_dev", None)
+            if core is not None:
+                # cuda.core would release it when libc ends the main thread, by code
+                # that asks for the interpreter, which is gone by then.
+                immortal(core.context)
             if core is not None and not is_resource(core.memory_resource):
                 self.resource_before = core.memory_resource
                 core.memory_resource = resource(pools(self.context, "device"))

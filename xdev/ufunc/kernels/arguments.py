@@ -159,8 +159,8 @@ def narrow(extents: Sequence[int], arrays: Sequence[Array]) -> bool:
 
 
 def small(arrays: Sequence[Array]) -> bool:
-    """Say whether each array has fewer than 2**31 elements."""
-    return all(prod(x.shape) < 2**31 for x in arrays)
+    """Say whether each array has fewer than 2**31 bytes, of which a view is made."""
+    return all(prod(x.shape) * x.dtype.itemsize < 2**31 for x in arrays)
 
 
 def words(
