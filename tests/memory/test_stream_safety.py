@@ -82,11 +82,15 @@ class Worker:
         steps = OFTEN if self.rng.random() < 0.99 else RARELY
         self.rng.choice(steps)(self)
 
+    def stream(self):
+        """Return one of the streams that are there: others are about to be put there."""
+        return self.rng.choice([x for x in self.traffic.streams if x is not None])
+
     def acquire(self):
         traffic, rng = self.traffic, self.rng
         while len(self.held) >= HELD:
             self.drop()
-        stream, nbytes = rng.choice(traffic.streams), rng.choice(SIZES)
+        stream, nbytes = self.stream(), rng.choice(SIZES)
         try:
             with stream:
                 block = traffic.pool.acquire(nbytes, stream.ptr)
@@ -104,7 +108,7 @@ class Worker:
     def use_elsewhere(self):
         if self.held:
             block, tenant, own = self.rng.choice(self.held)
-            stream = self.rng.choice(self.traffic.streams)
+            stream = self.stream()
             stream.wait_event(own.record())  # the data must be there: the user's care
             self.traffic.source.streams.see(stream)
             self.traffic.pool.stock.mark(block.chunk, (stream.ptr,))
@@ -133,7 +137,7 @@ class Worker:
         assert stats.allocated <= stats.reserved <= ROOM
 
     def wait(self):
-        self.rng.choice(self.traffic.streams).record().synchronize()
+        self.stream().record().synchronize()
 
 
 OFTEN = (Worker.acquire, Worker.use, Worker.use_elsewhere, Worker.drop)
