@@ -83,7 +83,7 @@ class Worker:
         self.rng.choice(steps)(self)
 
     def stream(self):
-        """Return one of the streams that are there: others are about to be put there."""
+        """Return one of the streams that are there; one may be about to be."""
         return self.rng.choice([x for x in self.traffic.streams if x is not None])
 
     def acquire(self):

@@ -54,8 +54,18 @@ def call(
 
     # As on CUDA, a 0-d array of the host is a number.
     numbers = [x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in args]
-    given = None if outs is None else tuple(outs)
-    return run(f"{name}()", loops, numbers, given, **keywords)
+    given = () if outs is None else tuple(outs)
+    inputs: dict[str, Any] = {f"input {i}": x for i, x in enumerate(numbers)}
+    one = len(given) == 1
+    outputs = {"out" if one else f"out[{i}]": y for i, y in enumerate(given)}
+
+    def apart(**named: Any) -> Any:
+        arrays = [named.pop(label) for label in inputs]
+        results = [named.pop(label) for label in outputs]
+        return loops(arrays, None if outs is None else tuple(results), **named)
+
+    named: dict[str, Any] = {**inputs, **outputs, **keywords}
+    return run(f"{name}()", apart, **named)
 
 
 def method(call_: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,6 +14,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+LARGE = 16 << 20  # bytes; of less the host has room while they are refused
+
 _allocators: list[Callable[[int, int], object]] = []  # the last one serves
 # By identity of the array that owns the bytes, as long as it lives.
 _held: dict[int, tuple[weakref.ref[Any], object]] = {}
@@ -22,6 +24,18 @@ _held: dict[int, tuple[weakref.ref[Any], object]] = {}
 def set_allocator(allocator: Callable[[int, int], object]) -> None:
     """Let ``allocator(nbytes, index)`` give the blocks; dropping one releases it."""
     _allocators[:] = [allocator]
+
+
+def make_room(nbytes: int, index: int) -> None:
+    """See to it that fake device ``index`` has room, before NumPy makes the bytes.
+
+    Raises
+    ------
+    OutOfMemoryError
+        The device's pool has none.
+    """
+    if nbytes >= LARGE and _allocators:
+        _allocators[-1](nbytes, index)  # it goes back at once, for whoever is next
 
 
 def settle(values: np.ndarray[Any, Any], index: int) -> np.ndarray[Any, Any]:

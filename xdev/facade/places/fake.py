@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
@@ -10,9 +11,13 @@ import numpy as np
 
 from xdev.device import Device
 from xdev.device.fake.arrays import FakeArray, run
-from xdev.facade.places.cpu import HOST
+from xdev.device.fake.blocks import make_room
+from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.facade.places.cpu import HOST, as_shape, dtype_of_number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from xdev.facade.protocols import DType
 
 _CALLS = (
@@ -45,8 +50,12 @@ class FakePlace:
     def __init__(self, index: int) -> None:
         self.device = Device(f"fake:{index}")
         for name in _CALLS:
-            made = partial(run, f"xdev.{name}", getattr(HOST, name), on=self.device)
-            setattr(self, name, made)
+            setattr(self, name, partial(self._made, name, getattr(HOST, name)))
+
+    def _made(self, name: str, make: Callable[..., Any], *args: Any) -> Any:
+        """Make an array, if the device has room for it."""
+        make_room(_least(name, args), self.device.index)
+        return run(f"xdev.{name}", make, *args, on=self.device)
 
     if TYPE_CHECKING:
 
@@ -68,6 +77,33 @@ class FakePlace:
         if isinstance(x, FakeArray):
             return x.copy() if copy else x[...]
         return FakeArray(np.from_dlpack(x, copy=True), self.device)
+
+
+def _least(name: str, args: tuple[Any, ...]) -> int:
+    """Return how many bytes an array has at least; 0 where that is not known.
+
+    What is wrong with the arguments is said by who makes it.
+    """
+    try:
+        if name in ("empty", "zeros"):
+            shape, dtype, *_ = args
+        elif name == "ones":
+            shape, dtype = args
+        elif name == "full":
+            shape, dtype = args[0], args[2] or dtype_of_number(args[1])
+        elif name == "eye":
+            shape, dtype = args[:2], args[3]
+        elif name == "linspace":
+            shape, dtype = args[2], args[3]
+        elif name == "arange":
+            start, stop, step, dtype = args
+            start, stop = (0, start) if stop is None else (start, stop)
+            shape = max(math.ceil((stop - start) / step), 0)
+        else:
+            return 0
+        return math.prod(as_shape(shape)) * to_numpy_dtype(dtype or "float64").itemsize
+    except (TypeError, ValueError, ArithmeticError):
+        return 0
 
 
 def _holds_fake(nested: Any) -> bool:
