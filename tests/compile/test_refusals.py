@@ -115,3 +115,23 @@ def no_scipy(monkeypatch):
     """Let SciPy's parts that Numba asks for be missing."""
     for name in ("scipy", "scipy.linalg", "scipy.linalg.cython_blas"):
         monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_a_wrong_number_of_indices_is_told():
+    @xdev.kernel
+    def double(i, a, out):
+        out[i] = 2 * a[i]
+
+    @xdev.kernel
+    def first(i, a, out):
+        out[i] = a[i, 0]
+
+    line, square = np.ones(3), np.ones((3, 3))
+    with pytest.raises(
+        TypeError, match=r"1 dimension\(s\) has 1 index\(es\), and one n"
+    ):
+        double[3](square, line)
+    with pytest.raises(
+        TypeError, match=r"1 dimension\(s\) has 1 index\(es\), and one n"
+    ):
+        first[3](line, line)

@@ -21,6 +21,8 @@ TERMINAL = re.compile(r"\x1b\[[0-9;]*m")
 UNKNOWN = re.compile(r"^No implementation of function .* for signature: *>>> *")
 MEMBER = re.compile(r"^Unknown attribute '(\w+)' of type Module\(<module '(.+?)'.*")
 
+ITEM = re.compile(r"^(?:static_)?[gs]etitem\((?:readonly )?array\(\w+, (\d)d")
+
 
 def compiler_errors() -> tuple[type[Exception], ...]:
     """Return what Numba raises for a function that it cannot compile.
@@ -75,7 +77,13 @@ def reason(error: Exception, function: Callable[..., Any]) -> str:
     number = _line(error, code.co_filename) or code.co_firstlineno
     source = linecache.getline(code.co_filename, number).strip()
     found = MEMBER.sub(r"\2.\1", UNKNOWN.sub("", " ".join(kept)))
-    if found != " ".join(kept):
+    item = ITEM.match(found)
+    if item:
+        found = (
+            f"an array of {item[1]} dimension(s) has {item[1]} index(es), and one "
+            f"number is read or written there: not {found}"
+        )
+    elif found != " ".join(kept):
         found = (
             f"compiled code has no {found}: use operators, math and NumPy's functions "
             "of numbers"

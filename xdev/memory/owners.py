@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from xdev.memory.stock import Stock
 
 PINNED = 1  # cudaMemoryTypeHost
-FOREIGN = "does not lie in memory of xdev's pools"
+FOREIGN = (
+    "does not lie in memory of xdev's pools: drop it (NumPy keeps its own arrays, and "
+    "those below 64 KiB)"
+)
 
 
 @final
