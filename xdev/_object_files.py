@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MAGIC = b"\x7fELF\x02\x01"  # of 64 bits, the least byte first
 MACHINE, SECTIONS, SECTION_COUNTS = 0x12, 0x28, 0x3A  # places in a file's header
 X86_64 = 62
 SYMBOL = struct.Struct("<IBBHQQ")
