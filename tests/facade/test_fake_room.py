@@ -49,3 +49,13 @@ def test_what_fits_is_made_and_counted_once():
     x = xdev.zeros(3 << 20, device="fake")
     assert memory.allocated("fake") - before == x.nbytes
     np.testing.assert_array_equal(xdev.to_numpy(x), 0)
+
+
+@pytest.mark.fake
+@pytest.mark.parametrize("shape", [(-(10**5), -(10**5)), (10**30,), (2**40, 2**40)])
+def test_an_impossible_shape_is_said_to_be_one_as_on_the_host(shape):
+    with pytest.raises(ValueError, match="shape") as on_host:
+        xdev.empty(shape, device="cpu")
+    with pytest.raises(ValueError, match="shape") as on_fake:
+        xdev.empty(shape, device="fake")
+    assert str(on_fake.value) == str(on_host.value)

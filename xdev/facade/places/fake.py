@@ -14,6 +14,7 @@ from xdev.device.fake.arrays import FakeArray, run
 from xdev.device.fake.blocks import make_room
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.places.cpu import HOST, as_shape, dtype_of_number
+from xdev.memory.arrays import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +102,7 @@ def _least(name: str, args: tuple[Any, ...]) -> int:
             shape = max(math.ceil((stop - start) / step), 0)
         else:
             return 0
-        return math.prod(as_shape(shape)) * to_numpy_dtype(dtype or "float64").itemsize
+        return size_of(as_shape(shape), to_numpy_dtype(dtype or "float64"))
     except (TypeError, ValueError, ArithmeticError):
         return 0
 
