@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any, final
 
 from xdev.device.fake.arrays import FakeArray, values_of
 from xdev.device.fake.blocks import make_room
+from xdev.memory.arrays import size_of
 from xdev.random.cpu import CpuHome
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class FakeHome:
 
     def make(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Return new memory."""
-        make_room(prod(shape) * dtype.itemsize, self._device.index)
+        make_room(size_of(shape, dtype), self._device.index)
         return self._host.make(shape, dtype)
 
     def fill(self, kernel: Indexed, memory: Any, values: tuple[Any, ...]) -> None:
