@@ -145,6 +145,14 @@ def test_one_stream_pays_nothing(bench, monkeypatch):
     assert not bench.source.streams.several
 
 
+def test_functions_found_while_there_was_one_stream_mark_their_arrays_too(bench):
+    functions = bench.library.functions
+    plain = functions["add"]
+    bench.source.streams.see(bench.device.stream())
+    assert functions["add"] is not plain
+    assert functions["subtract"].__name__ == functions["add"].__name__ == "on_stream"
+
+
 @pytest.mark.parametrize(("owner", "removed"), [(Stock, "mark"), (Waits, "meet")])
 def test_without_the_marks_the_checker_finds_it(bench, monkeypatch, owner, removed):
     monkeypatch.setattr(owner, removed, lambda *_: None)

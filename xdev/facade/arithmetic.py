@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.facade.arity import binary, unary
+from xdev.facade.clipping import NUMBERS
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import apply
-from xdev.facade.libraries import PYTHON_SCALARS
+from xdev.facade.libraries import PYTHON_SCALARS, direct
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array
@@ -236,5 +237,9 @@ def clip(
             pass  # apply() says what is wrong
         else:
             return result
+    numbers = type(min) in NUMBERS and type(max) in NUMBERS
+    if numbers and out is None and type(x) in direct:
+        of_its_own: Array = direct[type(x)]["clip"](x, min, max)
+        return of_its_own
     done: Array = apply("clip", out, x=x, min=min, max=max)
     return done

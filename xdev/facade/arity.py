@@ -12,7 +12,7 @@ import numpy as np
 
 from xdev.facade.cpu import FLOAT32, FLOAT64, NUMPY
 from xdev.facade.dispatch import apply, of, of_two
-from xdev.facade.libraries import HOST
+from xdev.facade.libraries import HOST, direct
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Binary, Unary
@@ -73,6 +73,8 @@ def unary(name: str, summary: str, example: str, shown: str) -> Unary:
             if out is None:
                 if x.__class__ is ndarray:
                     return numpys(x)
+                if type(x) in direct:
+                    return direct[type(x)][name](x)
                 return of(x, name)(x)
             if type(x) is type(out) is ndarray and x.shape == out.shape:
                 return numpys(x, out=out)
@@ -119,6 +121,8 @@ def binary(name: str, summary: str, example: str, shown: str) -> Binary:
                 if x1.__class__ is ndarray:
                     if x2.__class__ is ndarray or type(x2) in HOST:
                         return numpys(x1, x2)
+                elif type(x1) is type(x2) and type(x1) in direct:
+                    return direct[type(x1)][name](x1, x2)
                 elif x2.__class__ is not ndarray:
                     return of_two(x1, x2, name)(x1, x2)
                 elif type(x1) in HOST:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+NUMBERS = (int, float)
+
 
 def clip(xp: Any, x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
     """Limit ``x`` to [lower, upper] in its own data type; NaN stays NaN.
@@ -31,6 +33,9 @@ def clip(xp: Any, x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
     ValueError
         A bound of integers is NaN; in an array of bounds it limits nothing.
     """
+    numbers = type(lower) in NUMBERS and type(upper) in NUMBERS
+    if numbers and x.dtype.kind == "f" and lower <= upper:
+        return x.clip(lower, upper, out)  # they adapt to x; one pass instead of two
     bounds = [
         (limit, _within(xp, bound, x.dtype, inwards))
         for limit, bound, inwards in (

@@ -9,7 +9,7 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.device import as_device, device_of
-from xdev.facade.libraries import HOST as NUMBERS_AND_ARRAYS
+from xdev.facade.libraries import HOST as NUMBERS_AND_ARRAYS, direct
 from xdev.facade.places import moved, place, place_of, stays
 
 if TYPE_CHECKING:
@@ -140,6 +140,8 @@ def from_dlpack(
 
 def _is_array(obj: Any) -> bool:
     if isinstance(obj, np.ndarray):
+        return True
+    if type(obj) in direct:
         return True
     found: bool = importlib.import_module("array_api_compat").is_array_api_obj(obj)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -11,6 +12,7 @@ from xdev._freed import FREED, use_after_free
 from xdev.facade.clipping import clip
 from xdev.facade.complaints import misfit, read_only, wrong_dtype
 from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.facade.functions import Functions
 from xdev.facade.host_memory import pooled
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from xdev.facade.protocols import Axes, DType
 
 
-_NUMBERS = (int, float)
 # The one object of each: comparing by identity is enough, and quicker.
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 COMPLEX64, COMPLEX128 = np.dtype(np.complex64), np.dtype(np.complex128)
@@ -35,15 +36,7 @@ def bare(name: str) -> Callable[..., Any]:
     return getattr(found, "__wrapped__", found)
 
 
-class Bare(dict[str, Any]):
-    """What :func:`bare` gives, found at first use: ``numpy.fft`` is not loaded yet."""
-
-    def __missing__(self, name: str) -> Any:
-        found = self[name] = bare(name)
-        return found
-
-
-BARE = Bare()
+BARE = Functions(bare)
 _eig = bare("linalg.eig")
 _eigvals = bare("linalg.eigvals")
 
@@ -54,12 +47,6 @@ def _into(result: Any, out: Any) -> Any:
         return result
     np.copyto(out, result, casting="same_kind")
     return out
-
-
-def _clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
-    if type(lower) in _NUMBERS and type(upper) in _NUMBERS and x.dtype.kind == "f":
-        return x.clip(lower, upper, out)  # they adapt to x; one pass instead of two
-    return clip(np, x, lower, upper, out)
 
 
 def _round(x: Any, out: Any = None) -> Any:
@@ -162,7 +149,7 @@ def _meshgrid(*arrays: Any, indexing: Any) -> Any:
 
 #: Where NumPy departs from the standard, each with the reason.
 MENDED: dict[str, Callable[..., Any]] = {
-    "clip": _clip,  # the result must keep x's data type
+    "clip": partial(clip, np),  # the result must keep x's data type
     "round": _round,  # numpy.round is no ufunc; the method takes out=
     "real": _real,  # has no out=
     "imag": _imag,  # has no out=
@@ -192,14 +179,11 @@ class NumPyLibrary:
 
     def __init__(self) -> None:
         self.namespace: ModuleType = np
-        self.functions = dict(MENDED)
+        self.functions = Functions(lambda name: operator.attrgetter(name)(np), MENDED)
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
         """Return NumPy's function, mended where it departs from the standard."""
-        found = self.functions.get(name)
-        if found is None:
-            found = self.functions[name] = operator.attrgetter(name)(np)
-        return found
+        return self.functions[name]
 
     def device(self, x: Any) -> object:  # noqa: ARG002
         """Return None: there is one host."""

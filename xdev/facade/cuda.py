@@ -19,6 +19,7 @@ from xdev.facade.complaints import misfit, wrong_dtype
 from xdev.facade.cpu import result_dtype, result_shape
 from xdev.facade.cuda_differences import mended
 from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.facade.functions import Functions
 from xdev.memory.outside import retrying
 from xdev.memory.owners import mark_uses
 from xdev.memory.registry import pool
@@ -59,19 +60,30 @@ class CuPyLibrary:
         self.namespace: ModuleType = _optional.cupy()
         self.standard = importlib.import_module("array_api_compat.cupy")
         self.several = registry.backend("cuda").count() > 1
-        self.functions = {
-            name: _with_room(name, function) for name, function in mended().items()
-        }
+        self.functions = Functions(
+            self._find,
+            {name: _with_room(name, function) for name, function in mended().items()},
+        )
+        live_streams.when_several.append(self._mark_uses)
+        if live_streams.several:
+            self._mark_uses()
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:
         """Return CuPy's function, run where ``like`` is."""
-        found = self.functions.get(name)
-        if found is None:
-            found = _with_room(name, operator.attrgetter(name)(self.standard))
-            self.functions[name] = found
-        if live_streams.several:
-            found = marking(found)
+        found: Callable[..., Any] = self.functions[name]
         return guarded(found, like.device) if self.several else found
+
+    def _find(self, name: str) -> Callable[..., Any]:
+        found = _with_room(name, operator.attrgetter(name)(self.standard))
+        self.functions[name] = found  # from here on another thread marks it, or we do
+        if live_streams.several:
+            self.functions[name] = marking(found)
+        return found
+
+    def _mark_uses(self) -> None:
+        """Have the functions mark their arguments: several streams are in use."""
+        for name, function in list(self.functions.items()):
+            self.functions[name] = marking(function)
 
     def device(self, x: Any) -> int | None:
         """Return the device's number, or None where there is one device."""

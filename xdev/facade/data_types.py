@@ -16,7 +16,13 @@ from xdev.facade.dtype_names import (
     numpy_dtype_of,
     to_numpy_dtype,
 )
-from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, library_of, owner_of
+from xdev.facade.libraries import (
+    HOST_SCALARS,
+    PYTHON_SCALARS,
+    direct,
+    library_of,
+    owner_of,
+)
 from xdev.facade.places import moved, stays
 
 if TYPE_CHECKING:
@@ -213,6 +219,9 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     else:
         if arrays_and_dtypes:
             return _result_type(*arrays_and_dtypes)
+    kinds = {*map(type, arrays_and_dtypes)}
+    if len(kinds) == 1 and kinds <= direct.keys():
+        return direct[kinds.pop()]["result_type"](*arrays_and_dtypes)
     for index, thing in enumerate(arrays_and_dtypes):
         library = owner_of(thing, "result_type", f"argument {index}")
         if library is not None:

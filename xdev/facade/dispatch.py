@@ -9,7 +9,13 @@ import numpy as np
 from xdev._freed import FREED
 from xdev.facade.complaints import mismatch, no_array, no_arrays
 from xdev.facade.cpu import NUMPY
-from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, known, library_of
+from xdev.facade.libraries import (
+    HOST_SCALARS,
+    PYTHON_SCALARS,
+    direct,
+    known,
+    library_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +28,11 @@ _EITHER = PYTHON_SCALARS | HOST_SCALARS | {type(None)}
 
 def of(x: Any, name: str) -> Callable[..., Any]:
     """Return the function ``name`` for the array ``x``."""
-    try:
-        library = known[type(x)]
-    except KeyError:
+    kind = type(x)
+    if kind in direct:
+        return direct[kind][name]
+    library = known.get(kind)
+    if library is None:
         library = library_of(x, name)
     return library.bound(name, x)
 
@@ -57,9 +65,7 @@ def alike(name: str, x1: Any, x2: Any) -> Callable[..., Any] | None:
     It is quick, and gives None where :func:`of_all` must look closer.
     """
     kind = type(x1)
-    if type(x2) is not kind or kind not in known or known[kind].several:
-        return None
-    return known[kind].bound(name, x1)
+    return direct[kind][name] if kind is type(x2) and kind in direct else None
 
 
 def of_all(name: str, **arrays: Any) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ from xdev.device.fake.namespace import fake
 from xdev.facade.complaints import misfit, wrong_dtype
 from xdev.facade.cpu import NUMPY, result_dtype, result_shape
 from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.facade.functions import Functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,15 +35,13 @@ class FakeLibrary:
     several = True
 
     def __init__(self) -> None:
-        self.functions: dict[str, Callable[..., Any]] = {}
+        self.functions = Functions(
+            lambda name: partial(run, f"xdev.{name}", NUMPY.bound(name, None))
+        )
 
-    def bound(self, name: str, like: Any) -> Callable[..., Any]:
+    def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
         """Return NumPy's function, for fake arrays."""
-        found = self.functions.get(name)
-        if found is None:
-            found = partial(run, f"xdev.{name}", NUMPY.bound(name, like))
-            self.functions[name] = found
-        return found
+        return self.functions[name]
 
     def device(self, x: Any) -> int:
         """Return the device's number."""

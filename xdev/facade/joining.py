@@ -210,6 +210,8 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED and type(repeats) is int:
         return x.repeat(repeats, axis)
+    if type(repeats) is int:
+        return of(x, "repeat")(x, repeats, axis=axis)
     function, values = mixed("repeat", x=x, repeats=repeats)
     return function(*values, axis=axis)
 

@@ -15,6 +15,7 @@ from xdev.facade.dtype_names import NAMES, is_numpys, library_of_dtype
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from xdev.facade.functions import Functions
     from xdev.facade.protocols import Library
 
 #: Types of numbers that are on no device.
@@ -31,6 +32,9 @@ HOST = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
 #: The library of each type of arrays seen so far but NumPy's, and of its scalars.
 # Filled at the first array of a type. Two threads may do the same work; the last wins.
 known: dict[type, Library] = dict.fromkeys(HOST_SCALARS, NUMPY)
+#: Functions by name, by the type of arrays that may be given to them with no more ado:
+#: all arrays of the type are on one device.
+direct: dict[type, Functions] = dict.fromkeys(HOST_SCALARS, NUMPY.functions)
 _by_name: dict[str, Library] = {"numpy": NUMPY}
 
 
@@ -53,6 +57,8 @@ def library_of(x: Any, name: str, label: str = "x") -> Library:
     found = known.get(kind)
     if found is None:
         found = known[kind] = _discover(x, name, label)
+        if not found.several:
+            direct[kind] = found.functions
     return found
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from xdev.facade.complaints import misfit, wrong_dtype
 from xdev.facade.dtype_names import to_library_dtype, to_numpy_dtype
+from xdev.facade.functions import Functions
 from xdev.facade.libraries import HOST_SCALARS
 
 if TYPE_CHECKING:
@@ -56,18 +57,19 @@ class StandardLibrary:
 
     def __init__(self, namespace: ModuleType) -> None:
         self.namespace = namespace
-        self.functions = dict(MENDED.get(namespace.__name__, {}))
+        mended = MENDED.get(namespace.__name__, {})
+        self.functions = Functions(self._find, mended)
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
         """Return the library's function of that name."""
-        if name not in self.functions:
-            try:
-                found = operator.attrgetter(name)(self.namespace)
-            except AttributeError as error:
-                message = f"{self.namespace.__name__} has no function {name!r}"
-                raise NotImplementedError(message) from error
-            self.functions[name] = found
         return self.functions[name]
+
+    def _find(self, name: str) -> Callable[..., Any]:
+        try:
+            return operator.attrgetter(name)(self.namespace)
+        except AttributeError as error:
+            message = f"{self.namespace.__name__} has no function {name!r}"
+            raise NotImplementedError(message) from error
 
     def device(self, x: Any) -> object:
         """Return the library's device object; None for what is on no single one."""

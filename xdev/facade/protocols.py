@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from xdev.facade.functions import Functions
+
 Array = TypeVar("Array", bound=Any)  # the type that goes in comes out
 DType: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]
@@ -20,6 +22,7 @@ class Library(Protocol):
 
     #: Whether two of its arrays may be on two devices.
     several: bool
+    functions: Functions
     #: What :func:`xdev.namespace` returns.
     namespace: ModuleType
     #: Whether its data types are NumPy's.

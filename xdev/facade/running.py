@@ -154,7 +154,9 @@ def diff(
             difference = np.not_equal if x.dtype.kind == "b" else np.subtract
             return difference(x[..., 1:], x[..., :-1])
         except (TypeError, IndexError):
-            pass  # of_all() says what is wrong, or NumPy again
+            pass  # of() says what is wrong, or NumPy again
+    if prepend is append is None:
+        return of(x, "diff")(x, axis=axis, n=n)
     given = {"prepend": prepend, "append": append}
     ends = {label: end for label, end in given.items() if end is not None}
     return of_all("diff", x=x, **ends)(x, axis=axis, n=n, **ends)

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DEFAULT_STREAMS = (0, 1, 2)  # null, legacy, per-thread: these are never destroyed
 ONE_STREAM = (0, 1)  # two names of the default stream
@@ -42,6 +45,8 @@ class LiveStreams:
 
     def __init__(self) -> None:
         self.several = False
+        #: Called once there are several, by who did something quicker until then.
+        self.when_several: list[Callable[[], None]] = []
         #: Handles of the streams that graphs are being captured on. No work runs there,
         #: so no block is ever in use on one, and none of them counts.
         self.captured: set[int] = set()
@@ -66,7 +71,10 @@ class LiveStreams:
         if handle not in ONE_STREAM:
             if handle in self.captured:
                 return handle
-            self.several = True
+            if not self.several:
+                self.several = True
+                for tell in self.when_several:
+                    tell()
         if hasattr(type(native), "__del__") and handle not in DEFAULT_STREAMS:
             self._held[handle] = native
         return handle

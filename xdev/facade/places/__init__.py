@@ -12,7 +12,7 @@ from xdev._freed import FREED
 from xdev.device import Device, as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
-from xdev.facade.libraries import library_named, library_of
+from xdev.facade.libraries import direct, library_named, library_of
 from xdev.facade.places.cpu import HOST
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # Filled at the first array on a device. Two threads may do the same work: no harm.
 _places: dict[str, dict[int, Place]] = {"cpu": {0: HOST}}
 _by_name: dict[str, Place] = {"cpu": HOST}
+#: The place of all arrays of a type, where there is but one.
+_homes: dict[type, Place] = {}
 
 
 def place(device: object = None) -> Place:
@@ -65,10 +67,15 @@ def place_of(x: Any, name: str) -> Place:
     TypeError
         ``x`` is no array; the text names the function.
     """
+    if type(x) in _homes:
+        return _homes[type(x)]
     library = library_of(x, name)
     if library.device_type is None and not hasattr(x, "dask"):
         return _other().OtherPlace(library, library.device(x))
-    return place(device_of(x))
+    found = place(device_of(x))
+    if type(x) in direct:
+        _homes[type(x)] = found
+    return found
 
 
 def stays(x: Any, device: object) -> bool:
@@ -130,6 +137,7 @@ def _after_fork_in_child() -> None:
         del _places[kind]
     for name in [name for name in _by_name if name.startswith("cuda")]:
         del _by_name[name]
+    _homes.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -141,19 +141,21 @@ class CudaPlace:
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
-        if not isinstance(obj, self.ndarray):
-            if hasattr(obj, "__cuda_array_interface__"):
-                obj = self.cupy.asarray(obj)
-            elif copy is False:
-                message = (
-                    "xdev.asarray: copy=False, but a host object must be copied to "
-                    "CUDA: leave copy= out"
-                )
-                raise ValueError(message)
-            elif isinstance(obj, list | tuple) and obj and _has(obj, self.ndarray):
-                return self.cupy.asarray(obj, dtype=kind)
-            else:
-                return self._uploaded(HOST.asarray(obj, kind, copy=None))
+        if isinstance(obj, self.ndarray):
+            if not copy and (kind is None or kind == obj.dtype):
+                return obj
+        elif hasattr(obj, "__cuda_array_interface__"):
+            obj = self.cupy.asarray(obj)
+        elif copy is False:
+            message = (
+                "xdev.asarray: copy=False, but a host object must be copied to "
+                "CUDA: leave copy= out"
+            )
+            raise ValueError(message)
+        elif isinstance(obj, list | tuple) and obj and _has(obj, self.ndarray):
+            return self.cupy.asarray(obj, dtype=kind)
+        else:
+            return self._uploaded(HOST.asarray(obj, kind, copy=None))
         if copy is False and kind is not None and kind != obj.dtype:
             message = (
                 f"xdev.asarray: copy=False, but {obj.dtype} must be copied to become "
