@@ -55,6 +55,14 @@ def polynomial(x: Any) -> Any:
     return ((2 * x - 1) * x + 0.5) * x - 0.25
 
 
+def damped(x: Any, y: Any) -> Any:
+    """Return what a map leads to: much work on few bytes."""
+    z = 0.0
+    for _ in range(8):
+        z = math.sin(z + x) * math.exp(-y * z)
+    return z
+
+
 def values(count: int, n: int, dtype: str) -> Any:
     """Return arrays of values at which every dtype's sums and quotients are fine."""
     return np.random.default_rng(0).uniform(1, 50, (count, n)).astype(dtype)
@@ -139,7 +147,7 @@ def polynomials(n: int, dtype: str) -> Calls:
 def cores(function: Callable[..., Any], inputs: Any) -> Calls:
     """Return calls into one array by one thread, and by as many as there are cores."""
     ones, alls = xdev.vectorize(function), xdev.vectorize(function)
-    o = np.empty_like(function(*inputs) if function is add else inputs[0])
+    o = np.empty_like(inputs[0])
     with_threads("1")
     ones(*inputs, out=o)
     with_threads(None)
@@ -213,6 +221,9 @@ def main() -> None:
         number = 3 * 10**6 // n + 1
         title = f"a x + 3 y - sin x, n = {n}, cores"
         rows += measured(title, cores(chain, inputs), number, 2 * repeat)
+        title = f"sin and exp 8 times over, n = {n}, cores"
+        few = [x / 50 for x in inputs[:2]]
+        rows += measured(title, cores(damped, few), 1, 2 * repeat)
         title = f"x + y, n = {n}, cores"
         rows += measured(title, cores(add, inputs[:2]), number, 2 * repeat)
     record.write(options.json, rows)
