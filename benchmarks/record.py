@@ -139,15 +139,19 @@ def rows(comparison: Comparison, group: str, **facts: object) -> list[dict[str, 
     ]
 
 
-def write(path: Path | str | None, rows: object, **extra: object) -> None:
+def write(path: Path | str | None, rows: list[dict[str, Any]], **extra: object) -> None:
     """Write ``rows``, the environment and ``extra`` as JSON; nothing without a path.
 
     ``rows`` is what the program measured, by convention a list of dicts with ``name``
-    and ``samples`` (seconds per call); rows that have ``group``, ``candidate`` and
-    ``n`` are drawn over ``n``. The record also has what the program says it is about.
+    and ``samples`` (seconds per call, of which four digits are kept); rows that have
+    ``group``, ``candidate`` and ``n`` are drawn over ``n``. The record also has what
+    the program says it is about.
     """
     if path is None:
         return
+    for row in rows:
+        if isinstance(row.get("samples"), list):
+            row["samples"] = [float(f"{x:.4g}") for x in row["samples"]]
     record: dict[str, Any] = {"about": sys.modules["__main__"].__doc__}
     record |= {"environment": environment(), **extra, "rows": rows}
     Path(path).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
