@@ -174,9 +174,10 @@ def test_the_facades_transforms_and_linear_algebra_try_again(
     monkeypatch.setattr(facade_cuda, "pool", lambda device: {"cuda": pool}[device])
     monkeypatch.setattr(facade_cuda, "mended", lambda: {"linalg.eigvals": library})
     cupy = facade_cuda.CuPyLibrary()
-    monkeypatch.setattr(
-        cupy, "standard", SimpleNamespace(**{room: own}) if room else own
-    )
+    for namespace in ("standard", "namespace"):
+        monkeypatch.setattr(
+            cupy, namespace, SimpleNamespace(**{room: own}) if room else own
+        )
     assert cupy.bound(name, None)(21, scale=2) == 42
     assert (library.calls, pool.stats().retries) == (2, 1)
 

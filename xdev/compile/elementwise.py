@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ BLOCK = 256
 ITEMS = 4  # elements a thread of the strided kernel computes
 ACCESS = 16  # bytes of the widest access to memory
 MOVED = ("Linear", "Output")  # kinds with an element in memory for each
+TEMPLATES = 64  # of so many, what NVRTC made is kept: functions come and go
 SPREAD = 64  # bytes of one operand that a thread may take, where itemsizes differ
 CPP_NAMES = {
     ("b", 1): "bool",
@@ -40,7 +41,7 @@ CPP_NAMES = {
 
 
 @final
-class Operand(NamedTuple):
+class Operand:
     """How a kernel reads or writes one operand.
 
     Parameters
@@ -54,9 +55,10 @@ class Operand(NamedTuple):
         The dtype that the ufunc's loop takes or gives.
     """
 
-    kind: str
-    storage: np.dtype[Any]
-    loop: np.dtype[Any]
+    __slots__ = ("kind", "loop", "storage")
+
+    def __init__(self, kind: str, storage: np.dtype[Any], loop: np.dtype[Any]) -> None:
+        self.kind, self.storage, self.loop = kind, storage, loop
 
     @property
     def cpp(self) -> str:
@@ -83,7 +85,7 @@ class Template(Protocol):
 
 
 @final
-class Elementwise(NamedTuple):
+class Elementwise:
     """What decides the machine code of an elementwise kernel, but the function.
 
     Parameters
@@ -101,12 +103,20 @@ class Elementwise(NamedTuple):
         Whether indices and offsets in bytes need 64 bits.
     """
 
-    operands: tuple[Operand, ...]
-    template: str = "rows"
-    dimensions: int = 1
-    masked: bool = False
-    wide: bool = False
-    far: bool = False
+    __slots__ = ("dimensions", "far", "masked", "operands", "template", "wide")
+
+    def __init__(
+        self,
+        operands: tuple[Operand, ...],
+        template: str = "rows",
+        dimensions: int = 1,
+        *,
+        masked: bool = False,
+        wide: bool = False,
+        far: bool = False,
+    ) -> None:
+        self.operands, self.template, self.dimensions = operands, template, dimensions
+        self.masked, self.wide, self.far = masked, wide, far
 
     @property
     def entry(self) -> str:
@@ -204,25 +214,40 @@ def build(
     DeviceUnavailableError
         The CUDA compiler is missing or its parts do not fit together.
     """
-    core = _optional.cuda_core()
     arch = "sm_{}{}".format(*capability)
+    with toolchain.explained():
+        template, symbol = _compiled(
+            kernel.template, kernel.entry, tuple(kernel.macros()), arch, fma=fastmath
+        )
+        return toolchain.link([template, code], arch, fma=fastmath), symbol
+
+
+@lru_cache(maxsize=TEMPLATES)
+def _compiled(
+    template: str,
+    entry: str,
+    macros: tuple[tuple[str, str], ...],
+    arch: str,
+    *,
+    fma: bool,
+) -> tuple[bytes, str]:
+    """Return a template's LTO-IR, and the kernel's name: no function is in it yet."""
+    core = _optional.cuda_core()
     # A product and a sum stay two roundings, so that results equal NumPy's.
     options = core.ProgramOptions(
         arch=arch,
         std="c++17",
         relocatable_device_code=True,
         link_time_optimization=True,
-        fma=fastmath,
+        fma=fma,
         include_path=str(_folder()),
-        define_macro=kernel.macros(),
+        define_macro=list(macros),
     )
-    source = (_folder() / f"{kernel.template}.cu").read_text()
-    with toolchain.explained():
-        program = core.Program(source, "c++", options)
-        template = program.compile("ltoir", name_expressions=(kernel.entry,))
-        linked = toolchain.link([template.code, code], arch, fma=fastmath)
-    symbol = template.symbol_mapping[kernel.entry]
-    return linked, symbol.decode() if isinstance(symbol, bytes) else symbol
+    source = (_folder() / f"{template}.cu").read_text()
+    program = core.Program(source, "c++", options)
+    made = program.compile("ltoir", name_expressions=(entry,))
+    symbol = made.symbol_mapping[entry]
+    return bytes(made.code), symbol.decode() if isinstance(symbol, bytes) else symbol
 
 
 @cache

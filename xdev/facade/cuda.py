@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 #: Functions, or rooms of them, whose libraries (cuFFT, cuBLAS, cuSOLVER) take memory of
 #: the device past the pool.
 OUTSIDE = ("fft.", "linalg.", "matmul", "tensordot", "vecdot")
+_FFT = "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftshift ifftshift"
+#: CuPy's own, which do as the standard says: array_api_compat's frames are left out.
+OWN = frozenset(["matmul", "permute_dims", *(f"fft.{name}" for name in _FFT.split())])
 
 
 def _with_room(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,7 +77,8 @@ class CuPyLibrary:
         return guarded(found, like.device) if self.several else found
 
     def _find(self, name: str) -> Callable[..., Any]:
-        found = _with_room(name, operator.attrgetter(name)(self.standard))
+        room = self.namespace if name in OWN else self.standard
+        found = _with_room(name, operator.attrgetter(name)(room))
         self.functions[name] = found  # from here on another thread marks it, or we do
         if live_streams.several:
             self.functions[name] = marking(found)
