@@ -12,14 +12,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import handwritten
 import numba
 import numpy as np
 import record
+from handwritten import CHUNK
 
 import xdev
 
 Calls = dict[str, Callable[[], object]]
-BINS, CHUNK, DEGREE = 256, 1 << 14, 16
+BINS, DEGREE = 256, 16
 OURS = "xdev @kernel"
 LONG = 0.05  # seconds of a run on the CPU
 
@@ -58,78 +60,6 @@ def spmv(i: Any, starts: Any, columns: Any, values: Any, x: Any, out: Any) -> No
     for k in range(starts[i], starts[i + 1]):
         total += values[k] * x[columns[k]]
     out[i] = total
-
-
-@numba.njit(parallel=True)
-def numba_saxpy(a: Any, x: Any, y: Any, out: Any) -> None:
-    """Do as saxpy."""
-    for i in numba.prange(x.shape[0]):
-        out[i] = a * x[i] + y[i]
-
-
-@numba.njit(parallel=True)
-def numba_stencil(x: Any, out: Any) -> None:
-    """Do as stencil."""
-    fifth = np.float32(0.2)
-    for i in numba.prange(x.shape[0] - 2):
-        for j in range(x.shape[1] - 2):
-            out[i + 1, j + 1] = fifth * (
-                x[i, j + 1]
-                + x[i + 2, j + 1]
-                + x[i + 1, j]
-                + x[i + 1, j + 2]
-                + x[i + 1, j + 1]
-            )
-
-
-@numba.njit(parallel=True)
-def numba_histogram(x: Any, counts: Any) -> None:
-    """Do as histogram: Numba knows xdev's atomics once a kernel is compiled."""
-    for i in numba.prange(x.shape[0]):
-        xdev.atomic.add(counts, x[i], 1)
-
-
-@numba.njit(parallel=True)
-def numba_partial(x: Any, parts: Any) -> None:
-    """Do as partial."""
-    for c in numba.prange(parts.shape[0]):
-        for k in range(c * CHUNK, min((c + 1) * CHUNK, x.shape[0])):
-            parts[c, x[k]] += 1
-
-
-@numba.njit(parallel=True)
-def numba_spmv(starts: Any, columns: Any, values: Any, x: Any, out: Any) -> None:
-    """Do as spmv."""
-    for i in numba.prange(out.shape[0]):
-        total = np.float32(0)
-        for k in range(starts[i], starts[i + 1]):
-            total += values[k] * x[columns[k]]
-        out[i] = total
-
-
-CPP = {
-    "saxpy": """(float a, const float* x, const float* y, float* out, int n) {
-        int i = blockIdx.x * blockDim.x + threadIdx.x;
-        if (i < n) out[i] = a * x[i] + y[i]; }""",
-    "stencil": """(const float* x, float* out, int h, int w) {
-        int j = blockIdx.x * blockDim.x + threadIdx.x;
-        int i = blockIdx.y * blockDim.y + threadIdx.y;
-        if (i >= h - 2 || j >= w - 2) return;
-        const float* at = x + (long long)(i + 1) * w + j + 1;
-        out[(long long)(i + 1) * w + j + 1] =
-            0.2f * (at[-w] + at[w] + at[-1] + at[1] + at[0]); }""",
-    "histogram": """(const int* x, int* counts, int n) {
-        int i = blockIdx.x * blockDim.x + threadIdx.x;
-        if (i < n) atomicAdd(counts + x[i], 1); }""",
-    "spmv": """(const int* starts, const int* columns, const float* values,
-                const float* x, float* out, int n) {
-        int i = blockIdx.x * blockDim.x + threadIdx.x;
-        if (i >= n) return;
-        float total = 0;
-        for (int k = starts[i]; k < starts[i + 1]; ++k)
-            total += values[k] * x[columns[k]];
-        out[i] = total; }""",
-}
 
 
 def inputs(n: int) -> dict[str, Any]:
@@ -172,27 +102,27 @@ def cpu(n: int) -> dict[str, tuple[Calls, list[Any]]]:
         "saxpy": calls(
             "saxpy",
             lambda o: saxpy[n](a, x, y, o),
-            lambda o: numba_saxpy(a, x, y, o),
+            lambda o: handwritten.saxpy(a, x, y, o),
         ),
         "stencil": calls(
             "stencil",
             lambda o: stencil[h - 2, w - 2](image, o),
-            lambda o: numba_stencil(image, o),
+            lambda o: handwritten.stencil(image, o),
         ),
         "histogram": calls(
             "histogram",
             lambda o: histogram[n](levels, o),
-            lambda o: numba_histogram(levels, o),
+            lambda o: handwritten.histogram(levels, o),
         ),
         "histogram by chunks": calls(
             "histogram by chunks",
             lambda o: partial[chunks](levels, o),
-            lambda o: numba_partial(levels, o),
+            lambda o: handwritten.partial(levels, o),
         ),
         "spmv": calls(
             "spmv",
             lambda o: spmv[rows](*matrix, vector, o),
-            lambda o: numba_spmv(*matrix, vector, o),
+            lambda o: handwritten.spmv(*matrix, vector, o),
         ),
     }
 
@@ -208,7 +138,9 @@ def cuda(n: int) -> dict[str, tuple[Calls, list[Any]]]:
     vector, a = x[:rows], np.float32(3)
 
     def raw(task: str) -> Any:
-        return cp.RawKernel(f'extern "C" __global__ void {task}{CPP[task]}', task)
+        return cp.RawKernel(
+            f'extern "C" __global__ void {task}{handwritten.CPP[task]}', task
+        )
 
     def line(count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return (-(-count // 256),), (256,)

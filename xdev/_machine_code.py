@@ -9,7 +9,7 @@ import ctypes
 import hashlib
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from xdev import _object_files, _optional
 from xdev.errors import XdevError
@@ -17,6 +17,7 @@ from xdev.errors import XdevError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+T = TypeVar("T")
 INSTRUCTIONS = ("llvm.", "sqrt")  # names of what becomes an instruction, not a call
 COMPILERS = ("numba", "llvmlite")
 CPU = "/proc/cpuinfo"
@@ -57,8 +58,17 @@ def load(binary: bytes) -> Callable[[str], int]:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
     engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
     engine.finalize_object()
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
-    return engine.get_global_value_address  # type: ignore[no-any-return]
+    return immortal(engine).get_global_value_address  # type: ignore[no-any-return]
+
+
+def immortal(kept: T) -> T:
+    """Keep an object that C code points to until the process is gone, and return it.
+
+    A list in a module would not do: the interpreter empties its modules at the end,
+    and arrays that are still alive then are given back after that.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    return kept
 
 
 def complete(binary: bytes) -> bool:

@@ -19,6 +19,8 @@ import numpy as np
 from xdev.errors import DeviceUnavailableError
 
 INSTALLED = ".dist-info"
+PYTHON = os.__file__.removesuffix("/os.py")
+STANDARD = PYTHON, f"{PYTHON}/lib-dynload"  # hundreds of modules, no distribution
 CUDA_EXTRA = "pip install 'xdev-array[cu13]' (CUDA 13) or 'xdev-array[cu12]' (CUDA 12)"
 
 
@@ -43,6 +45,8 @@ def distributions() -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for folder in sys.path:
+        if folder in STANDARD:
+            continue
         with suppress(OSError):
             for name in os.listdir(folder or "."):  # noqa: PTH208 - the quickest
                 if name.endswith(INSTALLED):

@@ -8,7 +8,15 @@ import pytest
 import xdev
 
 FACTORS = {}
+KNOWN = [1, 2]
 HERE = __file__
+
+
+class Mark:
+    value = 2.0
+
+
+MARK = Mark()
 
 
 def attribute(x):
@@ -33,6 +41,50 @@ def text(x):
 
 def listed(x):
     return [x, x]
+
+
+def fetched(x):
+    return FACTORS.get(x, 0.0)
+
+
+def member(x):
+    return x in KNOWN
+
+
+def held(x):
+    return x * MARK.value
+
+
+def helped(x):
+    return half(x)
+
+
+def half(x):
+    return x / 2
+
+
+def shaped(x):
+    return x.shape[0]
+
+
+def indexed(x):
+    return x[0]
+
+
+def looped(x):
+    total = 0
+    for each in x:
+        total += each
+    return total
+
+
+def torn(x):
+    y = 1 if x > 0 else "a"
+    return y  # noqa: RET504
+
+
+def ordered(x):
+    return sorted(x)
 
 
 def nothing(x):
@@ -79,6 +131,15 @@ def importing(x):
         (text, "add", 'total = total + "a"'),
         (listed, "list(float32)", "def listed(x):"),
         (nothing, "returns nothing", "def nothing(x):"),
+        (fetched, "'FACTORS' is of class dict; from outside", "return FACTORS.get"),
+        (member, "'KNOWN' is of class list; from outside", "return x in KNOWN"),
+        (held, "Mark; from outside", "return x * MARK.value"),
+        (helped, "'half' is a plain function: compile it", "return half(x)"),
+        (shaped, "a float32, which has no 'shape'", "return x.shape[0]"),
+        (indexed, "a float32, which has no index", "return x[0]"),
+        (looped, "a float32, which has no items", "for each in x:"),
+        (torn, "a value is of one type, and there", "y = 1 if x > 0"),
+        (ordered, "overload", "def ordered(x):"),
         (outer, "'nope'", "return x.nope"),
     ],
 )

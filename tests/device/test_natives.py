@@ -1,6 +1,8 @@
 """Devices in other libraries' terms."""
 
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -52,6 +54,46 @@ def test_devices_that_are_not_there_say_so(name):
     assert not device.available
     with pytest.raises(xdev.DeviceUnavailableError, match="fake:9 cannot be used: "):
         device.require()
+
+
+WITHOUT_LIBRARIES = """
+import sys
+import numpy as np, xdev
+from xdev.device.natives import LIBRARIES
+
+sys.modules |= dict.fromkeys([*LIBRARIES, "dask.array"])  # none can be imported
+for name in LIBRARIES:
+    device = xdev.Device("cpu", name)
+    assert not device.available
+    for use in (
+        device.require,
+        lambda: xdev.zeros(3, device=device),
+        lambda: xdev.asarray([1], device=device),
+        lambda: xdev.to_device(np.ones(3), device),
+        lambda: xdev.namespace(device),
+        lambda: xdev.set_default_device(device),
+    ):
+        try:
+            use()
+        except xdev.DeviceUnavailableError as error:
+            text = str(error)
+            assert "cpu cannot be used: " + name in text, text
+            assert "cannot be imported" in text, text
+            assert text.count("install") == 1, text
+        else:
+            raise AssertionError(name)
+"""
+
+
+def test_a_library_that_is_not_installed_is_named_with_what_installs_it():
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_LIBRARIES],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_torch_devices_without_a_number_are_its_current_one():

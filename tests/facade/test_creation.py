@@ -144,6 +144,14 @@ def test_arange_agrees_with_numpy(device, args, kw):
     )
 
 
+@pytest.mark.parametrize("step", [0, 0.0, -0.0, False, np.float32(0), np.int8(0)])
+@pytest.mark.parametrize("bounds", [(10,), (0, 10), (5, 5), (0.5, 3)])
+@pytest.mark.parametrize("kw", [{}, {"dtype": "float32"}])
+def test_a_step_of_zero_is_refused(device, bounds, step, kw):
+    with pytest.raises(ValueError, match=r"xdev\.arange: step is .* use another"):
+        xdev.arange(*bounds, step=step, device=device, **kw)
+
+
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("num", [0, 1, 7])
 def test_linspace_agrees_with_numpy(device, endpoint, num):

@@ -232,6 +232,20 @@ def test_the_limit_of_the_host_pool_refuses_arrays_and_names_the_way_out():
     assert xdev.empty(16 * MIB, dtype=xdev.uint8, device="cpu").nbytes == 16 * MIB
 
 
+@pytest.mark.parametrize("limit", ["80%", "4GiB", 4096, 0.8])
+def test_a_limit_and_a_device_the_wrong_way_round_are_told_so(device, limit):
+    before = memory.get_limit(device)
+    for where in (str(device), device):
+        with pytest.raises(
+            ConfigurationError, match=r"wrong way.*memory\.set_limit\(limit, device\)"
+        ) as caught:
+            memory.set_limit(where, limit)
+        assert repr(limit) in str(caught.value)
+    with pytest.raises(ConfigurationError, match="limit='cpu' is not valid"):
+        memory.set_limit("cpu")
+    assert memory.get_limit(device) == before
+
+
 def test_a_kind_that_the_device_has_not_is_refused():
     with pytest.raises(ConfigurationError, match="'host', 'pinned'"):
         memory.set_limit(1, "cpu", "device")

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from xdev.memory.blocks import Chunk, Segment, Shelf, round_up
 from xdev.memory.heap import Heap
-from xdev.memory.policies import POLICIES, classes, named
+from xdev.memory.policies import POLICIES, eighth, named
 
 
 @given(
@@ -23,10 +23,10 @@ def test_rounding_is_the_least_multiple(nbytes, quantum):
 
 @given(st.integers(min_value=1, max_value=1 << 40))
 def test_eighths_are_idempotent_and_monotone(nbytes):
-    size = classes.eighth(nbytes, 512)
-    assert classes.eighth(size, 512) == size
+    size = eighth(nbytes, 512)
+    assert eighth(size, 512) == size
     assert nbytes <= size <= max(512, nbytes + nbytes // 8 + 512)
-    assert classes.eighth(nbytes + 1, 512) >= size
+    assert eighth(nbytes + 1, 512) >= size
 
 
 @given(

@@ -9,11 +9,10 @@ from hypothesis import given, strategies as st
 from xdev import memory
 from xdev.memory import registry
 from xdev.memory.keys import keys_of
-from xdev.memory.ledger import Ledger
+from xdev.memory.ledger import Counts, Ledger
 from xdev.memory.native import layout
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
-from xdev.memory.totals import Counts
 
 MIB = 1 << 20
 

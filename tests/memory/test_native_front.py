@@ -14,10 +14,10 @@ import pytest
 from xdev import memory
 from xdev.errors import OutOfMemoryError
 from xdev.memory import records
-from xdev.memory.bridges.cupy_native import functions
+from xdev.memory.bridges.cupy import functions
 from xdev.memory.bridges.misses import _miss
 from xdev.memory.native import entries, layout
-from xdev.memory.native.devices import Devices
+from xdev.memory.native.front import Devices
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
 

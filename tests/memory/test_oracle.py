@@ -38,7 +38,7 @@ STARTS = {
 
 #: ``split`` as it is for large memory, in quanta: small requests share segments of
 #: their own, larger ones grow in pairs.
-TINY = POLICIES["split"]._replace(
+TINY = POLICIES["split"].but(
     name="tiny",
     small=QUANTUM,
     grown=lambda granted, _: max(granted, 2 * QUANTUM),

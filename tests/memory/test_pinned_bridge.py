@@ -16,7 +16,7 @@ def pool():
 def test_pinned_memory_of_cupy_is_a_block(pool):
     from xdev.memory.bridges.cupy import pinned_allocator
 
-    pointer = pinned_allocator(pool)(1000)
+    pointer = pinned_allocator(lambda: pool)(1000)
     assert pool.find(pointer.ptr).address == pointer.ptr
     assert pointer.size() >= 1000
     del pointer
@@ -32,8 +32,8 @@ class TestPinnedUninstall:
         from xdev.memory.bridges.cupy import CupyBridge, pinned_allocator
 
         bridge = CupyBridge()
-        bridge._pinned = pool
-        cupy.cuda.set_pinned_memory_allocator(pinned_allocator(pool))
+        bridge._pinned = lambda: pool
+        cupy.cuda.set_pinned_memory_allocator(pinned_allocator(lambda: pool))
         yield bridge
         default = cupy.get_default_pinned_memory_pool().malloc
         cupy.cuda.set_pinned_memory_allocator(default)

@@ -7,7 +7,7 @@ import pytest
 from xdev.memory.bridges import torch
 from xdev.memory.bridges.misses import serve
 from xdev.memory.native import entries, layout, operations
-from xdev.memory.native.devices import Devices
+from xdev.memory.native.front import Devices
 from xdev.memory.native.machine import machine
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource

@@ -135,8 +135,14 @@ def test_seeds_are_numpys(device, seed):
 def test_seeds_that_numpy_refuses(device, seed):
     with pytest.raises((TypeError, ValueError)) as numpys:
         np.random.default_rng(seed)
-    with pytest.raises(numpys.type):
+    with pytest.raises(numpys.type, match=r"the seed is .*\(seed, device\): use None"):
         default_rng(seed, device)
+
+
+def test_a_device_in_the_place_of_the_seed_is_named(device):
+    for arguments in ((device, 3), (device,), (str(device), 3)):
+        with pytest.raises(TypeError, match=f"the seed is .*{device}.*: use None"):
+            default_rng(*arguments)
 
 
 def test_without_a_seed_two_generators_differ(make):

@@ -51,6 +51,51 @@ def test_on_the_cpu_the_batches_are_the_iterables_own(feeds):
     assert not feeds()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex128"])
+def test_a_vector_is_the_iterable_of_its_items(device, dtype):
+    x = np.arange(5).astype(dtype)
+
+    moved = list(xdev.batches(x, device))
+
+    own = type(xdev.empty((), device=device)) if device.type != "cpu" else np.generic
+    for item, old in zip(moved, x, strict=True):
+        assert isinstance(item, own)
+        assert xdev.device_of(item) == device
+        assert (item.shape, item.dtype) == ((), x.dtype)
+        assert xdev.to_numpy(item) == old
+
+
+def test_a_vector_is_the_iterable_of_a_librarys_items():
+    torch = pytest.importorskip("torch")
+
+    moved = list(xdev.batches(np.arange(3), xdev.Device("cpu", "torch")))
+
+    assert torch.equal(torch.stack(moved), torch.arange(3))
+
+
+def test_text_stays_as_it_is_on_every_device(device):
+    assert list(xdev.batches(np.array(["a", "b"]), device)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        (("cpu", [large(0)]), xdev.ConfigurationError, "wrong way round"),
+        (
+            (xdev.Device("cpu"), [large(0)]),
+            TypeError,
+            r"iterable .* is Device\('cpu'\)",
+        ),
+        ((2, [large(0)]), TypeError, "iterable of batches is 2"),
+        ((np.array(3.0), "cpu"), TypeError, "iterable .* is .*numpy.ndarray.* 0-d"),
+    ],
+    ids=str,
+)
+def test_what_is_no_iterable_is_refused_with_the_call(arguments, error, text):
+    with pytest.raises(error, match=text + r".*xdev\.batches\(iterable, device\)"):
+        xdev.batches(*arguments)
+
+
 def test_it_computes_what_the_loop_without_it_computes(device):
     draw = np.random.default_rng(0)
     source = [

@@ -29,6 +29,8 @@ def test_an_unknown_device_is_not_taken_for_a_wrong_order():
         xdev.adapt("gpu", "cpu")
     with pytest.raises(ConfigurationError, match="is no device"):
         xdev.adapt(LARGE, LARGE)
+    with pytest.raises(ConfigurationError, match="no device is called 'gpu'"):
+        xdev.memory.set_limit("cpu", "gpu")
 
 
 def nested(depth):

@@ -8,6 +8,7 @@ import ctypes
 import re
 import shutil
 import subprocess
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,9 +16,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from xdev import _optional
+from xdev import _config, _optional
 from xdev.compile import elementwise, machine_launch
 from xdev.ufunc import (
+    cpu_threads,
     cuda,
     cuda_call,
     cuda_fast,
@@ -30,6 +32,7 @@ from xdev.ufunc.scalar import ScalarFunction
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 HERE = Path(__file__).parent
+sys.path.append(str(HERE))  # for the modules that several files use
 TEMPLATES = Path(elementwise.__file__).parent / "templates"
 
 # The scalar functions in Python, and what stands for their machine code.
@@ -286,3 +289,23 @@ def gpu(tmp_path_factory):
             patch.setattr(module, "_optional", SimpleNamespace(cupy=lambda: shim))
         with _optional.cupy().cuda.using_allocator(allocate):
             yield made
+
+
+@pytest.fixture(scope="module")
+def cp():
+    """CuPy, for what runs on a real GPU."""
+    return _optional.cupy()
+
+
+@pytest.fixture
+def several_threads(monkeypatch):
+    """Four threads, and a cut so low that every call is worth them."""
+    _config.num_threads.cache_clear()
+    monkeypatch.setenv("XDEV_NUM_THREADS", "4")
+    monkeypatch.setattr(cpu_threads, "CUT", 1e-9)
+    monkeypatch.setattr(cpu_threads, "PIECE", 1e-9)
+    monkeypatch.setattr(cpu_threads, "CALLS", 1)
+    monkeypatch.setattr(cpu_threads, "REST", 0)
+    monkeypatch.setattr(cpu_threads, "TELLING", 0.0)
+    yield
+    _config.num_threads.cache_clear()

@@ -1,10 +1,6 @@
-"""Large calls on the CPU in several threads: the same results, told of once."""
+"""Large calls on the CPU in several threads: the same results."""
 
 import itertools
-import os
-import subprocess
-import sys
-import textwrap
 import threading
 import warnings
 
@@ -13,23 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 import xdev
-from xdev import _config
 from xdev.compile import threads
-from xdev.ufunc import cpu_ranges, cpu_threads
 
-
-@pytest.fixture(autouse=True)
-def several(monkeypatch):
-    """Four threads, and a cut so low that every call is worth them."""
-    _config.num_threads.cache_clear()
-    monkeypatch.setenv("XDEV_NUM_THREADS", "4")
-    monkeypatch.setattr(cpu_threads, "CUT", 1e-9)
-    monkeypatch.setattr(cpu_threads, "PIECE", 1e-9)
-    monkeypatch.setattr(cpu_threads, "CALLS", 1)
-    monkeypatch.setattr(cpu_threads, "REST", 0)
-    monkeypatch.setattr(cpu_threads, "TELLING", 0.0)
-    yield
-    _config.num_threads.cache_clear()
+pytestmark = pytest.mark.usefixtures("several_threads")
 
 
 @pytest.fixture
@@ -189,68 +171,6 @@ def test_numbers_are_taken_as_numpy_takes_them(dtype, number):
         assert outcome(f) == outcome(np.add)
 
 
-@pytest.fixture
-def timed(monkeypatch):
-    """Make a ufunc with known times; it tells how many threads computed a call."""
-    now, went = [0.0], []
-
-    def make(alone, together):
-        class Ufunc:
-            __name__ = "one"
-
-            def __call__(self, x, out):
-                now[0] += alone(x.size)
-                went.append("alone")
-                return out[0]
-
-        def run(_, call, **__):
-            now[0] += together(call.shape[0])
-            went.append("together")
-            return 0
-
-        monkeypatch.setattr(cpu_ranges, "run", run)
-        made = cpu_threads.Threaded(Ufunc(), 0, (np.dtype("f8"),) * 2)
-
-        def call(size):
-            made([np.ones(size)], (np.ones(size),), size, own=True)
-            return went[-1]
-
-        return call
-
-    monkeypatch.setattr(cpu_threads, "perf_counter", lambda: now[0])
-    return make
-
-
-@pytest.mark.parametrize(("seconds", "calls"), [(0.5, 20), (1.2, 20), (1.5, 2)])
-def test_several_threads_rest_where_they_are_slower(timed, monkeypatch, seconds, calls):
-    monkeypatch.setattr(cpu_threads, "REST", 15)
-    call = timed(lambda _: 1.0, lambda _: seconds)
-
-    went = [call(5000) for _ in range(21)]
-
-    assert went[:2] == ["alone", "together"]
-    assert went.count("together") == calls
-
-
-def test_several_threads_rest_by_what_one_took_at_that_size_alone(timed, monkeypatch):
-    """Beyond the caches an element takes longer, in one thread as in several."""
-    monkeypatch.setattr(cpu_threads, "REST", 15)
-    call = timed(lambda n: n * 1e-9, lambda n: n * (1e-9 if n < 10**5 else 3e-9))
-
-    assert [call(10**4) for _ in range(3)] == ["alone", "together", "together"]
-    assert [call(10**6) for _ in range(5)] == ["together"] * 5
-
-
-def test_a_size_that_is_hardly_worth_it_is_measured_with_one_thread(timed, monkeypatch):
-    monkeypatch.setattr(cpu_threads, "CUT", 1.0)
-    call = timed(lambda n: n / 2000, lambda _: 1.0)
-
-    sizes = 3000, 3001, 2040, 2041, 1900, 9000
-    assert [call(n) for n in sizes] == [
-        *("alone", "together", "alone", "together", "alone", "together")
-    ]
-
-
 @pytest.mark.parametrize("shift", [-5, -1, 0, 1, 5])
 def test_an_out_that_overlaps_an_input_as_numpys(shift):
     f = xdev.vectorize(function)
@@ -275,60 +195,6 @@ def test_several_outputs_and_one_of_them_given():
         np.testing.assert_array_equal(less, x < y)
         assert both(x, y, out=(mine, None))[0] is mine
         np.testing.assert_array_equal(mine, x + y)
-
-
-def quotient(x, y):
-    return x / y
-
-
-X = np.ones(40_000)
-
-
-def divided(y):
-    f = xdev.vectorize(quotient)
-    for _ in range(3):
-        f(X, X)  # until it is spread
-    return f(X, y)
-
-
-def test_floating_point_errors_are_told_once_with_the_users_line():
-    y = X.copy()
-    y[::7] = 0
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        assert np.isinf(divided(y)).sum() == len(y[::7])
-
-    assert [str(w.message) for w in told] == [
-        "divide by zero encountered in xdev:quotient"
-    ]
-    assert told[0].filename == __file__
-
-
-@pytest.mark.parametrize("setting", ["ignore", "warn", "raise", "call", "print", "log"])
-def test_errstate_decides_what_is_told(setting, capfd):
-    y = X.copy()
-    y[20_000] = 0
-    told = []
-
-    class Log:
-        def write(self, text):
-            told.append(text)
-
-    words = "divide by zero encountered in xdev:quotient"
-    call = {"call": lambda *words: told.append(words), "log": Log()}.get(setting)
-    with np.errstate(divide=setting, call=call):
-        if setting == "raise":
-            with pytest.raises(FloatingPointError, match=words):
-                divided(y)
-        elif setting == "warn":
-            with pytest.warns(RuntimeWarning, match=words):
-                divided(y)
-        else:
-            divided(y)
-    expected = {"call": [("divide by zero", 1)], "log": [f"Warning: {words}\n"]}
-    assert told == expected.get(setting, [])
-    printed = [f"Warning: {words}"] if setting == "print" else []
-    assert capfd.readouterr().err.splitlines() == printed
 
 
 def test_several_callers_at_once():
@@ -356,52 +222,3 @@ def test_no_result_is_kept_by_a_thread():
     for _ in range(50):
         f(x, x)
         assert xdev.memory.allocated("cpu", kind="host") == before
-
-
-PROGRAM = """
-import os, threading
-import numpy as np, xdev
-from xdev.ufunc import cpu_threads
-cpu_threads.CUT = cpu_threads.PIECE = 1e-9
-f = xdev.vectorize(lambda x, y: x * 2 - y)
-x = np.random.default_rng(0).standard_normal(300_000)
-
-def right():
-    return all(np.array_equal(f(x, y), x * 2 - y) for y in (x, 1.0, x[:1]) * 5)
-
-assert right()
-print("threads", sum(t.name.startswith("xdev-") for t in threading.enumerate()))
-child = os.fork()
-if child == 0:
-    fine = right() and right()
-    os._exit(0 if fine else 1)
-print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), right())
-"""
-
-
-@pytest.mark.parametrize("count", ["1", "3"])
-def test_threads_are_counted_and_a_forked_child_computes(count):
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM],
-        env={**os.environ, "XDEV_NUM_THREADS": count},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-    wanted = f"threads {int(count) - 1}\nchild 0 True\n"
-    assert (ran.stdout, ran.returncode) == (wanted, 0), ran.stderr
-
-
-def test_a_wrong_number_of_threads_is_refused():
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PROGRAM)],
-        env={**os.environ, "XDEV_NUM_THREADS": "many"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-    assert "XDEV_NUM_THREADS='many' is not valid" in ran.stderr

@@ -1,30 +1,27 @@
 """CUDA calls without a GPU: an interpreter on host memory runs what would be launched.
 
-It reads the launch's parameters as the templates declare them, so that broadcasting,
-strides, overlap, casts and the layout of the parameters are the real ones.
+So broadcasting, strides, overlap, casts and the layout of the parameters are the real
+ones.
 """
-
-import ctypes
-import itertools
-import math
-import struct
-from contextlib import contextmanager
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cuda_interpreter import (
+    Exporter,
+    Interpreter,
+    cupy,
+    host_copy,
+    host_memory,
+    no_order,
+    on_device,
+    to_host,
+)
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays, mutually_broadcastable_shapes
 
-from xdev import _optional
-from xdev.compile import machine_launch
 from xdev.errors import DeviceMismatchError
 from xdev.ufunc import cuda, cuda_fast, cuda_plan
 from xdev.ufunc.scalar import ScalarFunction
-
-if not _optional.installed("cupy"):
-    pytest.skip("needs CuPy: the group cuda", allow_module_level=True)
-cupy = _optional.cupy()
 
 
 def add(x, y):
@@ -33,127 +30,6 @@ def add(x, y):
 
 def divide(x, y):
     return x // y, x % y
-
-
-def peek(address, dtype):
-    """Return the element at an address as an array of no dimensions."""
-    return np.ndarray((), dtype, (ctypes.c_char * dtype.itemsize).from_address(address))
-
-
-class Interpreter:
-    """What stands for the GPU: each launch computes at once, element by element."""
-
-    def __init__(self):
-        self.launches = 0
-
-    def kernel(self, spec, elementwise):
-        return spec, elementwise
-
-    def launch(self, kernel, blocks, threads, parameter, values, _output):
-        _, elementwise = kernel
-        slots = len(elementwise.operands) + elementwise.masked
-        axes = elementwise.dimensions
-        assert len(values) == slots
-        index = "Q" if elementwise.wide else "I"
-        offset = "q" if elementwise.wide or elementwise.far else "i"
-        form = struct.Struct(f"@{1 + 3 * axes}{index}{slots * axes}{offset}")
-        size, *numbers = form.unpack_from(parameter, slots * machine_launch.SLOT)
-        extents, magics, shifts = (numbers[k * axes : (k + 1) * axes] for k in range(3))
-        steps = np.reshape(numbers[3 * axes :], (slots, axes))
-        for i, (extent, magic, shift) in itertools.product(
-            range(100), zip(extents, magics, shifts, strict=True)
-        ):
-            assert elementwise.wide or (i * magic >> 32) + i >> shift == i // extent
-        count = math.prod(extents)
-        if elementwise.template == "rows":  # whose last extent counts groups of lanes
-            assert blocks * threads >= count > (blocks - 1) * threads
-            assert extents[-1] * elementwise.lanes >= size
-            extents = *extents[:-1], size
-            steps[:, -1] = [
-                o.storage.itemsize * (o.kind in {"Linear", "Output"})
-                for o in elementwise.operands
-            ]
-        else:
-            assert count == size
-            assert blocks * elementwise.span >= size > (blocks - 1) * elementwise.span
-
-        def run(_, given):
-            for place in np.ndindex(*extents):
-                offsets = steps @ np.array(place, np.int64)
-                places = [
-                    v + int(at) if kind.kind == machine_launch.ADDRESS else v
-                    for v, at, kind in zip(given, offsets, values, strict=True)
-                ]
-                if elementwise.masked and not peek(places.pop(), np.dtype(bool)):
-                    continue
-                self.compute(kernel, places, values)
-            self.launches += 1
-
-        run.values = values
-        return run
-
-    def compute(self, kernel, places, kinds):
-        spec, elementwise = kernel
-        operands = list(zip(elementwise.operands, places, strict=True))
-        values = [
-            (
-                peek(p, o.storage).astype(o.loop)[()]
-                if kind.kind == machine_launch.ADDRESS
-                else np.frombuffer(p, o.loop, 1)[0]
-                if kind.kind == machine_launch.BYTES
-                else o.loop.type(p)
-            )
-            for (o, p), kind in zip(operands[: len(spec.inputs)], kinds, strict=False)
-        ]
-        found = spec.function(*values)
-        results = found if isinstance(found, tuple) else (found,)
-        for (o, p), result in zip(operands[len(values) :], results, strict=True):
-            peek(p, o.storage)[()] = np.asarray(result).astype(o.loop)
-
-
-class Exporter:
-    """A foreign array: it has the interface and nothing else."""
-
-    def __init__(self, x, *, writable=True, mask=None):
-        self.x = x
-        self.__cuda_array_interface__ = {
-            "shape": x.shape,
-            "typestr": x.dtype.str,
-            "data": (x.ctypes.data, not writable),
-            "strides": x.strides,
-            "version": 3,
-            "mask": mask,
-        }
-
-    # On the type, as every real exporter has it.
-    __cuda_array_interface__ = None
-
-
-def on_device(x):
-    """Return a CuPy array of host memory."""
-    low, high = np.lib.array_utils.byte_bounds(x) if x.size else (x.ctypes.data,) * 2
-    memory = cupy.cuda.UnownedMemory(low, max(high - low, 1), x, 0)
-    pointer = cupy.cuda.MemoryPointer(memory, x.ctypes.data - low)
-    return cupy.ndarray(x.shape, x.dtype, pointer, x.strides)
-
-
-def to_host(x):
-    """Return the host memory of a result."""
-    shape, strides, address = x.shape, x.strides, x.data.ptr
-    raw = (ctypes.c_char * max(x.data.mem.size, 1)).from_address(x.data.mem.ptr)
-    start = address - x.data.mem.ptr
-    return np.ndarray(shape, x.dtype, raw, start, strides).copy()
-
-
-@contextmanager
-def host_memory(nbytes_of=np.empty):
-    def allocate(nbytes):
-        memory = nbytes_of(max(nbytes, 1), np.uint8)
-        unowned = cupy.cuda.UnownedMemory(memory.ctypes.data, memory.nbytes, memory, 0)
-        return cupy.cuda.MemoryPointer(unowned, 0)
-
-    with cupy.cuda.using_allocator(allocate):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -171,23 +47,6 @@ def gpu():
         patch.setattr(cuda.Array, "cupy", host_copy)
         with host_memory():
             yield interpreter
-
-
-@contextmanager
-def no_order(_):
-    yield 0
-
-
-def host_copy(operand):
-    """Stand for ``Array.cupy``, of whose result only ``copy()`` is used."""
-
-    def copy():
-        low, high = operand.reach.low, operand.reach.high
-        raw = (ctypes.c_char * (high - low)).from_address(operand.address + low)
-        view = np.ndarray(operand.shape, operand.dtype, raw, -low, operand.strides)
-        return on_device(view.copy())
-
-    return SimpleNamespace(copy=copy)
 
 
 SUM = cuda.CudaLoops(ScalarFunction(add))

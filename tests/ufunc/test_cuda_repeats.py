@@ -11,11 +11,6 @@ from xdev import _optional
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 
 
-@pytest.fixture(scope="module")
-def cp():
-    return _optional.cupy()
-
-
 @pytest.fixture
 def add():
     return xdev.vectorize(lambda x, y: x + y, identity=0)

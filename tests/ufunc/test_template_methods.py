@@ -227,6 +227,41 @@ def test_what_is_no_key_and_what_was_not_seen_goes_the_general_way(gpu):
     assert gpu.host(total.reduce(gpu.array(x), 1, initial=5))[0] == x[0].sum() + 5
 
 
+@pytest.mark.parametrize(
+    "axis", [1.0, True, np.True_, np.float64(1), (1.0,), (0, True), (0.0, 1), "1"]
+)
+def test_an_axis_that_is_no_integer_is_refused_every_time(gpu, axis):
+    total = xdev.vectorize(gpu.functions["add"], identity=0)
+    x = gpu.sample((5, 6), "d")
+    with pytest.raises(TypeError):
+        np.add.reduce(x, axis)
+
+    for known in ((), (1, (1,), (0, 1), np.int64(1))):
+        for right in known * 2:
+            made = total.reduce(gpu.array(x), right)
+            np.testing.assert_array_equal(gpu.host(made), np.add.reduce(x, right))
+        with pytest.raises(TypeError, match="integer"):
+            total.reduce(gpu.array(x), axis)
+        with pytest.raises(TypeError, match="integer"):
+            total.accumulate(gpu.array(x), axis)
+        with pytest.raises(TypeError, match="integer"):
+            total.reduceat(gpu.array(x), [0], axis)
+
+
+def test_an_array_of_no_dimensions_has_its_one_element_as_an_axis(gpu):
+    total = xdev.vectorize(gpu.functions["add"])
+    x = np.asarray(3.0)
+    for axis in (0, -1, None, ()):
+        for _ in range(2):
+            made = total.reduce(gpu.array(x), axis)
+            assert gpu.host(made) == np.add.reduce(x, axis)
+    for axis in (1, -2, (0,)):
+        with pytest.raises(ValueError, match="axis") as numpys:
+            np.add.reduce(x, axis)
+        with pytest.raises(numpys.type, match="out of bounds"):
+            total.reduce(gpu.array(x), axis)
+
+
 def test_a_refused_repetition_goes_the_general_way(gpu, monkeypatch):
     total = xdev.vectorize(gpu.functions["add"])
     x = gpu.sample(300_000, "d")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import threading
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -105,7 +105,7 @@ class Plain:
 
 
 @final
-class Value(NamedTuple):
+class Value:
     """How a value gets into its slot of a kernel's parameter.
 
     Parameters
@@ -119,10 +119,17 @@ class Value(NamedTuple):
         Whether it may be the output itself: what is read is then written.
     """
 
-    kind: int = machine_launch.ADDRESS
-    low: int = 0
-    high: int = 0
-    same: bool = False
+    __slots__ = ("high", "kind", "low", "same")
+
+    def __init__(
+        self,
+        kind: int = machine_launch.ADDRESS,
+        low: int = 0,
+        high: int = 0,
+        *,
+        same: bool = False,
+    ) -> None:
+        self.kind, self.low, self.high, self.same = kind, low, high, same
 
     @classmethod
     def number(cls, value: object, loop: np.dtype[Any]) -> Value:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
-from xdev.memory.bridges.cupy_native import current_stream_function
-from xdev.memory.native.immortals import immortal
+from xdev._machine_code import immortal
+from xdev.device.cuda import current_stream_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable

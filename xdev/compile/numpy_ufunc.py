@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.memory.native.immortals import immortal
+from xdev._machine_code import immortal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

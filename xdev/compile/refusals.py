@@ -17,22 +17,54 @@ REST = re.compile(r"File |There are|During|Overload|This error may")
 NOISE = re.compile(r"Failed in|\s*$")
 PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 TERMINAL = re.compile(r"\x1b\[[0-9;]*m")
-# What is not there: a function for some types, something of a module.
-UNKNOWN = re.compile(r"^No implementation of function .* for signature: *>>> *")
-MEMBER = re.compile(r"^Unknown attribute '(\w+)' of type Module\(<module '(.+?)'.*")
-
-ITEM = re.compile(r"^(?:static_)?[gs]etitem\((?:readonly )?array\(\w+, (\d)d")
+_CALL = r"No implementation of function .* for signature: *>>> *"
+_ITEM = r"(?:static_)?[gs]etitem\("
+_NUMBER = r"(bool|(?:u?int|float|complex)\d+)"
+_GLOBAL = r"Untyped global name '(\w+)':.* <class "
+_NONE = ": use operators, math and NumPy's functions of numbers"
+_READ = "; from outside, compiled code reads numbers, tuples and compiled functions"
+# What Numba says of the usual causes, and what that is in plain words: the first holds.
+PLAIN = {
+    rf"{_CALL}({_ITEM}(?:readonly )?array\(\w+, (\d)d.*)": (
+        r"an array of \2 dimension(s) has \2 index(es), and one number is read or "
+        r"written there: not \1"
+    ),
+    rf"{_CALL}({_ITEM}{_NUMBER}, .*)": (
+        r"one number is there, a \2, which has no index: not \1"
+    ),
+    rf"{_CALL}(.*)": rf"compiled code has no \1{_NONE}",
+    r"Unknown attribute '(\w+)' of type Module\(<module '(.+?)'.*": (
+        rf"compiled code has no \2.\1{_NONE}"
+    ),
+    rf"Unknown attribute '(\w+)' of type {_NUMBER}": (
+        r"one number is there, a \2, which has no '\1' (\g<0>)"
+    ),
+    rf"Invalid use of getiter with parameters \({_NUMBER}\)": (
+        r"one number is there, a \1, which has no items (\g<0>)"
+    ),
+    rf"{_GLOBAL}'function'>": (
+        r"'\1' is a plain function: compile it too, by @xdev.vectorize or @numba.njit "
+        r"(\g<0>)"
+    ),
+    rf"{_GLOBAL}'(?:__main__\.)?(.+)'>": rf"'\1' is of class \2{_READ} (\g<0>)",
+    r"The use of a (?:reflected )?(\w+)\(.*? variable '(\w+)' in globals.*": (
+        rf"'\2' is of class \1{_READ} (\g<0>)"
+    ),
+    r"Cannot unify (.+) and (.+) for '.+', defined at .*": (
+        r"a value is of one type, and there it is \1 on one path, \2 on another (\g<0>)"
+    ),
+}
 
 
 def compiler_errors() -> tuple[type[Exception], ...]:
     """Return what Numba raises for a function that it cannot compile.
 
     Not all is its own: it asks SciPy for linear algebra, and modules for what is in
-    them.
+    them; and it fails its own assertions.
     """
     errors = _optional.numba().core.errors
     own = errors.NumbaError, errors.UnsupportedBytecodeError
-    return *own, NotImplementedError, AttributeError, ImportError
+    return *own, NotImplementedError, AttributeError, ImportError, AssertionError
 
 
 def refusal(
@@ -76,19 +108,23 @@ def reason(error: Exception, function: Callable[..., Any]) -> str:
     code = function.__code__
     number = _line(error, code.co_filename) or code.co_firstlineno
     source = linecache.getline(code.co_filename, number).strip()
-    found = MEMBER.sub(r"\2.\1", UNKNOWN.sub("", " ".join(kept)))
-    item = ITEM.match(found)
-    if item:
-        found = (
-            f"an array of {item[1]} dimension(s) has {item[1]} index(es), and one "
-            f"number is read or written there: not {found}"
-        )
-    elif found != " ".join(kept):
-        found = (
-            f"compiled code has no {found}: use operators, math and NumPy's functions "
-            "of numbers"
-        )
+    found = plain(" ".join(kept))
     return f"{found}\n  {code.co_filename}:{number}: {source}"
+
+
+def plain(text: str) -> str:
+    """Return what a compiler's words mean, in plain ones where they are known.
+
+    Examples
+    --------
+    >>> plain("Unknown attribute 'shape' of type float64")
+    "one number is there, a float64, which has no 'shape' (Unknown attribute 'shape' of
+    type float64)"
+    """
+    for words, meaning in PLAIN.items():
+        if match := re.fullmatch(words, text):
+            return match.expand(meaning)
+    return text
 
 
 def _line(error: Exception, filename: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast, final
 
 import numpy as np
 
@@ -15,11 +15,14 @@ Dtypes = tuple[np.dtype[Any], ...]
 _cache = DiskCache("typings")
 
 
-class Typing(NamedTuple):
+@final
+class Typing:
     """How a function's literals are typed, and its results' dtypes."""
 
-    level: Level
-    outputs: Dtypes
+    __slots__ = ("level", "outputs")
+
+    def __init__(self, level: Level, outputs: Dtypes) -> None:
+        self.level, self.outputs = level, outputs
 
 
 def key(digest: str, inputs: Dtypes) -> str:

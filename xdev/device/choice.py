@@ -11,7 +11,8 @@ import numpy as np
 from xdev import _config
 from xdev._freed import is_freed, use_after_free
 from xdev.device import registry
-from xdev.device.identity import Device, named
+from xdev.device.identity import Device, may_name, named, shown
+from xdev.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,6 +132,41 @@ def as_device(device: object = None) -> Device:
     if isinstance(device, str):
         return named(device).require()
     return (device if isinstance(device, Device) else Device(device)).require()
+
+
+def target_of(device: object, other: object, call: str) -> Device:
+    """Return the device that an argument means; arguments in the wrong order are told.
+
+    Parameters
+    ----------
+    device, other : object
+        What a function was given as the device, and as its first argument.
+    call : str
+        How it is called.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        The device is unknown, or cannot be used.
+    """
+    try:
+        return as_device(device)
+    except ConfigurationError:
+        if may_name(device) or not _is_device(other):
+            raise
+    message = (
+        f"the arguments are the wrong way round, the device is {shown(device)}: call "
+        f"xdev.{call}"
+    )
+    raise ConfigurationError(message)
+
+
+def _is_device(x: object) -> bool:
+    try:
+        Device(x)
+    except ConfigurationError:
+        return False
+    return True
 
 
 def device_of(x: Any) -> Device:

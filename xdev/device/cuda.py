@@ -170,4 +170,17 @@ class CudaBackend:
         return int(runtime.pointerGetAttributes(address).device)
 
 
+def current_stream_function() -> int:
+    """Return the address of the C function that returns CuPy's current stream."""
+    capsule = _optional.cupy_streams().__pyx_capi__["get_current_stream_ptr"]
+    name, pointer = (
+        ctypes.pythonapi.PyCapsule_GetName,
+        ctypes.pythonapi.PyCapsule_GetPointer,
+    )
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer.restype = ctypes.c_void_p
+    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    return int(pointer(capsule, name(capsule)))
+
+
 BACKEND = CudaBackend()

@@ -75,7 +75,10 @@ class Device:
     def reason(self) -> str | None:
         """Why the device cannot be used, with the fix; None when it can."""
         if self.library is not None:
-            return _natives(self.library).reason(self.type, self.index)
+            try:
+                return _natives(self.library).reason(self.type, self.index)
+            except DeviceUnavailableError as error:  # the library cannot be imported
+                return str(error)
         return registry.backend(self.type).reason(self.index)
 
     @property
@@ -217,14 +220,19 @@ def _parse_native(native: Any) -> tuple[str, int, str | None]:
             except (AttributeError, ValueError):
                 break
     message = (
-        f"{_shown(native)} is no device that xdev knows: use a string such as 'cpu' or "
+        f"{shown(native)} is no device that xdev knows: use a string such as 'cpu' or "
         f"'cuda:0', an xdev.Device, or a device object of the array's library"
     )
     raise ConfigurationError(message)
 
 
-def _shown(thing: object) -> str:
+def may_name(text: object) -> bool:
+    """Say whether it has the form of a device's name, be there such a device or not."""
+    return isinstance(text, str) and _split(text)[0] != ""
+
+
+def shown(thing: object) -> str:
     """Return a short text; of arrays and containers only what they are."""
     held = hasattr(thing, "shape") or hasattr(thing, "__len__")
-    text = "" if held else repr(thing)
+    text = "" if held and not isinstance(thing, str) else repr(thing)
     return text if 0 < len(text) <= LONGEST_TEXT else f"an object of {type_name(thing)}"

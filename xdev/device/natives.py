@@ -40,7 +40,8 @@ class Torch:
 
     def reason(self, type: str, index: int) -> str | None:
         """Ask PyTorch how many devices it sees."""
-        count = 1 if type == "cpu" else _optional.torch().cuda.device_count()
+        torch = _optional.torch()
+        count = 1 if type == "cpu" else torch.cuda.device_count()
         return _beyond("PyTorch", type, index, count if type in ("cpu", "cuda") else 0)
 
     def native(self, type: str, index: int) -> Any:
@@ -71,8 +72,9 @@ class Jax:
         return kinds[native.platform], native.id if number is None else int(number)
 
     def _all(self, type: str) -> dict[int, Any]:
+        jax = _optional.jax()
         try:
-            found = _optional.jax().local_devices(backend=type)
+            found = jax.local_devices(backend=type)
         except RuntimeError:  # it has no such backend
             return {}
         return {self.place(native)[1]: native for native in found}
@@ -106,6 +108,7 @@ class Strict:
 
     def reason(self, type: str, index: int) -> str | None:
         """Say that there are three."""
+        _optional.array_api_strict()
         count = {"cpu": 1, "fake": 2}.get(type, 0)
         return _beyond("array_api_strict", type, index, count)
 
@@ -129,6 +132,7 @@ class Dask:
 
     def reason(self, type: str, index: int) -> str | None:
         """Ask for the chunks' device."""
+        _optional.dask_array()
         return registry.backend(type).reason(index)
 
     def native(self, type: str, index: int) -> Any:  # noqa: ARG002 - all are alike

@@ -99,7 +99,13 @@ class Natives(Protocol):
         """
 
     def reason(self, type: str, index: int) -> str | None:
-        """Say why the library cannot use a device, with the fix; None when it can."""
+        """Say why the library cannot use a device, with the fix; None when it can.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            The library cannot be imported; the text has the command that installs it.
+        """
 
     def native(self, type: str, index: int) -> Any:
         """Return the library's object for a device that it can use."""

@@ -59,6 +59,8 @@ def arange(
 
     Raises
     ------
+    ValueError
+        ``step`` is 0, or the range more than memory could ever hold.
     ConfigurationError, DeviceUnavailableError
         There is no such device, or it cannot be used.
 
@@ -72,6 +74,9 @@ def arange(
         chosen = in_context() or (from_environment and from_environment[0])
         if device is None and dtype is None and chosen is CPU:
             return _arange(start)
+    if step == 0:
+        message = f"xdev.arange: step is {step}, which leads nowhere: use another"
+        raise ValueError(message)
     return place(device).arange(start, stop, step, dtype)
 
 

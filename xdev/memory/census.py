@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from xdev.memory.totals import Counts
+from xdev.memory.ledger import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from xdev.memory.blocks import Chunk, Segment
     from xdev.memory.heap import Heap
+    from xdev.memory.stock import Stock
 
 
 @final
@@ -34,6 +35,12 @@ class Census:
         self._late = {id(chunk) for chunk in waiting}
         self._free = {id(chunk) for chunk in heap.binned()}
         self._free.update(map(id, idle))
+
+    @classmethod
+    def of(cls, stock: Stock, heap: Heap) -> Census:
+        """Go through a stock's heap; called by a view (:meth:`Stock.look`)."""
+        idle = () if stock.front is None else stock.front.idle()
+        return cls(heap, idle, stock.waits.chunks())
 
     def is_free(self, chunk: Chunk) -> bool:
         """Say whether a chunk waits for nothing but a request."""

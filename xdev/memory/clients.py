@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from xdev.memory.native.front import Front
-from xdev.memory.policies import classes
+from xdev.memory.policies import eighth
 
 if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
@@ -24,7 +24,7 @@ class Clients:
         """Return the front, made at the first call; None where nothing is kept."""
         stock = self._stock
         if stock.front is None and stock.policy.keeps:
-            eighths = stock.policy.granted is classes.eighth
+            eighths = stock.policy.granted is eighth
             made = Front(stock.quantum, eighths=eighths)  # compiles: not under the lock
             stock.aside(lambda: self.put_front(made))
         return stock.front

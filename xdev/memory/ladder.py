@@ -6,7 +6,7 @@ Each rung makes room (or not), then tries. The first rungs are the ordinary way;
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, final
 
 from xdev.errors import OutOfMemoryError
 from xdev.memory.streams import live_streams
@@ -101,12 +101,15 @@ def synchronize(stock: Stock, _: int) -> None:
 
 
 @final
-class Rung(NamedTuple):
+class Rung:
     """Steps that make room, then tries."""
 
-    name: str
-    steps: tuple[Step, ...]
-    tries: tuple[Try, ...]
+    __slots__ = ("name", "steps", "tries")
+
+    def __init__(
+        self, name: str, steps: tuple[Step, ...], tries: tuple[Try, ...]
+    ) -> None:
+        self.name, self.steps, self.tries = name, steps, tries
 
 
 RUNGS = (

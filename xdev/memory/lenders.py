@@ -8,13 +8,10 @@ what the source says that it holds.
 from __future__ import annotations
 
 import threading
-from functools import singledispatch
 from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, final
 
-from xdev.errors import ConfigurationError, XdevError
-from xdev.memory.sources.cuda import CudaSource
-from xdev.memory.sources.fake import FakeSource
+from xdev.errors import XdevError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -238,29 +235,16 @@ def lender_of(
     return PlainLender(source, budget, desk)
 
 
-@singledispatch
-def in_stream_order(source: Any) -> AsyncSource:
-    """Return the source in stream order that stands beside a plain one.
+def lent_by(source: Source, policy: Policy) -> Source | AsyncSource:
+    """Return what a pool borrows from: beside a plain source, its one in stream order.
 
     Raises
     ------
     ConfigurationError
-        There is none.
+        The policy needs one, and there is none.
     """
-    name = getattr(source, "name", type(source).__name__)
-    message = f"{name} has no memory in stream order, which policy 'async' needs"
-    raise ConfigurationError(f"{message}: use 'split', 'binned', 'simple' or 'none'")
+    if not policy.asynchronous:
+        return source
+    from xdev.memory.sources.asynchronous import in_stream_order
 
-
-@in_stream_order.register(CudaSource)
-def _of_cuda(source: CudaSource) -> AsyncSource:
-    from xdev.memory.sources.asynchronous.cuda import CudaAsyncSource
-
-    return CudaAsyncSource(source)
-
-
-@in_stream_order.register(FakeSource)
-def _of_a_fake(source: FakeSource) -> AsyncSource:
-    from xdev.memory.sources.asynchronous.fake import FakeAsyncSource
-
-    return FakeAsyncSource(source)
+    return in_stream_order(source)

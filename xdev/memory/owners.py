@@ -12,8 +12,7 @@ from xdev import _optional
 from xdev._freed import refuse
 from xdev.device import Device
 from xdev.memory import registry
-from xdev.memory.requests import handle_of
-from xdev.memory.streams import live_streams
+from xdev.memory.streams import handle_of, live_streams
 
 if TYPE_CHECKING:
     import weakref

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, NoReturn, final
 from xdev.errors import UseAfterFreeError
 from xdev.memory import hooks, policies
 from xdev.memory.budgets import Budget, no_total
+from xdev.memory.census import Census
 from xdev.memory.ladder import climb
-from xdev.memory.lenders import in_stream_order
-from xdev.memory.requests import enough_bytes, handle_of
+from xdev.memory.lenders import lent_by
 from xdev.memory.stock import Stock
+from xdev.memory.streams import handle_of
 
 if TYPE_CHECKING:
     from collections import deque
@@ -113,8 +114,7 @@ class Pool:
             budget = Budget(getattr(source, "total", partial(no_total, self.name)))
             budget.set(limit)
         rules = policies.named(policy)
-        held = in_stream_order(source) if rules.asynchronous else source
-        self._stock = Stock(held, rules, budget, self.name)
+        self._stock = Stock(lent_by(source, rules), rules, budget, self.name)
         self._give, self._quiet = self._stock.give, rules.keeps
         self._watched = False  # set by watch
         self._recent: deque[Chunk] | tuple[()] = ()  # set by heed_limit
@@ -256,21 +256,14 @@ class Pool:
         ValueError
             ``nbytes`` is negative.
         """
-        nbytes, stock = enough_bytes(nbytes), self._stock
-        freed = stock.tend() or 0
-        if nbytes is None or freed < nbytes:
-            freed += stock.returns.give_back(None if nbytes is None else nbytes - freed)
-        enough = nbytes is not None and freed >= nbytes
-        if not enough and stock.ledger.reserved > stock.ledger.allocated:
-            freed += stock.synchronize()  # what waits for queued work is free after it
-            rest = None if nbytes is None else max(0, nbytes - freed)
-            freed += stock.returns.give_back(rest)
-        return freed
+        return self._stock.returns.reclaim(nbytes)
 
     def stats(self) -> PoolStats:
         """Return the ledger's totals, and what the blocks are by size."""
         stock = self._stock
-        return stock.look(lambda heap, ledger: ledger.look(stock.census(heap).counts()))
+        return stock.look(
+            lambda heap, ledger: ledger.look(Census.of(stock, heap).counts())
+        )
 
     @property
     def stock(self) -> Stock:

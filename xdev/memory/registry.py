@@ -13,10 +13,6 @@ from xdev.errors import ConfigurationError
 from xdev.memory import hooks, policies
 from xdev.memory.budgets import Budget
 from xdev.memory.pools import Pool
-from xdev.memory.sources.cuda import CudaSource
-from xdev.memory.sources.fake import FakeSource
-from xdev.memory.sources.host import HostSource
-from xdev.memory.sources.pinned import PinnedSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,12 +21,37 @@ if TYPE_CHECKING:
 
 FAKE_CAPACITY = 1 << 34  # what a fake device pretends to have [B]
 
+
+def _host(_: int) -> Source:
+    from xdev.memory.sources.host import HostSource
+
+    return HostSource()
+
+
+def _pinned(_: int) -> Source:
+    from xdev.memory.sources.pinned import PinnedSource
+
+    return PinnedSource()
+
+
+def _cuda(index: int) -> Source:
+    from xdev.memory.sources.cuda import CudaSource
+
+    return CudaSource(index)
+
+
+def _fake(_: int) -> Source:
+    from xdev.memory.sources.fake import FakeSource
+
+    return FakeSource(FAKE_CAPACITY)
+
+
 #: (device type, kind) -> the source of device number ``index``.
 SOURCES: dict[tuple[str, str], Callable[[int], Source]] = {
-    ("cpu", "host"): lambda _: HostSource(),
-    ("cpu", "pinned"): lambda _: PinnedSource(),
-    ("cuda", "device"): CudaSource,
-    ("fake", "device"): lambda _: FakeSource(FAKE_CAPACITY),
+    ("cpu", "host"): _host,
+    ("cpu", "pinned"): _pinned,
+    ("cuda", "device"): _cuda,
+    ("fake", "device"): _fake,
 }
 
 _lock = module_lock()  # guards the two below

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xdev.device import as_device
+from xdev.device.choice import target_of
 from xdev.memory import registry
 from xdev.memory.keys import keys_of
-from xdev.memory.requests import enough_bytes
+from xdev.memory.returns import enough_bytes
 
 if TYPE_CHECKING:
     from xdev.memory.ledger import Scope
@@ -149,7 +150,8 @@ def set_limit(
     Raises
     ------
     ConfigurationError
-        The limit is no size or share, or the device has no such kind.
+        The limit is no size or share, or the device has no such kind; the arguments are
+        the wrong way round.
 
     Examples
     --------
@@ -158,7 +160,7 @@ def set_limit(
     4294967296
     >>> set_limit(None, "cpu")
     """
-    where = as_device(device)
+    where = target_of(device, limit, "memory.set_limit(limit, device)")
     registry.check_kind(where, kind)
     registry.budget(where).set(limit)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
@@ -14,11 +15,24 @@ if TYPE_CHECKING:
 class Returns:
     """What a stock gives back: wholly free segments, and what its lender keeps.
 
-    Each method holds the stock's ``moving``, so that nobody is refused meanwhile.
+    Each step holds the stock's ``moving``, so that nobody is refused meanwhile.
     """
 
     def __init__(self, stock: Stock) -> None:
         self._stock = stock
+
+    def reclaim(self, nbytes: int | None) -> int:
+        """Give back ``nbytes``, or all that can be (None), as :meth:`Pool.reclaim`."""
+        nbytes, stock = enough_bytes(nbytes), self._stock
+        freed = stock.tend() or 0
+        if nbytes is None or freed < nbytes:
+            freed += self.give_back(None if nbytes is None else nbytes - freed)
+        enough = nbytes is not None and freed >= nbytes
+        if not enough and stock.ledger.reserved > stock.ledger.allocated:
+            freed += stock.synchronize()  # what waits for queued work is free after it
+            rest = None if nbytes is None else max(0, nbytes - freed)
+            freed += self.give_back(rest)
+        return freed
 
     def give_back(self, nbytes: int | None = None) -> int:
         """Return what is wholly free to the source, and have it keep none [B].
@@ -76,3 +90,18 @@ class Returns:
         held = self._stock.lender.held
         if held is not None:
             self._stock.ledger.hold(held)
+
+
+def enough_bytes(nbytes: int | None) -> int | None:
+    """Return how much a reclaim shall give back, or raise TypeError or ValueError."""
+    if nbytes is None:
+        return None
+    try:
+        enough = index(nbytes)
+    except TypeError:
+        message = f"{nbytes!r} cannot be reclaimed: give bytes as an int, such as 2**30"
+        raise TypeError(f"{message}, or None for all") from None
+    if enough < 0:
+        message = f"{nbytes} B cannot be reclaimed: ask for 0 or more, or None"
+        raise ValueError(message)
+    return enough

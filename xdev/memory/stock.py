@@ -21,7 +21,6 @@ from sys import is_finalizing
 from typing import TYPE_CHECKING, TypeVar, final
 
 from xdev.memory.blocks import Bin, Segment
-from xdev.memory.census import Census
 from xdev.memory.clients import Clients
 from xdev.memory.heap import Heap
 from xdev.memory.ledger import Ledger
@@ -328,11 +327,6 @@ class Stock:
                 return view(self.heap, self.ledger)
             finally:
                 self._busy = False
-
-    def census(self, heap: Heap) -> Census:
-        """Go through the heap; called by a view (:meth:`look`)."""
-        idle = () if self.front is None else self.front.idle()
-        return Census(heap, idle, self.waits.chunks())
 
     def mark(self, chunk: Chunk, streams: Iterable[int]) -> None:
         """Keep a live chunk, once dropped, until these streams' work is done."""

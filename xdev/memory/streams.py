@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from operator import index
 from typing import TYPE_CHECKING, Any, final
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 DEFAULT_STREAMS = (0, 1, 2)  # null, legacy, per-thread: these are never destroyed
 ONE_STREAM = (0, 1)  # two names of the default stream
+HANDLES = 1 << 64  # every stream's handle is below
 
 
 def _references(held: dict[int, Any], handle: int) -> int:
@@ -112,3 +114,16 @@ class LiveStreams:
 
 
 live_streams = LiveStreams()
+
+
+def handle_of(stream: object) -> int:
+    """Return a stream's handle, or raise TypeError or ValueError."""
+    way = "use an int such as stream.ptr, or 0 for the default stream"
+    try:
+        handle = index(stream)  # type: ignore[arg-type]
+    except TypeError:
+        message = f"stream={stream!r} is not the handle of a stream: {way}"
+        raise TypeError(message) from None
+    if not 0 <= handle < HANDLES:
+        raise ValueError(f"stream={handle} is no handle, negative or too large: {way}")
+    return handle

@@ -8,6 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
+from xdev.device.identity import shown
+
 NAME = "Philox4x32"
 WORDS = 2**64
 
@@ -43,7 +45,7 @@ class Philox:
 
     def __init__(self, seed: Any = None) -> None:
         given = isinstance(seed, np.random.SeedSequence)
-        self.seed_seq = seed if given else np.random.SeedSequence(seed)
+        self.seed_seq = seed if given else _seed_sequence(seed)
         self._key = int(self.seed_seq.generate_state(1, np.uint64)[0])
         self._call = 0
         self._lock = threading.Lock()  # guards the two above
@@ -108,3 +110,15 @@ class Philox:
         self._lock = threading.Lock()
         self.seed_seq = state["seed_seq"]
         self.state = state["state"]
+
+
+def _seed_sequence(seed: Any) -> np.random.SeedSequence:
+    try:
+        return np.random.SeedSequence(seed)
+    except (TypeError, ValueError) as error:
+        message = (
+            f"the seed is {shown(seed)} in xdev.random.default_rng(seed, device): use "
+            f"None, whole numbers from 0, or a numpy.random.SeedSequence"
+        )
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(message) from error

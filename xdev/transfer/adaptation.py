@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.device import Device, default_device, device_of, registry
+from xdev.device.choice import target_of
 from xdev.transfer import structures
-from xdev.transfer.copies import target_of, to_device
+from xdev.transfer.copies import to_device
 from xdev.transfer.storage import store
 from xdev.transfer.structures import Walk, arrays_in
 

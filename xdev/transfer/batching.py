@@ -13,8 +13,12 @@ from operator import index
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from xdev import _optional
-from xdev.device import Stream, as_device, current_stream, registry
+from xdev.device import Stream, current_stream, registry
+from xdev.device.choice import target_of
+from xdev.device.identity import shown
 from xdev.errors import ConfigurationError, XdevError
 from xdev.transfer.adaptation import adapt, move
 from xdev.transfer.batch_memory import MEMORIES, NoMemory
@@ -58,7 +62,9 @@ def batches(
     iterable : iterable
         Of arrays, or structures of arrays, such as a list or a PyTorch ``DataLoader``.
         It runs in the context of this call, and may fill its buffers anew once it is
-        asked for the next batch.
+        asked for the next batch. An array is the iterable of its items along the first
+        axis: those of a vector are arrays of no dimensions, and on the CPU NumPy's
+        numbers, which stand for them.
     device : device, optional
         Where to; the default device unless given.
     prefetch : int
@@ -77,6 +83,8 @@ def batches(
     ConfigurationError, DeviceUnavailableError
         The device is unknown, or cannot be used; ``prefetch`` is below 1; there is no
         ``tqdm``.
+    TypeError
+        The iterable is none.
     XdevError
         The iterator was begun before this process was forked.
     Exception
@@ -89,19 +97,41 @@ def batches(
     >>> [a + b for a, b in batches(pairs, "cpu")]
     [array([3]), array([7])]
     """
-    target = as_device(device)
+    source = _iterator(iterable)
+    target = target_of(device, iterable, "batches(iterable, device)")
     if index(prefetch) < 1:
         message = f"batches(prefetch={prefetch}): at least 1 batch is uploaded ahead"
         raise ConfigurationError(message)
     if progress and not _optional.installed("tqdm"):
         message = "batches(progress=True) needs tqdm: pip install tqdm"
         raise ConfigurationError(message)
-    source = iter(iterable)
+    if isinstance(iterable, np.ndarray) and not _is_cpu(target):
+        source = map(_item, source)
     if target.type == "cpu":
         moved = _handed_on(map(partial(adapt, target), source))
     else:
         moved = _ahead(Feed(source, target, prefetch))
     return _shown(moved, _length(iterable)) if progress else moved
+
+
+def _iterator(iterable: Iterable[Any]) -> Iterator[Any]:
+    try:
+        return iter(iterable)
+    except TypeError as error:
+        message = (
+            f"the iterable of batches is {shown(iterable)} ({error}): call "
+            f"xdev.batches(iterable, device) with a list, a loader or an array"
+        )
+        raise TypeError(message) from error
+
+
+def _is_cpu(device: Device) -> bool:
+    return device.type == "cpu" and device.library is None
+
+
+def _item(x: Any) -> Any:
+    """Return a number of a NumPy array as an array, as other libraries have it."""
+    return np.asarray(x) if isinstance(x, np.number | np.bool_) else x
 
 
 def _handed_on(moved: Iterator[Any]) -> Generator[Any]:

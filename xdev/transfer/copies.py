@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import is_freed
-from xdev.device import Device, Stream, as_device, device_of
-from xdev.errors import ConfigurationError, DeviceMismatchError, type_name
+from xdev.device import Device, Stream, device_of
+from xdev.device.choice import target_of
+from xdev.errors import DeviceMismatchError
 from xdev.transfer.exporters import (
     as_array,
     dtype_of,
@@ -158,41 +159,6 @@ def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
     if type(x) is np.ndarray and out is None and not is_freed(x):
         return x  # in a loop over both devices: the CPU pays nothing
     return to_device(x, HOST, out=out, non_blocking=non_blocking)
-
-
-def target_of(device: object, x: object, call: str) -> Device:
-    """Return the device to move to; arguments in the wrong order are told so.
-
-    Parameters
-    ----------
-    device, x : object
-        What a function was given as the device, and as what is to be moved.
-    call : str
-        How it is called.
-
-    Raises
-    ------
-    ConfigurationError, DeviceUnavailableError
-        The device is unknown, or cannot be used.
-    """
-    try:
-        return as_device(device)
-    except ConfigurationError:
-        if isinstance(device, str) or not _is_device(x):
-            raise
-    message = (
-        f"the arguments are the wrong way round, the device is an object of "
-        f"{type_name(device)}: call xdev.{call}"
-    )
-    raise ConfigurationError(message)
-
-
-def _is_device(x: object) -> bool:
-    try:
-        Device(x)
-    except ConfigurationError:
-        return False
-    return True
 
 
 def _copied(

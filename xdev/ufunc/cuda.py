@@ -193,10 +193,12 @@ class CudaLoops:
     def kernel(self, spec: Specialisation, kernel: elementwise.Template) -> Any:
         """Return a loaded kernel, compiled once."""
         current = _optional.cupy().cuda.runtime.getDevice()
-        key = spec, kernel, launch.capability(current)
+        capability = launch.capability(current)
+        key = spec, kernel.entry, tuple(kernel.macros()), capability
         with self._lock:
             if key not in self._kernels:
-                self._kernels[key] = launch.load(*self._cubin(*key))
+                cubin = self._cubin(spec, kernel, capability)
+                self._kernels[key] = launch.load(*cubin)
             return self._kernels[key]
 
     def _cubin(

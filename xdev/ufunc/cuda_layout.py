@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple, final
+from typing import final
 
 from xdev.ufunc import layout
 
@@ -89,11 +89,13 @@ def collapse(shape: Shape, strides: list[Shape]) -> tuple[Shape, list[Shape]]:
 
 
 @final
-class Reach(NamedTuple):
+class Reach:
     """The bytes that an array covers, from its address on: low <= 0 < high."""
 
-    low: int
-    high: int
+    __slots__ = ("high", "low")
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low, self.high = low, high
 
     @classmethod
     def of(cls, shape: Shape, strides: Shape, itemsize: int) -> Reach:

@@ -10,13 +10,12 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, final
 
-from numpy.lib.array_utils import normalize_axis_index
-
 from xdev.compile.elementwise import BLOCK, computed
 from xdev.compile.folds import WARP, Reduce, Scan
 from xdev.compile.launch import Launch
 from xdev.ufunc import cuda_folds as folds, cuda_scatter
 from xdev.ufunc.cuda import require
+from xdev.ufunc.cuda_axes import axis_of
 from xdev.ufunc.cuda_call import CudaCall
 from xdev.ufunc.cuda_operands import Array, read
 from xdev.ufunc.cuda_reductions import ADDRESSES, CudaReduction, launch, source
@@ -54,7 +53,7 @@ class CudaMethods:
         if not x.shape:
             message = f"{self._name}.accumulate needs an array of one dimension or more"
             raise TypeError(message)
-        axis = normalize_axis_index(axis, len(x.shape))
+        axis = axis_of(axis, len(x.shape))
         loop = computed(spec.outputs[0])
         with CudaCall(self._name, [x], out) as ready:
             x = ready.apart(x)
@@ -93,7 +92,7 @@ class CudaMethods:
     ) -> Any:
         """Fold slices, as :meth:`numpy.ufunc.reduceat` does."""
         x, spec = source(self._loops, array, dtype)
-        axis = normalize_axis_index(axis, len(x.shape))
+        axis = axis_of(axis, len(x.shape))
         loop, length = computed(spec.outputs[0]), x.shape[axis]
         places = read(indices, self._name) if is_cuda(indices) else indices
         operands = [i for i in (x, places) if isinstance(i, Array)]

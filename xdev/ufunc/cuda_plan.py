@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -25,7 +25,7 @@ NARROW = 2**31  # indices and offsets below this fit 32 bits
 
 
 @final
-class Result(NamedTuple):
+class Result:
     """How to make a result that the caller gave no array for.
 
     Parameters
@@ -38,9 +38,12 @@ class Result(NamedTuple):
         The elements' dtype.
     """
 
-    shape: Shape
-    axes: tuple[int, ...]
-    dtype: np.dtype[Any]
+    __slots__ = ("axes", "dtype", "shape")
+
+    def __init__(
+        self, shape: Shape, axes: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        self.shape, self.axes, self.dtype = shape, axes, dtype
 
     @classmethod
     def like(
@@ -79,7 +82,7 @@ class Result(NamedTuple):
 
 
 @final
-class Plan(NamedTuple):
+class Plan:
     """What a call with such operands does.
 
     Parameters
@@ -100,13 +103,29 @@ class Plan(NamedTuple):
         there is nothing to compute.
     """
 
-    inputs: Dtypes
-    results: tuple[Result | None, ...]
-    read: tuple[cuda_layout.Reach, ...]
-    written: tuple[cuda_layout.Reach, ...]
-    elementwise: Elementwise
-    size: int
-    run: Launch | None
+    __slots__ = (
+        "elementwise",
+        "inputs",
+        "read",
+        "results",
+        "run",
+        "size",
+        "written",
+    )
+
+    def __init__(
+        self,
+        inputs: Dtypes,
+        results: tuple[Result | None, ...],
+        read: tuple[cuda_layout.Reach, ...],
+        written: tuple[cuda_layout.Reach, ...],
+        elementwise: Elementwise,
+        size: int,
+        run: Launch | None,
+    ) -> None:
+        self.inputs, self.results, self.read = inputs, results, read
+        self.written, self.elementwise = written, elementwise
+        self.size, self.run = size, run
 
 
 def make(
@@ -181,13 +200,13 @@ def make(
         sum((n - 1) * abs(step) for n, step in zip(extents, steps, strict=True))
         for steps in by_slot
     )
-    kernel = Elementwise(tuple(operands), "rows", len(extents), far=spread >= NARROW)
-    if rows and (len(extents) == 1 or extents[-1] >= kernel.lanes):
+    template, lanes = "rows", Elementwise(tuple(operands)).lanes
+    if rows and (len(extents) == 1 or extents[-1] >= lanes):
         led = len(extents) == 1 or any(
             step % ACCESS for steps in out_steps for step in steps[:-1]
         )
         led = led or any(x is not None and x.address % ACCESS for x in outputs)
-        groups = -(-(extents[-1] + led * (kernel.lanes - 1)) // kernel.lanes)
+        groups = -(-(extents[-1] + led * (lanes - 1)) // lanes)
         index = (*extents[:-1], groups)
     else:
         operands = [
@@ -196,14 +215,16 @@ def make(
             else o
             for o in operands
         ]
-        index = extents
-        kernel = kernel._replace(
-            operands=tuple(operands),
-            template="strided",
-            masked=mask is not None,
-        )
+        index, template = extents, "strided"
     count = prod(index)
-    kernel = kernel._replace(wide=max(count, extents[-1]) >= NARROW)
+    kernel = Elementwise(
+        tuple(operands),
+        template,
+        len(extents),
+        masked=mask is not None,
+        wide=max(count, extents[-1]) >= NARROW,
+        far=spread >= NARROW,
+    )
     reads = tuple(map(_reach, (*inputs, mask)))
     writes = tuple(map(_reach, outputs))
     run = None

@@ -8,7 +8,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev import _optional
 from xdev.compile import machine_launch
@@ -20,6 +19,7 @@ from xdev.memory.owners import mark_uses
 from xdev.memory.streams import live_streams
 from xdev.ufunc import cuda_fast, cuda_folds as folds, cuda_layout
 from xdev.ufunc.cuda import require
+from xdev.ufunc.cuda_axes import axes_of, surely_whole
 from xdev.ufunc.cuda_call import CudaCall, straightened
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.specialisation import folding
@@ -36,7 +36,7 @@ NUMBER = Value(machine_launch.BYTES)
 PLANS = 512  # kept for each function
 KEYS = (int, tuple, str, type, np.dtype, type(None))  # axes and dtypes that are learnt
 # What repeats a reduction: the result's shape and dtype, its plan with the launches'
-# addresses, the loop's dtype, and what segments and the whole start from.
+# addresses, the loop's dtype, what segments and the whole start from, and the axis.
 Known = tuple[
     tuple[int, ...],
     np.dtype[Any],
@@ -44,6 +44,7 @@ Known = tuple[
     tuple[int, ...],
     np.dtype[Any],
     tuple[bytes, bytes],
+    int | tuple[int, ...] | None,
 ]
 
 
@@ -100,11 +101,11 @@ class CudaReduction:
         ValueError
             Nothing to fold and no identity, several axes where their order matters, or
             an ``out`` of another shape.
+        TypeError
+            An axis is no integer.
         """
         x, spec = source(self._loops, array, dtype)
-        axes: tuple[int, ...] = tuple(range(len(x.shape)))
-        if axis is not None and (x.shape or axis not in {0, -1}):
-            axes = normalize_axis_tuple(axis, len(x.shape))
+        axes = axes_of(axis, len(x.shape))
         if len(axes) > 1 and self._identity is None:
             message = (
                 f"{self._name}.reduce is not reorderable, so it takes one axis at a "
@@ -149,12 +150,14 @@ class CudaReduction:
                 plain = out is None and not keepdims and mask is None
                 plain = plain and initial is np._NoValue and x.owner is array  # noqa: SLF001
                 if plain and isinstance(axis, KEYS) and isinstance(dtype, KEYS):
-                    self._learn((*x.layout, axis, dtype), y, plan, loop, values)
+                    self._learn(x, axis, dtype, y, plan, loop, values)
             return ready.owner(y)
 
     def _learn(
         self,
-        key: Any,
+        x: Array,
+        axis: Any,
+        dtype: Any,
         y: Array,
         plan: folds.Folding,
         loop: np.dtype[Any],
@@ -168,7 +171,8 @@ class CudaReduction:
             self._known.clear()
         addresses = tuple(run.address for run, _ in plan.steps)
         numbers = values["neutral"], values["first"]
-        self._known[key] = y.shape, y.dtype, plan, addresses, loop, numbers
+        key = (*x.layout, axis, dtype)
+        self._known[key] = y.shape, y.dtype, plan, addresses, loop, numbers, axis
         if self.again is _nothing:
             self.again = _repeater(self._known)
 
@@ -282,9 +286,11 @@ def _repeater(known: dict[Any, Known]) -> Callable[[Any, Any, Any], Any]:
             return None
         if entry is None:
             return None
+        shape, kind, plan, addresses, loop, (neutral, first), learnt = entry
+        if axis is not learnt and not surely_whole(axis):
+            return None
         if live.several:
             mark_uses((x,))
-        shape, kind, plan, addresses, loop, (neutral, first) = entry
         made = make(shape, kind)
         if plan.scratch is None:
             (one,) = addresses

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, overload
 
-from xdev.ufunc import signatures
 from xdev.ufunc.scalar import ScalarFunction
 from xdev.ufunc.vectorized import Vectorized
 
@@ -90,11 +89,11 @@ def vectorize(
     if function is None:
         explicit = []
         return decorate
-    if isinstance(function, str) or hasattr(function, "return_type"):
-        explicit = [signatures.parse(function)]
-        return decorate
-    if isinstance(function, list | tuple):
-        explicit = [signatures.parse(signature) for signature in function]
+    if isinstance(function, str | list | tuple) or hasattr(function, "return_type"):
+        from xdev.ufunc.signatures import parse
+
+        several = function if isinstance(function, list | tuple) else [function]
+        explicit = [parse(signature) for signature in several]
         return decorate
     explicit = []
     return decorate(function)

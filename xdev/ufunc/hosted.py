@@ -10,7 +10,6 @@ from xdev.device import device_of
 from xdev.errors import DeviceMismatchError
 from xdev.ufunc import fake, foreign
 from xdev.ufunc.inputs import resolve
-from xdev.ufunc.signatures import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -127,10 +126,19 @@ def _with_dtype(x: Any) -> Any:
     raise TypeError(message)
 
 
+def for_cpu(ufunc: Vectorized, keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords; the dtypes that they ask for are one ``signature`` then."""
+    if not keywords:
+        return keywords
+    from xdev.ufunc.signatures import asked
+
+    return asked(ufunc.__name__, ufunc.nin, keywords)
+
+
 def for_cuda(ufunc: Vectorized, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords that CUDA has; the others have no meaning there."""
     name = ufunc.__name__
-    keywords = asked(name, ufunc.nin, keywords)
+    keywords = for_cpu(ufunc, keywords)
     order = keywords.get("order", "K")
     if order not in {"K", "C", "A", "F"}:
         message = f"{name}() has no order={order!r}; valid are 'K', 'C', 'A' and 'F'"

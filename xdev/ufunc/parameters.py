@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import linecache
-from dis import get_instructions
+from dis import get_instructions, opmap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+RAISE = opmap["RAISE_VARARGS"]  # every other byte of code is an instruction
 MEMBERS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST"})  # no outside names
 
 
@@ -31,8 +32,7 @@ def counted(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
             f"(no *args, **kwargs or keyword-only ones), not {name}"
         )
         raise TypeError(message)
-    names = {instruction.opname for instruction in get_instructions(function)}
-    if "RAISE_VARARGS" in names:
+    if RAISE in function.__code__.co_code[::2]:
         message = (
             f"{function.__name__} raises, which a ufunc cannot do per element: return "
             "math.nan, or check the arrays before the call"
@@ -59,16 +59,16 @@ def refuse_arrays(function: Callable[..., Any], outside: dict[str, Any]) -> None
     TypeError
         It does; the text has the line.
     """
+    outside = {name: x for name, x in outside.items() if _is_array(x)}
+    if not outside:
+        return
     code = function.__code__
     line = code.co_firstlineno
     for instruction in get_instructions(code):
         line = instruction.starts_line or line
-        x = outside.get(str(instruction.argval))
         if not instruction.opname.startswith("LOAD_") or instruction.opname in MEMBERS:
             continue
-        if hasattr(type(x), "__dlpack__") or hasattr(type(x), "__array_interface__"):
-            if getattr(x, "shape", ()) == () and not hasattr(type(x), "__setitem__"):
-                continue  # a NumPy scalar
+        if str(instruction.argval) in outside:
             source = linecache.getline(code.co_filename, line).strip()
             message = (
                 f"{function.__name__} reads the array {instruction.argval!r} from "
@@ -76,6 +76,14 @@ def refuse_arrays(function: Callable[..., Any], outside: dict[str, Any]) -> None
                 f"where an element needs others\n  {code.co_filename}:{line}: {source}"
             )
             raise TypeError(message)
+
+
+def _is_array(x: Any) -> bool:
+    kind = type(x)
+    if hasattr(kind, "__dlpack__") or hasattr(kind, "__array_interface__"):
+        scalar = getattr(x, "shape", ()) == () and not hasattr(kind, "__setitem__")
+        return not scalar  # of NumPy
+    return False
 
 
 def of_a_call(function: Callable[..., Any]) -> inspect.Signature:

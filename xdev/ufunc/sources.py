@@ -7,7 +7,7 @@ import copy
 import linecache
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,14 +52,18 @@ def rebuilt(
 
 
 @final
-class Source(NamedTuple):
+class Source:
     """A function's syntax tree, and the names that its module imports.
 
     Python compiles a call on an imported name to other instructions.
     """
 
-    node: ast.FunctionDef | ast.Lambda
-    imports: tuple[str, ...]
+    __slots__ = ("imports", "node")
+
+    def __init__(
+        self, node: ast.FunctionDef | ast.Lambda, imports: tuple[str, ...]
+    ) -> None:
+        self.node, self.imports = node, imports
 
 
 def find(code: CodeType) -> Source | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     Dtypes = tuple[np.dtype[Any], ...]
 
 
-class Specialisation(NamedTuple):
+@final
+class Specialisation:
     """One typing of a scalar function: what every device compiles.
+
+    A scalar function makes each once, so it is equal to itself alone.
 
     Parameters
     ----------
@@ -31,11 +34,18 @@ class Specialisation(NamedTuple):
         Returns ``function``.
     """
 
-    name: str
-    inputs: Dtypes
-    outputs: Dtypes
-    digest: str | None
-    made: Callable[[], Callable[..., Any]]
+    __slots__ = ("digest", "inputs", "made", "name", "outputs")
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Dtypes,
+        outputs: Dtypes,
+        digest: str | None,
+        made: Callable[[], Callable[..., Any]],
+    ) -> None:
+        self.name, self.inputs, self.outputs = name, inputs, outputs
+        self.digest, self.made = digest, made
 
     @property
     def function(self) -> Callable[..., Any]:

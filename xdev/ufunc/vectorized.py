@@ -14,7 +14,6 @@ from xdev.ufunc import foreign, hosted, parameters, pickling
 from xdev.ufunc.inputs import WEAK
 from xdev.ufunc.on_cuda import ALWAYS, is_cuda
 from xdev.ufunc.scalar import ScalarFunction
-from xdev.ufunc.signatures import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,7 +141,7 @@ class Vectorized(Quick):
         if self.target == "cuda":
             cuda = hosted.for_cuda(self, keywords)
             return hosted.on_cuda(self._cuda, args, outs, cuda)
-        return self._cpu(args, outs, **asked(self.__name__, self.nin, keywords))
+        return self._cpu(args, outs, **hosted.for_cpu(self, keywords))
 
     def _bound(
         self, args: Sequence[Any], out: Any

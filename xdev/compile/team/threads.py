@@ -13,9 +13,9 @@ import numpy as np
 
 from xdev import _config
 from xdev._forks import module_lock
+from xdev._machine_code import immortal
 from xdev.compile.team import stations as words
 from xdev.compile.team.plain import Code
-from xdev.memory.native.immortals import immortal
 from xdev.memory.native.operations import WORD
 
 if TYPE_CHECKING:

@@ -6,19 +6,19 @@ user set stays: the bridge then does not go in, and :func:`left_alone` says why.
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, final
 
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.device import Device
 from xdev.errors import ConfigurationError
-from xdev.memory.bridges.imports import when_imported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from importlib.machinery import ModuleSpec
 
 __all__ = [
     "install",
@@ -164,12 +164,15 @@ def install_default() -> None:
     """
     if _optional.installed("cupy"):
         install("cupy")
-    if not _optional.installed("numba_cuda"):
-        return
     if "numba.cuda" in sys.modules:
-        install("numba")
+        _install_numba()
     else:
-        when_imported("numba.cuda", lambda: install("numba"))
+        _when_imported("numba.cuda", _install_numba)
+
+
+def _install_numba() -> None:
+    if _present("numba"):
+        install("numba")
 
 
 def _present(name: str) -> bool:
@@ -187,3 +190,52 @@ def _check(name: str) -> None:
         known = ", ".join(repr(known) for known in BRIDGES)
         message = f"there is no bridge into {name!r}: use {known}"
         raise ConfigurationError(message)
+
+
+def _when_imported(name: str, callback: Callable[[], None]) -> None:
+    """Call back once, right after the module ``name`` has been loaded."""
+    sys.meta_path.insert(0, _Finder(name, callback))
+
+
+@final
+class _Finder:
+    """Finds one module as the other finders do, and wraps its loader; then it goes."""
+
+    def __init__(self, name: str, callback: Callable[[], None]) -> None:
+        self._name, self._callback = name, callback
+
+    def find_spec(
+        self,
+        name: str,
+        path: object = None,  # noqa: ARG002
+        target: object = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        """Return the wrapped specification of the one module, None for others."""
+        if name != self._name or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, self._callback)  # type: ignore[assignment]
+        return spec
+
+
+@final
+class _Loader:
+    """Another loader, and a call after it."""
+
+    def __init__(self, loader: Any, callback: Callable[[], None]) -> None:
+        self._loader, self._callback = loader, callback
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> Any:
+        """Do as the other loader does."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: Any) -> None:
+        """Load the module, then call."""
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._callback()

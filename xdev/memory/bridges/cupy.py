@@ -8,9 +8,10 @@ belongs to the stream that was CuPy's current one when it was made; work queued 
 before the drop runs before whoever gets the block next. Pinned blocks are held by CuPy
 until the copy that uses them is done.
 
-Where there is a driver the memory object is CuPy's own, on machine code
-(:mod:`xdev.memory.bridges.cupy_native`). What that cannot serve (while blocks are
-tracked, say) is a *lease*: a memory object whose finalizer gives the block back.
+Where there is a driver the memory object is CuPy's own, by its ``CFunctionAllocator``:
+CuPy calls :mod:`xdev.memory.native` without any Python in between, to allocate and to
+give back. What that cannot serve (while blocks are tracked, say) is a *lease*: a memory
+object whose finalizer gives the block back.
 
 After ``uninstall`` CuPy allocates as before; leases that are alive stay valid, and
 their blocks go back to xdev's pool.
@@ -18,18 +19,16 @@ their blocks go back to xdev's pool.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
 from xdev.device import Device
+from xdev.device.cuda import current_stream_function
 from xdev.errors import OutOfMemoryError
 from xdev.memory import registry
-from xdev.memory.bridges.cupy_native import (
-    current_stream_function,
-    native_allocator,
-)
-from xdev.memory.native.devices import Devices
+from xdev.memory.native.front import Devices
+from xdev.memory.native.machine import machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,13 +102,66 @@ def device_allocator(
     return allocate
 
 
-def pinned_allocator(pool: Pool) -> Allocator:
-    """Return an allocator for CuPy's pinned memory."""
+def pinned_allocator(pool: Callable[[], Pool]) -> Allocator:
+    """Return an allocator for CuPy's pinned memory, of the pool that is returned."""
     pointer = _optional.cupy().cuda.PinnedMemoryPointer
-    take = pool.take
 
     def allocate(nbytes: int) -> Any:
-        return pointer(PinnedLease(take(nbytes)), 0)
+        return pointer(PinnedLease(pool().take(nbytes)), 0)
+
+    return allocate
+
+
+def functions(devices: Devices) -> tuple[int, int, int]:
+    """Return what CuPy's C function allocators are made of: parameter, malloc, free."""
+    code = machine().addresses
+    return devices.address, code["cupy_malloc"], code["cupy_free"]
+
+
+def native_allocator(
+    devices: Devices,
+    leases: Callable[[int], tuple[Pool, Allocator]],
+    current: Callable[[], tuple[int, int]],
+    hit: Allocator | None = None,
+) -> Allocator:
+    """Return an allocator for CuPy that serves whichever device is current.
+
+    Parameters
+    ----------
+    devices : Devices
+        The fronts; those of devices are opened at their first use.
+    leases : callable
+        Returns a device's pool, and an allocator for what its front cannot serve.
+    current : callable
+        Returns the index of the current device and the handle of the current stream.
+    hit : callable, optional
+        Allocates by the machine code, a null pointer where it cannot; CuPy's
+        ``CFunctionAllocator`` without one.
+    """
+    if hit is None:
+        cuda = _optional.cupy().cuda
+        hit = cuda.CFunctionAllocator(*functions(devices), devices).malloc
+    opened: dict[int, tuple[Pool, Allocator]] = {}
+
+    def open_(index: int) -> tuple[Pool, Allocator]:
+        found = opened[index] = leases(index)
+        front = found[0].stock.clients.make_front()
+        if front is not None:
+            devices.open(index, front)
+        return found
+
+    def missed(nbytes: int) -> Any:
+        index, stream = current()
+        pool, lease = opened.get(index) or open_(index)
+        if nbytes and pool.stock_up(nbytes, stream):
+            pointer = hit(nbytes)
+            if pointer.ptr:
+                return pointer
+        return lease(nbytes)
+
+    def allocate(nbytes: int) -> Any:
+        pointer = hit(nbytes)
+        return pointer if pointer.ptr else missed(nbytes)
 
     return allocate
 
@@ -133,7 +185,7 @@ class CupyBridge:
         self._pools = pools or _pool_of
         self._before: Any = None
         self._allocator: Allocator | None = None
-        self._pinned: Pool | None = None  # where pinned memory comes from
+        self._pinned: Callable[[], Pool] | None = None  # of its pinned memory
 
     def _lease(self, index: int) -> tuple[Pool, Allocator]:
         pool, stream = self._pools(index), self._cupy.cuda.get_current_stream
@@ -179,9 +231,8 @@ class CupyBridge:
         """
         pinned = self._cupy.cuda.pinned_memory
         if isinstance(pinned.alloc_pinned_memory(1).mem, pinned.PooledPinnedMemory):
-            pool = registry.pool("cpu", "pinned")
-            pinned.set_pinned_memory_allocator(pinned_allocator(pool))
-            self._pinned = pool
+            self._pinned = cache(partial(registry.pool, "cpu", "pinned"))
+            pinned.set_pinned_memory_allocator(pinned_allocator(self._pinned))
 
     def uninstall(self) -> None:
         """Put back CuPy's allocators, unless somebody set others since."""
@@ -189,7 +240,7 @@ class CupyBridge:
         if cuda.get_allocator() is self._allocator:
             cuda.set_allocator(self._before)
         pinned, self._pinned = self._pinned, None
-        if pinned is not None and self._serves(pinned):
+        if pinned is not None and self._serves(pinned()):
             before = self._cupy.get_default_pinned_memory_pool().malloc
             cuda.set_pinned_memory_allocator(before)
 

@@ -23,8 +23,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
+from xdev._machine_code import immortal
 from xdev.memory import registry
-from xdev.memory.native.immortals import immortal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

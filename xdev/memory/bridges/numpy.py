@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev._forks import module_lock
+from xdev._machine_code import immortal
 from xdev.memory import registry
 from xdev.memory.arrays import POOLED
 from xdev.memory.bridges.misses import serve
 from xdev.memory.native import entries
 from xdev.memory.native.entries import TABLE_WORDS
-from xdev.memory.native.immortals import immortal
 from xdev.memory.native.machine import machine
 from xdev.memory.native.operations import WORD
 

@@ -21,9 +21,9 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
+from xdev._machine_code import immortal
 from xdev.device import registry as devices
 from xdev.memory import registry
-from xdev.memory.native.immortals import immortal
 from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
+from xdev._machine_code import immortal
 from xdev.device import Device
 from xdev.memory import registry
 from xdev.memory.bridges.misses import serve
-from xdev.memory.native.devices import Devices
-from xdev.memory.native.immortals import immortal
+from xdev.memory.native.front import Devices
 from xdev.memory.native.layout import BLOCKS
 from xdev.memory.native.machine import machine
 

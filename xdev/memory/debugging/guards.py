@@ -44,7 +44,7 @@ FINDINGS: deque[str] = deque()
 
 def with_zone(policy: Policy) -> Policy:
     """Return a policy that leaves room for a red zone behind each block."""
-    return policy._replace(
+    return policy.but(
         zone=ROOM,
         granted=lambda nbytes, quantum: policy.granted(nbytes + ROOM, quantum),
         fit=lambda shelf, nbytes: policy.fit(shelf, nbytes + ROOM),

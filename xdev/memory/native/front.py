@@ -13,14 +13,12 @@ gone.
 from __future__ import annotations
 
 import ctypes
-import mmap
-import sys
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev._machine_code import immortal
 from xdev.memory.native import layout
-from xdev.memory.native.immortals import immortal
 from xdev.memory.native.machine import machine
 
 if TYPE_CHECKING:
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
 
 ROOM = 4096  # how many blocks one call drains
+LINE = 64  # what the words are aligned to [B]
 
 
 @final
@@ -159,16 +158,53 @@ class Front:
         self.words[layout.MISS] = 0
 
 
+@final
+class Devices:
+    """The fronts of the CUDA devices, as a library's C functions find them.
+
+    It is the array of words that is called ``devices`` in the entries.
+
+    Parameters
+    ----------
+    count : int
+        How many devices there are.
+    stream : int
+        The address of a C function that returns the current stream's handle, for a
+        library that does not tell it.
+    """
+
+    def __init__(self, count: int, stream: int = 0) -> None:
+        words = (ctypes.c_int64 * (layout.CORES_AT + count))(count, stream)
+        self._words = immortal(words)  # what the library holds outlives the bridge
+        self.address = ctypes.addressof(words)
+
+    def open(self, index: int, front: Front) -> None:
+        """Serve a device from its front."""
+        self._words[layout.CORES_AT + index] = front.core
+
+    def throw(self, function: int, *texts: bytes) -> None:
+        """Report failures by a C++ function of the library.
+
+        Its texts: where it is from, of a refusal, of a block that is not served.
+        """
+        buffers = [ctypes.create_string_buffer(each) for each in texts]
+        addresses = [ctypes.addressof(immortal(each)) for each in buffers]
+        self._words[layout.REFUSAL_AT : layout.REFUSAL_AT + 4] = [function, *addresses]
+
+
 def _zeros(count: int) -> memoryview[int]:
     """Return so many words, which take memory where they are written to only.
 
-    NumPy would ask the system for huge pages.
+    NumPy would ask the system for huge pages, and the module ``mmap`` takes a third of
+    a millisecond to load.
     """
-    if sys.platform == "win32":
-        made = mmap.mmap(-1, 8 * count)
-    else:
-        made = mmap.mmap(-1, 8 * count, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return memoryview(made).cast("q")
+    allocate = ctypes.CDLL(None).calloc
+    allocate.argtypes, allocate.restype = [ctypes.c_size_t] * 2, ctypes.c_void_p
+    address = allocate(count + LINE // 8, 8)
+    if not address:
+        raise MemoryError
+    words = (ctypes.c_int64 * count).from_address(address + -address % LINE)
+    return memoryview(words).cast("B").cast("q")
 
 
 def _address_in_c(name: str) -> int:

@@ -14,7 +14,7 @@ from typing import Any, final
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
 from xdev._forks import module_lock
-from xdev.memory.native.immortals import immortal
+from xdev._machine_code import immortal
 from xdev.memory.native.layout import TORCH_WORD
 
 PARTS = "layout", "core", "operations", "entries", "intrinsics", "building"

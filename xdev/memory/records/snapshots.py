@@ -13,6 +13,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from xdev.memory import registry
+from xdev.memory.census import Census
 from xdev.memory.records.frames import Places
 from xdev.memory.records.history import recorded
 from xdev.memory.records.timelines import first_state
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from xdev.memory.blocks import Chunk
-    from xdev.memory.census import Census
     from xdev.memory.heap import Heap
     from xdev.memory.pools import Pool
     from xdev.memory.records.frames import Frames
@@ -98,7 +98,7 @@ def _segments(pool: Pool, number: int, makers: _Makers) -> list[dict[str, Any]]:
     stock = pool.stock
 
     def view(heap: Heap, _: object) -> list[dict[str, Any]]:
-        census, small = stock.census(heap), 2 * heap.policy.small
+        census, small = Census.of(stock, heap), 2 * heap.policy.small
         return [
             {
                 "device": number,

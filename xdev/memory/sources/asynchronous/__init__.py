@@ -6,9 +6,14 @@ which knows the device.
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any, Protocol
 
-__all__ = ["AsyncSource"]
+from xdev.errors import ConfigurationError
+from xdev.memory.sources.cuda import CudaSource
+from xdev.memory.sources.fake import FakeSource
+
+__all__ = ["AsyncSource", "in_stream_order"]
 
 
 class AsyncSource(Protocol):
@@ -53,3 +58,31 @@ class AsyncSource(Protocol):
 
     def synchronize(self) -> None:
         """Wait for all queued work."""
+
+
+@singledispatch
+def in_stream_order(source: Any) -> AsyncSource:
+    """Return the source in stream order that stands beside a plain one.
+
+    Raises
+    ------
+    ConfigurationError
+        There is none.
+    """
+    name = getattr(source, "name", type(source).__name__)
+    message = f"{name} has no memory in stream order, which policy 'async' needs"
+    raise ConfigurationError(f"{message}: use 'split', 'binned', 'simple' or 'none'")
+
+
+@in_stream_order.register(CudaSource)
+def _of_cuda(source: CudaSource) -> AsyncSource:
+    from xdev.memory.sources.asynchronous.cuda import CudaAsyncSource
+
+    return CudaAsyncSource(source)
+
+
+@in_stream_order.register(FakeSource)
+def _of_a_fake(source: FakeSource) -> AsyncSource:
+    from xdev.memory.sources.asynchronous.fake import FakeAsyncSource
+
+    return FakeAsyncSource(source)

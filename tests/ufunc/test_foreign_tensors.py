@@ -1,0 +1,191 @@
+"""PyTorch's tensors in ufuncs: written in place, seen by autograd, refused."""
+
+import numpy as np
+import pytest
+from foreign_libraries import blend, host, library, total
+
+import xdev
+
+
+@pytest.fixture
+def tensor(real_device):
+    return library("torch", real_device)[0]
+
+
+def test_methods_write_tensors(tensor):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    out = tensor(np.zeros(4, np.float32))
+
+    assert total.reduce(tensor(x), out=out) is out
+    np.testing.assert_array_equal(host(out), x.sum(0))
+    total.at(out, tensor(np.asarray([0, 0, 1])), 1.0)
+    np.testing.assert_array_equal(host(out), x.sum(0) + np.asarray([2, 1, 0, 0]))
+
+
+def test_tensors_are_written_in_place(tensor):
+    import torch
+
+    x = tensor(np.arange(6, dtype=np.float32))
+    for out in (
+        torch.zeros(6, device=x.device),
+        torch.zeros(12, device=x.device)[::2],
+        torch.zeros(6, dtype=torch.float64, device=x.device),
+    ):
+        address = out.data_ptr()
+        assert blend(x, x, out=out) is out
+        assert out.data_ptr() == address
+        torch.testing.assert_close(out, (0.5 * x + x * x).to(out.dtype))
+
+
+def test_tensors_take_results_of_arrays(tensor, real_device):
+    x = xdev.arange(6, dtype=xdev.float32, device=real_device)
+    blend(x, x)  # its fast path is there now
+    out = tensor(np.zeros(6, np.float32))
+
+    assert blend(x, x, out=out) is out
+    assert blend(x, x, out) is out
+    np.testing.assert_array_equal(host(out), xdev.to_numpy(blend(x, x)))
+
+
+def test_results_of_tensors_can_be_written_and_are_not_shared(tensor):
+    x = tensor(np.ones(100_000, np.float32))
+
+    one, two = blend(x, x), blend(x, x)
+    one += 1
+
+    assert host(two).tolist() == host(blend(x, x)).tolist()
+    assert host(one)[0] == 2.5
+
+
+def test_in_place_on_an_input(tensor):
+    x = tensor(np.ones(5, np.float32))
+
+    assert blend(x, x, out=x) is x
+    assert host(x).tolist() == [1.5] * 5
+
+
+def test_a_gradient_is_refused_with_the_way_out(tensor):
+    import torch
+
+    x = tensor(np.ones(5, np.float32)).requires_grad_()
+    plain = x.detach()
+
+    for call in (
+        lambda: blend(x, plain),
+        lambda: blend(plain, x),
+        lambda: blend(plain, plain, out=x),
+    ):
+        with pytest.raises(TypeError, match=r"requires a gradient.*x\.detach\(\)"):
+            call()
+    with torch.no_grad():
+        assert not blend(x, plain).requires_grad
+    assert host(blend(plain, plain)).tolist() == [1.5] * 5
+    assert host(plain).tolist() == [1] * 5
+
+
+def test_a_write_is_seen_by_autograd(tensor):
+    import torch
+
+    weight = tensor(np.ones(5, np.float32)).requires_grad_()
+    x = tensor(np.ones(5, np.float32))
+    loss = (weight * x).sum()
+    blend(x.clone(), 1.0, out=x)  # backward needs what was there
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    with torch.inference_mode():
+        y = torch.ones(5, device=x.device)
+        assert blend(y, y, out=y) is y
+
+
+def test_lazily_conjugated_and_negated_tensors(tensor):
+    z = np.asarray([1 + 2j, 3 - 4j], np.complex64)
+    conjugate, negative = tensor(z).conj(), tensor(z).conj().imag
+    assert conjugate.is_conj()
+    assert negative.is_neg()
+
+    np.testing.assert_allclose(
+        host(blend(conjugate, 1.0).resolve_conj()), blend(z.conj(), 1.0)
+    )
+    np.testing.assert_array_equal(host(blend(negative, 1.0)), blend(z.conj().imag, 1.0))
+    for out in (conjugate, negative):
+        with pytest.raises(TypeError, match="lazily conjugated or negated"):
+            blend(out.resolve_conj().resolve_neg(), 1.0, out=out)
+
+
+def test_outputs_whose_elements_share_memory_are_refused(tensor):
+    out = tensor(np.zeros(1, np.float32)).expand(5)
+
+    with pytest.raises(TypeError, match="share memory"):
+        blend(tensor(np.ones(5, np.float32)), 1.0, out=out)
+    assert host(out).tolist() == [0] * 5
+
+
+def test_tensors_without_dense_memory_are_refused(tensor):
+    import torch
+
+    x = tensor(np.ones((2, 2), np.float32))
+
+    for bad in (
+        x.to_sparse(),
+        x.to("meta"),
+        torch.nested.nested_tensor([x], layout=torch.jagged),
+    ):
+        with pytest.raises(TypeError, match=r"blend\(\) takes dense tensors"):
+            blend(bad, 1.0)
+
+
+def test_dtypes_that_numpy_lacks_are_refused(tensor):
+    import torch
+
+    x = tensor(np.ones(4, np.float32)).to(torch.float8_e4m3fn)
+
+    with pytest.raises(TypeError, match="float8_e4m3fn"):
+        blend(x, 1.0)
+
+
+def test_memory_of_brain_floats_is_shared(tensor):
+    """What a ufunc computes with them is the ufunc's; the view is the adapter's."""
+    import torch
+
+    from xdev.ufunc import foreign
+
+    pytest.importorskip("ml_dtypes")
+    x = tensor(np.arange(6, dtype=np.float32)).to(torch.bfloat16).reshape(2, 3).T
+    adapter = foreign.of(type(x))
+
+    view = adapter.native(x, "f")
+    back = adapter.lift(view, x)
+
+    assert view.dtype.name == "bfloat16"
+    assert view.shape == (3, 2)
+    assert back.dtype is torch.bfloat16
+    assert back.data_ptr() == x.data_ptr()
+    assert torch.equal(back, x)
+
+
+def test_zero_d_tensors_of_the_host_go_anywhere(real_device):
+    torch = pytest.importorskip("torch")
+    x = xdev.ones(4, dtype=xdev.float32, device=real_device)
+
+    found = blend(x, torch.tensor(2.0))
+
+    assert type(found) is type(x)
+    assert xdev.to_numpy(found).tolist() == [4.5] * 4
+
+
+@pytest.mark.cuda
+def test_tensors_on_streams_of_their_own(cuda):
+    tensor, _ = library("torch", cuda)
+    import torch
+
+    x = tensor(np.ones(1 << 22, np.float32))
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for i in range(20):
+            x.fill_(float(i))  # on PyTorch's stream, then on CuPy's, then again
+            made = blend(x, 1.0)
+            total = made.double().mean()
+            del made
+            assert total.item() == 0.5 * i + 1

@@ -1,0 +1,227 @@
+"""Policies: pure decisions about sizes and fits, one value a policy.
+
+``split`` is the default; ``binned`` trades memory for fewer size classes; ``simple``
+is for teaching; ``none`` hands every request to the source; ``async`` to the driver's
+own pool, which keeps free memory and follows the streams itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+from xdev import _config
+from xdev.errors import ConfigurationError
+from xdev.memory.blocks import round_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from xdev.memory.blocks import Chunk, Shelf
+
+__all__ = ["POLICIES", "Policy", "named"]
+
+MIB = 1 << 20
+SMALL = MIB  # requests up to here share small segments [B]
+LARGE = 10 * MIB  # requests from here have segments of their own [B]
+WASTE = 8  # a snug fit is at most one part in so many larger than asked
+QUANTUM = 512  # and never counts less than this as waste [B]
+
+
+@final
+class Policy:
+    """What a heap asks.
+
+    Parameters
+    ----------
+    name : str
+        As in ``Pool(source, policy=name)``.
+    granted : (nbytes, quantum) -> int
+        The size that a request is rounded to [B].
+    grown : (granted, quantum) -> int
+        The size to ask the source for when nothing free fits; at least ``granted`` [B].
+    fit : (shelf, nbytes) -> Chunk or None
+        Which free chunk serves a request.
+    small : int
+        Requests up to this size share segments of up to twice that size, apart from
+        the larger ones; 0 keeps all together [B].
+    splits : bool
+        Whether the rest of a larger chunk becomes a chunk of its own.
+    keeps : bool
+        Whether free memory stays with the pool.
+    asynchronous : bool
+        Whether the source lends and takes back in stream order, and keeps what is free.
+    zone : int
+        How much stays free behind each block, at least, for guards [B].
+    """
+
+    __slots__ = (
+        *("asynchronous", "fit", "granted", "grown", "keeps", "name", "small"),
+        *("splits", "zone"),
+    )
+
+    def __init__(
+        self,
+        name: str,
+        granted: Callable[[int, int], int],
+        grown: Callable[[int, int], int],
+        fit: Callable[[Shelf, int], Chunk | None],
+        *,
+        small: int,
+        splits: bool,
+        keeps: bool,
+        asynchronous: bool = False,
+        zone: int = 0,
+    ) -> None:
+        self.name, self.granted, self.grown, self.fit = name, granted, grown, fit
+        self.small, self.splits, self.keeps = small, splits, keeps
+        self.asynchronous, self.zone = asynchronous, zone
+
+    def but(self, **rules: Any) -> Policy:
+        """Return a policy with some rules in the place of this one's."""
+        own = {name: getattr(self, name) for name in self.__slots__}
+        return Policy(**{**own, **rules})
+
+
+# Size classes: what a request is rounded to [B].
+
+
+def multiple(nbytes: int, quantum: int) -> int:
+    """Round up to a multiple of the quantum."""
+    return round_up(nbytes, quantum)
+
+
+def eighth(nbytes: int, quantum: int) -> int:
+    """Round up to one of eight classes per doubling: at most 12.5 % is wasted.
+
+    Examples
+    --------
+    >>> eighth(8192, 512), eighth(8193, 512), eighth(100_000, 512)
+    (8192, 9216, 106496)
+    """
+    nbytes = round_up(nbytes, quantum)
+    step = 1 << max(0, (nbytes - 1).bit_length() - 4)
+    return round_up(nbytes, max(step, quantum))
+
+
+def asked(nbytes: int, quantum: int) -> int:  # noqa: ARG001 - one signature for all
+    """Grant what was asked, and one byte for nothing."""
+    return max(1, nbytes)
+
+
+# Growth: how much to ask a source for when nothing free fits [B].
+
+
+def exact(granted: int, quantum: int) -> int:  # noqa: ARG001 - one signature for all
+    """Ask for the one block."""
+    return granted
+
+
+def shared(granted: int, quantum: int) -> int:  # noqa: ARG001 - one signature for all
+    """Ask for a segment that requests of like size share.
+
+    2 MiB up to 1 MiB, 20 MiB below 10 MiB, from there whole MiB pairs: PyTorch's rule,
+    after CUDA's pages of 2 MiB.
+
+    Examples
+    --------
+    >>> [shared(mib * MIB, 512) // MIB for mib in (1, 3, 11)]
+    [2, 20, 12]
+    """
+    if granted <= SMALL:
+        return 2 * SMALL
+    if granted < LARGE:
+        return 2 * LARGE
+    return round_up(granted, 2 * MIB)
+
+
+# Fits: which free chunk of a shelf serves a request.
+
+
+def best(shelf: Shelf, nbytes: int) -> Chunk | None:
+    """Return the smallest chunk that is large enough; O(log n)."""
+    return shelf.best(nbytes)
+
+
+def snug(shelf: Shelf, nbytes: int) -> Chunk | None:
+    """Return the smallest chunk, where at most an eighth of it would be wasted."""
+    chunk = shelf.best(nbytes)
+    if chunk is None or chunk.nbytes > nbytes + max(nbytes // WASTE, QUANTUM):
+        return None
+    return chunk
+
+
+def first(shelf: Shelf, nbytes: int) -> Chunk | None:
+    """Return the chunk of lowest address that is large enough; O(n)."""
+    large = (chunk for chunk in shelf if chunk.nbytes >= nbytes)
+    return min(large, key=lambda chunk: chunk.address, default=None)
+
+
+def _policies() -> Iterator[Policy]:
+    yield Policy(
+        "split",
+        multiple,
+        shared,
+        best,
+        small=SMALL,
+        splits=True,
+        keeps=True,
+    )
+    yield Policy(
+        "binned",
+        eighth,
+        exact,
+        snug,
+        small=0,
+        splits=False,
+        keeps=True,
+    )
+    yield Policy(
+        "simple",
+        multiple,
+        exact,
+        first,
+        small=0,
+        splits=True,
+        keeps=True,
+    )
+    yield Policy(
+        "none",
+        asked,
+        exact,
+        best,
+        small=0,
+        splits=False,
+        keeps=False,
+    )
+    yield Policy(
+        "async",
+        asked,
+        exact,
+        best,
+        small=0,
+        splits=False,
+        keeps=False,
+        asynchronous=True,
+    )
+
+
+_rules = {policy.name: policy for policy in _policies()}
+POLICIES = {name: _rules[name] for name in _config.POLICIES}
+
+
+def named(name: str | Policy) -> Policy:
+    """Return the policy of a name; a policy is itself.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such policy; the text lists those that are.
+    """
+    if isinstance(name, Policy):
+        return name
+    try:
+        return POLICIES[name]
+    except (KeyError, TypeError):
+        known = ", ".join(POLICIES)
+        message = f"no memory policy is called {name!r}: use one of {known}"
+        raise ConfigurationError(message) from None
