@@ -80,7 +80,15 @@ def looped(x):
 
 def torn(x):
     y = 1 if x > 0 else "a"
-    return y  # noqa: RET504
+    while x > 1:
+        x -= 1
+    return y
+
+
+def forked(x):
+    if x > 0:
+        return 1
+    return "a"
 
 
 def ordered(x):
@@ -132,13 +140,14 @@ def importing(x):
         (listed, "list(float32)", "def listed(x):"),
         (nothing, "returns nothing", "def nothing(x):"),
         (fetched, "'FACTORS' is of class dict; from outside", "return FACTORS.get"),
-        (member, "'KNOWN' is of class list; from outside", "return x in KNOWN"),
+        (member, "; from outside, compiled code reads", "return x in KNOWN"),
         (held, "Mark; from outside", "return x * MARK.value"),
         (helped, "'half' is a plain function: compile it", "return half(x)"),
         (shaped, "a float32, which has no 'shape'", "return x.shape[0]"),
         (indexed, "a float32, which has no index", "return x[0]"),
         (looped, "a float32, which has no items", "for each in x:"),
         (torn, "a value is of one type, and there", "y = 1 if x > 0"),
+        (forked, "a value is of one type, and there", "return"),
         (ordered, "overload", "def ordered(x):"),
         (outer, "'nope'", "return x.nope"),
     ],
@@ -150,7 +159,8 @@ def test_the_reason_the_line_and_the_types_are_told(device, function, words, lin
     with pytest.raises(TypeError) as refused:
         xdev.vectorize(function)(x, out=out)
     first, second = str(refused.value).splitlines()
-    assert first.startswith(f"cannot compile {function.__name__}(float32): ")
+    told = f"cannot compile {function.__name__}(float32)"
+    assert first.startswith((f"{told}: ", f"{told} for CUDA: "))
     assert words in first
     assert second.startswith(f"  {HERE}:")
     assert line in second

@@ -50,6 +50,11 @@ PLAIN = {
     r"The use of a (?:reflected )?(\w+)\(.*? variable '(\w+)' in globals.*": (
         rf"'\2' is of class \1{_READ} (\g<0>)"
     ),
+    # So says numba-cuda, which does not know the name any more.
+    r"<.+\.OverloadSelector object at \w+>, \((.+?),?\)": rf"there is a \1{_READ}",
+    r"Can't unify return type from the following types: (.+?), (\S+) Return of: .*": (
+        r"a value is of one type, and there it is \1 on one path, \2 on another"
+    ),
     r"Cannot unify (.+) and (.+) for '.+', defined at .*": (
         r"a value is of one type, and there it is \1 on one path, \2 on another (\g<0>)"
     ),
