@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from statistics import median
 from typing import final
 
 from xdev.timing.notes import notes_of
@@ -106,7 +107,7 @@ class Timing:
         """Whether the device waited for the host, which was busy launching."""
         if not self.queued or self.waits:
             return False
-        return min(self.launch) >= LAUNCH_BOUND * self.best
+        return median(self.launch) >= LAUNCH_BOUND * median(self.wall)
 
     @property
     def elsewhere(self) -> bool:
