@@ -8,7 +8,7 @@ import pytest
 import xdev
 
 FACTORS = {}
-KNOWN = [1, 2]
+members = [1, 2]
 HERE = __file__
 
 
@@ -48,7 +48,7 @@ def fetched(x):
 
 
 def member(x):
-    return x in KNOWN
+    return x in members
 
 
 def held(x):
@@ -140,7 +140,7 @@ def importing(x):
         (listed, "list(float32)", "def listed(x):"),
         (nothing, "returns nothing", "def nothing(x):"),
         (fetched, "'FACTORS' is of class dict; from outside", "return FACTORS.get"),
-        (member, "; from outside, compiled code reads", "return x in KNOWN"),
+        (member, "; from outside, compiled code reads", "member"),
         (held, "Mark; from outside", "return x * MARK.value"),
         (helped, "'half' is a plain function: compile it", "return half(x)"),
         (shaped, "a float32, which has no 'shape'", "return x.shape[0]"),
