@@ -1,8 +1,9 @@
 """``python -m benchmarks``: run every program here and keep what it measured.
 
 The record goes to ``benchmarks/results/<date>-<device>.json``: under each program's
-name what it wrote, or why it did not finish. Programs that are not run keep what the
-file has of them. From the record alone comes a page, ``docs/benchmarks/<device>.md``.
+name what it wrote, with its date, or why it did not finish. Programs that are named
+renew their parts of the device's last record; its own date is that of the day on which
+all were run. From the record alone comes a page, ``docs/benchmarks/<device>.md``.
 """
 
 import argparse
@@ -53,6 +54,15 @@ def device_name() -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", name or str(device)).strip("-").lower()
 
 
+def record_path(device: str, *, whole: bool, folder: Path = HERE / "results") -> Path:
+    """Return the file for what was measured: a new one for a whole run."""
+    day = "[0-9]" * 4 + 2 * "-[0-9][0-9]"
+    kept = sorted(folder.glob(f"{day}-{device}.json"))
+    if kept and not whole:
+        return kept[-1]
+    return folder / f"{datetime.now(UTC):%Y-%m-%d}-{device}.json"
+
+
 def measure(names: list[str]) -> int:
     """Run the programs of these names; return 1 if one failed, 2 if one is unknown."""
     known = {path.stem: path for path in programs()}
@@ -61,7 +71,7 @@ def measure(names: list[str]) -> int:
         print(f"no benchmark is called {', '.join(unknown)}: {', '.join(known)}")
         return 2
     records = {name: run(known[name]) for name in names or known}
-    path = HERE / "results" / f"{datetime.now(UTC):%Y-%m-%d}-{device_name()}.json"
+    path = record_path(device_name(), whole=not names)
     path.parent.mkdir(exist_ok=True)
     kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     text = json.dumps(dict(sorted({**kept, **records}.items())), indent=1)

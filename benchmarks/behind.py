@@ -9,20 +9,20 @@ from benchmarks.figures import time_text
 from xdev.timing.tables import markdown
 from xdev.timing.verdict import MARGIN
 
-# What else tells two tasks apart, beside the group.
-FACTS = ("task", "what", "kind", "n")
+# What else tells two tasks apart.
+FACTS = ("what", "kind", "n")
 INTO = " out="  # ends the name of a candidate that writes into an array that is there
 
 
 def table(records: dict[str, Any]) -> str:
     """Return a table of Markdown: each task in which xdev's best is behind the best.
 
-    Rows are of one task if their ``group``, or the name before ``": "``, and their
-    other facts are the same; a peer is who is not called xdev.
+    Rows are of one task if their ``group`` or ``task``, or the name before ``": "``,
+    and their other facts are the same; a peer is who is not called xdev.
     """
     cells = [["", "task", "xdev", "ahead of it", "xdev over it"]]
     for program, record in records.items():
-        for task, times in _by_task(record.get("rows", [])).items():
+        for task, times in by_task(record.get("rows", [])).items():
             ours = {k: v for k, v in times.items() if k.startswith("xdev")}
             peers = {k: v for k, v in times.items() if k not in ours}
             if not ours or not peers:
@@ -35,19 +35,20 @@ def table(records: dict[str, Any]) -> str:
     return markdown(cells) if cells[1:] else "Nowhere."
 
 
-def _by_task(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+def by_task(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Return the median times of each task's candidates [s]."""
     tasks: dict[str, dict[str, float]] = {}
     for row in rows:
         group, candidate = row.get("group"), row.get("candidate")
-        if candidate is None:
+        if group is None and "task" not in row:
             group, _, candidate = row.get("name", "").rpartition(": ")
         facts = [f"{key} {row[key]}" for key in FACTS if row.get(key) is not None]
-        if not isinstance(row.get("samples"), list) or not (group or "task" in row):
+        what = row.get("task") or group
+        if not what or not isinstance(row.get("samples"), list):
             continue
+        candidate = candidate or row["name"]
         into = ["into an array that is there"] if candidate.endswith(INTO) else []
-        task = ", ".join([*([group] if group else []), *facts, *into])
-        tasks.setdefault(task, {})[candidate.removesuffix(INTO)] = median(
-            row["samples"]
-        )
+        task = ", ".join([what, *facts, *into])
+        times = tasks.setdefault(task, {})
+        times[candidate.removesuffix(INTO)] = median(row["samples"])
     return tasks

@@ -1,9 +1,10 @@
 """What the facade costs: every function of the standard at size 1, beside its library.
 
-The claims. On the CPU, beside the NumPy function of the same name: no slower in the
+The aims. On the CPU, beside the NumPy function of the same name: no slower in the
 geometric mean; none more than 60 ns slower, 120 ns where it takes ``device=``; ``sum``,
 ``max``, ``reshape`` and ``permute_dims`` at least 1.8 times as fast. On CUDA: at most
-150 ns over the CuPy function that it calls.
+150 ns over the CuPy function that it calls. The functions that take more than the aim
+are listed, each with how much longer it takes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import xdev
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+LIBRARIES = {"cpu": "NumPy", "cuda": "CuPy"}
 INNER = 100  # calls in one timed loop, so that the loop's own call does not count
 QUICKER = ("sum", "max", "reshape", "permute_dims")
 _COMPLEX = "asks for the data type: NumPy's complex infinities are not the standard's"
@@ -137,12 +139,12 @@ def costs(
                 print(f"{name:26} left out: the library's is called otherwise: {error}")
                 continue
             calls.check(name, plain, args)
-            pair = {"xdev": calls.own(name), "library": plain}
+            pair = {"xdev": calls.own(name), LIBRARIES[device.type]: plain}
             samples = measure(pair, args, repeat, lambda: xdev.synchronize(device))
             table.append(Cost(name, *(min(runs) for runs in samples.values())))
             print(table[-1], flush=True)
             rows += [
-                {"name": f"{device} {name} {key}", "samples": runs}
+                {"name": f"{device} {name}: {key}", "samples": runs}
                 for key, runs in samples.items()
             ]
     return table, rows
@@ -160,13 +162,19 @@ def summarise(device: xdev.Device, table: list[Cost]) -> dict[str, Any]:
     for cost in table:
         if cost.name in QUICKER:
             print(f"{cost.name}: {cost.library / cost.own:.2f} times as fast")
-    beyond = {
-        cost.name: EXCEPTIONS.get(cost.name, "not explained")
+    beyond = [
+        f"{cost.name} +{cost.over:.0f} ns"
         for cost in table
         if cost.over > (cost.limit if device.type == "cpu" else 150.0)
+    ]
+    told = ", ".join(beyond) or "none"
+    print(f"over the aim, {len(beyond)} of {len(table)}: {told}")
+    return {
+        "geometric_mean": mean,
+        "functions": len(table),
+        "over_the_aim": len(beyond),
+        "which": told,
     }
-    print(f"over the limit: {beyond or 'none'}")
-    return {"geometric_mean": mean, "over_the_limit": beyond}
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ A mark after a figure is a comment of Markdown; the record is the last one that 
 names before it::
 
     On an H200 (benchmarks/results/2026-11-21-nvidia-h200.json) a call takes
-    4.39 µs <!-- ufunc_cuda: xdev f(x, y, out=o); kind=call -->.
+    4.39 µs <!-- ufunc_cuda: xdev f(x, y, out=o) -->.
 
 It names a program, a row, and what else must hold of the row. The figure is the median
 of the row's samples, and
@@ -13,12 +13,17 @@ of the row's samples, and
 - a ratio with `` over `` and a second row;
 - a field of the row with ``show=FIELD``: seconds where a unit of time stands behind the
   figure, a share where ``%`` does.
+
+``program: /one/two`` is what the program's record says beside its rows, under these
+keys.
 """
 
 from __future__ import annotations
 
 import json
+import operator
 import re
+from functools import reduce
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -87,10 +92,12 @@ def expected(mark: re.Match[str], record: Path) -> str:
         return f"{value / RATES[unit]:.3g}{unit}"
     if unit.endswith("%"):
         return f"{100 * value:.3g}{unit}"
-    return f"{value:.2g}{unit}"
+    return f"{value:.{2 if value < 1 else 3}g}{unit}"
 
 
 def _value(program: dict[str, Any], what: str) -> float:
+    if what.startswith("/"):
+        return float(reduce(operator.getitem, what[1:].split("/"), program))  # type: ignore[arg-type]
     name, *wanted = what.split("; ")
     facts = dict(each.split("=", 1) for each in wanted)
     size, field = facts.pop("bytes", None), facts.pop("show", None)

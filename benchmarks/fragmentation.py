@@ -154,12 +154,20 @@ def main() -> int:
     traces = sorted(options.traces.glob("*.csv")) if options.traces else []
     if not traces:
         print("MiniMalloc left out: no traces (--traces FOLDER)")
+    traced: list[Row] = []
     for path in traces:
         events = workloads.minimalloc(path, SCALE)
-        rows += compare(f"MiniMalloc {path.stem}", [events], capacity, None)
+        traced += compare(f"MiniMalloc {path.stem}", [events], capacity, None)
+    rows += traced
 
-    table = [asdict(row) for row in rows]
-    record.write(options.json, table, n=options.n, capacity=capacity, scale=SCALE)
+    table = [asdict(row) | {"largest": max(row.ratios)} for row in rows]
+    known: dict[str, Any] = {"n": options.n, "capacity": capacity, "scale": SCALE}
+    if traces:
+        known["means"] = {
+            f"MiniMalloc, {pool}": mean(r.ratios[0] for r in traced if r.pool == pool)
+            for pool in POOLS
+        }
+    record.write(options.json, table, **known)
     missed = [r for r in rows if r.target is not None and max(r.ratios) > r.target]
     for row in missed:
         print(f"missed: {row.name}: {max(row.ratios):.3f} > {row.target:.2f}")

@@ -99,11 +99,11 @@ def main() -> None:
     rows = []
     for n, claim in CLAIMS.items():
         means = []
-        for name, label in (("own", "NumPy's own"), ("pool", "pool")):
+        for name, label in (("own", "NumPy's own"), ("pool", "xdev's pool")):
             runs = [each[str(n)][name] for each in found]
             samples = [run.pop("seconds") for run in runs]
             means.append(mean(samples) * 1e6)
-            row = {"name": f"x + y, n = {n}, {label}", "samples": samples}
+            row = {"name": f"x + y, n = {n}: {label}", "samples": samples}
             rows.append({**row, "offsets": runs})
         own, pool = means
         times = f"NumPy's own {own:10.3f} us   pool {pool:10.3f} us"

@@ -29,7 +29,8 @@ COLUMNS = {
 # What is no column: it names the row, makes its times, or is told otherwise.
 TOLD = {"name", "group", "candidate", "samples", "bandwidth", "copy_bandwidth"}
 TOLD |= {"launch", "device", "notes", "loops", "mean", "std", "nbytes", "first_call"}
-LONGEST = 250  # of a value that is told as it is [characters]
+TOLD |= {"offsets"}  # NumPy's arrays', in the numpy_bridge program
+LONGEST = 250  # of the reason why somebody was left out [characters]
 
 
 def write(path: Path, folder: Path = PAGES) -> Path:
@@ -84,6 +85,9 @@ def _tables(program: str, record: dict[str, Any], stem: Path) -> list[str]:
         groups.setdefault(row.get("group", ""), []).append(row)
     for number, (group, rows) in enumerate(groups.items()):
         lines += ["", *([f"**{group}**", ""] if group else []), _table(rows)]
+        who = [(r.get("candidate") or r.get("name"), r.get("notes", ())) for r in rows]
+        said = [f"- {name}: {note}" for name, notes in who for note in notes]
+        lines += ["", *said] if said else []
         times = _over_sizes(rows)
         if times:
             plot = stem.with_name(f"{stem.name}-{program}-{number}.png")
@@ -101,29 +105,33 @@ def _about(record: dict[str, Any]) -> list[str]:
 
 
 def _where(record: dict[str, Any]) -> str:
-    """Return when it was measured, and with which versions."""
+    """Return when it was measured, with which versions, and what was not installed."""
     environment = record["environment"]
-    versions = environment["versions"].items()
-    told = ", ".join(f"{name} {each}" for name, each in versions if each is not None)
-    return f"{environment['date'][:10]}, {environment['cores']} cores, {told}."
+    versions = environment["versions"]
+    told = [f"{name} {each}" for name, each in versions.items() if each is not None]
+    absent = [name for name, each in versions.items() if each is None]
+    words = [environment["date"][:10], f"{environment['cores']} cores", *told]
+    without = f" Without {', '.join(absent)}." if absent else ""
+    return f"{', '.join(words)}.{without}"
 
 
 def _facts(record: dict[str, Any]) -> list[str]:
     """Return what the record says beside its rows."""
     lines = [""]
     for key, value in record.items():
-        if key in ("about", "environment", "rows") or value in ({}, []):
-            continue
         if key == "left_out":
             lines += _reasons("left out", value)
-            continue
-        told = value if isinstance(value, dict) else {"": value}
-        for name, each in told.items():
-            text = f"{each:.3g}" if isinstance(each, float) else f"{each}"
-            label = f"{key.replace('_', ' ')} {name}".strip()
-            if each != {} and len(text) <= LONGEST:
-                lines.append(f"- {label}: {text}")
+        elif key not in ("about", "environment", "rows"):
+            lines += _said(key.replace("_", " "), value)
     return lines if lines[1:] else []
+
+
+def _said(label: str, value: Any) -> list[str]:
+    """Return a line for a value, and for each that a dict holds."""
+    if not isinstance(value, dict):
+        return [f"- {label}: {_plain(value)}"]
+    pairs = ((f"{label} {key}".replace("_", " "), each) for key, each in value.items())
+    return [line for pair in pairs for line in _said(*pair)]
 
 
 def _reasons(who: str, why: Any) -> list[str]:
@@ -169,7 +177,7 @@ def _without_itself(row: dict[str, Any]) -> dict[str, Any]:
 def _told(key: str, value: object) -> bool:
     if key in TOLD or key in COLUMNS:
         return False
-    return isinstance(value, str | int | float) and value is not False
+    return isinstance(value, str | int | float | list) and value is not False
 
 
 def _times(samples: object) -> list[str]:
@@ -184,6 +192,8 @@ def _cell(key: str, value: Any) -> str:
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, list):  # of several runs
+        return " to ".join(dict.fromkeys(map(_plain, (min(value), max(value)))))
     if isinstance(value, float):
         return f"{value:.3g}"
     return "" if value is None else f"{value}"

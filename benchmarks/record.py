@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     Rows = list[dict[str, Any]]
 
+# Of the program: IPython's shell takes the place of this module.
+ABOUT = sys.modules["__main__"].__doc__
+
 __all__ = ["arguments", "environment", "on_devices", "rows", "sample", "write"]
 
 
@@ -143,15 +146,23 @@ def write(path: Path | str | None, rows: list[dict[str, Any]], **extra: object) 
     """Write ``rows``, the environment and ``extra`` as JSON; nothing without a path.
 
     ``rows`` is what the program measured, by convention a list of dicts with ``name``
-    and ``samples`` (seconds per call, of which four digits are kept); rows that have
-    ``group``, ``candidate`` and ``n`` are drawn over ``n``. The record also has what
-    the program says it is about.
+    and ``samples`` (seconds per call, of which four digits are kept), or a dict of
+    these. Rows of one ``group``, or ``task``, and other ``candidate`` do the same, as
+    do those whose names differ after ``": "``; those with ``n`` are drawn over it. The
+    record also has what the program says it is about.
     """
     if path is None:
         return
-    for row in rows:
-        if isinstance(row.get("samples"), list):
-            row["samples"] = [float(f"{x:.4g}") for x in row["samples"]]
-    record: dict[str, Any] = {"about": sys.modules["__main__"].__doc__}
-    record |= {"environment": environment(), **extra, "rows": rows}
+    kept = [
+        row | {"samples": _short(row["samples"])} if "samples" in row else row
+        for row in rows
+    ]
+    record: dict[str, Any] = {"about": ABOUT}
+    record |= {"environment": environment(), **extra, "rows": kept}
     Path(path).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def _short(samples: Any) -> Any:
+    if isinstance(samples, dict):
+        return {name: _short(each) for name, each in samples.items()}
+    return [float(f"{seconds:.4g}") for seconds in samples]

@@ -30,6 +30,11 @@ BUS, PINNED = "raw cudaMemcpyAsync, pinned", "xdev, pinned"
 XDEV, CUPY, TORCH = "xdev, pageable", "CuPy, pageable", "PyTorch, pageable"
 TORCH_PINNED = "PyTorch, pinned"
 INTO, CUPY_INTO = "xdev, pageable, out=", "CuPy, pageable, out="
+# What does the same.
+WAYS = {
+    "pinned": (BUS, PINNED, TORCH_PINNED),
+    "pageable": (XDEV, CUPY, TORCH, INTO, CUPY_INTO),
+}
 #: What is compared: (row, with which other row).
 RATIOS = (
     (PINNED, BUS),
@@ -139,10 +144,17 @@ def measure(direction: str, calls: Calls, nbytes: int, repeat: int) -> dict[str,
     for name, ratio in ratios.items():
         print(f"{name:60}{ratio:7.2f} x")
     rows = [
-        {"name": name, "direction": direction, "nbytes": nbytes, "samples": times}
+        {
+            "name": name,
+            "task": f"{direction}, {way}, {nbytes // KIB:,} KiB",
+            "nbytes": nbytes,
+            "samples": times,
+        }
+        for way, names in WAYS.items()
         for name, times in samples.items()
+        if name in names
     ]
-    return {"rows": rows, "ratios": {f"{direction}, {nbytes} B": ratios}}
+    return {"rows": rows, "ratios": {f"{direction}, {nbytes // KIB} KiB": ratios}}
 
 
 def on_cuda(largest: int, repeat: int) -> dict[str, Any]:
@@ -163,7 +175,7 @@ def table(ratios: dict[str, dict[str, float]]) -> None:
     for direction in ("up", "down"):
         print(f"\n{direction}: times as fast, by KiB")
         chosen = {
-            int(key.split()[1]) // KIB: found
+            int(key.split()[1]): found
             for key, found in ratios.items()
             if key.startswith(f"{direction},")
         }
@@ -230,17 +242,17 @@ def on_the_host(repeat: int) -> dict[str, Any]:
         "there already": (
             20_000,
             {
-                "np.asarray(x)": lambda: np.asarray(x),
-                "xdev.asarray(x)": lambda: xdev.asarray(x, device="cpu"),
-                "xdev.to_numpy(x)": lambda: xdev.to_numpy(x),
-                "xdev.to_device(x, 'cpu')": lambda: xdev.to_device(x, "cpu"),
+                "NumPy asarray(x)": lambda: np.asarray(x),
+                "xdev asarray(x)": lambda: xdev.asarray(x, device="cpu"),
+                "xdev to_numpy(x)": lambda: xdev.to_numpy(x),
+                "xdev to_device(x, 'cpu')": lambda: xdev.to_device(x, "cpu"),
             },
         ),
         "a copy of 16 MiB": (
             5,
             {
-                "np.array(x)": lambda: np.array(large),
-                "xdev.to_device(x, copy=True)": lambda: xdev.to_device(
+                "NumPy array(x)": lambda: np.array(large),
+                "xdev to_device(x, copy=True)": lambda: xdev.to_device(
                     large, "cpu", copy=True
                 ),
             },
@@ -255,7 +267,7 @@ def on_the_host(repeat: int) -> dict[str, Any]:
         for name, times in samples.items():
             seconds = median(times)
             print(f"{name:30}{seconds * 1e9:14,.0f} ns{seconds / base:8.2f} x")
-            found["rows"].append({"name": name, "group": title, "samples": times})
+            found["rows"].append({"name": name, "task": title, "samples": times})
             found["ratios"][name] = seconds / base
     return found
 

@@ -1,7 +1,10 @@
 """Where a peer is ahead of xdev: in the table, whoever measured it in which form."""
 
+import json
 import sys
 from pathlib import Path
+
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -58,5 +61,35 @@ def test_rows_that_name_their_task_are_compared_too():
         row(2e-3, name="Numba parallel", task="saxpy", what="cpu", n=4),
         row(1e-3, name="Numba parallel", task="stencil", what="cpu", n=4),
     )
-    assert "task saxpy, what cpu, n 4 | 3 ms | Numba parallel, 2 ms | 1.5 |" in text
+    assert "saxpy, what cpu, n 4 | 3 ms | Numba parallel, 2 ms | 1.5 |" in text
     assert "stencil" not in text
+
+
+#: Programs that have no row of a peer, and what they show instead.
+ALONE = {
+    "batches": "shares of a copy that are hidden, of loops of unlike work",
+    "cold_path": "a pool's own steps by how much is free",
+    "fragmentation": "bytes, beside models of other pools",
+    "harness": "how often the harness itself is wrong",
+    "import_cost": "what an import adds",
+    "ledger": "bytes that are explained",
+    "naive_timeit": "two ways to time one call",
+    "tracking": "what tracking adds to the pool's own calls",
+}
+KEPT = sorted((Path(behind.__file__).parent / "results").glob("????-??-??-*.json"))
+WHOLE = [path for path in KEPT if not path.stem.endswith(("-bench", "-first"))]
+
+
+@pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.stem)
+def test_every_program_of_a_record_is_asked_who_is_ahead(path):
+    records = json.loads(path.read_text(encoding="utf-8"))
+    asked = {
+        program
+        for program, record in records.items()
+        for times in behind.by_task(record["rows"]).values()
+        if len({who.startswith("xdev") for who in times}) > 1
+    }
+    measured = {program for program, record in records.items() if record["rows"]}
+    on_cuda = records["adapt"]["environment"]["cuda"]
+    unasked = set() if on_cuda else {"adapt", "graphs"}  # their peers are on CUDA
+    assert measured - asked == set(ALONE) & measured | unasked

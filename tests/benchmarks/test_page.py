@@ -34,6 +34,7 @@ RECORDS = {
     | {
         "about": "What it is.\n\n    python benchmarks/plain.py [--json FILE]\n\nMore.",
         "ratio": 1.23456,
+        "claims": {"cpu": {"over_it": 300 * "far "}},
         "left_out": {
             "peer": "not | installed",
             "cuda:0": {"JAX": "no\nGPU", "Warp": 50 * "far away "},
@@ -42,7 +43,7 @@ RECORDS = {
         "rows": [
             {"name": "a", "samples": [1e-6, 2e-6, 4e-6], "verdict": "slower"},
             {"name": "b | c", "samples": [1e-3], "ratio": 500.0, "interval": [1, 2]},
-            {"name": "d", "lost": 17},
+            {"name": "d", "lost": 17, "ratios": [1.23456, 2.0], "notes": ["it waits"]},
         ],
     },
     "sizes": WHERE
@@ -68,21 +69,28 @@ def text(tmp_path):
 def test_it_names_the_machine_the_record_and_the_versions(text):
     assert text.startswith("# Benchmarks on Abacus 9\n")
     assert "`benchmarks/results/2026-01-02-abacus.json`" in text
-    assert text.count("2026-01-02, 2 cores, python 3.11, numpy 2.4.") == 1
+    assert (
+        text.count("2026-01-02, 2 cores, python 3.11, numpy 2.4. Without torch.") == 1
+    )
 
 
 def test_every_row_is_there_with_what_it_says(text):
     flat = text.replace("  ", " ")
-    assert "| | lost | median | shortest to longest | ratio | 95 % | verdict |" in flat
-    assert "| a | | 2 µs | 1 µs to 4 µs | | | slower |" in flat
-    assert r"| b \| c | | 1 ms | 1 ms to 1 ms | 500 | 1 to 2 | |" in flat
-    assert "| d | 17 | |" in flat
+    assert (
+        "| | lost | ratios | median | shortest to longest | ratio | 95 % | verdict |"
+        in flat
+    )
+    assert "| a | | | 2 µs | 1 µs to 4 µs | | | slower |" in flat
+    assert r"| b \| c | | | 1 ms | 1 ms to 1 ms | 500 | 1 to 2 | |" in flat
+    assert "| d | 17 | 1.23 to 2 | |" in flat
+    assert "- d: it waits\n" in text
 
 
 def test_what_the_program_says_stands_above_but_not_how_it_is_called(text):
     assert "What it is.\n\nMore." in text
     assert "python benchmarks/plain.py" not in text
     assert "- ratio: 1.23\n" in text
+    assert f"- claims cpu over it: {300 * 'far '}\n" in text
 
 
 def test_who_was_left_out_has_a_line_with_the_reason_however_long(text):
