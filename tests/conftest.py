@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import hypothesis
@@ -19,6 +20,17 @@ PROMISED = set(os.environ.get("XDEV_TEST_DEVICES", "cpu").split(","))
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("deep", deadline=None, max_examples=2000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _what_is_there_stays():
+    """Leave what earlier modules and the tests' list hold out of each collection.
+
+    Many tests collect, and a refusal of memory does; among all that Numba, Hypothesis
+    and twenty thousand tests keep, one takes a second.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _require(name: str) -> xdev.Device:

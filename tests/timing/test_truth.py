@@ -91,6 +91,25 @@ def launches_of_the_whole_run(patch):
     patch.setattr(sampling, "MOST_IN_BURST", 10**9)
 
 
+def launch_time_is_that_of_calls_that_follow_others(machine):
+    def call():
+        if not machine.queued or machine.queued[-1] <= machine.now:
+            # The first launch after a wait takes a driver longer.
+            machine.now += 20 * LAUNCH
+        return machine.launch(2 * LAUNCH)
+
+    timing = timeit(call, number=1000, repeat=2)
+    assert timing.launch == pytest.approx([LAUNCH] * 2, **NEAR)
+    assert not timing.launch_bound
+
+
+def launches_from_an_idle_device(patch):
+    def launch_time(loop, number, device, clock):
+        return runs.run_hot(loop, number, device, clock).launch / number
+
+    patch.setattr(sampling, "launch_time", launch_time)
+
+
 def the_first_call_is_apart(machine):
     costs = [2.0]  # the first call compiles
 
@@ -144,7 +163,7 @@ def streams_are_not_held(patch):
 
 
 def a_host_that_was_busy_elsewhere_is_no_call_that_waits(machine):
-    pauses = {3: 0.1}  # the call on the held stream is late for once
+    pauses = {4: 0.1}  # the call on the held stream is late for once
     calls = []
 
     def call():
@@ -250,6 +269,7 @@ RULES = {
     a_run_starts_on_an_idle_device: no_wait_at_the_start,
     device_time_is_that_of_the_stream_of_the_work: events_on_the_default_stream,
     launch_time_is_not_that_of_a_full_queue: launches_of_the_whole_run,
+    launch_time_is_that_of_calls_that_follow_others: launches_from_an_idle_device,
     the_first_call_is_apart: no_first_call,
     the_collector_is_off_in_a_run: the_collector_stays_on,
     a_call_that_waits_is_known: streams_are_not_held,

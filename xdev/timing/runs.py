@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import repeat as times
+from itertools import chain, repeat as times
 from typing import TYPE_CHECKING, final
 
 from xdev.device import current_stream, registry, synchronize
@@ -88,6 +88,28 @@ def run_hot(loop: Loop, number: int, device: Device, clock: Callable[[], float])
             return Run(end - start, end - start, end - start, end - start)
         watch = Stopwatch(device, clock)
         return watch.stop(loop(rounds, watch.start, clock)[1])
+
+
+def launch_time(
+    loop: Loop, number: int, device: Device, clock: Callable[[], float]
+) -> float:
+    """Return the host's time for a call that does not wait [s]: the mean of ``number``.
+
+    A call before them meets the idle device, after which a launch can take several
+    times as long as one that follows another.
+    """
+    started = 0.0
+
+    def first() -> Iterator[None]:
+        nonlocal started
+        synchronize(device)
+        yield None
+        started = clock()
+
+    with collector_off():
+        returned: float = loop(chain(first(), times(None, number)), clock, clock)[1]
+        synchronize(device)
+    return (returned - started) / number
 
 
 def run_cold(

@@ -11,7 +11,7 @@ from xdev.device import Device, as_device, default_device, device_of, synchroniz
 from xdev.errors import ConfigurationError
 from xdev.timing.probes import Probe, probe
 from xdev.timing.result import Timing
-from xdev.timing.runs import Run, run_cold, run_hot
+from xdev.timing.runs import Run, launch_time, run_cold, run_hot
 from xdev.timing.statements import Loop
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_LOOPS = 10**9
 RUN_SECONDS = 0.2  # IPython's
 # A stream's queue is finite, of about 1000 launches: once it is full, a launch waits
-# for the device. So launches are timed in short runs that start with an empty queue.
+# for the device. So launches are timed in short runs after a single call on an idle one.
 # None takes under a microsecond: a run of this time [s] does not fill it.
 BURST_SECONDS = 1e-3
 MOST_IN_BURST = 100
@@ -31,7 +31,7 @@ MOST_IN_BURST = 100
 HOLD_TIMES, HOLD_LEAST, HOLD_MOST = 4, 2e-3, 1.0  # the last two in seconds
 TRIALS = 3
 SLOWED = 0.95  # of the fastest clock seen
-PARTS = 16  # of a list, that are asked for their device
+PARTS = 16  # of a list or dict, that are asked for their device
 
 
 @final
@@ -130,7 +130,7 @@ class Candidate:
         if self.device.type == "cpu":
             return
         # By this clock, whatever the runs': what sleeps takes no time of a processor.
-        launch = run_hot(self.loop, 1, self.device, time.perf_counter).launch
+        launch = launch_time(self.loop, 1, self.device, time.perf_counter)
         most = BURST_SECONDS / launch if launch > 0 else MOST_IN_BURST
         self.burst = max(1, min(self.number, MOST_IN_BURST, int(most)))
         self.waits = self._waits(launch)
@@ -168,7 +168,7 @@ class Candidate:
         one = self.run(self.number)
         launch = one.launch / self.number
         if self.queued and not self.cold and self.burst < self.number:
-            launch = self.run(self.burst).launch / self.burst
+            launch = launch_time(self.loop, self.burst, self.device, self.clock)
         self.runs.append(one)
         self.launches.append(launch)
         rate = self.probe.clock_rate()
@@ -259,8 +259,7 @@ def _begin(
 def _holder(objects: Iterable[object]) -> Device | None:
     """Return the device other than the CPU that holds one of the objects."""
     for thing in objects:
-        parts = islice(thing, PARTS) if isinstance(thing, tuple | list) else (thing,)
-        for part in parts:
+        for part in _parts(thing):
             try:
                 device = device_of(part)
             except (TypeError, ConfigurationError):  # no array
@@ -270,13 +269,7 @@ def _holder(objects: Iterable[object]) -> Device | None:
     return None
 
 
-def checked_counts(number: int | None, repeat: int) -> None:
-    """Refuse counts that are no positive whole numbers."""
-    for name, count in (
-        ("number", 1 if number is None else number),
-        ("repeat", repeat),
-    ):
-        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise ValueError(
-                f"{name} must be a whole number of at least 1, not {count!r}"
-            )
+def _parts(thing: object) -> Iterable[object]:
+    if isinstance(thing, dict):
+        return islice(thing.values(), PARTS)
+    return islice(thing, PARTS) if isinstance(thing, tuple | list) else (thing,)
