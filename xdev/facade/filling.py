@@ -10,7 +10,7 @@ from xdev._freed import FREED
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.facade import host_memory
 from xdev.facade.cpu import bare
-from xdev.facade.host_memory import POOLED_FROM, SMALL
+from xdev.facade.host_memory import POOLED_FROM, is_small
 from xdev.facade.places import place, place_of, stays
 from xdev.facade.places.cpu import HOST, NUMBERS, number
 
@@ -68,10 +68,13 @@ def empty(
     >>> xdev.empty((2, 3), dtype=xdev.float32).shape
     (2, 3)
     """
-    if device is None and dtype is None and type(shape) is int and -1 < shape < SMALL:
+    if device is None and is_small(shape, dtype):
         chosen = in_context() or (from_environment and from_environment[0])
-        if chosen is CPU and host_memory.tracking.off:
-            return _empty(shape)
+        if chosen is CPU:
+            try:
+                return _empty(shape, dtype)
+            except (TypeError, ValueError):
+                pass  # said better below
     return place(device).empty(shape, dtype)
 
 
@@ -295,10 +298,13 @@ def zeros(
     array([[0, 0],
            [0, 0]], dtype=int8)
     """
-    if device is None and dtype is None and type(shape) is int and -1 < shape < SMALL:
+    if device is None and is_small(shape, dtype):
         chosen = in_context() or (from_environment and from_environment[0])
-        if chosen is CPU and host_memory.tracking.off:
-            return _zeros(shape)
+        if chosen is CPU:
+            try:
+                return _zeros(shape, dtype)
+            except (TypeError, ValueError):
+                pass  # said better below
     return place(device).zeros(shape, dtype)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.facade.dtype_names import NAMED, is_numpys
+from xdev.facade.dtype_names import CLASSES, NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,6 @@ POOLED_FROM = 64 * 1024
 
 #: Shapes of fewer elements, of the standard's data types, are smaller than that.
 SMALL = POOLED_FROM // 16
-_PLAIN = frozenset({*NAMED, *NAMED.values()})
 
 
 class Tracking:
@@ -45,15 +44,19 @@ def host_array() -> Callable[..., Any]:
 def is_small(shape: Any, dtype: Any) -> bool:
     """Say whether NumPy's memory is right for an array: small, and nobody tracks.
 
-    Raises
-    ------
-    TypeError
-        They are no shape and data type of NumPy's.
+    Of what is no shape, or no data type of the standard, it may say either.
     """
-    if tracking.off and (dtype is None or (is_numpys(dtype) and dtype in _PLAIN)):
+    if tracking.off and (
+        dtype is None
+        or (dtype in NAMED if type(dtype) is type else type(dtype) in CLASSES)
+    ):
         if type(shape) is int:
             return shape < SMALL
-        return type(shape) is tuple and math.prod(shape) < SMALL
+        if type(shape) is tuple:
+            try:
+                return math.prod(shape) < SMALL
+            except TypeError:  # its members are no numbers
+                return False
     return False
 
 

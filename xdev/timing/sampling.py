@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_LOOPS = 10**9
 RUN_SECONDS = 0.2  # IPython's
 # A stream's queue is finite, of about 1000 launches: once it is full, a launch waits
-# for the device. So launches are timed in short runs after a single call on an idle one.
+# for the device. So launches are timed in short runs after one call on an idle one.
 # None takes under a microsecond: a run of this time [s] does not fill it.
 BURST_SECONDS = 1e-3
 MOST_IN_BURST = 100
