@@ -93,8 +93,9 @@ def test_the_default_device_is_that_of_the_environment(real_device, capsys):
         (["--device", "fake"], "fake:0 is not timed"),
         (["--json", "/nowhere/at/all.json"], "cannot write"),
         (["--json", "/"], "cannot write"),
-        (["--baseline", "/nowhere/at/all.json"], "is no record of xdev bench"),
-        (["--baseline", __file__], "is no record of xdev bench"),
+        (["--baseline", "/nowhere/at/all.json"], "cannot read '/nowhere"),
+        (["--baseline", __file__], "is no JSON"),
+        (["--baseline", "/dev/null"], "'/dev/null' is no JSON"),
         (["--speed"], "unrecognized"),
     ],
 )
@@ -129,6 +130,8 @@ def saved(tmp_path, capsys):
         record = json.loads(path.read_text()) | facts
         for row in record["rows"]:
             row["samples"] = [times * seconds for seconds in row["samples"]]
+            if "conditions" in facts:
+                row["conditions"] = facts["conditions"]
         path.write_text(json.dumps(record))
         return ["bench", "--n", "100", "--device", "cpu", "--baseline", str(path)]
 
@@ -155,11 +158,21 @@ def test_a_row_that_is_slower_than_its_baseline_ends_it_with_1(
         ({"dtype": "int8"}, "the baseline has dtype int8, not float32"),
         ({"device": "cuda:0"}, "the baseline has device cuda:0, not cpu"),
         ({"environment": {"processor": "abacus"}}, "of another machine"),
+        ({"conditions": {"device": "abacus"}}, "the device of 'xdev device arrays'"),
+        ({"conditions": {"cold": True}}, "the cold of 'xdev device arrays'"),
     ],
 )
-def test_a_baseline_of_something_else_is_refused(saved, capsys, facts, words):
-    assert main(saved(**facts)) == 2
+def test_a_baseline_of_something_else_is_refused_before_anything_is_made(
+    saved, capsys, monkeypatch, facts, words
+):
+    command = saved(**facts)
+    monkeypatch.setattr(bench, "contest", lambda *_: pytest.fail("it was timed"))
+    assert main(command) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_record_without_conditions_is_a_baseline(saved):
+    assert main(saved(conditions=None)) in (0, 1)
 
 
 def test_bandwidth_is_that_of_the_arrays_that_are_there(real_device, tmp_path):
@@ -171,15 +184,25 @@ def test_bandwidth_is_that_of_the_arrays_that_are_there(real_device, tmp_path):
         assert (row["bandwidth"] is not None) == moved
 
 
+def test_calls_on_host_arrays_are_waited_for_where_it_is_said(tmp_path):
+    path = tmp_path / "bench.json"
+    with xdev.use_device("fake"):
+        main(["bench", "--n", "100", "--device", "cpu", "--json", str(path)])
+    rows = json.loads(path.read_text())["rows"]
+    assert {row["conditions"]["device"] for row in rows} == {"cpu"}
+
+
 def test_on_a_terminal_verdicts_are_coloured(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
     comparison = compare({"one": lambda: 1, "two": lambda: sum([0] * 999, 1)}, repeat=7)
     bench.show(comparison)
     coloured = capsys.readouterr().out
-    assert "\x1b[31m  slower\x1b[0m" in coloured
-    assert re.sub(r"\x1b\[\d+m", "", coloured) == f"{comparison}\n"
+    assert "\x1b[31mslower" in coloured
+    plain = re.sub(r"\x1b\[\d+m", "", coloured).splitlines()
+    assert [line.rstrip() for line in plain] == str(comparison).splitlines()
 
 
 def test_without_rich_the_table_is_plain(monkeypatch, capsys):

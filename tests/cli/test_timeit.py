@@ -1,6 +1,8 @@
 """``xdev timeit`` beside ``python -m timeit``, on the same clock."""
 
 import io
+import os
+import re
 import subprocess
 import sys
 import timeit
@@ -78,13 +80,14 @@ def test_warns_of_a_wide_spread_as_the_standard_library_does():
     assert "likely unreliable" in mine[1][0]
 
 
-def run(*arguments):
+def run(*arguments, program=("xdev", "timeit"), **variables):
     return subprocess.run(
-        [sys.executable, "-m", "xdev", "timeit", "-n2", "-r1", *arguments],
+        [sys.executable, "-m", *program, "-n2", "-r1", *arguments],
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
+        env=os.environ | variables,
     )
 
 
@@ -114,13 +117,7 @@ def test_modules_of_the_current_directory_can_be_imported(tmp_path, monkeypatch)
 def test_what_is_no_statement_is_shown_alone_as_the_standard_library_shows_it(words):
     """Its text ends with the same lines; the calls that led there are ours and its."""
     done = run(*words)
-    theirs = subprocess.run(
-        [sys.executable, "-m", "timeit", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    ).stderr
+    theirs = run(*words, program=["timeit"]).stderr
     first, *lines = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")
     assert first.startswith('  File "<s')
@@ -146,6 +143,61 @@ def test_an_error_of_the_code_is_shown_with_its_own_calls_alone(words, error, ca
     places = [line.split()[-1] for line in lines if ", in " in line]
     assert places == calls
     assert lines[-1].startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("words", "places"),
+    [
+        (["1/0"], [("<statement>", 1)]),
+        (["x = 1", "x / 0"], [("<statement>", 2)]),
+        (["-s", "x = 1", "-s", "x / 0", "x"], [("<setup>", 2)]),
+        (
+            ["-s", "x = 1", "-s", "def f():", "-s", "    return x / 0", "x", "f()"],
+            [("<statement>", 2), ("<setup>", 3)],
+        ),
+        (
+            ["-s", "def f(): 1/0", "try: f()", "except Exception as e:", " 0 + '' "],
+            [("<statement>", 1), ("<setup>", 1), ("<statement>", 3)],
+        ),
+        (["import sys; sys.exit(3)"], [("<statement>", 1)]),
+        (["-s", "raise SystemExit", "pass"], [("<setup>", 1)]),
+        (["import signal; signal.raise_signal(2)"], [("<statement>", 1)]),
+    ],
+)
+def test_an_error_is_shown_by_its_source_as_the_standard_library_shows_it(
+    words, places
+):
+    done, theirs = (run(*words, program=p) for p in (("xdev", "timeit"), ["timeit"]))
+    assert (done.returncode, done.stdout) == (theirs.returncode, "") == (1, "")
+
+    def blocks(text, names):
+        """Return what is shown below each line of a place that has such a name."""
+        _, *found = re.split(r'(?m)^  File ("[^"]*", line \d+), in \w+\n', text)
+        pairs = zip(found[::2], found[1::2], strict=True)
+        return {place: below for place, below in pairs if re.match(names, place)}
+
+    ours = blocks(done.stderr, ".*")
+    assert list(ours) == [f'"{name}", line {line}' for name, line in places]
+    assert list(ours.values()) == list(blocks(theirs.stderr, '"<t').values())
+
+
+def test_a_device_that_cannot_be_used_is_no_error_of_the_code():
+    done = run("1", XDEV_DEVICE="cuda:99")
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert line.startswith("xdev: cuda:99 cannot be used: ")
+    done = run("-s", "import xdev", "xdev.ones(3, device='cuda:99')")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback")
+
+
+def test_an_interrupt_between_the_calls_is_shown_alone(monkeypatch, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("xdev.timing.sampling.Candidate.settle", interrupt)
+    assert main(["timeit", "pass"]) == 1
+    assert capsys.readouterr().err == "KeyboardInterrupt\n"
 
 
 @pytest.mark.parametrize("words", [["-u", "hours"], ["-n", "x"], ["-z"]])

@@ -74,6 +74,52 @@ def test_pytest_benchmark_compares_two_records(run, pytester):
         assert any(str(median) in line for line in table)
 
 
+MORE = """
+import fractions
+import numpy as np
+
+def test_more(xdev_benchmark):
+    info = {
+        "n": np.int64(3),
+        "share": np.float32(0.5),
+        "sizes": np.arange(3),
+        np.int64(7): [(1, None), True, fractions.Fraction(1, 3)],
+        "long": np.longdouble(2),
+    }
+    xdev_benchmark.extra_info = info
+    xdev_benchmark(sorted, [1])
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "1")])
+def test_more_of_any_type_goes_into_the_record(pytester, monkeypatch, options):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(test_it=MORE)
+    path = pytester.path / "record.json"
+    options = ("-p", "pytest_xdev", f"--xdev-benchmark-json={path}", *options)
+    result = pytester.runpytest_subprocess(*options)
+    result.assert_outcomes(passed=1)
+    [entry] = json.loads(path.read_text())["benchmarks"]
+    assert entry["extra_info"] == {
+        "n": 3,
+        "share": 0.5,
+        "sizes": [0, 1, 2],
+        "7": [[1, None], True, "1/3"],
+        "long": "2.0",
+    }
+
+
+def test_a_path_that_cannot_be_written_is_refused_before_any_test(pytester):
+    pytester.makepyfile(test_it="def test_it(): raise SystemExit('it ran')")
+    for path, words in (("nowhere/at/all.json", "No such file"), (".", "Is a dir")):
+        result = pytester.runpytest_subprocess(
+            "-p", "pytest_xdev", f"--xdev-benchmark-json={path}"
+        )
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"*--xdev-benchmark-json: cannot write*{words}*"])
+        assert "it ran" not in str(result.stdout)
+
+
 @pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")])
 def test_the_record_has_what_was_timed(run, options):
     path, result = run(*options)

@@ -35,6 +35,9 @@ def changed(a, index, value):
         (np.zeros((0, 3)), np.zeros((0, 3))),
         (None, None),
         (np.array(["a"]), np.array(["a"])),
+        ({"u": x, "v": (x, 3)}, {"v": (x, 3), "u": x}),
+        ([[x], {"u": x[:3]}], [[x], {"u": x[:3]}]),
+        ({}, {}),
     ],
 )
 def test_these_are_the_same(a, b):
@@ -59,8 +62,12 @@ def test_these_are_the_same(a, b):
         (np.array(["a"]), np.array(["b"]), "a against b"),
         (x, x[:-1], r"shape \(1001,\) against \(1000,\)"),
         (x, None, "an array of float32 against None"),
-        ((x, x), (x,), "2 parts against 1"),
-        ((x, x), (x, -x), r"at \[0\]"),
+        ((x, x), (x,), r"parts \[0, 1\] against \[0\]"),
+        ((x, x), (x, -x), r"in part 1 at \[0\]"),
+        ({"u": x}, {"v": x}, r"parts \['u'\] against \['v'\]"),
+        ({"u": x, "v": x}, {"u": x, "v": -x}, r"in part 'v' at \[0\] -3.0 against 3.0"),
+        ({"u": {"w": 1}}, {"u": {"w": 2}}, r"in part 'u' in part 'w' at \[0\] 1 "),
+        ({"u": x}, x, "1 parts against an array of float32"),
     ],
 )
 def test_these_are_not_and_the_error_says_where(a, b, words):

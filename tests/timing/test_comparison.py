@@ -8,6 +8,7 @@ import pytest
 
 import xdev
 from xdev.timing import ResultsDifferError, compare
+from xdev.timing.environment import cuda_name, device_name
 
 x = np.random.default_rng(0).random(1000)
 
@@ -184,6 +185,47 @@ def test_what_cannot_be_called_is_refused_by_its_name(call):
 def test_no_candidates_are_refused():
     with pytest.raises(ValueError, match="at least one candidate"):
         compare({})
+
+
+@pytest.mark.parametrize("name", [3, None, ("one", 1), b"one"])
+def test_names_that_are_no_strings_are_refused_before_any_call(name):
+    with pytest.raises(TypeError, match="name is a string, not "):
+        compare({name: lambda: pytest.fail("it was called")})
+
+
+@pytest.mark.parametrize("nbytes", ["x", 1.5, -1, True, [8], {"one": "x"}])
+def test_bytes_that_are_no_number_are_refused_before_any_call(nbytes):
+    with pytest.raises(ValueError, match=r"nbytes.* must be a whole number"):
+        compare({"one": lambda: pytest.fail("it was called")}, nbytes=nbytes)
+
+
+def test_counts_of_numpy_are_as_good_as_pythons():
+    table = compare(
+        {"one": lambda: x + x},
+        number=np.int64(3),
+        repeat=np.uint8(2),
+        nbytes=np.prod([3, 8, 1000]),
+    )
+    [told] = json.loads(table.to_json())["rows"]
+    assert (told["loops"], len(told["samples"]), told["nbytes"]) == (3, 2, 24_000)
+    told = compare({"one": lambda: 1}, number=1, repeat=1, nbytes={"one": np.int32(8)})
+    assert json.loads(told.to_json())["rows"][0]["nbytes"] == 8
+
+
+def test_dicts_of_arrays_are_compared_part_by_part():
+    calls = {"one": lambda: {"u": x, "v": x}, "other": lambda: {"u": x, "v": 2 * x}}
+    with pytest.raises(ResultsDifferError, match="in part 'v' at"):
+        compare(calls)
+    compare({"one": calls["one"], "again": calls["one"]}, number=1, repeat=1)
+
+
+def test_the_record_says_on_which_device_and_how(device):
+    y = xdev.ones(10, device=device)
+    table = compare({"add": lambda: {"sum": y + y}}, number=1, repeat=1)
+    [told] = json.loads(table.to_json())["rows"]
+    name = device_name(device)
+    assert told["conditions"] == {"device": name, "cold": False}
+    assert name == (cuda_name(device.index) if device.type == "cuda" else str(device))
 
 
 @pytest.mark.parametrize("counts", [{"number": -1}, {"repeat": 0}])

@@ -2,13 +2,15 @@
 
 import io
 import json
+import re
+from collections import Counter
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 from xdev.errors import ConfigurationError
-from xdev.timing import Comparison, Ratio, Row, Timing
+from xdev.timing import Comparison, Ratio, Row, Timing, compare
 from xdev.timing.baseline import changes
 from xdev.timing.footprint import Footprint
 
@@ -69,17 +71,47 @@ def test_markdown_has_the_same_cells_in_each_row():
     assert len(table) == 2 + len(TABLE.rows)
 
 
-def test_rich_only_adds_colours():
-    def printed(**how):
-        file = io.StringIO()
-        console = Console(file=file, width=400, **how)
-        console.print(TABLE, soft_wrap=True)
-        return file.getvalue().rstrip("\n")
+def printed(table, width, **how):
+    """Return the lines that rich prints, without the spaces at their ends."""
+    file = io.StringIO()
+    Console(file=file, width=width, **how).print(table)
+    return [line.rstrip() for line in file.getvalue().splitlines()]
 
-    assert printed() == str(TABLE)
-    coloured = printed(force_terminal=True, color_system="standard", legacy_windows=0)
-    assert "\x1b[31m  slower\x1b[0m" in coloured
-    assert "\x1b[32m  faster\x1b[0m" in coloured
+
+# As in rich's markup, which it is not; and one whose first call took long.
+NOTED = comparison(
+    row("NumPy [red]host[/red] arrays", 1.0, nbytes=10**9, copy_bandwidth=2e9),
+    row("out=", 0.01, "unclear", nbytes=10**9),
+)
+
+
+def test_rich_prints_the_same_where_there_is_room():
+    assert printed(NOTED, 400) == str(NOTED).splitlines()
+    how = {"force_terminal": True, "color_system": "standard", "legacy_windows": False}
+    coloured = "\n".join(printed(TABLE, 400, **how))
+    assert "\x1b[31mslower" in coloured
+    assert "\x1b[32mfaster" in coloured
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
+def test_columns_that_do_not_fit_stand_below_whole(width):
+    """Put side by side again, the tables are the cells."""
+    cells, lines = TABLE.cells(), printed(TABLE, width)
+    assert all(len(line) <= width for line in lines)
+    names = max(len(name) for name, *_ in cells)
+    for number, (name, *others) in enumerate(cells):
+        parts = lines[number :: len(cells)]
+        assert {part[:names].strip() for part in parts} == {name}
+        found = "  ".join(part[names:].strip() for part in parts)
+        assert re.split("  +", found.strip()) == list(filter(None, others))
+
+
+@pytest.mark.parametrize("width", [15, 20, 30, 50, 80, 100])
+def test_nothing_is_cropped_however_narrow(width):
+    letters = Counter("".join(printed(NOTED, width)))
+    asked = Counter("".join(map("".join, [*NOTED.cells(), NOTED.notes()])))
+    del asked[" "]
+    assert letters >= asked
 
 
 def test_the_record_holds_the_memory_and_the_bandwidth():
@@ -126,10 +158,109 @@ def test_a_change_that_too_few_runs_hide_is_named():
     assert len(str(found).splitlines()) == 4
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("processor", "slide rule"), ("cores", 64), ("cuda", "a GPU")]
-)
+@pytest.mark.parametrize(("key", "value"), [("processor", "slide rule"), ("cores", 64)])
 def test_a_baseline_of_another_machine_is_refused(key, value):
     other = Comparison(TABLE.rows, HERE | {key: value})
-    with pytest.raises(ConfigurationError, match=f"another machine, its {key}"):
+    with pytest.raises(ConfigurationError, match=f"another machine, the {key} being"):
         TABLE.since(other.as_dict())
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "same"),
+    [
+        ("NVIDIA H200", "NVIDIA H200", True),
+        ("NVIDIA A100", "NVIDIA H200", False),
+        ("cpu", "NVIDIA H200", False),
+        (None, "NVIDIA H200", True),
+        ("cpu", None, True),
+    ],
+)
+def test_a_baseline_of_another_device_is_refused(then, now, same):
+    """Rows of one name are compared, whatever else the machine has."""
+    gone = row("gone", 1.0, device_name="abacus")
+    # Whether CuPy was loaded tells nothing of a row.
+    before = Comparison((row("one", 1.0, device_name=then), gone), HERE)
+    after = Comparison((row("one", 1.0, device_name=now),), HERE | {"cuda": "a GPU"})
+    told = json.loads(before.to_json())
+    if same:
+        assert after.since(told).ratios["one"].verdict == "same"
+        return
+    with pytest.raises(ConfigurationError, match="the device of 'one' being") as error:
+        after.since(told)
+    assert repr(then) in str(error.value)
+    assert repr(now) in str(error.value)
+
+
+def test_a_cold_baseline_of_hot_calls_is_refused(machine):
+    calls = {"call": lambda: machine.launch(1e-3)}
+    cold, hot = (
+        compare(calls, number=2, repeat=2, cold=each) for each in (True, False)
+    )
+    assert not cold.since(cold.as_dict()).regressed
+    for now, then in ((cold, hot), (hot, cold)):
+        with pytest.raises(ConfigurationError, match="the cold of 'call' being"):
+            now.since(then.as_dict())
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "same"),
+    [
+        (None, None, True),
+        (None, "a GPU", True),
+        ("a GPU", None, True),
+        ("a GPU", "a GPU", True),
+        ("a GPU", "another", False),
+    ],
+)
+def test_an_older_record_is_told_by_the_machines_cuda_device(then, now, same):
+    record = Comparison(TABLE.rows, HERE | {"cuda": then}).as_dict()
+    for told in record["rows"]:
+        del told["conditions"]
+    table = Comparison(TABLE.rows, HERE | {"cuda": now})
+    if same:
+        assert table.since(record).regressed == ()
+    else:
+        with pytest.raises(ConfigurationError, match="the cuda of 'one' being 'a GPU'"):
+            table.since(record)
+
+
+ROW = {"name": "one", "samples": [1.0]}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no JSON"),
+        ("[]", "no record of compare"),
+        ("{}", "no record of compare"),
+        ("3", "no record of compare"),
+        ('{"environment": {}, "rows": 3}', "no record of compare"),
+        ('{"environment": 3, "rows": []}', "no record of compare"),
+        *(
+            (json.dumps({"environment": HERE, "rows": [ROW, wrong]}), "has a row that")
+            for wrong in (
+                {},
+                3,
+                ROW | {"samples": []},
+                ROW | {"samples": 3},
+                ROW | {"samples": ["fast"]},
+                ROW | {"samples": [0.0]},
+                ROW | {"name": 3},
+            )
+        ),
+    ],
+)
+def test_what_is_no_record_is_refused_by_its_name(tmp_path, text, words):
+    path = tmp_path / "saved.json"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=words) as error:
+        TABLE.since(path)
+    assert str(error.value).startswith(repr(str(path)))
+    if text:
+        with pytest.raises(ConfigurationError, match=f"^the baseline .*{words}"):
+            TABLE.since(json.loads(text))
+
+
+def test_a_name_that_is_none_is_told_with_those_that_are():
+    with pytest.raises(KeyError, match=r"'two': there are 'one', 'a \| b', 'else"):
+        TABLE["two"]

@@ -154,6 +154,7 @@ def test_a_setup_may_be_a_function():
         ("z = x", "pass"),
         ("f()", "f = lambda: x"),
         ("numbers", "numbers = [1, x]"),
+        ("named", "named = {'one': 1, 'x': x}"),
     ],
 )
 def test_a_statement_s_device_is_that_of_its_arrays(machine, statement, setup):
@@ -168,6 +169,7 @@ def test_a_function_s_device_is_that_of_its_arguments_or_result(machine):
     for call, arguments in (
         (lambda: array, ()),
         (lambda: (1, array), ()),
+        (lambda: {"one": 1, "array": array}, ()),
         (lambda: None, (array,)),
         (lambda: None, ([1, array],)),
     ):
@@ -186,15 +188,27 @@ def test_the_time_is_the_clock_s():
     assert timing.all_runs == [1, 1]
 
 
-@pytest.mark.parametrize("counts", [{"number": 0}, {"number": 1.5}, {"repeat": 0}])
+@pytest.mark.parametrize(
+    "counts",
+    [
+        *({"number": wrong} for wrong in (0, 1.5, "3", True, np.True_, np.ones(2))),
+        *({"repeat": wrong} for wrong in (0, None, np.int64(-1))),
+    ],
+)
 def test_counts_that_are_no_positive_whole_numbers_are_refused(counts):
     with pytest.raises(ValueError, match="whole number of at least 1"):
         timeit(list, **counts)
 
 
 def test_what_cannot_be_called_is_refused():
-    with pytest.raises(TypeError, match="a function and its arguments"):
+    with pytest.raises(TypeError, match=r"its arguments, not a ndarray$"):
         timeit(np.ones(3))
+
+
+def test_counts_of_numpy_are_kept_as_pythons():
+    timing = timeit(list, number=np.int64(3), repeat=np.array(2))
+    assert (timing.loops, timing.repeat) == (3, 2)
+    assert type(timing.loops) is int
 
 
 @pytest.mark.parametrize("wrong", [{"setup": "x = 1"}, {"globals": {}}])

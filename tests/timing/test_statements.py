@@ -72,6 +72,17 @@ def test_what_the_standard_library_accepts(source):
     run("pass", source)
 
 
+@pytest.mark.parametrize("lines", [1, 3])
+def test_the_setup_s_lines_are_numbered_on_from_the_statement_s(lines):
+    statement = "\n".join(["x"] * lines)
+    with pytest.raises(ZeroDivisionError) as raised:
+        run(statement, "x = 1\ny = x / 0")
+    assert raised.traceback[-1].lineno + 1 == lines + 2
+    with pytest.raises(ZeroDivisionError) as raised:
+        run(f"{statement} / 0", "x = 1\ny = x")
+    assert raised.traceback[-1].lineno + 1 == lines
+
+
 @pytest.mark.parametrize(
     "source",
     ["return 1", "break", "continue", "yield 1", "1 +", "  x = 1", "x = (", "def"],

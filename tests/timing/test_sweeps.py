@@ -109,7 +109,34 @@ def test_without_matplotlib_the_error_says_what_to_install(found, monkeypatch):
     assert "xdev-array[plot]" in raised.value.__notes__[0]
 
 
-@pytest.mark.parametrize("sizes", [[], [0], [4, -1]])
+def test_names_that_are_none_are_told_with_those_that_are(found):
+    for ask in (found.times, lambda name: found.crossover("method", name)):
+        with pytest.raises(KeyError, match="'typo': there are 'built in', 'method'"):
+            ask("typo")
+    with pytest.raises(KeyError, match="'typo'"):
+        found.crossover("typo", "method")
+
+
+def test_sizes_and_bytes_of_numpy_are_as_good_as_pythons():
+    seen = []
+
+    def candidates(n):
+        seen.append(n)
+        return sums(n)
+
+    found = sweep(
+        candidates,
+        2 ** np.arange(3, 5),
+        number=np.int64(1),
+        repeat=np.int64(1),
+        nbytes=lambda n: np.int64(8 * n),
+    )
+    rows = json.loads(found.to_json())["rows"]
+    assert [row["n"] for row in rows] == [8, 8, 16, 16]
+    assert {type(n) for n in seen} == {int}
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [4, -1], [1.5], ["1"], [True]])
 def test_no_sizes_are_refused(sizes):
     with pytest.raises(ValueError, match="sweep needs sizes"):
         sweep(sums, sizes)

@@ -2,16 +2,23 @@
 
 Each is checked on the simulated device, and checked again with the rule switched off,
 where the check must fail.
+
+lines: a rule stands beside what switches it off, and one table has them all.
 """
 
 import gc
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import xdev
+from xdev.cli import contest
 from xdev.timing import (
+    ResultsDifferError,
     compare,
+    comparison,
     measurement,
     notes,
     probes,
@@ -264,6 +271,71 @@ def any_ending_is_short(patch):
     patch.setattr(result, "ENDING", float("inf"))
 
 
+def drifting(machine, repeat):
+    """Compare a call with itself on a device that slows down from call to call."""
+    calls = []
+
+    def call():
+        calls.append(None)
+        return machine.launch(WORK * (1 + len(calls) / 1000))
+
+    table = compare({"one": call, "same": call}, number=100, repeat=repeat)
+    return table["same"].ratio.middle
+
+
+def candidates_run_in_turn(machine):
+    assert drifting(machine, repeat=10) == pytest.approx(1, rel=0.1)
+
+
+def one_after_the_other(patch):
+    def all_rounds(turns, rounds):
+        for one in turns:
+            for _ in range(rounds):
+                one.sample()
+
+    patch.setattr(comparison, "_take_turns", all_rounds)
+
+
+def no_candidate_is_always_the_second(machine):
+    assert drifting(machine, repeat=10) == pytest.approx(1, rel=0.01)
+
+
+def every_round_in_one_order(patch):
+    def rounds_alike(turns, rounds):
+        for _ in range(rounds):
+            for one in turns:
+                one.sample()
+
+    patch.setattr(comparison, "_take_turns", rounds_alike)
+
+
+def results_are_compared_before_anything_is_timed(machine):
+    calls = []
+
+    def call(result):
+        calls.append(result)
+        machine.launch(WORK)
+        return result
+
+    with suppress(ResultsDifferError):
+        compare({"one": lambda: call(1), "other": lambda: call(2)}, repeat=1)
+    assert calls == [1, 2]
+
+
+def any_results_agree(patch):
+    patch.setattr(comparison, "check_agreement", lambda *_: None)
+
+
+def data_that_bench_makes_are_random(_):
+    stage = contest.Stage(1000, np.dtype("float32"), xdev.Device("simulated"))
+    x, y, _ = stage.host
+    assert len(np.unique([x, y])) > 1900
+
+
+def data_are_zeros(patch):
+    patch.setattr(np.random, "default_rng", lambda _: SimpleNamespace(random=np.zeros))
+
+
 RULES = {
     wall_time_holds_the_work: no_wait_at_the_end,
     a_run_starts_on_an_idle_device: no_wait_at_the_start,
@@ -279,6 +351,10 @@ RULES = {
     cold_device_time_holds_no_wait_for_the_launch: nothing_is_ahead,
     a_clock_that_slowed_is_seen: any_clock_is_steady,
     work_of_other_streams_is_reported: any_ending_is_short,
+    candidates_run_in_turn: one_after_the_other,
+    no_candidate_is_always_the_second: every_round_in_one_order,
+    results_are_compared_before_anything_is_timed: any_results_agree,
+    data_that_bench_makes_are_random: data_are_zeros,
 }
 
 

@@ -8,14 +8,18 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xdev.cli.contest import contest
-from xdev.device import Device, default_device
+from xdev.device import Device, default_device, use_device
 from xdev.errors import ConfigurationError, XdevError
-from xdev.timing import Comparison, compare
+from xdev.timing import Comparison, baseline, compare
+from xdev.timing.environment import device_name, environment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DTYPES = (
     *("float16", "float32", "float64", "complex64", "complex128"),
@@ -86,16 +90,14 @@ def _writable(text: str) -> Path:
     return path
 
 
-def _record(text: str) -> dict[str, Any]:
+def _record(text: str) -> Mapping[str, Any]:
     """Read the file at once, so that a wrong one is known before minutes of timing."""
     try:
-        record: dict[str, Any] = json.loads(Path(text).read_text(encoding="utf-8"))
-        record["rows"], record["environment"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no record of xdev bench: {error!r}"
-        ) from error
-    return record
+        return baseline.read(text)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"cannot read {text!r}: {error}") from error
+    except ConfigurationError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def run(options: argparse.Namespace) -> int:
@@ -108,12 +110,14 @@ def run(options: argparse.Namespace) -> int:
     """
     device = options.device or _timed(default_device())
     task = {"n": options.n, "dtype": options.dtype, "device": str(device)}
-    _check_task(task, options.baseline)
+    if options.baseline is not None:
+        _check_baseline(task, device, options.baseline)
     entered = contest(options.n, np.dtype(options.dtype), device)
     with warnings.catch_warnings():
         # Numba's advice on its own launches: no part of the table.
         warnings.filterwarnings("ignore", ".*Grid size")
-        comparison = compare(entered.candidates, nbytes=entered.nbytes())
+        with use_device(device):  # where calls on host arrays do their work
+            comparison = compare(entered.candidates, nbytes=entered.nbytes())
     print(f"x + y of {options.n:,} {options.dtype} on {device}\n")
     show(comparison)
     if device.type == "cuda":
@@ -131,12 +135,18 @@ def run(options: argparse.Namespace) -> int:
     return 1 if changes.regressed else 0
 
 
-def _check_task(task: dict[str, Any], baseline: dict[str, Any] | None) -> None:
+def _check_baseline(
+    task: dict[str, Any], device: Device, record: Mapping[str, Any]
+) -> None:
+    """Refuse one of something else before minutes of timing."""
     for key, value in task.items():
-        if baseline is not None and baseline.get(key) != value:
+        if record.get(key) != value:
             raise ConfigurationError(
-                f"the baseline has {key} {baseline.get(key)}, not {value}"
+                f"the baseline has {key} {record.get(key)}, not {value}"
             )
+    conditions = {"device": device_name(device), "cold": False}
+    row = {"name": "xdev device arrays", "conditions": conditions}
+    baseline.check(environment(), [row], record)
 
 
 def show(comparison: Comparison) -> None:
@@ -144,6 +154,6 @@ def show(comparison: Comparison) -> None:
     if sys.stdout.isatty() and importlib.util.find_spec("rich"):
         from rich.console import Console
 
-        Console().print(comparison, soft_wrap=True)
+        Console().print(comparison)
     else:
         print(comparison)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import linecache
 import os
 import sys
 import time
@@ -11,9 +12,11 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from xdev.timing.sampling import RUN_SECONDS, begin_code
-from xdev.timing.statements import SETUP, STATEMENT
+from xdev.timing.statements import SETUP, STATEMENT, lines_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from xdev.timing.sampling import Candidate
 
 REPEAT, PRECISION = 5, 3
@@ -66,30 +69,56 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print what was measured; return 1 with the error where the code raised."""
     lines = options.statement[options.statement[:1] == ["--"] :]
+    statement = "\n".join(lines) or "pass"
     setup = "\n".join(options.setup or ()) or "pass"
     sys.path.insert(0, os.curdir)  # the user's modules, as with `python -m timeit`
     clock = time.process_time if options.process else time.perf_counter
     write = _Writer(options.unit, PRECISION + max(0, options.verbose - 1))
     try:
-        candidate = begin_code(
-            "\n".join(lines) or "pass", setup, {"__name__": "__main__"}, clock=clock
-        )
+        names = {"__name__": "__main__"}
+        candidate = begin_code(statement, setup, names, clock=clock)
         _measure(candidate, options, write)
-    except Exception as error:  # noqa: BLE001 - the user's code may raise what it likes
-        traceback.print_exception(_of_the_user(error))
+    except BaseException as error:  # SystemExit too, as the standard library has it
+        if not _is_of_the_user(error):
+            raise
+        _show(error, setup, statement)
         return 1
     _report(candidate, options, write)
     return 0
 
 
-def _of_the_user(error: Exception) -> Exception:
-    """Return the error without the calls that led to the user's code."""
-    if isinstance(error, SyntaxError) and error.filename in (SETUP, STATEMENT):
-        return error.with_traceback(None)
+def _is_of_the_user(error: BaseException) -> bool:
+    """Say whether the user's code raised it, or the user; leave its own calls alone."""
     frames = error.__traceback__
     while frames and frames.tb_frame.f_code.co_filename != STATEMENT:
         frames = frames.tb_next
-    return error.with_traceback(frames) if frames else error
+    if frames or isinstance(error, KeyboardInterrupt):
+        error.__traceback__ = frames
+        return True
+    if isinstance(error, SyntaxError) and error.filename in (SETUP, STATEMENT):
+        error.__traceback__ = None
+        return True
+    return False
+
+
+def _show(error: BaseException, setup: str, statement: str) -> None:
+    """Print the error with the lines of the source, those of the setup as its own."""
+    for name, source in ((SETUP, setup), (STATEMENT, statement)):
+        linecache.cache[name] = len(source), None, source.splitlines(), name
+    told = traceback.TracebackException.from_exception(error, lookup_lines=False)
+    above = lines_of(statement)
+    for frame in _frames(told):
+        if frame.filename == STATEMENT and (frame.lineno or 0) > above:
+            frame.filename = SETUP
+            frame.lineno = (frame.lineno or 0) - above
+            frame.end_lineno = frame.end_lineno and frame.end_lineno - above
+    print(*told.format(), sep="", end="", file=sys.stderr)
+
+
+def _frames(told: traceback.TracebackException) -> Iterator[traceback.FrameSummary]:
+    yield from told.stack
+    for other in filter(None, (told.__cause__, told.__context__)):
+        yield from _frames(other)
 
 
 class _Writer:

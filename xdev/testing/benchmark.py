@@ -38,7 +38,8 @@ class Benchmark:
     group : str or None
         Tests of one group stand in one table of pytest-benchmark.
     extra_info : dict
-        More for the record, in JSON's types.
+        More for the record: numbers, texts, arrays, lists and dicts of them; what is
+        none of these goes in as text.
     timing : Timing or None
         What was measured.
 
@@ -89,10 +90,35 @@ class Benchmark:
             "fullname": self.fullname,
             "params": params,
             "param": "-".join(params.values()) if params else None,
-            "extra_info": self.extra_info,
+            "extra_info": plain(self.extra_info),
             "options": {"timer": "perf_counter", "disable_gc": True, "warmup": True},
             "stats": statistics_of(self.timing.timings, self.timing.loops),
         }
+
+
+def plain(value: Any) -> Any:
+    """Return a value in JSON's types: arrays' numbers as Python's, others as text.
+
+    So it goes into the record, and comes from pytest-xdist's workers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain({"n": np.int64(3), 4: [np.ones(2), None, 1j]})
+    {'n': 3, '4': [[1.0, 1.0], None, '1j']}
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if value is None or isinstance(value, bool):
+        return value
+    for kind in (int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    return str(value)
 
 
 def statistics_of(times: Sequence[float], loops: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,17 +25,26 @@ class ResultsDifferError(XdevError, ValueError):
 
 
 def to_host(result: object) -> object:
-    """Copy a result, or each part of a tuple or list of arrays, to the host.
+    """Copy a result, or each part of a mapping or of a list of arrays, to the host.
 
     A copy always, since the next candidate may write into the same buffer.
     """
-    if isinstance(result, tuple | list) and any(hasattr(p, "shape") for p in result):
+    if isinstance(result, Mapping):
+        return {key: to_host(part) for key, part in result.items()}
+    if isinstance(result, tuple | list) and any(map(_has_parts, result)):
         return tuple(map(to_host, result))
     if result is None or isinstance(result, str):
         return result
     if hasattr(result, "shape"):
         return np.array(to_numpy(result))
     return np.asarray(result)
+
+
+def _has_parts(part: object) -> bool:
+    """Whether a part of a list is an array, or has arrays for parts itself."""
+    if isinstance(part, tuple | list):
+        return any(map(_has_parts, part))
+    return isinstance(part, Mapping) or hasattr(part, "shape")
 
 
 def check_agreement(
@@ -67,10 +77,9 @@ def check_agreement(
 def _difference(expected: object, found: object, rtol: float | None) -> str | None:
     """Say in words how two results differ, None where they agree."""
     if isinstance(expected, tuple) and isinstance(found, tuple):
-        if len(expected) != len(found):
-            return f"{len(expected)} parts against {len(found)}"
-        parts = (_difference(*pair, rtol) for pair in zip(expected, found, strict=True))
-        return next(filter(None, parts), None)
+        expected, found = dict(enumerate(expected)), dict(enumerate(found))
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return _difference_of_parts(expected, found, rtol)
     if not (isinstance(expected, np.ndarray) and isinstance(found, np.ndarray)):
         same = type(expected) is type(found) and expected == found
         return None if same else f"{_kind(expected)} against {_kind(found)}"
@@ -88,9 +97,23 @@ def _difference(expected: object, found: object, rtol: float | None) -> str | No
     )
 
 
+def _difference_of_parts(
+    expected: dict[Any, object], found: dict[Any, object], rtol: float | None
+) -> str | None:
+    if expected.keys() != found.keys():
+        return f"parts {list(expected)} against {list(found)}"
+    for key, part in expected.items():
+        difference = _difference(part, found[key], rtol)
+        if difference is not None:
+            return f"in part {key!r} {difference}"
+    return None
+
+
 def _kind(result: object) -> str:
     if isinstance(result, np.ndarray):
         return f"an array of {result.dtype}"
+    if isinstance(result, tuple | dict):  # their parts may be long
+        return f"{len(result)} parts"
     return repr(result)
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from xdev import facade, memory, transfer
 from xdev._forks import module_lock
 from xdev.compile import threads
@@ -12,6 +16,7 @@ from xdev.timing.sampling import begin
 SIZE = 256 << 20
 COPIES = 5  # of one run
 RUNS = 5
+PIECE = 1 << 20  # of random bytes [B]
 GRAIN = 4096  # threads start at a page [B]
 
 _measured: dict[Device, float] = {}
@@ -22,8 +27,8 @@ def copy_bandwidth(device: Device | str | None = None) -> float:
     """Return how many bytes a second a copy within a device's memory moves.
 
     Bytes read and bytes written both count. Measured at the first call in a process
-    and for a device, in well under a second: 256 MiB, the best of five runs. On the CPU
-    by as many threads as xdev's ufuncs may use (``XDEV_NUM_THREADS``).
+    and for a device, in under a second: 256 MiB of random bytes, the best of five runs.
+    On the CPU by as many threads as xdev's ufuncs may use (``XDEV_NUM_THREADS``).
 
     Parameters
     ----------
@@ -40,7 +45,7 @@ def copy_bandwidth(device: Device | str | None = None) -> float:
     DeviceUnavailableError
         The device cannot be used.
     OutOfMemoryError
-        It has no 512 MiB to spare.
+        It has no 513 MiB to spare.
     """
     where = as_device(device)
     with _lock:
@@ -55,10 +60,19 @@ def _measure(device: Device) -> float:
     return 2 * SIZE / seconds
 
 
+def _fill(array: Any, device: Device) -> None:
+    """Write random bytes: pages that nobody wrote share one page of zeros."""
+    numbers = np.random.default_rng(0).integers(0, 256, PIECE, np.uint8)
+    piece = facade.asarray(numbers, device=device)
+    for start in range(0, SIZE, PIECE):
+        array[start : start + PIECE] = piece
+
+
 def _copy_seconds(device: Device) -> float:
     origin, target = (
         facade.empty(SIZE, dtype=facade.uint8, device=device) for _ in range(2)
     )
+    _fill(origin, device)
 
     def here() -> None:
         threads.run(part, SIZE, grain=GRAIN)

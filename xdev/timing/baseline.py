@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 from xdev.errors import ConfigurationError
 from xdev.timing.tables import aligned
 from xdev.timing.verdict import Ratio, ratio_of_unpaired
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 # Another process has another memory layout, and a machine other neighbours: less than
 # a tenth is no regression.
 MARGIN = 1.1
 # What makes a machine, of the environment in a record.
-MACHINE = ("processor", "cores", "cuda")
+MACHINE = ("processor", "cores")
+LONGEST = 60  # of a row in a message [characters]
 
 
 @final
@@ -63,13 +64,15 @@ class Changes:
 def changes(
     record: Mapping[str, Any], baseline: Path | str | Mapping[str, Any]
 ) -> Changes:
-    """Compare two records of ``environment`` and ``rows``, or the new with a file."""
-    then: Mapping[str, Any] = (
-        json.loads(Path(baseline).read_text(encoding="utf-8"))
-        if isinstance(baseline, Path | str)
-        else baseline
-    )
-    _check_machine(record["environment"], then["environment"])
+    """Compare two records of ``environment`` and ``rows``, or the new with a file.
+
+    Raises
+    ------
+    ConfigurationError
+        The baseline is no record, or was measured elsewhere or otherwise.
+    """
+    then = read(baseline)
+    check(record["environment"], record["rows"], then)
     new, old = (
         {row["name"]: row["samples"] for row in each["rows"]} for each in (record, then)
     )
@@ -84,10 +87,84 @@ def changes(
     )
 
 
-def _check_machine(here: Mapping[str, Any], there: Mapping[str, Any]) -> None:
-    for key in MACHINE:
-        if here.get(key) != there.get(key):
+def read(baseline: Path | str | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a record, of a file or as it is.
+
+    Raises
+    ------
+    ConfigurationError
+        It is none, or has a row without samples.
+    OSError
+        The file cannot be read.
+    """
+    where, found = "the baseline", cast("Any", baseline)
+    if isinstance(baseline, Path | str):
+        where = repr(str(baseline))
+        try:
+            found = json.loads(Path(baseline).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ConfigurationError(f"{where} is no JSON: {error}") from error
+    match found:
+        case {"environment": {}, "rows": [*rows]}:
+            record: Mapping[str, Any] = found
+        case _:
             raise ConfigurationError(
-                f"the baseline is of another machine, its {key} being "
-                f"{there.get(key)!r}, not {here.get(key)!r}: save a new one here"
+                f"{where} is no record of compare, sweep or bench, which has an "
+                "'environment' and 'rows'"
             )
+    for row in rows:
+        if not _is_row(row):
+            raise ConfigurationError(
+                f"{where} has a row that lacks a 'name', or times as 'samples': "
+                f"{str(row)[:LONGEST]}"
+            )
+    return record
+
+
+def _is_row(row: object) -> bool:
+    match row:
+        case {"name": str(), "samples": [_, *_] as times}:
+            return all(isinstance(t, int | float) and t > 0 for t in times)
+    return False
+
+
+def check(
+    environment: Mapping[str, Any],
+    rows: Iterable[Mapping[str, Any]],
+    baseline: Mapping[str, Any],
+) -> None:
+    """Refuse a baseline of another machine, device or kind of measurement.
+
+    Parameters
+    ----------
+    environment : mapping
+        Of the new measurement.
+    rows : iterable of mapping
+        ``name`` and ``conditions`` of its rows.
+    baseline : mapping
+        A whole record. What it does not say is taken to be the same.
+
+    Raises
+    ------
+    ConfigurationError
+        The text says what is not the same.
+    """
+    there = baseline["environment"]
+    for key in MACHINE:
+        _check_same("machine", key, environment.get(key), there.get(key))
+    known = {row["name"]: row for row in baseline["rows"]}
+    for row in rows:
+        name = row["name"]
+        now, then = (each.get("conditions") for each in (row, known.get(name, row)))
+        if now is None or then is None:  # an older record: of the machine's first GPU
+            now, then = ({"cuda": each.get("cuda")} for each in (environment, there))
+        for key, value in now.items():
+            _check_same("measurement", f"{key} of {name!r}", value, then.get(key))
+
+
+def _check_same(whole: str, what: str, now: object, then: object) -> None:
+    if None not in (now, then) and now != then:
+        raise ConfigurationError(
+            f"the baseline is of another {whole}, the {what} being {then!r}, not "
+            f"{now!r}: save a new one here"
+        )

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from xdev.errors import OutOfMemoryError
 from xdev.timing.agreement import check_agreement, to_host
 from xdev.timing.bandwidth import copy_bandwidth
-from xdev.timing.environment import environment
+from xdev.timing.counts import checked_counts, whole
+from xdev.timing.environment import device_name, environment
 from xdev.timing.footprint import footprint
 from xdev.timing.report import Comparison, Row
-from xdev.timing.sampling import Candidate, begin, checked_counts
+from xdev.timing.sampling import Candidate, begin
 from xdev.timing.verdict import ratio
 
 if TYPE_CHECKING:
@@ -75,9 +76,9 @@ def compare(
         Two results differ; also a ValueError. Nothing was timed.
     ValueError
         No candidates, ``number`` or ``repeat`` is no positive whole number, or
-        ``nbytes`` names no candidate.
+        ``nbytes`` is no whole number or names no candidate.
     TypeError
-        The candidates are no mapping, or one cannot be called.
+        The candidates are no mapping by strings, or one cannot be called.
 
     Examples
     --------
@@ -87,7 +88,7 @@ def compare(
     >>> [row.name for row in table.rows]
     ['times', 'power']
     """
-    checked_counts(number, repeat)
+    number, repeat = checked_counts(number, repeat)
     _check_candidates(candidates)
     moved = _bytes_by_name(candidates, nbytes)
     running = _begin_all(candidates, device, rtol, cold=cold)
@@ -95,11 +96,7 @@ def compare(
     copies = {name: _copy_bandwidth(running[name].device) for name in moved}
     for one in running.values():
         one.settle(number, RUN_SECONDS)
-    turns = list(running.values())
-    for _ in range(repeat):
-        for one in turns:
-            one.sample()
-        turns.append(turns.pop(0))  # every round starts with another candidate
+    _take_turns(list(running.values()), repeat)
     timings = {name: one.timing() for name, one in running.items()}
     baseline = next(iter(timings.values())).timings
     rows = tuple(
@@ -110,10 +107,18 @@ def compare(
             used[name],
             nbytes=moved.get(name),
             copy_bandwidth=copies.get(name),
+            device_name=device_name(running[name].device),
         )
         for name, timing in timings.items()
     )
     return Comparison(rows, environment())
+
+
+def _take_turns(turns: list[Candidate], rounds: int) -> None:
+    for _ in range(rounds):
+        for one in turns:
+            one.sample()
+        turns.append(turns.pop(0))  # every round starts with another candidate
 
 
 def _check_candidates(candidates: object) -> None:
@@ -124,6 +129,8 @@ def _check_candidates(candidates: object) -> None:
     if not candidates:
         raise ValueError(f"compare needs at least one candidate: {way}")
     for name, call in candidates.items():
+        if not isinstance(name, str):
+            raise TypeError(f"a candidate's name is a string, not {name!r}: {way}")
         if not callable(call):
             kind = type(call).__name__
             raise TypeError(f"{name!r} is a {kind} and cannot be called: {way}")
@@ -142,11 +149,11 @@ def _bytes_by_name(
     if nbytes is None:
         return {}
     if not isinstance(nbytes, Mapping):
-        return dict.fromkeys(candidates, nbytes)
+        return dict.fromkeys(candidates, whole(nbytes, "nbytes", 0))
     for name in nbytes:
         if name not in candidates:
             raise ValueError(f"nbytes has {name!r}, which is no candidate")
-    return nbytes
+    return {name: whole(n, f"nbytes of {name!r}", 0) for name, n in nbytes.items()}
 
 
 def _begin_all(

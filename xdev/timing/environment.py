@@ -8,9 +8,12 @@ import sys
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
+
+if TYPE_CHECKING:
+    from xdev.device import Device
 
 # The distributions that bring a library; CuPy has one for each CUDA major.
 DISTRIBUTIONS = {
@@ -67,6 +70,12 @@ def cuda_name(index: int = 0) -> str | None:
         return str(runtime.getDeviceProperties(index)["name"].decode())
     except RuntimeError:  # CUDARuntimeError: no driver, no device
         return None
+
+
+def device_name(device: Device) -> str:
+    """Return what a record calls a device: its product's name, where it has one."""
+    name = cuda_name(device.index) if device.type == "cuda" else None
+    return name or str(device)
 
 
 def processor_name() -> str:

@@ -6,7 +6,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from xdev.timing.sampling import RUN_SECONDS, begin, begin_code, checked_counts
+from xdev.timing.counts import checked_counts
+from xdev.timing.sampling import RUN_SECONDS, begin, begin_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +79,7 @@ def timeit(
     >>> timeit("x.sort()", "x = [3, 1, 2]", number=10).loops
     10
     """
-    checked_counts(number, repeat)
+    number, repeat = checked_counts(number, repeat)
     how: dict[str, Any] = {"cold": cold, "clock": timer or time.perf_counter}
     if isinstance(f, str):
         before = _setup_of(setup, args)
@@ -112,7 +113,8 @@ def _setup_of(setup: str | Callable[[], object], args: tuple[object, ...]) -> An
 
 def _check_function(f: object, setup: object, globals: object) -> None:
     if not callable(f):
-        raise TypeError(f"timeit takes a function and its arguments, not {f!r}")
+        kind = type(f).__name__
+        raise TypeError(f"timeit takes a function and its arguments, not a {kind}")
     if setup != "pass" or globals is not None:
         raise TypeError(
             "setup and globals are for statements: give a function its arguments, "

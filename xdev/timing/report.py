@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev.memory.reports import text_of
 from xdev.timing.baseline import Changes, changes
-from xdev.timing.tables import aligned, bandwidth_text, markdown
+from xdev.timing.tables import VERDICT, aligned, bandwidth_text, coloured, markdown
 from xdev.timing.text import format_time, plus_minus
 from xdev.timing.verdict import ROUNDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from xdev.timing.footprint import Footprint
     from xdev.timing.result import Timing
     from xdev.timing.verdict import Ratio
-
-# Of verdicts, where a terminal has colours.
-COLOURS = {"faster": "green", "slower": "red", "unclear": "yellow"}
 
 
 @final
@@ -44,6 +41,8 @@ class Row:
         Bytes that one call reads and writes [B].
     copy_bandwidth : float, optional
         What a copy reads and writes on its device [B/s].
+    device_name : str, optional
+        Its device's name, as in ``"NVIDIA H200"``.
     """
 
     name: str
@@ -52,6 +51,7 @@ class Row:
     footprint: Footprint
     nbytes: int | None = None
     copy_bandwidth: float | None = None
+    device_name: str | None = None
 
     @property
     def bandwidth(self) -> float | None:
@@ -70,6 +70,8 @@ class Row:
         timing = self.timing
         return {
             "name": self.name,
+            # What must be the same where two records are compared.
+            "conditions": {"device": self.device_name, "cold": timing.cold},
             "samples": timing.timings,
             "launch": timing.launch,
             "device": timing.device,
@@ -108,6 +110,13 @@ class Row:
         ]
 
 
+def check_name(name: str, names: Iterable[str]) -> None:
+    """Refuse what is no candidate's name."""
+    if name not in names:
+        known = ", ".join(map(repr, names))
+        raise KeyError(f"no candidate is called {name!r}: there are {known}")
+
+
 def _compared(ratio: Ratio) -> list[str]:
     interval = f"{ratio.low:.3g} to {ratio.high:.3g}" if ratio.sure else ""
     return [f"{ratio.middle:.3g}", interval, ratio.verdict]
@@ -130,11 +139,15 @@ class Comparison:
     environment: dict[str, Any]
 
     def __getitem__(self, name: str) -> Row:
-        """Return the row of a candidate."""
-        for row in self.rows:
-            if row.name == name:
-                return row
-        raise KeyError(name)
+        """Return the row of a candidate.
+
+        Raises
+        ------
+        KeyError
+            There is no such candidate.
+        """
+        check_name(name, [row.name for row in self.rows])
+        return next(row for row in self.rows if row.name == name)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything, raw samples included, in JSON's types."""
@@ -162,7 +175,8 @@ class Comparison:
         Raises
         ------
         ConfigurationError
-            The baseline was measured on another machine; also a ValueError.
+            The baseline is no record, or of another machine, device or ``cold``; also
+            a ValueError.
         OSError
             The file cannot be read.
         """
@@ -170,7 +184,7 @@ class Comparison:
 
     def cells(self) -> list[list[str]]:
         """Return the table's text, cell by cell; the first row is the head."""
-        head = ["", f"time {plus_minus()} std", "ratio", "95 %", "verdict", "bandwidth"]
+        head = ["", f"time {plus_minus()} std", "ratio", "95 %", VERDICT, "bandwidth"]
         head += ["of copy", "peak", "allocations", "driver", "first call"]
         cells = [head]
         cells += [row.cells(baseline=row is self.rows[0]) for row in self.rows]
@@ -195,14 +209,12 @@ class Comparison:
         """
         return "\n".join([aligned(self.cells()), *self.notes()])
 
-    def __rich__(self) -> Any:
-        """Return the table with its verdicts coloured, for ``rich.print``."""
+    def __rich_console__(self, _: Any, options: Any) -> Iterator[Any]:
+        """Give ``rich.print`` the table, its verdicts coloured, and the notes."""
         from rich.text import Text
 
-        text = Text(str(self), no_wrap=True, overflow="ignore")
-        for verdict, colour in COLOURS.items():
-            text.highlight_regex(rf"  {verdict}\b", colour)
-        return text
+        yield from coloured(self.cells(), options.max_width)
+        yield from map(Text, self.notes())
 
     def markdown(self) -> str:
         """Return the table in Markdown, and what else a reader must know."""

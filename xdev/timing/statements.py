@@ -9,7 +9,8 @@ from typing import Any, final
 # Source text, a parsed module, or what is called without arguments.
 Code = str | ast.Module | Callable[[], object]
 
-# The names of the files that users' code is in, in tracebacks; the loop is the second.
+# The names of the files that users' code is in, in tracebacks. The loop is the second:
+# there the setup's lines are numbered on from the statement's.
 SETUP, STATEMENT = "<setup>", "<statement>"
 # As in timeit.Timer: the setup and the statement share the function's variables, so
 # that these are as fast as in users' functions. The setup goes before the first line.
@@ -52,7 +53,7 @@ class Loop:
     __slots__ = ("_function", "_names", "_namespace")
 
     def __init__(self, statement: Code, setup: Code, namespace: dict[str, Any]) -> None:
-        before = _parse(setup, "_setup()", SETUP)
+        before = _parse(setup, "_setup()", SETUP, above=lines_of(statement))
         body = _parse(statement, "_call()", STATEMENT)
         both = ast.Module([*before.body, *body.body], [])
         compile(both, STATEMENT, "exec", dont_inherit=True)
@@ -92,12 +93,19 @@ class Loop:
         return [self._namespace[name] for name in self._names & self._namespace.keys()]
 
 
-def _parse(code: Code, call: str, name: str) -> ast.Module:
-    """Return the syntax tree of what is code by itself."""
+def lines_of(statement: Code) -> int:
+    """Return how many lines a statement has, none where it is no text."""
+    return statement.count("\n") + 1 if isinstance(statement, str) else 0
+
+
+def _parse(code: Code, call: str, name: str, above: int = 0) -> ast.Module:
+    """Return the syntax tree of what is code by itself, so many lines further down."""
     if isinstance(code, ast.Module):
         source: ast.Module | str = code
     else:
         source = code if isinstance(code, str) else call
     # A `return` or `break` is wrong here, and in the loop it is not.
     compile(source, name, "exec", dont_inherit=True)
-    return source if isinstance(source, ast.Module) else ast.parse(source, name)
+    if isinstance(source, ast.Module):
+        return source
+    return ast.parse("\n" * above + source, name)

@@ -10,6 +10,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, final
 
 from xdev.timing.comparison import compare
+from xdev.timing.counts import whole
+from xdev.timing.report import check_name
 from xdev.timing.tables import aligned, markdown
 from xdev.timing.text import format_time
 from xdev.timing.verdict import MARGIN
@@ -47,7 +49,14 @@ class Sweep:
         return tuple(dict.fromkeys(rows))
 
     def times(self, name: str) -> dict[int, list[float]]:
-        """Return a candidate's times of a call in each run [s], by size."""
+        """Return a candidate's times of a call in each run [s], by size.
+
+        Raises
+        ------
+        KeyError
+            There is no such candidate.
+        """
+        check_name(name, self.names)
         return {
             size: row.timing.timings
             for size, each in zip(self.sizes, self.comparisons, strict=True)
@@ -71,6 +80,11 @@ class Sweep:
         float or None
             The size; the smallest measured where ``name`` is always faster, None where
             it is not faster by 3 % at the largest.
+
+        Raises
+        ------
+        KeyError
+            One is no candidate.
         """
         return _crossover(self.times(name), self.times(other))
 
@@ -241,7 +255,8 @@ def sweep(
     ResultsDifferError
         Two results differ; also a ValueError.
     ValueError
-        No sizes, or one below 1, or what ``compare`` refuses.
+        No sizes, or one that is no whole number of at least 1, or what ``compare``
+        refuses.
 
     Examples
     --------
@@ -252,8 +267,8 @@ def sweep(
     >>> sweep(sums, [4, 256], repeat=1).crossover("method", "built in") < 256
     True
     """
-    ordered = tuple(sorted(set(sizes)))
-    if not ordered or ordered[0] < 1:
+    ordered = tuple(sorted({whole(n, "sweep needs sizes: each") for n in sizes}))
+    if not ordered:
         raise ValueError("sweep needs sizes, whole numbers of at least 1")
     found = tuple(
         compare(

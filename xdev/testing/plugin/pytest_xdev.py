@@ -72,6 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(plugin, "xdev-fixtures")
     if not hasattr(config, "workerinput"):  # no worker of pytest-xdist
         path = config.getoption("--xdev-benchmark-json")
+        if path is not None:
+            _check_writable(path)
         config.pluginmanager.register(Measurements(path), "xdev-measurements")
 
 
@@ -139,6 +141,18 @@ class Measurements:
             terminalreporter.write_line(
                 "{}: {} ({} to {})".format(entry["fullname"], *times)
             )
+
+
+def _check_writable(path: Path) -> None:
+    """Open the file once, so that a wrong path is known before any test runs."""
+    existed = path.exists()
+    try:
+        path.open("a").close()
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        message = f"--xdev-benchmark-json: cannot write {str(path)!r}: {error}"
+        raise pytest.UsageError(message) from error
 
 
 def _parse(text: str) -> list[str]:
