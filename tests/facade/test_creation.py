@@ -123,35 +123,6 @@ def test_what_is_no_shape_is_refused(shape):
         xdev.empty(shape, device="cpu")
 
 
-@pytest.mark.parametrize(
-    ("args", "kw"),
-    [
-        ((5,), {}),
-        ((2, 9), {}),
-        ((9, 2, -3), {}),
-        ((0.5, 3.1, 0.2), {}),
-        ((0,), {}),
-        ((5,), {"dtype": "float32"}),
-        ((1, 4), {"step": 2}),
-    ],
-)
-def test_arange_agrees_with_numpy(device, args, kw):
-    np.testing.assert_allclose(
-        host(xdev.arange(*args, device=device, **kw)),
-        np.arange(*args, **kw),
-        rtol=1e-15,
-        atol=1e-15,
-    )
-
-
-@pytest.mark.parametrize("step", [0, 0.0, -0.0, False, np.float32(0), np.int8(0)])
-@pytest.mark.parametrize("bounds", [(10,), (0, 10), (5, 5), (0.5, 3)])
-@pytest.mark.parametrize("kw", [{}, {"dtype": "float32"}])
-def test_a_step_of_zero_is_refused(device, bounds, step, kw):
-    with pytest.raises(ValueError, match=r"xdev\.arange: step is .* use another"):
-        xdev.arange(*bounds, step=step, device=device, **kw)
-
-
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("num", [0, 1, 7])
 def test_linspace_agrees_with_numpy(device, endpoint, num):

@@ -157,6 +157,18 @@ def test_what_is_no_array_is_refused_by_name(x):
         xdev.add(x, x)
 
 
+@pytest.mark.parametrize(
+    "x", [np.datetime64("2020-01-01"), np.str_("a"), np.void(b"ab"), np.bytes_(b"a")]
+)
+def test_a_scalar_of_numpys_that_is_no_number_is_told_what_takes_it(x):
+    for call in (xdev.asarray, xdev.sum):
+        with pytest.raises(TypeError, match=r"no array but .*make one with numpy\.as"):
+            call(x, **({"device": "cpu"} if call is xdev.asarray else {}))
+    made = xdev.asarray(np.asarray(x), device="cpu")
+    assert made.shape == ()
+    assert made[()] == x
+
+
 def test_numbers_alone_name_no_device():
     with pytest.raises(TypeError, match="none of x1, x2 is an array"):
         xdev.add(1, 2.0)

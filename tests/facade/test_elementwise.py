@@ -156,7 +156,15 @@ def test_clip_keeps_within_bounds(x, low, high):
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "uint64"])
 @pytest.mark.parametrize(
     ("low", "high"),
-    [(-(10**6), 10**6), (None, 3), (3, None), (None, None), (2, np.int16(300))],
+    [
+        (-(10**6), 10**6),
+        (None, 3),
+        (3, None),
+        (None, None),
+        (2, np.int16(300)),
+        (-(10**400), 10**400),
+        (np.float16(2), 10**400),
+    ],
 )
 def test_clip_of_integers_saturates_bounds_and_keeps_the_type(device, kind, low, high):
     values = np.asarray([0, 1, 5, 127], dtype=kind)
@@ -164,7 +172,7 @@ def test_clip_of_integers_saturates_bounds_and_keeps_the_type(device, kind, low,
 
     result = xdev.clip(x, low, high)
 
-    floor = -(10**9) if low is None else low
+    floor = -(10**9) if low is None else int(low)
     ceiling = 10**9 if high is None else int(high)
     wanted = [min(max(int(value), floor), ceiling) for value in values]
     np.testing.assert_array_equal(host(result), np.asarray(wanted, dtype=kind))
@@ -211,6 +219,33 @@ def _integers(ends):
     """Return a type's integers near its ends and zero, in order."""
     near = {*range(max(ends.min, -9), 10), ends.min, ends.max}
     return sorted(near)
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("bounds", [(0, 1), (1, 0), (None, 1), (0, None)], ids=str)
+def test_an_integer_beyond_all_floats_is_an_infinite_bound_of_them(
+    device, kind, bounds
+):
+    values = np.asarray([-np.inf, -3, 0, 5, np.inf, np.nan], dtype=kind)
+    x = xdev.asarray(values, device=device)
+    huge, infinite = [-(10**400), 10**400], np.asarray([-np.inf, np.inf], dtype=kind)
+
+    made = xdev.clip(x, *(None if i is None else huge[i] for i in bounds))
+
+    wanted = values
+    for limit, i in zip((np.maximum, np.minimum), bounds, strict=True):
+        wanted = wanted if i is None else limit(wanted, infinite[i])
+    np.testing.assert_array_equal(host(made), wanted, strict=True)
+
+
+@pytest.mark.parametrize("kind", ["int8", "float32"])
+@pytest.mark.parametrize("bound", [1j, np.complex64(1j), [1j, 2, 3]], ids=str)
+def test_a_complex_bound_of_real_numbers_is_refused(device, kind, bound):
+    x = xdev.arange(3, dtype=kind, device=device)
+    limit = xdev.asarray(bound, device=device) if isinstance(bound, list) else bound
+
+    with pytest.raises(TypeError, match=rf"xdev\.clip: a bound is complex.* {kind}"):
+        xdev.clip(x, limit, None)
 
 
 def test_clip_of_integers_by_nan_is_refused(device):

@@ -191,3 +191,16 @@ def test_broadcast_shapes_is_numpys_for_known_sizes():
 )
 def test_broadcast_shapes_with_unknown_sizes(shapes, wanted):
     assert xdev.broadcast_shapes(*shapes) == wanted
+
+
+@pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
+@pytest.mark.parametrize("n", [2.5, 8.0, np.float32(5), "a", None, [3], 0, -3])
+def test_a_length_of_a_transform_is_a_whole_number_from_one(device, name, n):
+    make = getattr(xdev.fft, name)
+    with pytest.raises((TypeError, ValueError), match=rf"xdev\.fft\.{name}: n is "):
+        make(n, device=device)
+
+    for whole in (1, np.int8(5), np.asarray(6)):
+        made = make(whole, device=device)
+        wanted = getattr(np.fft, name)(int(whole))
+        np.testing.assert_allclose(xdev.to_numpy(made), wanted, rtol=1e-15)

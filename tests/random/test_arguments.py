@@ -54,6 +54,45 @@ def test_what_numpy_refuses_is_refused_alike(rng, call, error, text):
             call(generator)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda r: r.integers(5, 5, 0),
+        lambda r: r.integers(5, 4, (2, 0)),
+        lambda r: r.integers(0, size=[0]),
+        lambda r: r.integers(-1, 300, 0, dtype="u1"),
+        lambda r: r.integers(7, 5, (0, 3), dtype=bool, endpoint=True),
+        lambda r: r.integers([5, 6], [5, 1], (0, 2)),
+        lambda r: r.choice(0, 0),
+        lambda r: r.choice(-1, (2, 0)),
+        lambda r: r.choice(0, 0, replace=False),
+        lambda r: r.choice([], 0),
+        lambda r: r.permutation(0),
+    ],
+)
+def test_where_nothing_is_drawn_there_may_be_nothing_to_draw_from(rng, call):
+    wanted, made = call(np.random.default_rng(0)), host(call(rng))
+
+    np.testing.assert_array_equal(made, wanted, strict=True)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda r: r.normal(0, -1, 0),
+        lambda r: r.exponential(-1, 0),
+        lambda r: r.uniform(0, np.inf, 0),
+        lambda r: r.integers(5, 5, ()),
+        lambda r: r.choice(3, 0, p=[0.1, 0.1, 0.1]),
+    ],
+)
+def test_what_numpy_refuses_at_any_size_is_refused_alike(rng, call):
+    with pytest.raises((ValueError, OverflowError)) as numpys:
+        call(np.random.default_rng(0))
+    with pytest.raises(numpys.type):
+        call(rng)
+
+
 def test_a_refused_call_is_not_counted(rng):
     before = rng.bit_generator.state
     with pytest.raises(ValueError, match="scale"):

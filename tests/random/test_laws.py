@@ -139,6 +139,20 @@ def test_seeds_that_numpy_refuses(device, seed):
         default_rng(seed, device)
 
 
+@pytest.mark.parametrize(
+    ("seed", "reason"),
+    [
+        ([1, -1], "non-negative"),
+        (np.array([3, -1]), "non-negative"),
+        ([1.5], "integer"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_in_a_sequence_of_seeds_is_said(device, seed, reason):
+    with pytest.raises((TypeError, ValueError), match=rf"SeedSequence \(.*{reason}"):
+        default_rng(seed, device)
+
+
 def test_a_device_in_the_place_of_the_seed_is_named(device):
     for arguments in ((device, 3), (device,), (str(device), 3)):
         with pytest.raises(TypeError, match=f"the seed is .*{device}.*: use None"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev import memory
+from xdev import _optional, memory
 
 NBYTES = 1 << 20  # of a batch: no pack, no cache of small blocks
 
@@ -111,6 +111,57 @@ def test_what_cannot_be_iterated_is_refused_at_once(device):
 def test_a_prefetch_below_one_is_refused_at_once(device, prefetch):
     with pytest.raises(xdev.ConfigurationError, match="at least 1"):
         xdev.batches([], device, prefetch=prefetch)
+
+
+@pytest.mark.parametrize("prefetch", [1.5, "2", None, [2]])
+def test_a_prefetch_that_is_no_whole_number_is_refused_in_plain_words(device, prefetch):
+    with pytest.raises(TypeError, match=r"prefetch=.*give a whole number"):
+        xdev.batches([], device, prefetch=prefetch)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"prefetch": 0}, {"prefetch": 1.5}, {"device": "gpu"}, {"progress": True}],
+    ids=str,
+)
+def test_what_is_refused_has_started_no_iterable(monkeypatch, device, given):
+    class Loader:
+        def __iter__(self):
+            pytest.fail("it would have started its workers")
+
+    monkeypatch.setattr(_optional, "installed", lambda _: False)
+    with pytest.raises((TypeError, xdev.ConfigurationError)):
+        xdev.batches(Loader(), **{"device": device, **given})
+
+
+def test_an_iterable_begins_when_it_is_given(device):
+    begun = []
+
+    class Loader:
+        def __iter__(self):
+            begun.append(1)
+            return iter([])
+
+    moved = xdev.batches(Loader(), device)
+    assert begun == [1]
+    assert list(moved) == []
+
+
+def test_an_error_of_the_iterables_own_comes_as_it_is(device):
+    class Loader:
+        def __iter__(self):
+            raise TypeError("mine")
+
+    with pytest.raises(TypeError, match=r"^mine$"):
+        xdev.batches(Loader(), device)
+
+
+def test_what_has_only_items_is_an_iterable(device):
+    class Items:
+        def __getitem__(self, index):
+            return [np.ones(2), np.zeros(3)][index]
+
+    assert [x.shape for x in xdev.batches(Items(), device)] == [(2,), (3,)]
 
 
 def left_by_break(moved):

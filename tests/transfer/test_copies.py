@@ -258,9 +258,16 @@ def test_a_stream_of_another_device_is_refused():
 
 
 @pytest.mark.parametrize("stream", [3, 0, "null", nullcontext()])
-def test_what_is_no_stream_is_refused(device, stream):
-    with pytest.raises(TypeError, match=rf"xdev\.Stream\('{device}(:0)?'\)"):
-        xdev.to_device(values(), device, copy=True, stream=stream)
+@pytest.mark.parametrize("copy", [True, None])
+def test_what_is_no_stream_is_refused(device, stream, copy):
+    for x in (values(), xdev.asarray(values(), device=device)):
+        with pytest.raises(TypeError, match=rf"xdev\.Stream\('{device}(:0)?'\)"):
+            xdev.to_device(x, device, copy=copy, stream=stream)
+
+
+def test_a_stream_of_another_device_is_refused_where_nothing_is_copied():
+    with pytest.raises(xdev.DeviceMismatchError, match="stream= is of fake:0, but the"):
+        xdev.to_device(values(), "cpu", stream=xdev.Stream("fake"))
 
 
 def test_a_librarys_own_stream_is_a_stream(device):

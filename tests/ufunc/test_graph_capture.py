@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import itertools
 import threading
 import types
 
@@ -295,11 +296,33 @@ def test_a_stream_that_does_not_record_takes_no_graph(library):
     assert 13 not in library.nodes
 
 
+def launchable(arguments=()):
+    """Return a graph of arrays of one library, without its capture."""
+    graph = object.__new__(CudaGraph)
+    graph._lock, graph._streams, graph._simple = threading.Lock(), set(), True
+    graph._f, graph._found = len, arguments
+    graph._kinds = frozenset(map(type, arguments))
+    return graph
+
+
+def test_a_graph_whose_argument_was_freed_is_not_launched(monkeypatch):
+    launches = itertools.count()
+    x, y = (xdev.zeros(3, device="fake") for _ in range(2))
+    graph = launchable([x, y])
+    graph._results = "results"
+    monkeypatch.setattr(CudaGraph, "_launch", lambda _: next(launches))
+    assert graph() == "results"
+
+    xdev.memory.free(y)  # it gets another class, as an array of CuPy's does
+    with pytest.raises(xdev.UseAfterFreeError, match="the graph of len: an argument"):
+        graph()
+    assert next(launches) == 1
+
+
 def test_a_graph_is_launched_or_embedded(driver, library, monkeypatch):
     launched, met = [], []
     stream = types.SimpleNamespace(ptr=5, is_capturing=lambda: True)
-    graph = object.__new__(CudaGraph)
-    graph._lock, graph._streams, graph._simple = threading.Lock(), set(), True
+    graph = launchable()
     current = types.SimpleNamespace(get_current_stream=lambda: stream)
     graph._cuda, graph._results = current, "results"
     graph._graph = types.SimpleNamespace(graph=99, launch=launched.append)

@@ -53,6 +53,36 @@ def test_a_freed_argument_is_refused(real_device):
         xdev.graph(step, x, y)()
 
 
+def test_a_replay_refuses_an_argument_that_was_freed_since(device):
+    x, y = (xdev.zeros(100_000, device=device) for _ in range(2))
+    alone, held = (
+        xdev.graph(step, x, y),
+        xdev.graph(lambda d: d["y"][0] + 1, {"y": [y]}),
+    )
+    alone(), held()
+
+    xdev.memory.free(y)
+    for g, name in (alone, "step"), (held, "<lambda>"):
+        with pytest.raises(
+            xdev.UseAfterFreeError,
+            match=rf"the graph of {name}: an argument of shape \(100000,\) was freed",
+        ):
+            g()
+    assert not xdev.any(x)
+
+
+@pytest.mark.parametrize("device", ["cpu", "fake"])
+def test_a_replay_refuses_to_write_to_a_result_that_was_freed_since(device):
+    x = xdev.zeros(100_000, device=device)
+    calls = []
+    g = xdev.graph(lambda x: (calls.append(1), xdev.ones_like(x))[1], x)
+    xdev.memory.free(g())
+
+    with pytest.raises(xdev.UseAfterFreeError, match=r"the graph of .*: a result of"):
+        g()
+    assert calls == [1]
+
+
 def reads(x):
     return float(x[0])
 

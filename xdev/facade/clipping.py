@@ -24,7 +24,8 @@ def clip(xp: Any, x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
         Left as it is.
     lower, upper : array, number or None
         Cast to ``x``'s data type; what is beyond an integer type's range means its
-        ends, and fractions are rounded inwards: results stay within the bounds.
+        ends, and fractions are rounded inwards: results stay within the bounds. An
+        integer beyond all floating-point numbers is infinite among them.
     out : array, optional
         Where to write.
 
@@ -32,10 +33,15 @@ def clip(xp: Any, x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
     ------
     ValueError
         A bound of integers is NaN; in an array of bounds it limits nothing.
+    TypeError
+        A bound is complex, and ``x`` is not.
     """
     numbers = type(lower) in NUMBERS and type(upper) in NUMBERS
     if numbers and x.dtype.kind == "f" and lower <= upper:
-        return x.clip(lower, upper, out)  # they adapt to x; one pass instead of two
+        try:
+            return x.clip(lower, upper, out)  # they adapt to x; one pass, not two
+        except OverflowError:
+            pass  # an integer beyond all floating-point numbers: see _within()
     bounds = [
         (limit, _within(xp, bound, x.dtype, inwards))
         for limit, bound, inwards in (
@@ -59,19 +65,24 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
     ``inwards`` is the function, of ``math`` and of ``xp``, that rounds it then.
     """
     kind = type(bound)
+    if dtype.kind != "c" and _is_complex(bound):
+        message = f"xdev.clip: a bound is complex, and x is {dtype}: give real numbers"
+        raise TypeError(message)
     if dtype.kind not in "iu":
         if kind is float or kind is int:
-            return bound  # it adapts to the array
+            return _adapting(bound)
         return dtype.type(bound) if np.isscalar(bound) else bound.astype(dtype)
     least, most = _ends(dtype)
     if kind is int or kind is float or np.isscalar(bound):
-        if math.isnan(bound):
+        if isinstance(bound, np.generic):
+            bound = bound.item()  # float16 would overflow beside the type's ends
+        whole = not isinstance(bound, float | np.floating)
+        if not whole and math.isnan(bound):
             message = (
                 "xdev.clip: a bound is NaN, which limits no integers: leave it out"
             )
             raise ValueError(message)
         bound = min(max(bound, least), most)
-        whole = not isinstance(bound, float | np.floating)
         return dtype.type(bound if whole else getattr(math, inwards)(bound))
     if np.can_cast(bound.dtype, dtype):
         return bound.astype(dtype)
@@ -83,6 +94,21 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
     low, high = max(least, given[0]), min(most, given[1])
     inside = xp.where(bound < low, low, xp.where(bound > high, high, bound))
     return inside.astype(dtype)
+
+
+def _is_complex(bound: Any) -> bool:
+    return isinstance(bound, complex) or (
+        hasattr(bound, "dtype") and bound.dtype.kind == "c"
+    )
+
+
+def _adapting(bound: float) -> float:
+    """Return a number as it is, but infinite if it is an integer beyond all floats."""
+    try:
+        float(bound)
+    except OverflowError:
+        return math.inf if bound > 0 else -math.inf
+    return bound
 
 
 def _whole(xp: Any, bound: Any, dtype: np.dtype[Any]) -> Any:

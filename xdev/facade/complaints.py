@@ -13,9 +13,11 @@ from xdev.errors import ConfigurationError, DeviceMismatchError, type_name
 def no_array(name: str, label: str, x: Any) -> TypeError:
     """Return the error for an argument that is no array."""
     what = f"the class {x.__name__}" if isinstance(x, type) else type_name(x)
+    # xdev.asarray() itself asks, and refuses dates, texts and records of NumPy's.
+    maker = "numpy" if isinstance(x, np.generic) else "xdev"
     return TypeError(
         f"xdev.{name}: {label} is no array but {what}: make one with "
-        f"xdev.asarray({label})"
+        f"{maker}.asarray({label})"
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xdev._freed import FREED
 from xdev.device.choice import CPU, from_environment, in_context
+from xdev.device.identity import shown
 from xdev.facade.cpu import BARE
 from xdev.facade.dispatch import of
 from xdev.facade.host_memory import SMALL
@@ -50,6 +52,8 @@ def fftfreq(
 
     Raises
     ------
+    TypeError, ValueError
+        ``n`` is no whole number, or below 1.
     ConfigurationError, DeviceUnavailableError
         There is no such device, or it cannot be used.
 
@@ -59,7 +63,7 @@ def fftfreq(
     >>> xdev.fft.fftfreq(4, d=0.5)
     array([ 0. ,  0.5, -1. , -0.5])
     """
-    return place(device).fftfreq(n, d, dtype)
+    return place(device).fftfreq(_length("fftfreq", n), d, dtype)
 
 
 def rfftfreq(
@@ -85,6 +89,8 @@ def rfftfreq(
 
     Raises
     ------
+    TypeError, ValueError
+        ``n`` is no whole number, or below 1.
     ConfigurationError, DeviceUnavailableError
         There is no such device, or it cannot be used.
 
@@ -94,11 +100,23 @@ def rfftfreq(
     >>> xdev.fft.rfftfreq(4, d=0.5)
     array([0. , 0.5, 1. ])
     """
-    if device is None and dtype is None and type(n) is int and n < SMALL:
+    if device is None and dtype is None and type(n) is int and 0 < n < SMALL:
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU:
             return _arange(n // 2 + 1) * (1.0 / (n * d))
-    return place(device).rfftfreq(n, d, dtype)
+    return place(device).rfftfreq(_length("rfftfreq", n), d, dtype)
+
+
+def _length(name: str, n: Any) -> int:
+    try:
+        length = index(n)
+    except TypeError as error:
+        message = f"xdev.fft.{name}: n is {shown(n)}: give a whole number"
+        raise TypeError(message) from error
+    if length < 1:
+        message = f"xdev.fft.{name}: n is {n}: a transform has 1 element or more"
+        raise ValueError(message)
+    return length
 
 
 def fftshift(x: Array, /, *, axes: Axes = None) -> Array:

@@ -30,4 +30,5 @@ class Functions(dict[str, Any]):
         self._find = find
 
     def __missing__(self, name: str) -> Any:
+        # What is there by now counts: CuPy's functions may be marked meanwhile.
         return self.setdefault(name, self._find(name))

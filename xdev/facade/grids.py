@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from xdev._freed import FREED
 from xdev.device.choice import CPU, from_environment, in_context
+from xdev.errors import type_name
 from xdev.facade.cpu import bare
 from xdev.facade.dispatch import are_numpys, of, of_each
 from xdev.facade.host_memory import POOLED_FROM, SMALL, pooled
@@ -28,6 +31,8 @@ __all__ = [
 
 ndarray = np.ndarray
 _arange: Any = np.arange
+PLAIN = frozenset({int, float, type(None)})  # as ranges take them with no more ado
+ONE = 1  # this very object, as small integers are: an array is not even compared
 _tril = bare("tril")
 _triu = bare("triu")
 
@@ -60,7 +65,9 @@ def arange(
     Raises
     ------
     ValueError
-        ``step`` is 0, or the range more than memory could ever hold.
+        ``step`` is 0, a number is NaN, or the range more than memory could ever hold.
+    TypeError
+        An argument is no number of the host: an array of several, or one on a device.
     ConfigurationError, DeviceUnavailableError
         There is no such device, or it cannot be used.
 
@@ -70,14 +77,49 @@ def arange(
     >>> xdev.arange(0, 10, 3)
     array([0, 3, 6, 9])
     """
-    if stop is None and step == 1 and type(start) is int and start < SMALL:
+    if stop is None and step is ONE and type(start) is int and start < SMALL:
         chosen = in_context() or (from_environment and from_environment[0])
         if device is None and dtype is None and chosen is CPU:
             return _arange(start)
+    if type(start) not in PLAIN:
+        start = _number("start", start)
+    if type(stop) not in PLAIN:
+        stop = _number("stop", stop)
+    if type(step) not in PLAIN:
+        step = _number("step", step)
     if step == 0:
         message = f"xdev.arange: step is {step}, which leads nowhere: use another"
         raise ValueError(message)
-    return place(device).arange(start, stop, step, dtype)
+    where = place(device)
+    try:
+        return where.arange(start, stop, step, dtype)
+    except (ArithmeticError, RuntimeError, ValueError) as error:
+        for label, x in ("start", start), ("stop", stop), ("step", step):
+            if x in (math.inf, -math.inf) or x != x:  # noqa: PLR0124 - NaN
+                message = f"xdev.arange: {label} is {x}: give a finite number"
+                raise ValueError(message) from error
+        raise
+
+
+def _number(label: str, x: Any) -> Any:
+    """Return an argument of a range that is no plain number, if it is one of the host.
+
+    Raises
+    ------
+    TypeError
+        It is none.
+    """
+    if type(x) is ndarray and not x.ndim:
+        x = x[()]
+    if isinstance(x, np.generic):
+        good = not isinstance(x, np.flexible)
+    else:
+        good = isinstance(x, numbers.Number)
+    if good:
+        return x
+    way = f" of the host, float({label})" if getattr(x, "shape", None) == () else ""
+    message = f"xdev.arange: {label} is an object of {type_name(x)}: give a number{way}"
+    raise TypeError(message)
 
 
 def eye(

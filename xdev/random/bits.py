@@ -118,7 +118,7 @@ def _seed_sequence(seed: Any) -> np.random.SeedSequence:
     except (TypeError, ValueError) as error:
         message = (
             f"the seed is {shown(seed)} in xdev.random.default_rng(seed, device): use "
-            f"None, whole numbers from 0, or a numpy.random.SeedSequence"
+            f"None, whole numbers from 0, or a numpy.random.SeedSequence ({error})"
         )
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(message) from error

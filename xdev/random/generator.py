@@ -193,7 +193,7 @@ class Generator:
         Raises
         ------
         ValueError
-            The range is empty, exceeds the dtype, or shapes do not fit together.
+            What is drawn from is empty or exceeds the dtype, or shapes do not fit.
         TypeError
             ``dtype`` is not an integer's, or the ends are not integers.
         DeviceMismatchError
@@ -214,8 +214,8 @@ class Generator:
             ranges.end(parameter(x, name, self.device), name)
             for x, name in ((start, "low"), (stop, "high"))
         )
-        ranges.check(start, stop, kind, one=one, end=endpoint)
         shape = shape_of(size)
+        ranges.check(start, stop, shape, kind, one=one, end=endpoint)
         return self._draws.given(
             ranges.drawn(self._draws, start, stop, shape, kind, end=endpoint)
         )

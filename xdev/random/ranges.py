@@ -47,13 +47,23 @@ def end(x: Any, name: str) -> Any:
     return x
 
 
-def check(low: Any, high: Any, dtype: np.dtype[Any], *, one: bool, end: bool) -> None:
-    """Refuse ends that hold no integer of a dtype, as NumPy does.
+def check(
+    low: Any,
+    high: Any,
+    shape: tuple[int, ...] | None,
+    dtype: np.dtype[Any],
+    *,
+    one: bool,
+    end: bool,
+) -> None:
+    """Refuse ends that hold no integer of a dtype, as NumPy does where it draws any.
 
     Parameters
     ----------
     low, high : int or array of integers
         The ends.
+    shape : tuple of ints or None
+        What was asked for.
     dtype : numpy.dtype
         Of the results.
     one : bool
@@ -67,6 +77,8 @@ def check(low: Any, high: Any, dtype: np.dtype[Any], *, one: bool, end: bool) ->
         They are the wrong way round, or out of the dtype's bounds. For arrays on a
         device, the host waits for the answer.
     """
+    if _draws_nothing(shape):
+        return
     least, largest = limits(dtype)
     if _least(low) < least:
         message = f"low is out of bounds for {dtype}: its least value is {least}"
@@ -96,6 +108,8 @@ def drawn(
     end: bool,
 ) -> Any:
     """Return integers of a range that was checked; a number where there is no shape."""
+    if _draws_nothing(shape):
+        low, high, end = 0, 1, False  # those that were given may hold no integer
     if is_array(low) or is_array(high):
         words = draws.words((2, *broadcast(shape, low, high)))
         return between(words, low, high, dtype, end=end)
@@ -108,6 +122,10 @@ def drawn(
     if shape is None:
         return draws.number(kernel, *values)
     return draws.array(kernel, shape, *values)
+
+
+def _draws_nothing(shape: tuple[int, ...] | None) -> bool:
+    return shape is not None and 0 in shape
 
 
 def between(words: Any, low: Any, high: Any, dtype: np.dtype[Any], *, end: bool) -> Any:

@@ -84,7 +84,7 @@ def batches(
         The device is unknown, or cannot be used; ``prefetch`` is below 1; there is no
         ``tqdm``.
     TypeError
-        The iterable is none.
+        The iterable is none, or ``prefetch`` no whole number.
     XdevError
         The iterator was begun before this process was forked.
     Exception
@@ -97,14 +97,13 @@ def batches(
     >>> [a + b for a, b in batches(pairs, "cpu")]
     [array([3]), array([7])]
     """
-    source = _iterator(iterable)
+    _check_iterable(iterable)
     target = target_of(device, iterable, "batches(iterable, device)")
-    if index(prefetch) < 1:
-        message = f"batches(prefetch={prefetch}): at least 1 batch is uploaded ahead"
-        raise ConfigurationError(message)
+    _check_prefetch(prefetch)
     if progress and not _optional.installed("tqdm"):
         message = "batches(progress=True) needs tqdm: pip install tqdm"
         raise ConfigurationError(message)
+    source = iter(iterable)  # now: a loader starts its workers
     if isinstance(iterable, np.ndarray) and not _is_cpu(target):
         source = map(_item, source)
     if target.type == "cpu":
@@ -114,15 +113,28 @@ def batches(
     return _shown(moved, _length(iterable)) if progress else moved
 
 
-def _iterator(iterable: Iterable[Any]) -> Iterator[Any]:
+def _check_iterable(iterable: Any) -> None:
+    """Raise TypeError unless there may be items; no code of the iterable's runs yet."""
+    kind, flat = type(iterable), getattr(iterable, "shape", None) == ()
+    if (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")) and not flat:
+        return
+    reason = "a 0-d array" if flat else "not iterable"
+    message = (
+        f"the iterable of batches is {shown(iterable)} ({reason}): call "
+        f"xdev.batches(iterable, device) with a list, a loader or an array"
+    )
+    raise TypeError(message)
+
+
+def _check_prefetch(prefetch: Any) -> None:
     try:
-        return iter(iterable)
+        enough = index(prefetch) >= 1
     except TypeError as error:
-        message = (
-            f"the iterable of batches is {shown(iterable)} ({error}): call "
-            f"xdev.batches(iterable, device) with a list, a loader or an array"
-        )
+        message = f"batches(prefetch={shown(prefetch)}): give a whole number, such as 2"
         raise TypeError(message) from error
+    if not enough:
+        message = f"batches(prefetch={prefetch}): at least 1 batch is uploaded ahead"
+        raise ConfigurationError(message)
 
 
 def _is_cpu(device: Device) -> bool:

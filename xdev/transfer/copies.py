@@ -96,6 +96,8 @@ def to_device(
     target = target_of(device, x, "to_device(x, device)")
     x = as_array(x)
     source = device_of(x)
+    if stream is not None:  # whether there will be a copy or not
+        _check_stream(stream, source, target)
     if target.library is not None and out is None:
         here = source == target and source.library == target.library
         if here and copy is not True:
@@ -117,8 +119,6 @@ def to_device(
         where = "into out=" if stays else f"from {source} to {target}"
         message = f"copy=False, but only a copy gets the array {where}: leave copy out"
         raise ValueError(message)
-    if stream is not None:
-        _check_stream(stream, source, target)
     dtype = dtype_of(x)
     there.check(dtype)
     if not stays:

@@ -16,7 +16,7 @@ def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
     Raises
     ------
     TypeError
-        One of them is no integer.
+        They are in something else than a tuple, or one of them is no integer.
     AxisError, ValueError
         There are not so many, or one of them is given twice.
 
@@ -27,7 +27,7 @@ def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(rank))
-    given = axis if isinstance(axis, tuple | list) else (axis,)
+    given = axis if isinstance(axis, tuple) else (axis,)
     if given is not axis and not rank:
         axis_of(axis, 1)  # the one element of no dimensions has one
         return ()

@@ -62,6 +62,8 @@ def graph(f: Callable[..., Any], /, *arrays: Any) -> Graph:
         The arrays are of two devices.
     OutOfMemoryError
         There is no room for what ``f`` works in.
+    UseAfterFreeError
+        An array was freed; a replay says so of those freed later.
 
     Examples
     --------
@@ -86,7 +88,7 @@ def graph(f: Callable[..., Any], /, *arrays: Any) -> Graph:
         return CudaGraph(f, arrays, found, where.require().index)
     from xdev.ufunc.graphs.host import HostGraph
 
-    return HostGraph(f, arrays)
+    return HostGraph(f, arrays, found)
 
 
 def _device(found: Iterable[Any]) -> Device:

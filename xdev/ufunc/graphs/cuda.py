@@ -16,7 +16,7 @@ from xdev.ufunc import cuda_fast, foreign
 from xdev.ufunc.cuda_operands import Array, read
 from xdev.ufunc.cuda_streams import ordered
 from xdev.ufunc.graphs import capture, nesting
-from xdev.ufunc.graphs.results import check_arrays, leaves, name_of
+from xdev.ufunc.graphs.results import check_alive, check_arrays, leaves, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +50,7 @@ class CudaGraph:
         self._lock = threading.Lock()  # guards the launch and what is below
         # Kept: arguments, and what the function's own variables refer to.
         self._f, self._arrays, self._found = f, arrays, found
+        self._kinds = frozenset(map(type, found))  # an array that is freed gets another
         self._pool = registry.pool(f"cuda:{index}")
         array = _optional.cupy().ndarray
         self._simple = self._alone() and all(type(x) is array for x in found)
@@ -73,6 +74,8 @@ class CudaGraph:
 
     def __call__(self) -> Any:
         """Queue the work on the current stream; return the results' arrays."""
+        if not self._kinds.issuperset(map(type, self._found)):
+            check_alive(name_of(self._f), self._found)
         if self._simple:
             self._launch()
         else:

@@ -9,7 +9,14 @@ import numpy as np
 
 from xdev.errors import CaptureError
 from xdev.ufunc import foreign
-from xdev.ufunc.graphs.results import check_arrays, form, leaves, name_of, rebuild
+from xdev.ufunc.graphs.results import (
+    check_alive,
+    check_arrays,
+    form,
+    leaves,
+    name_of,
+    rebuild,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,25 +32,33 @@ class HostGraph:
         The function.
     arrays : tuple
         Its arguments.
+    found : list of arrays
+        The arrays in them.
     """
 
-    def __init__(self, f: Callable[..., Any], arrays: tuple[Any, ...]) -> None:
-        self._f, self._arrays = f, arrays
+    def __init__(
+        self, f: Callable[..., Any], arrays: tuple[Any, ...], found: list[Any]
+    ) -> None:
+        self._f, self._arrays, self._found = f, arrays, found
         self._lock = threading.Lock()  # guards the results
         self._results: Any = None
+        self._kept: list[Any] = []  # the arrays in them
         self._form: Any = None
         self._first = True
 
     def __call__(self) -> Any:
         """Call the function; return the arrays that hold what it returned."""
-        made = self._f(*self._arrays)
         name = name_of(self._f)
+        check_alive(name, self._found)
+        check_alive(name, self._kept, "a result")
+        made = self._f(*self._arrays)
         check_arrays(name, made)
         with self._lock:
             if self._first:
                 for x in leaves(made):
                     foreign.claim(x, f"the graph of {name}")
                 self._results = rebuild(_kept, made)
+                self._kept = leaves(self._results)
                 self._form = form(made)
                 self._first = False
                 return self._results
@@ -53,7 +68,7 @@ class HostGraph:
                     "first replayed: a graph's results keep their shapes and dtypes"
                 )
                 raise CaptureError(message)
-            for kept, new in zip(leaves(self._results), leaves(made), strict=True):
+            for kept, new in zip(self._kept, leaves(made), strict=True):
                 if new is not kept:
                     kept[...] = new
         return self._results

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev._freed import is_freed, use_after_free
 from xdev.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 PROTOCOLS = ("__array_namespace__", "__cuda_array_interface__", "__dlpack__")
 
@@ -64,6 +65,13 @@ def check_arrays(name: str, whole: Any) -> None:
             "arrays, or lists, tuples and dicts of them"
         )
         raise CaptureError(message)
+
+
+def check_alive(name: str, arrays: Iterable[Any], what: str = "an argument") -> None:
+    """Raise UseAfterFreeError if one of a graph's arrays was freed since."""
+    for x in arrays:
+        if is_freed(x):
+            raise use_after_free(x, f"the graph of {name}: {what}")
 
 
 def name_of(f: Any) -> str:
