@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import re
 import subprocess
 import sys
 
@@ -74,6 +75,36 @@ def test_bools_results_and_conditions_compile(function, inputs, outputs):
     assert cubin(function, inputs, outputs)[0].startswith(b"\x7fELF")
 
 
+BUILTINS = {
+    "abs": lambda x: abs(x) + x,
+    "max": lambda x: max(x, -x),
+    "min": lambda x: min(x, -x),
+    "round": lambda x: round(x) + x,
+    "int and float": lambda x: float(int(x)),
+    "bool": lambda x: x if bool(x) else -x,
+    "pow": lambda x: pow(x, 2),
+    "len": lambda x: x * len((x, x)),
+}
+
+
+@pytest.mark.usefixtures("adapter")
+@pytest.mark.parametrize("name", BUILTINS)
+def test_builtins_are_called(name):
+    assert cubin(BUILTINS[name], "f", "f")[0].startswith(b"\x7fELF")
+
+
+def summed(x):
+    result = x * 0
+    for _ in range(3):
+        result += x
+    return result
+
+
+@pytest.mark.usefixtures("adapter")
+def test_loops_compile():
+    assert cubin(summed, "f", "f")[0].startswith(b"\x7fELF")
+
+
 @pytest.mark.usefixtures("adapter")
 def test_functions_that_numba_compiled_are_called():
     numba = _optional.numba()
@@ -99,6 +130,67 @@ def test_a_refusal_shows_the_line_and_the_types(adapter):
     assert "'upper'" in first
     line = wrong.__code__.co_firstlineno + 2
     assert second == f"  {__file__}:{line}: return z.upper()"
+
+
+def importing(x):
+    import math
+
+    return math.sin(x)
+
+
+def opening(x):
+    with open("file") as file:  # noqa: PTH123
+        file.write("x")
+    return x
+
+
+def assigning(x):
+    global KEPT  # noqa: PLW0603
+    KEPT = x
+    return x
+
+
+def trying(x):
+    try:
+        return 1 / x
+    except ZeroDivisionError:
+        return 0.0
+
+
+def a_text(x):
+    return str(x)
+
+
+def nothing(x):
+    x + 1
+
+
+def a_pair(x):
+    return x, "a"
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (importing, "compiled code imports nothing: import at"),
+        (opening, "compiled code has no with"),
+        (assigning, "compiled code writes no global"),
+        (trying, "cannot tell errors apart, and on CUDA has no try at all: test"),
+        (nothing, ": returns nothing$"),
+        (a_text, "returns Literal.*, which is not made a float32|has no str"),
+        (
+            a_pair,
+            "returns Tuple.*, which is not made a float32|mlir has no code for it",
+        ),
+    ],
+)
+def test_no_compilers_own_error_gets_out(adapter, function, words):
+    with pytest.raises(TypeError) as refused:
+        adapter.ltoir(function, dtypes("f"), dtypes("f"), "f", (9, 0))
+
+    first, second = str(refused.value).splitlines()
+    assert re.search(words, first)
+    assert re.match(rf"  {__file__}:\d+: \S", second)
 
 
 def test_what_the_compiler_put_aside_is_back(adapter):

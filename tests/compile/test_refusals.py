@@ -87,8 +87,8 @@ def torn(x):
 
 def forked(x):
     if x > 0:
-        return 1
-    return "a"
+        return 1  # one end of forked: Numba names either
+    return "a"  # one end of forked
 
 
 def ordered(x):
@@ -126,13 +126,52 @@ def importing(x):
     return math.sin(x)
 
 
+def of_a_class(x):
+    return x * Mark.value
+
+
+def wide(x):
+    return np.float128(x)
+
+
+def empty(x):  # noqa: ARG001
+    return {}
+
+
+def opening(x):
+    with open("file"):  # noqa: PTH123
+        return x
+
+
+def guarded(x):
+    try:
+        return 1 / x
+    except ZeroDivisionError:
+        return 0.0
+
+
+def assigned(x):
+    global LAST  # noqa: PLW0603
+    LAST = x
+    return x
+
+
+def spelled(x):
+    return float(str(x))
+
+
+def unpacked(x):
+    a, b = x
+    return a + b
+
+
 @pytest.mark.parametrize(
     ("function", "words", "line"),
     [
         (linear, "no norm(float32): use", "return np.linalg.norm(x)"),
         (transformed, "no numpy.fft.fft: use", "return np.fft.fft(x)"),
         (of_the_facade, "no xdev.sin: use", "return xdev.sin(x)"),
-        (importing, "IMPORT_NAME", "def importing(x):"),
+        (importing, "imports nothing: import at the top of", "import math"),
         (attribute, "'upper'", "return y.upper()"),
         (unknown, "'nowhere'", "return x + nowhere"),
         (mapping, "'FACTORS'", "return x + FACTORS[0]"),
@@ -140,15 +179,23 @@ def importing(x):
         (listed, "list(float32)", "def listed(x):"),
         (nothing, "returns nothing", "def nothing(x):"),
         (fetched, "'FACTORS' is of class dict; from outside", "return FACTORS.get"),
-        (member, "; from outside, compiled code reads", "member"),
+        (member, "; from outside, compiled code reads", "return x in members"),
         (held, "Mark; from outside", "return x * MARK.value"),
         (helped, "'half' is a plain function: compile it", "return half(x)"),
         (shaped, "a float32, which has no 'shape'", "return x.shape[0]"),
         (indexed, "a float32, which has no index", "return x[0]"),
         (looped, "a float32, which has no items", "for each in x:"),
         (torn, "a value is of one type, and there", "y = 1 if x > 0"),
-        (forked, "a value is of one type, and there", "return"),
-        (ordered, "overload", "def ordered(x):"),
+        (forked, "a value is of one type, and there", "# one end of forked"),
+        (ordered, "no such function of these types", "def ordered(x):"),
+        (of_a_class, "'Mark' is a class; from outside", "return x * Mark.value"),
+        (wide, "no float128: the widest are float64", "return np.float128(x)"),
+        (empty, "nothing tells the type of its items", "return {}"),
+        (opening, "compiled code has no with", "with open"),
+        (guarded, "cannot tell errors apart", "except ZeroDivisionError:"),
+        (assigned, "writes no global: return what", "LAST = x"),
+        (spelled, "makes no number of a text", "def spelled(x):"),
+        (unpacked, "a float32, which has no items", "a, b = x"),
         (outer, "'nope'", "return x.nope"),
     ],
 )
@@ -186,23 +233,3 @@ def no_scipy(monkeypatch):
     """Let SciPy's parts that Numba asks for be missing."""
     for name in ("scipy", "scipy.linalg", "scipy.linalg.cython_blas"):
         monkeypatch.setitem(sys.modules, name, None)
-
-
-def test_a_wrong_number_of_indices_is_told():
-    @xdev.kernel
-    def double(i, a, out):
-        out[i] = 2 * a[i]
-
-    @xdev.kernel
-    def first(i, a, out):
-        out[i] = a[i, 0]
-
-    line, square = np.ones(3), np.ones((3, 3))
-    with pytest.raises(
-        TypeError, match=r"1 dimension\(s\) has 1 index\(es\), and one n"
-    ):
-        double[3](square, line)
-    with pytest.raises(
-        TypeError, match=r"1 dimension\(s\) has 1 index\(es\), and one n"
-    ):
-        first[3](line, line)

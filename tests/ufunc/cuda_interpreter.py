@@ -99,24 +99,6 @@ class Interpreter:
             peek(p, o.storage)[()] = np.asarray(result).astype(o.loop)
 
 
-class Exporter:
-    """A foreign array: it has the interface and nothing else."""
-
-    def __init__(self, x, *, writable=True, mask=None):
-        self.x = x
-        self.__cuda_array_interface__ = {
-            "shape": x.shape,
-            "typestr": x.dtype.str,
-            "data": (x.ctypes.data, not writable),
-            "strides": x.strides,
-            "version": 3,
-            "mask": mask,
-        }
-
-    # On the type, as every real exporter has it.
-    __cuda_array_interface__ = None
-
-
 def on_device(x):
     """Return a CuPy array of host memory."""
     low, high = np.lib.array_utils.byte_bounds(x) if x.size else (x.ctypes.data,) * 2
@@ -142,11 +124,6 @@ def host_memory(nbytes_of=np.empty):
 
     with cupy.cuda.using_allocator(allocate):
         yield
-
-
-@contextmanager
-def no_order(_):
-    yield 0
 
 
 def host_copy(operand):

@@ -45,7 +45,7 @@ def forced(x):
 
 REFUSED = [
     (outside, "may raise IndexError: tuple index out of range", "def outside"),
-    (local, "may raise IndexError|NRT required", "def local"),
+    (local, "may raise IndexError|new memory is asked for", "def local"),
     (called, "may raise ValueError: negative", 'raise ValueError\\("negative'),
     (printed, "needs the Python interpreter", r"print\(y\)"),
     (forced, "needs the Python interpreter", "def forced"),

@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 from cuda_functions import above, add, sample
+from stand_ins import Exporter
 
 from xdev import _optional
 from xdev.ufunc.on_cuda import is_cuda
@@ -16,17 +17,6 @@ pytestmark = [
     # numba-cuda's own import, under NumPy 2.5:
     pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning"),
 ]
-
-
-class Exporter:
-    """A foreign array: it has the interface and nothing else."""
-
-    def __init__(self, x, stream=None):
-        self.array, self.stream = x, stream
-
-    @property
-    def __cuda_array_interface__(self):
-        return {**self.array.__cuda_array_interface__, "stream": self.stream}
 
 
 def test_numba_arrays_in_and_out(cp):
@@ -137,13 +127,14 @@ def test_the_stream_of_a_foreign_array_is_waited_for_and_waits(cp):
     n = 1 << 26
     theirs = cp.cuda.Stream(non_blocking=True)
     x, out = cp.zeros(n, "f"), cp.zeros(n, "f")
+    mine, result = Exporter(x, stream=theirs.ptr), Exporter(out, stream=theirs.ptr)
     cp.cuda.Device().synchronize()
-    add((Exporter(x, theirs.ptr), 1.0), Exporter(out, theirs.ptr))
+    add((mine, 1.0), result)
     cp.cuda.Device().synchronize()
     with theirs:
         for _ in range(50):
             x += 1
-    add((Exporter(x, theirs.ptr), 1.0), Exporter(out, theirs.ptr))
+    add((mine, 1.0), result)
     with theirs:
         out += 1
         x[...] = 0
@@ -153,12 +144,6 @@ def test_the_stream_of_a_foreign_array_is_waited_for_and_waits(cp):
 
 
 def test_a_read_only_exporter_is_refused_as_out(cp):
-    class ReadOnly(Exporter):
-        @property
-        def __cuda_array_interface__(self):
-            interface = super().__cuda_array_interface__
-            return {**interface, "data": (interface["data"][0], True)}
-
     x = cp.ones(3)
     with pytest.raises(ValueError, match="read-only"):
-        add((x, x), ReadOnly(cp.zeros(3)))
+        add((x, x), Exporter(cp.zeros(3), writable=False))

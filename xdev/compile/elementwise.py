@@ -70,7 +70,10 @@ class Operand:
 
 
 class Template(Protocol):
-    """A kernel's template, its name there, and the macros that fill it in."""
+    """A kernel's template, its name there, and the macros that fill it in.
+
+    One that makes the same kernel is equal, and has the same hash.
+    """
 
     @property
     def template(self) -> str:
@@ -123,6 +126,17 @@ class Elementwise:
         """Return the kernel's C++ name, template arguments included."""
         operands = ",".join(operand.cpp for operand in self.operands)
         return f"xdev::{self.template}<{operands}>"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Elementwise and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    @property
+    def _parts(self) -> tuple[object, ...]:
+        """All that the entry and the macros are made of."""
+        return self.entry, self.dimensions, self.masked, self.wide, self.far
 
     @property
     def lanes(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.compile.halves import is_half
-from xdev.compile.refusals import refusal
+from xdev.compile.refusals import compiler_errors, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,7 +45,6 @@ def ltoir(
     """
     _optional.numba_cuda_mlir()
     types, compiler = _module("types"), _module("compiler")
-    errors = _module("numba_cuda.core.errors")
     pointers = [types.CPointer(_type(dtype)) for dtype in (*inputs, *outputs)]
     elementwise = _elementwise(_device(function), len(inputs), len(outputs))
     try:
@@ -59,7 +58,7 @@ def ltoir(
                 output="ltoir",
                 fastmath=fastmath,
             )
-    except (errors.NumbaError, NotImplementedError, AttributeError) as error:
+    except compiler_errors() as error:
         raise refusal(function, inputs, error, " for CUDA") from error
     return bytes(code)
 
@@ -81,7 +80,8 @@ def _device(function: Any) -> Any:
     """
     known, cells = dict(function.__globals__), function.__closure__ or ()
     for name in function.__code__.co_names:
-        known[name] = _called(known[name]) if name in known else None
+        if name in known:  # the others are builtins, and attributes
+            known[name] = _called(known[name])
     closure = tuple(CellType(_called(cell.cell_contents)) for cell in cells)
     plain = FunctionType(
         function.__code__, known, function.__name__, None, closure or None

@@ -4,72 +4,48 @@ from __future__ import annotations
 
 import linecache
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xdev import _optional
+from xdev.compile.plain_words import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 # Lines from which on Numba's text tells of its own search, or repeats itself.
 REST = re.compile(r"File |There are|During|Overload|This error may")
-NOISE = re.compile(r"Failed in|\s*$")
-PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+NOISE = re.compile(r"Failed in|- Resolution failure|\s*$")
+PLACE = re.compile(r'File "([^"]+)", line (\d+)|(?:at|from) (\S.*?) \((\d+)\)')
 TERMINAL = re.compile(r"\x1b\[[0-9;]*m")
-_CALL = r"No implementation of function .* for signature: *>>> *"
-_ITEM = r"(?:static_)?[gs]etitem\("
-_NUMBER = r"(bool|(?:u?int|float|complex)\d+)"
-_GLOBAL = r"Untyped global name '(\w+)':.* <class "
-_NONE = ": use operators, math and NumPy's functions of numbers"
-_READ = "; from outside, compiled code reads numbers, tuples and compiled functions"
-# What Numba says of the usual causes, and what that is in plain words: the first holds.
-PLAIN = {
-    rf"{_CALL}({_ITEM}(?:readonly )?array\(\w+, (\d)d.*)": (
-        r"an array of \2 dimension(s) has \2 index(es), and one number is read or "
-        r"written there: not \1"
-    ),
-    rf"{_CALL}({_ITEM}{_NUMBER}, .*)": (
-        r"one number is there, a \2, which has no index: not \1"
-    ),
-    rf"{_CALL}(.*)": rf"compiled code has no \1{_NONE}",
-    r"Unknown attribute '(\w+)' of type Module\(<module '(.+?)'.*": (
-        rf"compiled code has no \2.\1{_NONE}"
-    ),
-    rf"Unknown attribute '(\w+)' of type {_NUMBER}": (
-        r"one number is there, a \2, which has no '\1' (\g<0>)"
-    ),
-    rf"Invalid use of getiter with parameters \({_NUMBER}\)": (
-        r"one number is there, a \1, which has no items (\g<0>)"
-    ),
-    rf"{_GLOBAL}'function'>": (
-        r"'\1' is a plain function: compile it too, by @xdev.vectorize or @numba.njit "
-        r"(\g<0>)"
-    ),
-    rf"{_GLOBAL}'(?:__main__\.)?(.+)'>": rf"'\1' is of class \2{_READ} (\g<0>)",
-    r"The use of a (?:reflected )?(\w+)\(.*? variable '(\w+)' in globals.*": (
-        rf"'\2' is of class \1{_READ} (\g<0>)"
-    ),
-    # So says numba-cuda, which does not know the name any more.
-    r"<.+\.OverloadSelector object at \w+>, \((.+?),?\)": rf"there is a \1{_READ}",
-    r"Can't unify return type from the following types: (.+?), (\S+) Return of: .*": (
-        r"a value is of one type, and there it is \1 on one path, \2 on another"
-    ),
-    r"Cannot unify (.+) and (.+) for '.+', defined at .*": (
-        r"a value is of one type, and there it is \1 on one path, \2 on another (\g<0>)"
-    ),
+# Each compiler's own errors, which have no common base; a module need not be loaded.
+OWN = {
+    "numba.core.errors": ("NumbaError", "UnsupportedBytecodeError"),
+    "numba.cuda.errors": ("UnsupportedBytecodeError",),
+    "numba_cuda_mlir.errors": ("UserFacingInternalCompilerError",),
+    "numba_cuda_mlir.numba_cuda.core.errors": ("NumbaError",),
+    "numba_cuda_mlir.numba_cuda.errors": ("UnsupportedBytecodeError",),
 }
+# What they raise besides: they ask SciPy for linear algebra, and modules for what is in
+# them; they compute with literals; and they fail their own assertions.
+OTHERS = (
+    NotImplementedError,
+    AttributeError,
+    ImportError,
+    AssertionError,
+    LookupError,
+    ValueError,
+)
+# numba-cuda-mlir says so instead of what it lacks, and where to report it.
+HIDING = "UserFacingInternalCompilerError"
+ASKING = re.compile(r"\.? (?:This is always a bug|Should this be|Please file).*")
 
 
 def compiler_errors() -> tuple[type[Exception], ...]:
-    """Return what Numba raises for a function that it cannot compile.
-
-    Not all is its own: it asks SciPy for linear algebra, and modules for what is in
-    them; and it fails its own assertions.
-    """
-    errors = _optional.numba().core.errors
-    own = errors.NumbaError, errors.UnsupportedBytecodeError
-    return *own, NotImplementedError, AttributeError, ImportError, AssertionError
+    """Return what compilers raise for a function that they cannot compile."""
+    loaded = ((sys.modules.get(module), names) for module, names in OWN.items())
+    own = (getattr(module, name, None) for module, names in loaded for name in names)
+    return *filter(None, own), *OTHERS
 
 
 def refusal(
@@ -104,8 +80,8 @@ def refusal(
 
 def reason(error: Exception, function: Callable[..., Any]) -> str:
     """Return the core of a compiler's message and the source line it is about."""
-    kept: list[str] = []
-    for line in TERMINAL.sub("", str(error)).splitlines():
+    said, kept = _said(error), list[str]()
+    for line in said.splitlines():
         if kept and REST.match(line):
             break
         if not NOISE.match(line):
@@ -113,28 +89,25 @@ def reason(error: Exception, function: Callable[..., Any]) -> str:
     code = function.__code__
     number = _line(error, code.co_filename) or code.co_firstlineno
     source = linecache.getline(code.co_filename, number).strip()
-    found = plain(" ".join(kept))
+    found = plain(" ".join(kept), said)
     return f"{found}\n  {code.co_filename}:{number}: {source}"
 
 
-def plain(text: str) -> str:
-    """Return what a compiler's words mean, in plain ones where they are known.
-
-    Examples
-    --------
-    >>> plain("Unknown attribute 'shape' of type float64")
-    "one number is there, a float64, which has no 'shape' (Unknown attribute 'shape' of
-    type float64)"
-    """
-    for words, meaning in PLAIN.items():
-        if match := re.fullmatch(words, text):
-            return match.expand(meaning)
-    return text
+def _said(error: Exception) -> str:
+    """Return a compiler's words."""
+    hidden = error.__context__ if type(error).__name__ == HIDING else None
+    if hidden is not None:
+        first = ASKING.sub("", str(hidden).partition("\n")[0])
+        return f"numba-cuda-mlir has no code for it: {first}"
+    return TERMINAL.sub("", str(error))
 
 
 def _line(error: Exception, filename: str) -> int | None:
     """Return the line of a file that a compiler's message is about, the innermost."""
-    places = PLACE.findall(str(error))
+    places = [
+        (file or other, line or number)
+        for file, line, other, number in PLACE.findall(str(error))
+    ]
     if (loc := getattr(error, "loc", None)) is not None:
         places.append((loc.filename, loc.line))
     own = Path(filename).name

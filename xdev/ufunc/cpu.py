@@ -18,7 +18,7 @@ from xdev.compile.halves import is_bfloat16
 from xdev.compile.quick_call import install
 from xdev.memory import hooks
 from xdev.memory.arrays import host_array, large_array
-from xdev.ufunc import cpu_results
+from xdev.ufunc import cpu_results, reductions
 from xdev.ufunc.cpu_results import POOLED
 from xdev.ufunc.cpu_threads import Threaded
 from xdev.ufunc.inputs import WEAK, dtype_of, resolve
@@ -133,6 +133,19 @@ class CpuLoops:
         given = dtype_of(array) if dtype is None else np.dtype(dtype)
         made = folding(self.scalar, given)
         return self.ufunc(made), made.outputs[0]
+
+    def reduce(
+        self, array: Any, axis: Any, dtype: Any, out: Any, **keywords: Any
+    ) -> Any:
+        """Reduce as :meth:`numpy.ufunc.reduce` does."""
+        ufunc, dtype = self.folded(array, dtype)
+        try:
+            return ufunc.reduce(array, axis, dtype, out, **keywords)
+        except ValueError as error:
+            case = reductions.case(str(error))
+            if case is None:
+                raise
+            raise reductions.refusal(case, self.scalar.name) from error
 
     def accumulate(self, array: Any, axis: int, dtype: Any, out: Any) -> Any:
         """Accumulate as :meth:`numpy.ufunc.accumulate` does, into the pool's memory."""

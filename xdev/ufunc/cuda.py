@@ -194,7 +194,7 @@ class CudaLoops:
         """Return a loaded kernel, compiled once."""
         current = _optional.cupy().cuda.runtime.getDevice()
         capability = launch.capability(current)
-        key = spec, kernel.entry, tuple(kernel.macros()), capability
+        key = spec, kernel, capability
         with self._lock:
             if key not in self._kernels:
                 cubin = self._cubin(spec, kernel, capability)

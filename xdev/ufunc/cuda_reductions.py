@@ -22,6 +22,7 @@ from xdev.ufunc.cuda import require
 from xdev.ufunc.cuda_axes import axes_of, surely_whole
 from xdev.ufunc.cuda_call import CudaCall, straightened
 from xdev.ufunc.cuda_operands import Array, Number, read
+from xdev.ufunc.reductions import refusal
 from xdev.ufunc.specialisation import folding
 
 if TYPE_CHECKING:
@@ -107,22 +108,13 @@ class CudaReduction:
         x, spec = source(self._loops, array, dtype)
         axes = axes_of(axis, len(x.shape))
         if len(axes) > 1 and self._identity is None:
-            message = (
-                f"{self._name}.reduce is not reorderable, so it takes one axis at a "
-                "time; with @vectorize(identity=...) it takes several"
-            )
-            raise ValueError(message)
+            raise refusal("not reorderable", self._name)
         first = self._initial(initial, spec)
         mask = None if where is True else self._mask(where, x.shape)
         if mask is not None and first is None:
-            message = (
-                f"{self._name}.reduce: where= needs a value to start from: pass "
-                "initial=, or give the function an identity"
-            )
-            raise ValueError(message)
+            raise refusal("where mask", self._name)
         if first is None and not prod(x.shape[i] for i in axes):
-            message = f"{self._name}.reduce of nothing has no identity: pass initial="
-            raise ValueError(message)
+            raise refusal("no identity", self._name)
         one = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
         left = tuple(n for i, n in enumerate(x.shape) if i not in axes)
         operands = [x] if mask is None else [x, mask]

@@ -24,6 +24,7 @@ def call(
     args: Sequence[Any],
     outs: Sequence[Any] | None,
     keywords: dict[str, Any],
+    names: Sequence[str],
 ) -> Any:
     """Compute with the CPU's loops on the memory behind fake arrays.
 
@@ -39,6 +40,8 @@ def call(
         The outputs.
     keywords : dict
         ``where``, ``casting``, ``dtype``.
+    names : sequence of str
+        The inputs' names in the function, for errors.
 
     Returns
     -------
@@ -55,9 +58,11 @@ def call(
     # As on CUDA, a 0-d array of the host is a number.
     numbers = [x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in args]
     given = () if outs is None else tuple(outs)
-    inputs: dict[str, Any] = {f"input {i}": x for i, x in enumerate(numbers)}
     one = len(given) == 1
     outputs = {"out" if one else f"out[{i}]": y for i, y in enumerate(given)}
+    taken = {"on", *outputs, *keywords}
+    labels = [f"argument {label}" if label in taken else label for label in names]
+    inputs: dict[str, Any] = dict(zip(labels, numbers, strict=True))
 
     def apart(**named: Any) -> Any:
         arrays = [named.pop(label) for label in inputs]

@@ -102,7 +102,8 @@ def override(
     if any(map(fake.is_fake, (*args, *(outs or ()), keywords.get("where")))):
         loops, name = ufunc._cpu, ufunc.__name__  # noqa: SLF001 - a friend
         args = [x if fake.is_fake(x) else _operand(x, name) for x in args]
-        return fake.call(loops, name, args, outs, for_cuda(ufunc, keywords))
+        names = ufunc.scalar.function.__code__.co_varnames[: ufunc.nin]
+        return fake.call(loops, name, args, outs, for_cuda(ufunc, keywords), names)
     if outs is not None:
         keywords = {**keywords, "out": outs}
     try:
@@ -126,7 +127,7 @@ def _with_dtype(x: Any) -> Any:
     raise TypeError(message)
 
 
-def for_cpu(ufunc: Vectorized, keywords: dict[str, Any]) -> dict[str, Any]:
+def read(ufunc: Vectorized, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords; the dtypes that they ask for are one ``signature`` then."""
     if not keywords:
         return keywords
@@ -138,7 +139,7 @@ def for_cpu(ufunc: Vectorized, keywords: dict[str, Any]) -> dict[str, Any]:
 def for_cuda(ufunc: Vectorized, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords that CUDA has; the others have no meaning there."""
     name = ufunc.__name__
-    keywords = for_cpu(ufunc, keywords)
+    keywords = read(ufunc, keywords)
     order = keywords.get("order", "K")
     if order not in {"K", "C", "A", "F"}:
         message = f"{name}() has no order={order!r}; valid are 'K', 'C', 'A' and 'F'"

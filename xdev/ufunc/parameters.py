@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RAISE = opmap["RAISE_VARARGS"]  # every other byte of code is an instruction
+DEFERRED = {
+    inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR: "an async function",
+    inspect.CO_GENERATOR: "a generator function",
+}
 MEMBERS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST"})  # no outside names
 
 
@@ -20,7 +24,8 @@ def counted(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
     Raises
     ------
     TypeError
-        It is no Python function of plain parameters, or it raises.
+        It is no Python function of plain parameters, it is async or a generator, or it
+        raises.
     """
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     python = inspect.isfunction(function)
@@ -32,6 +37,7 @@ def counted(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
             f"(no *args, **kwargs or keyword-only ones), not {name}"
         )
         raise TypeError(message)
+    refuse_deferred(function)
     if RAISE in function.__code__.co_code[::2]:
         message = (
             f"{function.__name__} raises, which a ufunc cannot do per element: return "
@@ -39,6 +45,23 @@ def counted(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
         )
         raise TypeError(message)
     return len(parameters), function.__defaults__ or ()
+
+
+def refuse_deferred(function: Callable[..., Any]) -> None:
+    """Refuse a function whose call computes nothing yet.
+
+    Raises
+    ------
+    TypeError
+        It is a coroutine or a generator.
+    """
+    for flags, what in DEFERRED.items():
+        if function.__code__.co_flags & flags:
+            message = (
+                f"{function.__name__} is {what}, whose call computes nothing yet: "
+                "write a plain function, without async, await and yield"
+            )
+            raise TypeError(message)
 
 
 def refuse_arrays(function: Callable[..., Any], outside: dict[str, Any]) -> None:
@@ -65,7 +88,8 @@ def refuse_arrays(function: Callable[..., Any], outside: dict[str, Any]) -> None
     code = function.__code__
     line = code.co_firstlineno
     for instruction in get_instructions(code):
-        line = instruction.starts_line or line
+        place = instruction.positions  # starts_line is no number since Python 3.13
+        line = (place and place.lineno) or line
         if not instruction.opname.startswith("LOAD_") or instruction.opname in MEMBERS:
             continue
         if str(instruction.argval) in outside:
@@ -89,12 +113,19 @@ def _is_array(x: Any) -> bool:
 def of_a_call(function: Callable[..., Any]) -> inspect.Signature:
     """Return the signature of a ufunc's call, as that of :class:`numpy.ufunc`."""
     only, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
-    own = inspect.signature(function).parameters.values()
+    own = inspect.signature(function).parameters
     rest = {"out": None, "where": True, "casting": "same_kind", "order": "K"}
     rest |= {"dtype": None, "signature": None, "subok": True}
     return inspect.Signature(
         [
-            *(p.replace(kind=only, annotation=inspect.Parameter.empty) for p in own),
-            *(inspect.Parameter(k, named, default=v) for k, v in rest.items()),
+            *(
+                p.replace(kind=only, annotation=inspect.Parameter.empty)
+                for p in own.values()
+            ),
+            *(
+                inspect.Parameter(k, named, default=v)
+                for k, v in rest.items()
+                if k not in own  # a signature has each name once
+            ),
         ]
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import linecache
+from dis import get_instructions
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, cast, final
@@ -12,15 +13,16 @@ from typing import TYPE_CHECKING, Any, cast, final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 FUTURES = 0x1FF0000  # the flags of ``from __future__ import …`` in a code object
 
 
 def outside(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the globals and closure variables that the function names."""
     code = function.__code__
-    known = {
-        n: function.__globals__[n] for n in code.co_names if n in function.__globals__
-    }
+    # Of co_names, which has the names of attributes as well.
+    names = (i.argval for i in get_instructions(code) if i.opname in GLOBALS)
+    known = {n: function.__globals__[n] for n in names if n in function.__globals__}
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
             known[name] = cell.cell_contents

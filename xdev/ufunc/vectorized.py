@@ -141,7 +141,7 @@ class Vectorized(Quick):
         if self.target == "cuda":
             cuda = hosted.for_cuda(self, keywords)
             return hosted.on_cuda(self._cuda, args, outs, cuda)
-        return self._cpu(args, outs, **hosted.for_cpu(self, keywords))
+        return self._cpu(args, outs, **hosted.read(self, keywords))
 
     def _bound(
         self, args: Sequence[Any], out: Any
@@ -198,8 +198,7 @@ class Vectorized(Quick):
         if there:
             call = self._cuda_methods.reduce
             return there(call, array, out, axis=axis, dtype=dtype, **keywords)
-        ufunc, dtype = self._cpu.folded(array, dtype)
-        return ufunc.reduce(array, axis, dtype, out, **keywords)
+        return self._cpu.reduce(array, axis, dtype, out, **keywords)
 
     @hosted.method(out=3)
     def accumulate(

@@ -12,6 +12,9 @@ from xdev._forks import module_lock
 if TYPE_CHECKING:
     from xdev.compile.grid.emission import Target
 
+THREE = "array, index, value"
+FORMS = {"cas": "array, index, expected, value"}  # those of other arguments
+DTYPES = ": use int32, int64, uint32, uint64, float32 or float64"
 ORDER = "monotonic"
 WIDTHS = (32, 64)  # bits, which every device can update
 _lock = module_lock()  # guards the set below
@@ -121,6 +124,11 @@ def _check(a: Any, index: Any, values: Any, name: str) -> None:
     numba = _optional.numba()
     types = numba.core.types
     message = None
+    for value in values:
+        if not isinstance(value, types.Number | types.Boolean):
+            message = f"takes a number for a value, not {value}"
+        elif isinstance(value, types.Complex):
+            message = f"takes no complex numbers{DTYPES}"
     if not isinstance(a, types.Array):
         message = f"takes an array, not {a}"
     elif not a.mutable:
@@ -129,23 +137,16 @@ def _check(a: Any, index: Any, values: Any, name: str) -> None:
         not isinstance(a.dtype, types.Integer | types.Float)
         or a.dtype.bitwidth not in WIDTHS
     ):
-        message = (
-            f"cannot update elements of {a.dtype}: use int32, int64, uint32, uint64, "
-            "float32 or float64"
-        )
+        message = f"cannot update elements of {a.dtype}{DTYPES}"
     else:
         axes = index if isinstance(index, types.BaseTuple) else [index]
         if not all(isinstance(one, types.Integer) for one in axes):
             message = f"takes an integer or a tuple of them for an index, not {index}"
         elif len(axes) != a.ndim:
             message = f"needs {a.ndim} indices, one an axis, not {len(axes)}"
-    for value in values:
-        if not isinstance(value, types.Number | types.Boolean):
-            message = f"takes a number for a value, not {value}"
-        elif isinstance(value, types.Complex):
-            message = "takes no complex numbers"
     if message is not None:
-        raise numba.core.errors.TypingError(f"xdev.atomic.{name} {message}")
+        call = f"xdev.atomic.{name}({FORMS.get(name, THREE)})"
+        raise numba.core.errors.TypingError(f"{call} {message}")
 
 
 def _add(at: _Place, _: Any, value: Any) -> Any:

@@ -89,7 +89,8 @@ class Generalized:
             return self._cuda(inputs, outs, **self._elsewhere(keywords))
         if any(map(fake.is_fake, operands)):
             keywords = self._elsewhere(keywords)
-            return fake.call(self._cpu, name, inputs, outs, keywords)
+            names = self.core.function.__code__.co_varnames[: self.nin]
+            return fake.call(self._cpu, name, inputs, outs, keywords, names)
         if foreign.any_of(operands):
             keywords = keywords if outs is None else {**keywords, "out": outs}
             return foreign.on_host(self, name, inputs, keywords, outs or ())

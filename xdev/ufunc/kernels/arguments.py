@@ -21,9 +21,7 @@ Dtypes = tuple[np.dtype[Any], ...]
 SUPPORTED = frozenset("?bhilqBHILQfdFD")
 FLOAT = np.dtype(np.float64)
 # How Numba shows writes to such an argument: x[i] = y, and the atomic ones.
-READ_ONLY = re.compile(
-    r"(setitem|cas)\(readonly array|(add|max|min)\(readonly array\(.*?\), .+, "
-)
+READ_ONLY = re.compile(r"setitem\(readonly array|cannot write a read-only array")
 
 
 def host(x: Any, name: str) -> Array | Number:

@@ -156,6 +156,7 @@ class Kernel:
                 args,
                 None,
                 {},
+                self._typed.split(extents.dimensions, len(args)),
             )
         else:
             refuse(self._name, *args)

@@ -16,6 +16,7 @@ from xdev.compile.grid import Grid
 from xdev.ufunc import literals, sources
 from xdev.ufunc.kernels import bounds, ranges
 from xdev.ufunc.on_cuda import is_cuda
+from xdev.ufunc.parameters import refuse_deferred
 from xdev.ufunc.scalar import ScalarFunction
 
 if TYPE_CHECKING:
@@ -176,7 +177,8 @@ def check_plain(
     Raises
     ------
     TypeError
-        It is no Python function of two or more plain parameters, or it raises.
+        It is no Python function of two or more plain parameters, it is async or a
+        generator, or it raises.
     """
     python = inspect.isfunction(function)
     parameters = inspect.signature(function).parameters.values() if python else ()
@@ -191,6 +193,7 @@ def check_plain(
             f"**kwargs, not {name}"
         )
         raise TypeError(message)
+    refuse_deferred(function)
     if any(i.opname == "RAISE_VARARGS" for i in get_instructions(function)):
         message = (
             f"{function.__name__} raises, which compiled code cannot: write a mark "

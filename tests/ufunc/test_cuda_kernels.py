@@ -1,0 +1,76 @@
+"""Kernels on CUDA are found again by what makes their code, and compiled once."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from xdev.compile.elementwise import Elementwise, Operand
+from xdev.compile.folds import Reduce, Scan, Scatter
+from xdev.ufunc import cuda
+from xdev.ufunc.scalar import ScalarFunction
+
+F, D, E = np.dtype("f"), np.dtype("d"), np.dtype("e")
+
+
+def elementwise(kind="Linear", storage=F, loop=F, **layout):
+    """Return a new template, of one input and one output."""
+    operands = Operand(kind, storage, loop), Operand("Output", loop, loop)
+    return Elementwise(operands, **layout)
+
+
+TEMPLATES = [
+    elementwise,
+    lambda: elementwise(storage=D),
+    lambda: elementwise(loop=D),
+    lambda: elementwise("Constant"),
+    lambda: elementwise("Constant", storage=D),
+    lambda: elementwise("Uniform"),
+    lambda: elementwise(dimensions=2),
+    lambda: elementwise(wide=True),
+    lambda: elementwise(far=True),
+    lambda: elementwise("Strided", template="strided"),
+    lambda: elementwise("Strided", template="strided", masked=True),
+    lambda: Reduce(F, F, F, 32),
+    lambda: Reduce(F, F, F, 256),
+    lambda: Reduce(E, F, F, 32),
+    lambda: Reduce(F, F, F, 32, masked=True),
+    lambda: Reduce(F, F, F, 32, segmented=True),
+    lambda: Scan(F, F, F, 32),
+    lambda: Scan(F, F, F, 32, dimensions=2),
+    lambda: Scatter(F, F, (F, F), F),
+    lambda: Scatter(F, None, (F,), F),
+]
+
+
+@pytest.mark.parametrize(
+    ("one", "two"), list(itertools.combinations_with_replacement(TEMPLATES, 2))
+)
+def test_templates_are_equal_where_their_code_is(one, two):
+    one, two = one(), two()
+    code = [(x.template, x.entry, x.macros()) for x in (one, two)]
+
+    assert (one == two) == (code[0] == code[1])
+    assert one != two or hash(one) == hash(two)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_kernel_is_compiled_once_and_then_found(monkeypatch, template):
+    made = []
+    runtime = SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: 0))
+    monkeypatch.setattr(
+        cuda, "_optional", SimpleNamespace(cupy=lambda: SimpleNamespace(cuda=runtime))
+    )
+    monkeypatch.setattr(cuda.launch, "capability", lambda _: (9, 0))
+    monkeypatch.setattr(cuda.launch, "load", lambda *cubin: cubin)
+    monkeypatch.setattr(
+        cuda.CudaLoops, "_cubin", lambda *key: made.append(key) or (b"", "name")
+    )
+    loops, spec = cuda.CudaLoops(ScalarFunction(lambda x: x)), object()
+
+    first = loops.kernel(spec, template())
+    monkeypatch.setattr(type(template()), "macros", None)  # they take microseconds
+
+    assert loops.kernel(spec, template()) is first
+    assert len(made) == 1
