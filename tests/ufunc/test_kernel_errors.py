@@ -14,6 +14,11 @@ def add(i, x, y, out):
     out[i] = x[i] + y[i]
 
 
+@xdev.kernel
+def plane(i, j, x):
+    x[i, j] = i + j
+
+
 def there(device, *arrays):
     return [xdev.asarray(x, device=device) for x in arrays]
 
@@ -278,6 +283,18 @@ def test_debug_mode_sees_every_kind_of_index(device, kernel, extents, axis, inde
 
     with pytest.raises(IndexError, match=f"x has . .* axis {axis}, .* is {index}, at"):
         kernel[extents](x, out)
+
+
+def test_a_fake_device_checks_bounds_always():
+    x, out = there("fake", np.arange(5), np.zeros(5, np.int64))
+    with pytest.raises(IndexError, match=r"x has 5 elements .* is 5, at point \(5\)"):
+        add[6](x, x, out)
+
+
+def test_too_few_extents_are_told_by_the_arguments():
+    x = np.zeros((2, 2))
+    with pytest.raises(TypeError, match=r"for 1 give it the extents plane\[h, w\]"):
+        plane[2](x)
 
 
 @pytest.mark.usefixtures("debugging")

@@ -61,7 +61,7 @@ def infer(function: Callable[..., Any], inputs: Dtypes) -> Dtypes:
         )
         return _results(result)
     except compiler_errors() as error:
-        raise refusal(function, inputs, error) from error
+        raise refusal(function, inputs, error) from None
 
 
 def loop(
@@ -98,7 +98,7 @@ def loop(
     try:
         scalar.compile(tuple(operand.computed for operand in operands[:nin]))
     except compiler_errors() as error:
-        raise refusal(function, inputs, error) from error
+        raise refusal(function, inputs, error) from None
     (compiled,) = scalar.overloads.values()
     faults.check(function, inputs, compiled)
     body = cpu_loop.Body(
@@ -127,7 +127,7 @@ def loop(
         signature = types.void(pointer, pointer, pointer, pointer)
         return loops.code_of(numba.cfunc(signature, **bare)(inner))
     except compiler_errors() as error:
-        raise refusal(function, inputs, error) from error
+        raise refusal(function, inputs, error) from None
 
 
 def device_function(function: Callable[..., Any]) -> Any:

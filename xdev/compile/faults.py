@@ -47,8 +47,9 @@ def check(function: Callable[..., Any], shown: Sequence[object], compiled: Any) 
     if INTERPRETER in text:
         message = (
             "it needs the Python interpreter, as print and objmode do, which compiled "
-            f"loops run without{_place(function, _printing(function))}"
+            "loops run without: to see values, write them into an array"
         )
+        message += _place(function, _printing(function))
         raise refusal(function, shown, RuntimeError(message))
     library = Path(_optional.numba().__file__).parent
     for kind, args, place in _raised(text):

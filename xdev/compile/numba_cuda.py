@@ -72,7 +72,7 @@ def ltoir(
     try:
         return compiled(elementwise, signature, symbol, capability, fastmath=fastmath)
     except compiler_errors() as error:
-        raise refusal(function, inputs, error, " for CUDA") from error
+        raise refusal(function, inputs, error, " for CUDA") from None
 
 
 def compiled(

@@ -59,7 +59,7 @@ def ltoir(
                 fastmath=fastmath,
             )
     except compiler_errors() as error:
-        raise refusal(function, inputs, error, " for CUDA") from error
+        raise refusal(function, inputs, error, " for CUDA") from None
     return bytes(code)
 
 

@@ -118,7 +118,7 @@ def device_function(
     try:
         made.compile(tuple(kinds))
     except compiler_errors() as error:
-        raise refusal(function, shown, error) from error
+        raise refusal(function, shown, error) from None
     (compiled,) = made.overloads.values()
     check_result(function, shown, compiled.signature.return_type)
     return compiled

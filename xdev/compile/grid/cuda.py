@@ -164,7 +164,7 @@ def ltoir(
         # Numba itself knows the line; numba-cuda does not where it calls in between.
         shown, fastmath = grid.arguments, grid.fastmath
         cpu.device_function(grid.function, grid.types(), shown, fastmath=fastmath)
-        raise refusal(grid.function, grid.arguments, error, " for CUDA") from error
+        raise refusal(grid.function, grid.arguments, error, " for CUDA") from None
 
 
 def call(context: Any, builder: Any, grid: Grid | Cores, values: Sequence[Any]) -> None:

@@ -37,10 +37,12 @@ class CpuKernels:
     ----------
     function : KernelFunction
         The function.
+    checked : bool
+        Whether accesses out of bounds are reported, whatever ``XDEV_DEBUG`` is.
     """
 
-    def __init__(self, function: KernelFunction) -> None:
-        self._function = function
+    def __init__(self, function: KernelFunction, *, checked: bool = False) -> None:
+        self._function, self._checked = function, checked
         self._lock = threading.Lock()  # guards the dict below: a loop is made once
         self._plans: dict[Any, Plan] = {}
 
@@ -62,7 +64,7 @@ class CpuKernels:
             The arguments are wrong, or the function cannot be compiled for them:
             nothing was written.
         IndexError
-            An access was out of bounds; only under ``XDEV_DEBUG=1``.
+            An access was out of bounds; where that is checked.
         """
         function, indices = self._function, extents.dimensions
         names = function.split(indices, len(args))
@@ -74,7 +76,9 @@ class CpuKernels:
                 plan = self._plans.get(key)
                 if plan is None:
                     kinds, working = arguments.types(operands, names, function.name)
-                    grid = function.typed(indices, kinds, working)
+                    grid = function.typed(
+                        indices, kinds, working, checked=self._checked
+                    )
                     with arguments.explaining(operands, names, function.name):
                         plan = kinds, packer(kinds), compiler.loop(grid)
                     self._plans[key] = plan

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from xdev.compile.grid import Argument
 
+# How a call says for how many points it runs, by the number of indices.
+EXTENTS = {1: "n", 2: "h, w", 3: "d, h, w"}
 LIBRARIES = ("numpy", "numba", "xdev", "math", "cmath", "operator", "builtins")
 
 
@@ -64,11 +66,19 @@ class KernelFunction:
                 f"{self.name}({', '.join(self.names)}) of {indices} {index} takes "
                 f"{len(names)} arguments ({', '.join(names)}), not {given}"
             )
+            extents = EXTENTS.get(len(self.names) - given)
+            if extents:
+                message += f"; for {given} give it the extents {self.name}[{extents}]"
             raise TypeError(message)
         return names
 
     def typed(
-        self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
+        self,
+        indices: int,
+        arguments: tuple[Argument, ...],
+        working: np.dtype[Any],
+        *,
+        checked: bool = False,
     ) -> Grid:
         """Return what compilers take.
 
@@ -80,6 +90,8 @@ class KernelFunction:
             The types of the others.
         working : numpy.dtype
             What floats in the function are.
+        checked : bool
+            Whether bounds are checked, which they are under ``XDEV_DEBUG=1``.
 
         Raises
         ------
@@ -89,7 +101,7 @@ class KernelFunction:
         check_outside(self.function)
         replace = Replacement((self.function,), working)
         check = None
-        if _config.debug():
+        if checked or _config.debug():
             arrays = {
                 name: k
                 for k, name in enumerate(self.names[indices:])
@@ -100,11 +112,11 @@ class KernelFunction:
         function = literals.typed(
             self.function, working, "inexact", replace, also
         ).function
-        checked = check is not None and check.done
-        if check is not None and not checked:
+        done = check is not None and check.done
+        if _config.debug() and not done:
             message = f"{self.name}: no source, so that no bounds are checked"
             warnings.warn(message, RuntimeWarning, stacklevel=4)
-        return Grid(function, indices, arguments, self.fastmath, checked)
+        return Grid(function, indices, arguments, self.fastmath, done)
 
 
 @final
