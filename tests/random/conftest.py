@@ -7,7 +7,7 @@ import pytest
 
 import xdev
 
-sys.path.append(str(Path(__file__).parent))  # for the model, which two files use
+sys.path.append(str(Path(__file__).parent))  # for the model, which files share
 
 
 @pytest.fixture

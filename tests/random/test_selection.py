@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import model
 import numpy as np
 import pytest
 
@@ -56,6 +57,30 @@ def test_permutations_hold_each_number_once(rng, n):
 
     assert found.dtype == np.int64
     assert sorted(found.tolist()) == list(range(n))
+
+
+def words(seed, count):
+    """Return the random words of a generator's first call, as the paper has them."""
+    key = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    pairs = [model.words(index, key, 0) for index in range((count + 1) // 2)]
+    return np.array(pairs, np.uint64).ravel()[:count]
+
+
+@pytest.mark.parametrize("n", [5, 700, 6001])
+def test_a_permutation_is_the_stable_order_of_random_words(make, n):
+    expected = np.argsort(words(3, n), stable=True)
+
+    assert np.array_equal(host(make(3).permutation(n)), expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_slices_are_permuted_in_the_stable_order_of_random_words(make, device, axis):
+    table = np.arange(60 * 50).reshape(60, 50)
+    order = np.argsort(words(3, table.size).reshape(table.shape), axis, stable=True)
+
+    found = make(3).permuted(xdev.asarray(table, device=device), axis=axis)
+
+    assert np.array_equal(host(found), np.take_along_axis(table, order, axis))
 
 
 def test_all_orders_are_equally_likely(rng, device):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev._freed import FREED, use_after_free
+from xdev.facade import host_sorting
 from xdev.facade.clipping import clip
 from xdev.facade.complaints import misfit, read_only, wrong_dtype
 from xdev.facade.dtype_names import to_numpy_dtype
@@ -39,6 +40,10 @@ def bare(name: str) -> Callable[..., Any]:
 BARE = Functions(bare)
 _eig = bare("linalg.eig")
 _eigvals = bare("linalg.eigvals")
+_bare_pinv = bare("linalg.pinv")
+# Of the floats that each data type is computed in; numpy.finfo takes long to load.
+EPS = {np.dtype(char): 2.0**-52 for char in "?bhilqBHILQ"}
+EPS |= {FLOAT32: 2.0**-23, FLOAT64: 2.0**-52}
 
 
 def _into(result: Any, out: Any) -> Any:
@@ -95,16 +100,28 @@ def _tanh(x: Any, out: Any = None) -> Any:
 
 def _sort(x: Any, *, axis: int, descending: bool, stable: bool) -> Any:
     if not descending:
-        return np.sort(x, axis=axis, stable=stable)
+        return _sorted(x, axis, stable)
     # Flipped before and after, so that equal elements keep their order.
-    return np.flip(np.sort(np.flip(x, axis), axis=axis, stable=stable), axis)
+    return np.flip(_sorted(np.flip(x, axis), axis, stable), axis)
+
+
+def _sorted(x: Any, axis: int, stable: bool) -> Any:
+    if type(x) is np.ndarray:
+        return host_sorting.sort(x, axis, stable)
+    return np.sort(x, axis=axis, stable=stable)
 
 
 def _argsort(x: Any, *, axis: int, descending: bool, stable: bool) -> Any:
     if not descending:
-        return np.argsort(x, axis=axis, stable=stable)
-    order = np.argsort(np.flip(x, axis), axis=axis, stable=stable)
+        return _ordered(x, axis, stable)
+    order = _ordered(np.flip(x, axis), axis, stable)
     return x.shape[axis] - 1 - np.flip(order, axis)
+
+
+def _ordered(x: Any, axis: int, stable: bool) -> Any:
+    if type(x) is np.ndarray:
+        return host_sorting.argsort(x, axis, stable)
+    return np.argsort(x, axis=axis, stable=stable)
 
 
 def _count_nonzero(x: Any, *, axis: Axes, keepdims: bool) -> Any:
@@ -133,6 +150,12 @@ def _matrix_rank(x: Any, *, rtol: Any) -> Any:
         message = f"xdev.linalg.matrix_rank: x is {x.ndim}-D, and must be 2-D or more"
         raise np.linalg.LinAlgError(message)
     return np.linalg.matrix_rank(x, rtol=rtol)
+
+
+def _pinv(x: Any, *, rtol: Any) -> Any:
+    if rtol is None and (eps := EPS.get(x.dtype)):
+        rtol = max(x.shape[-2:] or (1,)) * eps
+    return _bare_pinv(x, rtol=rtol)
 
 
 def _tril(x: Any, *, k: int) -> Any:
@@ -165,6 +188,7 @@ MENDED: dict[str, Callable[..., Any]] = {
     "linalg.eig": complex_eig,  # real where all imaginary parts are 0
     "linalg.eigvals": complex_eigvals,  # likewise
     "linalg.matrix_rank": _matrix_rank,  # accepts vectors
+    "linalg.pinv": _pinv,  # has no default of rtol for integers
 }
 
 

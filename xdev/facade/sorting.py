@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xdev._freed import FREED
+from xdev.facade import host_sorting
 from xdev.facade.dispatch import of
+from xdev.facade.host_sorting import FEW, FEW_ORDERED
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array
@@ -45,7 +47,9 @@ def argsort(
     array([1, 3, 0, 2])
     """
     if type(x) is ndarray and x.dtype is not FREED and not descending:
-        return x.argsort(axis, stable=stable)
+        if x.size < FEW_ORDERED:
+            return x.argsort(axis, stable=stable)
+        return host_sorting.argsort(x, axis, stable)
     return of(x, "argsort")(x, axis=axis, descending=descending, stable=stable)
 
 
@@ -77,6 +81,8 @@ def sort(
     array([1, 2, 3])
     """
     if type(x) is ndarray and x.dtype is not FREED and not descending:
+        if x.size >= FEW:
+            return host_sorting.sort(x, axis, stable)
         result = x.copy("K")
         result.sort(axis, stable=stable)
         return result

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     Shape = tuple[int, ...]
 
 NUMBERS = (bool, int, float, np.generic)
-FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
+FLOATS = (FLOAT64, np.dtype(np.float32))
 
 
 def shape_of(size: Any) -> Shape | None:
@@ -55,6 +56,8 @@ def float_dtype(dtype: Any, name: str) -> np.dtype[Any]:
     TypeError
         ``dtype`` is another.
     """
+    if dtype is np.float64:  # the default
+        return FLOAT64
     found = to_numpy_dtype(dtype)
     if found not in FLOATS:
         message = f"Unsupported dtype {found!r} for {name}: use float64 or float32"
@@ -70,6 +73,8 @@ def integer_dtype(dtype: Any) -> np.dtype[Any]:
     TypeError
         ``dtype`` is another.
     """
+    if dtype is np.int64:  # the default
+        return INT64
     found = to_numpy_dtype(dtype)
     if found.kind not in "biu" or not found.isnative:
         message = f"Unsupported dtype {found!r} for integers: use bool or an integer's"
@@ -98,9 +103,12 @@ def out_shape(out: Any, shape: Shape | None, dtype: np.dtype[Any], on: Device) -
     check_device(out, "out", on)
     found = to_numpy_dtype(out.dtype)
     if found != dtype:
+        way = f"pass dtype={found}, or another out"
+        if found not in FLOATS:
+            way = "out must be float64 or float32"
         message = (
             "Supplied output array has the wrong type. "
-            f"Expected {dtype}, got {found}: pass dtype={found}, or another out"
+            f"Expected {dtype}, got {found}: {way}"
         )
         raise TypeError(message)
     if shape is not None and shape != tuple(out.shape):
@@ -143,6 +151,8 @@ def parameter(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
     DeviceMismatchError
         It is an array of another device.
     """
+    if type(x) is int or type(x) is float:
+        return x
     if isinstance(x, NUMBERS):
         return x.item() if isinstance(x, np.generic) else x
     if isinstance(x, np.ndarray) and x.ndim == 0:

@@ -19,11 +19,18 @@ if TYPE_CHECKING:
     from xdev.device import Device
 
 
-def value(kernel: Indexed, values: tuple[Any, ...]) -> Any:
-    """Return the value at index 0 as a NumPy scalar."""
-    out = np.empty(1, kernel.result)
-    _fill(kernel, out, values)
-    return out[0]
+@cache
+def single(kernel: Indexed) -> Callable[..., Any]:
+    """Return what computes the value at index 0 from parameters, as a Python number."""
+    kind: Any = np.ctypeslib.as_ctypes_type(kernel.result)
+    fill, pack = compiler.loop(kernel), _packed(kernel)
+
+    def value(*values: float) -> Any:
+        out = kind()
+        fill(byref(out), 1, pack(*values))
+        return out.value
+
+    return value
 
 
 def _fill(kernel: Indexed, out: Any, values: tuple[Any, ...]) -> None:

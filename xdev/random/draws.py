@@ -11,7 +11,7 @@ from xdev.device import device_of
 from xdev.device.natives import natives
 from xdev.random import kernels
 from xdev.random.arguments import broadcast, is_array, out_shape, shape_of, write
-from xdev.random.cpu import value
+from xdev.random.cpu import single
 from xdev.random.homes import home
 from xdev.random.philox import words64
 from xdev.transfer.foreign import plain_device
@@ -54,8 +54,9 @@ class Draws:
         return natives(library).adopt(x, self.device.native)
 
     def number(self, kernel: Indexed, *values: float) -> Any:
-        """Return one value, computed on the host, as a NumPy scalar."""
-        return value(kernel, (*self.source.take(), *values))
+        """Return one value, computed on the host, as a Python number."""
+        key, call = self.source.take()
+        return single(kernel)(key, call, *values)
 
     def array(self, kernel: Indexed, shape: Shape, *values: float) -> Any:
         """Return an array of values."""
@@ -92,7 +93,7 @@ class Draws:
             self._home.fill(kernel, memory, (*self.source.take(), *values))
             return out
         if shape is None:
-            return float(self.number(kernel, *values))
+            return self.number(kernel, *values)
         return self.given(self.array(kernel, shape, *values))
 
     def scaled(self, function: Function, size: Any, *parameters: Any) -> Any:

@@ -210,10 +210,8 @@ class Generator:
         kind = integer_dtype(dtype)
         one = high is None
         start, stop = (0, low) if one else (low, high)
-        start, stop = (
-            ranges.end(parameter(x, name, self.device), name)
-            for x, name in ((start, "low"), (stop, "high"))
-        )
+        start = ranges.end(parameter(start, "low", self.device), "low")
+        stop = ranges.end(parameter(stop, "high", self.device), "high")
         shape = shape_of(size)
         ranges.check(start, stop, shape, kind, one=one, end=endpoint)
         return self._draws.given(

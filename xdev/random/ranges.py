@@ -23,6 +23,7 @@ WORD = np.dtype(np.uint64)
 WORDS, HALF = 2**64, 2**32  # how many values 64 and 32 bits have
 
 
+@cache
 def limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     """Return the least and the largest integer of a dtype."""
     if dtype.kind == "b":
@@ -39,7 +40,7 @@ def end(x: Any, name: str) -> Any:
     TypeError
         It is an array of something else.
     """
-    if not is_array(x):
+    if type(x) is int or not is_array(x):
         return int(x)
     if to_numpy_dtype(x.dtype).kind not in "biu":
         message = f"{name} is an array of {x.dtype}: pass integers, x.astype(int)"
@@ -80,16 +81,17 @@ def check(
     if _draws_nothing(shape):
         return
     least, largest = limits(dtype)
-    if _least(low) < least:
+    arrays = is_array(low) or is_array(high)
+    if (_least(low) if arrays else low) < least:
         message = f"low is out of bounds for {dtype}: its least value is {least}"
         raise ValueError(message)
-    if _largest(high) > largest + (not end):
+    if (_largest(high) if arrays else high) > largest + (not end):
         message = f"high is out of bounds for {dtype}: its largest value is {largest}"
         raise ValueError(message)
     compared = facade.greater if end else facade.greater_equal
     wrong = (
         bool(facade.any(compared(low, high)))
-        if is_array(low) or is_array(high)
+        if arrays
         else low > high or (low == high and not end)
     )
     if wrong:
@@ -120,7 +122,7 @@ def drawn(
         function = kernels.few if count <= HALF else kernels.many
         kernel, values = kernels.kernel(function, dtype), (low % WORDS, count)
     if shape is None:
-        return draws.number(kernel, *values)
+        return dtype.type(draws.number(kernel, *values))
     return draws.array(kernel, shape, *values)
 
 

@@ -1,0 +1,193 @@
+"""Sorting NumPy's arrays gives what NumPy's stable kinds give, bit for bit."""
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.facade import host_sorting
+
+RANDOM = np.random.default_rng(20251121)
+INTEGERS = ["bool", "int8", "uint16", "int32", "uint32", "int64", "uint64", "q"]
+FLOATS = ["float16", "float32", "float64"]
+DTYPES = [*INTEGERS, *FLOATS, "longdouble", "complex64"]
+SHAPES = [(0,), (1,), (15,), (300,), (5000,), (40, 70), (70, 40), (3, 30, 20), (0, 600)]
+
+VIEWS = {
+    "contiguous": lambda x: x,
+    "reversed": lambda x: x[::-1],
+    "by columns": np.asfortranarray,
+    "transposed": lambda x: x.T,
+    "every other": lambda x: x[..., ::2],
+    "byte-swapped": lambda x: x.astype(x.dtype.newbyteorder()),
+    "read-only": lambda x: np.broadcast_to(x, (2, *x.shape)),
+}
+
+
+def ends(dtype):
+    """Return a data type's special values; the signs of zeros and NaN count."""
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return np.array([info.min, info.max, 0, 1, info.max - 1], dtype)
+    tiny, inf, nan = np.finfo(dtype).smallest_subnormal, np.inf, np.nan
+    values = [0.0, -0.0, nan, -nan, inf, -inf, tiny, -tiny, 1, -1]
+    return np.array(values).astype(dtype)
+
+
+def clustered(x):
+    """Return zero and, far from it, values that differ in their last bits only."""
+    if x.dtype.kind not in "iuf" or x.dtype == "longdouble":
+        return x
+    bits = x.view(f"u{x.dtype.itemsize}")
+    base = np.ones((), x.dtype).view(bits.dtype)
+    made = (base + bits % 64).astype(bits.dtype).view(x.dtype)
+    made[::7] = 0
+    if x.dtype.kind in "iu":
+        made[::5] = np.iinfo(x.dtype).max
+    return made
+
+
+# What is sorted, from random bits.
+CONTENTS = {
+    "spread": lambda x: x,
+    "ties": lambda x: (x.view("u1")[:: x.itemsize] % 5).astype(x.dtype),
+    "ends": lambda x: RANDOM.choice(ends(x.dtype), x.size),
+    "near one another": clustered,
+    "ordered": lambda x: np.sort(x)[::-1],
+    "runs": lambda x: np.concatenate([np.sort(x[::2]), np.sort(x[1::2])]),
+}
+
+
+def array(shape, dtype, content):
+    dtype, size = np.dtype(dtype), int(np.prod(shape))
+    if dtype.kind == "b":
+        x = RANDOM.integers(0, 2, size).astype(dtype)
+    elif dtype.kind == "c" or dtype == "longdouble":
+        x = RANDOM.integers(-9, 9, size).astype(dtype)
+    else:  # all bits, so that there are NaN of all kinds
+        x = np.frombuffer(RANDOM.bytes(size * dtype.itemsize), dtype).copy()
+    with np.errstate(invalid="ignore", over="ignore"):
+        return CONTENTS[content](x).astype(dtype).reshape(shape)
+
+
+def identical(found, expected):
+    assert type(found) is np.ndarray
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    assert found.tobytes() == expected.tobytes()
+
+
+def check(x, axis):
+    identical(xdev.sort(x, axis=axis), np.sort(x, axis=axis, stable=True))
+    order = np.argsort(x, axis=axis, stable=True)
+    identical(xdev.argsort(x, axis=axis), order)
+    turned = np.flip(x, axis)
+    last = np.argsort(turned, axis=axis, stable=True)
+    identical(
+        xdev.argsort(x, axis=axis, descending=True),
+        x.shape[axis] - 1 - np.flip(last, axis),
+    )
+    identical(
+        xdev.sort(x, axis=axis, descending=True),
+        np.flip(np.sort(turned, axis=axis, stable=True), axis),
+    )
+    for name in ("sort", "argsort"):  # of what is alike, any may come first
+        found = getattr(xdev, name)(x, axis=axis, stable=False)
+        if name == "argsort":
+            found = np.take_along_axis(x, found, axis=axis)
+        np.testing.assert_array_equal(found, np.sort(x, axis=axis), strict=True)
+
+
+@pytest.fixture(params=["as measured", "always"])
+def quick(request, monkeypatch):
+    """Let small arrays and ordered ones, too, take the ways of large random ones."""
+    if request.param == "always":
+        monkeypatch.setattr(xdev.facade.sorting, "FEW", 1)
+        monkeypatch.setattr(xdev.facade.sorting, "FEW_ORDERED", 1)
+        monkeypatch.setattr(
+            host_sorting, "_is_for_timsort", lambda x, _, __: x.size == 0
+        )
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_orders_and_copies_are_numpys_stable_ones(shape, dtype, content):
+    x = array(shape, dtype, content)
+
+    with np.errstate(all="raise"):
+        for axis in range(-x.ndim, x.ndim):
+            check(x, axis)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize("dtype", ["int16", "int32", "uint64", *FLOATS])
+@pytest.mark.parametrize("shape", [(600,), (30, 50)], ids=str)
+def test_any_layout(shape, dtype, view):
+    for content in ("spread", "ends"):
+        x = view(array(shape, dtype, content))
+        for axis in range(x.ndim):
+            check(x, axis)
+
+
+@pytest.mark.parametrize("name", ["sort", "argsort"])
+def test_what_is_sorted_stays_as_it_is(name):
+    x = array((5000,), "float32", "ends")
+    before = x.tobytes()
+
+    getattr(xdev, name)(x)
+
+    assert x.tobytes() == before
+
+
+def test_a_copy_has_the_layout_of_what_is_sorted():
+    x = np.asfortranarray(array((300, 20), "float64", "spread"))
+
+    assert xdev.sort(x, axis=0).flags.f_contiguous
+    assert xdev.argsort(x, axis=0).flags.c_contiguous
+
+
+def test_keys_that_share_their_upper_bits_are_ordered_by_the_rest():
+    """Where the index leaves less room than keys take, near ones are cut alike."""
+    wide = np.array([0, 2**64 - 1], np.uint64)
+    near = RANDOM.integers(2**40 + 5_000, 2**40 + 40_000, 5000).astype(np.uint64)
+    x = np.concatenate([near, wide, near[::-1]])
+
+    check(x, 0)
+    check(np.stack([x, x[::-1], np.roll(x, 99)]), 1)
+    check(np.stack([x, x[::-1], np.roll(x, 99)], axis=1), 0)
+    check(x.view(np.int64), 0)
+    check(np.where(RANDOM.random(x.size) < 0.5, -1.0, 1.0) * x, 0)
+
+
+@pytest.mark.parametrize("size", [3, 1000, 9000])
+@pytest.mark.parametrize("name", ["sort", "argsort"])
+def test_axes_that_are_none_are_refused(name, size):
+    x = array((size,), "float32", "spread")
+
+    for axis in (1, -2):
+        with pytest.raises(np.exceptions.AxisError):
+            getattr(xdev, name)(x, axis=axis)
+    with pytest.raises(TypeError):
+        getattr(xdev, name)(x, axis=0.5)
+    with pytest.raises(np.exceptions.AxisError):
+        xdev.sort(x[0])
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(300,), (5000,), (3, 30, 40)], ids=str)
+def test_sets_are_numpys(shape, dtype, content):
+    x = array(shape, dtype, content)
+    expected = np.unique_all(x)
+
+    found = xdev.unique_all(x)
+
+    assert type(found) is type(expected)
+    for one, other in zip(found, expected, strict=True):
+        identical(one, other)
+    np.testing.assert_array_equal(
+        np.sort(xdev.unique_values(x)), expected.values, strict=True
+    )

@@ -1,0 +1,210 @@
+"""Stable sorting in host memory, with the quickest of NumPy's kinds that gives it.
+
+NumPy's stable kind is a radix sort for integers of up to 16 bits, and Timsort for all
+else: the best there is for what lies in ordered runs already, and some ten times slower
+than its quick kind, made of SIMD instructions, for what does not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+FEW = 256  # elements, of which the stable kind makes a sorted copy as quickly
+FEW_ORDERED = 512  # or finds the order
+MOST = 2**31  # elements whose index leaves half of a key's bits free
+SHORT, LONG = 16, 4096  # lines: too short for SIMD; long enough to look for runs
+PROBES, PROBE = 16, 12  # stretches of a line that are looked at, and their elements
+
+RADIX = frozenset("?bBhH")
+INTEGERS = frozenset("ilqILQ")
+REAL = frozenset("efd")
+QUICK, WHOLE = INTEGERS | REAL, RADIX | INTEGERS
+
+UINT64 = np.dtype(np.uint64)
+
+
+def sort(x: Any, axis: Any, stable: bool) -> Any:
+    """Return a sorted copy, bit for bit as NumPy's stable kind makes it.
+
+    Parameters
+    ----------
+    x : numpy.ndarray
+        Of any data type.
+    axis : int
+        Along which.
+    stable : bool
+        Unless it is asked for, zeros and NaN may change their sign.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        There is no such axis.
+    """
+    char, result = x.dtype.char, x.copy("K")
+    if char in RADIX:
+        result.sort(axis, stable=True)
+    elif char not in QUICK or _is_for_timsort(x, axis, FEW):
+        result.sort(axis, stable=stable)
+    else:
+        result.sort(axis)
+        if stable and char in REAL:
+            _restore(result.swapaxes(axis, -1), x.swapaxes(axis, -1))
+    return result
+
+
+def argsort(x: Any, axis: Any, stable: bool) -> Any:
+    """Return the indices that NumPy's stable kind gives; without it, some that sort.
+
+    Parameters and errors are those of :func:`sort`.
+    """
+    char = x.dtype.char
+    if char in RADIX:
+        return x.argsort(axis, stable=True)
+    if char not in QUICK or x.size > MOST or _is_for_timsort(x, axis, FEW_ORDERED):
+        return x.argsort(axis, stable=stable)
+    return _order(x, axis)
+
+
+def _is_for_timsort(x: Any, axis: Any, few: int) -> bool:
+    """Say whether Timsort is right: few elements, or what looks like ordered runs.
+
+    So it does for what is no axis of the array, which NumPy must refuse.
+    """
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+        return True
+    count = x.shape[axis]
+    if x.size < few or count < SHORT:
+        return True
+    if count < LONG:
+        return False
+    first = x.swapaxes(axis, -1)[(0,) * (x.ndim - 1)]  # it stands for all lines
+    step = count // PROBES
+    probes = first[: step * PROBES].reshape(PROBES, step)[:, :PROBE]
+    here, there = probes[:, :-1], probes[:, 1:]
+    up, down = (here <= there).all(axis=1), (here >= there).all(axis=1)
+    return bool((up | down).all())
+
+
+def _restore(made: Any, given: Any) -> None:
+    """Put those bits back that the quick kind may change: of zeros and of NaN.
+
+    Those that compare equal lie together in a sorted line, stably in their own order.
+    """
+    zeros = made == 0
+    if zeros.any():
+        made[zeros] = given[given == 0]
+    if np.isnan(made[..., -1]).any():
+        made[np.isnan(made)] = given[np.isnan(given)]
+
+
+def _order(x: Any, axis: int) -> Any:
+    """Return the stable order by sorting keys that hold an index in their lowest bits.
+
+    Keys whose other bits lack room are cut, and those that are alike then are put in
+    order afterwards.
+    """
+    keys, low, width = _keys(x)
+    bits = (x.shape[axis] - 1).bit_length()
+    cut = max(0, width + bits - 64)
+    if cut:
+        exact = _trailing_zeros(keys) >= cut
+        keys >>= UINT64.type(cut)
+        cut = 0 if exact else cut
+    index = _sort_with_index(keys, axis)
+    lines = keys.swapaxes(axis, -1)
+    alike = (lines[..., 1:] ^ lines[..., :-1]) <= index if cut else None
+    keys &= index
+    order = keys.view(np.intp)
+    if alike is not None and alike.any():
+        _untie(order.swapaxes(axis, -1), alike, x.swapaxes(axis, -1), low, cut)
+    return order
+
+
+def _keys(x: Any, low: int | None = None) -> tuple[Any, int, int]:
+    """Return new 64-bit integers from 0 that order as ``x`` does.
+
+    All zeros have one key, and all NaN the largest.
+
+    Parameters
+    ----------
+    x : array
+        Of integers or floats.
+    low : int, optional
+        What is 0; the least element unless given.
+
+    Returns
+    -------
+    array, int, int
+        The keys; what is 0; the bits of the largest key, where that is the least.
+    """
+    if x.dtype.kind == "f":
+        keys = _sign_and_size(x)
+    else:
+        keys = x.astype(np.int64 if x.dtype.kind == "i" else UINT64, order="C")
+    least, largest = int(keys.min()), int(keys.max())
+    low = least if low is None else low
+    keys = keys.view(UINT64)
+    keys -= UINT64.type(low % 2**64)  # modulo 2^64, so that signs do not matter
+    return keys, low, (largest - low).bit_length()
+
+
+def _sort_with_index(keys: Any, axis: int) -> Any:
+    """Sort keys in place, with an index in lowest bits; return the mask of those."""
+    count = keys.shape[axis]
+    bits = (count - 1).bit_length()
+    along = [1] * keys.ndim
+    along[axis] = count
+    keys <<= UINT64.type(bits)
+    keys |= np.arange(count, dtype=UINT64).reshape(along)
+    keys.sort(axis)
+    return UINT64.type((1 << bits) - 1)
+
+
+def _sign_and_size(x: Any) -> Any:
+    """Return floats as the int64 that their bits are: a sign, and a size."""
+    native = x.astype(x.dtype.newbyteorder("="), order="C")
+    whole = np.dtype(f"i{x.dtype.itemsize}")
+    infinite = int(np.array(np.inf, native.dtype).view(whole))
+    sizes = native.view(whole)
+    signs = sizes >> (8 * whole.itemsize - 1)  # 0 or -1
+    sizes ^= signs & np.iinfo(whole).max
+    sizes -= signs
+    if sizes.min() < -infinite:  # NaN with a sign
+        sizes[sizes < -infinite] = infinite + 1
+    np.minimum(sizes, infinite + 1, out=sizes)
+    return sizes.astype(np.int64, copy=False)
+
+
+def _trailing_zeros(keys: Any) -> int:
+    """Return how many of their lowest bits are 0 in all keys."""
+    found = int(np.bitwise_or.reduce(keys, axis=None))
+    return (found & -found).bit_length() - 1
+
+
+def _untie(order: Any, alike: Any, x: Any, low: int, cut: int) -> None:
+    """Order stretches of equal cut keys by the bits that were cut off.
+
+    Parameters
+    ----------
+    order : array of intp
+        By cut keys along the last axis; is mended.
+    alike : array of bool
+        Where an element has the cut key of the one before it, from the second on.
+    x : array
+        What is sorted.
+    low, cut : int
+        The element whose key is 0; how many bits were cut off.
+    """
+    tied = np.zeros(order.shape, bool)
+    tied[..., 1:] = alike
+    first = ~tied
+    tied[..., :-1] |= alike
+    where, found = np.nonzero(tied), order[tied]
+    rest, *_ = _keys(x[(*where[:-1], found)], low)
+    rest &= UINT64.type((1 << cut) - 1)
+    rest &= _sort_with_index(rest, 0)
+    stretches = np.cumsum(first[tied], dtype=UINT64)[rest]
+    stretches &= _sort_with_index(stretches, 0)
+    order[tied] = found[rest[stretches]]
