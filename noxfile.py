@@ -13,6 +13,8 @@ CUDA_EXTRA = os.environ.get("XDEV_CUDA_EXTRA", "cu13")  # or cu12, as the driver
 
 DEVICES = ["cpu", "fake", "cuda"]
 LIBRARIES = ["torch", "jax", "dask"]  # whose arrays pass through
+# Beside each other, a file's tests in one process: they share what they compile.
+SPREAD = ["-n", "2", "--dist", "loadfile"]
 
 
 def install(session, *groups, package="."):
@@ -46,11 +48,37 @@ def tests(session, device):
         install(session, "test", "cuda")
     promised = {"cuda": "cpu,cuda"}.get(device, "cpu")
     # On a GPU one after the other. Beside others (-n) only what is -m "not full_card".
-    spread = ["-n", "2", "--dist", "loadfile"]  # a file's tests share what they compile
-    options = {"cpu": spread, "fake": [*spread, "-m", "fake"]}.get(device, [])
+    options = {"cpu": SPREAD, "fake": [*SPREAD, "-m", "fake"]}.get(device, [])
     session.run(
         "pytest", *options, *session.posargs, env={"XDEV_TEST_DEVICES": promised}
     )
+
+
+@nox.session(python=nox.project.python_versions(PROJECT)[0])
+def minimum(session):
+    """Run the CPU's tests on the lowest versions that pyproject.toml allows."""
+    needs = nox.project.dependency_groups(PROJECT, "test")
+    needs = [*PROJECT["project"]["dependencies"], *needs]
+    session.install("-e", ".", *(need.replace(">=", "==") for need in needs))
+    rooms = "device", "facade", "memory", "random", "transfer", "ufunc"
+    paths = [f"tests/{room}" for room in rooms]
+    session.run("pytest", *SPREAD, "-m", "not cuda", *paths, *session.posargs)
+
+
+@nox.session
+def soak(session):
+    """Run what takes an hour: NumPy's tests on the pool, 1000 exits, A/A tables."""
+    install(session, "test", "cuda")
+    session.install("meson", "ninja")  # some of NumPy's tests compile
+    rooms = [f"numpy.{room}" for room in ("_core", "lib", "linalg", "fft")]
+    # As in an empty folder; what sets handlers of its own is not for the bridge.
+    alone = ["-c", os.devnull, "--rootdir=.", "-p", "no:cacheprovider"]
+    options = ["-p", "xdev", "-n", "auto", "-k", "not test_mem_policy"]
+    numpys = ["pytest", *alone, *options, "--pyargs", *rooms]
+    session.run(*numpys, env={"XDEV_NUMPY_POOL": "1"})
+    exits = "tests/memory/test_exits.py"
+    session.run("pytest", exits, env={"HYPOTHESIS_PROFILE": "deep"})
+    session.run("python", "benchmarks/harness.py")
 
 
 @nox.session

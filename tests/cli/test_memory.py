@@ -119,6 +119,22 @@ def test_a_file_that_is_no_snapshot_is_refused(value, tmp_path, capsys):
     assert "no snapshot" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        pickle.dumps({"segments": [1, 2]})[:-3],  # EOFError
+        b"\x80\x63.",  # ValueError: no such protocol
+        b"cos\n\xff\n.",  # UnicodeDecodeError
+        b"\x95" + b"\xff" * 8,  # OverflowError, or MemoryError
+    ],
+)
+def test_a_damaged_file_is_refused(damaged, tmp_path, capsys):
+    path = tmp_path / "damaged.pickle"
+    path.write_bytes(damaged)
+    assert main(["memory", "--plot", str(tmp_path / "a.png"), str(path)]) == 2
+    assert "no snapshot" in capsys.readouterr().err
+
+
 def test_a_pickle_runs_no_code(tmp_path, capsys):
     path = tmp_path / "evil.pickle"
     path.write_bytes(pickle.dumps(print))

@@ -19,6 +19,7 @@ def few_objects():
 @pytest.fixture(autouse=True)
 def streams_as_they_were():
     """Forget the pretended streams that a test showed the library."""
-    several, held = live_streams.several, dict(live_streams._held)
+    told = live_streams.several, live_streams._told
+    held = dict(live_streams._held)
     yield
-    live_streams.several, live_streams._held = several, held
+    (live_streams.several, live_streams._told), live_streams._held = told, held

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from xdev import memory
+from xdev.device import Device
 from xdev.errors import OutOfMemoryError
 from xdev.memory import bridges, hooks, registry
 from xdev.memory.budgets import Budget
@@ -272,6 +273,49 @@ def test_a_collection_amid_records_and_bridges_neither_hangs_nor_leaves_a_listen
     assert memory.pool("cpu").find(np.ones(100_000).ctypes.data) is not None
     assert missed(ABOUT, collector.lines) == [], "no collection was forced there"
     check(pools)
+
+
+class Maker:
+    """A cycle whose finalizer uses the pool that is being made."""
+
+    def __init__(self, blocks):
+        self.me, self.blocks = self, blocks
+
+    def __del__(self):
+        self.blocks.append(memory.pool("fake:1").acquire(1000))
+
+
+def first_pool(path, line, blocks):
+    """Make the first pool of a device, with a collection before one line of a file."""
+
+    def collect(frame, event, argument):  # noqa: ARG001
+        if event == "line" and frame.f_lineno == line:
+            gc.collect(0)
+        return collect
+
+    def trace(frame, event, argument):  # noqa: ARG001
+        return collect if frame.f_code.co_filename == path else None
+
+    Maker(blocks)
+    sys.settrace(trace)
+    try:
+        return memory.pool("fake:1")
+    finally:
+        sys.settrace(None)
+
+
+def test_a_pool_that_a_finalizer_makes_meanwhile_is_the_only_one(monkeypatch):
+    regions = locked_regions(["registry"])
+    for path, line in {(path, n) for (path, *_), ns in regions.items() for n in ns}:
+        monkeypatch.setattr(registry, "_pools", {})
+        monkeypatch.setattr(registry, "_budgets", {})
+        blocks = []
+        pool = first_pool(path, line, blocks)
+        gc.collect()  # where that line was not reached
+        assert blocks[0].chunk.segment.owner is pool.stock
+        assert pool.allocated == blocks[0].nbytes
+        assert pool.budget is registry.budget(Device("fake:1"))
+        assert pool.budget.reserved == pool.reserved > 0
 
 
 @pytest.mark.parametrize("policy", POLICIES)

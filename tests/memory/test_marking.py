@@ -107,6 +107,13 @@ def test_so_do_later_calls_on_other_streams(bench):
     assert bench.pool.stats().events >= 3
 
 
+def test_a_library_that_is_told_twice_marks_once(bench):
+    bench.library._mark_uses()
+    marks = bench.library.functions["add"]
+    bench.library._mark_uses()
+    assert bench.library.functions["add"] is marks
+
+
 def test_so_does_a_call_that_allocates_nothing(bench):
     out = bench.array()
     used_and_dropped(bench, lambda x: bench.add(x, out=out))

@@ -1,5 +1,6 @@
 """NumPy's buffers from the pool: counted, limited, in every thread, and given back."""
 
+import io
 import os
 import subprocess
 import sys
@@ -99,6 +100,57 @@ def test_resizing_keeps_what_fits(first, second):
     assert not x[common:].any()
     del x
     assert in_use() == before
+
+
+def resized(n):
+    x = np.zeros(10)
+    x.resize(n, refcheck=False)
+    return x
+
+
+GROWING = {
+    "fromiter": lambda n: np.fromiter((0.0 for _ in range(n)), "f8"),
+    "loadtxt": lambda n: np.loadtxt(io.StringIO("0\n" * n)),
+    "resize": resized,
+}
+
+
+@pytest.mark.parametrize("way", GROWING)
+def test_what_grows_large_is_counted_and_limited(way):
+    before = in_use()
+    x = GROWING[way](N)
+    assert not x.any()
+    assert memory.pool("cpu").find(x.ctypes.data)
+    assert in_use() >= before + x.nbytes
+    del x
+    assert in_use() == before
+    memory.reclaim(device="cpu")
+    memory.set_limit(memory.reserved("cpu"), "cpu")
+    with pytest.raises(MemoryError):
+        GROWING[way](30 * N)
+    memory.set_limit(None, "cpu")
+    assert in_use() == before
+
+
+def test_what_was_left_to_grow_elsewhere_is_freed():
+    resident = _resident()
+    for _ in range(2000):
+        x = np.ones(8000)  # just below what the pool serves
+        x.resize(9000, refcheck=False)
+        assert (x[0], x[7999], x[8000], x[-1]) == (1, 1, 0, 0)
+    assert _resident() - resident < 2000 * 8000
+
+
+def test_nothing_grows_into_the_pool_once_the_bridge_is_out():
+    x = np.ones(8000)
+    y = np.empty(N)
+    before = in_use()
+    bridges.uninstall("numpy")
+    x.resize(N, refcheck=False)
+    assert memory.pool("cpu").find(x.ctypes.data) is None
+    assert (x[:8000] == 1).all()
+    assert in_use() == before
+    del y
 
 
 def test_threads_that_never_call_xdev_are_served():

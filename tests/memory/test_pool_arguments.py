@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import xdev
 from xdev import _config
 from xdev.errors import ConfigurationError, UseAfterFreeError
 from xdev.memory import policies
@@ -14,6 +15,19 @@ from xdev.memory.sources.fake import FakeSource
 @pytest.fixture(params=sorted(POLICIES))
 def policy(request):
     return request.param
+
+
+@pytest.mark.parametrize("other", [3, None, "cpu", FakeSource, xdev.Device("cpu")])
+def test_what_is_no_source_is_refused(other, policy):
+    with pytest.raises(TypeError, match=r"no source of memory.*allocate, free"):
+        Pool(other, policy)
+
+
+def test_a_policy_tells_its_rules():
+    told = repr(policies.named("binned"))
+    assert told.startswith("Policy('binned', ")
+    assert "granted=eighth" in told
+    assert "splits=False" in told
 
 
 @pytest.mark.parametrize("nbytes", [-1, 1 << 63, -(1 << 70)])

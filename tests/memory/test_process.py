@@ -175,6 +175,24 @@ def test_a_daemon_thread_that_ends_with_the_locks_held_stops_no_finalizer():
     assert run(program) == "0.0 True\n"
 
 
+def test_a_pool_can_be_made_by_the_last_finalizer():
+    """Where nothing can be imported any more."""
+    program = """
+    import builtins, os
+    from xdev import memory
+
+    class Late:
+        def __init__(self):
+            self.pool, self.write = memory.pool, os.write
+        def __del__(self):
+            block = self.pool("cpu").acquire(1000)
+            self.write(1, f"{block.nbytes}\\n".encode())
+
+    builtins.late = Late()  # goes last
+    """
+    assert run(program) == "1024\n"
+
+
 def test_the_policy_and_the_limit_are_read_from_the_environment():
     program = """
     import xdev

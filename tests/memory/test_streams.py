@@ -1,6 +1,7 @@
 """No stream is destroyed while a pool keeps its handle and work may be queued."""
 
 import gc
+import threading
 import weakref
 
 import pytest
@@ -160,6 +161,44 @@ def test_blocks_of_destroyed_streams_are_handed_out_again(cuda):
     finally:
         memory.set_limit(None, cuda)
     xdev.synchronize(cuda)
+
+
+def test_no_thread_uses_a_second_stream_before_all_are_told():
+    live, marking = LiveStreams(), []
+    entered, go_on = threading.Event(), threading.Event()
+
+    def tell():
+        if not entered.is_set():  # the first thread is held up
+            entered.set()
+            go_on.wait(60)
+        marking.append(True)
+
+    live.when_several.append(tell)
+    first = threading.Thread(target=live.see, args=(77,))
+    first.start()
+    entered.wait(60)
+
+    live.see(88)
+    assert marking
+    go_on.set()
+    first.join()
+    told = len(marking)
+    live.see(99)
+    assert len(marking) == told
+
+
+def test_a_finalizer_may_use_a_stream_while_all_are_told():
+    live, told = LiveStreams(), []
+
+    def tell():
+        told.append(True)
+        if len(told) == 1:
+            live.see(88)  # as in a finalizer
+
+    live.when_several.append(tell)
+    live.see(77)
+    assert live.several
+    assert len(told) == 2
 
 
 @pytest.mark.cuda

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import pickle
 import runpy
 import sys
@@ -154,10 +155,10 @@ def _read(path: Path) -> dict[str, Any]:
     ConfigurationError
         It is none.
     """
+    saved = io.BytesIO(path.read_bytes())
     try:
-        with path.open("rb") as file:
-            found = _PlainData(file).load()
+        found = _PlainData(saved).load()
         return {key: found[key] for key in ("segments", "device_traces", "pools")}
-    except (pickle.UnpicklingError, EOFError, KeyError, TypeError) as error:
+    except Exception as error:  # damaged bytes may raise any
         message = f"{path} is no snapshot that xdev memory --snapshot saved: {error!r}"
         raise ConfigurationError(message) from error

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from contextlib import ContextDecorator
+from contextvars import ContextVar, Token
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from xdev._freed import is_freed, use_after_free
 from xdev.device import registry
 from xdev.device.identity import Device, may_name, named, shown
 from xdev.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DLPACK_TYPES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # dlpack.h: DLDeviceType
 
@@ -36,12 +33,12 @@ def devices() -> tuple[Device, ...]:
     >>> str(devices()[0])
     'cpu'
     """
-    shown = [name for name in registry.backends() if name != "fake"]
+    names = [name for name in registry.backends() if name != "fake"]
     if _config.device().startswith("fake"):
-        shown.append("fake")
+        names.append("fake")
     return tuple(
         Device(f"{name}:{index}")
-        for name in shown
+        for name in names
         for index in range(registry.backend(name).count())
     )
 
@@ -101,9 +98,23 @@ def set_default_device(device: object) -> None:
     _default.set(None if device is None else _the_one(as_device(device)))
 
 
-@contextmanager
-def use_device(device: object) -> Iterator[Device]:
+@final
+class use_device(ContextDecorator):  # noqa: N801 - called as a function
     """Make a device the default inside a ``with`` block, in this context only.
+
+    Without ``with`` it does nothing: :func:`set_default_device` sets one for good.
+
+    Parameters
+    ----------
+    device : device
+        It is started where the block begins.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such device.
+    DeviceUnavailableError
+        Where the block begins: it cannot be used.
 
     Examples
     --------
@@ -111,12 +122,26 @@ def use_device(device: object) -> Iterator[Device]:
     ...     default_device() == device
     True
     """
-    chosen = _the_one(as_device(device))
-    token = _default.set(chosen)
-    try:
-        yield chosen
-    finally:
-        _default.reset(token)
+
+    def __init__(self, device: object) -> None:
+        if isinstance(device, str):
+            named(device)  # refuses what is none
+        elif device is not None and type(device) is not Device:
+            device = Device(device)
+        self._device = device
+        self._tokens: list[Token[Device | None]] = []
+
+    def _recreate_cm(self) -> Self:
+        """Return one for each call of a decorated function: calls may nest."""
+        return type(self)(self._device)
+
+    def __enter__(self) -> Device:
+        chosen = _the_one(as_device(self._device))
+        self._tokens.append(_default.set(chosen))
+        return chosen
+
+    def __exit__(self, *_: object) -> None:
+        _default.reset(self._tokens.pop())
 
 
 def as_device(device: object = None) -> Device:

@@ -82,7 +82,7 @@ class CuPyLibrary:
         self.functions[name] = found  # from here on another thread marks it, or we do
         if live_streams.several:
             self.functions[name] = marking(found)
-        return found
+        return self.functions[name]
 
     def _mark_uses(self) -> None:
         """Have the functions mark their arguments: several streams are in use."""
@@ -139,13 +139,16 @@ def marking(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function whose arrays' blocks stay until the current stream used them.
 
     Without it an array of another stream, dropped after the call, would be handed out
-    again there before the work here is done.
+    again there before the work here is done. A function that marks is itself.
     """
+    if hasattr(function, "marks"):
+        return function
 
     def on_stream(*args: Any, **options: Any) -> Any:
         mark_uses((*args, *options.values()))
         return function(*args, **options)
 
+    vars(on_stream)["marks"] = True
     return on_stream
 
 

@@ -24,6 +24,7 @@ __array_api_version__ = "2025.12"
 
 #: Devices whose arrays have NumPy's data types, defaults and number of dimensions.
 LIKE_NUMPY = frozenset({"cpu", "cuda", "fake"})
+MAX_DIMENSIONS = 64  # of NumPy's and CuPy's arrays
 
 
 @final
@@ -34,7 +35,10 @@ class NamespaceInfo:
 
     def capabilities(self) -> dict[str, Any]:
         """Return what the default device's library can do, by the standard's names."""
-        found: dict[str, Any] = _info(coming_default()).capabilities()
+        where = coming_default()
+        found: dict[str, Any] = _info(where).capabilities()
+        if where.library is None:
+            found.setdefault("max dimensions", MAX_DIMENSIONS)  # NumPy 2.3 lacks it
         return found
 
     def default_device(self) -> Any:

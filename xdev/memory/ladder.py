@@ -102,7 +102,7 @@ def synchronize(stock: Stock, _: int) -> None:
 
 @final
 class Rung:
-    """Steps that make room, then tries."""
+    """Steps that make room, then tries; a plain class for the reason of ``Policy``."""
 
     __slots__ = ("name", "steps", "tries")
 
@@ -110,6 +110,9 @@ class Rung:
         self, name: str, steps: tuple[Step, ...], tries: tuple[Try, ...]
     ) -> None:
         self.name, self.steps, self.tries = name, steps, tries
+
+    def __repr__(self) -> str:
+        return f"Rung({self.name!r})"
 
 
 RUNGS = (

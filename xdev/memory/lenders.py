@@ -8,6 +8,7 @@ what the source says that it holds.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, final
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from xdev.memory.sources.asynchronous import AsyncSource
 
 ADDRESSES = 1 << 64  # every address is below
+METHODS = "allocate", "free", "record", "wait", "done", "synchronize"  # of a source
 
 
 class Lender(Protocol):
@@ -153,6 +155,8 @@ class AsyncLender:
         self._count = count
         self._counts = threading.RLock()  # guards the two below; no call but budget's
         self._held = self._lent = 0
+        #: Address, size and stream of what nobody has got, until it is freed.
+        self._owed: deque[tuple[int, int, int]] = deque()
 
     @property
     def held(self) -> int:
@@ -170,22 +174,41 @@ class AsyncLender:
         finally:
             if address is None:
                 self.settle()
-        if not self._draw(self._source.held() - self._held):
-            self._undo(address, size, stream)
-            return None
         with self._counts:
             self._lent += size
-        return address
+        drawn = False
+        try:
+            drawn = self._draw(self._source.held() - self._held)
+        finally:
+            if not drawn:
+                self._undo(address, size, stream)
+        return address if drawn else None
 
     def _undo(self, address: int, size: int, stream: int) -> None:
         """Get below the limit again: what was kept did not do, and more is too much."""
-        self._source.free(address, size, stream)
+        self._owed.append((address, size, stream))
         try:
+            self._repay()
             self._source.synchronize()
             self._count("syncs")
             self._source.trim(self._held)
         finally:
             self.settle()
+
+    def _repay(self) -> None:
+        """Free what nobody has got; what cannot be freed waits for the next time."""
+        while self._owed:
+            try:
+                loan = self._owed.popleft()
+            except IndexError:  # a finalizer in this thread was faster
+                break
+            try:
+                self._source.free(*loan)
+            except BaseException:
+                self._owed.append(loan)
+                raise
+            with self._counts:
+                self._lent -= loan[1]
 
     def _draw(self, nbytes: int) -> bool:
         with self._counts:
@@ -207,18 +230,22 @@ class AsyncLender:
         """Have the source give back; the difference of what it held is exact."""
         before = self._source.held()
         try:
+            self._repay()
             self._source.trim(0 if nbytes is None else max(0, before - nbytes))
         finally:
             self.settle()
         return before - self._held
 
     def settle(self) -> None:
-        """Count what the source holds now."""
-        held = self._source.held()
-        with self._counts:
-            change = held - self._held
-            self._held = held
-            self._budget.refund(-change)
+        """Free what nobody has got, and count what the source holds now."""
+        try:
+            self._repay()
+        finally:
+            held = self._source.held()
+            with self._counts:
+                change = held - self._held
+                self._held = held
+                self._budget.refund(-change)
 
 
 def lender_of(
@@ -240,9 +267,14 @@ def lent_by(source: Source, policy: Policy) -> Source | AsyncSource:
 
     Raises
     ------
+    TypeError
+        It is no source.
     ConfigurationError
-        The policy needs one, and there is none.
+        The policy needs one in stream order, and there is none.
     """
+    if isinstance(source, type) or not all(hasattr(source, each) for each in METHODS):
+        needs = f"an object with the methods {', '.join(METHODS)}"
+        raise TypeError(f"{source!r} is no source of memory: give {needs}")
     if not policy.asynchronous:
         return source
     from xdev.memory.sources.asynchronous import in_stream_order

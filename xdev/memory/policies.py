@@ -29,7 +29,10 @@ QUANTUM = 512  # and never counts less than this as waste [B]
 
 @final
 class Policy:
-    """What a heap asks.
+    """What a heap asks; nobody changes one.
+
+    A plain class, not a frozen dataclass: ``dataclasses`` and the class that it makes
+    would add 1.5 ms to a program's first use of memory.
 
     Parameters
     ----------
@@ -55,8 +58,15 @@ class Policy:
     """
 
     __slots__ = (
-        *("asynchronous", "fit", "granted", "grown", "keeps", "name", "small"),
-        *("splits", "zone"),
+        "asynchronous",
+        "fit",
+        "granted",
+        "grown",
+        "keeps",
+        "name",
+        "small",
+        "splits",
+        "zone",
     )
 
     def __init__(
@@ -80,6 +90,11 @@ class Policy:
         """Return a policy with some rules in the place of this one's."""
         own = {name: getattr(self, name) for name in self.__slots__}
         return Policy(**{**own, **rules})
+
+    def __repr__(self) -> str:
+        own = {rule: getattr(self, rule) for rule in self.__slots__ if rule != "name"}
+        rules = (f"{k}={getattr(rule, '__name__', rule)}" for k, rule in own.items())
+        return f"Policy({self.name!r}, {', '.join(rules)})"
 
 
 # Size classes: what a request is rounded to [B].

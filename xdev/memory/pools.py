@@ -84,6 +84,8 @@ class Pool:
 
     Raises
     ------
+    TypeError
+        ``source`` is none.
     ConfigurationError
         No such policy, or no such limit: the text lists the valid ones. Or the policy
         is ``"async"``, and the source has no memory in stream order.

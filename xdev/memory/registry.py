@@ -13,6 +13,7 @@ from xdev.errors import ConfigurationError
 from xdev.memory import hooks, policies
 from xdev.memory.budgets import Budget
 from xdev.memory.pools import Pool
+from xdev.memory.sources.host import HostSource  # late in shutdown nothing is imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +24,6 @@ FAKE_CAPACITY = 1 << 34  # what a fake device pretends to have [B]
 
 
 def _host(_: int) -> Source:
-    from xdev.memory.sources.host import HostSource
-
     return HostSource()
 
 
@@ -104,8 +103,8 @@ def _make(where: Device, kind: str) -> Pool:
                 from xdev.memory.debugging.inspection import guarded
 
                 source, policy = guarded(source, policy, where, kind)
-            found = Pool(source, policy, name=name, budget=budget(where))
-            _pools[where, kind] = found
+            made = Pool(source, policy, name=name, budget=budget(where))
+            found = _pools.setdefault((where, kind), made)  # a finalizer's, if any
         return found
 
 
@@ -157,9 +156,9 @@ def budget(where: Device) -> Budget:
     with _lock:
         found = _budgets.get(where)
         if found is None:
-            found = Budget(partial(total, where))
-            found.set(_config.memory_limit())
-            _budgets[where] = found
+            made = Budget(partial(total, where))
+            made.set(_config.memory_limit())
+            found = _budgets.setdefault(where, made)  # likewise
         return found
 
 

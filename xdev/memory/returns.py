@@ -71,7 +71,6 @@ class Returns:
 
     def _settle(self, gone: list[Segment], kept: list[Segment]) -> None:
         stock = self._stock
-        stock.lender.settle()
 
         def note(heap: Heap) -> None:
             for segment in kept:
@@ -80,10 +79,13 @@ class Returns:
                 stock.ledger.shrink(segment.nbytes, stock.lender.held)
             self._hold(heap)
 
-        stock.decide(note)
-        for segment in gone:
-            for listener in stock.listeners:
-                listener.returned(stock, segment.address, segment.nbytes)
+        try:
+            stock.lender.settle()
+        finally:
+            stock.decide(note)
+            for segment in gone:
+                for listener in stock.listeners:
+                    listener.returned(stock, segment.address, segment.nbytes)
 
     def _hold(self, _: Heap) -> None:
         """Note what a source in stream order holds; called with the lock held."""

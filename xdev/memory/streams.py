@@ -47,11 +47,13 @@ class LiveStreams:
 
     def __init__(self) -> None:
         self.several = False
-        #: Called once there are several, by who did something quicker until then.
+        #: Called once there are several, for who did something quicker until then; more
+        #: than once, where threads see their second streams at the same time.
         self.when_several: list[Callable[[], None]] = []
         #: Handles of the streams that graphs are being captured on. No work runs there,
         #: so no block is ever in use on one, and none of them counts.
         self.captured: set[int] = set()
+        self._told = False  # whether all of them were
         self._held: dict[int, Any] = {}
         self._retiring = threading.Lock()  # one thread at a time, and nobody waits
 
@@ -73,13 +75,21 @@ class LiveStreams:
         if handle not in ONE_STREAM:
             if handle in self.captured:
                 return handle
-            if not self.several:
-                self.several = True
-                for tell in self.when_several:
-                    tell()
+            if not self._told:
+                self._tell()
         if hasattr(type(native), "__del__") and handle not in DEFAULT_STREAMS:
             self._held[handle] = native
         return handle
+
+    def _tell(self) -> None:
+        """Tell of the second stream; no thread goes on to use one before all know it.
+
+        Each thread that comes meanwhile tells them itself: nobody waits for another.
+        """
+        self.several = True
+        for tell in self.when_several:
+            tell()
+        self._told = True
 
     def get(self, handle: int) -> Any:
         """Return what to hold on to while the handle is used; None: it may be gone."""

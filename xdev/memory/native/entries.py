@@ -33,12 +33,13 @@ from xdev.memory.native.operations import (
 # Of `devices`.
 STREAM, REFUSAL, CORES = WORD * STREAM_AT, WORD * REFUSAL_AT, WORD * CORES_AT
 # `table`: the core; whether new arrays are served, and from which size on; the
-# context and the functions of the allocator that was there; C's memset and memcpy.
+# context and the functions of the allocator that was there; C's memset, memmove,
+# madvise and malloc_usable_size, the last two 0 where there are none.
 CORE, SERVES, LEAST = 0, WORD, 2 * WORD
 CONTEXT = 3 * WORD
 MALLOC_AT, CALLOC_AT, REALLOC_AT, FREE_AT = (WORD * at for at in range(4, 8))
-FILL_AT, COPY_AT, ADVISE_AT = 8 * WORD, 9 * WORD, 10 * WORD
-TABLE_WORDS = 11
+FILL_AT, COPY_AT, ADVISE_AT, USABLE_AT = (WORD * at for at in range(8, 12))
+TABLE_WORDS = 12
 
 REFUSED, NOT_SERVED = 0, -1  # what a miss returns in place of an address
 FRESH = 1  # added to the address of memory that the system has filled with zeros
@@ -166,6 +167,26 @@ def numpy_free(table: int, address: int, nbytes: int) -> None:
         call(load(table + FREE_AT), load(table + CONTEXT), address, nbytes, 0)
 
 
+def numpy_grow(table: int, address: int, nbytes: int) -> int:
+    """Move what is not the core's into it where it grows large; else resize it there.
+
+    The allocator that was there is told a size at which it keeps nothing for later.
+    """
+    context, usable, room = load(table + CONTEXT), load(table + USABLE_AT), nbytes
+    if usable != 0 and load(table + SERVES) != 0 and nbytes >= load(table + LEAST):
+        room = call(usable, address, 0, 0, 0)
+    if room >= nbytes:
+        return call(load(table + REALLOC_AT), context, address, nbytes, 0)
+    found = served(load(table + CORE), nbytes, 0)
+    if found == NOT_SERVED:
+        return call(load(table + REALLOC_AT), context, address, nbytes, 0)
+    moved = found & ~FRESH
+    if moved != 0:
+        call(load(table + COPY_AT), moved, address, room, 0)
+        call(load(table + FREE_AT), context, address, nbytes, 0)
+    return moved
+
+
 def numpy_realloc(table: int, address: int, nbytes: int) -> int:
     """Keep a block that fits and is at least half used; else move."""
     core = load(table + CORE)
@@ -175,7 +196,7 @@ def numpy_realloc(table: int, address: int, nbytes: int) -> int:
         held = size_of(words(core), address)
         unlock(core)
     if held == 0:
-        return call(load(table + REALLOC_AT), load(table + CONTEXT), address, nbytes, 0)
+        return numpy_grow(table, address, nbytes)
     if held // 2 <= nbytes <= held:
         return address
     moved = numpy_malloc(table, nbytes)

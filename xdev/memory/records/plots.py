@@ -102,6 +102,7 @@ def _draw_map(axes: Any, title: str, state: State, colours: Mapping[str, str]) -
             spans, (row, 0.8), facecolors=shades, edgecolor=EDGE, linewidth=0.2
         )
     axes.invert_yaxis()
+    axes.yaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     axes.set(xlabel="offset in the segment [MiB]", ylabel="segment")
     used, held = text_of(state.allocated), text_of(state.reserved)
     axes.set_title(f"{title}: {used} of {held} in {len(segments)} segments")
