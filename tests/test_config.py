@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pytest
 
 from xdev import ConfigurationError, _config
@@ -30,6 +34,9 @@ def read(monkeypatch):
     [
         ("XDEV_DEVICE", "cuda:3", "cuda:3"),
         ("XDEV_DEVICE", "", "auto"),
+        ("XDEV_DEVICE", "CPU", "cpu"),
+        ("XDEV_DEVICE", "Cuda:1", "cuda:1"),
+        ("XDEV_MEMORY_POOL", "Binned", "binned"),
         ("XDEV_MEMORY_POOL", "none", "none"),
         ("XDEV_MEMORY_LIMIT", "4GiB", 4 * 2**30),
         ("XDEV_MEMORY_LIMIT", "1.5 KiB", 1536),
@@ -74,3 +81,39 @@ def test_invalid_settings_name_the_valid_ones(read, name, text, way):
 
 def test_num_threads_is_a_count_of_processors(read):
     assert read("XDEV_NUM_THREADS", "") >= 1
+
+
+def test_every_setting_is_known():
+    assert set(_config.SETTINGS) == set(READERS)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("XDEV_DEVCE", "XDEV_DEVICE"),
+        ("XDEV_MEMORY_LIMITS", "XDEV_MEMORY_LIMIT"),
+        ("XDEV_NUMTHREADS", "XDEV_NUM_THREADS"),
+    ],
+)
+def test_a_variable_that_is_nearly_a_setting_is_warned_of_once(name, meant):
+    done = subprocess.run(
+        [sys.executable, "-c", "import xdev; xdev.zeros(3); xdev.zeros(3)"],
+        env=os.environ | {name: "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = done.stderr.splitlines()
+    assert f"{name} is no setting of xdev, and ignored: use {meant}" in line
+
+
+@pytest.mark.parametrize("name", ["XDEV_HOME", "XDEV_TEST_DEVICES", "XDEV_DEBUG"])
+def test_other_variables_are_not_warned_of(name):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "import xdev; xdev.zeros(3)"],
+        env=os.environ | {name: "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

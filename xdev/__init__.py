@@ -155,6 +155,11 @@ else:
 __version__ = "0.1.0"
 
 
+def __dir__() -> list[str]:
+    """List the public names: what Tab shows."""
+    return sorted(__all__)
+
+
 def _install_bridges() -> None:
     """Let CuPy's and Numba's device memory come from the pool."""
     from xdev.memory import bridges

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
@@ -24,16 +25,50 @@ SWITCHES = {
     "off": False,
 }
 AT_EXIT = "exit"  # a value of XDEV_MEMORY_TRACK
+SETTINGS = (
+    "XDEV_DEVICE",
+    "XDEV_MEMORY_POOL",
+    "XDEV_MEMORY_LIMIT",
+    "XDEV_MEMORY_TRACK",
+    "XDEV_NUMPY_POOL",
+    "XDEV_NUM_THREADS",
+    "XDEV_CACHE_DIR",
+    "XDEV_DEBUG",
+)
+OF_TESTS = ("XDEV_TEST_BACKENDS", "XDEV_TEST_DEVICES", "XDEV_TEST_LIBRARIES")
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 LARGEST = 2**63  # what a limit in bytes must be below
+OUTSIDE = 1000  # frames up: the environment is no line's of the program
+ALIKE = 0.8  # share of its letters that a misspelt name has in common
 NUMBER = r"(\d{1,19})(\.\d+)?\s*([A-Za-z]*|%)"
 FORMS = 'bytes (4294967296), a size ("4GiB", "1.5 GB") or a share ("80%", or 0.8)'
 
 
 def _read(name: str) -> str | None:
     """Return the variable's text; empty counts as unset."""
+    _tell_of_misspelt()
     return os.environ.get(name, "").strip() or None
+
+
+def unknown() -> list[str]:
+    """Return the ``XDEV_*`` variables that are set and that xdev does not read."""
+    return sorted(
+        name
+        for name in os.environ
+        if name.startswith("XDEV_") and name not in SETTINGS + OF_TESTS
+    )
+
+
+@cache
+def _tell_of_misspelt() -> None:
+    """Warn of a variable that is nearly one of xdev's; others may be another's."""
+    for name in unknown():
+        from difflib import get_close_matches  # takes long to import
+
+        for meant in get_close_matches(name, SETTINGS, 1, ALIKE):
+            message = f"{name} is no setting of xdev, and ignored: use {meant}"
+            warnings.warn(message, stacklevel=OUTSIDE)
 
 
 def _refuse(name: str, text: str, valid: str) -> ConfigurationError:
@@ -54,7 +89,7 @@ def _switch(name: str) -> bool:
 @cache
 def device() -> str:
     """Return ``XDEV_DEVICE``: auto, cpu, cuda, cuda:N, fake or fake:N."""
-    text = _read("XDEV_DEVICE") or "auto"
+    text = (_read("XDEV_DEVICE") or "auto").lower()
     if not re.fullmatch(r"auto|cpu|(cuda|fake)(:\d+)?", text):
         raise _refuse("XDEV_DEVICE", text, "auto, cpu, cuda, cuda:N, fake or fake:N")
     return text
@@ -63,7 +98,7 @@ def device() -> str:
 @cache
 def memory_pool() -> str:
     """Return ``XDEV_MEMORY_POOL``: the name of the pools' policy."""
-    text = _read("XDEV_MEMORY_POOL") or POLICIES[0]
+    text = (_read("XDEV_MEMORY_POOL") or POLICIES[0]).lower()
     if text not in POLICIES:
         raise _refuse("XDEV_MEMORY_POOL", text, "one of " + ", ".join(POLICIES))
     return text

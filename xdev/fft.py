@@ -35,6 +35,11 @@ __all__ = [
 ndarray = np.ndarray
 
 
+def __dir__() -> list[str]:
+    """List the standard's names: what Tab shows."""
+    return __all__
+
+
 def fft(
     x: Array,
     /,

@@ -42,6 +42,13 @@ def test_help_names_the_commands(capsys):
     assert all(name in out for name in ("info", "bench", "memory"))
 
 
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"xdev {xdev.__version__}\n"
+
+
 @pytest.mark.parametrize("words", [["cache"], ["cache", "path"], ["memory"], ["info"]])
 def test_a_reader_that_closes_the_pipe_ends_a_command_quietly(words):
     reading, writing = os.pipe()

@@ -31,6 +31,40 @@ def test_use_device_nests_and_restores():
         assert xdev.default_device() == "cpu"
 
 
+@pytest.mark.parametrize("name", ["gpu", "CPU", "cuda:x", 3, object()])
+def test_use_device_refuses_what_is_no_device_also_without_with(name):
+    with pytest.raises(ConfigurationError):
+        xdev.use_device(name)
+
+
+def test_use_device_starts_a_device_where_the_block_begins():
+    beyond = xdev.use_device("fake:9")
+
+    with pytest.raises(DeviceUnavailableError, match="fake:9"), beyond:
+        pass
+
+
+def test_use_device_decorates_functions_that_call_themselves():
+    @xdev.use_device("fake:1")
+    def seen(depth):
+        found = [str(xdev.default_device())]
+        with xdev.use_device("fake:0"):
+            return found + (seen(depth - 1) if depth else [])
+
+    before = xdev.default_device()
+
+    assert seen(2) == ["fake:1"] * 3
+    assert xdev.default_device() == before
+
+
+def test_a_use_of_a_device_can_be_entered_again():
+    use = xdev.use_device("fake:1")
+    with use, use:
+        assert xdev.default_device() == "fake:1"
+    with use:
+        assert xdev.default_device() == "fake:1"
+
+
 def test_use_device_restores_after_an_error():
     before = xdev.default_device()
     with pytest.raises(KeyError), xdev.use_device("fake"):

@@ -63,3 +63,7 @@ def test_cupys_current_stream_is_xdevs(cuda):
         assert cupy.cuda.get_current_stream().ptr == stream.ptr
     with cupy.cuda.Stream() as native:
         assert xdev.current_stream(cuda).ptr == native.ptr
+
+
+def test_an_event_says_where_it_is():
+    assert repr(xdev.Stream("fake:1").record()) == "<Event on fake:1>"

@@ -276,3 +276,28 @@ def test_what_creation_functions_make_of_arrays_is_counted(make):
     assert xdev.memory.allocated("cpu") - before >= x.nbytes
     del made
     assert xdev.memory.allocated("cpu") == before
+
+
+@pytest.mark.parametrize("nest", [list, tuple, lambda x: [[each] for each in x]])
+def test_a_list_of_arrays_on_a_device_says_how_it_becomes_one(nest):
+    parts = [xdev.asarray(value, device="fake:1") for value in (1.0, 2.0)]
+
+    with (
+        xdev.transfer_guard("disallow"),
+        pytest.raises(TypeError, match=r"fake:1.*xdev\.stack.*device='fake:1'"),
+    ):
+        xdev.asarray(nest(parts), device="cpu")
+
+    joined = xdev.stack(parts)
+    made = xdev.asarray(nest(parts), device="fake:1")
+    assert xdev.device_of(joined) == xdev.device_of(made) == "fake:1"
+    assert xdev.to_numpy(joined).tolist() == [1, 2]
+    assert xdev.to_numpy(made).ravel().tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("odd", [[1, {}], [object()], ["a", 1]])
+def test_a_list_of_no_arrays_is_not_told_of_devices(odd):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        xdev.asarray(odd, dtype="float64", device="cpu")
+
+    assert "stack" not in str(caught.value)

@@ -289,3 +289,31 @@ def test_complex_edges_are_the_standards(name, x, wanted):
 
         np.testing.assert_equal(result.real, wanted.real)
         np.testing.assert_equal(abs(result.imag), abs(wanted.imag))
+
+
+@pytest.mark.parametrize("decimals", [2, -1, np.int64(3)])
+@pytest.mark.parametrize("by_name", [False, True])
+def test_round_says_how_decimals_are_had(device, decimals, by_name):
+    numbers = np.array([1234.5678, -98.7654])
+    x = xdev.asarray(numbers, device=device)
+
+    with pytest.raises(TypeError, match="no decimals in the standard") as caught:
+        xdev.round(x, out=decimals) if by_name else xdev.round(x, decimals)
+
+    advice = str(caught.value).rpartition(": ")[2]
+    result = eval(advice, {"xdev": xdev, "x": x})  # noqa: S307 - our advice
+    np.testing.assert_allclose(host(result), np.round(numbers, decimals), rtol=1e-15)
+
+
+@pytest.mark.parametrize("odd", [2, True, 0.5, [1.0, 2.0], np.float32, "float32"])
+def test_what_is_no_out_is_told_what_out_is(device, odd):
+    x = xdev.asarray([1.0, 2.0], device=device)
+    for call in (
+        lambda: xdev.sin(x, odd),
+        lambda: xdev.add(x, x, odd),
+        lambda: xdev.clip(x, 0, 1, odd),
+    ):
+        with pytest.raises(
+            TypeError, match=r"out is no array but .*: leave it out, or"
+        ):
+            call()

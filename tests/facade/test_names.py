@@ -158,6 +158,14 @@ def test_no_attribute_hook_slows_the_namespace_down():
     assert not hasattr(xdev, "__getattr__")
 
 
+@pytest.mark.parametrize("module", [xdev, xdev.linalg, xdev.fft])
+def test_tab_shows_the_public_names(module):
+    shown = dir(module)
+
+    assert shown == sorted(module.__all__)
+    assert all(hasattr(module, name) for name in shown)
+
+
 def test_the_table_of_numpys_names_is_true():
     text = (Path(xdev.__file__).parents[1] / "docs" / "facade.md").read_text()
     section = text.partition("## Coming from NumPy")[2].partition("\n## ")[0]

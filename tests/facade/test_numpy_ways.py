@@ -204,3 +204,33 @@ def test_a_length_of_a_transform_is_a_whole_number_from_one(device, name, n):
         made = make(whole, device=device)
         wanted = getattr(np.fft, name)(int(whole))
         np.testing.assert_allclose(xdev.to_numpy(made), wanted, rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
+@pytest.mark.parametrize("d", [0, 0.0, -0.0, "a", [1.0], (1, 2)], ids=str)
+def test_a_distance_of_samples_is_a_number_that_is_not_0(device, name, d):
+    make = getattr(xdev.fft, name)
+    for place in ({}, {"device": device}):
+        with pytest.raises((TypeError, ValueError), match=rf"xdev\.fft\.{name}: d"):
+            make(4, d=d, **place)
+    with pytest.raises(TypeError, match=rf"xdev\.fft\.{name}: d is .*FakeArray"):
+        make(4, d=xdev.ones(2, device="fake"), device="cpu")
+
+
+@pytest.mark.parametrize("dtype", ["?", "b", "H", "i", "q", "f", "d"])
+@pytest.mark.parametrize("shape", [(3, 2), (2, 2), (2, 3, 4)])
+def test_pseudoinverses_are_numpys_also_of_integers(dtype, shape):
+    x = np.random.default_rng(1).integers(0, 2, shape).astype(dtype)
+    kind = np.float32 if dtype == "f" else np.float64
+    wanted = np.linalg.pinv(x.astype(kind), rtol=max(shape[-2:]) * np.finfo(kind).eps)
+
+    for device in ("cpu", "fake"):
+        made = xdev.to_numpy(xdev.linalg.pinv(xdev.asarray(x, device=device)))
+        np.testing.assert_array_equal(made, wanted, strict=True)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_a_pseudoinverse_of_no_matrix_is_refused(shape):
+    for device in ("cpu", "fake"):
+        with pytest.raises(np.linalg.LinAlgError, match="at least two-dimensional"):
+            xdev.linalg.pinv(xdev.ones(shape, device=device))

@@ -271,3 +271,12 @@ def test_out_may_be_numbas(cuda):
     assert default_rng(3, cuda).random(out=out, dtype="float32") is out
     expected = default_rng(3, "cpu").random((5, 3), "float32")
     assert np.array_equal(out.copy_to_host(), expected)
+
+
+@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("dtype", ["int32", "bool", "complex64"])
+def test_an_out_that_no_dtype_fits_is_told_which_do(rng, device, name, dtype):
+    out = xdev.zeros(3, dtype=dtype, device=device)
+
+    with pytest.raises(TypeError, match=f"{dtype}: out must be float64 or float32"):
+        getattr(rng, name)(out=out)

@@ -45,7 +45,18 @@ def test_log_writes_each_copy(caplog):
 
 def test_unknown_modes_are_refused():
     with pytest.raises(xdev.ConfigurationError, match="disallow, log, allow"):
-        xdev.transfer_guard("forbid").__enter__()
+        xdev.transfer_guard("forbid")
+
+
+def test_a_guard_decorates_functions():
+    @xdev.transfer_guard("disallow")
+    def moved():
+        return xdev.to_device(X, "fake")
+
+    for _ in range(2):
+        with pytest.raises(xdev.XdevError, match="disallow"):
+            moved()
+    assert xdev.device_of(xdev.to_device(X, "fake")) == "fake"
 
 
 def test_each_direction_is_counted():

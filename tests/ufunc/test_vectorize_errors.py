@@ -208,3 +208,34 @@ def test_floating_point_errors_are_numpys(dtype, n):
             ufunc(x, y)
         with np.errstate(all="raise"), pytest.raises(FloatingPointError):
             ufunc(x, y)
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0], (1.0, 2.0)])
+def test_a_list_beside_an_array_on_a_device_is_told_the_call_that_works(values):
+    there = xdev.asarray([1.0, 2.0], device="fake:1")
+
+    @xdev.vectorize
+    def total(a, b):
+        return a + b
+
+    @xdev.guvectorize("(n),(n)->()")
+    def dot(a, b, out):
+        out[0] = a[0] * b[0]
+
+    @xdev.kernel
+    def copy(i, a, b):
+        b[i] = a[i]
+
+    for call, args in (
+        (total, (values, there)),
+        (total, (there, values)),
+        (dot, (values, there)),
+        (copy[2], (values, there)),
+    ):
+        with pytest.raises(TypeError, match="beside an array on fake:1") as caught:
+            call(*args)
+        advice = str(caught.value).rpartition("pass ")[2]
+        names = {"xdev": xdev, "a": values, "b": values}
+        made = eval(advice, names)  # noqa: S307 - our advice
+        assert xdev.device_of(made) == "fake:1"
+        call(*(made if x is values else x for x in args))

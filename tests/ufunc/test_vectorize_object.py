@@ -3,6 +3,7 @@
 import inspect
 import math
 import pickle
+import pydoc
 
 import numpy as np
 import pytest
@@ -283,3 +284,23 @@ def test_functions_that_raise_are_refused():
 
     with pytest.raises(TypeError, match="checked raises"):
         xdev.vectorize(checked)
+
+
+def test_help_of_a_function_without_a_docstring_shows_how_it_is_called():
+    def total(a, b):
+        return a + b
+
+    def first(a, b, out):
+        out[0] = a[0] + b[0]
+
+    def copied(i, a, out):
+        out[i] = a[i]
+
+    for made, shown in (
+        (xdev.vectorize(total), "total(a, b, /, *, out=None"),
+        (xdev.guvectorize("(n),(n)->()")(first), "first(a, b, out)"),
+        (xdev.kernel(copied), "copied(i, a, out)"),
+    ):
+        text = pydoc.plain(pydoc.render_doc(made))
+        assert shown in text
+        assert "scalar" not in text

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+import xdev
 from xdev.cli import bench, cache, info, memory, settings, timeit
 from xdev.errors import ConfigurationError, DeviceUnavailableError, XdevError
 
@@ -23,6 +24,9 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     whole = argparse.ArgumentParser(
         prog="xdev", description="Array code written once, run on a CPU or a CUDA GPU."
+    )
+    whole.add_argument(
+        "--version", action="version", version=f"xdev {xdev.__version__}"
     )
     commands = whole.add_subparsers(required=True, metavar="command")
     for command in (info, bench, timeit, memory, cache):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import xdev
-from xdev import memory
+from xdev import _config, memory
 from xdev.cli import cache, settings
 from xdev.device import Device, default_device, devices
 from xdev.errors import DeviceUnavailableError
@@ -86,7 +86,7 @@ def _settings() -> list[str]:
         f"{name:<17} {value}{'' if given else '  (default)'}"
         for name, (value, given) in settings.read().items()
     ]
-    return lines + [f"{name:<17} is no setting of xdev" for name in settings.unknown()]
+    return lines + [f"{name:<17} is no setting of xdev" for name in _config.unknown()]
 
 
 def _pools() -> list[str]:

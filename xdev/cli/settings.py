@@ -11,6 +11,7 @@ READERS = {
     "XDEV_MEMORY_POOL": _config.memory_pool,
     "XDEV_MEMORY_LIMIT": _config.memory_limit,
     "XDEV_MEMORY_TRACK": _config.memory_track,
+    "XDEV_NUMPY_POOL": _config.numpy_pool,
     "XDEV_NUM_THREADS": _config.num_threads,
     "XDEV_CACHE_DIR": _config.cache_dir,
     "XDEV_DEBUG": _config.debug,
@@ -29,10 +30,3 @@ def read() -> dict[str, tuple[object, bool]]:
         name: (value(), bool(os.environ.get(name, "").strip()))
         for name, value in READERS.items()
     }
-
-
-def unknown() -> list[str]:
-    """Return the ``XDEV_*`` variables that are set and that xdev does not read."""
-    return sorted(
-        name for name in os.environ if name.startswith("XDEV_") and name not in READERS
-    )

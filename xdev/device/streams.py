@@ -31,6 +31,9 @@ class Event:
         """Wait until all work before the event is done."""
         self._native.synchronize()
 
+    def __repr__(self) -> str:
+        return f"<Event on {self.device}>"
+
     def elapsed(self, since: Event) -> float:
         """Return the time from an earlier event of the same device to this one [s].
 

@@ -13,6 +13,8 @@ from xdev.errors import ConfigurationError, DeviceMismatchError, type_name
 def no_array(name: str, label: str, x: Any) -> TypeError:
     """Return the error for an argument that is no array."""
     what = f"the class {x.__name__}" if isinstance(x, type) else type_name(x)
+    if label == "out":
+        return TypeError(f"xdev.{name}: out is no array but {what}: {_no_out(name, x)}")
     # xdev.asarray() itself asks, and refuses dates, texts and records of NumPy's.
     maker = "numpy" if isinstance(x, np.generic) else "xdev"
     return TypeError(
@@ -21,11 +23,36 @@ def no_array(name: str, label: str, x: Any) -> TypeError:
     )
 
 
+def _no_out(name: str, x: Any) -> str:
+    """Return the way out for an ``out`` that is no array: of NumPy's order, mostly."""
+    if name == "round" and isinstance(x, int | np.integer):
+        return (
+            f"round has no decimals in the standard, and what comes second is where to "
+            f"write: xdev.round(x * 10**{x}) / 10**{x}"
+        )
+    return (
+        "what comes after the inputs is where to write: leave it out, or give an array "
+        "of the result's shape"
+    )
+
+
 def no_arrays(name: str, labels: list[str]) -> TypeError:
     """Return the error for a call with numbers only, which says no device."""
     return TypeError(
         f"xdev.{name}: none of {', '.join(labels)} is an array, so there is no device "
         f"to compute on: make one with xdev.asarray({labels[0]})"
+    )
+
+
+def held_elsewhere(x: Any) -> TypeError | None:
+    """Return the error for a list that holds an array of a device, None for others."""
+    where = _device(x)
+    if where is None or where == "cpu":
+        return None
+    return TypeError(
+        f"xdev.asarray: the list holds an array ({type_name(x)}) on {where}, which is "
+        f"not copied to the host unasked: join arrays there with xdev.stack, or give "
+        f"device='{where}'"
     )
 
 

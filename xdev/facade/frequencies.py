@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,7 @@ def fftfreq(
     Raises
     ------
     TypeError, ValueError
-        ``n`` is no whole number, or below 1.
+        ``n`` is no whole number, or below 1; ``d`` is no number, or 0.
     ConfigurationError, DeviceUnavailableError
         There is no such device, or it cannot be used.
 
@@ -63,7 +64,11 @@ def fftfreq(
     >>> xdev.fft.fftfreq(4, d=0.5)
     array([ 0. ,  0.5, -1. , -0.5])
     """
-    return place(device).fftfreq(_length("fftfreq", n), d, dtype)
+    try:
+        return place(device).fftfreq(_length("fftfreq", n), d, dtype)
+    except (ArithmeticError, TypeError, ValueError):
+        _check_distance("fftfreq", d)
+        raise
 
 
 def rfftfreq(
@@ -90,7 +95,7 @@ def rfftfreq(
     Raises
     ------
     TypeError, ValueError
-        ``n`` is no whole number, or below 1.
+        ``n`` is no whole number, or below 1; ``d`` is no number, or 0.
     ConfigurationError, DeviceUnavailableError
         There is no such device, or it cannot be used.
 
@@ -103,8 +108,15 @@ def rfftfreq(
     if device is None and dtype is None and type(n) is int and 0 < n < SMALL:
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU:
-            return _arange(n // 2 + 1) * (1.0 / (n * d))
-    return place(device).rfftfreq(_length("rfftfreq", n), d, dtype)
+            try:
+                return _arange(n // 2 + 1) * (1.0 / (n * d))
+            except (ArithmeticError, TypeError, ValueError):
+                pass  # said better below
+    try:
+        return place(device).rfftfreq(_length("rfftfreq", n), d, dtype)
+    except (ArithmeticError, TypeError, ValueError):
+        _check_distance("rfftfreq", d)
+        raise
 
 
 def _length(name: str, n: Any) -> int:
@@ -117,6 +129,20 @@ def _length(name: str, n: Any) -> int:
         message = f"xdev.fft.{name}: n is {n}: a transform has 1 element or more"
         raise ValueError(message)
     return length
+
+
+def _check_distance(name: str, d: Any) -> None:
+    """Refuse a distance of samples that is no number, or 0."""
+    if not isinstance(d, Number | np.generic) and type(d) is not ndarray:
+        message = f"xdev.fft.{name}: d is {shown(d)}: give a number"
+        raise TypeError(message)
+    shape = getattr(d, "shape", ())
+    if shape:
+        message = f"xdev.fft.{name}: d has shape {shape}: give one number"
+        raise TypeError(message)
+    if d == 0:
+        message = f"xdev.fft.{name}: d, the distance of the samples, is 0: give another"
+        raise ValueError(message)
 
 
 def fftshift(x: Array, /, *, axes: Axes = None) -> Array:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from xdev._freed import FREED
 from xdev.device.choice import CPU, from_environment, in_context
+from xdev.device.identity import shown
 from xdev.errors import type_name
 from xdev.facade.cpu import bare
 from xdev.facade.dispatch import are_numpys, of, of_each
@@ -82,12 +84,12 @@ def arange(
         if device is None and dtype is None and chosen is CPU:
             return _arange(start)
     if type(start) not in PLAIN:
-        start = _number("start", start)
+        start = _number("arange", "start", start)
     if type(stop) not in PLAIN:
-        stop = _number("stop", stop)
+        stop = _number("arange", "stop", stop)
     if type(step) not in PLAIN:
-        step = _number("step", step)
-    if step == 0:
+        step = _number("arange", "step", step)
+    if not step:
         message = f"xdev.arange: step is {step}, which leads nowhere: use another"
         raise ValueError(message)
     where = place(device)
@@ -101,7 +103,7 @@ def arange(
         raise
 
 
-def _number(label: str, x: Any) -> Any:
+def _number(name: str, label: str, x: Any) -> Any:
     """Return an argument of a range that is no plain number, if it is one of the host.
 
     Raises
@@ -118,8 +120,22 @@ def _number(label: str, x: Any) -> Any:
     if good:
         return x
     way = f" of the host, float({label})" if getattr(x, "shape", None) == () else ""
-    message = f"xdev.arange: {label} is an object of {type_name(x)}: give a number{way}"
+    message = f"xdev.{name}: {label} is an object of {type_name(x)}: give a number{way}"
     raise TypeError(message)
+
+
+def _whole(name: str, **arguments: Any) -> list[int]:
+    """Return whole numbers of the host as Python's."""
+    found = []
+    for label, x in arguments.items():
+        try:
+            found.append(operator.index(x))
+        except TypeError as error:
+            scalar = getattr(x, "shape", None) == ()
+            way = f" of the host, int({label})" if scalar else ""
+            message = f"xdev.{name}: {label} is {shown(x)}: give a whole number{way}"
+            raise TypeError(message) from error
+    return found
 
 
 def eye(
@@ -153,6 +169,8 @@ def eye(
     ------
     ValueError
         A size is negative.
+    TypeError
+        A size or ``k`` is no whole number.
 
     Examples
     --------
@@ -162,6 +180,9 @@ def eye(
            [0., 0., 1.]])
     """
     columns = n_rows if n_cols is None else n_cols
+    if type(n_rows) is not int or type(columns) is not int or type(k) is not int:
+        # NumPy's own integers overflow in what is computed of them.
+        n_rows, columns, k = _whole("eye", n_rows=n_rows, n_cols=columns, k=k)
     return place(device).eye(n_rows, columns, k, dtype)
 
 
@@ -199,6 +220,8 @@ def linspace(
     ------
     ValueError
         ``num`` is negative.
+    TypeError
+        ``num`` is no whole number, or an end no number.
 
     Examples
     --------
@@ -206,7 +229,13 @@ def linspace(
     >>> xdev.linspace(0, 1, 5)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    return place(device).linspace(start, stop, num, dtype, endpoint)
+    try:
+        return place(device).linspace(start, stop, num, dtype, endpoint)
+    except (TypeError, ValueError):
+        _whole("linspace", num=num)
+        _number("linspace", "start", start)
+        _number("linspace", "stop", stop)
+        raise
 
 
 def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Array, ...]:

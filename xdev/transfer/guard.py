@@ -5,15 +5,13 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple, final
+from contextlib import ContextDecorator
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, NamedTuple, Self, final
 
 from xdev.errors import ConfigurationError, XdevError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from xdev.device import Device
 
 MODES = ("disallow", "log", "allow")
@@ -81,12 +79,12 @@ class Direction(NamedTuple):
 _guards: ContextVar[tuple[Counts, ...]] = ContextVar("xdev_transfer_guards", default=())
 
 
-@contextmanager
-def transfer_guard(mode: str) -> Iterator[Counts]:
+@final
+class transfer_guard(ContextDecorator):  # noqa: N801 - called as a function
     """Watch the copies between devices that xdev makes inside a ``with`` block.
 
     Guards nest; each sees the copies made inside it, in its own context (thread or
-    task).
+    task). Without ``with`` it does nothing.
 
     Parameters
     ----------
@@ -113,15 +111,25 @@ def transfer_guard(mode: str) -> Iterator[Counts]:
     >>> counts
     Counts(copies=0, nbytes=0)
     """
-    if mode not in MODES:
-        message = f"transfer_guard({mode!r}): use one of {', '.join(MODES)}"
-        raise ConfigurationError(message)
-    counts = Counts(mode)
-    token = _guards.set((*_guards.get(), counts))
-    try:
-        yield counts
-    finally:
-        _guards.reset(token)
+
+    def __init__(self, mode: str) -> None:
+        if mode not in MODES:
+            message = f"transfer_guard({mode!r}): use one of {', '.join(MODES)}"
+            raise ConfigurationError(message)
+        self._mode = mode
+        self._tokens: list[Token[tuple[Counts, ...]]] = []
+
+    def _recreate_cm(self) -> Self:
+        """Return one for each call of a decorated function: calls may nest."""
+        return type(self)(self._mode)
+
+    def __enter__(self) -> Counts:
+        counts = Counts(self._mode)
+        self._tokens.append(_guards.set((*_guards.get(), counts)))
+        return counts
+
+    def __exit__(self, *_: object) -> None:
+        _guards.reset(self._tokens.pop())
 
 
 def announce(source: Device, target: Device, nbytes: int, copies: int = 1) -> None:

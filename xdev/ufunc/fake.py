@@ -52,9 +52,20 @@ def call(
     ------
     DeviceMismatchError
         There are arrays of the host or of two devices.
+    TypeError
+        An input is a list.
     """
     from xdev.device.fake.arrays import run
 
+    for x, label in zip(args, names, strict=True):
+        if isinstance(x, list | tuple):  # refused on CUDA too
+            arrays = (*args, *(outs or ()), *keywords.values())
+            there = next(y.device for y in arrays if is_fake(y))
+            message = (
+                f"{name}() got a {type(x).__name__} for {label} beside an array on "
+                f"{there}: pass xdev.asarray({label}, device='{there}')"
+            )
+            raise TypeError(message)
     # As on CUDA, a 0-d array of the host is a number.
     numbers = [x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in args]
     given = () if outs is None else tuple(outs)

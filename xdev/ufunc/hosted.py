@@ -101,7 +101,10 @@ def override(
     """
     if any(map(fake.is_fake, (*args, *(outs or ()), keywords.get("where")))):
         loops, name = ufunc._cpu, ufunc.__name__  # noqa: SLF001 - a friend
-        args = [x if fake.is_fake(x) else _operand(x, name) for x in args]
+        args = [
+            x if fake.is_fake(x) or isinstance(x, list | tuple) else _operand(x, name)
+            for x in args
+        ]
         names = ufunc.scalar.function.__code__.co_varnames[: ufunc.nin]
         return fake.call(loops, name, args, outs, for_cuda(ufunc, keywords), names)
     if outs is not None:

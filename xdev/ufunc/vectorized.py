@@ -59,6 +59,7 @@ class Vectorized(Quick):
         self._identity = identity
         self._again: Callable[..., Any] = lambda *_: None  # until there are CPU loops
         self.__signature__ = parameters.of_a_call(scalar.function)
+        self.__doc__ = self.__doc__ or f"{self.__name__}{self.__signature__}"
 
     def __call__(  # noqa: C901, PLR0911 - a frame more costs 60 ns
         self, *args: Any, out: Any = None, **keywords: Any

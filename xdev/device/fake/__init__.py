@@ -2,7 +2,7 @@
 
 Their arrays (:mod:`xdev.device.fake.arrays`) lie in the host's memory and are computed
 by NumPy, but can do no more than CuPy's: they meet no array of another device and turn
-into no NumPy array unasked. What runs on them in a test runs on CUDA.
+into no NumPy array unasked. Only what CUDA's compiler says, and races, are not seen.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import numpy as np
 from xdev._freed import refuse
 from xdev.errors import type_name
 from xdev.facade import host_memory
+from xdev.facade.complaints import held_elsewhere
 from xdev.facade.cpu import bare
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.host_memory import POOLED_FROM, SMALL, host_array, is_small, pooled
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _arange: Any = np.arange
 _empty_like = bare("empty_like")
 _linspace = bare("linspace")
+OBJECT = np.dtype(object)  # this very object, for all arrays of Python's objects
 NUMBERS = frozenset({bool, int, float, complex})
 
 
@@ -145,8 +147,13 @@ class HostPlace:
         return out
 
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
-        kind = None if dtype is None else to_numpy_dtype(dtype)
-        return pooled(_arange(start, stop, step, kind))
+        if dtype is None:
+            made = _arange(start, stop, step)
+            if made.dtype is OBJECT:
+                raise _of_no_dtype(start, stop, step)
+        else:
+            made = _arange(start, stop, step, to_numpy_dtype(dtype))
+        return made if made.nbytes < POOLED_FROM else pooled(made)
 
     def linspace(
         self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
@@ -163,7 +170,7 @@ class HostPlace:
         if -rows < k < columns:
             first = k if k >= 0 else -k * columns
             last = (columns - k) * columns  # where the diagonal leaves the matrix
-            out.reshape(-1)[first : last : columns + 1] = 1
+            out.ravel()[first : last : columns + 1] = 1
         return out
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
@@ -175,7 +182,13 @@ class HostPlace:
             out = self.empty_like(obj, kind)
             np.copyto(out, obj, casting="unsafe")
             return out
-        made = np.array(obj, dtype=kind, copy=copy)
+        try:
+            made = np.array(obj, dtype=kind, copy=copy)
+        except TypeError as error:
+            refusal = held_elsewhere(_array_of_another(obj))
+            if refusal is None:
+                raise
+            raise refusal from error
         if made.dtype.hasobject and kind is None:
             message = (
                 f"xdev.asarray: a {type(obj).__name__} has no data type of the "
@@ -202,6 +215,30 @@ class HostPlace:
 
 
 HOST = HostPlace()
+
+
+def _array_of_another(nested: Any) -> Any:
+    """Return the first array in nested sequences that is not NumPy's, if there is."""
+    if isinstance(nested, list | tuple):
+        return next((x for x in map(_array_of_another, nested) if x is not None), None)
+    numpys = isinstance(nested, np.ndarray | np.generic)
+    return nested if hasattr(nested, "__dlpack__") and not numpys else None
+
+
+def _of_no_dtype(*given: Any) -> Exception:
+    """Return the error for a range of numbers that are none of NumPy's."""
+    way = "give dtype=xdev.float64"
+    odd = [x for x in given if not isinstance(x, int | float | np.generic | None)]
+    if odd:
+        return TypeError(
+            f"xdev.arange: no data type of the standard holds a "
+            f"{type_name(odd[0])}: {way}"
+        )
+    bits = max(int(x).bit_length() for x in given if isinstance(x, int))
+    return OverflowError(
+        f"xdev.arange: an integer has {bits} bits, which no integer data type holds: "
+        f"{way}"
+    )
 
 
 def _on_host(value: Any) -> Any:

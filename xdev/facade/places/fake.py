@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
@@ -54,7 +55,11 @@ class FakePlace:
             setattr(self, name, partial(self._made, name, getattr(HOST, name)))
 
     def _made(self, name: str, make: Callable[..., Any], *args: Any) -> Any:
-        """Make an array, if the device has room for it."""
+        """Make an array, if the device has room for it; sizes are the host's."""
+        if name in ("empty", "zeros", "ones", "full"):
+            args = (as_shape(args[0]), *args[1:])
+        elif name == "linspace":
+            operator.index(args[2])
         make_room(_least(name, args), self.device.index)
         return run(f"xdev.{name}", make, *args, on=self.device)
 

@@ -42,6 +42,8 @@ class Generalized:
         functools.update_wrapper(self, function.function)
         self.__qualname__ = self.__qualname__.removesuffix(pickling.INSIDE)
         self.core, self.target = function, target
+        names = function.function.__code__.co_varnames[: len(function.layout.operands)]
+        self.__doc__ = self.__doc__ or f"{self.__name__}({', '.join(names)})"
         self._cpu = CpuCores(function, parallel=target == "parallel")
         self._cuda = CudaCores(function)
 

@@ -92,6 +92,7 @@ class Kernel:
         self.__qualname__ = self.__qualname__.removesuffix(pickling.INSIDE)
         self._typed = typed
         self._name, self._fastmath = typed.name, typed.fastmath
+        self.__doc__ = self.__doc__ or f"{typed.name}({', '.join(typed.names)})"
         self._cpu, self._cuda = CpuKernels(typed), CudaKernels(typed)
         self._fake = CpuKernels(typed, checked=True)  # it is for tests
         self._bound: dict[Any, Bound] = {}
