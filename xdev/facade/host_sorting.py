@@ -14,12 +14,13 @@ import numpy as np
 FEW = 256  # elements, of which the stable kind makes a sorted copy as quickly
 FEW_ORDERED = 512  # or finds the order
 MOST = 2**31  # elements whose index leaves half of a key's bits free
-SHORT, LONG = 16, 4096  # lines: too short for SIMD; long enough to look for runs
-PROBES, PROBE = 16, 12  # stretches of a line that are looked at, and their elements
+SHORT, LONG = 64, 4096  # lines: too short for SIMD; long enough to look for many runs
+PROBES, PROBE = 16, 12  # stretches of a long line that are looked at; their elements
 
 RADIX = frozenset("?bBhH")
 INTEGERS = frozenset("ilqILQ")
 REAL = frozenset("efd")
+HALF = "e"  # whose quick kind puts -0.0 before negative numbers on some processors
 QUICK, WHOLE = INTEGERS | REAL, RADIX | INTEGERS
 
 UINT64 = np.dtype(np.uint64)
@@ -46,7 +47,9 @@ def sort(x: Any, axis: Any, stable: bool) -> Any:
     if char in RADIX:
         result.sort(axis, stable=True)
     elif char not in QUICK or _is_for_timsort(x, axis, FEW):
-        result.sort(axis, stable=stable)
+        result.sort(axis, stable=stable or char == HALF)
+    elif char == HALF:
+        result = np.take_along_axis(x, _order(x, axis), axis)
     else:
         result.sort(axis)
         if stable and char in REAL:
@@ -77,14 +80,11 @@ def _is_for_timsort(x: Any, axis: Any, few: int) -> bool:
     count = x.shape[axis]
     if x.size < few or count < SHORT:
         return True
-    if count < LONG:
-        return False
     first = x.swapaxes(axis, -1)[(0,) * (x.ndim - 1)]  # it stands for all lines
-    step = count // PROBES
-    probes = first[: step * PROBES].reshape(PROBES, step)[:, :PROBE]
-    here, there = probes[:, :-1], probes[:, 1:]
-    up, down = (here <= there).all(axis=1), (here >= there).all(axis=1)
-    return bool((up | down).all())
+    stretches = 1 if count < LONG else PROBES
+    step = count // stretches
+    probes = first[: step * stretches].reshape(stretches, step)[:, :PROBE].tolist()
+    return all(p in (sorted(p), sorted(p, reverse=True)) for p in probes)
 
 
 def _restore(made: Any, given: Any) -> None:
