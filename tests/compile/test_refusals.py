@@ -233,3 +233,12 @@ def no_scipy(monkeypatch):
     """Let SciPy's parts that Numba asks for be missing."""
     for name in ("scipy", "scipy.linalg", "scipy.linalg.cython_blas"):
         monkeypatch.setitem(sys.modules, name, None)
+
+
+@pytest.mark.parametrize("debugging", [False, True])
+def test_the_compilers_own_traceback_is_for_debugging(debugging, monkeypatch):
+    monkeypatch.setattr(xdev._config, "debug", lambda: debugging)
+    with pytest.raises(TypeError) as caught:
+        xdev.vectorize(attribute)(np.ones(3))
+    assert (caught.value.__cause__ is not None) == debugging
+    assert caught.value.__suppress_context__

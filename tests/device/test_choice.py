@@ -97,6 +97,23 @@ def test_the_default_is_a_contexts_own():
     assert seen["thread"] != "fake"
 
 
+@pytest.mark.parametrize("make", [xdev.use_device, xdev.transfer_guard])
+def test_tasks_may_share_one_object(make):
+    shared = make("fake:1" if make is xdev.use_device else "allow")
+    before = xdev.default_device()
+
+    async def task(pause):
+        for _ in range(3):
+            with shared:
+                await asyncio.sleep(pause)
+            assert xdev.default_device() == before
+
+    async def both():
+        await asyncio.gather(task(0.001), task(0.0015), task(0))
+
+    asyncio.run(both())
+
+
 def test_set_default_device_and_back():
     before = xdev.default_device()
     xdev.set_default_device("fake:1")

@@ -104,7 +104,7 @@ def _is_of_the_user(error: BaseException) -> bool:
 def _show(error: BaseException, setup: str, statement: str) -> None:
     """Print the error with the lines of the source, those of the setup as its own."""
     for name, source in ((SETUP, setup), (STATEMENT, statement)):
-        linecache.cache[name] = len(source), None, source.splitlines(), name
+        linecache.cache[name] = len(source), None, source.split("\n"), name
     told = traceback.TracebackException.from_exception(error, lookup_lines=False)
     above = lines_of(statement)
     for frame in _frames(told):

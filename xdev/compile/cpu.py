@@ -17,7 +17,7 @@ import numpy as np
 from xdev import _optional
 from xdev.compile import cpu_loop, faults, loops
 from xdev.compile.halves import conversions, is_half
-from xdev.compile.refusals import compiler_errors, refusal
+from xdev.compile.refusals import cause, compiler_errors, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ def infer(function: Callable[..., Any], inputs: Dtypes) -> Dtypes:
         )
         return _results(result)
     except compiler_errors() as error:
-        raise refusal(function, inputs, error) from None
+        raise refusal(function, inputs, error) from cause(error)
 
 
 def loop(
@@ -98,7 +98,7 @@ def loop(
     try:
         scalar.compile(tuple(operand.computed for operand in operands[:nin]))
     except compiler_errors() as error:
-        raise refusal(function, inputs, error) from None
+        raise refusal(function, inputs, error) from cause(error)
     (compiled,) = scalar.overloads.values()
     faults.check(function, inputs, compiled)
     body = cpu_loop.Body(
@@ -127,7 +127,7 @@ def loop(
         signature = types.void(pointer, pointer, pointer, pointer)
         return loops.code_of(numba.cfunc(signature, **bare)(inner))
     except compiler_errors() as error:
-        raise refusal(function, inputs, error) from None
+        raise refusal(function, inputs, error) from cause(error)
 
 
 def device_function(function: Callable[..., Any]) -> Any:

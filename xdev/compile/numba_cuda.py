@@ -16,7 +16,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile.halves import is_half
-from xdev.compile.refusals import compiler_errors, refusal
+from xdev.compile.refusals import cause, compiler_errors, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +72,7 @@ def ltoir(
     try:
         return compiled(elementwise, signature, symbol, capability, fastmath=fastmath)
     except compiler_errors() as error:
-        raise refusal(function, inputs, error, " for CUDA") from None
+        raise refusal(function, inputs, error, " for CUDA") from cause(error)
 
 
 def compiled(

@@ -12,7 +12,7 @@ import numpy as np
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.compile.halves import is_half
-from xdev.compile.refusals import compiler_errors, refusal
+from xdev.compile.refusals import cause, compiler_errors, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,7 +59,7 @@ def ltoir(
                 fastmath=fastmath,
             )
     except compiler_errors() as error:
-        raise refusal(function, inputs, error, " for CUDA") from None
+        raise refusal(function, inputs, error, " for CUDA") from cause(error)
     return bytes(code)
 
 

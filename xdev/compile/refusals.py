@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xdev import _config
 from xdev.compile.plain_words import plain
 
 if TYPE_CHECKING:
@@ -76,6 +77,14 @@ def refusal(
     """
     call = f"{function.__name__}({', '.join(map(str, inputs))})"
     return TypeError(f"cannot compile {call}{place}: {reason(error, function)}")
+
+
+def cause(error: Exception) -> Exception | None:
+    """Return what a traceback shows of a compiler: its own fifty lines for debugging.
+
+    A :func:`refusal` has all of them that is about the function.
+    """
+    return error if _config.debug() else None
 
 
 def reason(error: Exception, function: Callable[..., Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ContextDecorator
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import Any, Self, final
 
 import numpy as np
@@ -18,6 +18,8 @@ DLPACK_TYPES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # dlpack.h: DLDevice
 
 # None until it is set in this context: then XDEV_DEVICE decides.
 _default: ContextVar[Device | None] = ContextVar("xdev_default_device", default=None)
+# What it was outside of each `with use_device(...)` of this context.
+_outer: ContextVar[tuple[Device | None, ...]] = ContextVar("xdev_outer", default=())
 from_environment: list[Device] = []
 in_context = _default.get
 CPU = Device("cpu")  # the one object that is ever a default: compared by identity
@@ -129,7 +131,6 @@ class use_device(ContextDecorator):  # noqa: N801 - called as a function
         elif device is not None and type(device) is not Device:
             device = Device(device)
         self._device = device
-        self._tokens: list[Token[Device | None]] = []
 
     def _recreate_cm(self) -> Self:
         """Return one for each call of a decorated function: calls may nest."""
@@ -137,11 +138,14 @@ class use_device(ContextDecorator):  # noqa: N801 - called as a function
 
     def __enter__(self) -> Device:
         chosen = _the_one(as_device(self._device))
-        self._tokens.append(_default.set(chosen))
+        _outer.set((*_outer.get(), _default.get()))
+        _default.set(chosen)
         return chosen
 
     def __exit__(self, *_: object) -> None:
-        _default.reset(self._tokens.pop())
+        *outer, before = _outer.get()  # no token: threads may share this object
+        _outer.set(tuple(outer))
+        _default.set(before)
 
 
 def as_device(device: object = None) -> Device:

@@ -55,7 +55,7 @@ def is_small(shape: Any, dtype: Any) -> bool:
         if type(shape) is tuple:
             try:
                 return math.prod(shape) < SMALL
-            except TypeError:  # its members are no numbers
+            except (TypeError, ValueError):  # its members are no numbers
                 return False
     return False
 

@@ -167,7 +167,7 @@ class Candidate:
         """Add one run."""
         one = self.run(self.number)
         launch = one.launch / self.number
-        if self.queued and not self.cold and self.burst < self.number:
+        if self.queued and not self.cold and self.number > 1:
             launch = launch_time(self.loop, self.burst, self.device, self.clock)
         self.runs.append(one)
         self.launches.append(launch)

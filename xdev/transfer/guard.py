@@ -6,7 +6,7 @@ import logging
 import sys
 import threading
 from contextlib import ContextDecorator
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple, Self, final
 
 from xdev.errors import ConfigurationError, XdevError
@@ -117,7 +117,6 @@ class transfer_guard(ContextDecorator):  # noqa: N801 - called as a function
             message = f"transfer_guard({mode!r}): use one of {', '.join(MODES)}"
             raise ConfigurationError(message)
         self._mode = mode
-        self._tokens: list[Token[tuple[Counts, ...]]] = []
 
     def _recreate_cm(self) -> Self:
         """Return one for each call of a decorated function: calls may nest."""
@@ -125,11 +124,11 @@ class transfer_guard(ContextDecorator):  # noqa: N801 - called as a function
 
     def __enter__(self) -> Counts:
         counts = Counts(self._mode)
-        self._tokens.append(_guards.set((*_guards.get(), counts)))
+        _guards.set((*_guards.get(), counts))
         return counts
 
     def __exit__(self, *_: object) -> None:
-        _guards.reset(self._tokens.pop())
+        _guards.set(_guards.get()[:-1])  # no token: threads may share this object
 
 
 def announce(source: Device, target: Device, nbytes: int, copies: int = 1) -> None:

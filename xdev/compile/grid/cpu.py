@@ -16,7 +16,7 @@ from xdev import _optional
 from xdev.compile import digests, faults, loops
 from xdev.compile.grid import DIMENSIONS, Grid, atomics, bounds, check_result
 from xdev.compile.grid.emission import Memory, Target
-from xdev.compile.refusals import compiler_errors, refusal
+from xdev.compile.refusals import cause, compiler_errors, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -118,7 +118,7 @@ def device_function(
     try:
         made.compile(tuple(kinds))
     except compiler_errors() as error:
-        raise refusal(function, shown, error) from None
+        raise refusal(function, shown, error) from cause(error)
     (compiled,) = made.overloads.values()
     check_result(function, shown, compiled.signature.return_type)
     return compiled

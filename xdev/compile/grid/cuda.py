@@ -25,7 +25,7 @@ from xdev.compile.grid import (
     unrolling,
 )
 from xdev.compile.grid.emission import Memory, Target
-from xdev.compile.refusals import compiler_errors, refusal
+from xdev.compile.refusals import cause, compiler_errors, refusal
 from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
@@ -164,7 +164,8 @@ def ltoir(
         # Numba itself knows the line; numba-cuda does not where it calls in between.
         shown, fastmath = grid.arguments, grid.fastmath
         cpu.device_function(grid.function, grid.types(), shown, fastmath=fastmath)
-        raise refusal(grid.function, grid.arguments, error, " for CUDA") from None
+        said = refusal(grid.function, grid.arguments, error, " for CUDA")
+        raise said from cause(error)
 
 
 def call(context: Any, builder: Any, grid: Grid | Cores, values: Sequence[Any]) -> None:
