@@ -1,4 +1,4 @@
-"""Ufuncs on the CPU: a call, the four operations, a chain, and two cores beside one.
+"""Ufuncs on the CPU: calls, the four operations, chains, sums, two cores beside one.
 
 Beside xdev stand NumPy, Numba's own ``vectorize`` and, for the chain, numexpr where it
 is installed; they take turns, and their results are compared before they are timed.
@@ -144,6 +144,51 @@ def polynomials(n: int, dtype: str) -> Calls:
     }
 
 
+def decay(z: Any, a: Any, b: Any) -> Any:
+    """Return a function of an array and two parameters."""
+    return a * math.exp(b * z)
+
+
+def parameters(n: int, dtype: str, *, numbers: bool) -> Calls:
+    """Return calls with two numbers, or with arrays that are full of them."""
+    (z,) = values(1, n, dtype) / 50
+    o = np.empty_like(z)
+    a, b = (2.0, -0.5) if numbers else (np.full_like(z, 2), np.full_like(z, -0.5))
+    ours, numbas = xdev.vectorize(decay), numba.vectorize(decay)
+    return {
+        "NumPy": lambda: np.multiply(a, np.exp(b * z), out=o),
+        "xdev": lambda: ours(z, a, b, out=o),
+        "Numba": lambda: numbas(z, a, b, out=o),
+    }
+
+
+def slices(n: int, dtype: str) -> Calls:
+    """Return calls on every other element."""
+    z, a, b = (x[::2] for x in values(3, 2 * n, dtype) / 50)
+    o = np.empty_like(z)
+    ours, numbas = xdev.vectorize(decay), numba.vectorize(decay)
+    return {
+        "NumPy": lambda: np.multiply(a, np.exp(b * z), out=o),
+        "xdev": lambda: ours(z, a, b, out=o),
+        "Numba": lambda: numbas(z, a, b, out=o),
+    }
+
+
+def sums(n: int, dtype: str) -> Calls:
+    """Return reductions by a sum, in pairs and one by one."""
+    # Whole numbers whose sum is exact in any order.
+    x = np.random.default_rng(0).integers(0, 3, n).astype(dtype)
+    ours = xdev.vectorize(add, identity=0)
+    ordered, numbas = xdev.vectorize(add), numba.vectorize(add, identity=0)
+    numbas(x, x)  # its reduce needs a typing
+    return {
+        "NumPy": lambda: np.add.reduce(x),
+        "xdev": lambda: ours.reduce(x),
+        "xdev without identity": lambda: ordered.reduce(x),
+        "Numba": lambda: numbas.reduce(x),
+    }
+
+
 def cores(function: Callable[..., Any], inputs: Any) -> Calls:
     """Return calls into one array by one thread, and by as many as there are cores."""
     ones, alls = xdev.vectorize(function), xdev.vectorize(function)
@@ -216,6 +261,18 @@ def main() -> None:
             number = 2 * 10**6 // n
             rows += measured(f"a x + 3 y - sin x, {title}", chains(n, dtype), number, 7)
             rows += measured(f"polynomial, {title}", polynomials(n, dtype), number, 7)
+            title = f"a exp(b z), two numbers, {title}"
+            numbers = parameters(n, dtype, numbers=True)
+            rows += measured(title, numbers, number, repeat)
+            title = title.replace("two numbers", "three arrays")
+            arrays = parameters(n, dtype, numbers=False)
+            rows += measured(title, arrays, number, repeat)
+            title = title.replace("three arrays", "every other element")
+            rows += measured(title, slices(n, dtype), number, repeat)
+        for n in SIZES:
+            title = f"f.reduce, n = {n}, {np.dtype(dtype)}"
+            number = max(2, 2 * 10**6 // n)
+            rows += measured(title, sums(n, dtype), number, repeat)
     for n in (10**6, 10**7):
         inputs = values(3, n, "f4")
         number = 3 * 10**6 // n + 1

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cpu_loop, faults, loops
+from xdev.compile import cpu_body, cpu_loop, cpu_work, faults, loops
 from xdev.compile.halves import conversions, is_half
 from xdev.compile.refusals import cause, compiler_errors, refusal
 
@@ -65,7 +65,12 @@ def infer(function: Callable[..., Any], inputs: Dtypes) -> Dtypes:
 
 
 def loop(
-    function: Callable[..., Any], inputs: Dtypes, outputs: Dtypes, *, fastmath: bool
+    function: Callable[..., Any],
+    inputs: Dtypes,
+    outputs: Dtypes,
+    *,
+    fastmath: bool,
+    reorderable: bool = False,
 ) -> tuple[str, bytes]:
     """Compile the inner loop of a NumPy ufunc.
 
@@ -77,6 +82,8 @@ def loop(
         What the loop reads and writes; results are cast to ``outputs``.
     fastmath : bool
         Whether floating point arithmetic may be reordered and contracted.
+    reorderable : bool
+        Whether reductions may fold values in pairs of neighbours.
 
     Returns
     -------
@@ -101,12 +108,13 @@ def loop(
         raise refusal(function, inputs, error) from cause(error)
     (compiled,) = scalar.overloads.values()
     faults.check(function, inputs, compiled)
-    body = cpu_loop.Body(
+    body = cpu_body.Body(
         scalar,
         operands[:nin],
         operands[nin:],
         branches=_branches(function),
         light=_light(function) and faults.is_straight(compiled),
+        work=cpu_work.of(compiled),
     )
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
@@ -114,7 +122,7 @@ def loop(
         body.resolve(typing)
 
         def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
-            cpu_loop.emit(context, builder, body, values)
+            cpu_loop.emit(context, builder, body, values, reorderable=reorderable)
             return context.get_dummy_value()
 
         return types.void(args, dimensions, steps), generate
@@ -164,13 +172,13 @@ def _light(function: Callable[..., Any]) -> bool:
     return operations <= LIGHT and not any(name.startswith(heavy) for name in names)
 
 
-def _operand(dtype: np.dtype[Any]) -> cpu_loop.Operand:
+def _operand(dtype: np.dtype[Any]) -> cpu_body.Operand:
     if is_half(dtype):
         types = _optional.numba().core.types
         widen, narrow = conversions(dtype)
-        return cpu_loop.Operand(types.uint16, types.float32, 2, widen, narrow)
+        return cpu_body.Operand(types.uint16, types.float32, 2, widen, narrow)
     kind = computed(dtype)
-    return cpu_loop.Operand(kind, kind, dtype.itemsize)
+    return cpu_body.Operand(kind, kind, dtype.itemsize)
 
 
 @cache

@@ -157,13 +157,19 @@ class CpuLoops:
     def _loop(self, specialisation: Specialisation) -> code.Loop:
         types = specialisation.inputs, specialisation.outputs
         fastmath = self.scalar.fastmath
+        reorderable = self.identity is not None  # as NumPy has it
 
         def make() -> tuple[str, bytes]:
             from xdev.compile import cpu  # not where the code is on disk
 
-            return cpu.loop(specialisation.function, *types, fastmath=fastmath)
+            return cpu.loop(
+                specialisation.function,
+                *types,
+                fastmath=fastmath,
+                reorderable=reorderable,
+            )
 
-        parts = specialisation.types, fastmath
+        parts = specialisation.types, fastmath, reorderable
         return code.kept(specialisation.digest, parts, specialisation.name, make)
 
     def __call__(

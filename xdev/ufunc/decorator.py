@@ -52,7 +52,8 @@ def vectorize(
         uploads them, computes and downloads. Arrays on a CUDA device are computed
         there.
     identity : 0, 1, "reorderable" or None
-        What a reduction of nothing is; None: reductions take one axis at a time.
+        What a reduction of nothing is; values are then folded in pairs. None:
+        reductions take one axis at a time, one value after the other.
     fastmath : bool
         Whether floating point arithmetic may be reordered and contracted.
     **options

@@ -1,0 +1,296 @@
+"""Loops of the CPU: layouts x sizes x kinds of functions, as the function itself."""
+
+import ctypes
+import math
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import as_strided
+
+import xdev
+from xdev.compile.cpu_blocks import LONG
+
+SIZES = [0, 1, 2, 7, 8, 9, LONG - 1, LONG, LONG + 1, 3 * LONG + 1]
+
+
+def light(x, y):
+    return x + y
+
+
+def three(x, y, z):
+    return x * y + z
+
+
+def heavy(x, y):
+    return (x * y + 3) * (x - y) * x + y
+
+
+def wave(x, y, z):
+    return x * math.exp(y) - math.sin(z)
+
+
+def one(x):
+    return math.exp(x) * x + 1
+
+
+def several(x, y):
+    return x * y + x * x * y - 1, x < y, x - y
+
+
+def first(x, y):  # noqa: ARG001 - what the loop may leave out
+    return x * x * x + x, 1
+
+
+FUNCTIONS = {f.__name__: f for f in (light, three, heavy, wave, one, several, first)}
+UFUNCS = {name: xdev.vectorize(f) for name, f in FUNCTIONS.items()}
+
+
+def misaligned(x):
+    room = np.empty(x.nbytes + 1, np.uint8)[1:]
+    view = room.view(x.dtype)
+    view[...] = x
+    return view
+
+
+def embedded(x, step):
+    """Return the same values in a larger array, at a step."""
+    room = np.full(max(abs(step) * len(x), 1), 99, x.dtype)
+    view = room[:: abs(step)][: len(x)]
+    view = view[::-1] if step < 0 else view
+    view[...] = x
+    return view
+
+
+LAYOUTS = {
+    "contiguous": lambda x: x.copy(),
+    "number": lambda x: x.dtype.type(x[0] if len(x) else 1),
+    "stride 0": lambda x: np.broadcast_to(x[:1] if len(x) else x, x.shape),
+    "step 2": lambda x: embedded(x, 2),
+    "step 7": lambda x: embedded(x, 7),
+    "backwards": lambda x: embedded(x, -1),
+    "step -3": lambda x: embedded(x, -3),
+    "misaligned": misaligned,
+}
+OUTPUTS = ["contiguous", "step 2", "backwards", "step -3"]
+
+
+def inputs(count, n, dtype):
+    raw = np.random.default_rng(n).uniform(0.5, 3, (count, n))
+    return [x.astype(dtype) for x in raw]
+
+
+def model(name, args, n, dtype):
+    """Return what the function gives for contiguous copies of the values."""
+    whole = [np.broadcast_to(x, (n,)).astype(dtype) for x in args]
+    results = UFUNCS[name](*whole)
+    results = results if isinstance(results, tuple) else (results,)
+    if name in {"wave", "one"}:
+        return results
+    plain = FUNCTIONS[name](*whole)
+    plain = plain if isinstance(plain, tuple) else (plain,)
+    for result, expected in zip(results, plain, strict=True):
+        np.testing.assert_array_equal(result, np.broadcast_to(expected, (n,)))
+    return results
+
+
+def same(made, expected):
+    for one_, other in zip(
+        made if isinstance(made, tuple) else (made,), expected, strict=True
+    ):
+        np.testing.assert_array_equal(one_, other)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", "i4", "i1", "f2"])
+@pytest.mark.parametrize("name", ["light", "three", "heavy"])
+def test_any_layouts(name, dtype, n):
+    rng = np.random.default_rng(n)
+    args = inputs(FUNCTIONS[name].__code__.co_argcount, n, dtype)
+    picks = list(product(LAYOUTS, repeat=len(args)))
+    if len(picks) > len(LAYOUTS) ** 2:
+        picks = [picks[k] for k in rng.choice(len(picks), 64, replace=False)]
+    for layouts in picks:
+        given = [LAYOUTS[layout](x) for layout, x in zip(layouts, args, strict=True)]
+        values = [np.broadcast_to(x, (n,)) for x in given]
+        if dtype == "f2":
+            expected = (UFUNCS[name](*map(np.ascontiguousarray, values)),)
+        else:
+            expected = model(name, values, n, dtype)
+        out = LAYOUTS[OUTPUTS[rng.integers(len(OUTPUTS))]](np.zeros(n, dtype))
+
+        assert UFUNCS[name](*given, out=out) is out
+        same(out, expected)
+        if out.base is not None and out.base.ndim and len(out.base) > n > 0:
+            strange = out.base[np.arange(len(out.base)) % (len(out.base) // n) != 0]
+            assert np.all(strange == 99) or out.strides[0] < 0
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("name", ["wave", "one", "several", "first"])
+def test_functions_of_the_library_and_of_several_outputs(name, n):
+    args = inputs(FUNCTIONS[name].__code__.co_argcount, n, "f8")
+    for layouts in product(LAYOUTS, repeat=len(args)):
+        given = [LAYOUTS[layout](x) for layout, x in zip(layouts, args, strict=True)]
+        values = [np.broadcast_to(x, (n,)) for x in given]
+        expected = model(name, values, n, "f8")
+        outs = tuple(
+            LAYOUTS[layout](np.zeros(n, x.dtype))
+            for layout, x in zip(OUTPUTS[1:], expected, strict=False)
+        )
+
+        made = UFUNCS[name](*given, out=outs)
+
+        same(made, expected)
+
+
+@pytest.mark.parametrize("n", [9, LONG, 3 * LONG + 1])
+@pytest.mark.parametrize("name", ["light", "heavy"])
+def test_in_place_and_beside(name, n):
+    """Exactly in place, backwards, and between the inputs' elements."""
+    f = UFUNCS[name]
+    x, y = inputs(2, n, "f8")
+    for layout in ("contiguous", "step 2", "backwards", "step -3"):
+        there = LAYOUTS[layout](x)
+        expected = FUNCTIONS[name](x, y)
+
+        f(there, y, out=there)
+
+        np.testing.assert_array_equal(there, expected)
+    for a, b, out in ((0, 1, 2), (2, 0, 1), (1, 2, 0)):
+        table = np.zeros((n, 3))
+        table[:, a], table[:, b] = x, y
+        for way in (slice(None), slice(None, None, -1)):
+            f(table[way, a], table[way, b], out=table[way, out])
+
+            np.testing.assert_array_equal(table[:, out], FUNCTIONS[name](x, y))
+            np.testing.assert_array_equal(table[:, a], x)
+            np.testing.assert_array_equal(table[:, b], y)
+    record = np.zeros(n, [("x", "f8"), ("flag", "i1"), ("y", "f8"), ("z", "f4")])
+    record["x"], record["y"] = x, y
+    expected = FUNCTIONS[name](x, y)
+    f(record["x"], record["y"], out=record["z"], casting="unsafe")
+    np.testing.assert_array_equal(record["z"], expected.astype("f4"))
+    f(record["x"], record["y"], out=record["x"])
+    np.testing.assert_array_equal(record["x"], expected)
+
+
+def called(ufunc, count, places, steps):
+    """Call the loop of int64 itself, as NumPy does, at places in memory."""
+    specialisation = ufunc.scalar.specialise((np.dtype("l"),) * ufunc.nin)
+    words = ctypes.c_int64 * len(places)
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
+    loop = function(ufunc._cpu._loop(specialisation).address)
+    loop(words(*places), words(count), words(*steps), None)
+
+
+@pytest.mark.parametrize("name", ["light", "three", "heavy", "several"])
+def test_a_loop_itself_goes_element_by_element(name):
+    """NumPy copies operands that overlap; accumulations, and calls from C, do not."""
+
+    f = xdev.vectorize(
+        {
+            "light": lambda x, y: x + y,
+            "three": lambda x, y, z: x * y - z,
+            "heavy": lambda x, y: (x * y + 3) * (x - y) * x + y,
+            "several": lambda x, y: (x * y * y - 3 * x, y, x - y),
+        }[name]
+    )
+    rng, operands = np.random.default_rng(0), f.nin + f.nout
+    for _ in range(400):
+        count = int(rng.choice([0, 1, 2, 8, 9, LONG, LONG + 1, 2 * LONG + 3]))
+        room = rng.integers(-9, 9, 20 * LONG)
+        steps = rng.choice([-3, -2, -1, 0, 1, 1, 1, 2, 3], operands)
+        if rng.random() < 0.5:
+            steps[:] = steps[0]
+        starts = 10 * LONG + rng.choice([-600, -1, 0, 0, 1, 2, 700], operands)
+        if starts[0] == starts[-1] and steps[0] == steps[-1] == 0:
+            continue  # a reduction, whose result is stored at its end, as NumPy's is
+        expected = room.copy()
+        for k in range(count):
+            at = starts + k * steps
+            results = f.scalar.function(*map(int, expected[at[: f.nin]]))
+            results = results if f.nout > 1 else (results,)
+            for place, result in zip(at[f.nin :], results, strict=True):
+                expected[place] = (result + 2**63) % 2**64 - 2**63  # as integers wrap
+
+        called(f, count, room.ctypes.data + 8 * starts, 8 * steps)
+
+        np.testing.assert_array_equal(room, expected, str((count, starts, steps)))
+
+
+@pytest.mark.parametrize("shift", [-9, -1, 1, 5, 300])
+@pytest.mark.parametrize("step", [1, 2, -1])
+@pytest.mark.parametrize("name", ["light", "heavy"])
+def test_outputs_that_overlap_shifted(name, step, shift):
+    f = UFUNCS[name]
+    buffer = inputs(1, 5000, "f8")[0]
+    there = buffer.copy()
+    start = 2000
+    read = slice(start, start + 600 * step, step)
+    write = slice(start + shift, start + shift + 600 * step, step)
+    expected = buffer.copy()
+    expected[write] = FUNCTIONS[name](buffer[read], buffer[read])
+
+    f(there[read], there[read], out=there[write])
+
+    np.testing.assert_array_equal(there, expected)
+
+
+def test_accumulations_go_in_order():
+    x = inputs(1, 2 * LONG + 3, "f8")[0]
+    minus = xdev.vectorize(lambda x, y: (x - y) * 0.5 + 0.25 * x * y * y)
+    expected = x.copy()
+    for k in range(1, len(x)):
+        expected[k] = minus.scalar.function(expected[k - 1], x[k])
+    there = np.column_stack([x, x])
+
+    np.testing.assert_array_equal(minus.accumulate(x), expected)
+    minus.accumulate(there[:, 0], out=there[:, 0])
+    np.testing.assert_array_equal(there.T, [expected, x])
+
+
+def test_an_output_of_one_place_has_the_last_value():
+    x = inputs(1, 2 * LONG + 3, "f8")[0]
+    room = np.zeros(1)
+    out = as_strided(room, x.shape, (0,))
+
+    for name in ("light", "heavy"):
+        UFUNCS[name](x, x, out=out)
+
+        assert room[0] == FUNCTIONS[name](x[-1], x[-1])
+
+
+@pytest.mark.parametrize("n", [1, 9, LONG - 1, LONG + 1])
+@pytest.mark.parametrize("step", [0, 1, 3, -2])
+def test_elements_that_are_not_there_raise_nothing(n, step):
+    """What is in a row of the loop's own is not computed with unless it is used."""
+    f = xdev.vectorize(lambda x, y: math.log(x) / y + math.sqrt(x * y) / x)
+    x = embedded(np.full(n, 2.0), step) if step else 2.0
+    out = np.empty(n)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        zeros, nothing = np.zeros(3 * LONG), np.zeros(3 * LONG, bool)
+        f(zeros, 1.0, out=zeros, where=nothing)
+        f(x, 3.0, out=out)
+        f(np.full(n, 2.0), x, out=out[::-1])
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        f(x, 0.0, out=out)
+
+
+@pytest.mark.parametrize("count", [2, 6, 20])
+def test_many_operands(count):
+    names = [f"x{k}" for k in range(count)]
+    space = {}
+    exec(f"def f({', '.join(names)}): return {' * 0.5 + '.join(names)}", space)  # noqa: S102
+    f = xdev.vectorize(space["f"])
+    args = inputs(count, 3 * LONG + 1, "f8")
+    expected = args[-1] + sum(0.5 * x for x in args[:-1])
+
+    np.testing.assert_allclose(f(*args), expected, rtol=1e-14)
+    np.testing.assert_array_equal(f(*[embedded(x, 2) for x in args]), f(*args))
+    numbers = [x if k % 3 else float(x[0]) for k, x in enumerate(args)]
+    filled = [np.broadcast_to(x, args[0].shape).copy() for x in numbers]
+    np.testing.assert_array_equal(f(*numbers, out=np.empty(3 * LONG + 1)), f(*filled))
