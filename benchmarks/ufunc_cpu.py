@@ -152,19 +152,17 @@ def decay(z: Any, a: Any, b: Any) -> Any:
 def parameters(n: int, dtype: str, *, numbers: bool) -> Calls:
     """Return calls with two numbers, or with arrays that are full of them."""
     (z,) = values(1, n, dtype) / 50
-    o = np.empty_like(z)
-    a, b = (2.0, -0.5) if numbers else (np.full_like(z, 2), np.full_like(z, -0.5))
-    ours, numbas = xdev.vectorize(decay), numba.vectorize(decay)
-    return {
-        "NumPy": lambda: np.multiply(a, np.exp(b * z), out=o),
-        "xdev": lambda: ours(z, a, b, out=o),
-        "Numba": lambda: numbas(z, a, b, out=o),
-    }
+    filled = (np.full_like(z, 2), np.full_like(z, -0.5))
+    return decays(z, *((2.0, -0.5) if numbers else filled))
 
 
 def slices(n: int, dtype: str) -> Calls:
     """Return calls on every other element."""
-    z, a, b = (x[::2] for x in values(3, 2 * n, dtype) / 50)
+    return decays(*(x[::2] for x in values(3, 2 * n, dtype) / 50))
+
+
+def decays(z: Any, a: Any, b: Any) -> Calls:
+    """Return the calls of everybody."""
     o = np.empty_like(z)
     ours, numbas = xdev.vectorize(decay), numba.vectorize(decay)
     return {
