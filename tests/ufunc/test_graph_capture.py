@@ -300,7 +300,7 @@ def launchable(arguments=()):
     """Return a graph of arrays of one library, without its capture."""
     graph = object.__new__(CudaGraph)
     graph._lock, graph._streams, graph._simple = threading.Lock(), set(), True
-    graph._f, graph._found = len, arguments
+    graph._f, graph._found, graph._inner = len, arguments, []
     graph._kinds = frozenset(map(type, arguments))
     return graph
 
@@ -309,14 +309,16 @@ def test_a_graph_whose_argument_was_freed_is_not_launched(monkeypatch):
     launches = itertools.count()
     x, y = (xdev.zeros(3, device="fake") for _ in range(2))
     graph = launchable([x, y])
-    graph._results = "results"
+    outer = launchable()
+    graph._results, outer._results, outer._inner = "results", "outer", [graph]
     monkeypatch.setattr(CudaGraph, "_launch", lambda _: next(launches))
-    assert graph() == "results"
+    assert (graph(), outer()) == ("results", "outer")
 
     xdev.memory.free(y)  # it gets another class, as an array of CuPy's does
-    with pytest.raises(xdev.UseAfterFreeError, match="the graph of len: an argument"):
-        graph()
-    assert next(launches) == 1
+    for g in graph, outer:
+        with pytest.raises(xdev.UseAfterFreeError, match="graph of len: an argument"):
+            g()
+    assert next(launches) == 2
 
 
 def test_a_graph_is_launched_or_embedded(driver, library, monkeypatch):

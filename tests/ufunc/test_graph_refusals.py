@@ -71,6 +71,17 @@ def test_a_replay_refuses_an_argument_that_was_freed_since(device):
     assert not xdev.any(x)
 
 
+def test_a_replay_refuses_a_freed_argument_of_a_graph_inside(device):
+    x, y = (xdev.zeros(100_000, device=device) for _ in range(2))
+    inner = xdev.graph(step, x, y)
+    outer = xdev.graph(lambda x: (inner(), x + 1)[1], x)
+    outer()
+
+    xdev.memory.free(y)
+    with pytest.raises(xdev.UseAfterFreeError, match="the graph of step: an argument"):
+        outer()
+
+
 @pytest.mark.parametrize("device", ["cpu", "fake"])
 def test_a_replay_refuses_to_write_to_a_result_that_was_freed_since(device):
     x = xdev.zeros(100_000, device=device)
