@@ -185,10 +185,14 @@ class Vectorized(Quick):
         **keywords: Any,
     ) -> Any:
         """Reduce along one or more axes, as :meth:`numpy.ufunc.reduce` does."""
-        if out is None and not keywords and type(array) in ALWAYS:
-            made = self._cuda_methods.reduce.again(array, axis, dtype)
-            if made is not None:
-                return made
+        if out is None and not keywords:
+            if type(array) is np.ndarray and self.target != "cuda":
+                self._check_method("reduce", array)
+                return self._cpu.reduce(array, axis, dtype, None)
+            if type(array) in ALWAYS:
+                made = self._cuda_methods.reduce.again(array, axis, dtype)
+                if made is not None:
+                    return made
         return self._reduce(array, axis, dtype, out, **keywords)
 
     @hosted.method(out=3)
