@@ -78,13 +78,10 @@ def _timed(device: Device) -> Device:
 
 
 def _writable(text: str) -> Path:
-    """Open the file once, so that a wrong path is known before minutes of timing."""
+    """Return the path of a record, if it can be written."""
     path = Path(text)
-    existed = path.exists()
     try:
-        path.open("a").close()
-        if not existed:
-            path.unlink()
+        baseline.check_writable(path)
     except OSError as error:
         raise argparse.ArgumentTypeError(f"cannot write {text!r}: {error}") from error
     return path

@@ -168,3 +168,17 @@ def _check_same(whole: str, what: str, now: object, then: object) -> None:
             f"the baseline is of another {whole}, the {what} being {then!r}, not "
             f"{now!r}: save a new one here"
         )
+
+
+def check_writable(path: Path) -> None:
+    """Open a record's file once, so that a wrong path is known before minutes of work.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    existed = path.exists()
+    path.open("a").close()
+    if not existed:
+        path.unlink()

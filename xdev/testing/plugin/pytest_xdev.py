@@ -144,12 +144,11 @@ class Measurements:
 
 
 def _check_writable(path: Path) -> None:
-    """Open the file once, so that a wrong path is known before any test runs."""
-    existed = path.exists()
+    """Refuse a wrong path before any test runs."""
+    from xdev.timing.baseline import check_writable
+
     try:
-        path.open("a").close()
-        if not existed:
-            path.unlink()
+        check_writable(path)
     except OSError as error:
         message = f"--xdev-benchmark-json: cannot write {str(path)!r}: {error}"
         raise pytest.UsageError(message) from error
