@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 from xdev import _config, _optional
-from xdev.compile import elementwise, machine_launch
+from xdev.compile import elementwise, machine_launch, quick_call, quick_launch
 from xdev.ufunc import (
     cpu_threads,
     cuda,
@@ -26,8 +27,9 @@ from xdev.ufunc import (
     cuda_operands,
     cuda_reductions,
     cuda_scatter,
+    vectorize,
 )
-from xdev.ufunc.scalar import ScalarFunction
+from xdev.ufunc.vectorized import Vectorized
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 HERE = Path(__file__).parent
@@ -178,9 +180,13 @@ class HostGpu:
         start = x.data.ptr - x.data.mem.ptr
         return np.ndarray(x.shape, x.dtype, raw, start, x.strides).copy()
 
+    def ufunc(self, name):
+        """Return a function's ufunc, with nothing known yet."""
+        return vectorize(self.functions[name])
+
     def loops(self, name):
         """Return a function's CUDA loops, with nothing known yet."""
-        return cuda.CudaLoops(ScalarFunction(self.functions[name]))
+        return self.ufunc(name)._cuda
 
     def methods(self, name, identity=None):
         """Return a function's CUDA methods, with nothing known yet."""
@@ -237,6 +243,19 @@ def streams():
     return SimpleNamespace(get=lambda _: None, known={0: None})
 
 
+@contextmanager
+def fresh_launches():
+    """Have compiled calls ask the stand-in for launches, and then nobody."""
+    known = quick_launch.function, cuda_fast._is_asked
+    for cached in known:
+        cached.cache_clear()
+    yield
+    if cuda_fast._is_asked.cache_info().currsize:
+        quick_call.ask_first(Vectorized, 0)
+    for cached in known:
+        cached.cache_clear()
+
+
 def allocate(nbytes):
     cupy, memory = _optional.cupy(), np.empty(max(nbytes, 1), np.uint8)
     unowned = cupy.cuda.UnownedMemory(memory.ctypes.data, memory.nbytes, memory, 0)
@@ -283,7 +302,7 @@ def gpu(tmp_path_factory):
         patch.setattr(cuda_operands.Array, "cupy", copied)
         for module in (cuda_reductions, cuda_scatter):
             patch.setattr(module, "_optional", SimpleNamespace(cupy=lambda: shim))
-        with _optional.cupy().cuda.using_allocator(allocate):
+        with _optional.cupy().cuda.using_allocator(allocate), fresh_launches():
             yield made
 
 

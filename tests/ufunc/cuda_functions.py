@@ -4,36 +4,35 @@ import math
 
 import numpy as np
 
-from xdev.ufunc.cuda import CudaLoops
-from xdev.ufunc.scalar import ScalarFunction
+from xdev.ufunc import vectorize
 
 
-@CudaLoops
-@ScalarFunction
+def loops(function):
+    """Return the CUDA half of a ufunc."""
+    return vectorize(function)._cuda
+
+
+@loops
 def add(x, y):
     return x + y
 
 
-@CudaLoops
-@ScalarFunction
+@loops
 def chain(a, x, y):
     return a * x + y * 3 - x * x
 
 
-@CudaLoops
-@ScalarFunction
+@loops
 def sine(x):
     return math.sin(x)
 
 
-@CudaLoops
-@ScalarFunction
+@loops
 def above(x, y):
     return x > y
 
 
-@CudaLoops
-@ScalarFunction
+@loops
 def divide(x, y):
     return x // y, x % y
 

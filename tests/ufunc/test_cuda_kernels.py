@@ -8,8 +8,7 @@ import pytest
 
 from xdev.compile.elementwise import Elementwise, Operand
 from xdev.compile.folds import Reduce, Scan, Scatter
-from xdev.ufunc import cuda
-from xdev.ufunc.scalar import ScalarFunction
+from xdev.ufunc import cuda, vectorize
 
 F, D, E = np.dtype("f"), np.dtype("d"), np.dtype("e")
 
@@ -67,7 +66,7 @@ def test_a_kernel_is_compiled_once_and_then_found(monkeypatch, template):
     monkeypatch.setattr(
         cuda.CudaLoops, "_cubin", lambda *key: made.append(key) or (b"", "name")
     )
-    loops, spec = cuda.CudaLoops(ScalarFunction(lambda x: x)), object()
+    loops, spec = vectorize(lambda x: x)._cuda, object()
 
     first = loops.kernel(spec, template())
     monkeypatch.setattr(type(template()), "macros", None)  # they take microseconds

@@ -19,8 +19,7 @@ from hypothesis.extra.numpy import arrays, mutually_broadcastable_shapes
 from stand_ins import Exporter, no_order
 
 from xdev.errors import DeviceMismatchError
-from xdev.ufunc import cuda, cuda_fast, cuda_plan
-from xdev.ufunc.scalar import ScalarFunction
+from xdev.ufunc import cuda, cuda_fast, cuda_plan, vectorize
 
 
 def add(x, y):
@@ -48,7 +47,7 @@ def gpu():
             yield interpreter
 
 
-SUM = cuda.CudaLoops(ScalarFunction(add))
+SUM = vectorize(add)._cuda
 
 
 @st.composite
@@ -125,7 +124,7 @@ def test_an_output_that_overlaps_an_input_is_as_in_numpy(shift, step):
 
 @pytest.mark.usefixtures("gpu")
 def test_several_outputs_any_of_them_given():
-    loops = cuda.CudaLoops(ScalarFunction(divide))
+    loops = vectorize(divide)._cuda
     x, y = np.array([7, 8, 9]), np.array([2, 3, 4])
     out = np.zeros(3, np.int64)
 
@@ -169,7 +168,7 @@ def test_one_launch_a_call_and_none_for_size_zero(gpu):
 @pytest.mark.usefixtures("gpu")
 def test_arrays_of_one_order_run_the_contiguous_kernel():
     for x in (np.ones((3, 4)), np.ones((3, 4), order="F"), np.ones((4, 3, 2)).T):
-        loops = cuda.CudaLoops(ScalarFunction(add))
+        loops = vectorize(add)._cuda
 
         made = loops((on_device(x), on_device(x)))
 

@@ -14,10 +14,10 @@ def test_bfloat16_is_computed_in_float32_and_rounded_once(gpu):
         a, b = view(x), view(y)
         expected = (a.astype("f4") * b.astype("f4") + a.astype("f4")).astype(brain)
         for _ in range(2):
-            made = chain.fast(gpu.array(a), gpu.array(b), gpu.array(a), None)
+            made = chain.fast((gpu.array(a), gpu.array(b), gpu.array(a)), None)
             assert made.dtype == brain
             assert gpu.host(made).view("u2").tolist() == expected.view("u2").tolist()
-    by_number = gpu.loops("add").fast(gpu.array(x), 2.5, None)
+    by_number = gpu.loops("add").fast((gpu.array(x), 2.5), None)
     expected = (x.astype("f4") + np.float32(2.5)).astype(brain)
     assert by_number.dtype == brain
     np.testing.assert_array_equal(gpu.host(by_number), expected)
@@ -33,10 +33,10 @@ def test_every_float_is_rounded_to_a_half_as_numpy_does(gpu, storage):
         out = np.zeros(x.size, storage)
         with np.errstate(over="ignore"):
             expected = values.astype(storage)
-        gpu.loops("same").fast(gpu.array(values), gpu.array(out))
+        gpu.loops("same").fast((gpu.array(values),), gpu.array(out))
         np.testing.assert_array_equal(out.view("u2"), expected.view("u2"))
     nan, out = np.full(3, np.nan, "f4"), np.zeros(3, storage)
-    gpu.loops("same").fast(gpu.array(nan), gpu.array(out))
+    gpu.loops("same").fast((gpu.array(nan),), gpu.array(out))
     assert np.isnan(out.astype("f4")).all()
 
 

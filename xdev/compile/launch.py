@@ -12,6 +12,7 @@ import numpy as np
 from xdev import _optional
 from xdev.compile import machine_launch
 from xdev.compile.machine_launch import KNOWN_STREAMS, SLOT
+from xdev.compile.machine_words import WORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,10 +198,10 @@ class Launch:
         head += [0] * (machine_launch.HEAD - len(head))
         for value in values:
             head += [value.kind, value.low, value.high, value.same]
-        words = np.zeros((machine_launch.WORD * len(head) + nbytes) // 8 + 4, np.int64)
-        words = words[-words.ctypes.data % SLOT // machine_launch.WORD :]
+        words = np.zeros((WORD * len(head) + nbytes) // 8 + 4, np.int64)
+        words = words[-words.ctypes.data % SLOT // WORD :]
         words[: len(head)] = head
-        start = machine_launch.WORD * len(head)  # a multiple of SLOT: all parts are
+        start = WORD * len(head)  # a multiple of SLOT: all parts are
         words.view(np.uint8)[start : start + len(parameter)] = np.frombuffer(
             parameter, np.uint8
         )

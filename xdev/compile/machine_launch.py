@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
 from xdev._machine_code import immortal
+from xdev.compile import machine_words
 from xdev.device.cuda import current_stream_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-WORD = 8
 SLOT = 16  # bytes that an operand has in a kernel's parameter
 LIMIT = 4096  # bytes of a kernel's parameter that every driver takes
 KNOWN_STREAMS = 64
@@ -47,8 +47,9 @@ FUNCTIONS = (
 )
 STREAM = len(FUNCTIONS)  # words of the table: addresses, then the known streams
 LAUNCH, STREAMS, FIRST_STREAM = range(STREAM + 1, STREAM + 4)
+WORDS = FIRST_STREAM + KNOWN_STREAMS
 TABLE = "xdev_launch_table"
-NAME = "xdev_launch"
+NAME, RAW = "xdev_launch", "xdev_launch_raw"
 _cache = DiskCache("native")
 
 
@@ -63,14 +64,18 @@ class Starter:
         address. Returns 0, an error of the driver, or one of ``NO_VALUE`` (a value
         does not fit), ``OVERLAP`` (an input overlaps the output), ``NEW_STREAM``: then
         nothing was launched.
+    raw : int
+        The address of ``raw(plan, addresses)``: the same for machine code, of values
+        that are all addresses, one after the other in memory.
     """
 
     start: Callable[..., int]
+    raw: int
 
     def __init__(self, stream: int, launch: int) -> None:
         place = _machine_code.load(_binary())
-        words = FIRST_STREAM + KNOWN_STREAMS
-        self._table = (ctypes.c_int64 * words).from_address(place(TABLE))
+        self._table = (ctypes.c_int64 * WORDS).from_address(place(TABLE))
+        self.raw = place(RAW)
         for k, name in enumerate(FUNCTIONS):
             self._table[k] = _address(getattr(ctypes.pythonapi, name))
         self._table[STREAM], self._table[LAUNCH] = stream, launch
@@ -118,7 +123,8 @@ def _address(function: Any) -> int:
 
 def _binary() -> bytes:
     """Return the function's machine code."""
-    key = _machine_code.key(__file__, __file__.replace(".py", "_code.py"))
+    files = __file__.replace(".py", "_code.py"), machine_words.__file__
+    key = _machine_code.key(__file__, *files)
     found = _cache.load(key)
     if found is None:
         from xdev.compile import machine_launch_code

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from xdev import _optional
+from xdev.compile import machine_words
 from xdev.compile.machine_launch import (
     ADDRESS,
     BLOCKS,
@@ -20,7 +20,6 @@ from xdev.compile.machine_launch import (
     HEAD,
     HIGH,
     KIND,
-    KNOWN_STREAMS,
     LAUNCH,
     LIMIT,
     LOW,
@@ -30,6 +29,7 @@ from xdev.compile.machine_launch import (
     NO_VALUE,
     OUTPUT,
     OVERLAP,
+    RAW,
     SAME,
     SIGNED,
     SLOT,
@@ -37,52 +37,38 @@ from xdev.compile.machine_launch import (
     STREAMS,
     TABLE,
     THREADS,
-    WORD,
+    WORDS,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from xdev.compile.machine_words import WORD
 
 
 def text() -> str:
-    """Return the function in LLVM's language."""
-    return _Writer().module
+    """Return the functions in LLVM's language."""
+    module, table = machine_words.module(NAME, TABLE, WORDS)
+    _Start(module, table, NAME, 3).write()
+    _Raw(module, table, RAW, 2).write()
+    return str(module)
 
 
-class _Writer:
-    """Writes the function in LLVM's language, from the first instruction to the last.
+class _Raw(machine_words.Writer):
+    """Writes ``raw(plan, addresses)``: all values are addresses."""
 
-    Addresses are words throughout: which pointers LLVM has depends on its version.
-    """
-
-    def __init__(self) -> None:
-        self.ir = ir = _optional.llvm_ir()
-        self.word, self.int = ir.IntType(64), ir.IntType(32)
-        module = ir.Module(name=NAME)
-        self.table = ir.GlobalVariable(
-            module, ir.ArrayType(self.word, FIRST_STREAM + KNOWN_STREAMS), TABLE
+    def write(self) -> None:
+        self.plan, addresses = self.function.args
+        self.begin()
+        self.loop(
+            self.planned(COUNT),
+            lambda k: self.store(self.slot(k), self.load(self.at(addresses, k))),
         )
-        self.table.initializer = ir.Constant(self.table.value_type, None)
-        kind = ir.FunctionType(self.word, [self.word] * 3)
-        function = ir.Function(module, kind, NAME)
-        self.b = ir.IRBuilder(function.append_basic_block())
-        _, self.arguments, self.given = function.args
-        self._write()
-        self.module = str(module)
+        self.launch()
 
-    def _write(self) -> None:
-        b, ir = self.b, self.ir
-        memory = b.alloca(ir.ArrayType(ir.IntType(8), LIMIT))
-        memory.align = SLOT
-        pointer = b.alloca(self.word)
-        self.memory = b.ptrtoint(memory, self.word)
-        self.plan = self.call("PyLong_AsUnsignedLongLong", self.load(self.arguments))
+    def begin(self) -> None:
+        """Copy the plan's parameter."""
+        b = self.b
+        self.memory = self.words(LIMIT // WORD, SLOT)
         self.first = b.add(self.memory, self.planned(FIRST))
-        count = self.planned(COUNT)
-        self.refuse_if(
-            b.icmp_signed("!=", self.given, b.add(count, self.word(1))), NO_VALUE
-        )
-        head = b.add(self.word(HEAD * WORD), b.mul(count, self.word(EACH * WORD)))
+        described = b.mul(self.planned(COUNT), self.word(EACH * WORD))
+        head = b.add(self.word(HEAD * WORD), described)
         parameter = b.add(self.plan, head)
         parameter = b.and_(b.add(parameter, self.word(SLOT - 1)), self.word(-SLOT))
         self.loop(
@@ -91,73 +77,43 @@ class _Writer:
                 self.at(self.memory, k), self.load(self.at(parameter, k))
             ),
         )
-        self.loop(count, self._value)
+
+    def launch(self) -> None:
+        """Call the driver, if the values that are in their slots allow it."""
+        b = self.b
         output = self.planned(OUTPUT)
         with b.if_then(b.icmp_signed(">=", output, self.word(0))):
             written = self.load(self.slot(output))
             self.loop(output, lambda k: self._apart(k, written))
-        stream = b.call(self.function(STREAM, self.word, []), [])
+        stream = self.call(STREAM)
         self._known(stream)
-        self.store(b.ptrtoint(pointer, self.word), self.memory)
-        state = self.call("PyEval_SaveThread")
-        kind = [self.word, *[self.int] * 7, *[self.word] * 3]
+        pointer = self.words(1)
+        self.store(pointer, self.memory)
+        function = self.planned(FUNCTION)  # another thread may drop the plan later
         blocks, threads = (
             [b.trunc(self.planned(k + axis), self.int) for axis in range(3)]
             for k in (BLOCKS, THREADS)
         )
+        state = self.python("PyEval_SaveThread")
+        kind = [self.word, *[self.int] * 7, *[self.word] * 3]
         error = b.call(
-            self.function(LAUNCH, self.int, kind),
+            self.called(LAUNCH, self.int, kind),
             [
-                self.planned(FUNCTION),
+                function,
                 *blocks,
                 *threads,
                 self.int(0),
                 stream,
-                b.ptrtoint(pointer, self.word),
+                pointer,
                 self.word(0),
             ],
         )
-        self.call("PyEval_RestoreThread", state)
-        b.ret(self.call("PyLong_FromLong", b.sext(error, self.word)))
+        self.python("PyEval_RestoreThread", state)
+        self.end(b.sext(error, self.word))
 
-    def _value(self, k: Any) -> None:
-        """Convert one value into its slot."""
-        b, ir = self.b, self.ir
-        value = self.load(self.at(self.arguments, b.add(k, self.word(1))))
-        place = self.slot(k)
-        after = b.append_basic_block()
-        blocks = [b.append_basic_block() for _ in range(BYTES + 1)]
-        switch = b.switch(self.described(k, KIND), blocks[ADDRESS])
-        for kind, block in enumerate(blocks[1:], 1):
-            switch.add_case(self.word(kind), block)
-        for kind, block in enumerate(blocks):
-            b.position_at_end(block)
-            if kind in {DOUBLE, FLOAT}:
-                number = b.call(self.function(2, ir.DoubleType(), [self.word]), [value])
-                minus_one = ir.Constant(ir.DoubleType(), -1.0)
-                self.refuse_if_raised(b.fcmp_ordered("==", number, minus_one))
-                if kind == FLOAT:
-                    number = b.fptrunc(number, ir.FloatType())
-                b.store(number, b.inttoptr(place, number.type.as_pointer()))
-            elif kind == BYTES:
-                data = self.call("PyBytes_AsString", value)
-                self.refuse_if_raised(b.icmp_signed("==", data, self.word(0)))
-                for half in (0, WORD):
-                    word = self.load(b.add(data, self.word(half)))
-                    self.store(b.add(place, self.word(half)), word)
-            else:
-                signed = kind == SIGNED
-                name = "PyLong_AsLongLong" if signed else "PyLong_AsUnsignedLongLong"
-                number = self.call(name, value)
-                self.refuse_if_raised(b.icmp_signed("==", number, self.word(-1)))
-                if kind != ADDRESS:
-                    bits = self.described(k, LOW)
-                    top = b.shl(number, bits)
-                    back = b.ashr(top, bits) if signed else b.lshr(top, bits)
-                    self.refuse_if(b.icmp_signed("!=", back, number), NO_VALUE)
-                self.store(place, number)
-            b.branch(after)
-        b.position_at_end(after)
+    def end(self, code: Any) -> None:
+        """Return what happened."""
+        self.b.ret(code)
 
     def _apart(self, k: Any, written: Any) -> None:
         """Refuse an input whose distance from the output says that they overlap."""
@@ -181,70 +137,99 @@ class _Writer:
 
         def look(k: Any) -> None:
             same = b.icmp_signed(
-                "==", self.tabled(b.add(k, self.word(FIRST_STREAM))), stream
+                "==", self.known(b.add(k, self.word(FIRST_STREAM))), stream
             )
             b.store(b.select(same, self.word(1), b.load(found)), found)
 
-        self.loop(self.tabled(self.word(STREAMS)), look)
+        self.loop(self.known(STREAMS), look)
         self.refuse_if(b.icmp_signed("==", b.load(found), self.word(0)), NEW_STREAM)
 
-    # Words, calls and branches.
-
-    def load(self, address: Any) -> Any:
-        return self.b.load(self.b.inttoptr(address, self.word.as_pointer()))
-
-    def store(self, address: Any, value: Any) -> None:
-        self.b.store(value, self.b.inttoptr(address, self.word.as_pointer()))
-
-    def at(self, base: Any, k: Any) -> Any:
-        return self.b.add(base, self.b.mul(k, self.word(WORD)))
-
     def slot(self, k: Any) -> Any:
+        """Return the address of a value's slot."""
         return self.b.add(self.first, self.b.mul(k, self.word(SLOT)))
 
     def planned(self, k: int) -> Any:
-        return self.load(self.b.add(self.plan, self.word(k * WORD)))
+        """Load a word of the plan."""
+        return self.load(self.plan, k * WORD)
 
     def described(self, k: Any, word: int) -> Any:
         """Load one of the words of a value's description."""
         at = self.b.add(self.b.mul(k, self.word(EACH)), self.word(HEAD + word))
         return self.load(self.at(self.plan, at))
 
-    def tabled(self, k: Any) -> Any:
-        return self.load(self.at(self.b.ptrtoint(self.table, self.word), k))
-
-    def function(self, k: int, result: Any, taken: list[Any]) -> Any:
-        kind = self.ir.FunctionType(result, taken).as_pointer()
-        return self.b.inttoptr(self.tabled(self.word(k)), kind)
-
-    def call(self, name: str, *values: Any) -> Any:
+    def python(self, name: str, *values: Any) -> Any:
         """Call a function of CPython; all that it takes and gives are words."""
-        kind = [self.word] * len(values)
-        function = self.function(FUNCTIONS.index(name), self.word, kind)
-        return self.b.call(function, values)
+        return self.call(FUNCTIONS.index(name), *values)
 
     def refuse_if(self, condition: Any, reason: int) -> None:
+        """Return a reason, or go on."""
         with self.b.if_then(condition, likely=False):
-            self.b.ret(self.call("PyLong_FromLong", self.word(reason)))
+            self.end(self.word(reason))
+
+
+class _Start(_Raw):
+    """Writes ``start(plan, *values)``, as CPython calls it."""
+
+    def write(self) -> None:
+        b = self.b
+        _, self.arguments, given = self.function.args
+        first = self.load(self.arguments)
+        self.plan = self.python("PyLong_AsUnsignedLongLong", first)
+        count = self.planned(COUNT)
+        self.refuse_if(b.not_(self.same(given, b.add(count, self.word(1)))), NO_VALUE)
+        self.begin()
+        self.loop(count, self._value)
+        self.launch()
+
+    def end(self, code: Any) -> None:
+        """Return what happened as an int."""
+        self.b.ret(self.python("PyLong_FromLong", code))
+
+    def _value(self, k: Any) -> None:
+        """Convert one value into its slot."""
+        b, ir = self.b, self.ir
+        value = self.load(self.at(self.arguments, b.add(k, self.word(1))))
+        place = self.slot(k)
+        as_double = FUNCTIONS.index("PyFloat_AsDouble")
+        as_double = self.called(as_double, ir.DoubleType(), [self.word])
+        after = b.append_basic_block()
+        blocks = [b.append_basic_block() for _ in range(BYTES + 1)]
+        switch = b.switch(self.described(k, KIND), blocks[ADDRESS])
+        for kind, block in enumerate(blocks[1:], 1):
+            switch.add_case(self.word(kind), block)
+        for kind, block in enumerate(blocks):
+            b.position_at_end(block)
+            if kind in {DOUBLE, FLOAT}:
+                number = b.call(as_double, [value])
+                minus_one = ir.Constant(ir.DoubleType(), -1.0)
+                self.refuse_if_raised(b.fcmp_ordered("==", number, minus_one))
+                if kind == FLOAT:
+                    number = b.fptrunc(number, ir.FloatType())
+                b.store(number, b.inttoptr(place, number.type.as_pointer()))
+            elif kind == BYTES:
+                data = self.python("PyBytes_AsString", value)
+                self.refuse_if_raised(b.icmp_signed("==", data, self.word(0)))
+                for half in (0, WORD):
+                    word = self.load(b.add(data, self.word(half)))
+                    self.store(b.add(place, self.word(half)), word)
+            else:
+                signed = kind == SIGNED
+                name = "PyLong_AsLongLong" if signed else "PyLong_AsUnsignedLongLong"
+                number = self.python(name, value)
+                self.refuse_if_raised(b.icmp_signed("==", number, self.word(-1)))
+                if kind != ADDRESS:
+                    bits = self.described(k, LOW)
+                    top = b.shl(number, bits)
+                    back = b.ashr(top, bits) if signed else b.lshr(top, bits)
+                    self.refuse_if(b.icmp_signed("!=", back, number), NO_VALUE)
+                self.store(place, number)
+            b.branch(after)
+        b.position_at_end(after)
 
     def refuse_if_raised(self, suspect: Any) -> None:
+        """Take back an error of CPython's, if a result says that there may be one."""
         with self.b.if_then(suspect, likely=False):
-            raised = self.call("PyErr_Occurred")
-            with self.b.if_then(self.b.icmp_signed("!=", raised, self.word(0))):
-                self.call("PyErr_Clear")
-                self.b.ret(self.call("PyLong_FromLong", self.word(NO_VALUE)))
-
-    def loop(self, count: Any, body: Callable[[Any], None]) -> None:
-        b = self.b
-        before = b.block
-        head, inside, after = (b.append_basic_block() for _ in range(3))
-        b.branch(head)
-        b.position_at_end(head)
-        k = b.phi(self.word)
-        k.add_incoming(self.word(0), before)
-        b.cbranch(b.icmp_signed("<", k, count), inside, after)
-        b.position_at_end(inside)
-        body(k)
-        k.add_incoming(b.add(k, self.word(1)), b.block)
-        b.branch(head)
-        b.position_at_end(after)
+            raised = self.python("PyErr_Occurred")
+            with self.b.if_then(self.b.not_(self.same(raised, 0))):
+                self.python("PyErr_Clear")
+                self.end(self.word(NO_VALUE))

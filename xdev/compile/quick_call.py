@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 METHOD = 0x80 | 0x2  # METH_FASTCALL | METH_KEYWORDS
-MOST_ROWS = 16
+MOST_ROWS, MOST_OPERANDS = 16, 32
 
 
 class Quick:
@@ -29,8 +29,10 @@ class Quick:
     NumPy array, else the type.
     """
 
-    __slots__ = ("_quick",)  # first and alone here, it is where the method looks
+    # First, and in the alphabet's order: it is where machine code looks.
+    __slots__ = ("_quick", "_quick_launches")
     _quick: np.ndarray[Any, Any]
+    _quick_launches: np.ndarray[Any, Any]  # the table of quick_launch.Launches
 
     def remember(
         self,
@@ -54,7 +56,7 @@ class Quick:
             A result of so many elements comes from the pool; so many are too many for
             a quick call.
         """
-        from xdev.compile.quick_call_code import HEAD, MOST_OPERANDS, ROW, ROWS
+        from xdev.compile.quick_call_code import HEAD, ROW, ROWS
 
         nin = len(inputs)
         if nin > MOST_OPERANDS:
@@ -80,6 +82,9 @@ class Quick:
             self._quick[ROWS] = 0
 
 
+_tables: dict[type, Any] = {}  # of the classes that have the method
+
+
 def install(kind: type[Quick], make_result: Callable[..., Any]) -> None:
     """Put the method in the place of a class's ``__call__``, once.
 
@@ -91,8 +96,23 @@ def install(kind: type[Quick], make_result: Callable[..., Any]) -> None:
         ``make_result(shape, dtype, size)`` returns a new array in C order.
     """
     python = vars(kind)["__call__"]
-    if type(python).__name__ == "function":
+    if kind not in _tables:
         setattr(kind, "__call__", _method(kind, python, make_result))  # noqa: B010 - mypy's word
+
+
+def ask_first(kind: type[Quick], function: int) -> None:
+    """Let calls that NumPy cannot do go to machine code before they go to Python.
+
+    Parameters
+    ----------
+    kind : type
+        The class, whose method was installed.
+    function : int
+        The address of ``f(self, args, nargs, kwnames)``; 0 for none.
+    """
+    from xdev.compile.quick_call_code import LAUNCH
+
+    _tables[kind][LAUNCH] = function
 
 
 def _key(x: Any) -> int:
@@ -103,7 +123,15 @@ def _method(
     kind: type, python: Callable[..., Any], make_result: Callable[..., Any]
 ) -> Any:
     """Return the method descriptor; what it points to is kept for ever."""
-    from xdev.compile.quick_call_code import API, NAME, PYTHON, TABLE, WORDS, binary
+    from xdev.compile.quick_call_code import (
+        API,
+        LAUNCH,
+        NAME,
+        PYTHON,
+        TABLE,
+        WORDS,
+        binary,
+    )
 
     place = _machine_code.load(binary())
     table = (ctypes.c_int64 * WORDS).from_address(place(TABLE))
@@ -111,10 +139,11 @@ def _method(
     functions = [ctypes.cast(getattr(api, name), ctypes.c_void_p) for name in API]
     table[: len(API)] = [function.value or 0 for function in functions]
     objects = python, np.ndarray, "out", TypeError, ValueError, make_result, "shape"
-    table[PYTHON:] = list(map(id, objects))
+    table[PYTHON:LAUNCH] = list(map(id, objects))
     text = f"__call__($self, /, *args, out=None, **keywords)\n--\n\n{python.__doc__}"
     definition = _Definition(b"__call__", place(NAME), METHOD, text.encode())
     immortal((objects, definition))  # finalizers call until the very end
+    _tables[kind] = table
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
     return make(("PyDescr_NewMethod", api))(kind, ctypes.addressof(definition))
 

@@ -5,24 +5,19 @@ It is kept on disk; no process needs Numba for it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from xdev import _machine_code, _optional
+from xdev import _machine_code
 from xdev._disk_cache import DiskCache
+from xdev.compile import machine_words
+from xdev.compile.machine_words import HEADER, TYPE, WORD
+from xdev.compile.quick_call import MOST_OPERANDS
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-WORD = 8
-HEADER = object.__basicsize__  # where an object's own fields start; its type is last
-TYPE = HEADER - WORD
 # In PyArrayObject.
-NDIM, SHAPE, DTYPE, FLAGS = (HEADER + at for at in (8, 16, 40, 48))
+DATA, NDIM, SHAPE, DTYPE, FLAGS = (HEADER + at for at in (0, 8, 16, 40, 48))
 IN_C_ORDER = 1  # of the flags
-DATA, LENGTH, FIRST_ITEM = HEADER, HEADER, HEADER + 8  # of an array, of a tuple
 NAME = "xdev_quick_call"
 TABLE = "xdev_quick_call_table"
-MOST_OPERANDS = 32
 _cache = DiskCache("native")
 
 # The process's table: addresses of functions and objects.
@@ -35,7 +30,10 @@ API = (
     "PyLong_FromSsize_t",
     "Py_DecRef",
 )
-PYTHON, ARRAY, OUT, TYPE_ERROR, VALUE_ERROR, MAKE, SHAPE_NAME, WORDS = range(6, 14)
+PYTHON, ARRAY, OUT, TYPE_ERROR, VALUE_ERROR, MAKE, SHAPE_NAME = range(6, 13)
+# The address of what is asked before Python, once there is CUDA (quick_launch.py).
+LAUNCH, WORDS = 13, 14
+NOT_KNOWN, RAISED = 0, 1  # what it returns but for results
 # An object's table: how many inputs, arguments and rows; then the rows. A row has the
 # key of each input, the ufunc, the dtype of its one output, and its two limits.
 NIN, MOST, ROWS, HEAD = range(4)
@@ -44,7 +42,7 @@ ROW = 4
 
 def binary() -> bytes:
     """Return the method's object file, compiled where no process here has done so."""
-    key = f"{_machine_code.key(__file__)}-{HEADER}"
+    key = f"{_machine_code.key(machine_words.__file__, __file__)}-{HEADER}"
     found = _cache.load(key)
     if found is None:
         found = _machine_code.emit([_Writer().module])
@@ -52,41 +50,34 @@ def binary() -> bytes:
     return found
 
 
-class _Writer:
+class _Writer(machine_words.Writer):
     """Writes ``method(self, args, nargs, kwnames)``, words all."""
 
     def __init__(self) -> None:
-        self.ir = ir = _optional.llvm_ir()
-        self.word = ir.IntType(64)
-        module = ir.Module(name=NAME)
-        self.table = ir.GlobalVariable(module, ir.ArrayType(self.word, WORDS), TABLE)
-        self.table.initializer = ir.Constant(self.table.value_type, None)
-        kind = ir.FunctionType(self.word, [self.word] * 4)
-        function = ir.Function(module, kind, NAME)
-        self.b = ir.IRBuilder(function.append_basic_block())
-        self.python = function.append_basic_block()
-        self.own, self.args, self.nargs, self.names = function.args
+        module, table = machine_words.module(NAME, TABLE, WORDS)
+        super().__init__(module, table, NAME, 4)
+        self.way_out = self.function.append_basic_block()
+        self.own, self.args, self.nargs, self.names = self.function.args
         self._quick()
-        self.b.position_at_end(self.python)
+        self.b.position_at_end(self.way_out)
         self._python()
         self.module = str(module)
 
     def _quick(self) -> None:
         """Look for the row of the operands, and call its ufunc if they are few."""
         b = self.b
-        keys = b.alloca(self.ir.ArrayType(self.word, MOST_OPERANDS))
-        self.keys = b.ptrtoint(keys, self.word)
+        self.keys = self.words(MOST_OPERANDS)
         known = self.load(self.own, HEADER)
         self.leave_unless(b.not_(self.same(known, 0)))
         known = self.load(known, DATA)
         nin, most = self.load(known, NIN * WORD), self.load(known, MOST * WORD)
-        self._only_out()
-        total = self._named(self.nargs)
+        self.leave_unless_only(self.names, OUT)
+        total = self.count_named(self.nargs, self.names)
         self.leave_unless(b.icmp_signed("<=", nin, self.nargs))
         self.leave_unless(b.icmp_signed("<=", total, most))
         self.most = most
         with b.if_then(b.icmp_signed(">", total, nin)):
-            self.leave_unless(self.is_array(self.argument(nin)))
+            self.leave_unless(self.is_a(self.argument(nin), ARRAY))
         self.loop(nin, self._set_key)
         row = self._row(known, nin)
         rest = self.at(row, nin)
@@ -106,7 +97,7 @@ class _Writer:
         self.leave_unless(b.not_(self.same(like, 0)))
         shape = self.call(GET, like, self.known(SHAPE_NAME))
         number = self.call(NUMBER, size)
-        three = b.ptrtoint(b.alloca(self.ir.ArrayType(self.word, 3)), self.word)
+        three = self.words(3)
         for k, x in enumerate((shape, dtype, number)):
             self.store(self.at(three, self.word(k)), x)
         made = self.call(CALL, self.known(MAKE), three, self.word(3), self.word(0))
@@ -134,13 +125,17 @@ class _Writer:
             one, other = (b.trunc(self.call(MATCHES, k), int32) for k in kinds)
             with b.if_then(b.icmp_signed("!=", b.or_(one, other), int32(0))):
                 self.call(CLEAR)
-                b.branch(self.python)
+                b.branch(self.way_out)
         b.ret(result)
 
     def _python(self) -> None:
         """Hand the arguments to the Python function, after the object itself."""
         b = self.b
-        count = self._named(b.add(self.nargs, self.word(1)))
+        with b.if_then(b.not_(self.same(self.known(LAUNCH), 0))):
+            result = self.call(LAUNCH, self.own, self.args, self.nargs, self.names)
+            with b.if_then(b.not_(self.same(result, NOT_KNOWN))):
+                b.ret(b.select(self.same(result, RAISED), self.word(0), result))
+        count = self.count_named(b.add(self.nargs, self.word(1)), self.names)
         copy = b.ptrtoint(b.alloca(self.word, count), self.word)
         self.store(copy, self.own)
         rest = b.sub(count, self.word(1))
@@ -149,30 +144,13 @@ class _Writer:
         given = b.add(self.nargs, self.word(1))
         b.ret(self.call(CALL, self.known(PYTHON), copy, given, self.names))
 
-    def _named(self, count: Any) -> Any:
-        """Return a count of arguments with those given by name."""
-        b = self.b
-        place = b.alloca(self.word)
-        b.store(count, place)
-        with b.if_then(b.not_(self.same(self.names, 0))):
-            b.store(b.add(count, self.load(self.names, LENGTH)), place)
-        return b.load(place)
-
-    def _only_out(self) -> None:
-        """Leave where an argument has a name but ``out``."""
-        b = self.b
-        with b.if_then(b.not_(self.same(self.names, 0))):
-            self.leave_unless(self.same(self.load(self.names, LENGTH), 1))
-            name = self.load(self.names, FIRST_ITEM)
-            self.leave_unless(b.icmp_signed("==", name, self.known(OUT)))
-
     def _set_key(self, k: Any) -> None:
         """Store the key of an input: a plain array's dtype, else the type."""
         b = self.b
         x = self.argument(k)
         place = self.at(self.keys, k)
         self.store(place, self.load(x, TYPE))
-        with b.if_then(self.is_array(x)):
+        with b.if_then(self.is_a(x, ARRAY)):
             self.store(place, self.load(x, DTYPE))
 
     def _row(self, table: Any, nin: Any) -> Any:
@@ -187,7 +165,7 @@ class _Writer:
         b.branch(look)
         b.position_at_end(look)
         row = b.load(place)
-        b.cbranch(b.icmp_signed("<", row, end), compare, self.python)
+        b.cbranch(b.icmp_signed("<", row, end), compare, self.way_out)
         b.position_at_end(compare)
         differs = b.alloca(self.word)
         b.store(self.word(0), differs)
@@ -218,7 +196,7 @@ class _Writer:
 
         def operand(k: Any) -> None:
             x = self.argument(k)
-            with b.if_then(self.is_array(x)):
+            with b.if_then(self.is_a(x, ARRAY)):
                 fresh = self.same(b.load(first), 0)
                 like = b.select(fresh, x, b.load(first))
                 b.store(like, first)
@@ -260,54 +238,5 @@ class _Writer:
         ndim = self.b.and_(self.load(x, NDIM), self.word(0xFFFFFFFF))
         return ndim, self.load(x, SHAPE)
 
-    # Words, calls and branches.
-
-    def load(self, address: Any, offset: int = 0) -> Any:
-        b = self.b
-        place = b.add(address, self.word(offset))
-        return b.load(b.inttoptr(place, self.word.as_pointer()))
-
-    def store(self, address: Any, value: Any) -> None:
-        self.b.store(value, self.b.inttoptr(address, self.word.as_pointer()))
-
-    def at(self, base: Any, k: Any) -> Any:
-        return self.b.add(base, self.b.mul(k, self.word(WORD)))
-
     def argument(self, k: Any) -> Any:
         return self.load(self.at(self.args, k))
-
-    def known(self, k: int) -> Any:
-        """Load a word of the process's table."""
-        return self.load(self.b.ptrtoint(self.table, self.word), k * WORD)
-
-    def is_array(self, x: Any) -> Any:
-        return self.b.icmp_signed("==", self.load(x, TYPE), self.known(ARRAY))
-
-    def same(self, value: Any, constant: int) -> Any:
-        return self.b.icmp_signed("==", value, self.word(constant))
-
-    def call(self, k: int, *values: Any) -> Any:
-        kind = self.ir.FunctionType(self.word, [self.word] * len(values))
-        function = self.b.inttoptr(self.known(k), kind.as_pointer())
-        return self.b.call(function, values)
-
-    def leave_unless(self, condition: Any) -> None:
-        """Go to the Python function, or on."""
-        on = self.b.append_basic_block()
-        self.b.cbranch(condition, on, self.python)
-        self.b.position_at_end(on)
-
-    def loop(self, count: Any, body: Callable[[Any], None]) -> None:
-        b = self.b
-        before = b.block
-        head, inside, after = (b.append_basic_block() for _ in range(3))
-        b.branch(head)
-        b.position_at_end(head)
-        k = b.phi(self.word)
-        k.add_incoming(self.word(0), before)
-        b.cbranch(b.icmp_signed("<", k, count), inside, after)
-        b.position_at_end(inside)
-        body(k)
-        k.add_incoming(b.add(k, self.word(1)), b.block)
-        b.branch(head)
-        b.position_at_end(after)

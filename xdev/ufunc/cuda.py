@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from xdev.compile.quick_call import Quick
     from xdev.ufunc.scalar import ScalarFunction
     from xdev.ufunc.signatures import Signature
     from xdev.ufunc.specialisation import Specialisation
@@ -36,27 +37,28 @@ class CudaLoops:
     ----------
     scalar : ScalarFunction
         The function with its typings.
+    ufunc : Quick
+        The user's object, which is told of launches that its compiled call can do.
 
     Attributes
     ----------
     fast : callable
-        ``fast(*inputs, out)``: the same as a call without keywords, and the quickest
-        way where all are contiguous CuPy arrays of one shape.
+        ``fast(inputs, out)``: a call without keywords, where it was seen before.
     """
 
-    def __init__(self, scalar: ScalarFunction) -> None:
+    def __init__(self, scalar: ScalarFunction, ufunc: Quick) -> None:
         self.scalar = scalar
         self._lock = threading.RLock()  # guards the making of plans and kernels
         self._plans: dict[Any, cuda_plan.Plan] = {}
         self._kernels: dict[Any, Any] = {}
-        self._known = cuda_fast.Known()
+        self._known = cuda_fast.Known(ufunc)
         self.fast: Callable[..., Any] = self._first
 
-    def _first(self, *operands: Any) -> Any:
+    def _first(self, args: tuple[Any, ...], out: Any) -> Any:
         """Make the fast path at the first call: CUDA is not touched before."""
         require()
-        self.fast = cuda_fast.path(self, self._known, self.scalar.nin)
-        return self.fast(*operands)
+        self.fast = cuda_fast.path(self, self._known)
+        return self.fast(args, out)
 
     def __call__(
         self,
@@ -223,7 +225,7 @@ class CudaLoops:
         with self._lock:
             if len(self._plans) >= PLANS:
                 self._plans.clear()
-                self._known.clear()
+                self._known.any.clear()
             self._plans[key] = plan
 
     def _run(

@@ -1,24 +1,25 @@
 """The quickest ways to a launch: arrays and numbers whose plan is known.
 
-First a function per number of inputs, written out, for CuPy's contiguous arrays of one
-shape: a loop over the operands would cost more than the checks do. Arrays of one
-dimension are compared by size, which takes less than shapes. Then one for any layout,
-and for Numba's arrays too, which looks the plan up by all that it depends on. What
-neither knows goes the general way, and so does what the launch itself refuses: a stream
-that is new (so nobody needs to look for a second one here), a thread without a context,
-a number that does not fit, an output that overlaps an input. A real failure comes again
-there.
+CuPy's contiguous arrays of one shape take none of this, once the second call has told
+the ufunc's compiled call of them (:mod:`xdev.compile.quick_launch`). What is here takes
+any layout, numbers, and Numba's arrays too: it looks the plan up by all that it depends
+on. What it does not know goes the general way, and so does what the launch itself
+refuses: a stream that is new (so nobody needs to look for a second one here), a thread
+without a context, a number that does not fit, an output that overlaps an input. A real
+failure comes again there.
 """
 
 # ruff: noqa: SLF001 - CuPy has the flag in public only inside an object that costs more
 
 from __future__ import annotations
 
-from functools import cache
+import weakref
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
-from xdev.compile import machine_launch
+from xdev.compile import machine_launch, quick_call
+from xdev.compile.quick_call import MOST_OPERANDS
 from xdev.memory.device_arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.streams import live_streams
@@ -30,6 +31,8 @@ from xdev.ufunc.on_cuda import NUMBERS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from xdev.compile.quick_call import Quick
+    from xdev.compile.quick_launch import Launches
     from xdev.ufunc.cuda_plan import Plan
 
 
@@ -37,26 +40,25 @@ if TYPE_CHECKING:
 class Known:
     """The plans that can be launched without a look at more than types and layouts.
 
+    Parameters
+    ----------
+    ufunc : Quick
+        The user's object, which is told of launches that its compiled call can do.
+
     Attributes
     ----------
-    alike : dict
-        By the number of elements, for contiguous arrays of one shape: the operands'
-        dtypes, that of a result that is to be made, the launch's address, and the
-        launch, which owns what is there: another thread may have plans forgotten.
     any : dict
         By all dtypes, shapes and strides: the launch's address, how to make a result,
         which numbers go as bytes, with the loop's dtype, which argument's library a
-        result that is made goes to, None for CuPy, and the launch.
+        result that is made goes to, None for CuPy, the launch, which owns what is at
+        the address since another thread may have plans forgotten, and what a compiled
+        call is to be told at the next call: None for nothing.
     """
 
-    def __init__(self) -> None:
-        self.alike: dict[int, tuple[Any, ...]] = {}
+    def __init__(self, ufunc: Quick) -> None:
         self.any: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-
-    def clear(self) -> None:
-        """Forget all."""
-        self.alike.clear()
-        self.any.clear()
+        self._ufunc = weakref.ref(ufunc)
+        self._launches: Launches | None = None
 
     def learn(self, args: Sequence[Any], out: Any, made: Any, plan: Plan) -> None:
         """Remember a plan, if the fast ways can run it.
@@ -89,18 +91,53 @@ class Known:
         like = None
         if out is None and type(made) is not array:
             like = next(i for i, x in enumerate(args) if x is arrays[0])
-        if key:
-            self.any[key] = run.address, plan.results[0], encoded, like, run
         operands = (*args, made)
         linear = {x.kind for x in plan.elementwise.operands} <= {"Linear", "Output"}
+        told = None
         if (
             linear
+            and len(args) <= MOST_OPERANDS
             and kinds == {array}
             and all(x._c_contiguous and x.shape == made.shape for x in operands)
         ):
-            dtypes = [x.dtype for x in operands]
             loop = plan.elementwise.operands[-1].loop
-            self.alike[made.size] = *dtypes, loop, run.address, run
+            told = made.size, tuple(x.dtype for x in operands), loop
+        if key:
+            self.any[key] = run.address, plan.results[0], encoded, like, run, told
+
+    def tell(self, key: tuple[Any, ...], entry: tuple[Any, ...]) -> None:
+        """Tell the compiled call of a launch, once: of a key and what is kept there."""
+        *kept, run, (size, dtypes, loop) = entry
+        self.any[key] = *kept, run, None
+        ufunc = self._ufunc()
+        kind: Any = type(ufunc)
+        if ufunc is None or not _is_asked(kind):
+            return
+        if self._launches is None:
+            from xdev.compile.quick_launch import Launches
+
+            self._launches = Launches(ufunc, len(dtypes) - 1)
+        self._launches.remember(size, dtypes, loop, run)
+
+
+@cache
+def _is_asked(kind: Any) -> bool:
+    """Have the compiled calls of a class ask for launches, if that can be done.
+
+    They do while there is one stream: nobody needs to look which stream works on what.
+    """
+    from xdev.compile import quick_launch
+    from xdev.memory.arrays import large_array
+
+    function = quick_launch.function()
+    if function:
+        quick_call.install(kind, large_array)
+        quick_call.ask_first(kind, function)
+        stop = partial(quick_call.ask_first, kind, 0)
+        live_streams.when_several.append(stop)
+        if live_streams.several:
+            stop()
+    return bool(function)
 
 
 @cache
@@ -109,23 +146,11 @@ def devices() -> int:
     return int(_optional.cupy().cuda.runtime.getDeviceCount())
 
 
-def path(slow: Callable[..., Any], known: Known, nin: int) -> Callable[..., Any]:
-    """Return the fast path of functions of ``nin`` inputs, ``path(*inputs, out)``."""
-    if devices() > 1:
-
-        def general(*operands: Any) -> Any:
-            return slow(operands[:-1], operands[-1])
-
-        return general
-    any_layout = _any(slow, known)
-    made = {1: _unary, 2: _binary, 3: _ternary}.get(nin)
-    if made is None:
-
-        def many(*operands: Any) -> Any:
-            return any_layout(operands[:-1], operands[-1])
-
-        return many
-    return made(any_layout, known)
+def path(
+    slow: Callable[..., Any], known: Known
+) -> Callable[[tuple[Any, ...], Any], Any]:
+    """Return the fast path: ``path(inputs, out)``."""
+    return slow if devices() > 1 else _any(slow, known)
 
 
 def _read(
@@ -169,7 +194,9 @@ def _any(slow: Callable[..., Any], known: Known) -> Callable[..., Any]:
             if entry is not None:
                 if live.several:
                     mark_uses((*args, out))
-                plan, result, encoded, like, _ = entry
+                plan, result, encoded, like, _, told = entry
+                if told:
+                    known.tell(key, entry)
                 for i, dtype in encoded:
                     values[i] = Number(values[i]).given(dtype)
                 made = out
@@ -182,124 +209,5 @@ def _any(slow: Callable[..., Any], known: Known) -> Callable[..., Any]:
                     return made if like is None else foreign.lift(made, args[like])
                 del made  # before the general way makes another
         return slow(args, out)
-
-    return call
-
-
-def _unary(general: Callable[..., Any], known: Known) -> Callable[..., Any]:
-    array, make = _optional.cupy().ndarray, array_maker()
-    start, find = machine_launch.starter().start, known.alike.get
-    live = live_streams
-
-    def call(x: Any, out: Any) -> Any:
-        if type(x) is array:
-            n = x.size
-            entry = find(n)
-            if entry is not None:
-                if live.several:
-                    mark_uses((x, out))
-                dx, do, loop, plan, _ = entry
-                if x.dtype is dx and x._c_contiguous:
-                    if out is None:
-                        if do is loop:
-                            made = make(x.shape, do)
-                            if not start(plan, x.data.ptr, made.data.ptr):
-                                return made
-                            del made  # before the general way makes another
-                    elif (
-                        type(out) is array
-                        and out.dtype is do
-                        and out._c_contiguous
-                        and (
-                            (out.size == n and out.ndim == x.ndim == 1)
-                            or out.shape == x.shape
-                        )
-                        and not start(plan, x.data.ptr, out.data.ptr)
-                    ):
-                        return out
-        return general((x,), out)
-
-    return call
-
-
-def _binary(general: Callable[..., Any], known: Known) -> Callable[..., Any]:
-    array, make = _optional.cupy().ndarray, array_maker()
-    start, find = machine_launch.starter().start, known.alike.get
-    live = live_streams
-
-    def call(x: Any, y: Any, out: Any) -> Any:
-        if type(x) is array and type(y) is array:
-            n = x.size
-            entry = find(n)
-            if entry is not None:
-                if live.several:
-                    mark_uses((x, y, out))
-                dx, dy, do, loop, plan, _ = entry
-                if (
-                    x.dtype is dx
-                    and y.dtype is dy
-                    and x._c_contiguous
-                    and y._c_contiguous
-                    and ((y.size == n and x.ndim == y.ndim == 1) or x.shape == y.shape)
-                ):
-                    if out is None:
-                        if do is loop:
-                            made = make(x.shape, do)
-                            if not start(plan, x.data.ptr, y.data.ptr, made.data.ptr):
-                                return made
-                            del made  # before the general way makes another
-                    elif (
-                        type(out) is array
-                        and out.dtype is do
-                        and out._c_contiguous
-                        and (
-                            (out.size == n and out.ndim == x.ndim == 1)
-                            or out.shape == x.shape
-                        )
-                        and not start(plan, x.data.ptr, y.data.ptr, out.data.ptr)
-                    ):
-                        return out
-        return general((x, y), out)
-
-    return call
-
-
-def _ternary(general: Callable[..., Any], known: Known) -> Callable[..., Any]:
-    array, make = _optional.cupy().ndarray, array_maker()
-    start, find = machine_launch.starter().start, known.alike.get
-    live = live_streams
-
-    def call(x: Any, y: Any, z: Any, out: Any) -> Any:
-        if type(x) is array and type(y) is array and type(z) is array:
-            entry = find(x.size)
-            if entry is not None:
-                if live.several:
-                    mark_uses((x, y, z, out))
-                dx, dy, dz, do, loop, plan, _ = entry
-                if (
-                    x.dtype is dx
-                    and y.dtype is dy
-                    and z.dtype is dz
-                    and x._c_contiguous
-                    and y._c_contiguous
-                    and z._c_contiguous
-                    and x.shape == y.shape == z.shape
-                ):
-                    a, b, c = x.data.ptr, y.data.ptr, z.data.ptr
-                    if out is None:
-                        if do is loop:
-                            made = make(x.shape, do)
-                            if not start(plan, a, b, c, made.data.ptr):
-                                return made
-                            del made  # before the general way makes another
-                    elif (
-                        type(out) is array
-                        and out.dtype is do
-                        and out._c_contiguous
-                        and out.shape == x.shape
-                        and not start(plan, a, b, c, out.data.ptr)
-                    ):
-                        return out
-        return general((x, y, z), out)
 
     return call

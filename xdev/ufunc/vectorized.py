@@ -61,9 +61,7 @@ class Vectorized(Quick):
         self.__signature__ = parameters.of_a_call(scalar.function)
         self.__doc__ = self.__doc__ or f"{self.__name__}{self.__signature__}"
 
-    def __call__(  # noqa: C901, PLR0911 - a frame more costs 60 ns
-        self, *args: Any, out: Any = None, **keywords: Any
-    ) -> Any:
+    def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
         """Compute the function elementwise.
 
         Parameters
@@ -93,27 +91,18 @@ class Vectorized(Quick):
         DeviceMismatchError, UseAfterFreeError
             Arrays of two devices; a freed one. Whatever is raised, nothing was written.
         """
-        # The quickest ways first. Small NumPy arrays do not even get here: once their
-        # types are known, compiled code calls the NumPy ufunc (compile/quick_call.py).
+        # The quickest ways first. Small NumPy arrays, and CuPy's of one shape, do not
+        # get here once their types are known: compiled code calls the NumPy ufunc, or
+        # the driver (compile/quick_call.py, compile/quick_launch.py).
         if not keywords and args:
-            if len(args) == 2:  # noqa: PLR2004 - binary, the commonest
-                x, y = args
-                if self.nin == 2 and (  # noqa: PLR2004
-                    type(x) in ALWAYS or (type(x) is not ndarray and type(y) in ALWAYS)
-                ):
-                    return self._cuda.fast(x, y, out)
-                single = self.nin == 1 and out is None and self.scalar.nout == 1
-                if single and type(x) in ALWAYS:
-                    return self._cuda.fast(x, y)  # out by position
-            elif len(args) == 1:
-                (x,) = args
-                if self.nin == 1 and type(x) in ALWAYS:
-                    return self._cuda.fast(x, out)
-            elif type(args[0]) in ALWAYS or type(args[1]) in ALWAYS:
+            kind = type(args[0])
+            if kind in ALWAYS or (
+                kind is not ndarray and not ALWAYS.isdisjoint(map(type, args))
+            ):
                 if len(args) == self.nin:
-                    return self._cuda.fast(*args, out)
+                    return self._cuda.fast(args, out)
                 if len(args) == self.nin + 1 and out is None and self.scalar.nout == 1:
-                    return self._cuda.fast(*args)
+                    return self._cuda.fast(args[:-1], args[-1])
             result = self._again(args, out)
             if result is not None:
                 return result
@@ -270,7 +259,7 @@ class Vectorized(Quick):
     def _cuda(self) -> CudaLoops:
         from xdev.ufunc.cuda import CudaLoops
 
-        made: CudaLoops = vars(self).setdefault("_cuda", CudaLoops(self.scalar))
+        made: CudaLoops = vars(self).setdefault("_cuda", CudaLoops(self.scalar, self))
         return made
 
     @functools.cached_property

@@ -1,0 +1,215 @@
+"""Calls on CuPy arrays that compiled code launches, and those that it leaves to Python.
+
+The driver is a stand-in; the arrays, the tables and the machine code are real.
+"""
+
+import ctypes
+import gc
+import itertools
+import weakref
+
+import numpy as np
+import pytest
+
+from xdev import _optional
+from xdev.compile import cupy_arrays, quick_call, quick_launch
+from xdev.memory.streams import live_streams
+from xdev.ufunc import cuda_fast
+from xdev.ufunc.vectorized import Vectorized
+
+if not _optional.installed("cupy"):
+    pytest.skip("needs CuPy: the group cuda", allow_module_level=True)
+
+SHAPES = (), (1,), (700,), (7, 100), (2, 3, 4), (5, 1)
+
+
+class InPythonError(Exception):
+    """A call came to Python."""
+
+
+def known(gpu, monkeypatch, name, *arrays, out=None):
+    """Return a ufunc that knows such arrays, and whose other calls are errors."""
+    f = gpu.ufunc(name)
+    for _ in range(2):
+        f(*arrays, out=out)
+
+    def refuse(*_):
+        raise InPythonError
+
+    monkeypatch.setattr(f._cuda, "fast", refuse)
+    return f
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("char", "behfdD")
+def test_known_arrays_are_launched_without_python(gpu, monkeypatch, shape, char):
+    x, y, out = (np.asarray(gpu.sample(shape, char, seed)) for seed in range(3))
+    dx, dy, do = map(gpu.array, (x, y, out))
+    f = known(gpu, monkeypatch, "add", dx, dy, out=do)
+    for a, b in ((x, y), (y, y)):
+        before = gpu.launches
+        da, db = gpu.array(a), gpu.array(b)
+        assert f(da, db, out=do) is do
+        np.testing.assert_array_equal(out, a + b)
+        out[...] = 0
+        assert f(da, db, do) is do
+        np.testing.assert_array_equal(out, a + b)
+        made = f(da, db)
+        assert type(made) is type(dx)
+        assert made.dtype == x.dtype
+        assert made.shape == shape
+        np.testing.assert_array_equal(gpu.host(made), a + b)
+        assert gpu.launches == before + 3
+
+
+@pytest.mark.parametrize(("name", "nin"), [("same", 1), ("add", 2), ("chain", 3)])
+def test_any_number_of_inputs(gpu, monkeypatch, name, nin):
+    inputs = [gpu.sample(300, "d", seed) for seed in range(nin)]
+    f = known(gpu, monkeypatch, name, *map(gpu.array, inputs))
+    made = f(*map(gpu.array, inputs))
+    np.testing.assert_array_equal(gpu.host(made), gpu.functions[name](*inputs))
+
+
+def test_the_dtypes_of_a_result_and_of_an_array_to_write_to_differ(gpu, monkeypatch):
+    x, out = gpu.sample(300, "f"), np.zeros(300)
+    dx, do = gpu.array(x), gpu.array(out)
+    f = known(gpu, monkeypatch, "add", dx, dx, out=do)  # cast as it is written
+
+    assert f(dx, dx, out=do) is do
+    np.testing.assert_array_equal(out, x + x)
+    with pytest.raises(InPythonError):
+        f(dx, dx)  # of float32: not that launch
+
+
+def test_whatever_differs_goes_to_python(gpu, monkeypatch):
+    x = gpu.sample((30, 40), "f")
+    dx, do = gpu.array(x), gpu.array(np.zeros_like(x))
+    f = known(gpu, monkeypatch, "add", dx, dx, out=do)
+    other = gpu.array(x.astype("d"))
+    turned, flat = dx.T, dx.ravel()
+    for args, out in [
+        ((dx, other), do),
+        ((other, dx), do),
+        ((dx, dx), other),
+        ((dx, turned), do),
+        ((turned, turned), do),
+        ((dx, dx), turned),
+        ((flat, flat), do),
+        ((dx[::2], dx[::2]), do[::2]),
+        ((dx[:, 1:], dx[:, 1:]), do[:, 1:]),
+        ((dx[:20], dx[:20]), do[:20]),
+        ((dx, 2.0), do),
+        ((2.0, dx), do),
+    ]:
+        with pytest.raises(InPythonError):
+            f(*args, out=out)
+    with pytest.raises(InPythonError):
+        f(dx, dx, out=None)
+    for wrong in ({"out": do, "where": True}, {"dtype": "f"}, {"casting": "unsafe"}):
+        made = f(dx, dx, **wrong)  # the general way
+        np.testing.assert_array_equal(gpu.host(made), x + x)
+    with pytest.raises(TypeError):
+        f(dx)
+    with pytest.raises(TypeError):
+        f(dx, out=do)
+    with pytest.raises(TypeError):
+        f(dx, dx, do, out=do)
+    np.testing.assert_array_equal(f(x, x), x + x)  # NumPy's arrays are NumPy's
+
+
+def test_what_overlaps_is_left_to_python(gpu, monkeypatch):
+    memory = np.arange(200.0)
+    x, out = gpu.array(memory[:100]), gpu.array(memory[100:])
+    f = known(gpu, monkeypatch, "add", x, x, out=out)
+    f(x, x, out=x)  # exactly there: read before it is written
+    np.testing.assert_array_equal(memory[:100], 2 * np.arange(100.0))
+    with pytest.raises(InPythonError):
+        f(x, x, out=gpu.array(memory[1:101]))
+
+
+def test_a_stream_that_is_new_is_left_to_python(gpu, monkeypatch):
+    x = gpu.array(gpu.sample(50, "f"))
+    f = known(gpu, monkeypatch, "add", x, x)
+    stream = ctypes.c_longlong.in_dll(gpu._driver, "stream")
+    monkeypatch.setattr(stream, "value", 77)
+    before = gpu.launches
+    with pytest.raises(InPythonError):
+        f(x, x)
+    assert gpu.launches == before
+
+
+def test_what_an_allocation_raises_comes_once(gpu, monkeypatch):
+    x = gpu.array(gpu.sample(50, "f"))
+    f = known(gpu, monkeypatch, "add", x, x)
+    asked = []
+
+    def allocate(nbytes):
+        asked.append(nbytes)
+        raise KeyboardInterrupt
+
+    with (
+        _optional.cupy().cuda.using_allocator(allocate),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        f(x, x)
+    assert asked == [200]
+
+
+def test_nothing_is_kept_but_the_result(gpu, monkeypatch):
+    x = gpu.array(gpu.sample(50, "f"))
+    f = known(gpu, monkeypatch, "add", x, x)
+    made = weakref.ref(f(x, x))
+    assert made() is None
+    out = gpu.array(np.zeros(50, "f"))
+    result = weakref.ref(f(x, x, out=out))
+    del out
+    assert result() is None
+    whole = weakref.ref(f)
+    monkeypatch.undo()
+    del f
+    gc.collect()
+    assert whole() is None
+
+
+def test_the_newest_sizes_are_known(gpu, monkeypatch):
+    f = gpu.ufunc("add")
+    most = quick_launch.MOST_ROWS
+    arrays = {n: gpu.array(gpu.sample(n, "f")) for n in range(1, 2 * most)}
+    for n, _ in itertools.product(arrays, range(2)):
+        f(arrays[n], arrays[n])
+
+    def refuse(*_):
+        raise InPythonError
+
+    monkeypatch.setattr(f._cuda, "fast", refuse)
+    for n, x in arrays.items():
+        if n < most:
+            with pytest.raises(InPythonError):
+                f(x, x)
+        else:
+            np.testing.assert_array_equal(gpu.host(f(x, x)), 2 * gpu.host(x))
+
+
+def test_a_second_stream_ends_it(gpu, monkeypatch):
+    x = gpu.array(gpu.sample(50, "f"))
+    f = known(gpu, monkeypatch, "add", x, x)
+    f(x, x)
+    for tell in live_streams.when_several[-1:]:
+        tell()
+    with pytest.raises(InPythonError):
+        f(x, x)
+    quick_call.ask_first(Vectorized, quick_launch.function())
+    f(x, x)
+
+
+def test_arrays_that_are_not_understood_are_pythons_business(gpu, monkeypatch):
+    monkeypatch.setattr(cupy_arrays, "layout", lambda: None)
+    quick_launch.function.cache_clear()
+    cuda_fast._is_asked.cache_clear()
+    quick_call.ask_first(Vectorized, 0)
+    x = gpu.sample(50, "f")
+    f, dx = gpu.ufunc("add"), gpu.array(x)
+    for _ in range(3):
+        np.testing.assert_array_equal(gpu.host(f(dx, dx)), x + x)
+    quick_launch.function.cache_clear()
+    cuda_fast._is_asked.cache_clear()

@@ -1,0 +1,106 @@
+"""The call of a ufunc on CuPy's arrays, as a part of its C method: one driver call.
+
+What a call in Python asks of three arrays costs a third of a launch. This looks for the
+arrays' size and dtypes in a table and launches what is there, if they are contiguous
+and of one shape. What it does not find, and what the launch refuses, goes to Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev import _machine_code, _optional
+from xdev._machine_code import immortal
+from xdev.compile import cupy_arrays, machine_launch
+from xdev.memory.device_arrays import array_maker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xdev.compile.launch import Launch
+    from xdev.compile.quick_call import Quick
+
+MOST_ROWS = 16
+
+
+@final
+class Launches:
+    """The launches that one ufunc's calls know.
+
+    Parameters
+    ----------
+    ufunc : Quick
+        It has one output.
+    nin : int
+        How many inputs it has, ``MOST_OPERANDS`` at most.
+    """
+
+    def __init__(self, ufunc: Quick, nin: int) -> None:
+        from xdev.compile.quick_launch_code import HEAD, NIN, ROW
+
+        self._table = np.zeros(HEAD + MOST_ROWS * (nin + ROW), np.int64)
+        self._table[NIN] = nin
+        self._rows = self._table[HEAD:].reshape(MOST_ROWS, nin + ROW)
+        ufunc._quick_launches = self._table  # noqa: SLF001 - one class in two modules
+        self._kept: list[Any] = [None] * MOST_ROWS  # what the rows point to
+        self._next = 0
+
+    def remember(
+        self,
+        size: int,
+        dtypes: Sequence[np.dtype[Any]],
+        loop: np.dtype[Any],
+        launch: Launch,
+    ) -> None:
+        """Launch this from now on, for contiguous arrays of one shape.
+
+        Parameters
+        ----------
+        size : int
+            How many elements they have.
+        dtypes : sequence of numpy.dtype
+            The inputs' and the output's.
+        loop : numpy.dtype
+            That of a result which nobody gave an array for.
+        launch : Launch
+            All its values are addresses.
+        """
+        from xdev.compile.quick_launch_code import COUNT
+
+        k, self._next = self._next, (self._next + 1) % MOST_ROWS
+        fresh = id(loop) if dtypes[-1] is loop else 0
+        self._rows[k] = *map(id, dtypes), fresh, size, launch.address
+        self._kept[k] = dtypes, loop, launch
+        self._table[COUNT] = max(self._table[COUNT], k + 1)
+
+
+@cache
+def function() -> int:
+    """Return the machine code's address; 0 where CuPy's arrays are not understood."""
+    from xdev.compile.quick_launch_code import (
+        API,
+        ARRAY,
+        NAME,
+        RAW,
+        TABLE,
+        WORDS,
+        binary,
+    )
+
+    layout = cupy_arrays.layout()
+    if layout is None:
+        return 0
+    place = _machine_code.load(binary(layout))
+    table = (ctypes.c_int64 * WORDS).from_address(place(TABLE))
+    functions = [
+        ctypes.cast(getattr(ctypes.pythonapi, n), ctypes.c_void_p) for n in API
+    ]
+    table[: len(API)] = [function.value or 0 for function in functions]
+    objects = _optional.cupy().ndarray, "out", "shape", array_maker()
+    table[ARRAY:RAW] = list(map(id, immortal(objects)))
+    table[RAW] = machine_launch.starter().raw
+    return place(NAME)

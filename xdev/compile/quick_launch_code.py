@@ -1,0 +1,165 @@
+"""The machine code of quick launches, written for LLVM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xdev import _machine_code
+from xdev._disk_cache import DiskCache
+from xdev.compile import machine_words
+from xdev.compile.machine_words import HEADER, WORD
+from xdev.compile.quick_call import MOST_OPERANDS
+from xdev.compile.quick_call_code import DATA, NOT_KNOWN, RAISED
+
+if TYPE_CHECKING:
+    from xdev.compile.cupy_arrays import Layout
+
+NAME = "xdev_quick_launch"
+TABLE = "xdev_quick_launch_table"
+_cache = DiskCache("native")
+
+# The process's table: addresses of functions and objects.
+CALL, GET, KEEP, DROP = range(4)  # as in API
+API = ("PyObject_Vectorcall", "PyObject_GetAttr", "Py_IncRef", "Py_DecRef")
+ARRAY, OUT, SHAPE_NAME, MAKE, RAW, WORDS = range(4, 10)
+# An object's table: how many inputs and rows; then the rows. A row has the dtype of
+# each input, then those of the output and of a result that is to be made, the number of
+# elements, and the launch.
+NIN, COUNT, HEAD = range(3)
+WRITTEN, FRESH, SIZE, PLAN, ROW = range(5)  # behind the inputs' dtypes
+
+
+def binary(layout: Layout) -> bytes:
+    """Return the object file, compiled where no process here has done so."""
+    files = machine_words.__file__, __file__
+    key = f"{_machine_code.key(*files)}-{HEADER}-{layout}"
+    found = _cache.load(key)
+    if found is None:
+        module, table = machine_words.module(NAME, TABLE, WORDS)
+        _Writer(module, table, layout).write()
+        found = _machine_code.emit([str(module)])
+        _cache.save(key, found, "calls of ufuncs on CuPy arrays")
+    return found
+
+
+class _Writer(machine_words.Writer):
+    """Writes ``function(self, args, nargs, kwnames)``, words all."""
+
+    def __init__(self, module: Any, table: Any, layout: Layout) -> None:
+        super().__init__(module, table, NAME, 4)
+        self.layout = layout
+        self.own, self.args, self.nargs, self.names = self.function.args
+
+    def write(self) -> None:
+        b = self.b
+        self.way_out = self.function.append_basic_block()
+        self.dtypes = self.words(MOST_OPERANDS + 1)
+        self.addresses = self.words(MOST_OPERANDS + 1)
+        known = self.load(self.own, HEADER + WORD)  # the second of its slots
+        self.leave_unless(b.not_(self.same(known, 0)))
+        known = self.load(known, DATA)
+        nin = self.load(known, NIN * WORD)
+        self.leave_unless_only(self.names, OUT)
+        total = self.count_named(self.nargs, self.names)
+        given = b.icmp_signed(">", total, nin)
+        self.leave_unless(b.icmp_signed("<=", nin, self.nargs))
+        self.leave_unless(b.icmp_signed("<=", total, b.add(nin, self.word(1))))
+        self.first = self.load(self.args)
+        self.loop(total, self._read)
+        row = self._row(known, nin, given)
+        out = b.alloca(self.word)
+        with b.if_else(given) as (written, made):
+            with written:
+                b.store(self.load(self.at(self.args, nin)), out)
+                self.call(KEEP, b.load(out))
+            with made:
+                b.store(self._made(self.load(row, FRESH * WORD)), out)
+                self.store(self.at(self.addresses, nin), self._address(b.load(out)))
+        code = self.call(RAW, self.load(row, PLAN * WORD), self.addresses)
+        with b.if_then(self.same(code, 0), likely=True):
+            b.ret(b.load(out))
+        self.call(DROP, b.load(out))
+        b.branch(self.way_out)
+        b.position_at_end(self.way_out)
+        b.ret(self.word(NOT_KNOWN))
+
+    def _read(self, k: Any) -> None:
+        """Note an operand's dtype and address, if it is laid out as the first one."""
+        b, layout = self.b, self.layout
+        x = self.load(self.at(self.args, k))
+        self.leave_unless(self.is_a(x, ARRAY))
+        place = b.add(x, self.word(layout.contiguous))
+        flag = b.load(b.inttoptr(place, self.int.as_pointer()))
+        self.leave_unless(b.icmp_signed("!=", flag, self.int(0)))
+        extents, nbytes = self._shape(x)
+        likes, size = self._shape(self.first)
+        self.leave_unless(self.same(nbytes, size))
+        differs = b.alloca(self.word)
+        b.store(self.word(0), differs)
+
+        def axis(i: Any) -> None:
+            bits = b.xor(self.load(self.at(extents, i)), self.load(self.at(likes, i)))
+            b.store(b.or_(b.load(differs), bits), differs)
+
+        self.loop(b.udiv(nbytes, self.word(WORD)), axis)
+        self.leave_unless(self.same(b.load(differs), 0))
+        self.store(self.at(self.dtypes, k), self.load(x, layout.dtype))
+        self.store(self.at(self.addresses, k), self._address(x))
+
+    def _row(self, table: Any, nin: Any, given: Any) -> Any:
+        """Return where the row's last words are, or leave."""
+        b = self.b
+        inputs = b.mul(nin, self.word(WORD))
+        step = b.add(inputs, self.word(ROW * WORD))
+        first = b.add(table, self.word(HEAD * WORD))
+        end = b.add(first, b.mul(step, self.load(table, COUNT * WORD)))
+        size = self.load(self.first, self.layout.size)
+        place, differs = b.alloca(self.word), b.alloca(self.word)
+        b.store(first, place)
+        look, compare, later, found = (b.append_basic_block() for _ in range(4))
+        b.branch(look)
+        b.position_at_end(look)
+        row = b.load(place)
+        b.cbranch(b.icmp_signed("<", row, end), compare, self.way_out)
+        b.position_at_end(compare)
+        last = b.add(row, inputs)
+        b.store(b.xor(size, self.load(last, SIZE * WORD)), differs)
+
+        def dtype(k: Any) -> None:
+            bits = b.xor(self.load(self.at(self.dtypes, k)), self.load(self.at(row, k)))
+            b.store(b.or_(b.load(differs), bits), differs)
+
+        self.loop(nin, dtype)
+        written = self.load(self.at(self.dtypes, nin))
+        fits = self.same(written, self.load(last, WRITTEN * WORD))
+        fresh = b.not_(self.same(self.load(last, FRESH * WORD), 0))
+        same = b.and_(self.same(b.load(differs), 0), b.select(given, fits, fresh))
+        b.cbranch(same, found, later)
+        b.position_at_end(later)
+        b.store(b.add(row, step), place)
+        b.branch(look)
+        b.position_at_end(found)
+        return last
+
+    def _made(self, dtype: Any) -> Any:
+        """Return a new array like the first, or end with the error that was raised."""
+        b = self.b
+        shape = self.call(GET, self.first, self.known(SHAPE_NAME))
+        with b.if_then(self.same(shape, 0), likely=False):
+            b.ret(self.word(RAISED))
+        two = self.words(2)
+        self.store(two, shape)
+        self.store(b.add(two, self.word(WORD)), dtype)
+        made = self.call(CALL, self.known(MAKE), two, self.word(2), self.word(0))
+        self.call(DROP, shape)
+        with b.if_then(self.same(made, 0), likely=False):
+            b.ret(self.word(RAISED))
+        return made
+
+    def _address(self, x: Any) -> Any:
+        return self.load(self.load(x, self.layout.data), self.layout.address)
+
+    def _shape(self, x: Any) -> tuple[Any, Any]:
+        """Return where the extents are, and how many bytes they take."""
+        begin = self.load(x, self.layout.shape)
+        return begin, self.b.sub(self.load(x, self.layout.shape + WORD), begin)
