@@ -1,5 +1,8 @@
 """Makers of elementwise functions: the NumPy call inline, everything else dispatched.
 
+Those that are called often are called by machine code (:mod:`xdev.facade.quick`), which
+does the same with arrays by position alone, and leaves the rest to what is here.
+
 ``out`` may be given by position, as in NumPy and CuPy; a keyword-only one would cost a
 third of the whole overhead of a call.
 """
@@ -13,6 +16,7 @@ import numpy as np
 from xdev.facade.cpu import FLOAT32, FLOAT64, NUMPY
 from xdev.facade.dispatch import apply, of, of_two
 from xdev.facade.libraries import HOST, direct
+from xdev.facade.quick import QUICKENING
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Binary, Unary
@@ -83,6 +87,7 @@ def unary(name: str, summary: str, example: str, shown: str) -> Unary:
         return apply(name, out, x=x)
 
     _describe(function, name, summary, _X, example, shown)
+    QUICKENING.join(function, 1)
     return function
 
 
@@ -93,7 +98,7 @@ def unary_mended_for_complex(
 
     The test for the two common data types costs less than calling the mended one.
     """
-    reals: Any = getattr(np, name)
+    numpys: Any = getattr(np, name)
 
     def function(x: Any, /, out: Any = None) -> Any:
         try:
@@ -102,12 +107,13 @@ def unary_mended_for_complex(
                     return of(x, name)(x)
                 dtype = x.dtype
                 if dtype is FLOAT64 or dtype is FLOAT32:
-                    return reals(x)
+                    return numpys(x)
         except (TypeError, ValueError):
             pass
         return apply(name, out, x=x)
 
     _describe(function, name, summary, _X, example, shown)
+    QUICKENING.join(function, 1, reals=True)
     return function
 
 
@@ -135,6 +141,7 @@ def binary(name: str, summary: str, example: str, shown: str) -> Binary:
         return apply(name, out, x1=x1, x2=x2)
 
     _describe(function, name, summary, _X1_X2, example, shown)
+    QUICKENING.join(function, 2)
     return function
 
 
