@@ -1,36 +1,29 @@
-"""Python functions whose calls on plain arrays are machine code.
+"""Calls of array functions that look at types, as C functions of Python.
 
-A function of Python's that hands its arguments to NumPy's costs 40 ns, and 16 more for
-each look at a type: as much as a third of what NumPy takes for one element. CPython
-calls a function by a pointer in it, that may be changed (``PyFunction_SetVectorcall``):
-here it leads to machine code that looks at the types and calls what computes. All else
-goes where the pointer led before, to the function's own code, so that its signature,
-its docstring and what it does with any other arguments stay.
+A look at a type costs Python 16 ns, and a function of NumPy's is called with one
+element in 60. This looks at the types and calls what computes: NumPy's function, or
+that of one other library. All else goes to a function of Python's.
 """
 
 from __future__ import annotations
 
 import ctypes
-from functools import cache
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev import _machine_code
 from xdev._machine_code import immortal
-from xdev.compile.machine_words import HEADER, WORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-#: Where a type says where its objects keep that pointer (``tp_vectorcall_offset``).
-_OFFSET = HEADER + 5 * WORD
+_FASTCALL = 0x80  # METH_FASTCALL: (self, arguments, how many)
 
 
 @final
 class QuickFunctions:
-    """The functions that are called so, all by one piece of machine code.
+    """Makes such functions, all of one piece of machine code.
 
     Parameters
     ----------
@@ -40,79 +33,66 @@ class QuickFunctions:
     """
 
     def __init__(self, python: Collection[type], hosts: Collection[type]) -> None:
-        from xdev.compile.quick_function_code import (
-            API,
-            ARRAY,
-            HOST_COUNT,
-            HOSTS,
-            MOST_HOSTS,
-            NAME,
-            PYTHON_COUNT,
-            TABLE,
-            WORDS,
-            binary,
-        )
+        from xdev.compile import quick_function_code as code
 
-        place = _machine_code.load(binary())
-        self._table = (ctypes.c_int64 * WORDS).from_address(place(TABLE))
-        self._code = place(NAME)
-        for k, name in enumerate(API):
+        place = _machine_code.load(code.binary())
+        self._table = (ctypes.c_int64 * code.WORDS).from_address(place(code.TABLE))
+        for k, name in enumerate(code.API):
             self._table[k] = _address(getattr(ctypes.pythonapi, name))
         floats = np.dtype(np.float64), np.dtype(np.float32)
-        objects = np.ndarray, *floats, TypeError, ValueError
-        self._table[ARRAY : ARRAY + len(objects)] = list(map(id, immortal(objects)))
-        kinds = [*python, *(kind for kind in hosts if kind not in python)][:MOST_HOSTS]
-        self._table[PYTHON_COUNT], self._table[HOST_COUNT] = len(python), len(kinds)
-        self._table[HOSTS : HOSTS + len(kinds)] = list(map(id, immortal(kinds)))
-        self._rows: dict[Callable[..., Any], int] = {}
+        self._fill(code.NONE, None, TypeError, ValueError, np.ndarray, *floats)
+        kinds = [*python, *(kind for kind in hosts if kind not in python)]
+        kinds = kinds[: code.MOST_HOSTS]
+        self._table[code.PYTHON_COUNT], self._table[code.HOST_COUNT] = (
+            len(python),
+            len(kinds),
+        )
+        self._fill(code.HOSTS, *kinds)
+        self._definition = immortal(
+            _Definition(b"call", place(code.NAME), _FASTCALL, None)
+        )
+        self._rows: list[tuple[str, Any]] = []
 
-    def add(
+    def _fill(self, first: int, *objects: object) -> None:
+        self._table[first : first + len(objects)] = list(map(id, immortal(objects)))
+
+    def make(
         self,
-        function: Callable[..., Any],
-        nin: int,
-        on_host: Callable[..., Any],
+        name: str,
+        general: Callable[..., Any],
+        numpys: Callable[..., Any],
         *,
         reals: bool = False,
-    ) -> None:
-        """Call a function by machine code from now on.
+    ) -> Callable[..., Any]:
+        """Return ``call(*inputs, out)``, for one or two inputs.
 
         Parameters
         ----------
-        function : function
-            Of one or two arguments by position, in this case.
-        nin : int
-            How many.
-        on_host : callable
-            What computes NumPy's arrays; a TypeError or ValueError of its sends the
-            call to the function's own code.
+        name : str
+            By which :meth:`serve` finds what computes other arrays.
+        general : callable
+            Takes the same, and serves all else: an ``out`` that is not None, say.
+        numpys : callable
+            Takes the inputs, if they are NumPy's arrays; a TypeError or ValueError of
+            its sends the call to ``general``.
         reals : bool
-            Whether only ``float64`` and ``float32`` may be handed to it.
+            Whether ``float64`` and ``float32`` alone may be handed to it.
         """
-        from xdev.compile.quick_function_code import (
-            COUNT,
-            FUNCTION,
-            MOST,
-            PLACES,
-            REALS,
-            ROW,
-            ROWS,
+        from xdev.compile import quick_function_code as code
+
+        row = np.zeros(code.ROW, np.int64)
+        row[code.GENERAL] = id(immortal(general))
+        row[code.NUMPYS] = id(immortal(numpys))
+        row[code.REALS] = reals
+        self._rows.append((name, row))
+        made: Any = ctypes.PYFUNCTYPE(
+            ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
         )
+        made = made(_address(ctypes.pythonapi.PyCFunction_NewEx))
+        call: Callable[..., Any] = made(ctypes.addressof(self._definition), row, None)
+        return call
 
-        if _pointer(function) != _plain() or len(self._rows) >= MOST:
-            return  # somebody else's by now
-        place = (id(function) >> 4) % PLACES
-        while self._table[ROWS + ROW * place]:
-            place = (place + 1) % PLACES
-        row = self._rows[immortal(function)] = ROWS + ROW * place
-        words = FUNCTION, COUNT, REALS
-        for k, value in zip(words, (id(function), nin, reals), strict=True):
-            self._table[row + k] = value
-        self._set(row, 0, on_host)
-        _set_pointer(function, self._code)
-
-    def add_kind(
-        self, kind: type, find: Callable[[str], Callable[..., Any] | None]
-    ) -> None:
+    def serve(self, kind: type, find: Callable[[str], Callable[..., Any]]) -> None:
         """Serve arrays of another type too, all of one device.
 
         Parameters
@@ -120,43 +100,25 @@ class QuickFunctions:
         kind : type
             The type.
         find : callable
-            Returns what computes them, by a function's name; None for nothing.
+            Returns what computes them, by a function's name.
         """
-        from xdev.compile.quick_function_code import OTHER
+        from xdev.compile import quick_function_code as code
 
-        for function, row in self._rows.items():
-            self._set(row, 1, find(function.__name__))
-        self._table[OTHER] = id(immortal(kind))
+        for name, row in self._rows:
+            row[code.OTHERS] = id(immortal(find(name)))
+        self._fill(code.OTHER, kind)
 
-    def _set(self, row: int, k: int, target: Callable[..., Any] | None) -> None:
-        from xdev.compile.quick_function_code import TARGETS
 
-        self._table[row + TARGETS + k] = 0 if target is None else id(immortal(target))
+class _Definition(ctypes.Structure):
+    """CPython's ``PyMethodDef``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
 
 
 def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-@cache
-def _plain() -> int:
-    """Return where the pointer leads in functions that nobody changed."""
-    return _pointer(_plain.__wrapped__)
-
-
-def _place(function: Any) -> Any:
-    offset = ctypes.c_int64.from_address(id(FunctionType) + _OFFSET).value
-    return ctypes.c_void_p.from_address(id(function) + offset)
-
-
-def _pointer(function: Any) -> int:
-    return _place(function).value or 0
-
-
-def _set_pointer(function: Any, code: int) -> None:
-    setter = getattr(ctypes.pythonapi, "PyFunction_SetVectorcall", None)
-    if setter is not None:
-        setter(ctypes.py_object(function), ctypes.c_void_p(code))
-    else:  # CPython 3.11
-        function.__code__ = function.__code__  # calls that were specialised look again
-        _place(function).value = code

@@ -8,61 +8,59 @@ from xdev import _machine_code
 from xdev._disk_cache import DiskCache
 from xdev.compile import machine_words
 from xdev.compile.machine_words import HEADER, TYPE, WORD
-from xdev.compile.quick_call_code import DTYPE
+from xdev.compile.quick_call_code import DATA, DTYPE
 
 NAME = "xdev_quick_function"
 TABLE = "xdev_quick_function_table"
 _cache = DiskCache("native")
 
-# The process's table: addresses of functions, objects, types of numbers; then the rows.
-CALL, PLAIN, MATCHES, CLEAR = range(4)  # as in API
-API = (
-    "PyObject_Vectorcall",
-    "_PyFunction_Vectorcall",
-    "PyErr_ExceptionMatches",
-    "PyErr_Clear",
-)
-ARRAY, FLOAT64, FLOAT32, TYPE_ERROR, VALUE_ERROR, OTHER = range(4, 10)
+# The process's table: addresses of functions and objects, types of numbers.
+CALL, MATCHES, CLEAR = range(3)  # as in API
+API = ("PyObject_Vectorcall", "PyErr_ExceptionMatches", "PyErr_Clear")
+NONE, TYPE_ERROR, VALUE_ERROR, ARRAY, FLOAT64, FLOAT32, OTHER = range(3, 10)
 PYTHON_COUNT, HOST_COUNT, HOSTS = range(10, 13)
 MOST_HOSTS = 32
-ROWS = HOSTS + MOST_HOSTS
-# A row: a function, how many arguments it takes, whether only reals are computed by
-# NumPy's, and what computes arrays of NumPy's, and of the other type. Its place among
-# the rows is next to what the function's address says.
-FUNCTION, COUNT, REALS, TARGETS, _, ROW = range(6)
-PLACES = 512
-MOST = PLACES // 2
-WORDS = ROWS + PLACES * ROW
+WORDS = HOSTS + MOST_HOSTS
+# A function's words: what computes NumPy's arrays, those of the other type, all else,
+# and whether only reals are computed by NumPy's.
+NUMPYS, OTHERS, GENERAL, REALS, ROW = range(5)
+
+
+def kept() -> bytes | None:
+    """Return the object file if it is on disk."""
+    return _cache.load(_key())
 
 
 def binary() -> bytes:
     """Return the object file, compiled where no process here has done so."""
-    key = f"{_machine_code.key(machine_words.__file__, __file__)}-{HEADER}"
-    found = _cache.load(key)
+    found = kept()
     if found is None:
         module, table = machine_words.module(NAME, TABLE, WORDS)
-        _Writer(module, table, NAME, 4).write()
+        _Writer(module, table, NAME, 3).write()
         found = _machine_code.emit([str(module)])
-        _cache.save(key, found, "calls of functions")
+        _cache.save(_key(), found, "calls of functions")
     return found
 
 
+def _key() -> str:
+    return f"{_machine_code.key(machine_words.__file__, __file__)}-{HEADER}"
+
+
 class _Writer(machine_words.Writer):
-    """Writes ``vectorcall(function, args, nargsf, kwnames)``, words all."""
+    """Writes ``function(self, args, nargs)``, words all."""
 
     def write(self) -> None:
         b = self.b
-        function, args, flagged, names = self.function.args
+        own, args, count = self.function.args
         self.way_out = self.function.append_basic_block()
-        self.leave_unless(self.same(names, 0))
-        count = b.and_(flagged, self.word((1 << 63) - 1))
-        row = self._row(function)
-        self.leave_unless(self.same(self.load(row, COUNT * WORD), count))
-        first = self.load(args)
-        last = self.load(self.at(args, b.sub(count, self.word(1))))
-        target = self._target(row, first, last)
+        row = self.load(own, DATA)
+        inputs = b.sub(count, self.word(1))
+        out = self.load(self.at(args, inputs))
+        self.leave_unless(self.same(out, self.known(NONE)))
+        last = self.load(self.at(args, b.sub(inputs, self.word(1))))
+        target = self._target(row, self.load(args), last)
         self.leave_unless(b.not_(self.same(target, 0)))
-        result = self.call(CALL, target, args, count, self.word(0))
+        result = self.call(CALL, target, args, inputs, self.word(0))
         with b.if_then(self.same(result, 0), likely=False):
             kinds = self.known(TYPE_ERROR), self.known(VALUE_ERROR)
             one, other = (b.trunc(self.call(MATCHES, k), self.int) for k in kinds)
@@ -71,27 +69,9 @@ class _Writer(machine_words.Writer):
                 b.branch(self.way_out)
         b.ret(result)
         b.position_at_end(self.way_out)
-        b.ret(self.call(PLAIN, function, args, flagged, names))
-
-    def _row(self, function: Any) -> Any:
-        """Return the address of the function's row, or leave."""
-        b = self.b
-        place = b.alloca(self.word)
-        b.store(b.lshr(function, self.word(4)), place)
-        look, later, found = (b.append_basic_block() for _ in range(3))
-        b.branch(look)
-        b.position_at_end(look)
-        at = b.and_(b.load(place), self.word(PLACES - 1))
-        table = b.ptrtoint(self.table, self.word)
-        row = b.add(table, self.word(ROWS * WORD))
-        row = b.add(row, b.mul(at, self.word(ROW * WORD)))
-        key = self.load(row, FUNCTION * WORD)
-        b.cbranch(self.same(key, function), found, later)
-        b.position_at_end(later)
-        b.store(b.add(at, self.word(1)), place)
-        b.cbranch(self.same(key, 0), self.way_out, look)
-        b.position_at_end(found)
-        return row
+        b.ret(
+            self.call(CALL, self.load(row, GENERAL * WORD), args, count, self.word(0))
+        )
 
     def _target(self, row: Any, first: Any, last: Any) -> Any:
         """Return what computes arguments that begin and end so, or leave."""
@@ -109,25 +89,26 @@ class _Writer(machine_words.Writer):
                     one, other = (self.known(k) for k in (FLOAT64, FLOAT32))
                     real = b.or_(self.same(dtype, one), self.same(dtype, other))
                     self.leave_unless(real)
-                b.store(self.load(row, TARGETS * WORD), found)
+                b.store(self.load(row, NUMPYS * WORD), found)
             with others:
                 self.leave_unless(b.or_(*theirs))
                 self._beside(kinds, theirs, PYTHON_COUNT)
-                b.store(self.load(row, (TARGETS + 1) * WORD), found)
+                b.store(self.load(row, OTHERS * WORD), found)
         return b.load(found)
 
     def _beside(self, kinds: Any, arrays: Any, count: int) -> None:
         """Leave unless what is no array of these is one of so many kinds of numbers."""
         b = self.b
         number = b.select(arrays[0], kinds[1], kinds[0])
-        fits = b.alloca(self.word)
-        b.store(b.zext(b.and_(*arrays), self.word), fits)
-        with b.if_then(self.same(b.load(fits), 0)):
-
-            def compare(k: Any) -> None:
-                kind = self.known(b.add(k, self.word(HOSTS)))
-                same = b.zext(self.same(kind, number), self.word)
-                b.store(b.or_(b.load(fits), same), fits)
-
-            self.loop(self.known(count), compare)
-        self.leave_unless(b.not_(self.same(b.load(fits), 0)))
+        look, compare, found = (b.append_basic_block() for _ in range(3))
+        before = b.block
+        b.cbranch(b.and_(*arrays), found, look)
+        b.position_at_end(look)
+        k = b.phi(self.word)
+        k.add_incoming(self.word(0), before)
+        b.cbranch(b.icmp_signed("<", k, self.known(count)), compare, self.way_out)
+        b.position_at_end(compare)
+        k.add_incoming(b.add(k, self.word(1)), compare)
+        kind = self.known(b.add(k, self.word(HOSTS)))
+        b.cbranch(self.same(kind, number), found, look)
+        b.position_at_end(found)

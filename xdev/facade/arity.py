@@ -1,7 +1,7 @@
 """Makers of elementwise functions: the NumPy call inline, everything else dispatched.
 
-Those that are called often are called by machine code (:mod:`xdev.facade.quick`), which
-does the same with arrays by position alone, and leaves the rest to what is here.
+Once they are called often, machine code does the same (:mod:`xdev.facade.quick`), and
+leaves what has an ``out`` or is no array to what is here.
 
 ``out`` may be given by position, as in NumPy and CuPy; a keyword-only one would cost a
 third of the whole overhead of a call.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.facade.cpu import FLOAT32, FLOAT64, NUMPY
+from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import apply, of, of_two
 from xdev.facade.libraries import HOST, direct
 from xdev.facade.quick import QUICKENING
@@ -58,7 +58,9 @@ _X1_X2 = """x1, x2 : array or number
         Shapes that broadcast; at least one is an array."""
 
 
-def unary(name: str, summary: str, example: str, shown: str) -> Unary:
+def unary(
+    name: str, summary: str, example: str, shown: str, *, reals: bool = False
+) -> Unary:
     """Make the elementwise function ``name`` of one array.
 
     Parameters
@@ -69,13 +71,15 @@ def unary(name: str, summary: str, example: str, shown: str) -> Unary:
         The docstring's first line.
     example, shown : str
         The arguments of the docstring's example, and what it shows.
+    reals : bool
+        Whether NumPy's own function is right for real floats alone.
     """
     numpys = NUMPY.bound(name, None)
 
-    def function(x: Any, /, out: Any = None) -> Any:
+    def general(x: Any, out: Any) -> Any:
         try:
             if out is None:
-                if x.__class__ is ndarray:
+                if type(x) is ndarray:
                     return numpys(x)
                 if type(x) in direct:
                     return direct[type(x)][name](x)
@@ -86,34 +90,14 @@ def unary(name: str, summary: str, example: str, shown: str) -> Unary:
             pass  # before it wrote anything: apply() says what is wrong
         return apply(name, out, x=x)
 
-    _describe(function, name, summary, _X, example, shown)
-    QUICKENING.join(function, 1)
-    return function
-
-
-def unary_mended_for_complex(
-    name: str, summary: str, example: str, shown: str
-) -> Unary:
-    """Make a function of which NumPy's own serves real arrays only; see :func:`unary`.
-
-    The test for the two common data types costs less than calling the mended one.
-    """
-    numpys: Any = getattr(np, name)
+    call = general
 
     def function(x: Any, /, out: Any = None) -> Any:
-        try:
-            if out is None:
-                if x.__class__ is not ndarray:
-                    return of(x, name)(x)
-                dtype = x.dtype
-                if dtype is FLOAT64 or dtype is FLOAT32:
-                    return numpys(x)
-        except (TypeError, ValueError):
-            pass
-        return apply(name, out, x=x)
+        return call(x, out)
 
     _describe(function, name, summary, _X, example, shown)
-    QUICKENING.join(function, 1, reals=True)
+    own = getattr(np, name) if reals else numpys
+    QUICKENING.join(function, general, own, reals=reals)
     return function
 
 
@@ -121,27 +105,31 @@ def binary(name: str, summary: str, example: str, shown: str) -> Binary:
     """Make the elementwise function ``name`` of two arguments; see :func:`unary`."""
     numpys = NUMPY.bound(name, None)
 
-    def function(x1: Any, x2: Any, /, out: Any = None) -> Any:
+    def general(x1: Any, x2: Any, out: Any) -> Any:
+        kind, other = type(x1), type(x2)
         try:
             if out is None:
-                if x1.__class__ is ndarray:
-                    if x2.__class__ is ndarray or type(x2) in HOST:
+                if kind is ndarray or other is ndarray:
+                    if kind in HOST and other in HOST:
                         return numpys(x1, x2)
-                elif type(x1) is type(x2) and type(x1) in direct:
-                    return direct[type(x1)][name](x1, x2)
-                elif x2.__class__ is not ndarray:
+                elif kind is other and kind in direct:
+                    return direct[kind][name](x1, x2)
+                else:
                     return of_two(x1, x2, name)(x1, x2)
-                elif type(x1) in HOST:
-                    return numpys(x1, x2)
-            plain = type(x1) is type(x2) is type(out) is ndarray
+            plain = kind is other is type(out) is ndarray
             if plain and x1.shape == x2.shape == out.shape:
                 return numpys(x1, x2, out=out)
         except (TypeError, ValueError):
             pass  # before it wrote anything: apply() says what is wrong
         return apply(name, out, x1=x1, x2=x2)
 
+    call = general
+
+    def function(x1: Any, x2: Any, /, out: Any = None) -> Any:
+        return call(x1, x2, out)
+
     _describe(function, name, summary, _X1_X2, example, shown)
-    QUICKENING.join(function, 2)
+    QUICKENING.join(function, general, numpys)
     return function
 
 

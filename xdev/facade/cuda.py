@@ -20,6 +20,7 @@ from xdev.facade.cpu import result_dtype, result_shape
 from xdev.facade.cuda_differences import mended
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.functions import Functions
+from xdev.facade.quick import QUICKENING
 from xdev.memory.outside import retrying
 from xdev.memory.owners import mark_uses
 from xdev.memory.registry import pool
@@ -155,4 +156,12 @@ def marking(function: Callable[..., Any]) -> Callable[..., Any]:
 @cache
 def library() -> CuPyLibrary:
     """Return the one library object of CuPy."""
-    return CuPyLibrary()
+    made = CuPyLibrary()
+
+    def serve() -> None:
+        QUICKENING.serve(made.namespace.ndarray, made.functions.__getitem__)
+
+    if not made.several:  # as of its functions, after they were marked
+        live_streams.when_several.append(serve)
+        serve()
+    return made

@@ -1,7 +1,7 @@
-"""When elementwise functions are called often, they become machine code.
+"""When elementwise functions are called often, they call machine code.
 
-The first calls are Python's: a program that makes few needs no code to be loaded, and
-the first on a machine, which compiles it (0.1 s), none at all.
+The first calls are Python's: to load the code takes 5 ms. Where it is not kept on disk
+yet, it is compiled after more of them, in 0.2 s.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from xdev.compile.quick_function import QuickFunctions
 
-CALLS = 10_000  # of all functions together; until then they cost what loading does
+CALLS, CALLS_TO_COMPILE = 2_000, 20_000  # of all functions together
 
 
 @final
@@ -26,39 +26,46 @@ class Quickening:
     left : int
         The calls.
     functions : QuickFunctions or None
-        The functions, once they are machine code.
+        What made the machine code, once it is there.
     """
 
     def __init__(self) -> None:
         self.left = CALLS
         self.functions: QuickFunctions | None = None
+        self._waited = False  # once already
         self._joined: list[tuple[Any, ...]] = []
         self._kinds: dict[type, Callable[[str], Any]] = {}
         self._lock = threading.Lock()
 
-    def join(self, function: Any, nin: int, *, reals: bool = False) -> None:
-        """Count the calls of a function, and make it machine code with the others.
+    def join(
+        self,
+        function: Any,
+        general: Callable[..., Any],
+        numpys: Callable[..., Any],
+        *,
+        reals: bool = False,
+    ) -> None:
+        """Count the calls of a function; one day let it call machine code.
 
         Parameters
         ----------
         function : function
-            Of ``nin`` arguments by position, which hands NumPy's arrays to its free
-            variable ``numpys``.
-        nin : int
-            1 or 2.
+            Its code is a call of its free variable ``call``, with ``out`` at the end.
+        general : callable
+            What that is to do.
+        numpys : callable
+            What computes NumPy's arrays without an ``out``.
         reals : bool
-            Whether it hands over real floats alone.
+            Whether it does so for real floats alone.
         """
-        place = function.__code__.co_freevars.index("numpys")
-        cell = function.__closure__[place]
-        numpys = cell.cell_contents
-        self._joined.append((function, nin, reals, cell, numpys))
+        cell = function.__closure__[function.__code__.co_freevars.index("call")]
+        self._joined.append((cell, function.__name__, general, numpys, reals))
 
-        def counting(*args: Any, **keywords: Any) -> Any:
+        def counting(*args: Any) -> Any:
             self.left -= 1
             if self.left < 0:
-                self.quicken()
-            return numpys(*args, **keywords)
+                self._come()
+            return general(*args)
 
         cell.cell_contents = counting
 
@@ -66,10 +73,18 @@ class Quickening:
         """Serve arrays of a type, all of one device: by what is found for a name."""
         self._kinds[kind] = find
         if self.functions is not None:
-            self.functions.add_kind(kind, find)
+            self.functions.serve(kind, find)
+
+    def _come(self) -> None:
+        """Let the functions call machine code, or wait for more calls."""
+        from xdev.compile import quick_function_code
+
+        if self._waited or quick_function_code.kept() is not None:
+            self.quicken()
+        self.left, self._waited = CALLS_TO_COMPILE, True
 
     def quicken(self) -> None:
-        """Make the functions machine code, once."""
+        """Let the functions call machine code from now on."""
         with self._lock:
             if self.functions is not None:
                 return
@@ -77,11 +92,10 @@ class Quickening:
             from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS
 
             made = QuickFunctions(PYTHON_SCALARS, HOST_SCALARS)
-            for function, nin, reals, cell, numpys in self._joined:
-                made.add(function, nin, numpys, reals=reals)
-                cell.cell_contents = numpys
+            for cell, name, general, numpys, reals in self._joined:
+                cell.cell_contents = made.make(name, general, numpys, reals=reals)
             for kind, find in self._kinds.items():
-                made.add_kind(kind, find)
+                made.serve(kind, find)
             self.functions = made
 
 
