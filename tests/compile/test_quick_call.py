@@ -231,12 +231,3 @@ def test_a_finalizer_may_call_at_the_end_of_the_process():
     )
 
     assert (done.returncode, done.stdout) == (0, b"10 10 10 "), done.stderr.decode()
-
-
-def test_it_looks_like_a_method():
-    assert Doubtful.__call__.__doc__.startswith("Say what came.")
-    assert Doubtful.__call__.__text_signature__ == (
-        "($self, /, *args, out=None, **keywords)"
-    )
-    with pytest.raises(TypeError):
-        Doubtful.__call__(3)

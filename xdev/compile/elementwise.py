@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -14,6 +14,25 @@ from xdev.compile.halves import is_bfloat16, is_half
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
+
+    class Template(Protocol):
+        """A kernel's template, its name there, and the macros that fill it in.
+
+        One that makes the same kernel is equal, and has the same hash.
+        """
+
+        @property
+        def template(self) -> str:
+            """The file's name."""
+
+        @property
+        def entry(self) -> str:
+            """The kernel's C++ name, template arguments included."""
+
+        def macros(self) -> Macros:
+            """Return the macros."""
+
 
 Dtypes = tuple[np.dtype[Any], ...]
 Macros = list[tuple[str, str]]
@@ -67,24 +86,6 @@ class Operand:
         if self.kind == "Constant":
             return f"xdev::Constant<{loop}>"
         return f"xdev::{self.kind}<{cpp_name(self.storage)},{loop}>"
-
-
-class Template(Protocol):
-    """A kernel's template, its name there, and the macros that fill it in.
-
-    One that makes the same kernel is equal, and has the same hash.
-    """
-
-    @property
-    def template(self) -> str:
-        """The file's name."""
-
-    @property
-    def entry(self) -> str:
-        """The kernel's C++ name, template arguments included."""
-
-    def macros(self) -> Macros:
-        """Return the macros."""
 
 
 @final

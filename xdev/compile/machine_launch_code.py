@@ -132,7 +132,7 @@ class _Raw(machine_words.Writer):
 
     def _known(self, stream: Any) -> None:
         b = self.b
-        found = b.alloca(self.word)
+        found = self.variable()
         b.store(self.word(0), found)
 
         def look(k: Any) -> None:

@@ -67,9 +67,15 @@ class Writer:
 
     def words(self, count: int, align: int = WORD) -> Any:
         """Return the address of so many words on the stack."""
-        made = self.b.alloca(self.ir.ArrayType(self.word, count))
-        made.align = align
-        return self.b.ptrtoint(made, self.word)
+        with self.b.goto_entry_block():
+            made = self.b.alloca(self.ir.ArrayType(self.word, count))
+            made.align = align
+            return self.b.ptrtoint(made, self.word)
+
+    def variable(self) -> Any:
+        """Return a word that may change, which LLVM keeps in a register."""
+        with self.b.goto_entry_block():  # elsewhere it would be memory
+            return self.b.alloca(self.word)
 
     def known(self, k: Any) -> Any:
         """Load a word of the process's table."""
@@ -98,7 +104,7 @@ class Writer:
     def count_named(self, count: Any, names: Any) -> Any:
         """Return a count of arguments with those given by name."""
         b = self.b
-        place = b.alloca(self.word)
+        place = self.variable()
         b.store(count, place)
         with b.if_then(b.not_(self.same(names, 0))):
             b.store(b.add(count, self.load(names, LENGTH)), place)

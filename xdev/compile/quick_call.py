@@ -1,8 +1,9 @@
-"""The call of a ufunc on operands of known types, as a C method of Python.
+"""The call of a ufunc on operands of known types, as machine code.
 
 ``Vectorized.__call__`` in Python costs more than NumPy takes for ten elements. This
 looks the operands' types up in a table and calls the NumPy ufunc that is there; what it
-does not find goes to the Python function.
+does not find goes to the Python function. CPython calls it without a tuple or a dict of
+the arguments: by PEP 590, as it calls its own C functions.
 """
 
 from __future__ import annotations
@@ -14,25 +15,84 @@ import numpy as np
 
 from xdev import _machine_code
 from xdev._machine_code import immortal
+from xdev.compile.machine_words import HEADER, WORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-METHOD = 0x80 | 0x2  # METH_FASTCALL | METH_KEYWORDS
 MOST_ROWS, MOST_OPERANDS = 16, 32
+_FLAGS = HEADER + 19 * WORD  # where a type has its flags
+_BASE_TYPE, _HAVE_VECTORCALL = 1 << 10, 1 << 11  # two of them
+_MEMBERS = 72  # Py_tp_members
+_READ_ONLY_SIZE = 19, 1  # a member's type and flags: T_PYSSIZET, READONLY
 
 
-class Quick:
+class _Member(ctypes.Structure):
+    """CPython's ``PyMemberDef``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class _Slot(ctypes.Structure):
+    """CPython's ``PyType_Slot``."""
+
+    _fields_ = (("slot", ctypes.c_int), ("content", ctypes.c_void_p))
+
+
+class _Spec(ctypes.Structure):
+    """CPython's ``PyType_Spec``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("basicsize", ctypes.c_int),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(_Slot)),
+    )
+
+
+def _with_a_word() -> type:
+    """Return a class whose objects have a word: the address of what calls them.
+
+    While it is 0, as at first, they are called by their class's ``__call__``.
+    """
+    kind, flags = _READ_ONLY_SIZE
+    member = _Member(b"__vectorcalloffset__", kind, HEADER, flags, None)
+    members = immortal((_Member * 2)(member))
+    slots = (_Slot * 2)(_Slot(_MEMBERS, ctypes.addressof(members)))
+    name = f"{__name__}.Word".encode()
+    spec = immortal(_Spec(name, HEADER + WORD, 0, _BASE_TYPE, slots))
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Spec))
+    made: type = make(("PyType_FromSpec", ctypes.pythonapi))(spec)
+    return made
+
+
+_Word: Any = _with_a_word()
+
+
+class Quick(_Word):  # type: ignore[misc] # made in C
     """What has quick calls, once the class was given to :func:`install`.
 
     Each object remembers ufuncs by the types of their inputs: the dtype of a plain
     NumPy array, else the type.
     """
 
-    # First, and in the alphabet's order: it is where machine code looks.
+    # Behind the word, and in the alphabet's order: it is where machine code looks.
     __slots__ = ("_quick", "_quick_launches")
     _quick: np.ndarray[Any, Any]
     _quick_launches: np.ndarray[Any, Any]  # the table of quick_launch.Launches
+
+    def connect(self) -> None:
+        """Let machine code be called, if the class has it."""
+        code = _codes.get(type(self))
+        if code is not None:
+            ctypes.c_void_p.from_address(id(self) + HEADER).value = code.address
 
     def remember(
         self,
@@ -73,6 +133,7 @@ class Quick:
         k = int(known[0]) if known.size else count % MOST_ROWS
         rows[k] = row
         table[ROWS] = max(count, k + 1)
+        self.connect()
 
     def forget(self) -> None:
         """Send every call to the Python function."""
@@ -82,22 +143,51 @@ class Quick:
             self._quick[ROWS] = 0
 
 
-_tables: dict[type, Any] = {}  # of the classes that have the method
+class _Code:
+    """The machine code of a class.
+
+    Parameters
+    ----------
+    python : callable
+        The class's ``__call__``.
+    make_result : callable
+        What makes a new array.
+    """
+
+    def __init__(
+        self, python: Callable[..., Any], make_result: Callable[..., Any]
+    ) -> None:
+        from xdev.compile import quick_call_code as code
+
+        place = _machine_code.load(code.binary())
+        self.address = place(code.NAME)
+        self.table = (ctypes.c_int64 * code.WORDS).from_address(place(code.TABLE))
+        functions = [getattr(ctypes.pythonapi, name) for name in code.API]
+        casts = [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in functions]
+        self.table[: len(casts)] = casts
+        # Kept for ever: finalizers call until the very end.
+        objects = python, np.ndarray, "out", TypeError, ValueError, make_result, "shape"
+        self.table[code.PYTHON : code.LAUNCH] = list(map(id, immortal(objects)))
+
+
+_codes: dict[type, _Code] = {}
 
 
 def install(kind: type[Quick], make_result: Callable[..., Any]) -> None:
-    """Put the method in the place of a class's ``__call__``, once.
+    """Give a class its machine code, once; each object connects itself.
 
     Parameters
     ----------
     kind : type
-        The class, with the Python function for all other calls.
+        The class, with the Python function ``__call__`` for all other calls.
     make_result : callable
         ``make_result(shape, dtype, size)`` returns a new array in C order.
     """
-    python = vars(kind)["__call__"]
-    if kind not in _tables:
-        setattr(kind, "__call__", _method(kind, python, make_result))  # noqa: B010 - mypy's word
+    flags = ctypes.c_ulong.from_address(id(kind) + _FLAGS)
+    if kind not in _codes and flags.value == kind.__flags__:
+        _codes[kind] = _Code(vars(kind)["__call__"], make_result)
+        flags.value |= _HAVE_VECTORCALL
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
 
 
 def ask_first(kind: type[Quick], function: int) -> None:
@@ -106,54 +196,15 @@ def ask_first(kind: type[Quick], function: int) -> None:
     Parameters
     ----------
     kind : type
-        The class, whose method was installed.
+        The class, which has its machine code.
     function : int
         The address of ``f(self, args, nargs, kwnames)``; 0 for none.
     """
     from xdev.compile.quick_call_code import LAUNCH
 
-    _tables[kind][LAUNCH] = function
+    if kind in _codes:
+        _codes[kind].table[LAUNCH] = function
 
 
 def _key(x: Any) -> int:
     return id(x.dtype) if type(x) is np.ndarray else id(type(x))
-
-
-def _method(
-    kind: type, python: Callable[..., Any], make_result: Callable[..., Any]
-) -> Any:
-    """Return the method descriptor; what it points to is kept for ever."""
-    from xdev.compile.quick_call_code import (
-        API,
-        LAUNCH,
-        NAME,
-        PYTHON,
-        TABLE,
-        WORDS,
-        binary,
-    )
-
-    place = _machine_code.load(binary())
-    table = (ctypes.c_int64 * WORDS).from_address(place(TABLE))
-    api = ctypes.pythonapi
-    functions = [ctypes.cast(getattr(api, name), ctypes.c_void_p) for name in API]
-    table[: len(API)] = [function.value or 0 for function in functions]
-    objects = python, np.ndarray, "out", TypeError, ValueError, make_result, "shape"
-    table[PYTHON:LAUNCH] = list(map(id, objects))
-    text = f"__call__($self, /, *args, out=None, **keywords)\n--\n\n{python.__doc__}"
-    definition = _Definition(b"__call__", place(NAME), METHOD, text.encode())
-    immortal((objects, definition))  # finalizers call until the very end
-    _tables[kind] = table
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
-    return make(("PyDescr_NewMethod", api))(kind, ctypes.addressof(definition))
-
-
-class _Definition(ctypes.Structure):
-    """CPython's ``PyMethodDef``."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )

@@ -1,4 +1,4 @@
-"""The machine code of quick calls: a C method of Python, written for LLVM.
+"""The machine code of quick calls: a vectorcall of Python's, written for LLVM.
 
 It is kept on disk; no process needs Numba for it.
 """
@@ -51,13 +51,14 @@ def binary() -> bytes:
 
 
 class _Writer(machine_words.Writer):
-    """Writes ``method(self, args, nargs, kwnames)``, words all."""
+    """Writes ``vectorcall(self, args, nargsf, kwnames)``, words all."""
 
     def __init__(self) -> None:
         module, table = machine_words.module(NAME, TABLE, WORDS)
         super().__init__(module, table, NAME, 4)
         self.way_out = self.function.append_basic_block()
-        self.own, self.args, self.nargs, self.names = self.function.args
+        self.own, self.args, flagged, self.names = self.function.args
+        self.nargs = self.b.and_(flagged, self.word((1 << 63) - 1))
         self._quick()
         self.b.position_at_end(self.way_out)
         self._python()
@@ -67,7 +68,7 @@ class _Writer(machine_words.Writer):
         """Look for the row of the operands, and call its ufunc if they are few."""
         b = self.b
         self.keys = self.words(MOST_OPERANDS)
-        known = self.load(self.own, HEADER)
+        known = self.load(self.own, HEADER + WORD)
         self.leave_unless(b.not_(self.same(known, 0)))
         known = self.load(known, DATA)
         nin, most = self.load(known, NIN * WORD), self.load(known, MOST * WORD)
@@ -82,8 +83,9 @@ class _Writer(machine_words.Writer):
         row = self._row(known, nin)
         rest = self.at(row, nin)
         ufunc, dtype, few, many = (self.load(rest, k * WORD) for k in range(ROW))
-        bound, like = self._bound(total, many)
         given = b.icmp_signed(">", total, nin)
+        # What is written to has the result's shape: the inputs need no look.
+        bound, like = self._bound(b.select(given, nin, self.word(0)), total, many)
         small = b.or_(given, b.icmp_signed("<", bound, few))
         with b.if_then(b.not_(small)):
             self._into_new(ufunc, dtype, bound, like)
@@ -157,7 +159,7 @@ class _Writer(machine_words.Writer):
         """Return the address of the row with these keys, or leave."""
         b = self.b
         step = b.mul(b.add(nin, self.word(ROW)), self.word(WORD))
-        place = b.alloca(self.word)
+        place = self.variable()
         first = b.add(table, self.word(HEAD * WORD))
         end = b.add(first, b.mul(step, self.load(table, ROWS * WORD)))
         b.store(first, place)
@@ -167,7 +169,7 @@ class _Writer(machine_words.Writer):
         row = b.load(place)
         b.cbranch(b.icmp_signed("<", row, end), compare, self.way_out)
         b.position_at_end(compare)
-        differs = b.alloca(self.word)
+        differs = self.variable()
         b.store(self.word(0), differs)
 
         def key(k: Any) -> None:
@@ -182,20 +184,21 @@ class _Writer(machine_words.Writer):
         b.position_at_end(found)
         return row
 
-    def _bound(self, total: Any, many: Any) -> tuple[Any, Any]:
+    def _bound(self, begin: Any, total: Any, many: Any) -> tuple[Any, Any]:
         """Return how many elements the result may have, or leave if they are many.
 
-        Of arrays whose shapes differ the sizes are multiplied, without broadcasting.
+        It is told by the arguments from ``begin`` on. Of arrays whose shapes differ the
+        sizes are multiplied, without broadcasting.
         The second is an array if all are in C order and have its shape, else 0.
         """
         b = self.b
         zero, one = self.word(0), self.word(1)
-        first, bound, plain = (b.alloca(self.word) for _ in range(3))
+        first, bound, plain = (self.variable() for _ in range(3))
         for place, value in (first, zero), (bound, one), (plain, one):
             b.store(value, place)
 
         def operand(k: Any) -> None:
-            x = self.argument(k)
+            x = self.argument(b.add(begin, k))
             with b.if_then(self.is_a(x, ARRAY)):
                 fresh = self.same(b.load(first), 0)
                 like = b.select(fresh, x, b.load(first))
@@ -210,7 +213,7 @@ class _Writer(machine_words.Writer):
                 kept = b.select(alike, b.and_(b.load(plain), in_order), zero)
                 b.store(kept, plain)
 
-        self.loop(total, operand)
+        self.loop(b.sub(total, begin), operand)
         like = b.select(self.same(b.load(plain), 1), b.load(first), zero)
         return b.load(bound), like
 
@@ -219,7 +222,7 @@ class _Writer(machine_words.Writer):
         b = self.b
         ndim, shape = self._shape(x)
         other, extents = self._shape(like)
-        size, differs = b.alloca(self.word), b.alloca(self.word)
+        size, differs = self.variable(), self.variable()
         b.store(self.word(1), size)
         b.store(b.xor(ndim, other), differs)
 

@@ -77,7 +77,7 @@ class _Writer(machine_words.Writer):
         """Return what computes arguments that begin and end so, or leave."""
         b = self.b
         kinds = self.load(first, TYPE), self.load(last, TYPE)
-        found = b.alloca(self.word)
+        found = self.variable()
         theirs, ours = (
             [self.same(kind, self.known(k)) for kind in kinds] for k in (OTHER, ARRAY)
         )

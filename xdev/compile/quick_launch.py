@@ -1,4 +1,4 @@
-"""The call of a ufunc on CuPy's arrays, as a part of its C method: one driver call.
+"""The call of a ufunc on CuPy's arrays, as a part of its machine code: one driver call.
 
 What a call in Python asks of three arrays costs a third of a launch. This looks for the
 arrays' size and dtypes in a table and launches what is there, if they are contiguous
@@ -46,6 +46,7 @@ class Launches:
         self._table[NIN] = nin
         self._rows = self._table[HEAD:].reshape(MOST_ROWS, nin + ROW)
         ufunc._quick_launches = self._table  # noqa: SLF001 - one class in two modules
+        ufunc.connect()
         self._kept: list[Any] = [None] * MOST_ROWS  # what the rows point to
         self._next = 0
 

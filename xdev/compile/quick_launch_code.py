@@ -55,7 +55,7 @@ class _Writer(machine_words.Writer):
         self.way_out = self.function.append_basic_block()
         self.dtypes = self.words(MOST_OPERANDS + 1)
         self.addresses = self.words(MOST_OPERANDS + 1)
-        known = self.load(self.own, HEADER + WORD)  # the second of its slots
+        known = self.load(self.own, HEADER + 2 * WORD)  # the second of its slots
         self.leave_unless(b.not_(self.same(known, 0)))
         known = self.load(known, DATA)
         nin = self.load(known, NIN * WORD)
@@ -67,7 +67,7 @@ class _Writer(machine_words.Writer):
         self.first = self.load(self.args)
         self.loop(total, self._read)
         row = self._row(known, nin, given)
-        out = b.alloca(self.word)
+        out = self.variable()
         with b.if_else(given) as (written, made):
             with written:
                 b.store(self.load(self.at(self.args, nin)), out)
@@ -94,7 +94,7 @@ class _Writer(machine_words.Writer):
         extents, nbytes = self._shape(x)
         likes, size = self._shape(self.first)
         self.leave_unless(self.same(nbytes, size))
-        differs = b.alloca(self.word)
+        differs = self.variable()
         b.store(self.word(0), differs)
 
         def axis(i: Any) -> None:
@@ -114,7 +114,7 @@ class _Writer(machine_words.Writer):
         first = b.add(table, self.word(HEAD * WORD))
         end = b.add(first, b.mul(step, self.load(table, COUNT * WORD)))
         size = self.load(self.first, self.layout.size)
-        place, differs = b.alloca(self.word), b.alloca(self.word)
+        place, differs = self.variable(), self.variable()
         b.store(first, place)
         look, compare, later, found = (b.append_basic_block() for _ in range(4))
         b.branch(look)

@@ -285,8 +285,8 @@ class CpuLoops:
             return
         call.told = many = call.run.many
         limits = (min(call.few, many), many) if many else (call.few, call.few)
-        quick.remember(args, call.run.ufunc, outputs=call.outputs, limits=limits)
         install(type(quick), large_array)
+        quick.remember(args, call.run.ufunc, outputs=call.outputs, limits=limits)
 
 
 _TRACKING = _Tracking()

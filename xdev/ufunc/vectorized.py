@@ -251,7 +251,7 @@ class Vectorized(Quick):
         from xdev.ufunc.cpu import CpuLoops
 
         own = CpuLoops(self.scalar, self._identity, self)
-        made: CpuLoops = vars(self).setdefault("_cpu", own)
+        made: CpuLoops = self.__dict__.setdefault("_cpu", own)
         self._again = made.again
         return made
 
@@ -259,7 +259,7 @@ class Vectorized(Quick):
     def _cuda(self) -> CudaLoops:
         from xdev.ufunc.cuda import CudaLoops
 
-        made: CudaLoops = vars(self).setdefault("_cuda", CudaLoops(self.scalar, self))
+        made: CudaLoops = self.__dict__.setdefault("_cuda", CudaLoops(self.scalar, self))
         return made
 
     @functools.cached_property

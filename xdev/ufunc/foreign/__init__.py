@@ -9,62 +9,64 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from xdev import _optional
-from xdev.device.natives import library_of_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Protocol
+
+    class Adapter(Protocol):
+        """One library's arrays.
+
+        Attributes
+        ----------
+        mutable : bool
+            Whether they may be written.
+        """
+
+        mutable: bool
+
+        def on_cuda(self, x: Any) -> bool:
+            """Say whether an array is on a CUDA device."""
+
+        def native(self, x: Any, name: str) -> Any:
+            """Return an array's memory as a NumPy or CuPy array.
+
+            Raises
+            ------
+            TypeError
+                It has no such memory, or its library forbids it; ``name`` is the
+                function.
+            """
+
+        def stream(self, x: Any) -> int | None:
+            """Return the stream that its library works on.
+
+            None where there is none, or it is not told: then a call's work is waited
+            for.
+            """
+
+        def claim(self, x: Any, name: str) -> None:
+            """Tell the library that an array is about to be written.
+
+            Raises
+            ------
+            TypeError
+                That is forbidden.
+            """
+
+        def lift(self, made: Any, like: Any) -> Any:
+            """Return a NumPy or CuPy result, which is nobody else's, as its own array.
+
+            On CUDA the work that writes the result is queued on the current stream.
+            """
+
 
 Call = TypeVar("Call", bound=Callable[..., Any])
-
-
-class Adapter(Protocol):
-    """One library's arrays.
-
-    Attributes
-    ----------
-    mutable : bool
-        Whether they may be written.
-    """
-
-    mutable: bool
-
-    def on_cuda(self, x: Any) -> bool:
-        """Say whether an array is on a CUDA device."""
-
-    def native(self, x: Any, name: str) -> Any:
-        """Return an array's memory as a NumPy or CuPy array.
-
-        Raises
-        ------
-        TypeError
-            It has no such memory, or its library forbids it; ``name`` is the function.
-        """
-
-    def stream(self, x: Any) -> int | None:
-        """Return the stream that its library works on.
-
-        None where there is none, or it is not told: then a call's work is waited for.
-        """
-
-    def claim(self, x: Any, name: str) -> None:
-        """Tell the library that an array is about to be written.
-
-        Raises
-        ------
-        TypeError
-            That is forbidden.
-        """
-
-    def lift(self, made: Any, like: Any) -> Any:
-        """Return a NumPy or CuPy result, which is nobody else's, as its own array.
-
-        On CUDA the work that writes the result is queued on the current stream.
-        """
 
 
 def _torch() -> tuple[Adapter, Callable[[type], bool]]:
@@ -79,7 +81,8 @@ def _jax() -> tuple[Adapter, Callable[[type], bool]]:
     return jax.JaxAdapter(), jax.is_array_type
 
 
-LIBRARIES = {"torch": _torch, "jax": _jax}
+# By the top-level module of the library's types.
+LIBRARIES = {"torch": _torch, "jax": _jax, "jaxlib": _jax}
 _known: dict[type, Adapter | None] = {}  # by exact type
 
 
@@ -90,7 +93,7 @@ def of(kind: type) -> Adapter | None:
     except KeyError:
         pass
     found = None
-    libraries = {library_of_type(base) for base in kind.__mro__}
+    libraries = {base.__module__.partition(".")[0] for base in kind.__mro__}
     for library, make in LIBRARIES.items():
         if library in libraries:
             adapter, fits = make()
