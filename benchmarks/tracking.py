@@ -37,7 +37,7 @@ SERVED = """\
             for listener in stock.listeners:
                 listener.acquired(stock, chunk)
 """
-ACTIVE = " and (tracking.off or not tracking.active())"
+ACTIVE = " and (TRACKING.off or not tracking.active())"
 
 
 def without(function: Any, text: str) -> Any:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.cpu import BARE
-from xdev.facade.dispatch import of
+from xdev.facade.cpu import bare
 from xdev.facade.fft_axes import fftn, ifftn, irfftn, rfftn
 from xdev.facade.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, Norm
@@ -33,6 +33,12 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
+_fft = bare("fft.fft")
+_hfft = bare("fft.hfft")
+_ifft = bare("fft.ifft")
+_ihfft = bare("fft.ihfft")
+_irfft = bare("fft.irfft")
+_rfft = bare("fft.rfft")
 
 
 def __dir__() -> list[str]:
@@ -78,8 +84,8 @@ def fft(
     array([1.+0.j, 1.+0.j, 1.+0.j])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return BARE["fft.fft"](x, n, axis, norm)
-    return of(x, "fft.fft")(x, n=n, axis=axis, norm=norm)
+        return _fft(x, n, axis, norm)
+    return direct[type(x)]["fft.fft"](x, n=n, axis=axis, norm=norm)
 
 
 def ifft(
@@ -120,8 +126,8 @@ def ifft(
     array([1.+0.j, 1.+0.j])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return BARE["fft.ifft"](x, n, axis, norm)
-    return of(x, "fft.ifft")(x, n=n, axis=axis, norm=norm)
+        return _ifft(x, n, axis, norm)
+    return direct[type(x)]["fft.ifft"](x, n=n, axis=axis, norm=norm)
 
 
 def rfft(
@@ -162,8 +168,8 @@ def rfft(
     array([1.+0.j, 1.+0.j])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return BARE["fft.rfft"](x, n, axis, norm)
-    return of(x, "fft.rfft")(x, n=n, axis=axis, norm=norm)
+        return _rfft(x, n, axis, norm)
+    return direct[type(x)]["fft.rfft"](x, n=n, axis=axis, norm=norm)
 
 
 def irfft(
@@ -204,8 +210,8 @@ def irfft(
     array([1., 0.])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return BARE["fft.irfft"](x, n, axis, norm)
-    return of(x, "fft.irfft")(x, n=n, axis=axis, norm=norm)
+        return _irfft(x, n, axis, norm)
+    return direct[type(x)]["fft.irfft"](x, n=n, axis=axis, norm=norm)
 
 
 def hfft(
@@ -246,8 +252,8 @@ def hfft(
     array([1., 1.])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return BARE["fft.hfft"](x, n, axis, norm)
-    return of(x, "fft.hfft")(x, n=n, axis=axis, norm=norm)
+        return _hfft(x, n, axis, norm)
+    return direct[type(x)]["fft.hfft"](x, n=n, axis=axis, norm=norm)
 
 
 def ihfft(
@@ -288,5 +294,5 @@ def ihfft(
     (2,)
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return BARE["fft.ihfft"](x, n, axis, norm)
-    return of(x, "fft.ihfft")(x, n=n, axis=axis, norm=norm)
+        return _ihfft(x, n, axis, norm)
+    return direct[type(x)]["fft.ihfft"](x, n=n, axis=axis, norm=norm)

@@ -18,7 +18,8 @@ from xdev.facade.decompositions import (
     svd,
     svdvals,
 )
-from xdev.facade.dispatch import alike, of, of_all
+from xdev.facade.dispatch import of_all
+from xdev.facade.libraries import direct
 from xdev.facade.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from xdev.facade.magnitudes import (
     det,
@@ -107,8 +108,10 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
         and x2.dtype is not FREED
     ):
         return _cross(x1, x2, axis=axis)
-    function = alike("linalg.cross", x1, x2) or of_all("linalg.cross", x1=x1, x2=x2)
-    return function(x1, x2, axis=axis)
+    kind = type(x1)
+    if kind is type(x2) and kind in direct:
+        return direct[kind]["linalg.cross"](x1, x2, axis=axis)
+    return of_all("linalg.cross", x1=x1, x2=x2)(x1, x2, axis=axis)
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
@@ -134,7 +137,7 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return x.diagonal(offset, -2, -1)
-    return of(x, "linalg.diagonal")(x, offset=offset)
+    return direct[type(x)]["linalg.diagonal"](x, offset=offset)
 
 
 def inv(x: Array, /) -> Array:
@@ -164,7 +167,7 @@ def inv(x: Array, /) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _inv(x)
-    return of(x, "linalg.inv")(x)
+    return direct[type(x)]["linalg.inv"](x)
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
@@ -196,7 +199,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _matrix_power(x, n)
-    return of(x, "linalg.matrix_power")(x, n)
+    return direct[type(x)]["linalg.matrix_power"](x, n)
 
 
 def outer(x1: Array, x2: Array, /) -> Array:
@@ -229,8 +232,10 @@ def outer(x1: Array, x2: Array, /) -> Array:
             return x1.reshape(-1, 1) * x2
         except TypeError:
             pass  # of_all() says what is wrong, or NumPy again
-    function = alike("linalg.outer", x1, x2) or of_all("linalg.outer", x1=x1, x2=x2)
-    return function(x1, x2)
+    kind = type(x1)
+    if kind is type(x2) and kind in direct:
+        return direct[kind]["linalg.outer"](x1, x2)
+    return of_all("linalg.outer", x1=x1, x2=x2)(x1, x2)
 
 
 def pinv(x: Array, /, *, rtol: Any = None) -> Array:
@@ -262,7 +267,7 @@ def pinv(x: Array, /, *, rtol: Any = None) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _pinv(x, rtol=rtol)
-    return of(x, "linalg.pinv")(x, rtol=rtol)
+    return direct[type(x)]["linalg.pinv"](x, rtol=rtol)
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
@@ -300,5 +305,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
         and x2.dtype is not FREED
     ):
         return _solve(x1, x2)
-    function = alike("linalg.solve", x1, x2) or of_all("linalg.solve", x1=x1, x2=x2)
-    return function(x1, x2)
+    kind = type(x1)
+    if kind is type(x2) and kind in direct:
+        return direct[kind]["linalg.solve"](x1, x2)
+    return of_all("linalg.solve", x1=x1, x2=x2)(x1, x2)

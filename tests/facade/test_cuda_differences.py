@@ -13,8 +13,10 @@ import pytest
 import xdev
 from xdev import _optional
 from xdev.facade.cuda_differences import (
+    arguments,
     counting,
     linear_algebra,
+    moments,
     outputs,
     signed_zeros,
 )
@@ -46,11 +48,15 @@ CASES = {
     "repeat": [(REAL[:3], np.asarray([2, 0, 3])), (REAL, 2)],
     "isin": [(REAL, 2.5), (REAL, np.asarray([2.5, 0.5])), (7, WHOLE)],
     "searchsorted": [(WHOLE, np.int64(2)), (WHOLE, np.asarray([2, 9])), (WHOLE, 7)],
+    "sort": [(REAL,), (WHOLE[::-1],)],
+    "argsort": [(REAL,), (WHOLE[::-1],)],
+    "std": [(WELL,)],
+    "var": [(WELL,)],
     "linalg.solve": [(WELL, np.ones((3, 2, 1))), (np.stack([WELL, WELL]), REAL[2:4])],
     "linalg.eig": [(np.asarray([[2.0, 0.0], [0.0, 3.0]]),)],
     "linalg.eigvals": [(np.asarray([[2.0, 0.0], [0.0, 3.0]]),)],
 }
-WITHOUT_OUT = ("repeat", "isin", "searchsorted")
+WITHOUT_OUT = ("repeat", "isin", "searchsorted", "sort", "argsort", "std", "var")
 WITHOUT_OUT += ("linalg.solve", "linalg.eig", "linalg.eigvals")
 EVERY = [(name, args) for name, cases in CASES.items() for args in cases]
 
@@ -241,16 +247,26 @@ def test_solves_entry_makes_stacks_equal(monkeypatch, left, right):
 @pytest.mark.usefixtures("numpys")
 def test_entries_of_python_give_what_numpy_gives():
     assert outputs.round_(REAL).tolist()[:4] == [-2.0, -0.0, 0.0, 2.0]
-    assert outputs.clip(WHOLE, None, 5).tolist() == [-3, 0, 5]
     counts = np.asarray([2, 0, 3])
     for x in (WHOLE, np.stack([WHOLE, WHOLE])):
-        repeated = counting.repeat(x, counts, axis=-1)
+        repeated = counting.repeat(np, x, counts, axis=-1)
         np.testing.assert_array_equal(repeated, np.repeat(x, counts, axis=-1))
-    assert counting.repeat(WHOLE, counts, axis=None).tolist() == [-3, -3, 7, 7, 7]
-    assert counting.repeat(WHOLE, 2, axis=None).shape == (6,)
-    assert counting.isin(WHOLE, 7, invert=False).tolist() == [False, False, True]
-    order = counting.searchsorted(WHOLE, np.int64(7), side="right", sorter=None)
+    assert counting.repeat(np, WHOLE, counts, axis=None).tolist() == [-3, -3, 7, 7, 7]
+    assert counting.repeat(np, WHOLE, 2, axis=None).shape == (6,)
+    assert counting.isin(np, WHOLE, 7, invert=False).tolist() == [False, False, True]
+    order = counting.searchsorted(np, WHOLE, np.int64(7), side="right", sorter=None)
     assert order == 3
+    ties = np.asarray([[2.0, 5.0, 2.0], [1.0, 1.0, 0.0]])
+    for descending in (False, True):
+        options = {"axis": 1, "descending": descending, "stable": True}
+        found = arguments.argsort(np, ties, **options)
+        assert found.tolist() == xdev.argsort(ties, **options).tolist()
+        found = arguments.sort(np, ties, **options)
+        assert found.tolist() == xdev.sort(ties, **options).tolist()
+    for name in ("std", "var"):
+        options = {"axis": (0, 1), "correction": 1, "keepdims": True}
+        found = getattr(moments, name)(ties, **options)
+        np.testing.assert_allclose(found, function(name)(ties, **options))
     out = np.empty(3)
     assert outputs.written(np.real)(COMPLEX[:3], out) is out
     values, vectors = linear_algebra.eig(WELL)
@@ -292,3 +308,47 @@ def test_fill_clears_memory_where_zero_has_no_sign(monkeypatch):
             assert bool(launched) == (value == 0 and not out.cleared)
     finally:
         signed_zeros._kernel.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["std", "var"])
+@pytest.mark.parametrize("char", "fd")
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"correction": 1.5}, {"keepdims": True}, {"axis": 0}, {"axis": None}],
+)
+def test_moments_of_large_arrays(device, monkeypatch, name, char, options):
+    monkeypatch.setattr(moments, "LARGE", 100)
+    monkeypatch.setattr(moments, "AT_ONCE", 64)
+    whole = 10 + np.random.default_rng(3).standard_normal((2, 15, 20))
+    given = {"axis": None, "correction": 0.0, "keepdims": False} | options
+    wanted = getattr(np, name)(
+        whole.astype(char).astype("d"),
+        axis=given["axis"],
+        ddof=given["correction"],
+        keepdims=given["keepdims"],
+    )
+    # The mean's rounding is that of 10, deviations are of 1.
+    near = {"f": {"rtol": 1e-4, "atol": 1e-5}, "d": {"rtol": 1e-12}}[char]
+    for view in (lambda x: x, lambda x: x.T, lambda x: x[:, ::2], lambda x: x[:, 1:]):
+        x = np.asarray(whole.astype(char))
+        if view(x).shape == x.shape:
+            found = getattr(moments, name)(x, **given)
+            assert found.dtype == x.dtype
+            np.testing.assert_allclose(found, wanted, **near)
+        there = view(xdev.asarray(x, device=device))
+        found = getattr(xdev, name)(there, **options)
+        expected = getattr(np, name)(
+            view(x).astype("d"),
+            axis=given["axis"],
+            ddof=given["correction"],
+            keepdims=given["keepdims"],
+        )
+        assert found.dtype == there.dtype
+        np.testing.assert_allclose(xdev.to_numpy(found), expected, **near)
+
+
+def test_moments_where_nothing_is_left_are_the_librarys():
+    x = np.arange(1e5)
+    for correction in (1e5, 2e5):
+        found = moments.var(x, axis=None, correction=correction, keepdims=False)
+        np.testing.assert_array_equal(found, np.var(x, ddof=correction))

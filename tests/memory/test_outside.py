@@ -173,6 +173,7 @@ def test_the_facades_transforms_and_linear_algebra_try_again(
     own = SimpleNamespace(**{last: library})
     monkeypatch.setattr(facade_cuda, "pool", lambda device: {"cuda": pool}[device])
     monkeypatch.setattr(facade_cuda, "mended", lambda: {"linalg.eigvals": library})
+    monkeypatch.setitem(facade_cuda.OPERATORS, "matmul", library)
     cupy = facade_cuda.CuPyLibrary()
     for namespace in ("standard", "namespace"):
         monkeypatch.setattr(

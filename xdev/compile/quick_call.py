@@ -164,7 +164,7 @@ class _Code:
         self.table = (ctypes.c_int64 * code.WORDS).from_address(place(code.TABLE))
         functions = [getattr(ctypes.pythonapi, name) for name in code.API]
         casts = [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in functions]
-        self.table[: len(casts)] = casts
+        self.table[: len(casts)] = casts  # type: ignore[assignment] # as ints
         # Kept for ever: finalizers call until the very end.
         objects = python, np.ndarray, "out", TypeError, ValueError, make_result, "shape"
         self.table[code.PYTHON : code.LAUNCH] = list(map(id, immortal(objects)))

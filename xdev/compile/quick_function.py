@@ -81,8 +81,8 @@ class QuickFunctions:
         from xdev.compile import quick_function_code as code
 
         row = np.zeros(code.ROW, np.int64)
-        row[code.GENERAL] = id(immortal(general))
-        row[code.NUMPYS] = id(immortal(numpys))
+        row[code.GENERAL : code.GENERAL + 2] = _words(general)
+        row[code.NUMPYS : code.NUMPYS + 2] = _words(numpys)
         row[code.REALS] = reals
         self._rows.append((name, row))
         made: Any = ctypes.PYFUNCTYPE(
@@ -105,7 +105,7 @@ class QuickFunctions:
         from xdev.compile import quick_function_code as code
 
         for name, row in self._rows:
-            row[code.OTHERS] = id(immortal(find(name)))
+            row[code.OTHERS : code.OTHERS + 2] = _words(find(name))
         self._fill(code.OTHER, kind)
 
 
@@ -118,6 +118,16 @@ class _Definition(ctypes.Structure):
         ("flags", ctypes.c_int),
         ("doc", ctypes.c_char_p),
     )
+
+
+def _words(function: Callable[..., Any]) -> tuple[int, int]:
+    """Return a callable's address, and that of what calls it by PEP 590."""
+    ask = ctypes.pythonapi.PyVectorcall_Function
+    ask.restype = ctypes.c_void_p
+    caller = ask(ctypes.py_object(function)) or _address(
+        ctypes.pythonapi.PyObject_Vectorcall
+    )
+    return id(immortal(function)), caller
 
 
 def _address(function: Any) -> int:

@@ -15,15 +15,16 @@ TABLE = "xdev_quick_function_table"
 _cache = DiskCache("native")
 
 # The process's table: addresses of functions and objects, types of numbers.
-CALL, MATCHES, CLEAR = range(3)  # as in API
-API = ("PyObject_Vectorcall", "PyErr_ExceptionMatches", "PyErr_Clear")
-NONE, TYPE_ERROR, VALUE_ERROR, ARRAY, FLOAT64, FLOAT32, OTHER = range(3, 10)
-PYTHON_COUNT, HOST_COUNT, HOSTS = range(10, 13)
+MATCHES, CLEAR = range(2)  # as in API
+API = ("PyErr_ExceptionMatches", "PyErr_Clear")
+NONE, TYPE_ERROR, VALUE_ERROR, ARRAY, FLOAT64, FLOAT32, OTHER = range(2, 9)
+PYTHON_COUNT, HOST_COUNT, HOSTS = range(9, 12)
 MOST_HOSTS = 32
 WORDS = HOSTS + MOST_HOSTS
-# A function's words: what computes NumPy's arrays, those of the other type, all else,
-# and whether only reals are computed by NumPy's.
-NUMPYS, OTHERS, GENERAL, REALS, ROW = range(5)
+# A function's words: what computes NumPy's arrays, those of the other type, and all
+# else, each an object and the address of what calls it; and whether only reals are
+# computed by NumPy's.
+NUMPYS, OTHERS, GENERAL, REALS, ROW = 0, 2, 4, 6, 7
 
 
 def kept() -> bytes | None:
@@ -58,9 +59,8 @@ class _Writer(machine_words.Writer):
         out = self.load(self.at(args, inputs))
         self.leave_unless(self.same(out, self.known(NONE)))
         last = self.load(self.at(args, b.sub(inputs, self.word(1))))
-        target = self._target(row, self.load(args), last)
-        self.leave_unless(b.not_(self.same(target, 0)))
-        result = self.call(CALL, target, args, inputs, self.word(0))
+        words = self._target(row, self.load(args), last)
+        result = self._called(words, args, inputs)
         with b.if_then(self.same(result, 0), likely=False):
             kinds = self.known(TYPE_ERROR), self.known(VALUE_ERROR)
             one, other = (b.trunc(self.call(MATCHES, k), self.int) for k in kinds)
@@ -69,12 +69,17 @@ class _Writer(machine_words.Writer):
                 b.branch(self.way_out)
         b.ret(result)
         b.position_at_end(self.way_out)
-        b.ret(
-            self.call(CALL, self.load(row, GENERAL * WORD), args, count, self.word(0))
-        )
+        general = b.add(row, self.word(GENERAL * WORD))
+        b.ret(self._called(general, args, count))
+
+    def _called(self, words: Any, args: Any, count: Any) -> Any:
+        """Call what two words of a function's say, with so many arguments."""
+        kind = self.ir.FunctionType(self.word, [self.word] * 4).as_pointer()
+        function = self.b.inttoptr(self.load(words, WORD), kind)
+        return self.b.call(function, [self.load(words), args, count, self.word(0)])
 
     def _target(self, row: Any, first: Any, last: Any) -> Any:
-        """Return what computes arguments that begin and end so, or leave."""
+        """Return where the words are of what computes such arguments, or leave."""
         b = self.b
         kinds = self.load(first, TYPE), self.load(last, TYPE)
         found = self.variable()
@@ -89,11 +94,11 @@ class _Writer(machine_words.Writer):
                     one, other = (self.known(k) for k in (FLOAT64, FLOAT32))
                     real = b.or_(self.same(dtype, one), self.same(dtype, other))
                     self.leave_unless(real)
-                b.store(self.load(row, NUMPYS * WORD), found)
+                b.store(b.add(row, self.word(NUMPYS * WORD)), found)
             with others:
                 self.leave_unless(b.or_(*theirs))
                 self._beside(kinds, theirs, PYTHON_COUNT)
-                b.store(self.load(row, OTHERS * WORD), found)
+                b.store(b.add(row, self.word(OTHERS * WORD)), found)
         return b.load(found)
 
     def _beside(self, kinds: Any, arrays: Any, count: int) -> None:

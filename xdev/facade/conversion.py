@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
+_from_dlpack: Any = np.from_dlpack
 
 #: Modules whose objects are no arrays: numbers, lists, buffers.
 _PLAIN_MODULES = frozenset({"builtins", "array", "mmap"})
@@ -121,8 +122,14 @@ def from_dlpack(
     >>> xdev.from_dlpack(np.arange(3))
     array([0, 1, 2])
     """
-    if type(x) is ndarray and device is copy is None and x.dtype is not FREED:
-        return np.from_dlpack(x)
+    if (
+        (device is None and copy is None)
+        and type(x) is ndarray
+        and x.dtype is not FREED
+    ):
+        return _from_dlpack(x)
+    if device is None and type(x) in direct:
+        return place_of(x, "from_dlpack").from_dlpack(x, copy)
     if not hasattr(x, "__dlpack__"):
         message = (
             f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: use "

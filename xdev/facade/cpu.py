@@ -37,7 +37,6 @@ def bare(name: str) -> Callable[..., Any]:
     return getattr(found, "__wrapped__", found)
 
 
-BARE = Functions(bare)
 _eig = bare("linalg.eig")
 _eigvals = bare("linalg.eigvals")
 _bare_pinv = bare("linalg.pinv")

@@ -7,6 +7,7 @@ Functions come from array_api_compat's CuPy namespace; the table of
 from __future__ import annotations
 
 import importlib
+import inspect
 import operator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
@@ -36,16 +37,57 @@ if TYPE_CHECKING:
 #: Functions, or rooms of them, whose libraries (cuFFT, cuBLAS, cuSOLVER) take memory of
 #: the device past the pool.
 OUTSIDE = ("fft.", "linalg.", "matmul", "tensordot", "vecdot")
+#: What of them only launches kernels, or makes views.
+WITHIN = frozenset(
+    [
+        "fft.fftshift",
+        "fft.ifftshift",
+        "linalg.cross",
+        "linalg.diagonal",
+        "linalg.trace",
+        "linalg.vector_norm",
+    ]
+)
+_METHODS = (
+    "all any argmax argmin astype max mean min nonzero prod reshape squeeze sum take"
+)
 _FFT = "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftshift ifftshift"
 #: CuPy's own, which do as the standard says: array_api_compat's frames are left out.
-OWN = frozenset(["matmul", "permute_dims", *(f"fft.{name}" for name in _FFT.split())])
+OWN = frozenset(
+    [
+        "broadcast_arrays",
+        "meshgrid",
+        "tensordot",
+        "unique_all",
+        "unique_counts",
+        "unique_inverse",
+        "unique_values",
+        *(f"fft.{name}" for name in _FFT.split()),
+    ]
+)
+#: Likewise the methods of its arrays, which are compiled: its functions of these names
+#: hand their arguments on to them, in frames of Python.
+METHODS = {name: name for name in _METHODS.split()} | {"permute_dims": "transpose"}
+#: Likewise the operators.
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "matmul": operator.matmul,
+    "matrix_transpose": operator.attrgetter("mT"),
+}
 
 
 def _with_room(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function that takes memory past the pool try again once there is some."""
-    if not name.startswith(OUTSIDE):
+    if name in WITHIN or not name.startswith(OUTSIDE):
         return function
     return retrying(function, partial(pool, "cuda"))
+
+
+def _bare(function: Callable[..., Any], cupy: ModuleType) -> Callable[..., Any]:
+    """Return array_api_compat's function without its frame that adds ``xp=cupy``."""
+    inner = getattr(function, "__wrapped__", None)
+    if inner is None or "xp" not in inspect.signature(inner).parameters:
+        return function
+    return partial(inner, xp=cupy)
 
 
 @final
@@ -64,9 +106,10 @@ class CuPyLibrary:
         self.namespace: ModuleType = _optional.cupy()
         self.standard = importlib.import_module("array_api_compat.cupy")
         self.several = registry.backend("cuda").count() > 1
+        known = {**OPERATORS, **mended()}
         self.functions = Functions(
             self._find,
-            {name: _with_room(name, function) for name, function in mended().items()},
+            {name: _with_room(name, function) for name, function in known.items()},
         )
         live_streams.when_several.append(self._mark_uses)
         if live_streams.several:
@@ -78,8 +121,13 @@ class CuPyLibrary:
         return guarded(found, like.device) if self.several else found
 
     def _find(self, name: str) -> Callable[..., Any]:
-        room = self.namespace if name in OWN else self.standard
-        found = _with_room(name, operator.attrgetter(name)(room))
+        if name in METHODS:
+            found = getattr(self.namespace.ndarray, METHODS[name])
+        elif name in OWN:
+            found = operator.attrgetter(name)(self.namespace)
+        else:
+            found = _bare(operator.attrgetter(name)(self.standard), self.namespace)
+        found = _with_room(name, found)
         self.functions[name] = found  # from here on another thread marks it, or we do
         if live_streams.several:
             self.functions[name] = marking(found)

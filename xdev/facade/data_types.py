@@ -20,6 +20,7 @@ from xdev.facade.libraries import (
     HOST_SCALARS,
     PYTHON_SCALARS,
     direct,
+    known,
     library_of,
     owner_of,
 )
@@ -34,6 +35,7 @@ __all__ = ["astype", "can_cast", "isdtype", "result_type"]
 ndarray = np.ndarray
 _can_cast = bare("can_cast")
 _result_type = bare("result_type")
+_VOID = FREED.num  # no data type of the standard has that number
 
 
 def astype(
@@ -68,17 +70,18 @@ def astype(
     >>> xdev.astype(xdev.asarray([1.7, -1.7]), xdev.int32)
     array([ 1, -1], dtype=int32)
     """
-    plain = type(x) is ndarray and type(dtype) in CLASSES
-    if plain and device is None and x.dtype is not FREED:
-        return x.astype(dtype, copy=copy)
+    if type(dtype) in CLASSES and device is None:
+        if type(x) is ndarray:
+            if x.dtype is not FREED:
+                return x.astype(dtype, copy=copy)
+        elif type(x) in direct and known[type(x)].numpy_dtypes:
+            at_home: Array = direct[type(x)]["astype"](x, dtype, copy=copy)
+            return at_home
     library = library_of(x, "astype")
-    kind: Any = library.dtype(dtype)
     stay = stays(x, device)
-    if library.numpy_dtypes:
-        method = library.bound("astype", x)
-        result: Any = method(x, kind, copy=copy and stay)
-    else:
-        result = library.bound("astype", x)(x, kind, copy=copy and stay)
+    result: Any = library.bound("astype", x)(
+        x, library.dtype(dtype), copy=copy and stay
+    )
     if not stay:
         result = moved(result, as_device(device))
     converted: Array = result
@@ -214,24 +217,37 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     dtype('float32')
     """
     for thing in arrays_and_dtypes:
-        if type(thing) is not ndarray or thing.dtype is FREED:
+        if type(thing) is not ndarray:
             break
     else:
-        if arrays_and_dtypes:
-            return _result_type(*arrays_and_dtypes)
-    kinds = {*map(type, arrays_and_dtypes)}
-    if len(kinds) == 1 and kinds <= direct.keys():
-        return direct[kinds.pop()]["result_type"](*arrays_and_dtypes)
-    for index, thing in enumerate(arrays_and_dtypes):
+        try:
+            found = _result_type(*arrays_and_dtypes)
+            if found.num != _VOID:
+                return found
+        except (TypeError, ValueError):
+            pass  # said better below, or by NumPy again
+    if arrays_and_dtypes and type(arrays_and_dtypes[0]) in direct:
+        kind = type(arrays_and_dtypes[0])
+        for thing in arrays_and_dtypes:
+            if type(thing) is not kind:
+                break
+        else:
+            return direct[kind]["result_type"](*arrays_and_dtypes)
+    return _promoted(arrays_and_dtypes)
+
+
+def _promoted(things: tuple[Any, ...]) -> Any:
+    """Return what arrays, numbers and data types promote to, of whatever library."""
+    for index, thing in enumerate(things):
         library = owner_of(thing, "result_type", f"argument {index}")
         if library is not None:
             return library.bound("result_type", thing)(
-                *(_in_terms_of(library, each) for each in arrays_and_dtypes)
+                *(_in_terms_of(library, each) for each in things)
             )
     return np.result_type(
         *(
             each if type(each) in PYTHON_SCALARS else numpy_dtype_of(each)
-            for each in arrays_and_dtypes
+            for each in things
         )
     )
 

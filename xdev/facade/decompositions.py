@@ -8,7 +8,7 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.cpu import bare, complex_eig, complex_eigvals
-from xdev.facade.dispatch import of
+from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array
@@ -63,7 +63,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _cholesky(x, upper=upper)
-    return of(x, "linalg.cholesky")(x, upper=upper)
+    return direct[type(x)]["linalg.cholesky"](x, upper=upper)
 
 
 def eig(x: Array, /) -> Eig[Array]:
@@ -93,7 +93,7 @@ def eig(x: Array, /) -> Eig[Array]:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return complex_eig(x)
-    return of(x, "linalg.eig")(x)
+    return direct[type(x)]["linalg.eig"](x)
 
 
 def eigh(x: Array, /) -> Eig[Array]:
@@ -123,7 +123,7 @@ def eigh(x: Array, /) -> Eig[Array]:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _eigh(x)
-    return of(x, "linalg.eigh")(x)
+    return direct[type(x)]["linalg.eigh"](x)
 
 
 def eigvals(x: Array, /) -> Array:
@@ -152,7 +152,7 @@ def eigvals(x: Array, /) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return complex_eigvals(x)
-    return of(x, "linalg.eigvals")(x)
+    return direct[type(x)]["linalg.eigvals"](x)
 
 
 def eigvalsh(x: Array, /) -> Array:
@@ -181,7 +181,7 @@ def eigvalsh(x: Array, /) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _eigvalsh(x)
-    return of(x, "linalg.eigvalsh")(x)
+    return direct[type(x)]["linalg.eigvalsh"](x)
 
 
 def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QR[Array]:
@@ -208,7 +208,7 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QR[A
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _qr(x, mode)
-    return of(x, "linalg.qr")(x, mode=mode)
+    return direct[type(x)]["linalg.qr"](x, mode=mode)
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVD[Array]:
@@ -239,7 +239,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVD[Array]:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _svd(x, full_matrices)
-    return of(x, "linalg.svd")(x, full_matrices=full_matrices)
+    return direct[type(x)]["linalg.svd"](x, full_matrices=full_matrices)
 
 
 def svdvals(x: Array, /) -> Array:
@@ -268,4 +268,4 @@ def svdvals(x: Array, /) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _svdvals(x)
-    return of(x, "linalg.svdvals")(x)
+    return direct[type(x)]["linalg.svdvals"](x)

@@ -28,13 +28,7 @@ _EITHER = PYTHON_SCALARS | HOST_SCALARS | {type(None)}
 
 def of(x: Any, name: str) -> Callable[..., Any]:
     """Return the function ``name`` for the array ``x``."""
-    kind = type(x)
-    if kind in direct:
-        return direct[kind][name]
-    library = known.get(kind)
-    if library is None:
-        library = library_of(x, name)
-    return library.bound(name, x)
+    return direct[type(x)][name]
 
 
 def of_two(x1: Any, x2: Any, name: str) -> Callable[..., Any]:
@@ -57,15 +51,6 @@ def of_two(x1: Any, x2: Any, name: str) -> Callable[..., Any]:
     elif kind in PYTHON_SCALARS and other in known:
         return known[other].bound(name, x2)
     raise TypeError(name)
-
-
-def alike(name: str, x1: Any, x2: Any) -> Callable[..., Any] | None:
-    """Return the function ``name`` for two arrays of one type that has one device.
-
-    It is quick, and gives None where :func:`of_all` must look closer.
-    """
-    kind = type(x1)
-    return direct[kind][name] if kind is type(x2) and kind in direct else None
 
 
 def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
@@ -95,10 +80,14 @@ def are_numpys(arrays: Any) -> bool:
 
 def of_each(name: str, label: str, arrays: Any) -> Callable[..., Any]:
     """Return the function ``name`` for a sequence of arrays, as :func:`of_all`."""
-    if type(arrays) in (list, tuple) and len({*map(type, arrays)}) == 1:
-        function = alike(name, arrays[0], arrays[0])
-        if function is not None:
-            return function
+    if (type(arrays) is tuple or type(arrays) is list) and arrays:
+        kind = type(arrays[0])
+        if kind in direct:
+            for x in arrays:
+                if type(x) is not kind:
+                    break
+            else:
+                return direct[kind][name]
     items = [(f"{label}[{index}]", x) for index, x in enumerate(arrays)]
     if not items:
         message = f"xdev.{name}: {label} is empty: give at least one array"

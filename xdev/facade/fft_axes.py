@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.cpu import BARE
-from xdev.facade.dispatch import of
+from xdev.facade.cpu import bare
+from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,10 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
+_fftn = bare("fft.fftn")
+_ifftn = bare("fft.ifftn")
+_irfftn = bare("fft.irfftn")
+_rfftn = bare("fft.rfftn")
 
 
 def fftn(
@@ -64,8 +68,8 @@ def fftn(
            [0.+0.j, 0.+0.j]])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return BARE["fft.fftn"](x, s, axes, norm)
-    return of(x, "fft.fftn")(x, s=s, axes=axes, norm=norm)
+        return _fftn(x, s, axes, norm)
+    return direct[type(x)]["fft.fftn"](x, s=s, axes=axes, norm=norm)
 
 
 def ifftn(
@@ -107,8 +111,8 @@ def ifftn(
            [0.+0.j, 0.+0.j]])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return BARE["fft.ifftn"](x, s, axes, norm)
-    return of(x, "fft.ifftn")(x, s=s, axes=axes, norm=norm)
+        return _ifftn(x, s, axes, norm)
+    return direct[type(x)]["fft.ifftn"](x, s=s, axes=axes, norm=norm)
 
 
 def rfftn(
@@ -149,8 +153,8 @@ def rfftn(
     (2, 2)
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return BARE["fft.rfftn"](x, s, axes, norm)
-    return of(x, "fft.rfftn")(x, s=s, axes=axes, norm=norm)
+        return _rfftn(x, s, axes, norm)
+    return direct[type(x)]["fft.rfftn"](x, s=s, axes=axes, norm=norm)
 
 
 def irfftn(
@@ -192,5 +196,5 @@ def irfftn(
            [1., 1.]])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return BARE["fft.irfftn"](x, s, axes, norm)
-    return of(x, "fft.irfftn")(x, s=s, axes=axes, norm=norm)
+        return _irfftn(x, s, axes, norm)
+    return direct[type(x)]["fft.irfftn"](x, s=s, axes=axes, norm=norm)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
+from xdev._tracking import TRACKING
 from xdev.device.choice import CPU, from_environment, in_context
-from xdev.facade import host_memory
 from xdev.facade.cpu import bare
 from xdev.facade.host_memory import POOLED_FROM, is_small
 from xdev.facade.places import place, place_of, stays
@@ -105,7 +105,7 @@ def empty_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Ar
     (2, 3)
     """
     plain = type(x) is ndarray and device is None and dtype is None
-    if plain and 0 < x.nbytes < POOLED_FROM and host_memory.tracking.off:
+    if plain and 0 < x.nbytes < POOLED_FROM and TRACKING.off:
         return _empty_like(x)  # not freed: that has no bytes
     if stays(x, device):
         return place_of(x, "empty_like").empty_like(x, dtype)

@@ -11,9 +11,9 @@ import numpy as np
 from xdev._freed import FREED
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.identity import shown
-from xdev.facade.cpu import BARE
-from xdev.facade.dispatch import of
+from xdev.facade.cpu import bare
 from xdev.facade.host_memory import SMALL
+from xdev.facade.libraries import direct
 from xdev.facade.places import place
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ __all__ = [
 
 ndarray = np.ndarray
 _arange: Any = np.arange
+_fftshift = bare("fft.fftshift")
+_ifftshift = bare("fft.ifftshift")
 
 
 def fftfreq(
@@ -167,8 +169,8 @@ def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
     array([-2, -1,  0,  1])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return BARE["fft.fftshift"](x, axes)
-    return of(x, "fft.fftshift")(x, axes=axes)
+        return _fftshift(x, axes)
+    return direct[type(x)]["fft.fftshift"](x, axes=axes)
 
 
 def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
@@ -193,5 +195,5 @@ def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
     array([ 0,  1, -2, -1])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        return BARE["fft.ifftshift"](x, axes)
-    return of(x, "fft.ifftshift")(x, axes=axes)
+        return _ifftshift(x, axes)
+    return direct[type(x)]["fft.ifftshift"](x, axes=axes)

@@ -14,8 +14,9 @@ from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.identity import shown
 from xdev.errors import type_name
 from xdev.facade.cpu import bare
-from xdev.facade.dispatch import are_numpys, of, of_each
+from xdev.facade.dispatch import are_numpys, of_each
 from xdev.facade.host_memory import POOLED_FROM, SMALL, pooled
+from xdev.facade.libraries import direct
 from xdev.facade.places import place
 from xdev.facade.places.cpu import HOST
 
@@ -79,10 +80,17 @@ def arange(
     >>> xdev.arange(0, 10, 3)
     array([0, 3, 6, 9])
     """
-    if stop is None and step is ONE and type(start) is int and start < SMALL:
-        chosen = in_context() or (from_environment and from_environment[0])
-        if device is None and dtype is None and chosen is CPU:
-            return _arange(start)
+    if (
+        (stop is None and step is ONE and device is None and dtype is None)
+        and (type(start) is int and start < SMALL)
+        and (in_context() or (from_environment and from_environment[0])) is CPU
+    ):
+        return _arange(start)
+    return _range(start, stop, step, dtype, device)
+
+
+def _range(start: Any, stop: Any, step: Any, dtype: DType, device: object) -> Any:
+    """Return :func:`arange`'s result: apart, since each local costs its frame time."""
     if type(start) not in PLAIN:
         start = _number("arange", "start", start)
     if type(stop) not in PLAIN:
@@ -104,13 +112,7 @@ def arange(
 
 
 def _number(name: str, label: str, x: Any) -> Any:
-    """Return an argument of a range that is no plain number, if it is one of the host.
-
-    Raises
-    ------
-    TypeError
-        It is none.
-    """
+    """Return a range's argument that is no plain number, or refuse what is none."""
     if type(x) is ndarray and not x.ndim:
         x = x[()]
     if isinstance(x, np.generic):
@@ -315,7 +317,7 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
     if type(x) is ndarray and x.dtype is not FREED:
         made = _tril(x, k)
         return made if made.nbytes < POOLED_FROM else pooled(made)
-    return of(x, "tril")(x, k=k)
+    return direct[type(x)]["tril"](x, k=k)
 
 
 def triu(x: Array, /, *, k: int = 0) -> Array:
@@ -343,4 +345,4 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
     if type(x) is ndarray and x.dtype is not FREED:
         made = _triu(x, k)
         return made if made.nbytes < POOLED_FROM else pooled(made)
-    return of(x, "triu")(x, k=k)
+    return direct[type(x)]["triu"](x, k=k)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import math
 from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev._tracking import TRACKING
 from xdev.facade.dtype_names import CLASSES, NAMED
 
 if TYPE_CHECKING:
@@ -22,22 +23,11 @@ POOLED_FROM = 64 * 1024
 SMALL = POOLED_FROM // 16
 
 
-class Tracking:
-    """``xdev.memory``'s module of that name, until the first array loads it."""
-
-    off = False
-
-
-tracking: Any = Tracking
-
-
 @cache
 def host_array() -> Callable[..., Any]:
     """Return the function that makes uninitialised arrays in the pool."""
     # At the first array, not at import: `import xdev` loads NumPy only.
-    global tracking  # noqa: PLW0603 - once a process
     found: Callable[..., Any] = importlib.import_module("xdev.memory").host_array
-    tracking = importlib.import_module("xdev.memory.records.tracking")
     return found
 
 
@@ -46,7 +36,7 @@ def is_small(shape: Any, dtype: Any) -> bool:
 
     Of what is no shape, or no data type of the standard, it may say either.
     """
-    if tracking.off and (
+    if TRACKING.off and (
         dtype is None
         or (dtype in NAMED if type(dtype) is type else type(dtype) in CLASSES)
     ):
@@ -54,7 +44,7 @@ def is_small(shape: Any, dtype: Any) -> bool:
             return shape < SMALL
         if type(shape) is tuple:
             try:
-                return math.prod(shape) < SMALL
+                return prod(shape) < SMALL
             except (TypeError, ValueError):  # its members are no numbers
                 return False
     return False

@@ -8,7 +8,8 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.cpu import bare
-from xdev.facade.dispatch import are_numpys, mixed, of, of_each
+from xdev.facade.dispatch import are_numpys, mixed, of_each
+from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,7 @@ _broadcast_to = bare("broadcast_to")
 _concat = bare("concat")
 _stack = bare("stack")
 _tile = bare("tile")
+FIRST = 0  # this very object, as small integers are: not even compared
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
@@ -60,7 +62,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """
     if not arrays:
         return ()
-    if are_numpys(arrays):
+    if type(arrays[0]) is ndarray and are_numpys(arrays):
         shape = arrays[0].shape
         for x in arrays:
             if x.shape != shape:
@@ -146,7 +148,7 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _broadcast_to(x, shape)
-    return of(x, "broadcast_to")(x, shape)
+    return direct[type(x)]["broadcast_to"](x, shape)
 
 
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
@@ -175,8 +177,16 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     >>> xdev.concat([xdev.asarray([1, 2]), xdev.asarray([3])])
     array([1, 2, 3])
     """
-    if are_numpys(arrays):
-        return _concat(arrays, axis)
+    if (type(arrays) is list or type(arrays) is tuple) and arrays:
+        for x in arrays:
+            if type(x) is not ndarray:
+                break
+        else:
+            try:
+                if x.dtype is not FREED:  # such a one promotes with no other
+                    return _concat(arrays) if axis is FIRST else _concat(arrays, axis)
+            except (TypeError, ValueError):
+                pass  # of_each() says what is wrong, or NumPy again
     return of_each("concat", "arrays", arrays)(arrays, axis=axis)
 
 
@@ -211,7 +221,7 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
     if type(x) is ndarray and x.dtype is not FREED and type(repeats) is int:
         return x.repeat(repeats, axis)
     if type(repeats) is int:
-        return of(x, "repeat")(x, repeats, axis=axis)
+        return direct[type(x)]["repeat"](x, repeats, axis=axis)
     function, values = mixed("repeat", x=x, repeats=repeats)
     return function(*values, axis=axis)
 
@@ -271,7 +281,7 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _tile(x, repetitions)
-    return of(x, "tile")(x, repetitions)
+    return direct[type(x)]["tile"](x, repetitions)
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
@@ -297,4 +307,4 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     """
     if type(x) is ndarray and x.dtype is not FREED and axis == 0 and x.ndim:
         return tuple(x)
-    return of(x, "unstack")(x, axis=axis)
+    return direct[type(x)]["unstack"](x, axis=axis)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -11,11 +11,12 @@ from xdev._freed import FREED, Remains, use_after_free
 from xdev.facade.complaints import no_array
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dtype_names import NAMES, is_numpys, library_of_dtype
+from xdev.facade.functions import Functions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.facade.functions import Functions
     from xdev.facade.protocols import Library
 
 #: Types of numbers that are on no device.
@@ -32,9 +33,34 @@ HOST = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
 #: The library of each type of arrays seen so far but NumPy's, and of its scalars.
 # Filled at the first array of a type. Two threads may do the same work; the last wins.
 known: dict[type, Library] = dict.fromkeys(HOST_SCALARS, NUMPY)
-#: Functions by name, by the type of arrays that may be given to them with no more ado:
-#: all arrays of the type are on one device.
-direct: dict[type, Functions] = dict.fromkeys(HOST_SCALARS, NUMPY.functions)
+
+
+def _looking(name: str) -> Callable[..., Any]:
+    """Return a function that looks in each call what serves its first argument."""
+
+    def look(x: Any, /, *args: Any, **options: Any) -> Any:
+        return library_of(x, name).bound(name, x)(x, *args, **options)
+
+    return look
+
+
+@final
+class _Direct(dict[type, Functions]):
+    """Functions by name, by the type of arrays that may be given to them with no ado.
+
+    Those are the types whose arrays are all on one device. Of any other type (and of
+    what is no array) come functions that look at their first argument, so that
+    ``direct[type(x)][name](x)`` serves all that one array is given to.
+    """
+
+    __slots__ = ()
+    _any = Functions(_looking)
+
+    def __missing__(self, kind: type) -> Functions:
+        return self._any
+
+
+direct: dict[type, Functions] = _Direct(dict.fromkeys(HOST_SCALARS, NUMPY.functions))
 _by_name: dict[str, Library] = {"numpy": NUMPY}
 
 

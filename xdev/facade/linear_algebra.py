@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.dispatch import alike, of, of_all
+from xdev.facade.dispatch import of_all
+from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,8 +59,10 @@ def matmul(x1: Array, x2: Array, /) -> Array:
             return _matmul(x1, x2)
     except (TypeError, ValueError):
         pass  # of_all() says what is wrong, or NumPy again
-    function = alike("matmul", x1, x2) or of_all("matmul", x1=x1, x2=x2)
-    return function(x1, x2)
+    kind = type(x1)
+    if kind is type(x2) and kind in direct:
+        return direct[kind]["matmul"](x1, x2)
+    return of_all("matmul", x1=x1, x2=x2)(x1, x2)
 
 
 def matrix_transpose(x: Array, /) -> Array:
@@ -88,7 +91,7 @@ def matrix_transpose(x: Array, /) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return x.mT
-    return of(x, "matrix_transpose")(x)
+    return direct[type(x)]["matrix_transpose"](x)
 
 
 def tensordot(
@@ -130,8 +133,10 @@ def tensordot(
             return _contracted(x1, x2, axes)
         except (TypeError, ValueError):
             pass  # of_all() says what is wrong, or NumPy again
-    function = alike("tensordot", x1, x2) or of_all("tensordot", x1=x1, x2=x2)
-    return function(x1, x2, axes=axes)
+    kind = type(x1)
+    if kind is type(x2) and kind in direct:
+        return direct[kind]["tensordot"](x1, x2, axes=axes)
+    return of_all("tensordot", x1=x1, x2=x2)(x1, x2, axes=axes)
 
 
 def _contracted(x1: Any, x2: Any, count: int) -> Any:
@@ -180,5 +185,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
             return _vecdot(x1, x2, axis=axis)
     except (TypeError, ValueError):
         pass  # of_all() says what is wrong, or NumPy again
-    function = alike("vecdot", x1, x2) or of_all("vecdot", x1=x1, x2=x2)
-    return function(x1, x2, axis=axis)
+    kind = type(x1)
+    if kind is type(x2) and kind in direct:
+        return direct[kind]["vecdot"](x1, x2, axis=axis)
+    return of_all("vecdot", x1=x1, x2=x2)(x1, x2, axis=axis)

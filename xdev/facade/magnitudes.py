@@ -8,8 +8,7 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.cpu import bare
-from xdev.facade.dispatch import of
-from xdev.facade.libraries import library_of
+from xdev.facade.libraries import direct, library_of
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, Axes, DType
@@ -58,7 +57,7 @@ def det(x: Array, /) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _det(x)
-    return of(x, "linalg.det")(x)
+    return direct[type(x)]["linalg.det"](x)
 
 
 def matrix_norm(
@@ -92,7 +91,7 @@ def matrix_norm(
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _matrix_norm(x, keepdims=keepdims, ord=ord)
-    return of(x, "linalg.matrix_norm")(x, keepdims=keepdims, ord=ord)
+    return direct[type(x)]["linalg.matrix_norm"](x, keepdims=keepdims, ord=ord)
 
 
 def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
@@ -123,7 +122,7 @@ def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED and x.ndim > 1:
         return _matrix_rank(x, rtol=rtol)
-    return of(x, "linalg.matrix_rank")(x, rtol=rtol)
+    return direct[type(x)]["linalg.matrix_rank"](x, rtol=rtol)
 
 
 def slogdet(x: Array, /) -> Slogdet[Array]:
@@ -152,7 +151,7 @@ def slogdet(x: Array, /) -> Slogdet[Array]:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _slogdet(x)
-    return of(x, "linalg.slogdet")(x)
+    return direct[type(x)]["linalg.slogdet"](x)
 
 
 def trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
@@ -180,8 +179,9 @@ def trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED and dtype is None:
         return x.trace(offset, -2, -1)
-    kind = library_of(x, "linalg.trace").dtype(dtype)
-    return of(x, "linalg.trace")(x, offset=offset, dtype=kind)
+    if dtype is not None:
+        dtype = library_of(x, "linalg.trace").dtype(dtype)
+    return direct[type(x)]["linalg.trace"](x, offset=offset, dtype=dtype)
 
 
 def vector_norm(
@@ -219,4 +219,6 @@ def vector_norm(
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
-    return of(x, "linalg.vector_norm")(x, axis=axis, keepdims=keepdims, ord=ord)
+    return direct[type(x)]["linalg.vector_norm"](
+        x, axis=axis, keepdims=keepdims, ord=ord
+    )

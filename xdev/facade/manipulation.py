@@ -8,7 +8,7 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.cpu import bare
-from xdev.facade.dispatch import of
+from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, Axes
@@ -60,7 +60,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
             at = axis if axis >= 0 else axis + rank + 1
             shape = x.shape
             return x.reshape((*shape[:at], 1, *shape[at:]))
-    return of(x, "expand_dims")(x, axis)
+    return direct[type(x)]["expand_dims"](x, axis)
 
 
 def flip(x: Array, /, *, axis: Axes = None) -> Array:
@@ -86,7 +86,7 @@ def flip(x: Array, /, *, axis: Axes = None) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED and axis is None:
         return x[(_BACKWARDS,) * x.ndim]
-    return of(x, "flip")(x, axis=axis)
+    return direct[type(x)]["flip"](x, axis=axis)
 
 
 def moveaxis(
@@ -119,7 +119,7 @@ def moveaxis(
             order = [*range(rank)]
             order.insert(destination % rank, order.pop(source))
             return x.transpose(order)
-    return of(x, "moveaxis")(x, source, destination)
+    return direct[type(x)]["moveaxis"](x, source, destination)
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
@@ -150,7 +150,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return x.transpose(axes)
-    return of(x, "permute_dims")(x, axes)
+    return direct[type(x)]["permute_dims"](x, axes)
 
 
 def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
@@ -184,7 +184,7 @@ def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
     """
     if type(x) is ndarray and x.dtype is not FREED and copy is None:
         return x.reshape(shape)
-    return of(x, "reshape")(x, shape, copy=copy)
+    return direct[type(x)]["reshape"](x, shape, copy=copy)
 
 
 def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axes = None) -> Array:
@@ -212,7 +212,7 @@ def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axes = None) -> Arr
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _roll(x, shift, axis)
-    return of(x, "roll")(x, shift, axis=axis)
+    return direct[type(x)]["roll"](x, shift, axis=axis)
 
 
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
@@ -243,4 +243,4 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return x.squeeze(axis)
-    return of(x, "squeeze")(x, axis)
+    return direct[type(x)]["squeeze"](x, axis)

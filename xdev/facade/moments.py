@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.facade.cpu import FLOAT32, FLOAT64
-from xdev.facade.dispatch import of
+from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, Axes
@@ -46,7 +46,7 @@ def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     count = _count(x, axis)
     if count:
         return _add(x, axis, None, None, keepdims) / count
-    return of(x, "mean")(x, axis=axis, keepdims=keepdims)
+    return direct[type(x)]["mean"](x, axis=axis, keepdims=keepdims)
 
 
 def std(
@@ -84,7 +84,9 @@ def std(
     found = _variance(x, axis, correction, keepdims)
     if found is not None:
         return np.sqrt(found)
-    return of(x, "std")(x, axis=axis, correction=correction, keepdims=keepdims)
+    return direct[type(x)]["std"](
+        x, axis=axis, correction=correction, keepdims=keepdims
+    )
 
 
 def var(
@@ -122,7 +124,9 @@ def var(
     found = _variance(x, axis, correction, keepdims)
     if found is not None:
         return found
-    return of(x, "var")(x, axis=axis, correction=correction, keepdims=keepdims)
+    return direct[type(x)]["var"](
+        x, axis=axis, correction=correction, keepdims=keepdims
+    )
 
 
 def _count(x: Any, axis: Axes) -> int:

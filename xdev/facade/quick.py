@@ -6,8 +6,9 @@ yet, it is compiled after more of them, in 0.2 s.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any, final
+
+from xdev._forks import module_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from xdev.compile.quick_function import QuickFunctions
 
 CALLS, CALLS_TO_COMPILE = 2_000, 20_000  # of all functions together
+_lock = module_lock()
 
 
 @final
@@ -35,7 +37,6 @@ class Quickening:
         self._waited = False  # once already
         self._joined: list[tuple[Any, ...]] = []
         self._kinds: dict[type, Callable[[str], Any]] = {}
-        self._lock = threading.Lock()
 
     def join(
         self,
@@ -85,7 +86,7 @@ class Quickening:
 
     def quicken(self) -> None:
         """Let the functions call machine code from now on."""
-        with self._lock:
+        with _lock:
             if self.functions is not None:
                 return
             from xdev.compile.quick_function import QuickFunctions

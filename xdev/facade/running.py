@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.facade.dispatch import of, of_all
-from xdev.facade.libraries import library_of
+from xdev.facade.dispatch import of_all
+from xdev.facade.libraries import direct, library_of
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, DType
@@ -58,10 +58,11 @@ def cumulative_prod(
             if x.ndim == 1:
                 return _multiply(x)
         except TypeError:
-            pass  # library_of() says what is wrong, or NumPy again
-    kind = library_of(x, "cumulative_prod").dtype(dtype)
-    return of(x, "cumulative_prod")(
-        x, axis=axis, dtype=kind, include_initial=include_initial
+            pass  # said better below, or by NumPy again
+    if dtype is not None:
+        dtype = library_of(x, "cumulative_prod").dtype(dtype)
+    return direct[type(x)]["cumulative_prod"](
+        x, axis=axis, dtype=dtype, include_initial=include_initial
     )
 
 
@@ -104,10 +105,11 @@ def cumulative_sum(
             if x.ndim == 1:
                 return _add(x)
         except TypeError:
-            pass  # library_of() says what is wrong, or NumPy again
-    kind = library_of(x, "cumulative_sum").dtype(dtype)
-    return of(x, "cumulative_sum")(
-        x, axis=axis, dtype=kind, include_initial=include_initial
+            pass  # said better below, or by NumPy again
+    if dtype is not None:
+        dtype = library_of(x, "cumulative_sum").dtype(dtype)
+    return direct[type(x)]["cumulative_sum"](
+        x, axis=axis, dtype=dtype, include_initial=include_initial
     )
 
 
@@ -154,9 +156,9 @@ def diff(
             difference = np.not_equal if x.dtype.kind == "b" else np.subtract
             return difference(x[..., 1:], x[..., :-1])
         except (TypeError, IndexError):
-            pass  # of() says what is wrong, or NumPy again
+            pass  # said better below, or by NumPy again
     if prepend is append is None:
-        return of(x, "diff")(x, axis=axis, n=n)
+        return direct[type(x)]["diff"](x, axis=axis, n=n)
     given = {"prepend": prepend, "append": append}
     ends = {label: end for label, end in given.items() if end is not None}
     return of_all("diff", x=x, **ends)(x, axis=axis, n=n, **ends)

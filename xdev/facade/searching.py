@@ -9,7 +9,8 @@ from numpy._core.multiarray import count_nonzero as _count_nonzero
 
 from xdev._freed import FREED
 from xdev.facade.cpu import bare
-from xdev.facade.dispatch import alike, mixed, of, of_all
+from xdev.facade.dispatch import mixed, of_all
+from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, Axes
@@ -61,7 +62,7 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     """
     if type(x) is ndarray and x.dtype is not FREED and not keepdims:
         return x.argmax(axis)
-    return of(x, "argmax")(x, axis=axis, keepdims=keepdims)
+    return direct[type(x)]["argmax"](x, axis=axis, keepdims=keepdims)
 
 
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
@@ -94,7 +95,7 @@ def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     """
     if type(x) is ndarray and x.dtype is not FREED and not keepdims:
         return x.argmin(axis)
-    return of(x, "argmin")(x, axis=axis, keepdims=keepdims)
+    return direct[type(x)]["argmin"](x, axis=axis, keepdims=keepdims)
 
 
 def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -123,7 +124,7 @@ def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> 
     everywhere = axis is None and not keepdims
     if everywhere and type(x) is ndarray and x.dtype is not FREED:
         return _zero + _count_nonzero(x)  # the sum is 0-d, and quicker made than cast
-    return of(x, "count_nonzero")(x, axis=axis, keepdims=keepdims)
+    return direct[type(x)]["count_nonzero"](x, axis=axis, keepdims=keepdims)
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
@@ -152,7 +153,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return x.nonzero()
-    return of(x, "nonzero")(x)
+    return direct[type(x)]["nonzero"](x)
 
 
 def searchsorted(
@@ -199,9 +200,9 @@ def searchsorted(
         and sorter is None
     ):
         return x1.searchsorted(x2, side)
-    of_one_type = alike("searchsorted", x1, x2) if sorter is None else None
-    if of_one_type is not None:
-        return of_one_type(x1, x2, side=side)
+    kind = type(x1)
+    if kind is type(x2) and kind in direct and sorter is None:
+        return direct[kind]["searchsorted"](x1, x2, side=side)
     function, (x, values, order) = mixed("searchsorted", x1=x1, x2=x2, sorter=sorter)
     return function(x, values, side=side, sorter=order)
 
@@ -240,8 +241,10 @@ def take(x: Array, indices: Any, /, *, axis: int | None = None) -> Array:
         and indices.dtype is not FREED
     ):
         return x.take(indices, axis)
-    function = alike("take", x, indices) or of_all("take", x=x, indices=indices)
-    return function(x, indices, axis=axis)
+    kind = type(x)
+    if kind is type(indices) and kind in direct:
+        return direct[kind]["take"](x, indices, axis=axis)
+    return of_all("take", x=x, indices=indices)(x, indices, axis=axis)
 
 
 def take_along_axis(x: Array, indices: Any, /, *, axis: int = -1) -> Array:
@@ -280,10 +283,10 @@ def take_along_axis(x: Array, indices: Any, /, *, axis: int = -1) -> Array:
         and indices.dtype is not FREED
     ):
         return _take_along_axis(x, indices, axis)
-    function = alike("take_along_axis", x, indices) or of_all(
-        "take_along_axis", x=x, indices=indices
-    )
-    return function(x, indices, axis=axis)
+    kind = type(x)
+    if kind is type(indices) and kind in direct:
+        return direct[kind]["take_along_axis"](x, indices, axis=axis)
+    return of_all("take_along_axis", x=x, indices=indices)(x, indices, axis=axis)
 
 
 def where(condition: Array, x1: Any, x2: Any, /) -> Array:
@@ -319,8 +322,8 @@ def where(condition: Array, x1: Any, x2: Any, /) -> Array:
         and x2.dtype is not FREED
     ):
         return _where(condition, x1, x2)
-    of_one_type = alike("where", condition, x1)
-    if of_one_type is not None and type(x1) is type(x2):
-        return of_one_type(condition, x1, x2)
+    kind = type(condition)
+    if kind is type(x1) and kind is type(x2) and kind in direct:
+        return direct[kind]["where"](condition, x1, x2)
     function, values = mixed("where", condition=condition, x1=x1, x2=x2)
     return function(*values)

@@ -8,8 +8,9 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.cpu import bare
-from xdev.facade.dispatch import alike, mixed, of
+from xdev.facade.dispatch import mixed
 from xdev.facade.host_sorting import FEW, QUICK, WHOLE, argsort, sort
+from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array
@@ -68,9 +69,9 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
         and x2.dtype is not FREED
     ):
         return _isin(x1, x2, False, invert)
-    of_one_type = alike("isin", x1, x2)
-    if of_one_type is not None:
-        return of_one_type(x1, x2, invert=invert)
+    kind = type(x1)
+    if kind is type(x2) and kind in direct:
+        return direct[kind]["isin"](x1, x2, invert=invert)
     function, values = mixed("isin", x1=x1, x2=x2)
     return function(*values, invert=invert)
 
@@ -98,7 +99,7 @@ def unique_all(x: Array, /) -> UniqueAll[Array]:
         if x.size < MANY or x.dtype.char not in QUICK:
             return _unique_all(x)
         return _sorted_all(x)
-    return of(x, "unique_all")(x)
+    return direct[type(x)]["unique_all"](x)
 
 
 def unique_counts(x: Array, /) -> UniqueCounts[Array]:
@@ -122,7 +123,7 @@ def unique_counts(x: Array, /) -> UniqueCounts[Array]:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _unique_counts(x)
-    return of(x, "unique_counts")(x)
+    return direct[type(x)]["unique_counts"](x)
 
 
 def unique_inverse(x: Array, /) -> UniqueInverse[Array]:
@@ -146,7 +147,7 @@ def unique_inverse(x: Array, /) -> UniqueInverse[Array]:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         return _unique_inverse(x)
-    return of(x, "unique_inverse")(x)
+    return direct[type(x)]["unique_inverse"](x)
 
 
 def unique_values(x: Array, /) -> Array:
@@ -174,7 +175,7 @@ def unique_values(x: Array, /) -> Array:
         # NumPy puts integers into a hash table, which takes up to 300 times as long.
         ordered = sort(x.ravel(), 0, stable=False)
         return ordered[_changes(ordered)]
-    return of(x, "unique_values")(x)
+    return direct[type(x)]["unique_values"](x)
 
 
 def _sorted_all(x: Any) -> Any:

@@ -8,8 +8,8 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade import host_sorting
-from xdev.facade.dispatch import of
 from xdev.facade.host_sorting import FEW, FEW_ORDERED
+from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array
@@ -50,7 +50,9 @@ def argsort(
         if x.size < FEW_ORDERED:
             return x.argsort(axis, stable=stable)
         return host_sorting.argsort(x, axis, stable)
-    return of(x, "argsort")(x, axis=axis, descending=descending, stable=stable)
+    return direct[type(x)]["argsort"](
+        x, axis=axis, descending=descending, stable=stable
+    )
 
 
 def sort(
@@ -86,4 +88,4 @@ def sort(
         result = x.copy("K")
         result.sort(axis, stable=stable)
         return result
-    return of(x, "sort")(x, axis=axis, descending=descending, stable=stable)
+    return direct[type(x)]["sort"](x, axis=axis, descending=descending, stable=stable)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.facade.dispatch import of
-from xdev.facade.libraries import library_of
+from xdev.facade.libraries import direct, library_of
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, Axes, DType
@@ -59,8 +58,8 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
         try:
             return _and(x, axis, None, None, keepdims)
         except (TypeError, ValueError):
-            pass  # of() says what is wrong, or NumPy again
-    return of(x, "all")(x, axis=axis, keepdims=keepdims)
+            pass  # said better below, or by NumPy again
+    return direct[type(x)]["all"](x, axis=axis, keepdims=keepdims)
 
 
 def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -90,8 +89,8 @@ def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
         try:
             return _or(x, axis, None, None, keepdims)
         except (TypeError, ValueError):
-            pass  # of() says what is wrong, or NumPy again
-    return of(x, "any")(x, axis=axis, keepdims=keepdims)
+            pass  # said better below, or by NumPy again
+    return direct[type(x)]["any"](x, axis=axis, keepdims=keepdims)
 
 
 def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -126,8 +125,8 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
         try:
             return _maximum(x, axis, None, None, keepdims)
         except (TypeError, ValueError):
-            pass  # of() says what is wrong, or NumPy again
-    return of(x, "max")(x, axis=axis, keepdims=keepdims)
+            pass  # said better below, or by NumPy again
+    return direct[type(x)]["max"](x, axis=axis, keepdims=keepdims)
 
 
 def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -162,8 +161,8 @@ def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
         try:
             return _minimum(x, axis, None, None, keepdims)
         except (TypeError, ValueError):
-            pass  # of() says what is wrong, or NumPy again
-    return of(x, "min")(x, axis=axis, keepdims=keepdims)
+            pass  # said better below, or by NumPy again
+    return direct[type(x)]["min"](x, axis=axis, keepdims=keepdims)
 
 
 def prod(
@@ -197,10 +196,10 @@ def prod(
         try:
             return _multiply(x, axis, None, None, keepdims)
         except (TypeError, ValueError):
-            pass  # of() says what is wrong, or NumPy again
+            pass  # said better below, or by NumPy again
     if dtype is not None:
         dtype = library_of(x, "prod").dtype(dtype)
-    return of(x, "prod")(x, axis=axis, dtype=dtype, keepdims=keepdims)
+    return direct[type(x)]["prod"](x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def sum(
@@ -234,7 +233,7 @@ def sum(
         try:
             return _add(x, axis, None, None, keepdims)
         except (TypeError, ValueError):
-            pass  # of() says what is wrong, or NumPy again
+            pass  # said better below, or by NumPy again
     if dtype is not None:
         dtype = library_of(x, "sum").dtype(dtype)
-    return of(x, "sum")(x, axis=axis, dtype=dtype, keepdims=keepdims)
+    return direct[type(x)]["sum"](x, axis=axis, dtype=dtype, keepdims=keepdims)

@@ -10,6 +10,7 @@ from weakref import ref
 import numpy as np
 from numpy import ndarray
 
+from xdev._tracking import TRACKING
 from xdev.memory import registry
 from xdev.memory.owners import HostLease
 from xdev.memory.pools import ADDRESSES
@@ -56,7 +57,7 @@ def host_array(
     (1000, 100)
     """
     nbytes = size_of(shape, dtype)
-    small = nbytes < POOLED and (tracking.off or not tracking.active())
+    small = nbytes < POOLED and (TRACKING.off or not tracking.active())
     if small or not nbytes or dtype.hasobject:
         return np.empty(shape, dtype, order)
     return _pooled(_host_pool(), shape, dtype, nbytes, order)

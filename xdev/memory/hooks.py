@@ -7,48 +7,49 @@ every block passes here.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from xdev._forks import module_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
     from xdev.memory.blocks import Chunk
 
+    class Listener(Protocol):
+        """What is told.
 
-class Listener(Protocol):
-    """What is told. The methods may run inside a stock's lock: they must be short and
-    take no lock; appending to a list and changing a dict are fine.
-    """
+        The methods may run inside a stock's lock: they must be short and take no lock;
+        appending to a list and changing a dict are fine.
+        """
 
-    def acquired(self, stock: Any, chunk: Chunk) -> None:
-        """Tell of a block handed out; the caller's frames are on the stack."""
+        def acquired(self, stock: Any, chunk: Chunk) -> None:
+            """Tell of a block handed out; the caller's frames are on the stack."""
 
-    def released(self, stock: Any, chunk: Chunk) -> None:
-        """Tell of a block that came back."""
+        def released(self, stock: Any, chunk: Chunk) -> None:
+            """Tell of a block that came back."""
 
-    def refused(self, stock: Any, nbytes: int) -> None:
-        """Tell of a request that could not be served; no lock is held."""
+        def refused(self, stock: Any, nbytes: int) -> None:
+            """Tell of a request that could not be served; no lock is held."""
 
-    def grown(self, stock: Any, address: int, nbytes: int) -> None:
-        """Tell of a segment taken from the source."""
+        def grown(self, stock: Any, address: int, nbytes: int) -> None:
+            """Tell of a segment taken from the source."""
 
-    def returned(self, stock: Any, address: int, nbytes: int) -> None:
-        """Tell of a segment given back to the source."""
+        def returned(self, stock: Any, address: int, nbytes: int) -> None:
+            """Tell of a segment given back to the source."""
 
-    def largest(self, stock: Any, count: int) -> tuple[str, ...]:
-        """Return a text for each of a stock's largest live blocks, if it knows them."""
+        def largest(self, stock: Any, count: int) -> tuple[str, ...]:
+            """Return a text for each of a stock's largest live blocks, if known."""
 
+    class Watched(Protocol):
+        """What emits: it is told whether anyone listens."""
 
-class Watched(Protocol):
-    """What emits: it is told whether anyone listens."""
+        def watch(self, listeners: tuple[Listener, ...]) -> None:
+            """Emit to these from now on."""
 
-    def watch(self, listeners: tuple[Listener, ...]) -> None:
-        """Emit to these from now on."""
-
-    def after_fork(self) -> None:
-        """Do what is due in a forked child."""
+        def after_fork(self) -> None:
+            """Do what is due in a forked child."""
 
 
 _lock = module_lock()  # guards the two below

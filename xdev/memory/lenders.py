@@ -10,12 +10,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from operator import index
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 from xdev.errors import XdevError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
     from xdev.memory.blocks import Segment
     from xdev.memory.budgets import Budget
@@ -23,41 +24,43 @@ if TYPE_CHECKING:
     from xdev.memory.sources import Source
     from xdev.memory.sources.asynchronous import AsyncSource
 
+    class Lender(Protocol):
+        """What a stock asks.
+
+        The methods are called without the lock of its ledger, but for :meth:`borrow` in
+        a finalizer.
+        """
+
+        @property
+        def held(self) -> int | None:
+            """What the source holds in all, or None: what it has lent [B]."""
+
+        def borrow(self, size: int, stream: int) -> int | None:
+            """Return the address of fresh memory; None where the budget has no room.
+
+            Raises
+            ------
+            MemoryError
+                The source has none.
+            XdevError
+                It broke its promise.
+            """
+
+        def take_back(self, segment: Segment) -> int:
+            """Give a segment back; return how much of it left the pool's hands [B]."""
+
+        def trim(self, nbytes: int | None) -> int:
+            """Have the source give back at least so much (None: all) of what it keeps.
+
+            Return how much went [B].
+            """
+
+        def settle(self) -> None:
+            """Bring the budget up to date."""
+
+
 ADDRESSES = 1 << 64  # every address is below
 METHODS = "allocate", "free", "record", "wait", "done", "synchronize"  # of a source
-
-
-class Lender(Protocol):
-    """What a stock asks. The methods are called without the lock of its ledger, but for
-    :meth:`borrow` in a finalizer.
-    """
-
-    @property
-    def held(self) -> int | None:
-        """What the source holds in all, or None: what it has lent [B]."""
-
-    def borrow(self, size: int, stream: int) -> int | None:
-        """Return the address of fresh memory; None where the budget has no room.
-
-        Raises
-        ------
-        MemoryError
-            The source has none.
-        XdevError
-            It broke its promise.
-        """
-
-    def take_back(self, segment: Segment) -> int:
-        """Give a segment back; return how much of it left the pool's hands [B]."""
-
-    def trim(self, nbytes: int | None) -> int:
-        """Have the source give back at least so much (None: all) of what it keeps.
-
-        Return how much went [B].
-        """
-
-    def settle(self) -> None:
-        """Bring the budget up to date."""
 
 
 @final

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+import atexit
+from functools import cache, partial
 from operator import index
 from sys import is_finalizing
 from typing import TYPE_CHECKING, NoReturn, final
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, NoReturn, final
 from xdev.errors import UseAfterFreeError
 from xdev.memory import hooks, policies
 from xdev.memory.budgets import Budget, no_total
-from xdev.memory.census import Census
 from xdev.memory.ladder import climb
 from xdev.memory.lenders import lent_by
 from xdev.memory.stock import Stock
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections import deque
 
     from xdev.memory.blocks import Chunk
+    from xdev.memory.census import Census
     from xdev.memory.ledger import Scope
     from xdev.memory.policies import Policy
     from xdev.memory.sources import Source
@@ -262,9 +263,9 @@ class Pool:
 
     def stats(self) -> PoolStats:
         """Return the ledger's totals, and what the blocks are by size."""
-        stock = self._stock
+        stock, census = self._stock, _census()
         return stock.look(
-            lambda heap, ledger: ledger.look(Census.of(stock, heap).counts())
+            lambda heap, ledger: ledger.look(census.of(stock, heap).counts())
         )
 
     @property
@@ -343,3 +344,11 @@ class Pool:
 
     def __repr__(self) -> str:
         return f"Pool({self.name!r}, policy={self._stock.policy.name!r})"
+
+
+@atexit.register  # late in shutdown nothing is imported
+@cache
+def _census() -> type[Census]:
+    from xdev.memory.census import Census
+
+    return Census

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from xdev import _config
@@ -13,18 +14,26 @@ from xdev.errors import ConfigurationError
 from xdev.memory import hooks, policies
 from xdev.memory.budgets import Budget
 from xdev.memory.pools import Pool
-from xdev.memory.sources.host import HostSource  # late in shutdown nothing is imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xdev.memory.sources import Source
+    from xdev.memory.sources.host import HostSource
 
 FAKE_CAPACITY = 1 << 34  # what a fake device pretends to have [B]
 
 
+@atexit.register  # late in shutdown nothing is imported
+@cache
+def _host_source() -> type[HostSource]:
+    from xdev.memory.sources.host import HostSource
+
+    return HostSource
+
+
 def _host(_: int) -> Source:
-    return HostSource()
+    return _host_source()()
 
 
 def _pinned(_: int) -> Source:

@@ -259,7 +259,9 @@ class Vectorized(Quick):
     def _cuda(self) -> CudaLoops:
         from xdev.ufunc.cuda import CudaLoops
 
-        made: CudaLoops = self.__dict__.setdefault("_cuda", CudaLoops(self.scalar, self))
+        made: CudaLoops = self.__dict__.setdefault(
+            "_cuda", CudaLoops(self.scalar, self)
+        )
         return made
 
     @functools.cached_property

@@ -8,12 +8,16 @@ could mend, its operators and methods, is listed in ``tests/conformance.toml``.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
+from xdev.facade.clipping import clip
+from xdev.facade.cuda_differences.arguments import argsort, sort
 from xdev.facade.cuda_differences.counting import isin, repeat, searchsorted
 from xdev.facade.cuda_differences.linear_algebra import eig, eigvals, solve
-from xdev.facade.cuda_differences.outputs import clip, round_, written
+from xdev.facade.cuda_differences.moments import std, var
+from xdev.facade.cuda_differences.outputs import round_, written
 from xdev.facade.cuda_differences.ufuncs import remainder, special
 
 if TYPE_CHECKING:
@@ -54,13 +58,19 @@ def mended() -> dict[str, Callable[..., Any]]:
         # has decimals= before out=
         "round": round_,
         # the result must keep x's data type; array_api_compat's waits for the device
-        "clip": clip,
+        "clip": partial(clip, cupy),
         # refuses an array of counts
-        "repeat": repeat,
+        "repeat": partial(repeat, cupy),
         # takes no numbers but integers
-        "isin": isin,
+        "isin": partial(isin, cupy),
         # takes no number that is NumPy's
-        "searchsorted": searchsorted,
+        "searchsorted": partial(searchsorted, cupy),
+        # call the correction ddof
+        "std": std,
+        "var": var,
+        # have no descending=; are stable always
+        "sort": partial(sort, cupy),
+        "argsort": partial(argsort, cupy),
         # stacks do not broadcast; no columns are an error
         "linalg.solve": solve,
         # may be real where the standard wants complex

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdev import _optional
 
-
-def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
+def repeat(cupy: Any, x: Any, repeats: Any, *, axis: int | None) -> Any:
     """Repeat elements, each as often as its count says; counts may be an array."""
-    cupy = _optional.cupy()
     if not isinstance(repeats, cupy.ndarray):
-        return cupy.repeat(x, repeats, axis=axis)
+        return x.repeat(repeats, axis)
     if axis is None:
         x, axis = x.ravel(), 0
     ends = cupy.cumsum(cupy.broadcast_to(repeats, (x.shape[axis],)))
@@ -20,13 +17,19 @@ def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
     return cupy.take(x, source, axis=axis)
 
 
-def isin(x1: Any, x2: Any, *, invert: bool = False) -> Any:
+def isin(cupy: Any, x1: Any, x2: Any, *, invert: bool = False) -> Any:
     """Say which elements of ``x1`` are among those of ``x2``; either is a number."""
-    cupy = _optional.cupy()
-    return cupy.isin(cupy.asarray(x1), cupy.asarray(x2), invert=invert)
+    if type(x1) is not cupy.ndarray:
+        x1 = cupy.asarray(x1)
+    if type(x2) is not cupy.ndarray:
+        x2 = cupy.asarray(x2)
+    return cupy.isin(x1, x2, invert=invert)
 
 
-def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) -> Any:
+def searchsorted(
+    cupy: Any, x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None
+) -> Any:
     """Find where values, or a number, belong among sorted ones."""
-    cupy = _optional.cupy()
-    return cupy.searchsorted(x1, cupy.asarray(x2), side, sorter)
+    if type(x2) is not cupy.ndarray:
+        x2 = cupy.asarray(x2)
+    return cupy.searchsorted(x1, x2, side, sorter)

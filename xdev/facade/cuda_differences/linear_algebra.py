@@ -25,7 +25,7 @@ def solve(a: Any, b: Any) -> Any:
         The unknowns.
     """
     cupy = _optional.cupy()
-    if b.ndim > 1 and a.ndim > 1:
+    if b.ndim > 1 < a.ndim and (a.shape[:-2] != b.shape[:-2] or not b.shape[-1]):
         stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         fits = a.shape[-2] == a.shape[-1] == b.shape[-2]
         if fits and not b.shape[-1]:  # CuPy divides by K

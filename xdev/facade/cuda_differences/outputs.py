@@ -1,11 +1,10 @@
-"""Functions that lack ``out=``, or take it elsewhere, or promote."""
+"""Functions that lack ``out=`` or take it elsewhere."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev.facade import clipping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +26,3 @@ def written(function: Callable[..., Any]) -> Callable[..., Any]:
 def round_(x: Any, out: Any = None) -> Any:
     """Round to whole numbers, halves to the even one."""
     return _optional.cupy().around(x, 0, out)
-
-
-def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
-    """Limit to a range; see :func:`xdev.facade.clipping.clip`."""
-    return clipping.clip(_optional.cupy(), x, lower, upper, out)

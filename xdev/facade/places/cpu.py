@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev._freed import refuse
+from xdev._tracking import TRACKING
 from xdev.errors import type_name
-from xdev.facade import host_memory
 from xdev.facade.complaints import held_elsewhere
 from xdev.facade.cpu import bare
 from xdev.facade.dtype_names import to_numpy_dtype
@@ -130,7 +130,7 @@ class HostPlace:
         return out
 
     def empty_like(self, x: Any, dtype: DType) -> Any:
-        if dtype is None and host_memory.tracking.off and x.nbytes < POOLED_FROM:
+        if dtype is None and TRACKING.off and x.nbytes < POOLED_FROM:
             return _empty_like(x, None, "K", False)
         kind = x.dtype if dtype is None else dtype
         return self.empty(x.shape, kind, "F" if x.flags.fnc else "C")
@@ -163,7 +163,7 @@ class HostPlace:
         return made if made.nbytes < POOLED_FROM else pooled(made)
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
-        if dtype is None and host_memory.tracking.off and 0 < rows * columns < SMALL:
+        if dtype is None and TRACKING.off and 0 < rows * columns < SMALL:
             out = np.zeros((rows, columns))
         else:
             out = self.zeros((rows, columns), dtype)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 from xdev import _optional
 from xdev._forks import module_lock
@@ -19,6 +19,17 @@ from xdev.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from importlib.machinery import ModuleSpec
+    from typing import Protocol
+
+    class Bridge(Protocol):
+        """One library's allocations, taken over or not."""
+
+        def install(self) -> str | None:
+            """Take them over, or return what was found in the way."""
+
+        def uninstall(self) -> str | None:
+            """Put back what was there, or return why it stays."""
+
 
 __all__ = [
     "install",
@@ -28,16 +39,6 @@ __all__ = [
     "uninstall",
     "using",
 ]
-
-
-class Bridge(Protocol):
-    """One library's allocations, taken over or not."""
-
-    def install(self) -> str | None:
-        """Take them over, or return what was found in the way."""
-
-    def uninstall(self) -> str | None:
-        """Put back what was there, or return why it stays."""
 
 
 #: The library's name, which is that of the bridge's module here too; the module that it

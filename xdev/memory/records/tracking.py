@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config
 from xdev._forks import module_lock
+from xdev._tracking import TRACKING
 from xdev.device import as_device
 from xdev.memory import hooks, registry
 from xdev.memory.records import frames, leaks, traces
@@ -84,10 +85,9 @@ class Tracker:
 
 
 TRACKER = Tracker()
-_lock = module_lock()  # guards the three below and the subscription
+_lock = module_lock()  # guards the two below, TRACKING and the subscription
 _depth = 0
 _begun = False  # whether the environment was asked
-off = False  # whether it is known that nobody tracks: :func:`active` in an instant
 
 
 def begin() -> None:
@@ -142,8 +142,7 @@ def stop() -> None:
 
 def _settle() -> None:
     """Say whether tracking is off; called with the lock held."""
-    global off  # noqa: PLW0603
-    off = _begun and not _depth
+    TRACKING.off = _begun and not _depth
 
 
 @contextmanager
