@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
-from functools import cache
 from typing import TYPE_CHECKING, final
 
 from xdev.memory.native import layout
+from xdev.memory.totals import PoolStats, SizeClass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Protocol
-
-    from xdev.memory.totals import PoolStats, SizeClass
 
     class Sized(Protocol):
         """What is given back."""
@@ -242,8 +239,7 @@ class Ledger:
         classes = tuple(self._classes(found))
         acquired = sum(each.acquired for each in classes)
         released = sum(each.released for each in classes)
-        stats, _ = _looks()
-        return stats(
+        return PoolStats(
             allocated=used,
             reserved=self.reserved,
             cached=self.reserved - used,
@@ -275,7 +271,6 @@ class Ledger:
 
     def _classes(self, found: Counts) -> Iterator[SizeClass]:
         """Return what there is and was of each size."""
-        _, size_class = _looks()
         states = self.taken, self.given, found.waiting, found.cached, found.split
         again = found.reuses
         for number in range(layout.SIZES):
@@ -290,7 +285,7 @@ class Ledger:
                 blocks[at] += again.blocks[number] + counts[at]
                 nbytes[at] += again.nbytes[number] + sizes[at]
             live = [taken - given for taken, given, *_ in (blocks, nbytes)]
-            yield size_class(*[1 << number, live[0], *blocks, live[1], *nbytes])
+            yield SizeClass(*[1 << number, live[0], *blocks, live[1], *nbytes])
 
     def _by_front(self, number: int) -> tuple[tuple[int, int], tuple[int, int]]:
         """Return what the front took and gave in one class: blocks, bytes."""
@@ -303,12 +298,3 @@ class Ledger:
 
 
 _NOTHING = (0, 0), (0, 0)
-
-
-@atexit.register  # late in shutdown nothing is imported
-@cache
-def _looks() -> tuple[type[PoolStats], type[SizeClass]]:
-    """Return two classes that take long to make."""
-    from xdev.memory.totals import PoolStats, SizeClass
-
-    return PoolStats, SizeClass

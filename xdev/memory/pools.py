@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
-from functools import cache, partial
+from functools import partial
 from operator import index
 from sys import is_finalizing
 from typing import TYPE_CHECKING, NoReturn, final
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, final
 from xdev.errors import UseAfterFreeError
 from xdev.memory import hooks, policies
 from xdev.memory.budgets import Budget, no_total
+from xdev.memory.census import Census
 from xdev.memory.ladder import climb
 from xdev.memory.lenders import lent_by
 from xdev.memory.stock import Stock
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections import deque
 
     from xdev.memory.blocks import Chunk
-    from xdev.memory.census import Census
     from xdev.memory.ledger import Scope
     from xdev.memory.policies import Policy
     from xdev.memory.sources import Source
@@ -263,9 +262,9 @@ class Pool:
 
     def stats(self) -> PoolStats:
         """Return the ledger's totals, and what the blocks are by size."""
-        stock, census = self._stock, _census()
+        stock = self._stock
         return stock.look(
-            lambda heap, ledger: ledger.look(census.of(stock, heap).counts())
+            lambda heap, ledger: ledger.look(Census.of(stock, heap).counts())
         )
 
     @property
@@ -344,11 +343,3 @@ class Pool:
 
     def __repr__(self) -> str:
         return f"Pool({self.name!r}, policy={self._stock.policy.name!r})"
-
-
-@atexit.register  # late in shutdown nothing is imported
-@cache
-def _census() -> type[Census]:
-    from xdev.memory.census import Census
-
-    return Census

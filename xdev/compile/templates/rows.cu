@@ -116,26 +116,10 @@ struct Uniform : Constant<Loop> {
     }
 };
 
+// Few at a time: registers for all lanes would keep threads off the processor.
 template <class... Operand>
-__device__ inline void run(Index n, Index group, Operand... operand)
+__device__ inline void by_few(Index n, Index start, Operand... operand)
 {
-    Index lead = 0;
-    ((lead = operand.lead(lead)), ...);
-    if (group * LANES >= n + lead) return;
-    const Index start = group * LANES - lead;  // the first one may wrap below 0
-    const bool whole = start < n && n - start >= LANES;
-    if (whole && (operand.can_store(start) & ...)) {
-        if ((operand.aligned(start) & ...)) {
-            (operand.load(start), ...);
-        } else {
-            (operand.load_any(start), ...);
-        }
-#pragma unroll
-        for (int lane = 0; lane < LANES; ++lane) XDEV_FUNCTION(operand.at(lane)...);
-        (operand.store(start), ...);
-        return;
-    }
-    // Few at a time: registers for all lanes would keep threads off the processor.
 #pragma unroll 1
     for (int first = 0; first < LANES; first += FEW) {
 #pragma unroll
@@ -151,6 +135,45 @@ __device__ inline void run(Index n, Index group, Operand... operand)
             const Index i = start + first + lane;
             if (i < n) (operand.store_one(lane, i), ...);
         }
+    }
+}
+
+template <class... Operand>
+__device__ inline void run(Index n, Index group, Operand... operand)
+{
+    Index lead = 0;
+    ((lead = operand.lead(lead)), ...);
+    if (group * LANES >= n + lead) return;
+    const Index start = group * LANES - lead;  // the first one may wrap below 0
+    const bool whole = start < n && n - start >= LANES;
+    const bool wide = whole && (operand.can_store(start) & ...);
+    if (wide) {
+        if ((operand.aligned(start) & ...)) {
+            (operand.load(start), ...);
+        } else {
+            (operand.load_any(start), ...);
+        }
+    } else if constexpr (LANES > FEW) {
+        by_few(n, start, operand...);
+        return;
+    } else {
+#pragma unroll
+        for (int lane = 0; lane < LANES; ++lane) {
+            const Index i = start + lane;
+            // Beyond the row it is the first element again: a valid argument.
+            (operand.load_one(lane, i < n ? i : 0), ...);
+        }
+    }
+#pragma unroll
+    for (int lane = 0; lane < LANES; ++lane) XDEV_FUNCTION(operand.at(lane)...);
+    if (wide) {
+        (operand.store(start), ...);
+        return;
+    }
+#pragma unroll
+    for (int lane = 0; lane < LANES; ++lane) {
+        const Index i = start + lane;
+        if (i < n) (operand.store_one(lane, i), ...);
     }
 }
 
