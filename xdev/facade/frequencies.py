@@ -66,11 +66,9 @@ def fftfreq(
     >>> xdev.fft.fftfreq(4, d=0.5)
     array([ 0. ,  0.5, -1. , -0.5])
     """
-    try:
-        return place(device).fftfreq(_length("fftfreq", n), d, dtype)
-    except (ArithmeticError, TypeError, ValueError):
+    if type(d) is not float or not d:
         _check_distance("fftfreq", d)
-        raise
+    return place(device).fftfreq(_length("fftfreq", n), d, dtype)
 
 
 def rfftfreq(
@@ -114,11 +112,9 @@ def rfftfreq(
                 return _arange(n // 2 + 1) * (1.0 / (n * d))
             except (ArithmeticError, TypeError, ValueError):
                 pass  # said better below
-    try:
-        return place(device).rfftfreq(_length("rfftfreq", n), d, dtype)
-    except (ArithmeticError, TypeError, ValueError):
+    if type(d) is not float or not d:
         _check_distance("rfftfreq", d)
-        raise
+    return place(device).rfftfreq(_length("rfftfreq", n), d, dtype)
 
 
 def _length(name: str, n: Any) -> int:
