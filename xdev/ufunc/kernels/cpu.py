@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from array import array
+from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, final
 
@@ -19,14 +20,46 @@ if TYPE_CHECKING:
     from xdev.ufunc.kernels.extents import Extents
     from xdev.ufunc.kernels.functions import KernelFunction
 
-Plan = tuple[
-    tuple["Argument", ...], "Callable[..., bytes]", "Callable[[int, int, bytes], None]"
-]
 FEW, PART = 1024, 256  # points that are timed first: so many, or such a part of few
 MORE = 8  # times as many come then
 TELLING = 3e-6  # seconds; what takes less tells of the call's own time
 LONG = 2e-5  # seconds of work from which on threads are worth their start
 PIECE = 5e-6  # seconds that a piece should take at least
+BYTES = bytes.__basicsize__ - 1  # where an object of bytes has them; the 1 ends them
+
+
+@final
+class Plan:
+    """A loop over points, for arguments of some types.
+
+    Parameters
+    ----------
+    kinds : tuple of Argument
+        The types.
+    pack : callable
+        Returns the loop's memory, of the arguments.
+    loop : callable
+        ``loop(start, stop, memory)``, a C function.
+
+    Attributes
+    ----------
+    address : int
+        The loop's.
+    each : float
+        Seconds that a point took the last time, 0 before; a guess for the next.
+    """
+
+    __slots__ = ("address", "each", "kinds", "loop", "pack")
+
+    def __init__(
+        self,
+        kinds: tuple[Argument, ...],
+        pack: Callable[..., bytes],
+        loop: Callable[[int, int, bytes], None],
+    ) -> None:
+        self.kinds, self.pack, self.loop = kinds, pack, loop
+        self.address = ctypes.cast(loop, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+        self.each = 0.0
 
 
 @final
@@ -80,10 +113,10 @@ class CpuKernels:
                         indices, kinds, working, checked=self._checked
                     )
                     with arguments.explaining(operands, names, function.name):
-                        plan = kinds, packer(kinds), compiler.loop(grid)
+                        plan = Plan(kinds, packer(kinds), compiler.loop(grid))
                     self._plans[key] = plan
-        self.compute(extents, plan, arguments.words(operands, plan[0]))
-        return plan, plan[0]
+        self.compute(extents, plan, arguments.words(operands, plan.kinds))
+        return plan, plan.kinds
 
     def compute(self, extents: Extents, plan: Plan, words: Sequence[Any]) -> None:
         """Run a plan for every point.
@@ -92,39 +125,55 @@ class CpuKernels:
         ----------
         extents : Extents
             The points.
-        plan : tuple
+        plan : Plan
             What a call returned.
         words : sequence
             The arguments, as :func:`xdev.ufunc.kernels.arguments.words` has them.
         """
-        _, pack, loop = plan
         report = array("q", bytes(WORD * reports.LENGTH))
         address, _ = report.buffer_info()
-        _share(loop, extents.size, pack(*extents.shape, address, *words))
+        _share(plan, extents.size, plan.pack(*extents.shape, address, *words))
         if report[0]:
             function, indices = self._function, extents.dimensions
-            names = function.split(indices, len(plan[0]))
+            names = function.split(indices, len(plan.kinds))
             bounds.refuse(report, function.name, names, indices)
 
 
-def _share(loop: Callable[[int, int, bytes], None], n: int, memory: bytes) -> None:
-    """Compute some points, and the others in threads where there is enough to do."""
-    first, few = 0, max(min(n // PART, FEW), 1)
-    each = 1.0  # seconds; not known yet, so some are timed
+def _share(plan: Plan, n: int, memory: bytes) -> None:
+    """Compute all points, in threads where there is enough to do."""
+    first, lanes = 0, _config.num_threads()
+    if lanes == 1:
+        plan.loop(0, n, memory)
+        return
+    if plan.each * n < LONG:  # by the guess: is it so this time too?
+        first = _begin(plan, n, memory)
+        if plan.each * (n - first) < LONG:
+            plan.loop(first, n, memory)
+            return
+    start = perf_counter()
+    context = id(memory) + BYTES
+    _sharing()(plan.address, context, first, n, grain=int(PIECE / plan.each) + 1)
+    plan.each = (perf_counter() - start) * lanes / (n - first)
+
+
+@cache
+def _sharing() -> Callable[..., None]:
+    """Return what has threads share a range; it loads for those that need it."""
+    from xdev.compile.threads import share
+
+    return share
+
+
+def _begin(plan: Plan, n: int, memory: bytes) -> int:
+    """Compute the first points, and time them; return how many there were."""
+    first, few, each = 0, max(min(n // PART, FEW), 1), 1.0
     while each * (n - first) >= LONG:
         start = perf_counter()
-        loop(first, first + few, memory)
+        plan.loop(first, first + few, memory)
         seconds = perf_counter() - start
         first, each = first + few, seconds / few
         if seconds >= TELLING:
             break
         few = min(MORE * few, n - first)
-    if each * (n - first) < LONG or _config.num_threads() == 1:
-        loop(first, n, memory)
-        return
-    from xdev.compile import threads  # only for those that need them
-    from xdev.compile.team.threads import address_of
-
-    context = address_of(ctypes.c_char_p(memory))
-    grain = int(PIECE / each) + 1
-    threads.share(address_of(loop), context, first, n, grain=grain)
+    plan.each = each
+    return first
