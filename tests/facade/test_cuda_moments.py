@@ -6,6 +6,8 @@ import pytest
 import xdev
 from xdev.facade.cuda_differences import moments
 
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
 
 @pytest.mark.parametrize("name", ["std", "var"])
 @pytest.mark.parametrize("char", "fd")
