@@ -23,7 +23,7 @@ import xdev
 Calls = dict[str, Callable[[], object]]
 BINS, DEGREE = 256, 16
 OURS = "xdev @kernel"
-LONG = 0.05  # seconds of a run on the CPU
+LONG = 0.3  # seconds of a run on the CPU
 
 
 @xdev.kernel

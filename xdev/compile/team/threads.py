@@ -21,7 +21,7 @@ from xdev.memory.native.operations import WORD
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TURNS = 3000  # looks for what comes next before a thread sleeps: some 100 µs
+TURNS = 30_000  # looks for what comes next before a thread sleeps: some 0.3 ms
 MOST = 1024  # threads
 
 CODE = Code("threads that help", (words,), {words.lead: 2, words.serve: 4})
