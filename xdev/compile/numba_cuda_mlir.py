@@ -12,6 +12,7 @@ import numpy as np
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.compile.halves import is_half
+from xdev.compile.outside import named_globals
 from xdev.compile.refusals import cause, compiler_errors, refusal
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _device(function: Any) -> Any:
 
     So are the functions inside that Numba compiled, which this one does not know.
     """
-    known, cells = dict(function.__globals__), function.__closure__ or ()
+    known, cells = named_globals(function), function.__closure__ or ()
     for name in function.__code__.co_names:
         if name in known:  # the others are builtins, and attributes
             known[name] = _called(known[name])

@@ -10,6 +10,8 @@ from functools import lru_cache
 from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, cast, final
 
+from xdev.compile.outside import named_globals
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -44,7 +46,7 @@ def rebuilt(
     )
     new = FunctionType(
         code,
-        {**function.__globals__, **names},
+        {**named_globals(function, code), **names},
         function.__name__,
         function.__defaults__,
         closure or None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.compile.cpu import device_function
+from xdev.compile.outside import named_globals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +69,7 @@ def closed(function: Callable[..., Any]) -> Callable[..., Any]:
         name: device_function(closed(callee))
         for name, callee in _callees(plain).items()
     }
-    known = {**plain.__globals__, **names}
+    known = {**named_globals(plain), **names}
     made = FunctionType(plain.__code__, known, plain.__name__, plain.__defaults__)
     made.__doc__ = plain.__doc__
     return made
