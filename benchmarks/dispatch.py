@@ -27,6 +27,7 @@ INNER = 100  # calls in one timed loop, so that the loop's own call does not cou
 QUICKER = ("sum", "max", "reshape", "permute_dims")
 #: Functions that must cost more on the CPU, with the reason.
 EXCEPTIONS = {
+    "concat": "looks at each array: it may have been freed",
     "arange": "arguments that have names alone take CPython 70 ns",
     "linalg.eig": "always complex, as the standard says: NumPy's is cast",
     "linalg.eigvals": "likewise",

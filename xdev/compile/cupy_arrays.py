@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
+from xdev.compile.machine_words import WORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-WORD = 8
 PROBES = (
     ((3, 5), "f4", "C"),
     ((7,), "f8", "C"),

@@ -9,12 +9,12 @@ from __future__ import annotations
 import ctypes
 import sys
 from functools import cache
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
-from xdev._machine_code import immortal
 from xdev.compile import machine_words
+from xdev.compile.c_functions import address, made_of
 from xdev.device.cuda import current_stream_function
 
 if TYPE_CHECKING:
@@ -77,15 +77,9 @@ class Starter:
         self._table = (ctypes.c_int64 * WORDS).from_address(place(TABLE))
         self.raw = place(RAW)
         for k, name in enumerate(FUNCTIONS):
-            self._table[k] = _address(getattr(ctypes.pythonapi, name))
+            self._table[k] = address(getattr(ctypes.pythonapi, name))
         self._table[STREAM], self._table[LAUNCH] = stream, launch
-        definition = _Definition(NAME.encode(), place(NAME), _FASTCALL, None)
-        make: Any = ctypes.pythonapi.PyCFunction_NewEx
-        make = ctypes.PYFUNCTYPE(
-            ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
-        )(_address(make))
-        # Whoever has the function reads the definition, at the end of the process too.
-        self.start = make(ctypes.addressof(immortal(definition)), None, None)
+        self.start = made_of(NAME, place(NAME))
 
     def know(self, handles: list[int]) -> None:
         """Say which streams need no look by Python."""
@@ -100,25 +94,7 @@ def starter() -> Starter:
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     driver = ctypes.CDLL(name)
     stream = current_stream_function()
-    return Starter(stream, _address(driver.cuLaunchKernel))
-
-
-class _Definition(ctypes.Structure):
-    """CPython's ``PyMethodDef``."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-_FASTCALL = 0x80  # METH_FASTCALL: (self, arguments, how many)
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+    return Starter(stream, address(driver.cuLaunchKernel))
 
 
 def _binary() -> bytes:

@@ -14,11 +14,10 @@ import numpy as np
 
 from xdev import _machine_code
 from xdev._machine_code import immortal
+from xdev.compile.c_functions import address, made_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-
-_FASTCALL = 0x80  # METH_FASTCALL: (self, arguments, how many)
 
 
 @final
@@ -38,7 +37,7 @@ class QuickFunctions:
         place = _machine_code.load(code.binary())
         self._table = (ctypes.c_int64 * code.WORDS).from_address(place(code.TABLE))
         for k, name in enumerate(code.API):
-            self._table[k] = _address(getattr(ctypes.pythonapi, name))
+            self._table[k] = address(getattr(ctypes.pythonapi, name))
         floats = np.dtype(np.float64), np.dtype(np.float32)
         self._fill(code.NONE, None, TypeError, ValueError, np.ndarray, *floats)
         kinds = [*python, *(kind for kind in hosts if kind not in python)]
@@ -48,9 +47,7 @@ class QuickFunctions:
             len(kinds),
         )
         self._fill(code.HOSTS, *kinds)
-        self._definition = immortal(
-            _Definition(b"call", place(code.NAME), _FASTCALL, None)
-        )
+        self._code = place(code.NAME)
         self._rows: list[tuple[str, Any]] = []
 
     def _fill(self, first: int, *objects: object) -> None:
@@ -85,12 +82,7 @@ class QuickFunctions:
         row[code.NUMPYS : code.NUMPYS + 2] = _words(numpys)
         row[code.REALS] = reals
         self._rows.append((name, row))
-        made: Any = ctypes.PYFUNCTYPE(
-            ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
-        )
-        made = made(_address(ctypes.pythonapi.PyCFunction_NewEx))
-        call: Callable[..., Any] = made(ctypes.addressof(self._definition), row, None)
-        return call
+        return made_of("call", self._code, row)
 
     def serve(self, kind: type, find: Callable[[str], Callable[..., Any]]) -> None:
         """Serve arrays of another type too, all of one device.
@@ -109,26 +101,11 @@ class QuickFunctions:
         self._fill(code.OTHER, kind)
 
 
-class _Definition(ctypes.Structure):
-    """CPython's ``PyMethodDef``."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
 def _words(function: Callable[..., Any]) -> tuple[int, int]:
     """Return a callable's address, and that of what calls it by PEP 590."""
     ask = ctypes.pythonapi.PyVectorcall_Function
     ask.restype = ctypes.c_void_p
-    caller = ask(ctypes.py_object(function)) or _address(
+    caller = ask(ctypes.py_object(function)) or address(
         ctypes.pythonapi.PyObject_Vectorcall
     )
     return id(immortal(function)), caller
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0

@@ -52,7 +52,8 @@ class _Writer(machine_words.Writer):
 
     def write(self) -> None:
         b = self.b
-        self.way_out = self.function.append_basic_block()
+        unknown, lost = (self.function.append_basic_block() for _ in range(2))
+        self.way_out = unknown
         self.dtypes = self.words(MOST_OPERANDS + 1)
         self.addresses = self.words(MOST_OPERANDS + 1)
         known = self.load(self.own, HEADER + 2 * WORD)  # the second of its slots
@@ -66,21 +67,30 @@ class _Writer(machine_words.Writer):
         self.leave_unless(b.icmp_signed("<=", total, b.add(nin, self.word(1))))
         self.first = self.load(self.args)
         self.loop(total, self._read)
-        row = self._row(known, nin, given)
+        row, place = self._row(known, nin, given), self.variable()
+        b.store(row, place)
         out = self.variable()
         with b.if_else(given) as (written, made):
             with written:
                 b.store(self.load(self.at(self.args, nin)), out)
                 self.call(KEEP, b.load(out))
             with made:
-                b.store(self._made(self.load(row, FRESH * WORD)), out)
+                dtype = self.load(row, FRESH * WORD)
+                b.store(self._made(dtype), out)
                 self.store(self.at(self.addresses, nin), self._address(b.load(out)))
-        code = self.call(RAW, self.load(row, PLAN * WORD), self.addresses)
+                # Python ran meanwhile, and may have put others into the rows.
+                self.way_out = lost
+                again = self._row(known, nin, given)
+                self.leave_unless(self.same(self.load(again, FRESH * WORD), dtype))
+                b.store(again, place)
+        code = self.call(RAW, self.load(b.load(place), PLAN * WORD), self.addresses)
         with b.if_then(self.same(code, 0), likely=True):
             b.ret(b.load(out))
+        b.branch(lost)
+        b.position_at_end(lost)
         self.call(DROP, b.load(out))
-        b.branch(self.way_out)
-        b.position_at_end(self.way_out)
+        b.branch(unknown)
+        b.position_at_end(unknown)
         b.ret(self.word(NOT_KNOWN))
 
     def _read(self, k: Any) -> None:

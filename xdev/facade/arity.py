@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.facade.cpu import NUMPY
-from xdev.facade.dispatch import apply, of, of_two
+from xdev.facade.dispatch import apply, of_two
 from xdev.facade.libraries import HOST, direct
 from xdev.facade.quick import QUICKENING
 
@@ -81,9 +81,7 @@ def unary(
             if out is None:
                 if type(x) is ndarray:
                     return numpys(x)
-                if type(x) in direct:
-                    return direct[type(x)][name](x)
-                return of(x, name)(x)
+                return direct[type(x)][name](x)
             if type(x) is type(out) is ndarray and x.shape == out.shape:
                 return numpys(x, out=out)
         except (TypeError, ValueError):

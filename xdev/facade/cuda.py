@@ -48,9 +48,7 @@ WITHIN = frozenset(
         "linalg.vector_norm",
     ]
 )
-_METHODS = (
-    "all any argmax argmin astype max mean min nonzero prod reshape squeeze sum take"
-)
+_METHODS = "all any argmax argmin astype max mean min prod reshape squeeze sum take"
 _FFT = "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftshift ifftshift"
 #: CuPy's own, which do as the standard says: array_api_compat's frames are left out.
 OWN = frozenset(

@@ -26,11 +26,6 @@ ndarray = np.ndarray
 _EITHER = PYTHON_SCALARS | HOST_SCALARS | {type(None)}
 
 
-def of(x: Any, name: str) -> Callable[..., Any]:
-    """Return the function ``name`` for the array ``x``."""
-    return direct[type(x)][name]
-
-
 def of_two(x1: Any, x2: Any, name: str) -> Callable[..., Any]:
     """Return the function ``name`` for arrays of one type, or one and a Python number.
 

@@ -179,12 +179,11 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     """
     if (type(arrays) is list or type(arrays) is tuple) and arrays:
         for x in arrays:
-            if type(x) is not ndarray:
+            if type(x) is not ndarray or x.dtype is FREED:
                 break
         else:
             try:
-                if x.dtype is not FREED:  # such a one promotes with no other
-                    return _concat(arrays) if axis is FIRST else _concat(arrays, axis)
+                return _concat(arrays) if axis is FIRST else _concat(arrays, axis)
             except (TypeError, ValueError):
                 pass  # of_each() says what is wrong, or NumPy again
     return of_each("concat", "arrays", arrays)(arrays, axis=axis)

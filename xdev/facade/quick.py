@@ -72,17 +72,22 @@ class Quickening:
 
     def serve(self, kind: type, find: Callable[[str], Any]) -> None:
         """Serve arrays of a type, all of one device: by what is found for a name."""
-        self._kinds[kind] = find
-        if self.functions is not None:
-            self.functions.serve(kind, find)
+        with _lock:
+            self._kinds[kind] = find
+            if self.functions is not None:
+                self.functions.serve(kind, find)
 
     def _come(self) -> None:
         """Let the functions call machine code, or wait for more calls."""
-        from xdev.compile import quick_function_code
+        waited, self._waited, self.left = self._waited, True, CALLS_TO_COMPILE
+        try:
+            from xdev.compile import quick_function_code
 
-        if self._waited or quick_function_code.kept() is not None:
-            self.quicken()
-        self.left, self._waited = CALLS_TO_COMPILE, True
+            if waited or quick_function_code.kept() is not None:
+                self.quicken()
+        except Exception:  # noqa: BLE001 - whose call it is did not ask for any of this
+            for cell, _, general, *_ in self._joined:
+                cell.cell_contents = general
 
     def quicken(self) -> None:
         """Let the functions call machine code from now on."""

@@ -13,6 +13,7 @@ failure comes again there.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
@@ -59,6 +60,7 @@ class Known:
         self.any: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._ufunc = weakref.ref(ufunc)
         self._launches: Launches | None = None
+        self._lock = threading.RLock()  # guards the rows of those
 
     def learn(self, args: Sequence[Any], out: Any, made: Any, plan: Plan) -> None:
         """Remember a plan, if the fast ways can run it.
@@ -113,11 +115,12 @@ class Known:
         kind: Any = type(ufunc)
         if ufunc is None or not _is_asked(kind):
             return
-        if self._launches is None:
-            from xdev.compile.quick_launch import Launches
+        with self._lock:
+            if self._launches is None:
+                from xdev.compile.quick_launch import Launches
 
-            self._launches = Launches(ufunc, len(dtypes) - 1)
-        self._launches.remember(size, dtypes, loop, run)
+                self._launches = Launches(ufunc, len(dtypes) - 1)
+            self._launches.remember(size, dtypes, loop, run)
 
 
 @cache

@@ -47,6 +47,17 @@ def counted(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
     return len(parameters), function.__defaults__ or ()
 
 
+def unknown(
+    function: Callable[..., Any], keyword: str, keywords: tuple[str, ...]
+) -> TypeError:
+    """Return the error of a call with a keyword that is none of a ufunc's."""
+    name = function.__name__
+    if keyword in inspect.signature(function).parameters:
+        return TypeError(f"{name}() takes {keyword!r} by place, not by name")
+    valid = ", ".join(keywords)
+    return TypeError(f"{name}() has no keyword {keyword!r}; valid are {valid}")
+
+
 def refuse_deferred(function: Callable[..., Any]) -> None:
     """Refuse a function whose call computes nothing yet.
 

@@ -73,6 +73,22 @@ class ScalarFunction:
                 )
                 raise TypeError(message)
 
+    def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return a call's inputs with the function's defaults behind them.
+
+        Raises
+        ------
+        TypeError
+            They are too few.
+        """
+        missing, most = self.nin - len(args), len(self.defaults)
+        if missing <= most:
+            return (*args, *self.defaults[most - missing :]) if missing > 0 else args
+        least = self.nin - most
+        takes = f"{least} to {self.nin}" if most else f"{self.nin}"
+        message = f"{self.name}() takes {takes} arguments, not {len(args)}"
+        raise TypeError(message)
+
     @property
     def specialisations(self) -> tuple[Specialisation, ...]:
         """Return the typings made so far, each once."""

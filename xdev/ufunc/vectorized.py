@@ -16,7 +16,7 @@ from xdev.ufunc.on_cuda import ALWAYS, is_cuda
 from xdev.ufunc.scalar import ScalarFunction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from xdev.ufunc.cpu import CpuLoops
     from xdev.ufunc.cuda import CudaLoops
@@ -103,21 +103,21 @@ class Vectorized(Quick):
                     return self._cuda.fast(args, out)
                 if len(args) == self.nin + 1 and out is None and self.scalar.nout == 1:
                     return self._cuda.fast(args[:-1], args[-1])
+            if len(args) < self.nin:
+                args = self.scalar.filled(args)
             result = self._again(args, out)
             if result is not None:
                 return result
         return self._general(args, out, keywords)
 
-    def _general(self, args: Sequence[Any], out: Any, keywords: dict[str, Any]) -> Any:
+    def _general(
+        self, args: tuple[Any, ...], out: Any, keywords: dict[str, Any]
+    ) -> Any:
         """Sort out the arguments, and send them to their device."""
-        args, outs = self._bound(args, out)
         for keyword in keywords:
             if keyword not in KEYWORDS:
-                message = (
-                    f"{self.__name__}() has no keyword {keyword!r}; "
-                    f"valid are {', '.join(KEYWORDS)}"
-                )
-                raise TypeError(message)
+                raise parameters.unknown(self.scalar.function, keyword, KEYWORDS)
+        args, outs = self._bound(args, out)
         operands = [*args, *(outs or ()), keywords.get("where", True)]
         refuse(self.__name__, *operands)
         if any(map(is_cuda, operands)):
@@ -127,23 +127,18 @@ class Vectorized(Quick):
             return foreign.on_host(self, self.__name__, args, keywords, outs or ())
         if hosted.overriding(operands):
             return hosted.override(self, args, outs, keywords)
-        args = hosted.operands(args, outs, self.__name__)
+        plain = hosted.operands(args, outs, self.__name__)
         if self.target == "cuda":
             cuda = hosted.for_cuda(self, keywords)
-            return hosted.on_cuda(self._cuda, args, outs, cuda)
-        return self._cpu(args, outs, **hosted.read(self, keywords))
+            return hosted.on_cuda(self._cuda, plain, outs, cuda)
+        return self._cpu(plain, outs, **hosted.read(self, keywords))
 
     def _bound(
-        self, args: Sequence[Any], out: Any
-    ) -> tuple[Sequence[Any], tuple[Any, ...] | None]:
+        self, args: tuple[Any, ...], out: Any
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
         """Return the inputs, and the outputs as a tuple, None without any."""
         nin, name, scalar = self.nin, self.__name__, self.scalar
-        if len(args) < nin and scalar.defaults:
-            missing = nin - len(args)
-            args = (*args, *scalar.defaults[-missing:])
-        if len(args) < nin:
-            message = f"{name}() takes {nin} arguments, not {len(args)}"
-            raise TypeError(message)
+        args = scalar.filled(args)
         args, positional = args[:nin], tuple(args[nin:])
         if positional and out is not None:
             message = f"{name}() takes {nin} arguments, and out once: by place or name"

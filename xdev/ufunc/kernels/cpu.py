@@ -24,6 +24,8 @@ FEW, PART = 1024, 256  # points that are timed first: so many, or such a part of
 MORE = 8  # times as many come then
 TELLING = 3e-6  # seconds; what takes less tells of the call's own time
 LONG = 2e-5  # seconds of work from which on threads are worth their start
+SURE = 10 * LONG  # that, by a guess
+OWN = 1e-5  # of a share's seconds, those that it takes itself
 PIECE = 5e-6  # seconds that a piece should take at least
 BYTES = bytes.__basicsize__ - 1  # where an object of bytes has them; the 1 ends them
 
@@ -46,7 +48,8 @@ class Plan:
     address : int
         The loop's.
     each : float
-        Seconds that a point took the last time, 0 before; a guess for the next.
+        Seconds that a point took the last time that threads shared them, 0 before; a
+        guess for the next.
     """
 
     __slots__ = ("address", "each", "kinds", "loop", "pack")
@@ -141,19 +144,19 @@ class CpuKernels:
 
 def _share(plan: Plan, n: int, memory: bytes) -> None:
     """Compute all points, in threads where there is enough to do."""
-    first, lanes = 0, _config.num_threads()
+    first, lanes, each = 0, _config.num_threads(), plan.each
     if lanes == 1:
         plan.loop(0, n, memory)
         return
-    if plan.each * n < LONG:  # by the guess: is it so this time too?
-        first = _begin(plan, n, memory)
-        if plan.each * (n - first) < LONG:
+    if each * n < SURE:  # by the guess: is it so this time too?
+        first, each = _begin(plan, n, memory)
+        if each * (n - first) < LONG:
             plan.loop(first, n, memory)
             return
     start = perf_counter()
     context = id(memory) + BYTES
-    _sharing()(plan.address, context, first, n, grain=int(PIECE / plan.each) + 1)
-    plan.each = (perf_counter() - start) * lanes / (n - first)
+    _sharing()(plan.address, context, first, n, grain=int(PIECE / each) + 1)
+    plan.each = max(perf_counter() - start - OWN, 0.0) * lanes / (n - first)
 
 
 @cache
@@ -164,8 +167,8 @@ def _sharing() -> Callable[..., None]:
     return share
 
 
-def _begin(plan: Plan, n: int, memory: bytes) -> int:
-    """Compute the first points, and time them; return how many there were."""
+def _begin(plan: Plan, n: int, memory: bytes) -> tuple[int, float]:
+    """Compute the first points; return how many, and the seconds that each took."""
     first, few, each = 0, max(min(n // PART, FEW), 1), 1.0
     while each * (n - first) >= LONG:
         start = perf_counter()
@@ -175,5 +178,4 @@ def _begin(plan: Plan, n: int, memory: bytes) -> int:
         if seconds >= TELLING:
             break
         few = min(MORE * few, n - first)
-    plan.each = each
-    return first
+    return first, each

@@ -1,0 +1,50 @@
+"""C functions of Python that are machine code."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from xdev._machine_code import immortal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FASTCALL = 0x80  # METH_FASTCALL: (self, arguments, how many)
+
+
+class _Definition(ctypes.Structure):
+    """CPython's ``PyMethodDef``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def made_of(name: str, code: int, own: object = None) -> Callable[..., Any]:
+    """Return a function of Python's.
+
+    Parameters
+    ----------
+    name : str
+        What it shows.
+    code : int
+        The address of ``function(own, arguments, how many)``.
+    own : object
+        Its first argument.
+    """
+    # Whoever has the function reads the definition, at the end of the process too.
+    definition = immortal(_Definition(name.encode(), code, FASTCALL, None))
+    kinds = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, *kinds)
+    made: Any = make(address(ctypes.pythonapi.PyCFunction_NewEx))
+    function: Callable[..., Any] = made(ctypes.addressof(definition), own, None)
+    return function
+
+
+def address(function: Any) -> int:
+    """Return where a function of ``ctypes`` is."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
