@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import xdev
+from xdev.errors import UseAfterFreeError
 
 SHAPES = [(), (0,), (1,), (5,), (3, 4), (4, 3), (1, 1), (2, 0, 3), (2, 3, 4)]
 DTYPES = ["float64", "float32", "int8", "uint16", "int64", "complex64", "bool"]
@@ -234,3 +235,17 @@ def test_a_pseudoinverse_of_no_matrix_is_refused(shape):
     for device in ("cpu", "fake"):
         with pytest.raises(np.linalg.LinAlgError, match="at least two-dimensional"):
             xdev.linalg.pinv(xdev.ones(shape, device=device))
+
+
+def test_a_freed_array_is_refused_beside_objects_too():
+    freed = xdev.zeros(100_000, device="cpu")
+    xdev.memory.free(freed)
+    for other in (np.full(3, None), np.zeros(3, "V8"), np.zeros(3)):
+        for arrays in ([freed, other], [other, freed], [freed, other, other]):
+            with pytest.raises(UseAfterFreeError):
+                xdev.concat(arrays)
+
+
+def test_a_number_in_an_array_has_no_places(device):
+    with pytest.raises(ValueError, match="0"):
+        xdev.nonzero(xdev.asarray(1.0, device=device))

@@ -254,3 +254,17 @@ def test_calls_of_the_last_finalizers():
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "10 7 ", "")
+
+
+@pytest.mark.parametrize("error", [OSError, KeyError])
+def test_code_that_cannot_be_had_is_nobodys_business(state, monkeypatch, error):
+    add, x = make(binary, "add"), ARRAYS[0]
+
+    def fail():
+        raise error
+
+    monkeypatch.setattr(quick_function_code, "kept", fail)
+    state.left = 5
+    for _ in range(20):
+        np.testing.assert_array_equal(add(x, x), x + x)
+    assert state.functions is None

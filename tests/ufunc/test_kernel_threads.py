@@ -67,3 +67,10 @@ def test_short_calls_are_the_callers_alone(shared):
     count[1, 1](out)
 
     assert not shared
+
+
+def test_a_call_of_no_points_tells_nothing_of_the_next(shared):
+    out = np.zeros(64, np.int64)
+    for n in (0, 64, 1, 64):
+        count[n, 1](out.reshape(64, 1))
+    assert not shared

@@ -213,3 +213,29 @@ def test_arrays_that_are_not_understood_are_pythons_business(gpu, monkeypatch):
         np.testing.assert_array_equal(gpu.host(f(dx, dx)), x + x)
     quick_launch.function.cache_clear()
     cuda_fast._is_asked.cache_clear()
+
+
+def test_rows_that_change_while_a_result_is_made(gpu):
+    """As by a finalizer, or by another thread: its kernel would write too much."""
+    x = gpu.array(gpu.sample(50, "d"))
+    f, cupy = gpu.ufunc("add"), _optional.cupy()
+    for _ in range(2):
+        f(x, x)
+    others = [gpu.array(np.ones(1000 + k)) for k in range(quick_launch.MOST_ROWS)]
+    memory, asked = np.full(4096, 7.0), []
+
+    def allocate(nbytes):
+        asked.append(nbytes)
+        if len(asked) == 1:
+            for other in others:
+                for _ in range(2):
+                    f(other, other, out=other)
+        unowned = cupy.cuda.UnownedMemory(memory.ctypes.data, memory.nbytes, memory, 0)
+        return cupy.cuda.MemoryPointer(unowned, 0)
+
+    with cupy.cuda.using_allocator(allocate):
+        made = f(x, x)
+
+    np.testing.assert_array_equal(memory[:50], 2 * gpu.host(x))
+    assert (memory[50:] == 7).all()
+    assert made.shape == (50,)

@@ -113,6 +113,8 @@ def test_it_is_pickled_by_name():
     [
         (lambda: add(X), TypeError, r"add\(\) takes 2 arguments, not 1"),
         (add, TypeError, "takes 2 arguments, not 0"),
+        (minus, TypeError, "takes 1 to 2 arguments, not 0"),
+        (lambda: add(X, y=X), TypeError, "takes 'y' by place"),
         (
             lambda: add(X, X, nowhere=1),
             TypeError,
