@@ -268,3 +268,30 @@ def test_code_that_cannot_be_had_is_nobodys_business(state, monkeypatch, error):
     for _ in range(20):
         np.testing.assert_array_equal(add(x, x), x + x)
     assert state.functions is None
+
+
+def test_an_array_to_write_to_is_numpys_business_where_all_have_its_shape(state):
+    add, log1p = make(binary, "add"), make(unary, "log1p", reals=True)
+    state.quicken()
+    x = ARRAYS[1].astype("d")
+    out = np.zeros_like(x)
+    with frames() as seen:
+        assert add(x, x, out) is out
+        assert log1p(x, out) is out
+    assert "general" not in seen
+    np.testing.assert_array_equal(out, np.log1p(x))
+    for given, other in [
+        ((x, x), np.zeros(6)),
+        ((x, x), np.zeros((2, 2, 3))),
+        ((x, x), np.zeros_like(x).astype("i")),
+        ((x, x[0]), out),
+        ((x, 2.0), out),
+        ((x, x), np.ma.zeros(x.shape)),
+        ((x, x), [0.0]),
+    ]:
+        with frames() as seen:
+            outcome(add, *given, other)
+        assert "general" in seen
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        add(x, x, out)

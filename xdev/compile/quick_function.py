@@ -68,10 +68,11 @@ class QuickFunctions:
         name : str
             By which :meth:`serve` finds what computes other arrays.
         general : callable
-            Takes the same, and serves all else: an ``out`` that is not None, say.
+            Takes the same, and serves all else.
         numpys : callable
-            Takes the inputs, if they are NumPy's arrays; a TypeError or ValueError of
-            its sends the call to ``general``.
+            Takes the inputs, if they are NumPy's arrays, and an ``out`` of their shape
+            that is not None; a TypeError or ValueError of its sends the call to
+            ``general``.
         reals : bool
             Whether ``float64`` and ``float32`` alone may be handed to it.
         """

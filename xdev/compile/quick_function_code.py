@@ -8,7 +8,7 @@ from xdev import _machine_code
 from xdev._disk_cache import DiskCache
 from xdev.compile import machine_words
 from xdev.compile.machine_words import HEADER, TYPE, WORD
-from xdev.compile.quick_call_code import DATA, DTYPE
+from xdev.compile.quick_call_code import DATA, DTYPE, NDIM, SHAPE
 
 NAME = "xdev_quick_function"
 TABLE = "xdev_quick_function_table"
@@ -57,10 +57,12 @@ class _Writer(machine_words.Writer):
         row = self.load(own, DATA)
         inputs = b.sub(count, self.word(1))
         out = self.load(self.at(args, inputs))
-        self.leave_unless(self.same(out, self.known(NONE)))
+        given = b.not_(self.same(out, self.known(NONE)))
+        with b.if_then(given):
+            self.loop(inputs, lambda k: self._alike(self.load(self.at(args, k)), out))
         last = self.load(self.at(args, b.sub(inputs, self.word(1))))
         words = self._target(row, self.load(args), last)
-        result = self._called(words, args, inputs)
+        result = self._called(words, args, b.select(given, count, inputs))
         with b.if_then(self.same(result, 0), likely=False):
             kinds = self.known(TYPE_ERROR), self.known(VALUE_ERROR)
             one, other = (b.trunc(self.call(MATCHES, k), self.int) for k in kinds)
@@ -71,6 +73,26 @@ class _Writer(machine_words.Writer):
         b.position_at_end(self.way_out)
         general = b.add(row, self.word(GENERAL * WORD))
         b.ret(self._called(general, args, count))
+
+    def _alike(self, x: Any, out: Any) -> None:
+        """Leave unless both are NumPy's arrays, of one shape."""
+        b = self.b
+        for array in (x, out):
+            self.leave_unless(self.is_a(array, ARRAY))
+        differs = self.variable()
+        b.store(b.xor(self._ndim(x), self._ndim(out)), differs)
+        self.leave_unless(self.same(b.load(differs), 0))
+        ours, theirs = self.load(x, SHAPE), self.load(out, SHAPE)
+
+        def axis(k: Any) -> None:
+            bits = b.xor(self.load(self.at(ours, k)), self.load(self.at(theirs, k)))
+            b.store(b.or_(b.load(differs), bits), differs)
+
+        self.loop(self._ndim(x), axis)
+        self.leave_unless(self.same(b.load(differs), 0))
+
+    def _ndim(self, x: Any) -> Any:
+        return self.b.and_(self.load(x, NDIM), self.word(0xFFFFFFFF))
 
     def _called(self, words: Any, args: Any, count: Any) -> Any:
         """Call what two words of a function's say, with so many arguments."""

@@ -1,7 +1,7 @@
 """Makers of elementwise functions: the NumPy call inline, everything else dispatched.
 
 Once they are called often, machine code does the same (:mod:`xdev.facade.quick`), and
-leaves what has an ``out`` or is no array to what is here.
+leaves what else there is to what is here.
 
 ``out`` may be given by position, as in NumPy and CuPy; a keyword-only one would cost a
 third of the whole overhead of a call.
