@@ -39,7 +39,9 @@ class QuickFunctions:
         for k, name in enumerate(code.API):
             self._table[k] = address(getattr(ctypes.pythonapi, name))
         floats = np.dtype(np.float64), np.dtype(np.float32)
-        self._fill(code.NONE, None, TypeError, ValueError, np.ndarray, *floats)
+        self._fill(
+            code.NONE, None, ("out",), TypeError, ValueError, np.ndarray, *floats
+        )
         kinds = [*python, *(kind for kind in hosts if kind not in python)]
         kinds = kinds[: code.MOST_HOSTS]
         self._table[code.PYTHON_COUNT], self._table[code.HOST_COUNT] = (

@@ -17,8 +17,8 @@ _cache = DiskCache("native")
 # The process's table: addresses of functions and objects, types of numbers.
 MATCHES, CLEAR = range(2)  # as in API
 API = ("PyErr_ExceptionMatches", "PyErr_Clear")
-NONE, TYPE_ERROR, VALUE_ERROR, ARRAY, FLOAT64, FLOAT32, OTHER = range(2, 9)
-PYTHON_COUNT, HOST_COUNT, HOSTS = range(9, 12)
+NONE, NAMES, TYPE_ERROR, VALUE_ERROR, ARRAY, FLOAT64, FLOAT32, OTHER = range(2, 10)
+PYTHON_COUNT, HOST_COUNT, HOSTS = range(10, 13)
 MOST_HOSTS = 32
 WORDS = HOSTS + MOST_HOSTS
 # A function's words: what computes NumPy's arrays, those of the other type, and all
@@ -62,7 +62,9 @@ class _Writer(machine_words.Writer):
             self.loop(inputs, lambda k: self._alike(self.load(self.at(args, k)), out))
         last = self.load(self.at(args, b.sub(inputs, self.word(1))))
         words = self._target(row, self.load(args), last)
-        result = self._called(words, args, b.select(given, count, inputs))
+        # By its name: NumPy takes no third argument of maximum and minimum for it.
+        names = b.select(given, self.known(NAMES), self.word(0))
+        result = self._called(words, args, inputs, names)
         with b.if_then(self.same(result, 0), likely=False):
             kinds = self.known(TYPE_ERROR), self.known(VALUE_ERROR)
             one, other = (b.trunc(self.call(MATCHES, k), self.int) for k in kinds)
@@ -72,7 +74,7 @@ class _Writer(machine_words.Writer):
         b.ret(result)
         b.position_at_end(self.way_out)
         general = b.add(row, self.word(GENERAL * WORD))
-        b.ret(self._called(general, args, count))
+        b.ret(self._called(general, args, count, self.word(0)))
 
     def _alike(self, x: Any, out: Any) -> None:
         """Leave unless both are NumPy's arrays, of one shape."""
@@ -94,11 +96,11 @@ class _Writer(machine_words.Writer):
     def _ndim(self, x: Any) -> Any:
         return self.b.and_(self.load(x, NDIM), self.word(0xFFFFFFFF))
 
-    def _called(self, words: Any, args: Any, count: Any) -> Any:
-        """Call what two words of a function's say, with so many arguments."""
+    def _called(self, words: Any, args: Any, count: Any, names: Any) -> Any:
+        """Call what two words of a function's say, with so many arguments by place."""
         kind = self.ir.FunctionType(self.word, [self.word] * 4).as_pointer()
         function = self.b.inttoptr(self.load(words, WORD), kind)
-        return self.b.call(function, [self.load(words), args, count, self.word(0)])
+        return self.b.call(function, [self.load(words), args, count, names])
 
     def _target(self, row: Any, first: Any, last: Any) -> Any:
         """Return where the words are of what computes such arguments, or leave."""
