@@ -133,6 +133,46 @@ class Writer:
         b.branch(head)
         b.position_at_end(after)
 
+    def alike(self, one: Any, other: Any, count: Any) -> Any:
+        """Say whether so many words at two addresses are the same."""
+        b, differs = self.b, self.variable()
+        b.store(self.word(0), differs)
+
+        def compare(k: Any) -> None:
+            bits = b.xor(self.load(self.at(one, k)), self.load(self.at(other, k)))
+            b.store(b.or_(b.load(differs), bits), differs)
+
+        self.loop(count, compare)
+        return self.same(b.load(differs), 0)
+
+    def search(
+        self, first: Any, count: Any, step: Any, fits: Callable[[Any], Any]
+    ) -> Any:
+        """Return the first of some rows that fits, or leave.
+
+        Parameters
+        ----------
+        first, count, step
+            The first one's address, how many there are, and the bytes of each.
+        fits : callable
+            Writes the test of the row at an address.
+        """
+        b, place = self.b, self.variable()
+        b.store(first, place)
+        end = b.add(first, b.mul(step, count))
+        look, compare, later, found = (b.append_basic_block() for _ in range(4))
+        b.branch(look)
+        b.position_at_end(look)
+        row = b.load(place)
+        b.cbranch(b.icmp_signed("<", row, end), compare, self.way_out)
+        b.position_at_end(compare)
+        b.cbranch(fits(row), found, later)
+        b.position_at_end(later)
+        b.store(b.add(row, step), place)
+        b.branch(look)
+        b.position_at_end(found)
+        return row
+
     def leave_unless(self, condition: Any) -> None:
         """Go to the way out, or on."""
         on = self.b.append_basic_block()

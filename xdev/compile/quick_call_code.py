@@ -159,30 +159,11 @@ class _Writer(machine_words.Writer):
         """Return the address of the row with these keys, or leave."""
         b = self.b
         step = b.mul(b.add(nin, self.word(ROW)), self.word(WORD))
-        place = self.variable()
         first = b.add(table, self.word(HEAD * WORD))
-        end = b.add(first, b.mul(step, self.load(table, ROWS * WORD)))
-        b.store(first, place)
-        look, compare, later, found = (b.append_basic_block() for _ in range(4))
-        b.branch(look)
-        b.position_at_end(look)
-        row = b.load(place)
-        b.cbranch(b.icmp_signed("<", row, end), compare, self.way_out)
-        b.position_at_end(compare)
-        differs = self.variable()
-        b.store(self.word(0), differs)
-
-        def key(k: Any) -> None:
-            bits = b.xor(self.load(self.at(self.keys, k)), self.load(self.at(row, k)))
-            b.store(b.or_(b.load(differs), bits), differs)
-
-        self.loop(nin, key)
-        b.cbranch(self.same(b.load(differs), 0), found, later)
-        b.position_at_end(later)
-        b.store(b.add(row, step), place)
-        b.branch(look)
-        b.position_at_end(found)
-        return row
+        count = self.load(table, ROWS * WORD)
+        return self.search(
+            first, count, step, lambda row: self.alike(self.keys, row, nin)
+        )
 
     def _bound(self, begin: Any, total: Any, many: Any) -> tuple[Any, Any]:
         """Return how many elements the result may have, or leave if they are many.

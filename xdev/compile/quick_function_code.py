@@ -59,7 +59,9 @@ class _Writer(machine_words.Writer):
         out = self.load(self.at(args, inputs))
         given = b.not_(self.same(out, self.known(NONE)))
         with b.if_then(given):
-            self.loop(inputs, lambda k: self._alike(self.load(self.at(args, k)), out))
+            self.loop(
+                inputs, lambda k: self._of_one_shape(self.load(self.at(args, k)), out)
+            )
         last = self.load(self.at(args, b.sub(inputs, self.word(1))))
         words = self._target(row, self.load(args), last)
         # By its name: NumPy takes no third argument of maximum and minimum for it.
@@ -76,22 +78,14 @@ class _Writer(machine_words.Writer):
         general = b.add(row, self.word(GENERAL * WORD))
         b.ret(self._called(general, args, count, self.word(0)))
 
-    def _alike(self, x: Any, out: Any) -> None:
+    def _of_one_shape(self, x: Any, out: Any) -> None:
         """Leave unless both are NumPy's arrays, of one shape."""
-        b = self.b
         for array in (x, out):
             self.leave_unless(self.is_a(array, ARRAY))
-        differs = self.variable()
-        b.store(b.xor(self._ndim(x), self._ndim(out)), differs)
-        self.leave_unless(self.same(b.load(differs), 0))
-        ours, theirs = self.load(x, SHAPE), self.load(out, SHAPE)
-
-        def axis(k: Any) -> None:
-            bits = b.xor(self.load(self.at(ours, k)), self.load(self.at(theirs, k)))
-            b.store(b.or_(b.load(differs), bits), differs)
-
-        self.loop(self._ndim(x), axis)
-        self.leave_unless(self.same(b.load(differs), 0))
+        count = self._ndim(x)
+        self.leave_unless(self.same(count, self._ndim(out)))
+        extents = self.load(x, SHAPE), self.load(out, SHAPE)
+        self.leave_unless(self.alike(*extents, count))
 
     def _ndim(self, x: Any) -> Any:
         return self.b.and_(self.load(x, NDIM), self.word(0xFFFFFFFF))

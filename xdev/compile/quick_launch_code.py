@@ -104,15 +104,8 @@ class _Writer(machine_words.Writer):
         extents, nbytes = self._shape(x)
         likes, size = self._shape(self.first)
         self.leave_unless(self.same(nbytes, size))
-        differs = self.variable()
-        b.store(self.word(0), differs)
-
-        def axis(i: Any) -> None:
-            bits = b.xor(self.load(self.at(extents, i)), self.load(self.at(likes, i)))
-            b.store(b.or_(b.load(differs), bits), differs)
-
-        self.loop(b.udiv(nbytes, self.word(WORD)), axis)
-        self.leave_unless(self.same(b.load(differs), 0))
+        dimensions = b.udiv(nbytes, self.word(WORD))
+        self.leave_unless(self.alike(extents, likes, dimensions))
         self.store(self.at(self.dtypes, k), self.load(x, layout.dtype))
         self.store(self.at(self.addresses, k), self._address(x))
 
@@ -122,34 +115,19 @@ class _Writer(machine_words.Writer):
         inputs = b.mul(nin, self.word(WORD))
         step = b.add(inputs, self.word(ROW * WORD))
         first = b.add(table, self.word(HEAD * WORD))
-        end = b.add(first, b.mul(step, self.load(table, COUNT * WORD)))
         size = self.load(self.first, self.layout.size)
-        place, differs = self.variable(), self.variable()
-        b.store(first, place)
-        look, compare, later, found = (b.append_basic_block() for _ in range(4))
-        b.branch(look)
-        b.position_at_end(look)
-        row = b.load(place)
-        b.cbranch(b.icmp_signed("<", row, end), compare, self.way_out)
-        b.position_at_end(compare)
-        last = b.add(row, inputs)
-        b.store(b.xor(size, self.load(last, SIZE * WORD)), differs)
-
-        def dtype(k: Any) -> None:
-            bits = b.xor(self.load(self.at(self.dtypes, k)), self.load(self.at(row, k)))
-            b.store(b.or_(b.load(differs), bits), differs)
-
-        self.loop(nin, dtype)
         written = self.load(self.at(self.dtypes, nin))
-        fits = self.same(written, self.load(last, WRITTEN * WORD))
-        fresh = b.not_(self.same(self.load(last, FRESH * WORD), 0))
-        same = b.and_(self.same(b.load(differs), 0), b.select(given, fits, fresh))
-        b.cbranch(same, found, later)
-        b.position_at_end(later)
-        b.store(b.add(row, step), place)
-        b.branch(look)
-        b.position_at_end(found)
-        return last
+
+        def fits(row: Any) -> Any:
+            last = b.add(row, inputs)
+            same = self.same(size, self.load(last, SIZE * WORD))
+            fresh = b.not_(self.same(self.load(last, FRESH * WORD), 0))
+            served = self.same(written, self.load(last, WRITTEN * WORD))
+            same = b.and_(same, b.select(given, served, fresh))
+            return b.and_(same, self.alike(self.dtypes, row, nin))
+
+        count = self.load(table, COUNT * WORD)
+        return b.add(self.search(first, count, step, fits), inputs)
 
     def _made(self, dtype: Any) -> Any:
         """Return a new array like the first, or end with the error that was raised."""
