@@ -249,3 +249,11 @@ def test_a_freed_array_is_refused_beside_objects_too():
 def test_a_number_in_an_array_has_no_places(device):
     with pytest.raises(ValueError, match="0"):
         xdev.nonzero(xdev.asarray(1.0, device=device))
+
+
+@pytest.mark.parametrize("name", ["add", "equal", "atan2", "where", "isin"])
+def test_none_is_no_number(device, name):
+    x = xdev.ones(3, device=device)
+    args = (x > 0, x, None) if name == "where" else (x, None)
+    with pytest.raises(TypeError, match=r"x2 is no array but .*NoneType"):
+        getattr(xdev, name)(*args)

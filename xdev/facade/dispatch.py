@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ndarray = np.ndarray
 _EITHER = PYTHON_SCALARS | HOST_SCALARS | {type(None)}
+OPTIONAL = ("min", "max", "sorter")  # arguments that may be None
 
 
 def of_two(x1: Any, x2: Any, name: str) -> Callable[..., Any]:
@@ -124,6 +125,8 @@ def _leader(name: str, arguments: dict[str, Any]) -> tuple[Library, Any]:
     arrays, hosts = [], []
     for label, value in arguments.items():
         kind = type(value)
+        if value is None and label not in OPTIONAL:
+            raise no_array(name, label, value)
         # A 0-d host array is a number that goes anywhere, unless it is written to.
         flat = kind is ndarray and not value.ndim and label != "out"
         if (flat and value.dtype is not FREED) or kind in HOST_SCALARS:
