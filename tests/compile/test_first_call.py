@@ -42,7 +42,7 @@ count = []
 called = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 11)
 called = called(lambda *_: count.append(1) or 0)
 stream = ctypes.CFUNCTYPE(ctypes.c_longlong)(lambda: 0)
-starter = machine_launch.Starter(*map(machine_launch.address, (stream, called)))
+starter = machine_launch.Starter(*map(machine_launch.address_of, (stream, called)))
 machine_launch.starter = lambda: starter
 launch.capability = lambda _: (9, 0)
 launch.load = lambda cubin, name: SimpleNamespace(handle=len(cubin))

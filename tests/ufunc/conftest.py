@@ -232,7 +232,7 @@ def host_kernels(folder):
         key = name, template.entry, *template.macros()
         if key not in made:
             library = compiled(folder, f"k{len(made)}", source(name, template))
-            handle = machine_launch.address(library.kernel)
+            handle = machine_launch.address_of(library.kernel)
             made[key] = SimpleNamespace(handle=handle, library=library)
         return made[key]
 
@@ -273,7 +273,7 @@ def gpu(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("kernels")
     driver = compiled(folder, "driver", (HERE / "host_driver.cpp").read_text())
-    address = machine_launch.address
+    address = machine_launch.address_of
     starter = machine_launch.Starter(
         address(driver.current_stream), address(driver.launch)
     )

@@ -32,7 +32,7 @@ class HostKernel:
             loop(0, math.prod(struct.unpack_from("3q", words)), words)
 
         self._run = KERNEL(run)
-        self.handle = machine_launch.address(self._run)
+        self.handle = machine_launch.address_of(self._run)
 
 
 @pytest.fixture

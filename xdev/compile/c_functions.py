@@ -1,4 +1,4 @@
-"""C functions of Python that are machine code."""
+"""C functions: their addresses, and those of Python that are machine code."""
 
 from __future__ import annotations
 
@@ -40,11 +40,14 @@ def made_of(name: str, code: int, own: object = None) -> Callable[..., Any]:
     definition = immortal(_Definition(name.encode(), code, FASTCALL, None))
     kinds = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     make = ctypes.PYFUNCTYPE(ctypes.py_object, *kinds)
-    made: Any = make(address(ctypes.pythonapi.PyCFunction_NewEx))
+    made: Any = make(address_of(ctypes.pythonapi.PyCFunction_NewEx))
     function: Callable[..., Any] = made(ctypes.addressof(definition), own, None)
     return function
 
 
-def address(function: Any) -> int:
-    """Return where a function of ``ctypes`` is."""
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+def address_of(pointer: Any) -> int:
+    """Return the address that a function or a pointer of ``ctypes`` has.
+
+    By ``ctypes.cast`` it would hold itself, and all that it uses, until a collection.
+    """
+    return ctypes.c_void_p.from_address(ctypes.addressof(pointer)).value or 0

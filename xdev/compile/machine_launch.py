@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, final
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
 from xdev.compile import machine_words
-from xdev.compile.c_functions import address, made_of
+from xdev.compile.c_functions import address_of, made_of
 from xdev.device.cuda import current_stream_function
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Starter:
         self._table = (ctypes.c_int64 * WORDS).from_address(place(TABLE))
         self.raw = place(RAW)
         for k, name in enumerate(FUNCTIONS):
-            self._table[k] = address(getattr(ctypes.pythonapi, name))
+            self._table[k] = address_of(getattr(ctypes.pythonapi, name))
         self._table[STREAM], self._table[LAUNCH] = stream, launch
         self.start = made_of(NAME, place(NAME))
 
@@ -94,7 +94,7 @@ def starter() -> Starter:
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     driver = ctypes.CDLL(name)
     stream = current_stream_function()
-    return Starter(stream, address(driver.cuLaunchKernel))
+    return Starter(stream, address_of(driver.cuLaunchKernel))
 
 
 def _binary() -> bytes:

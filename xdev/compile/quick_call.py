@@ -15,6 +15,7 @@ import numpy as np
 
 from xdev import _machine_code
 from xdev._machine_code import immortal
+from xdev.compile.c_functions import address_of
 from xdev.compile.machine_words import HEADER, WORD
 
 if TYPE_CHECKING:
@@ -162,9 +163,8 @@ class _Code:
         place = _machine_code.load(code.binary())
         self.address = place(code.NAME)
         self.table = (ctypes.c_int64 * code.WORDS).from_address(place(code.TABLE))
-        functions = [getattr(ctypes.pythonapi, name) for name in code.API]
-        casts = [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in functions]
-        self.table[: len(casts)] = casts  # type: ignore[assignment] # as ints
+        for k, name in enumerate(code.API):
+            self.table[k] = address_of(getattr(ctypes.pythonapi, name))
         # Kept for ever: finalizers call until the very end.
         objects = python, np.ndarray, "out", TypeError, ValueError, make_result, "shape"
         self.table[code.PYTHON : code.LAUNCH] = list(map(id, immortal(objects)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from xdev import _machine_code
 from xdev._machine_code import immortal
-from xdev.compile.c_functions import address, made_of
+from xdev.compile.c_functions import address_of, made_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -37,7 +37,7 @@ class QuickFunctions:
         place = _machine_code.load(code.binary())
         self._table = (ctypes.c_int64 * code.WORDS).from_address(place(code.TABLE))
         for k, name in enumerate(code.API):
-            self._table[k] = address(getattr(ctypes.pythonapi, name))
+            self._table[k] = address_of(getattr(ctypes.pythonapi, name))
         floats = np.dtype(np.float64), np.dtype(np.float32)
         self._fill(
             code.NONE, None, ("out",), TypeError, ValueError, np.ndarray, *floats
@@ -108,7 +108,7 @@ def _words(function: Callable[..., Any]) -> tuple[int, int]:
     """Return a callable's address, and that of what calls it by PEP 590."""
     ask = ctypes.pythonapi.PyVectorcall_Function
     ask.restype = ctypes.c_void_p
-    caller = ask(ctypes.py_object(function)) or address(
+    caller = ask(ctypes.py_object(function)) or address_of(
         ctypes.pythonapi.PyObject_Vectorcall
     )
     return id(immortal(function)), caller

@@ -16,6 +16,7 @@ import numpy as np
 from xdev import _machine_code, _optional
 from xdev._machine_code import immortal
 from xdev.compile import cupy_arrays, machine_launch
+from xdev.compile.c_functions import address_of
 from xdev.memory.device_arrays import array_maker
 
 if TYPE_CHECKING:
@@ -97,10 +98,8 @@ def function() -> int:
         return 0
     place = _machine_code.load(binary(layout))
     table = (ctypes.c_int64 * WORDS).from_address(place(TABLE))
-    functions = [
-        ctypes.cast(getattr(ctypes.pythonapi, n), ctypes.c_void_p) for n in API
-    ]
-    table[: len(API)] = [function.value or 0 for function in functions]
+    for k, name in enumerate(API):
+        table[k] = address_of(getattr(ctypes.pythonapi, name))
     objects = _optional.cupy().ndarray, "out", "shape", array_maker()
     table[ARRAY:RAW] = list(map(id, immortal(objects)))
     table[RAW] = machine_launch.starter().raw

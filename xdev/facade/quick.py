@@ -55,7 +55,7 @@ class Quickening:
         general : callable
             What that is to do.
         numpys : callable
-            What computes NumPy's arrays without an ``out``.
+            What computes NumPy's arrays.
         reals : bool
             Whether it does so for real floats alone.
         """

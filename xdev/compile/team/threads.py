@@ -14,6 +14,7 @@ import numpy as np
 from xdev import _config
 from xdev._forks import module_lock
 from xdev._machine_code import immortal
+from xdev.compile.c_functions import address_of
 from xdev.compile.team import stations as words
 from xdev.compile.team.plain import Code
 from xdev.memory.native.operations import WORD
@@ -21,7 +22,7 @@ from xdev.memory.native.operations import WORD
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TURNS = 30_000  # looks for what comes next before a thread sleeps: some 0.3 ms
+TURNS = 30_000  # looks for what comes next before a thread sleeps: 0.7 ms on an EPYC
 MOST = 1024  # threads
 
 CODE = Code("threads that help", (words,), {words.lead: 2, words.serve: 4})
@@ -68,14 +69,6 @@ def c_address(name: str) -> int:
 def c_library() -> Any:
     """Return the process's own symbols, the C library among them."""
     return ctypes.CDLL(None)
-
-
-def address_of(pointer: Any) -> int:
-    """Return the address that a function or a pointer of ``ctypes`` has.
-
-    By ``ctypes.cast`` it would hold itself, and all that it uses, until a collection.
-    """
-    return ctypes.c_void_p.from_address(ctypes.addressof(pointer)).value or 0
 
 
 def turns() -> int:

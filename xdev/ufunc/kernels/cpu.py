@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from array import array
 from functools import cache
@@ -10,6 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config
+from xdev.compile.c_functions import address_of
 from xdev.compile.grid import WORD, bounds as reports, cpu as compiler, packer
 from xdev.ufunc.kernels import arguments, bounds
 
@@ -61,7 +61,7 @@ class Plan:
         loop: Callable[[int, int, bytes], None],
     ) -> None:
         self.kinds, self.pack, self.loop = kinds, pack, loop
-        self.address = ctypes.cast(loop, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+        self.address = address_of(loop)
         self.each = 0.0
 
 
