@@ -41,8 +41,11 @@ def matrix_of(sources, targets, pages):
     return Matrix(starts, sources[order], 1 / links[sources[order]])
 
 
-def page_rank(matrix, links, tolerance=1e-12):
-    """Return the share of readers on each page, once it no longer changes."""
+def page_rank(matrix, links, tolerance=1e-9):
+    """Return the share of readers on each page, once it hardly changes.
+
+    It never stands still on a GPU: each sum is rounded in another order.
+    """
     pages = links.shape[0]
     dead = xp.astype(links == 0, xp.float64)  # ends: their readers jump anywhere
     rank = xp.ones_like(dead) / pages
