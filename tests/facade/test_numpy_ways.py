@@ -247,7 +247,7 @@ def test_a_freed_array_is_refused_beside_objects_too():
 
 
 def test_a_number_in_an_array_has_no_places(device):
-    with pytest.raises(ValueError, match="0"):
+    with pytest.raises(ValueError, match=r"0d|zero-dimensional"):
         xdev.nonzero(xdev.asarray(1.0, device=device))
 
 

@@ -224,6 +224,7 @@ def test_a_device_without_stream_order_is_refused_with_the_way_out(monkeypatch):
 
 
 @pytest.mark.cuda
+@pytest.mark.full_card  # looks at what the card has left, whoever uses it
 def test_the_drivers_pool_holds_what_the_ledger_says(cuda):
     import cupy
 
