@@ -70,6 +70,60 @@ def test_any_number_of_inputs(gpu, monkeypatch, name, nin):
     np.testing.assert_array_equal(gpu.host(made), gpu.functions[name](*inputs))
 
 
+NUMBERS = [
+    *((2.5, char) for char in "fd"),
+    *((3, char) for char in "bBhHlLfd"),
+    (np.float64(7), "d"),
+    *((np.float32(1.5), char) for char in "fd"),
+]
+
+
+@pytest.mark.parametrize(("number", "char"), NUMBERS)
+def test_numbers_are_launched_without_python(gpu, monkeypatch, number, char):
+    x = gpu.sample((30, 4), char)
+    dx, do = gpu.array(x), gpu.array(np.zeros_like(x))
+    for args in ((dx, number), (number, dx)):
+        f = known(gpu, monkeypatch, "add", *args, out=do)
+        for value in (number, number + 1):
+            values = [value if each is number else each for each in args]
+            expected = x + value
+            assert f(*values, out=do) is do
+            np.testing.assert_array_equal(gpu.host(do), expected)
+            np.testing.assert_array_equal(gpu.host(f(*values)), expected)
+
+
+def test_a_number_among_three(gpu, monkeypatch):
+    x, y = (gpu.sample(300, "f", seed) for seed in range(2))
+    f = known(gpu, monkeypatch, "chain", 2.0, gpu.array(x), gpu.array(y))
+    found = f(3.0, gpu.array(x), gpu.array(y))
+    np.testing.assert_array_equal(gpu.host(found), gpu.functions["chain"](3.0, x, y))
+
+
+class Number(float):
+    """No number that machine code converts: it may run Python."""
+
+
+def test_other_numbers_are_left_to_python(gpu, monkeypatch):
+    x = gpu.array(gpu.sample(300, "h"))
+    f = known(gpu, monkeypatch, "add", x, 3)
+    before = gpu.launches
+    for other in (1 << 15, -(1 << 70), 3.0, True, np.int16(3), np.int64(3), "3", None):
+        with pytest.raises(InPythonError):
+            f(x, other)
+        with pytest.raises(InPythonError):
+            f(other, x)
+    with pytest.raises(InPythonError):
+        f(x, x)
+    with pytest.raises(InPythonError):
+        f(3, x)  # another kernel
+    assert gpu.launches == before
+    y = gpu.array(gpu.sample(300, "d"))
+    for number in (Number(3.0), np.int8(3), True):
+        g = known(gpu, monkeypatch, "add", y, number)
+        with pytest.raises(InPythonError):
+            g(y, number)
+
+
 def test_the_dtypes_of_a_result_and_of_an_array_to_write_to_differ(gpu, monkeypatch):
     x, out = gpu.sample(300, "f"), np.zeros(300)
     dx, do = gpu.array(x), gpu.array(out)

@@ -65,8 +65,8 @@ class Starter:
         does not fit), ``OVERLAP`` (an input overlaps the output), ``NEW_STREAM``: then
         nothing was launched.
     raw : int
-        The address of ``raw(plan, addresses)``: the same for machine code, of values
-        that are all addresses, one after the other in memory.
+        The address of ``raw(plan, values)``: the same for machine code, of words one
+        after the other in memory, which are addresses, and objects that are numbers.
     """
 
     start: Callable[..., int]

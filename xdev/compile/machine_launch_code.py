@@ -51,14 +51,14 @@ def text() -> str:
 
 
 class _Raw(machine_words.Writer):
-    """Writes ``raw(plan, addresses)``: all values are addresses."""
+    """Writes ``raw(plan, values)``: addresses as words, numbers as objects."""
 
     def write(self) -> None:
-        self.plan, addresses = self.function.args
+        self.plan, values = self.function.args
         self.begin()
         self.loop(
             self.planned(COUNT),
-            lambda k: self.store(self.slot(k), self.load(self.at(addresses, k))),
+            lambda k: self._value(k, self.load(self.at(values, k))),
         )
         self.launch()
 
@@ -166,29 +166,9 @@ class _Raw(machine_words.Writer):
         with self.b.if_then(condition, likely=False):
             self.end(self.word(reason))
 
-
-class _Start(_Raw):
-    """Writes ``start(plan, *values)``, as CPython calls it."""
-
-    def write(self) -> None:
-        b = self.b
-        _, self.arguments, given = self.function.args
-        first = self.load(self.arguments)
-        self.plan = self.python("PyLong_AsUnsignedLongLong", first)
-        count = self.planned(COUNT)
-        self.refuse_if(b.not_(self.same(given, b.add(count, self.word(1)))), NO_VALUE)
-        self.begin()
-        self.loop(count, self._value)
-        self.launch()
-
-    def end(self, code: Any) -> None:
-        """Return what happened as an int."""
-        self.b.ret(self.python("PyLong_FromLong", code))
-
-    def _value(self, k: Any) -> None:
+    def _value(self, k: Any, value: Any) -> None:
         """Convert one value into its slot."""
         b, ir = self.b, self.ir
-        value = self.load(self.at(self.arguments, b.add(k, self.word(1))))
         place = self.slot(k)
         as_double = FUNCTIONS.index("PyFloat_AsDouble")
         as_double = self.called(as_double, ir.DoubleType(), [self.word])
@@ -212,19 +192,29 @@ class _Start(_Raw):
                 for half in (0, WORD):
                     word = self.load(b.add(data, self.word(half)))
                     self.store(b.add(place, self.word(half)), word)
+            elif kind == ADDRESS:
+                self.store(place, self.address(value))
             else:
                 signed = kind == SIGNED
-                name = "PyLong_AsLongLong" if signed else "PyLong_AsUnsignedLongLong"
-                number = self.python(name, value)
-                self.refuse_if_raised(b.icmp_signed("==", number, self.word(-1)))
-                if kind != ADDRESS:
-                    bits = self.described(k, LOW)
-                    top = b.shl(number, bits)
-                    back = b.ashr(top, bits) if signed else b.lshr(top, bits)
-                    self.refuse_if(b.icmp_signed("!=", back, number), NO_VALUE)
+                number = self.integer(value, signed=signed)
+                bits = self.described(k, LOW)
+                top = b.shl(number, bits)
+                back = b.ashr(top, bits) if signed else b.lshr(top, bits)
+                self.refuse_if(b.icmp_signed("!=", back, number), NO_VALUE)
                 self.store(place, number)
             b.branch(after)
         b.position_at_end(after)
+
+    def address(self, value: Any) -> Any:
+        """Return the address that a value says."""
+        return value
+
+    def integer(self, value: Any, *, signed: bool) -> Any:
+        """Return an int of Python's as a word."""
+        kind = "PyLong_AsLongLong" if signed else "PyLong_AsUnsignedLongLong"
+        number = self.python(kind, value)
+        self.refuse_if_raised(self.same(number, -1))
+        return number
 
     def refuse_if_raised(self, suspect: Any) -> None:
         """Take back an error of CPython's, if a result says that there may be one."""
@@ -233,3 +223,26 @@ class _Start(_Raw):
             with self.b.if_then(self.b.not_(self.same(raised, 0))):
                 self.python("PyErr_Clear")
                 self.end(self.word(NO_VALUE))
+
+
+class _Start(_Raw):
+    """Writes ``start(plan, *values)``, as CPython calls it."""
+
+    def write(self) -> None:
+        b = self.b
+        _, arguments, given = self.function.args
+        first = self.load(arguments)
+        self.plan = self.python("PyLong_AsUnsignedLongLong", first)
+        count = self.planned(COUNT)
+        self.refuse_if(b.not_(self.same(given, b.add(count, self.word(1)))), NO_VALUE)
+        self.begin()
+        values = b.add(arguments, self.word(WORD))
+        self.loop(count, lambda k: self._value(k, self.load(self.at(values, k))))
+        self.launch()
+
+    def end(self, code: Any) -> None:
+        """Return what happened as an int."""
+        self.b.ret(self.python("PyLong_FromLong", code))
+
+    def address(self, value: Any) -> Any:
+        return self.integer(value, signed=False)

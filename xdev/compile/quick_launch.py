@@ -1,8 +1,9 @@
 """The call of a ufunc on CuPy's arrays, as a part of its machine code: one driver call.
 
 What a call in Python asks of three arrays costs a third of a launch. This looks for the
-arrays' size and dtypes in a table and launches what is there, if they are contiguous
-and of one shape. What it does not find, and what the launch refuses, goes to Python.
+arrays' size and dtypes in a table, and the types of numbers beside them, and launches
+what is there, if the arrays are contiguous and of one shape. What it does not find, and
+what the launch refuses, goes to Python.
 """
 
 from __future__ import annotations
@@ -54,29 +55,29 @@ class Launches:
     def remember(
         self,
         size: int,
-        dtypes: Sequence[np.dtype[Any]],
+        keys: Sequence[Any],
         loop: np.dtype[Any],
         launch: Launch,
     ) -> None:
-        """Launch this from now on, for contiguous arrays of one shape.
+        """Launch this from now on, for contiguous arrays of one shape, and numbers.
 
         Parameters
         ----------
         size : int
             How many elements they have.
-        dtypes : sequence of numpy.dtype
-            The inputs' and the output's.
+        keys : sequence of numpy.dtype and type
+            The inputs' and the output's dtypes; of a number, its type.
         loop : numpy.dtype
             That of a result which nobody gave an array for.
         launch : Launch
-            All its values are addresses.
+            None of its values goes as bytes.
         """
         from xdev.compile.quick_launch_code import COUNT
 
         k, self._next = self._next, (self._next + 1) % MOST_ROWS
-        fresh = id(loop) if dtypes[-1] is loop else 0
-        self._rows[k] = *map(id, dtypes), fresh, size, launch.address
-        self._kept[k] = dtypes, loop, launch
+        fresh = id(loop) if keys[-1] is loop else 0
+        self._rows[k] = *map(id, keys), fresh, size, launch.address
+        self._kept[k] = keys, loop, launch
         self._table[COUNT] = max(self._table[COUNT], k + 1)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
 from xdev.compile import machine_words
-from xdev.compile.machine_words import HEADER, WORD
+from xdev.compile.machine_words import HEADER, TYPE, WORD
 from xdev.compile.quick_call import MOST_OPERANDS
 from xdev.compile.quick_call_code import DATA, NOT_KNOWN, RAISED
 
@@ -23,10 +23,10 @@ CALL, GET, KEEP, DROP = range(4)  # as in API
 API = ("PyObject_Vectorcall", "PyObject_GetAttr", "Py_IncRef", "Py_DecRef")
 ARRAY, OUT, SHAPE_NAME, MAKE, RAW, WORDS = range(4, 10)
 # An object's table: how many inputs and rows; then the rows. A row has the dtype of
-# each input, then those of the output and of a result that is to be made, the number of
-# elements, and the launch.
+# each input, or a number's type, then the dtypes of the output and of a result that is
+# to be made, the number of elements, and the launch.
 NIN, COUNT, HEAD = range(3)
-WRITTEN, FRESH, SIZE, PLAN, ROW = range(5)  # behind the inputs' dtypes
+WRITTEN, FRESH, SIZE, PLAN, ROW = range(5)  # behind the inputs' keys
 
 
 def binary(layout: Layout) -> bytes:
@@ -54,8 +54,8 @@ class _Writer(machine_words.Writer):
         b = self.b
         unknown, lost = (self.function.append_basic_block() for _ in range(2))
         self.way_out = unknown
-        self.dtypes = self.words(MOST_OPERANDS + 1)
-        self.addresses = self.words(MOST_OPERANDS + 1)
+        self.keys = self.words(MOST_OPERANDS + 1)
+        self.values = self.words(MOST_OPERANDS + 1)
         known = self.load(self.own, HEADER + 2 * WORD)  # the second of its slots
         self.leave_unless(b.not_(self.same(known, 0)))
         known = self.load(known, DATA)
@@ -65,7 +65,7 @@ class _Writer(machine_words.Writer):
         given = b.icmp_signed(">", total, nin)
         self.leave_unless(b.icmp_signed("<=", nin, self.nargs))
         self.leave_unless(b.icmp_signed("<=", total, b.add(nin, self.word(1))))
-        self.first = self.load(self.args)
+        self.first = self._first_array(nin)
         self.loop(total, self._read)
         row, place = self._row(known, nin, given), self.variable()
         b.store(row, place)
@@ -77,13 +77,13 @@ class _Writer(machine_words.Writer):
             with made:
                 dtype = self.load(row, FRESH * WORD)
                 b.store(self._made(dtype), out)
-                self.store(self.at(self.addresses, nin), self._address(b.load(out)))
+                self.store(self.at(self.values, nin), self._address(b.load(out)))
                 # Python ran meanwhile, and may have put others into the rows.
                 self.way_out = lost
                 again = self._row(known, nin, given)
                 self.leave_unless(self.same(self.load(again, FRESH * WORD), dtype))
                 b.store(again, place)
-        code = self.call(RAW, self.load(b.load(place), PLAN * WORD), self.addresses)
+        code = self.call(RAW, self.load(b.load(place), PLAN * WORD), self.values)
         with b.if_then(self.same(code, 0), likely=True):
             b.ret(b.load(out))
         b.branch(lost)
@@ -94,20 +94,43 @@ class _Writer(machine_words.Writer):
         b.ret(self.word(NOT_KNOWN))
 
     def _read(self, k: Any) -> None:
-        """Note an operand's dtype and address, if it is laid out as the first one."""
+        """Note an array's dtype and address, if it is laid out as the first one.
+
+        Of anything else, its type and itself: there are rows of numbers alone.
+        """
         b, layout = self.b, self.layout
         x = self.load(self.at(self.args, k))
-        self.leave_unless(self.is_a(x, ARRAY))
-        place = b.add(x, self.word(layout.contiguous))
-        flag = b.load(b.inttoptr(place, self.int.as_pointer()))
-        self.leave_unless(b.icmp_signed("!=", flag, self.int(0)))
-        extents, nbytes = self._shape(x)
-        likes, size = self._shape(self.first)
-        self.leave_unless(self.same(nbytes, size))
-        dimensions = b.udiv(nbytes, self.word(WORD))
-        self.leave_unless(self.alike(extents, likes, dimensions))
-        self.store(self.at(self.dtypes, k), self.load(x, layout.dtype))
-        self.store(self.at(self.addresses, k), self._address(x))
+        key, value = self.at(self.keys, k), self.at(self.values, k)
+        with b.if_else(self.is_a(x, ARRAY), likely=True) as (array, other):
+            with array:
+                place = b.add(x, self.word(layout.contiguous))
+                flag = b.load(b.inttoptr(place, self.int.as_pointer()))
+                self.leave_unless(b.icmp_signed("!=", flag, self.int(0)))
+                extents, nbytes = self._shape(x)
+                likes, size = self._shape(self.first)
+                self.leave_unless(self.same(nbytes, size))
+                dimensions = b.udiv(nbytes, self.word(WORD))
+                self.leave_unless(self.alike(extents, likes, dimensions))
+                self.store(key, self.load(x, layout.dtype))
+                self.store(value, self._address(x))
+            with other:
+                self.store(key, self.load(x, TYPE))
+                self.store(value, x)
+
+    def _first_array(self, nin: Any) -> Any:
+        """Return the first of the inputs that is an array, or leave."""
+        b, zero = self.b, self.word(0)
+        place = self.variable()
+        b.store(zero, place)
+
+        def look(k: Any) -> None:
+            x = self.load(self.at(self.args, k))
+            first = b.and_(self.same(b.load(place), zero), self.is_a(x, ARRAY))
+            b.store(b.select(first, x, b.load(place)), place)
+
+        self.loop(nin, look)
+        self.leave_unless(b.not_(self.same(b.load(place), zero)))
+        return b.load(place)
 
     def _row(self, table: Any, nin: Any, given: Any) -> Any:
         """Return where the row's last words are, or leave."""
@@ -116,7 +139,7 @@ class _Writer(machine_words.Writer):
         step = b.add(inputs, self.word(ROW * WORD))
         first = b.add(table, self.word(HEAD * WORD))
         size = self.load(self.first, self.layout.size)
-        written = self.load(self.at(self.dtypes, nin))
+        written = self.load(self.at(self.keys, nin))
 
         def fits(row: Any) -> Any:
             last = b.add(row, inputs)
@@ -124,7 +147,7 @@ class _Writer(machine_words.Writer):
             fresh = b.not_(self.same(self.load(last, FRESH * WORD), 0))
             served = self.same(written, self.load(last, WRITTEN * WORD))
             same = b.and_(same, b.select(given, served, fresh))
-            return b.and_(same, self.alike(self.dtypes, row, nin))
+            return b.and_(same, self.alike(self.keys, row, nin))
 
         count = self.load(table, COUNT * WORD)
         return b.add(self.search(first, count, step, fits), inputs)

@@ -1,12 +1,12 @@
 """The quickest ways to a launch: arrays and numbers whose plan is known.
 
-CuPy's contiguous arrays of one shape take none of this, once the second call has told
-the ufunc's compiled call of them (:mod:`xdev.compile.quick_launch`). What is here takes
-any layout, numbers, and Numba's arrays too: it looks the plan up by all that it depends
-on. What it does not know goes the general way, and so does what the launch itself
-refuses: a stream that is new (so nobody needs to look for a second one here), a thread
-without a context, a number that does not fit, an output that overlaps an input. A real
-failure comes again there.
+CuPy's contiguous arrays of one shape take none of this, nor numbers beside them, once
+the second call has told the ufunc's compiled call of them
+(:mod:`xdev.compile.quick_launch`). What is here takes any layout, and Numba's arrays
+too: it looks the plan up by all that it depends on. What it does not know goes the
+general way, and so does what the launch itself refuses: a stream that is new (so nobody
+needs to look for a second one here), a thread without a context, a number that does not
+fit, an output that overlaps an input. A real failure comes again there.
 """
 
 # ruff: noqa: SLF001 - CuPy has the flag in public only inside an object that costs more
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 from xdev.compile import machine_launch, quick_call
 from xdev.compile.quick_call import MOST_OPERANDS
+from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS
 from xdev.memory.device_arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.streams import live_streams
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
     from xdev.compile.quick_call import Quick
     from xdev.compile.quick_launch import Launches
     from xdev.ufunc.cuda_plan import Plan
+
+#: What compiled calls do: operands of these kinds, and numbers of these very types. A
+#: subclass may run Python as it is converted, and that may have the launch forgotten.
+COMPILED = {"Linear", "Constant", "Output"}
+EXACT = PYTHON_SCALARS | HOST_SCALARS
 
 
 @final
@@ -93,23 +99,24 @@ class Known:
         like = None
         if out is None and type(made) is not array:
             like = next(i for i, x in enumerate(args) if x is arrays[0])
-        operands = (*args, made)
-        linear = {x.kind for x in plan.elementwise.operands} <= {"Linear", "Output"}
         told = None
         if (
-            linear
+            {x.kind for x in plan.elementwise.operands} <= COMPILED
             and len(args) <= MOST_OPERANDS
             and kinds == {array}
-            and all(x._c_contiguous and x.shape == made.shape for x in operands)
+            and all(x._c_contiguous and x.shape == made.shape for x in (*arrays, made))
+            and all(type(x) in EXACT for x in args if isinstance(x, NUMBERS))
+            and not encoded
         ):
             loop = plan.elementwise.operands[-1].loop
-            told = made.size, tuple(x.dtype for x in operands), loop
+            keys = [x.dtype if type(x) is array else type(x) for x in (*args, made)]
+            told = made.size, keys, loop
         if key:
             self.any[key] = run.address, plan.results[0], encoded, like, run, told
 
     def tell(self, key: tuple[Any, ...], entry: tuple[Any, ...]) -> None:
         """Tell the compiled call of a launch, once: of a key and what is kept there."""
-        *kept, run, (size, dtypes, loop) = entry
+        *kept, run, (size, keys, loop) = entry
         self.any[key] = *kept, run, None
         ufunc = self._ufunc()
         kind: Any = type(ufunc)
@@ -119,8 +126,8 @@ class Known:
             if self._launches is None:
                 from xdev.compile.quick_launch import Launches
 
-                self._launches = Launches(ufunc, len(dtypes) - 1)
-            self._launches.remember(size, dtypes, loop, run)
+                self._launches = Launches(ufunc, len(keys) - 1)
+            self._launches.remember(size, keys, loop, run)
 
 
 @cache
