@@ -2,12 +2,14 @@
 
 ``import xdev as xp`` is an array API namespace (standard 2025.12) over NumPy and CuPy;
 one caching pool serves every buffer, and ``@vectorize`` makes ufuncs for both devices.
-Importing it loads NumPy and nothing else: the rooms below load at their first use.
+Importing it loads NumPy and nothing else: the rooms below load at their first use, or
+with it, those of ufuncs on CUDA, where CuPy was imported before.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -151,6 +153,10 @@ else:
     for _room, _names in _LAZY.items():
         globals().update({_name: _Name(_room, _name) for _name in _names})
     del _room, _names
+
+if "cupy" in sys.modules:  # its user's first call need not wait for them
+    importlib.import_module("xdev.ufunc.cuda")
+    importlib.import_module("xdev.ufunc.decorator")
 
 __version__ = "0.1.0"
 

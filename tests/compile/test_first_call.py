@@ -27,9 +27,8 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
-import cupy, cuda.core
-
 import xdev, function
+import cupy, cuda.core
 
 before = set(sys.modules)
 f = xdev.vectorize(function.f)
