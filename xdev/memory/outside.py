@@ -7,9 +7,10 @@ gives that back and calls once more.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, final
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
 
 from xdev.memory.ladder import refusal
 
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 SCANT = 256 << 20  # a library that only failed had too little if less is left [B]
+# With the function's own arguments: any, by ``*args, **options``, would take 165 ns. It
+# is tried again past the handler, where what the failed call's frames held is free.
+ATTEMPT = """
+def attempt{taken}:
+    try:
+        return _call({given})
+    except RuntimeError as error:
+        if not _lacks_memory(error):
+            raise
+    return _again({given})
+"""
 
 
 @final
@@ -61,7 +73,8 @@ CODES = {
 def retrying(call: Callable[P, R], pool: Callable[[], Pool]) -> Callable[P, R]:
     """Return a function that makes room in the device's memory and calls once more.
 
-    As long as the call goes well, nothing is added to it but one frame.
+    As long as the call goes well, nothing is added to it but one frame, which takes its
+    arguments.
 
     Parameters
     ----------
@@ -93,14 +106,7 @@ def retrying(call: Callable[P, R], pool: Callable[[], Pool]) -> Callable[P, R]:
     ('planned', 1)
     """
 
-    @wraps(call)
-    def attempt(*args: P.args, **options: P.kwargs) -> R:
-        try:
-            return call(*args, **options)
-        except RuntimeError as error:
-            if not lacks_memory(error):
-                raise
-        # Here, past the handler, what the failed call's frames held is free.
+    def again(*args: P.args, **options: P.kwargs) -> R:
         owner = pool()
         owner.stock.count("retries")
         owner.stock.collect()
@@ -113,7 +119,29 @@ def retrying(call: Callable[P, R], pool: Callable[[], Pool]) -> Callable[P, R]:
                 raise
             raise refusal(owner.stock, 0, str(error)) from error
 
-    return attempt
+    return wraps(call)(_attempt(call, again))
+
+
+def _attempt(call: Callable[P, R], again: Callable[P, R]) -> Callable[P, R]:
+    """Return ATTEMPT with the arguments of ``call``, and its defaults."""
+    try:
+        parameters = inspect.signature(call).parameters.values()
+    except ValueError:  # nobody knows
+        parameters = inspect.signature(again).parameters.values()
+    empty, by_name = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
+    named = [p.replace(annotation=empty, default=empty) for p in parameters]
+    given = [f"{p}={p}" if p.kind is by_name else str(p) for p in named]
+    known = [p for p in parameters if p.default is not empty]
+    optional = {p.name for p in known}
+    taken = [p.replace(default=None) if p.name in optional else p for p in named]
+    text = ATTEMPT.format(taken=inspect.Signature(taken), given=", ".join(given))
+    made: dict[str, Any] = {"_call": call, "_again": again}
+    made["_lacks_memory"] = lacks_memory
+    exec(text, made)  # noqa: S102 - of the function's own names
+    attempt = made["attempt"]
+    attempt.__defaults__ = tuple(p.default for p in known if p.kind is not by_name)
+    attempt.__kwdefaults__ = {p.name: p.default for p in known if p.kind is by_name}
+    return attempt  # type: ignore[no-any-return]
 
 
 def lacks_memory(error: RuntimeError, *, likely: bool = True) -> bool:
