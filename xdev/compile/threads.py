@@ -19,7 +19,7 @@ from xdev.memory.native.operations import WORD
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PIECES = 8  # of a thread's share, where they are not too small
+PIECES = 32  # of a thread's share, where they are not too small; others wait for one
 PYTHON_PIECES = 4  # where each takes the interpreter's lock
 CODE = Code(
     "ranges that threads share",

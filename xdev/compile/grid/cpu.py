@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev.compile import digests, faults, loops
-from xdev.compile.grid import DIMENSIONS, Grid, atomics, bounds, check_result
+from xdev.compile.grid import (
+    DIMENSIONS,
+    Grid,
+    atomics,
+    bounds,
+    check_result,
+    overlap,
+)
 from xdev.compile.grid.emission import Memory, Target
 from xdev.compile.refusals import cause, compiler_errors, refusal
 
@@ -71,8 +78,10 @@ def _compiled(grid: Grid) -> Any:
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
     def run(_typing: Any, start: Any, stop: Any, words: Any) -> Any:
         def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-            memory = Memory(target(), context, builder, given[2])
-            _loop(memory, grid, compiled, given[0], given[1])
+            start, stop, words = given
+            memory = Memory(target(), context, builder, words)
+            points = partial(_loop, grid, compiled)
+            overlap.emit(memory, words, grid.arguments, (start, stop), points)
             return context.get_dummy_value()
 
         return types.void(start, stop, words), generate
@@ -133,7 +142,7 @@ def call(memory: Memory, compiled: Any, values: Sequence[Any]) -> None:
     )
 
 
-def _loop(memory: Memory, grid: Grid, compiled: Any, start: Any, stop: Any) -> None:
+def _loop(grid: Grid, compiled: Any, memory: Memory, start: Any, stop: Any) -> None:
     """Emit the loop over rows of points, and the one along a row."""
     builder, cgutils = memory.builder, memory.target.cgutils
     _, height, width = memory.words(0, DIMENSIONS)
@@ -146,7 +155,9 @@ def _loop(memory: Memory, grid: Grid, compiled: Any, start: Any, stop: Any) -> N
     first = builder.load(point)
     row = builder.sdiv(first, width)
     begin = builder.srem(first, width)
-    i, j = builder.sdiv(row, height), builder.srem(row, height)
+    i, j = row.type(0), row
+    if grid.indices == DIMENSIONS:  # else there is but one plane
+        i, j = builder.sdiv(row, height), builder.srem(row, height)
     left, room = builder.sub(stop, first), builder.sub(width, begin)
     count = builder.select(builder.icmp_signed("<", left, room), left, room)
     for index in (i, j, begin):  # so that nothing is looked up from an array's end

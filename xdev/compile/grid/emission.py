@@ -51,6 +51,8 @@ class Memory:
     narrow : bool
         Whether all shapes and strides fit into 32 bits, and are loaded so: products of
         indices with them are then single instructions on CUDA.
+    arrays : sequence of LLVM values, optional
+        Where the arrays are, each a ``char*``, in place of the addresses in the words.
     """
 
     def __init__(
@@ -61,9 +63,10 @@ class Memory:
         pointer: Any,
         *,
         narrow: bool = False,
+        arrays: Sequence[Any] | None = None,
     ) -> None:
         self.target, self.context, self.builder = target, context, builder
-        self._pointer, self._narrow = pointer, narrow
+        self._pointer, self._narrow, self._arrays = pointer, narrow, arrays
         self.int64 = target.cgutils.ir.IntType(64)
 
     def word(self, index: int) -> Any:
@@ -81,20 +84,34 @@ class Memory:
 
     def arguments(self, arguments: Sequence[Argument]) -> list[Any]:
         """Return the values of all arguments."""
-        values = []
+        layouts = iter(self.layouts(arguments))
+        return [
+            self.number(argument, HEADER + SLOT * place)
+            if argument.ndim is None
+            else self.array(argument, *next(layouts))
+            for place, argument in enumerate(arguments)
+        ]
+
+    def layouts(
+        self, arguments: Sequence[Argument]
+    ) -> list[tuple[Any, list[Any], list[Any]]]:
+        """Return where each array is, a ``char*``, its shape and its strides."""
+        found: list[tuple[Any, list[Any], list[Any]]] = []
         layout = HEADER + SLOT * len(arguments)
         for place, argument in enumerate(arguments):
-            slot = HEADER + SLOT * place
             if argument.ndim is None:
-                values.append(self.number(argument, slot))
                 continue
             middle, after = layout + argument.ndim, layout + 2 * argument.ndim
             shape = [self._layout(k, "zext") for k in range(layout, middle)]
             strides = [self._layout(k, "sext") for k in range(middle, after)]
-            data = self.pointer(self.word(slot))
-            values.append(self.array(argument, data, shape, strides))
+            data = (
+                self.pointer(self.word(HEADER + SLOT * place))
+                if self._arrays is None
+                else self._arrays[len(found)]
+            )
+            found.append((data, shape, strides))
             layout = after
-        return values
+        return found
 
     def array(
         self, argument: Argument, data: Any, shape: list[Any], strides: list[Any]

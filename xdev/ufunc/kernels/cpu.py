@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 FEW, PART = 1024, 256  # points that are timed first: so many, or such a part of few
 MORE = 8  # times as many come then
 TELLING = 3e-6  # seconds; what takes less tells of the call's own time
-LONG = 2e-5  # seconds of work from which on threads are worth their start
-SURE = 10 * LONG  # that, by a guess
+LONG = 1e-5  # seconds of work from which on threads are worth their start
 OWN = 1e-5  # of a share's seconds, those that it takes itself
 PIECE = 5e-6  # seconds that a piece should take at least
 BYTES = bytes.__basicsize__ - 1  # where an object of bytes has them; the 1 ends them
@@ -148,7 +147,7 @@ def _share(plan: Plan, n: int, memory: bytes) -> None:
     if lanes == 1:
         plan.loop(0, n, memory)
         return
-    if each * n < SURE:  # by the guess: is it so this time too?
+    if each * n < LONG:  # by the guess: is it so this time too?
         first, each = _begin(plan, n, memory)
         if each * (n - first) < LONG:
             plan.loop(first, n, memory)
