@@ -15,7 +15,7 @@ import numpy as np
 
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import apply, of_two
-from xdev.facade.libraries import HOST, direct
+from xdev.facade.libraries import HOST, direct, into
 from xdev.facade.quick import QUICKENING
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ def unary(
                 return direct[type(x)][name](x)
             if type(x) is type(out) is ndarray and x.shape == out.shape:
                 return numpys(x, out=out)
+            if type(out) in into:
+                return into[type(out)].one[name](x, out)
         except (TypeError, ValueError):
             pass  # before it wrote anything: apply() says what is wrong
         return apply(name, out, x=x)
@@ -117,6 +119,8 @@ def binary(name: str, summary: str, example: str, shown: str) -> Binary:
             plain = kind is other is type(out) is ndarray
             if plain and x1.shape == x2.shape == out.shape:
                 return numpys(x1, x2, out=out)
+            if type(out) in into:
+                return into[type(out)].two[name](x1, x2, out)
         except (TypeError, ValueError):
             pass  # before it wrote anything: apply() says what is wrong
         return apply(name, out, x1=x1, x2=x2)

@@ -19,8 +19,10 @@ from xdev.device import registry
 from xdev.facade.complaints import misfit, wrong_dtype
 from xdev.facade.cpu import result_dtype, result_shape
 from xdev.facade.cuda_differences import mended
+from xdev.facade.cuda_into import Into
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.functions import Functions
+from xdev.facade.libraries import into
 from xdev.facade.quick import QUICKENING
 from xdev.memory.outside import retrying
 from xdev.memory.owners import mark_uses
@@ -207,7 +209,8 @@ def library() -> CuPyLibrary:
     def serve() -> None:
         QUICKENING.serve(made.namespace.ndarray, made.functions.__getitem__)
 
-    if not made.several:  # as of its functions, after they were marked
-        live_streams.when_several.append(serve)
+    if not made.several:
+        into[made.namespace.ndarray] = Into(made.namespace, made.functions)
+        live_streams.when_several.append(serve)  # after the functions were marked
         serve()
     return made

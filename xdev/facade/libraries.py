@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.facade.protocols import Library
+    from xdev.facade.protocols import Into, Library
 
 #: Types of numbers that are on no device.
 PYTHON_SCALARS = frozenset({bool, int, float, complex})
@@ -61,6 +61,9 @@ class _Direct(dict[type, Functions]):
 
 
 direct: dict[type, Functions] = _Direct(dict.fromkeys(HOST_SCALARS, NUMPY.functions))
+#: By the type of what elementwise functions write to, where all its arrays are on one
+#: device: what is called for ``out=`` first.
+into: dict[type, Into] = {}
 _by_name: dict[str, Library] = {"numpy": NUMPY}
 
 

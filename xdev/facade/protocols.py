@@ -48,6 +48,17 @@ class Library(Protocol):
         """Compute into ``out``, checked before anything is written; return it."""
 
 
+class Into(Protocol):
+    """What computes into arrays of one type, by the standard's names.
+
+    Both take the inputs and ``out``. They raise TypeError or ValueError, before they
+    wrote anything, for what they do not know to be right.
+    """
+
+    one: Functions
+    two: Functions
+
+
 class Place(Protocol):
     """A device that arrays are made on. ``dtype`` is in anybody's terms or None."""
 

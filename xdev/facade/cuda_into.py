@@ -1,0 +1,86 @@
+"""CuPy's elementwise functions into arrays that are there, with no ado."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, final
+
+from xdev.device.cuda import current_stream_function
+from xdev.facade.functions import Functions
+from xdev.facade.libraries import PYTHON_SCALARS
+from xdev.memory.owners import mark_uses
+from xdev.memory.streams import ONE_STREAM, live_streams
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import ModuleType
+
+
+@final
+class Into:
+    """What is called with ``out=``, where all of CuPy's arrays are on one device.
+
+    It computes what is surely right, and raises TypeError or ValueError before it wrote
+    anything for the rest: the general way knows, or says what is wrong.
+
+    Parameters
+    ----------
+    cupy : module
+        The library.
+    functions : mapping
+        What it computes by, by the standard's names.
+
+    Attributes
+    ----------
+    one, two : Functions
+        For one input and two: ``two[name](x1, x2, out)``; ``out`` is an array of
+        CuPy's.
+    """
+
+    __slots__ = ("_array", "_functions", "_stream", "_ufunc", "one", "two")
+
+    def __init__(
+        self, cupy: ModuleType, functions: Mapping[str, Callable[..., Any]]
+    ) -> None:
+        self._array, self._ufunc, self._functions = cupy.ndarray, cupy.ufunc, functions
+        self._stream = ctypes.PYFUNCTYPE(ctypes.c_int64)(current_stream_function())
+        self.one, self.two = Functions(self._one), Functions(self._two)
+
+    def _one(self, name: str) -> Callable[[Any, Any], Any]:
+        array, functions, stream = self._array, self._functions, self._stream
+        checks = self._checks(name)
+
+        def write(x: Any, out: Any) -> Any:
+            if type(x) is not array or not (checks or x.shape == out.shape):
+                raise TypeError(name)
+            if not live_streams.several and stream() not in ONE_STREAM:
+                mark_uses((x, out))  # as yet no pool may have seen the stream
+            return functions[name](x, out=out)
+
+        return write
+
+    def _two(self, name: str) -> Callable[[Any, Any, Any], Any]:
+        array, functions, stream = self._array, self._functions, self._stream
+        checks = self._checks(name)
+
+        def write(x1: Any, x2: Any, out: Any) -> Any:
+            first, second = type(x1) is array, type(x2) is array
+            if not (
+                (first and (second or type(x2) in PYTHON_SCALARS))
+                or (second and type(x1) in PYTHON_SCALARS)
+            ):
+                raise TypeError(name)
+            if not checks:
+                shape = out.shape
+                if (first and x1.shape != shape) or (second and x2.shape != shape):
+                    raise ValueError(name)
+            if not live_streams.several and stream() not in ONE_STREAM:
+                mark_uses((x1, x2, out))
+            return functions[name](x1, x2, out=out)
+
+        return write
+
+    def _checks(self, name: str) -> bool:
+        """Say whether the function itself refuses an ``out`` of another shape."""
+        function = self._functions[name]
+        return isinstance(getattr(function, "__wrapped__", function), self._ufunc)
