@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from xdev._machine_code import immortal
 
 if TYPE_CHECKING:
@@ -51,3 +53,20 @@ def address_of(pointer: Any) -> int:
     By ``ctypes.cast`` it would hold itself, and all that it uses, until a collection.
     """
     return ctypes.c_void_p.from_address(ctypes.addressof(pointer)).value or 0
+
+
+def of_numpy(table: str, place: int) -> int:
+    """Return the address of a function of NumPy's.
+
+    Parameters
+    ----------
+    table : {"_ARRAY_API", "_UFUNC_API"}
+        Where NumPy has it.
+    place : int
+        Its number there, which never changes.
+    """
+    kinds = ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p
+    content = ctypes.PYFUNCTYPE(*kinds)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    capsule = getattr(np._core._multiarray_umath, table)  # type: ignore[attr-defined] # noqa: SLF001
+    functions = (ctypes.c_void_p * (place + 1)).from_address(content(capsule, None))
+    return functions[place] or 0

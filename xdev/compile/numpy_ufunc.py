@@ -6,12 +6,13 @@ import ctypes
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from xdev._machine_code import immortal
+from xdev.compile.c_functions import of_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
 
 # Functions' places in NumPy's table.
 FROM_FUNC_AND_DATA_AND_SIGNATURE = 31
@@ -84,9 +85,4 @@ def register(
 @cache
 def _function(place: int, result: Any, *arguments: Any) -> Any:
     """Return a function of NumPy's table."""
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype = ctypes.c_void_p
-    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    capsule = np._core._multiarray_umath._UFUNC_API  # type: ignore[attr-defined] # noqa: SLF001
-    table = ctypes.cast(pointer(capsule, None), ctypes.POINTER(ctypes.c_void_p))
-    return ctypes.PYFUNCTYPE(result, *arguments)(table[place])
+    return ctypes.PYFUNCTYPE(result, *arguments)(of_numpy("_UFUNC_API", place))
