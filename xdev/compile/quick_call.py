@@ -15,8 +15,11 @@ import numpy as np
 
 from xdev import _machine_code
 from xdev._machine_code import immortal
-from xdev.compile.c_functions import address_of
+from xdev.compile.c_functions import address_of, of_numpy
 from xdev.compile.machine_words import HEADER, WORD
+from xdev.memory.blocks import Chunk
+from xdev.memory.owners import HostLease
+from xdev.memory.spares import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,6 +75,15 @@ def _with_a_word() -> type:
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Spec))
     made: type = make(("PyType_FromSpec", ctypes.pythonapi))(spec)
     return made
+
+
+def _slot(kind: type, name: str) -> int:
+    """Return where a class's objects have a slot.
+
+    Its descriptor is an object with a class, a name, a longer name and the member.
+    """
+    member = ctypes.c_void_p.from_address(id(vars(kind)[name]) + HEADER + 3 * WORD)
+    return int(_Member.from_address(member.value or 0).offset)
 
 
 _Word: Any = _with_a_word()
@@ -152,7 +164,7 @@ class _Code:
     python : callable
         The class's ``__call__``.
     make_result : callable
-        What makes a new array.
+        What makes a new array where no spare fits.
     """
 
     def __init__(
@@ -165,9 +177,17 @@ class _Code:
         self.table = (ctypes.c_int64 * code.WORDS).from_address(place(code.TABLE))
         for k, name in enumerate(code.API):
             self.table[k] = address_of(getattr(ctypes.pythonapi, name))
+        for k, number in enumerate(code.NUMPY_API, code.NEW_ARRAY):
+            self.table[k] = of_numpy("_ARRAY_API", number)
         # Kept for ever: finalizers call until the very end.
-        objects = python, np.ndarray, "out", TypeError, ValueError, make_result, "shape"
-        self.table[code.PYTHON : code.LAUNCH] = list(map(id, immortal(objects)))
+        objects = (
+            *(python, np.ndarray, "out", TypeError, ValueError, make_result, "shape"),
+            *(HostLease, KEPT),
+        )
+        self.table[code.PYTHON : code.AT_ARRAY] = list(map(id, immortal(objects)))
+        self.table[code.AT_ARRAY] = _slot(HostLease, "array")
+        self.table[code.AT_CHUNK] = _slot(HostLease, "chunk")
+        self.table[code.AT_REUSES] = _slot(Chunk, "reuses")
 
 
 _codes: dict[type, _Code] = {}
@@ -181,7 +201,8 @@ def install(kind: type[Quick], make_result: Callable[..., Any]) -> None:
     kind : type
         The class, with the Python function ``__call__`` for all other calls.
     make_result : callable
-        ``make_result(shape, dtype, size)`` returns a new array in C order.
+        ``make_result(shape, dtype, size)`` returns a new array in C order, where none
+        of :mod:`xdev.memory.spares` has the shape and dtype.
     """
     flags = ctypes.c_ulong.from_address(id(kind) + _FLAGS)
     if kind not in _codes and flags.value == kind.__flags__:

@@ -10,29 +10,37 @@ from typing import Any
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
 from xdev.compile import machine_words
-from xdev.compile.machine_words import HEADER, TYPE, WORD
+from xdev.compile.machine_words import HEADER, LENGTH, TYPE, WORD
 from xdev.compile.quick_call import MOST_OPERANDS
 
 # In PyArrayObject.
-DATA, NDIM, SHAPE, DTYPE, FLAGS = (HEADER + at for at in (0, 8, 16, 40, 48))
-IN_C_ORDER = 1  # of the flags
+DATA, NDIM, SHAPE, BASE, DTYPE, FLAGS = (HEADER + at for at in (0, 8, 16, 32, 40, 48))
+IN_C_ORDER, ALIGNED, WRITEABLE = 1, 0x100, 0x400  # of the flags
 NAME = "xdev_quick_call"
 TABLE = "xdev_quick_call_table"
 _cache = DiskCache("native")
 
 # The process's table: addresses of functions and objects.
-CALL, MATCHES, CLEAR, GET, NUMBER, DROP = range(6)  # as in API
+CALL, MATCHES, CLEAR, GET, NUMBER, VALUE, TAKE, DROP, REFER = range(9)  # as in API
 API = (
     "PyObject_Vectorcall",
     "PyErr_ExceptionMatches",
     "PyErr_Clear",
     "PyObject_GetAttr",
     "PyLong_FromSsize_t",
+    "PyLong_AsSsize_t",
+    "Py_IncRef",
     "Py_DecRef",
+    "PyWeakref_NewRef",
 )
-PYTHON, ARRAY, OUT, TYPE_ERROR, VALUE_ERROR, MAKE, SHAPE_NAME = range(6, 13)
+NEW_ARRAY, SET_BASE = 9, 10  # as in NUMPY_API, which has their places there
+NUMPY_API = 94, 282  # PyArray_NewFromDescr, PyArray_SetBaseObject
+PYTHON, ARRAY, OUT, TYPE_ERROR, VALUE_ERROR, MAKE, SHAPE_NAME = range(11, 18)
+LEASE, KEPT = 18, 19  # what a spare stands on, and their list
+AT_ARRAY, AT_CHUNK, AT_REUSES = 20, 21, 22  # where a lease and its chunk have these
 # The address of what is asked before Python, once there is CUDA (quick_launch.py).
-LAUNCH, WORDS = 13, 14
+LAUNCH, WORDS = 23, 24
+ITEMS = HEADER + WORD  # of a list: where they are
 NOT_KNOWN, RAISED = 0, 1  # what it returns but for results
 # An object's table: how many inputs, arguments and rows; then the rows. A row has the
 # key of each input, the ufunc, the dtype of its one output, and its two limits.
@@ -97,14 +105,7 @@ class _Writer(machine_words.Writer):
         self.leave_unless(b.icmp_signed("<", self.nargs, self.word(MOST_OPERANDS)))
         self.leave_unless(b.icmp_signed("<", self.nargs, self.most))
         self.leave_unless(b.not_(self.same(like, 0)))
-        shape = self.call(GET, like, self.known(SHAPE_NAME))
-        number = self.call(NUMBER, size)
-        three = self.words(3)
-        for k, x in enumerate((shape, dtype, number)):
-            self.store(self.at(three, self.word(k)), x)
-        made = self.call(CALL, self.known(MAKE), three, self.word(3), self.word(0))
-        self.call(DROP, shape)
-        self.call(DROP, number)
+        made = self._made(dtype, size, like)
         with b.if_then(self.same(made, 0), likely=False):
             b.ret(made)
         copied = self.keys  # they have done their duty
@@ -116,6 +117,90 @@ class _Writer(machine_words.Writer):
         result = self.call(CALL, ufunc, copied, count, self.word(0))
         self.call(DROP, made)
         self._end(result)
+
+    def _made(self, dtype: Any, size: Any, like: Any) -> Any:
+        """Return a new array: a view of a spare that is free, else Python's; 0: none.
+
+        What spares are is told in :mod:`xdev.memory.spares`.
+        """
+        b = self.b
+        made, outside = self.variable(), self.way_out
+        self.way_out, done = b.append_basic_block(), b.append_basic_block()
+        kept = self.known(KEPT)
+        count, first = self.load(kept, LENGTH), self.load(kept, ITEMS)
+        place = self.search(
+            first, count, self.word(WORD), lambda at: self._is_free(at, dtype, like)
+        )
+        b.store(self._view(self.load(place), dtype, like), made)
+        b.branch(done)
+        b.position_at_end(self.way_out)
+        b.store(self._by_python(dtype, size, like), made)
+        b.branch(done)
+        b.position_at_end(done)
+        self.way_out = outside
+        return b.load(made)
+
+    def _by_python(self, dtype: Any, size: Any, like: Any) -> Any:
+        """Return a new array of the Python function that makes them; 0: an error."""
+        shape = self.call(GET, like, self.known(SHAPE_NAME))
+        number = self.call(NUMBER, size)
+        three = self.words(3)
+        for k, x in enumerate((shape, dtype, number)):
+            self.store(self.at(three, self.word(k)), x)
+        made = self.call(CALL, self.known(MAKE), three, self.word(3), self.word(0))
+        self.call(DROP, shape)
+        self.call(DROP, number)
+        return made
+
+    def _is_free(self, place: Any, dtype: Any, like: Any) -> Any:
+        """Say whether nothing uses a spare, and it is of this dtype and shape."""
+        b, free = self.b, self.variable()
+        b.store(self.word(0), free)
+        spare = self.load(place)
+        # The low half of the word counts, in every Python; the list's is the one.
+        unused = self.same(b.and_(self.load(spare), self.word(0xFFFFFFFF)), 1)
+        fits = b.and_(unused, self.same(self.load(spare, DTYPE), dtype))
+        # It stands on its lease, unless somebody called its __setstate__.
+        base = self.load(spare, BASE)
+        leased = self.is_a(b.select(self.same(base, 0), spare, base), LEASE)
+        with b.if_then(b.and_(fits, leased)):
+            _, alike = self._size(spare, like)
+            b.store(b.zext(alike, self.word), free)
+        return self.same(b.load(free), 1)
+
+    def _view(self, spare: Any, dtype: Any, like: Any) -> Any:
+        """Return a view of a spare, which its lease takes for its array; 0: an error.
+
+        No Python runs before the spare has the view's reference. A collection may run
+        then, in the making of the weak reference, and the list may change.
+        """
+        b, zero = self.b, self.word(0)
+        flags = self.word(IN_C_ORDER | ALIGNED | WRITEABLE)
+        self.call(TAKE, dtype)  # for the view
+        plan = self.known(ARRAY), dtype, *self._shape(like), zero
+        view = self.call(NEW_ARRAY, *plan, self.load(spare, DATA), flags, zero)
+        with b.if_then(self.same(view, 0), likely=False):
+            b.ret(view)
+        self.call(TAKE, spare)  # likewise
+        self.call(SET_BASE, view, spare)
+        lease = self.load(spare, BASE)
+        chunk = self.load(b.add(lease, self.known(AT_CHUNK)))
+        reuses = b.add(chunk, self.known(AT_REUSES))
+        again = b.add(self.call(VALUE, self.load(reuses)), self.word(1))
+        self._put(reuses, self.call(NUMBER, again), view)
+        array = b.add(lease, self.known(AT_ARRAY))
+        self._put(array, self.call(REFER, view, zero), view)
+        return view
+
+    def _put(self, slot: Any, x: Any, view: Any) -> None:
+        """Put a new object into an object's slot; without it give up the view."""
+        b = self.b
+        with b.if_then(self.same(x, 0), likely=False):
+            self.call(DROP, view)
+            b.ret(x)
+        old = self.load(slot)
+        self.store(slot, x)
+        self.call(DROP, old)
 
     def _end(self, result: Any) -> None:
         """Return what NumPy returned; Python words what it refuses."""

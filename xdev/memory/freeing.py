@@ -26,6 +26,7 @@ from xdev.memory import fake_arrays
 from xdev.memory.debugging.guards import poison
 from xdev.memory.owners import FOREIGN, HostLease, find
 from xdev.memory.records import frames, tracking
+from xdev.memory.spares import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -127,6 +128,7 @@ def _host_chunk(x: Any) -> Chunk:
         raise _stranger(x, int(x.ctypes.data), is_view=held[0] is not None)
     if lease.array() is not x:
         raise InUseError(VIEW)
+    KEPT.clear()  # it has references to what views refer to
     _refuse_views(_references(held) - ALONE - 1)  # the array itself has one
     return lease.chunk
 

@@ -17,7 +17,7 @@ from xdev.compile import loops as code, numpy_ufunc
 from xdev.compile.halves import is_bfloat16
 from xdev.compile.quick_call import install
 from xdev.memory import hooks
-from xdev.memory.arrays import host_array, large_array
+from xdev.memory.arrays import host_array, quick_result
 from xdev.ufunc import cpu_results, reductions
 from xdev.ufunc.cpu_results import POOLED
 from xdev.ufunc.cpu_threads import Threaded
@@ -285,7 +285,7 @@ class CpuLoops:
             return
         call.told = many = call.run.many
         limits = (min(call.few, many), many) if many else (call.few, call.few)
-        install(type(quick), large_array)
+        install(type(quick), quick_result)
         quick.remember(args, call.run.ufunc, outputs=call.outputs, limits=limits)
 
 

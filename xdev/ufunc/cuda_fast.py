@@ -137,11 +137,11 @@ def _is_asked(kind: Any) -> bool:
     They do while there is one stream: nobody needs to look which stream works on what.
     """
     from xdev.compile import quick_launch
-    from xdev.memory.arrays import large_array
+    from xdev.memory.arrays import quick_result
 
     function = quick_launch.function()
     if function:
-        quick_call.install(kind, large_array)
+        quick_call.install(kind, quick_result)
         quick_call.ask_first(kind, function)
         stop = partial(quick_call.ask_first, kind, 0)
         live_streams.when_several.append(stop)
