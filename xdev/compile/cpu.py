@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cpu_body, cpu_loop, cpu_work, faults, loops
+from xdev.compile import cpu_body, cpu_loop, cpu_work, faults, loops, subroutines
 from xdev.compile.halves import conversions, is_half
 from xdev.compile.refusals import cause, compiler_errors, refusal
 
@@ -103,7 +103,8 @@ def loop(
     operands = [_operand(dtype) for dtype in inputs + outputs]
     nin = len(inputs)
     try:
-        scalar.compile(tuple(operand.computed for operand in operands[:nin]))
+        with subroutines.unraising():
+            scalar.compile(tuple(operand.computed for operand in operands[:nin]))
     except compiler_errors() as error:
         raise refusal(function, inputs, error) from cause(error)
     (compiled,) = scalar.overloads.values()

@@ -22,7 +22,7 @@ INTERPRETER = "@numba_gil_ensure("  # the lock that print and objmode take
 PICKLED = re.compile(r'@\.const\.pickledata\.\w+ = .*? c"(.*)"', re.MULTILINE)
 ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2})")
 CALL = re.compile(r"\b(?:call|invoke)\b[^@\n]*@(?!llvm\.)")
-# Python's own: no memory is left; complex division, for which loops give NaN.
+# Python's own: no memory is left; powers of complex zeros, which are NaN in loops.
 BORNE = (MemoryError, ZeroDivisionError)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
+from xdev.compile import subroutines
 from xdev.compile.halves import is_half
 from xdev.compile.refusals import cause, compiler_errors, refusal
 
@@ -94,7 +95,7 @@ def compiled(
     symbol, capability, fastmath
         As :func:`ltoir` takes them.
     """
-    with _compiling_for(capability):
+    with _compiling_for(capability), subroutines.unraising_on_cuda():
         code, _ = _optional.numba_cuda().compile(
             function,
             signature,

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev.compile import digests, faults, loops
+from xdev.compile import digests, faults, loops, subroutines
 from xdev.compile.grid import (
     DIMENSIONS,
     Grid,
@@ -125,7 +125,8 @@ def device_function(
     bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # a loop calls it
     made = numba.njit(_nrt=False, **bare, **options)(function)
     try:
-        made.compile(tuple(kinds))
+        with subroutines.unraising():
+            made.compile(tuple(kinds))
     except compiler_errors() as error:
         raise refusal(function, shown, error) from cause(error)
     (compiled,) = made.overloads.values()

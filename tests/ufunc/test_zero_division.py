@@ -1,0 +1,102 @@
+"""What Python raises ZeroDivisionError for is infinite or NaN, as in NumPy."""
+
+import numpy as np
+import pytest
+
+import xdev
+
+VALUES = np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan])
+PLANE = np.array([complex(x, y) for x in VALUES for y in VALUES])
+
+
+@xdev.vectorize
+def inverse(a):
+    return a**-1
+
+
+@xdev.vectorize
+def cube(a):
+    return a + 1, a**-3
+
+
+@xdev.vectorize
+def power(a, n):
+    return a**n
+
+
+@xdev.vectorize
+def quotient(a, b):
+    return a / b
+
+
+@xdev.kernel
+def inverted(i, x, out):
+    out[i] = x[i] ** -1
+
+
+@xdev.kernel
+def divided(i, x, y, out):
+    out[i] = x[i] / y[i]
+
+
+@xdev.guvectorize("(n)->(n)")
+def inverses(x, out):
+    for i in range(x.shape[0]):
+        out[i] = x[i] ** -1
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with np.errstate(all="ignore"):
+        yield
+
+
+def there(x, device):
+    return xdev.asarray(x, device=device)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_negative_powers_of_zero(device, dtype):
+    x = VALUES.astype(dtype)
+    dx = there(x, device)
+    out = xdev.full(x.shape, 7.0, dtype=dtype, device=device)
+    inverted[x.size](dx, out)
+    rest, cubes = cube(dx)
+
+    expected = 1 / x
+    for found in inverse(dx), out, inverses(dx), power(dx, -1), power(dx, np.int8(-1)):
+        np.testing.assert_array_equal(xdev.to_numpy(found), expected)
+    np.testing.assert_array_equal(xdev.to_numpy(rest), x + 1)
+    np.testing.assert_allclose(xdev.to_numpy(cubes), 1 / x**3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_powers_by_an_array_of_ints(device, dtype):
+    x = VALUES.astype(dtype)[:, None]
+    n = np.arange(-5, 6)
+    found = power(there(x, device), there(n, device))
+    expected = np.power(x, n.astype("f8"))
+    np.testing.assert_allclose(xdev.to_numpy(found), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_complex_quotients_by_zero(device, dtype):
+    x = PLANE.astype(dtype)
+    for zero in (0j, complex(-0.0, 0.0), complex(0.0, -0.0)):
+        y = np.full_like(x, zero)
+        out = xdev.full(x.shape, 7.0, dtype=dtype, device=device)
+        divided[x.size](there(x, device), there(y, device), out)
+        expected = x / y
+        for found in out, quotient(there(x, device), there(y, device)):
+            np.testing.assert_array_equal(xdev.to_numpy(found), expected)
+
+
+def test_numbas_own_functions_stay_as_they_were():
+    numba = pytest.importorskip("numba")
+    inverse(np.ones(3, "f4"))
+    inverted[3](np.ones(3), np.ones(3))
+    function = numba.njit(lambda a: a**-1)
+    with pytest.raises(ZeroDivisionError):
+        function(0.0)
+    with pytest.raises(ZeroDivisionError):
+        numba.njit(lambda a, b: a / b)(1j, 0j)

@@ -1,0 +1,90 @@
+"""What Numba compiles for itself inside a function, made so that it does not raise.
+
+A loop has nobody to raise to: an element for which anything did would stay unwritten.
+So functions are compiled by NumPy's error model, in which a quotient by zero is
+infinite or NaN. But Numba's own ``a ** -1`` has Python's on the CPU, whatever is asked
+for, and its complex quotient raises everywhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from xdev import _optional
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NAN = float("nan")
+_made: dict[Any, Any] = {}  # on the CPU, by code and types; Numba keeps others' apart
+
+
+def complex_div(a: Any, b: Any) -> Any:
+    """Return CPython's quotient of complex numbers, and NumPy's where that raises."""
+    areal, aimag, breal, bimag = a.real, a.imag, b.real, b.imag
+    abs_breal, abs_bimag = abs(breal), abs(bimag)
+    if abs_breal >= abs_bimag:
+        if abs_breal == 0:
+            return complex(areal / abs_breal, aimag / abs_breal)
+        ratio = bimag / breal
+        denom = breal + bimag * ratio
+        return complex((areal + aimag * ratio) / denom, (aimag - areal * ratio) / denom)
+    if abs_bimag >= abs_breal:
+        ratio = breal / bimag
+        denom = breal * ratio + bimag
+        return complex((areal * ratio + aimag) / denom, (aimag * ratio - areal) / denom)
+    return complex(NAN, NAN)
+
+
+@contextmanager
+def unraising() -> Iterator[None]:
+    """Have what Numba compiles for the CPU not raise, while nobody else compiles."""
+    core = _optional.numba().core
+
+    def compile_for(context: Any, builder: Any, impl: Any, sig: Any) -> Any:
+        cells = tuple(cell.cell_contents for cell in impl.__closure__ or ())
+        key = impl.__code__, sig, cells
+        if key not in _made:
+            flags = core.compiler.Flags()
+            above = core.targetconfig.ConfigStack()
+            flags.nrt = bool(above and above.top().is_set("nrt") and above.top().nrt)
+            flags.error_model = "numpy"
+            own = context._compile_subroutine_no_cache  # noqa: SLF001 - else they mix
+            _made[key] = own(builder, impl, sig, flags=flags)
+        context.active_code_library.add_linking_library(_made[key].library)
+        return _made[key]
+
+    with core.compiler_lock.global_compiler_lock, _replaced(core.base, compile_for):
+        yield
+
+
+@contextmanager
+def unraising_on_cuda() -> Iterator[None]:
+    """Do so for CUDA; the caller has the compiler's lock."""
+    base = importlib.import_module("numba.cuda.core.base")
+    usual = base.BaseContext.compile_subroutine
+    with _replaced(base, usual):
+        yield
+
+
+@contextmanager
+def _replaced(base: Any, compile_for: Callable[..., Any]) -> Iterator[None]:
+    """Let contexts compile by another function, and quotients be ours."""
+    usual = base.BaseContext.compile_subroutine
+
+    def compile_subroutine(
+        context: Any, builder: Any, impl: Any, sig: Any, *args: Any, **options: Any
+    ) -> Any:
+        if impl.__name__ == complex_div.__name__:
+            impl = complex_div
+        if any(args) or any(options.values()):
+            return usual(context, builder, impl, sig, *args, **options)
+        return compile_for(context, builder, impl, sig)
+
+    base.BaseContext.compile_subroutine = compile_subroutine
+    try:
+        yield
+    finally:
+        base.BaseContext.compile_subroutine = usual
