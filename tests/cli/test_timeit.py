@@ -161,7 +161,13 @@ def test_an_error_of_the_code_is_shown_with_its_own_calls_alone(words, error, ca
         ),
         (["import sys; sys.exit(3)"], [("<statement>", 1)]),
         (["-s", "raise SystemExit", "pass"], [("<setup>", 1)]),
-        (["import signal; signal.raise_signal(2)"], [("<statement>", 1)]),
+        (
+            [
+                "import signal; signal.signal(2, signal.default_int_handler)",
+                "signal.raise_signal(2)",
+            ],
+            [("<statement>", 2)],
+        ),
     ],
 )
 def test_an_error_is_shown_by_its_source_as_the_standard_library_shows_it(

@@ -215,6 +215,31 @@ def test_kernels_call_plain_functions_and_ufuncs(device):
     np.testing.assert_array_equal(xdev.to_numpy(out), np.minimum(x * x, 1.5))
 
 
+def clamp(i, n):
+    return max(0, min(i, n - 1))
+
+
+@xdev.vectorize
+def clamped(i, n):
+    return max(0, min(i, n - 1))
+
+
+@xdev.kernel
+def edged(i, x, out):
+    out[i] = x[clamp(i - 1, x.shape[0])] + x[clamped(i + 1, x.shape[0])] * 10.0
+    for k in range(clamp(i, 2)):
+        out[i] += k + 100.0
+
+
+def test_functions_are_called_in_indices_and_ranges(device):
+    x = np.arange(5, dtype=np.float32)
+    out = xdev.zeros(5, dtype="float32", device=device)
+    edged[5](xdev.asarray(x, device=device), out)
+    i = np.arange(5)
+    expected = x[np.maximum(i - 1, 0)] + x[np.minimum(i + 1, 4)] * 10
+    np.testing.assert_array_equal(xdev.to_numpy(out), expected + 100 * np.minimum(i, 1))
+
+
 def test_a_kernel_follows_its_types(device):
     for char in "fdlf":
         x = np.arange(20).astype(char)

@@ -309,6 +309,28 @@ def test_debug_mode_says_where_it_checks_nothing():
     assert out.tolist() == [1, 1, 1]
 
 
+def test_fake_devices_say_so_too_at_the_callers_line():
+    known = {}
+    exec("def copied(i, x, out):\n    out[i] = x[i]", known)  # noqa: S102
+    x, out = (xdev.ones(3, device="fake") for _ in range(2))
+    with pytest.warns(RuntimeWarning, match="copied: no source") as told:
+        xdev.kernel(known["copied"])[3](x, out)
+    assert told[0].filename == __file__
+
+
+@pytest.mark.usefixtures("debugging")
+def test_an_arguments_other_name_is_checked():
+    @xdev.kernel
+    def renamed(i, x, out):
+        y = x
+        z = y
+        out[i] = z[i + 1]
+
+    out = np.zeros(3)
+    with pytest.raises(IndexError, match=r"x has 3 elements .* is 3, at point \(2\)"):
+        renamed[3](np.ones(3), out)
+
+
 @pytest.mark.usefixtures("debugging")
 def test_debug_mode_changes_no_result(device):
     @xdev.kernel

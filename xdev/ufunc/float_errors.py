@@ -53,7 +53,7 @@ def _tell(setting: str, words: str, text: str, numbers: int) -> None:
     if setting == "raise":
         raise FloatingPointError(text)
     if setting == "warn":
-        warnings.warn(text, RuntimeWarning, stacklevel=_users_level())
+        warnings.warn(text, RuntimeWarning, stacklevel=users_level())
     elif setting == "print":
         sys.stderr.write(f"Warning: {text}\n")
     elif setting == "call":
@@ -64,7 +64,7 @@ def _tell(setting: str, words: str, text: str, numbers: int) -> None:
         log.write(f"Warning: {text}\n")
 
 
-def _users_level() -> int:
+def users_level() -> int:
     """Return how many frames up the user's line is, as ``warnings.warn`` counts."""
     level, frame = 1, sys._getframe(1)  # noqa: SLF001 - as warnings does
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("xdev."):

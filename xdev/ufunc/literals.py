@@ -177,6 +177,7 @@ class _Rewriter(ast.NodeTransformer):
         """Type floats among the arguments; integers only where they are values."""
         name = getattr(node.func, "id", getattr(node.func, "attr", ""))
         if name == "range" or isinstance(self._static(node.func), type):
+            node.args = [self._index(argument) for argument in node.args]
             return node
         node.func = self.visit(node.func)
         for k, argument in enumerate(node.args):
@@ -185,8 +186,18 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
-        """Leave indices alone."""
+        """Leave the literals of indices alone."""
         node.value = self.visit(node.value)
+        node.slice = self._index(node.slice)
+        return node
+
+    def _index(self, node: ast.expr) -> ast.expr:
+        """Put in what compiled code uses for functions, and nothing else."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Call) and isinstance(
+                part.func, ast.Name | ast.Attribute
+            ):
+                part.func = self._replaced(part.func)
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:

@@ -47,6 +47,14 @@ class Checks(ast.NodeTransformer):
         self.done = True
         return {CHECK: checked}
 
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        """Follow an argument to its other name."""
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and node.value.id in self._arrays:
+            names = [each.id for each in node.targets if isinstance(each, ast.Name)]
+            self._arrays |= dict.fromkeys(names, self._arrays[node.value.id])
+        return node
+
     def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
         """Check the index into an argument."""
         self.generic_visit(node)

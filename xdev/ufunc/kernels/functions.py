@@ -14,6 +14,7 @@ from xdev import _config
 from xdev.compile import cpu as compiler
 from xdev.compile.grid import Grid
 from xdev.ufunc import literals, sources
+from xdev.ufunc.float_errors import users_level
 from xdev.ufunc.kernels import bounds, ranges
 from xdev.ufunc.on_cuda import is_cuda
 from xdev.ufunc.parameters import refuse_deferred
@@ -113,9 +114,9 @@ class KernelFunction:
             self.function, working, "inexact", replace, also
         ).function
         done = check is not None and check.done
-        if _config.debug() and not done:
+        if check is not None and not done:
             message = f"{self.name}: no source, so that no bounds are checked"
-            warnings.warn(message, RuntimeWarning, stacklevel=4)
+            warnings.warn(message, RuntimeWarning, stacklevel=users_level())
         return Grid(function, indices, arguments, self.fastmath, done)
 
 
