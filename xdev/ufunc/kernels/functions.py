@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from dis import get_instructions
 from types import FunctionType
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 # How a call says for how many points it runs, by the number of indices.
 EXTENTS = {1: "n", 2: "h, w", 3: "d, h, w"}
+FAST = re.compile(r"(LOAD|STORE)_FAST")
 LIBRARIES = ("numpy", "numba", "xdev", "math", "cmath", "operator", "builtins")
 
 
@@ -213,4 +215,22 @@ def check_plain(
             "into an array, and look at it after the call"
         )
         raise TypeError(message)
+    for lost in _bound_anew(function):
+        message = (
+            f"{function.__name__}: {lost} = … binds the name anew, which writes "
+            f"nothing: write {lost}[…] = …"
+        )
+        raise TypeError(message)
     return tuple(p.name for p in parameters)
+
+
+def _bound_anew(function: Callable[..., Any]) -> list[str]:
+    """Return the parameters that are assigned to, and never read."""
+    uses: dict[str, set[str]] = {"LOAD": set(), "STORE": set()}
+    for each in get_instructions(function):
+        kinds = FAST.findall(each.opname)  # two, where Python does two in one
+        names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
+        for kind, name in zip(kinds, names, strict=False):
+            uses[kind].add(name)
+    lost = uses["STORE"] - uses["LOAD"]
+    return [name for name in inspect.signature(function).parameters if name in lost]
