@@ -1,17 +1,28 @@
 """What type checkers say of the facade: read by mypy, never run.
 
-``T`` is any array type. CuPy has no types and PyTorch's package is large, so stand-ins
-with their names take their place: what matters is a class that xdev does not know.
+``T`` is any array type: one that has a ``dtype``. CuPy has no types and PyTorch's
+package is large, so stand-ins with their names take their place: what matters is a
+class that xdev does not know.
 """
 
-from typing import Any, TypeVar, assert_type
+from typing import Any, Protocol, TypeVar, assert_type
 
 import numpy as np
 from numpy.typing import NDArray
 
 import xdev as xp
 
-T = TypeVar("T")
+
+class Typed(Protocol):
+    """What makes a type an array's."""
+
+    @property
+    def dtype(self) -> Any:
+        """The data type."""
+
+
+T = TypeVar("T", bound=Typed)
+C = TypeVar("C", bound=Typed)
 
 
 class cupy:  # noqa: N801 - stands in for the module
@@ -20,12 +31,16 @@ class cupy:  # noqa: N801 - stands in for the module
     class ndarray:  # noqa: N801 - the class's name there
         """Its arrays."""
 
+        dtype: Any
+
 
 class torch:  # noqa: N801 - stands in for the module
     """PyTorch."""
 
     class Tensor:
         """Its arrays."""
+
+        dtype: Any
 
 
 def elementwise(x: T) -> None:
@@ -104,6 +119,8 @@ def of_two(x: T) -> None:
     assert_type(xp.add(x, 1), T)
     assert_type(xp.add(1.0, x), T)
     assert_type(xp.multiply(2j, x, out=x), T)
+    assert_type(xp.add(x, np.float32(1)), T)
+    assert_type(xp.add(np.float32(1), x), T)
 
 
 def same_type(x: T) -> None:
@@ -153,8 +170,27 @@ def same_type(x: T) -> None:
     assert_type(xp.unique_values(x), T)
     assert_type(xp.var(x, correction=1), T)
     assert_type(xp.vecdot(x, x), T)
-    assert_type(xp.where(x, x, 0.0), T)
     assert_type(xp.zeros_like(x), T)
+
+
+def chosen(condition: C, x: T) -> None:
+    """Check that ``where`` gives arrays of the values' type."""
+    assert_type(xp.where(condition, x, x), T)
+    assert_type(xp.where(condition, x, 0.0), T)
+    assert_type(xp.where(condition, 0.0, x), T)
+    assert_type(xp.where(condition, x, np.float32(0)), T)
+    assert_type(xp.where(condition, np.float32(0), x), T)
+    assert_type(xp.where(condition, 1, 0), C)
+
+
+def refused(x: T) -> None:
+    """Check that what is no array is refused where an array or number belongs."""
+    xp.sin(None)  # type: ignore[type-var]
+    xp.add(x, "a")  # type: ignore[call-overload]
+    xp.add([1], x)  # type: ignore[call-overload]
+    xp.add(1, 2)  # type: ignore[call-overload]
+    xp.where(x, x, "a")  # type: ignore[call-overload]
+    xp.where([True], x, x)  # type: ignore[call-overload]
 
 
 def linalg(x: T) -> None:
@@ -241,7 +277,10 @@ def numpys(x: NDArray[np.float64]) -> None:
     """Check that NumPy's arrays keep their data type and shape."""
     assert_type(xp.add(x, x), NDArray[np.float64])
     assert_type(xp.add(x, 1), NDArray[np.float64])
+    assert_type(xp.add(x, np.float32(1)), NDArray[np.float64])
+    assert_type(xp.add(np.float64(1), x), NDArray[np.float64])
     assert_type(xp.equal(2.0, x), NDArray[np.float64])
+    assert_type(xp.where(x > 0, x, 0.0), NDArray[np.float64])
     assert_type(xp.sum(x, axis=0), NDArray[np.float64])
     assert_type(xp.unstack(x), tuple[NDArray[np.float64], ...])
     assert_type(xp.linalg.svd(x).S, NDArray[np.float64])

@@ -8,11 +8,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    import numpy as np
+
     from xdev.facade.functions import Functions
 
 Array = TypeVar("Array", bound=Any)  # the type that goes in comes out
 DType: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]
+Number: TypeAlias = "complex | np.generic"
 Axes: TypeAlias = int | tuple[int, ...] | None
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 
@@ -110,26 +113,40 @@ class Place(Protocol):
         """Return an array that shares the memory of an exporter."""
 
 
+class Typed(Protocol):
+    """What has a data type: arrays of all libraries, and NumPy's scalars."""
+
+    @property
+    def dtype(self) -> DType:
+        """The data type."""
+
+
+Operand = TypeVar("Operand", bound=Typed)  # an Array, and no text, list or None
+
+
 class Unary(Protocol):
     """An elementwise function of one array; the result is of the array's type."""
 
     __name__: str
 
-    def __call__(self, x: Array, /, out: Array | None = None) -> Array:
+    def __call__(self, x: Operand, /, out: Operand | None = None) -> Operand:
         """Compute."""
 
 
 class Binary(Protocol):
-    """An elementwise function of two arrays, or of an array and a number."""
+    """An elementwise function of two arrays, or of an array and a number.
+
+    The result is of the array's type, of the first one's where there are two.
+    """
 
     __name__: str
 
     @overload
     def __call__(
-        self, x1: complex, x2: Array, /, out: Array | None = None
-    ) -> Array: ...
+        self, x1: Number, x2: Operand, /, out: Operand | None = None
+    ) -> Operand: ...
 
     @overload
     def __call__(
-        self, x1: Array, x2: Array | complex, /, out: Array | None = None
-    ) -> Array: ...
+        self, x1: Operand, x2: Typed | Number, /, out: Operand | None = None
+    ) -> Operand: ...

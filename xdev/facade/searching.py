@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy._core.multiarray import count_nonzero as _count_nonzero
@@ -13,7 +13,7 @@ from xdev.facade.dispatch import mixed, of_all
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
-    from xdev.facade.protocols import Array, Axes
+    from xdev.facade.protocols import Array, Axes, Number, Operand, Typed
 
 __all__ = [
     "argmax",
@@ -289,7 +289,19 @@ def take_along_axis(x: Array, indices: Any, /, *, axis: int = -1) -> Array:
     return of_all("take_along_axis", x=x, indices=indices)(x, indices, axis=axis)
 
 
-def where(condition: Array, x1: Any, x2: Any, /) -> Array:
+@overload
+def where(condition: Operand, x1: Number, x2: Number, /) -> Operand: ...
+
+
+@overload
+def where(condition: Typed | bool, x1: Number, x2: Operand, /) -> Operand: ...
+
+
+@overload
+def where(condition: Typed | bool, x1: Operand, x2: Typed | Number, /) -> Operand: ...
+
+
+def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     """Elements of one array or the other.
 
     Parameters

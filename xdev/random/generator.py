@@ -138,6 +138,7 @@ class Generator:
         """
         start, stop = self._parameters(low=low, high=high)
         arrays = is_array(start) or is_array(stop)
+        width: Any  # an array's functions take no float, and which it is, arrays says
         width = facade.subtract(stop, start) if arrays else float(stop) - float(start)
         if not (
             bool(facade.all(facade.isfinite(width))) if arrays else math.isfinite(width)
