@@ -233,3 +233,23 @@ def test_dask_computes_nothing_by_itself():
     assert isinstance(lazy, da.Array)
     with pytest.raises(AssertionError):
         lazy.compute()
+
+
+@pytest.mark.parametrize("flaw", ["shape", "data type"])
+def test_a_wrong_out_is_told_the_call_that_makes_a_right_one(library, flaw):
+    x = library.put(np.ones((2, 3)))
+    wrong = np.ones(2) if flaw == "shape" else np.ones((2, 3), np.int64)
+    out = library.put(wrong)
+    reason = flaw if library.name != "jax" else "JAX's arrays are immutable"
+
+    with pytest.raises((TypeError, ValueError), match=reason) as caught:
+        xdev.add(x, x, out=out)
+
+    if library.name == "jax":
+        assert isinstance(caught.value, TypeError)
+        return
+    call = str(caught.value).rpartition("make one with ")[2]
+    made = eval(call, {"xdev": xdev, "out": out})  # noqa: S307 - what is told
+    assert library.owns(made)
+    assert xdev.add(x, x, out=made) is made
+    np.testing.assert_array_equal(library.host(made), np.full((2, 3), 2.0))

@@ -115,12 +115,21 @@ def wrong_dtype(name: str, out: Any, shape: tuple[int, ...], dtype: Any) -> Type
     )
 
 
-def _of_out(name: str, out: Any, flaw: str, shape: tuple[int, ...], dtype: Any) -> str:
-    kind, where = _text(dtype), device_of(out)
+def never_written(name: str, out: Any, reason: str) -> TypeError:
+    """Return the error for an ``out=`` of a library whose arrays cannot be written."""
+    return TypeError(
+        f"xdev.{name}: out ({type_name(out)}) cannot be written: {reason}. Leave out= "
+        f"out, and use what xdev.{name} returns"
+    )
+
+
+def _of_out(name: str, out: Any, flaw: str, shape: Any, dtype: Any) -> str:
+    kind, where, extents = _text(dtype), device_of(out), tuple(shape)
+    device = "xdev.device_of(out)" if where.library else f"'{where}'"
     return (
-        f"xdev.{name}: out is {flaw}; it must be a writable array of shape {shape} "
+        f"xdev.{name}: out is {flaw}; it must be a writable array of shape {extents} "
         f"that can hold {kind}: make one with "
-        f"xdev.empty({shape}, dtype=xdev.{kind}, device='{where}')"
+        f"xdev.empty({extents}, dtype=xdev.{kind}, device={device})"
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.facade.complaints import misfit, wrong_dtype
+from xdev.facade.complaints import misfit, never_written, wrong_dtype
 from xdev.facade.dtype_names import to_library_dtype, to_numpy_dtype
 from xdev.facade.functions import Functions
 from xdev.facade.libraries import HOST_SCALARS
@@ -44,6 +44,9 @@ MENDED: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "unique_all": _unique_all,  # PyTorch counts, but does not say where
     },
 }
+
+#: By the namespace's name: why nothing can be written to the library's arrays.
+IMMUTABLE: Mapping[str, str] = {"jax.numpy": "JAX's arrays are immutable"}
 
 
 @final
@@ -93,6 +96,8 @@ class StandardLibrary:
         self, name: str, function: Callable[..., Any], values: list[Any], out: Any
     ) -> Any:
         """Compute, check, then write: few of these libraries have ``out=``."""
+        if self.namespace.__name__ in IMMUTABLE:
+            raise never_written(name, out, IMMUTABLE[self.namespace.__name__])
         result = function(*values)
         if result.shape != out.shape:
             raise misfit(name, out, result.shape, result.dtype)
