@@ -102,8 +102,10 @@ class _Adapt:
         obj : object
             An array, or dicts, lists, tuples, named tuples, deques, SimpleNamespaces
             (and classes derived from them), dataclasses, SciPy's and CuPy's sparse
-            matrices and arrays, and registered types of them, nested. An array that
-            occurs twice is moved once; arrays inside other objects stay where they are.
+            matrices and arrays, and registered types of them, nested. A derived
+            class's attributes are parts too, and its own methods are not called. An
+            array that occurs twice is moved once; arrays inside other objects stay
+            where they are.
 
         Returns
         -------
@@ -119,7 +121,7 @@ class _Adapt:
             Containers are nested deeper than Python's calls may be.
         TypeError
             An array has a dtype, or a sparse matrix a format, that the device does not
-            have.
+            have; a class does not let its containers be rebuilt, the text says where.
         ConfigurationError, DeviceUnavailableError
             The device is unknown, or cannot be used.
 
@@ -140,7 +142,8 @@ class _Adapt:
         Raises
         ------
         TypeError
-            ``kind`` is no type, or one that adapt moves itself (classes derived from it
+            ``kind`` is no type, an abstract one that classes belong to without being
+            derived from it, or one that adapt moves itself (classes derived from it
             may be registered); the rule cannot be called.
 
         Examples
@@ -163,6 +166,12 @@ class _Adapt:
                 f"adapt has its own rule for {kind.__name__}: register a class of yours"
             )
             raise TypeError(message)
+        if _is_virtual(kind):
+            message = (
+                f"a rule is found by what a class is derived from, which many that "
+                f"are a {kind.__name__} are not: register the classes themselves"
+            )
+            raise TypeError(message)
 
         def add(rule: Rule) -> Rule:
             if not callable(rule):
@@ -175,6 +184,14 @@ class _Adapt:
             return rule
 
         return add
+
+
+def _is_virtual(kind: type) -> bool:
+    """Say whether a type is a protocol, or an abstract one of Python's own."""
+    if getattr(kind, "_is_protocol", False):
+        return True
+    python = kind.__module__.partition(".")[0] in sys.stdlib_module_names
+    return python and bool(getattr(kind, "__abstractmethods__", None))
 
 
 adapt = _Adapt()

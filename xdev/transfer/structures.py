@@ -18,6 +18,8 @@ import numpy as np
 
 from xdev._forks import module_lock
 from xdev._freed import is_freed
+from xdev.errors import type_name
+from xdev.transfer import derived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -59,6 +61,8 @@ class Walk:
         ------
         ValueError
             A container contains itself; the text says where.
+        TypeError
+            A container's class does not let it be rebuilt; the text says where.
         """
         kind = type(part)
         rule = _known[kind] if kind in _known else _rule_of(kind)
@@ -73,7 +77,11 @@ class Walk:
                 raise _cycle(part, [x for x, y in seen.values() if y is OPEN])
             return moved
         seen[key] = part, OPEN
-        moved = rule(self.move, part)
+        try:
+            moved = rule(self.move, part)
+        except derived.NotRebuilt as error:
+            way = [x for x, y in seen.values() if y is OPEN]
+            raise _not_rebuilt(way, error) from error.__cause__
         seen[key] = part, moved
         return moved
 
@@ -108,15 +116,11 @@ def _sequence(move: Move, parts: Any) -> Any:
     if same:
         return parts
     kind = type(parts)
-    if isinstance(parts, tuple):
-        # Of the tuples, the named ones take their fields one by one.
-        return kind._make(moved) if hasattr(kind, "_make") else kind(moved)
     if kind is list:
         return moved
-    like = copy.copy(parts)  # keeps a deque's maxlen, a derived class's attributes
-    like.clear()
-    like.extend(moved)
-    return like
+    if kind is tuple:
+        return tuple(moved)
+    return deque(moved, parts.maxlen) if kind is deque else kind._make(moved)
 
 
 def _mapping(move: Move, parts: dict[Any, Any]) -> Any:
@@ -124,13 +128,7 @@ def _mapping(move: Move, parts: dict[Any, Any]) -> Any:
     for key, part in parts.items():
         moved[key] = new = move(part)
         same = same and new is part
-    if same:
-        return parts
-    if type(parts) is dict:
-        return moved
-    like = copy.copy(parts)  # keeps a defaultdict's factory, an OrderedDict's order
-    like.update(moved)
-    return like
+    return parts if same else moved
 
 
 def _object(move: Move, whole: Any) -> Any:
@@ -142,9 +140,12 @@ def _object(move: Move, whole: Any) -> Any:
             moved[name] = new
     if not moved:
         return whole
-    like = copy.copy(whole)
-    for name, part in moved.items():
-        object.__setattr__(like, name, part)
+    try:
+        like = copy.copy(whole)
+        for name, part in moved.items():
+            object.__setattr__(like, name, part)
+    except Exception as error:
+        raise derived.NotRebuilt from error
     return like
 
 
@@ -215,7 +216,7 @@ def _rule_of(kind: type) -> Rule | None:
 def _search(kind: type) -> Rule | None:
     for base in kind.__mro__:
         if base in _rules:
-            return _rules[base]
+            return derived.rule_of(kind) if _is_derived(kind, base) else _rules[base]
         if base.__module__.startswith(SPARSE):
             from xdev.transfer import sparse
 
@@ -226,11 +227,33 @@ def _search(kind: type) -> Rule | None:
     return _array if is_array and not issubclass(kind, np.generic) else None
 
 
+def _is_derived(kind: type, base: type) -> bool:
+    """Say whether a container is more than a built-in one or a plain named tuple."""
+    if _rules[base] not in (_sequence, _mapping) or kind is base:
+        return False
+    return not (hasattr(kind, "_make") and not kind.__dictoffset__)
+
+
+def _not_rebuilt(way: list[Any], error: Exception) -> TypeError:
+    """Return the error for the last container of a way, whose class fails."""
+    name = type_name(way[-1])
+    return TypeError(
+        f"adapt cannot rebuild {_paths(way)[-1]}, of the class {name}: "
+        f"{error.__cause__}: register the class: xdev.adapt.register"
+    )
+
+
+def _paths(way: Iterable[Any]) -> list[str]:
+    """Return how each container on a way is reached from the first."""
+    paths = ["obj"]
+    for whole, inner in pairwise(way):
+        paths.append(paths[-1] + _step(whole, inner))
+    return paths
+
+
 def _cycle(part: Any, way: list[Any]) -> ValueError:
     """Return the error for a part that is among the containers on the way to it."""
-    paths = ["obj"]
-    for whole, inner in pairwise((*way, part)):
-        paths.append(paths[-1] + _step(whole, inner))
+    paths = _paths((*way, part))
     first = next(path for path, whole in zip(paths, way, strict=False) if whole is part)
     return ValueError(
         f"a {type(part).__name__} contains itself: {paths[-1]} is {first}: adapt moves "
@@ -248,5 +271,8 @@ def _step(whole: Any, inner: Any) -> str:
         steps = [(f"[{index}]", part) for index, part in enumerate(whole)]
     else:
         steps = [(f".{name}", part) for name, part in _attributes(whole)]
+    if isinstance(whole, derived.BASES):
+        held = derived.attributes_of(whole)
+        steps += [(f".{name}", part) for name, part in held.items()]
     found = (step for step, part in steps if part is inner)
     return next(found, f".<a {type(inner).__name__}>")
