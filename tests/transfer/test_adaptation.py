@@ -338,3 +338,11 @@ def test_cu_takes_arrays_that_are_elsewhere_and_keeps_shared_ones_shared():
 
     assert {str(x.dtype) for x in (*moved[:3], moved[3].diag)} == {"float32"}
     assert moved[0] is moved[1]
+
+
+@pytest.mark.parametrize("kind", ["longdouble", "clongdouble"])
+def test_cu_makes_the_widest_floats_single_too(device, kind):
+    with xdev.use_device(device):
+        made = xdev.cu(np.ones(2, kind))
+
+    assert made.dtype == {"l": "float32", "c": "complex64"}[kind[0]]

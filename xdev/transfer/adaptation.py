@@ -30,7 +30,8 @@ OWN = {
     *("collections.deque", "types.SimpleNamespace"),
     *("numpy.ndarray", "cupy.ndarray", "torch.Tensor"),
 }  # by name: none is imported for it
-SINGLE = {"float64": "float32", "complex128": "complex64"}
+#: By the kind of a data type: the widest one that stays, and what wider ones become.
+SINGLE = {"f": (4, "float32"), "c": (8, "complex64")}
 
 
 def move(
@@ -200,7 +201,8 @@ adapt = _Adapt()
 def cu(obj: Any) -> Any:
     """Move an object's arrays to CUDA (else the default device), in single precision.
 
-    float64 becomes float32 and complex128 complex64; integers and the rest are kept.
+    float64 and longdouble become float32, complex128 and clongdouble complex64;
+    integers and the rest are kept.
     The opinionated sibling of :func:`adapt`.
 
     Examples
@@ -218,8 +220,8 @@ def _single(x: Any) -> Any:
     """Return an array in single precision, of its device's usual library."""
     here = Device(str(device_of(x)))
     usual = to_device(x, here)
-    name = SINGLE.get(usual.dtype.name)
-    if name is None:
+    nbytes, name = SINGLE.get(usual.dtype.kind, (0, ""))
+    if not name or usual.dtype.itemsize <= nbytes:
         return usual
     with registry.backend(here.type).use(here.index):
         return usual.astype(name)
