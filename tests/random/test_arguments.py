@@ -280,3 +280,16 @@ def test_an_out_that_no_dtype_fits_is_told_which_do(rng, device, name, dtype):
 
     with pytest.raises(TypeError, match=f"{dtype}: out must be float64 or float32"):
         getattr(rng, name)(out=out)
+
+
+@pytest.mark.parametrize("name", ["gamma", "poisson", "bytes"])
+def test_a_method_of_numpys_alone_is_told_what_there_is_and_the_way_out(rng, name):
+    assert not hasattr(rng, name)
+    with pytest.raises(AttributeError, match=name) as caught:
+        getattr(rng, name)
+
+    text = str(caught.value)
+    for word in ("exponential, integers", "numpy.random", "xdev.to_device"):
+        assert word in text
+    with pytest.raises(AttributeError, match="'nothing'"):
+        _ = rng.nothing

@@ -213,3 +213,20 @@ def test_permutations_refuse_what_has_no_axis(rng, device):
         rng.permutation(3.5)
     with pytest.raises(TypeError, match="in place"):
         rng.shuffle([1, 2])
+    for array in (np.array(5), np.array(2.5), xdev.asarray(5, device=device)):
+        with pytest.raises(np.exceptions.AxisError):
+            rng.permutation(array)
+    with pytest.raises(np.exceptions.AxisError):
+        np.random.default_rng(0).permutation(np.array(5))
+    assert host(rng.permutation(np.int64(2))).shape == (2,)
+
+
+def test_one_element_of_a_devices_array_stays_there(rng, device):
+    for shape in ((5,), (5, 2)):
+        x = xdev.ones(shape, device=device)
+
+        found = rng.choice(x)
+
+        assert found.shape == shape[1:]
+        assert xdev.device_of(found) == device
+        assert np.all(host(found) == 1)

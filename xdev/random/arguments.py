@@ -217,3 +217,35 @@ def broadcast(shape: Shape | None, *parameters: Any) -> Shape:
         message = f"parameters of shape {found} do not broadcast to size={shape}"
         raise ValueError(message)
     return shape
+
+
+def width_of(low: Any, high: Any) -> Any:
+    """Return ``high - low``, a float where both are numbers.
+
+    Raises
+    ------
+    OverflowError
+        It is not finite.
+    """
+    if is_array(low) or is_array(high):
+        width = facade.subtract(high, low)
+        finite = bool(facade.all(facade.isfinite(width)))
+    else:
+        width = float(high) - float(low)
+        finite = math.isfinite(width)
+    if not finite:
+        message = "high - low range exceeds valid bounds: it must be finite"
+        raise OverflowError(message)
+    return width
+
+
+def missing(name: str, kind: type) -> AttributeError:
+    """Return the error for a method that the generator does not have."""
+    text = f"xdev's Generator has no attribute {name!r}"
+    if hasattr(np.random.Generator, name):
+        there = [own for own in vars(kind) if not own.startswith("_")]
+        text += (
+            f": it has {', '.join(there)}. Draw by numpy.random.default_rng(seed)."
+            f"{name}, and move what it gives by xdev.to_device(values, device)"
+        )
+    return AttributeError(text, name=name)

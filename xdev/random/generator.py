@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import facade
 from xdev.device import as_device, default_device
 from xdev.random import kernels, ranges, selection
 from xdev.random.arguments import (
     float_dtype,
     integer_dtype,
-    is_array,
+    missing,
     not_negative,
     parameter,
     shape_of,
+    width_of,
 )
 from xdev.random.bits import Philox
 from xdev.random.draws import Draws
@@ -137,14 +136,7 @@ class Generator:
             A parameter is an array of another device.
         """
         start, stop = self._parameters(low=low, high=high)
-        arrays = is_array(start) or is_array(stop)
-        width: Any  # an array's functions take no float, and which it is, arrays says
-        width = facade.subtract(stop, start) if arrays else float(stop) - float(start)
-        if not (
-            bool(facade.all(facade.isfinite(width))) if arrays else math.isfinite(width)
-        ):
-            message = "high - low range exceeds valid bounds: it must be finite"
-            raise OverflowError(message)
+        width = width_of(start, stop)
         not_negative(width, "high - low")
         return self._draws.scaled(kernels.uniform64, size, start, width)
 
@@ -235,7 +227,8 @@ class Generator:
         a : int, or array of this device
             What is chosen from; a list becomes an array.
         size : int or sequence of int, optional
-            How many; without it, one.
+            How many; without it, one: of an array of a device it is one there, 0-d
+            where ``a`` is 1-D.
         replace : bool
             Whether an element may be chosen again.
         p : array, optional
@@ -304,6 +297,11 @@ class Generator:
     def _parameters(self, **given: Any) -> list[Any]:
         """Return parameters as numbers, or float64 arrays of this device."""
         return [parameter(x, n, self.device, FLOAT64) for n, x in given.items()]
+
+    if not TYPE_CHECKING:  # type checkers say themselves what there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing(name, type(self))
 
     def __getstate__(self) -> tuple[Philox, Device]:
         return self.bit_generator, self.device

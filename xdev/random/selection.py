@@ -48,9 +48,12 @@ def choice(
 
 def permutation(draws: Draws, x: Any, axis: int) -> Any:
     """Permute as :meth:`xdev.random.Generator.permutation` says."""
-    count = _integer(x)
-    if count is not None:
-        return _order(draws, (max(count, 0),))
+    if is_array(x):
+        _extent(x, axis)  # of a 0-d one, which is no count to NumPy, there is none
+    else:
+        count = _integer(x)
+        if count is not None:
+            return _order(draws, (max(count, 0),))
     x = _array(draws, x)
     return facade.take(x, _order(draws, (_extent(x, axis),)), axis=axis)
 
