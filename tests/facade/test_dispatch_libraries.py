@@ -203,10 +203,33 @@ def test_jax_traces_through_the_facade():
     assert jax.jit(f)(x, x) == 18
     assert jax.grad(f)(x, jax.numpy.asarray(x)).tolist() == [2, 2, 2]
     assert jax.jit(lambda a: f(a, jax.numpy.asarray(x)))(x) == 18
-    with pytest.raises(xdev.DeviceMismatchError, match=r"xdev\.namespace\(x1\)"):
+    advice = r"move one, xdev\.asarray\(x2, device=xdev\.device_of\(x1\)\)"
+    with pytest.raises(xdev.DeviceMismatchError, match=advice):
         jax.grad(f)(x, x)  # NumPy's array is not JAX's
+    moved = jax.grad(lambda a: f(a, xdev.asarray(x, device=xdev.device_of(a))))(x)
+    assert moved.tolist() == [2, 2, 2]
     moved = jax.grad(lambda a: f(a, xdev.namespace(a).asarray(x)))(x)
     assert moved.tolist() == [2, 2, 2]
+
+
+def test_arrays_are_made_where_jax_will_compute():
+    jax = pytest.importorskip("jax")
+    last = jax.local_devices(backend="cpu")[-1]
+    x = jax.device_put(jax.numpy.ones(3), last)
+    seen = []
+
+    def f(x):
+        seen.append(xdev.device_of(x))
+        return xdev.zeros(3, device=xdev.device_of(x)) + x
+
+    assert jax.jit(f)(x).tolist() == [1, 1, 1]
+    ones = jax.numpy.ones(3)
+    assert jax.vmap(lambda x: f(x)[0])(ones).tolist() == [1, 1, 1]
+    with jax.default_device(last):
+        assert jax.jit(lambda x: f(x) + 1)(ones).tolist() == [2, 2, 2]
+    here = jax.local_devices()[0]
+    assert seen == [xdev.Device(here), xdev.Device(here), xdev.Device(last)]
+    assert {device.library for device in seen} == {"jax"}
 
 
 def test_pytorch_keeps_its_gradients():

@@ -213,7 +213,8 @@ def device_of(x: Any) -> Device:
     -------
     Device
         With :attr:`Device.library` set for PyTorch, JAX, Dask and array_api_strict. Of
-        other libraries it says the hardware only.
+        other libraries it says the hardware only. Of an array inside ``jax.jit`` it
+        says where JAX computes unless told.
 
     Raises
     ------
@@ -247,10 +248,22 @@ def device_of(x: Any) -> Device:
     if interface is not None:
         index = _index_of_pointer(interface["data"][0])
         return Device(f"cuda:{index}")
+    native = traced(x)
+    if native is not None:
+        return Device(native)
     message = (
         f"{type(x).__name__} is no array: pass an array, or make one with xdev.asarray"
     )
     raise TypeError(message)
+
+
+def traced(x: Any) -> Any:
+    """Return JAX's object for where an array that it traces will be, else None."""
+    if not type(x).__module__.startswith("jax"):
+        return None
+    from xdev.device.natives import of_traced  # at the first of other libraries
+
+    return of_traced(x)
 
 
 def _index_of_pointer(address: int) -> int:

@@ -87,6 +87,16 @@ class Jax:
         """Return the ``jax.Device``."""
         return self._all(type)[index]
 
+    def of_traced(self, x: Any) -> Any:
+        """Return where JAX computes unless told, None for what is not traced."""
+        jax = _optional.jax()
+        if not isinstance(x, jax.core.Tracer):
+            return None
+        chosen = jax.config.jax_default_device  # a device, a platform or None
+        if chosen is None or isinstance(chosen, str):
+            return jax.local_devices(backend=chosen)[0]
+        return chosen
+
     def adopt(self, x: Any, native: Any) -> Any:
         """Copy: a JAX array never changes, and the memory of ``x`` may."""
         jax = _optional.jax()
@@ -144,11 +154,12 @@ class Dask:
         return _optional.dask_array().from_array(x, asarray=False)
 
 
+JAX = Jax()
 #: By the top-level module of the library's arrays and device objects.
 LIBRARIES: Mapping[str, Natives] = {
     "array_api_strict": Strict(),
     "dask": Dask(),
-    "jax": Jax(),
+    "jax": JAX,
     "torch": Torch(),
 }
 
@@ -163,6 +174,11 @@ def _library_of_module(module: str) -> str | None:
     name = module.partition(".")[0]
     name = "jax" if name == "jaxlib" else name
     return name if name in LIBRARIES else None
+
+
+def of_traced(x: Any) -> Any:
+    """Return the native device of an array that JAX traces, None for all else."""
+    return JAX.of_traced(x) if library_of_type(type(x)) == "jax" else None
 
 
 def natives(library: str) -> Natives:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from xdev.device import Device, device_of
+from xdev.device.choice import traced
 from xdev.errors import ConfigurationError, DeviceMismatchError, type_name
 
 
@@ -68,11 +69,15 @@ def mismatch(
             (one, x, other, there),
             (other, y, one, where),
         )
-        # A NumPy array is on the CPU, and in xdev's own library there, already.
-        if where != there
-        or target is None
-        or target.library
-        or type(value) is not np.ndarray
+        # A NumPy array is on the CPU, and in xdev's own library there, already. What
+        # JAX traces has no values yet that could move.
+        if traced(value) is None
+        and (
+            where != there
+            or target is None
+            or target.library
+            or type(value) is not np.ndarray
+        )
     ]
     return DeviceMismatchError(
         f"xdev.{name}: {one} ({type_name(x)}) is on {where or 'no one device'}, "
@@ -82,7 +87,7 @@ def mismatch(
 
 
 def _device(x: Any) -> Device | None:
-    """Return where an array is; None for JAX's that are traced or spread over many."""
+    """Return where an array is; None for JAX's that are spread over many."""
     try:
         return device_of(x)
     except (TypeError, ConfigurationError):
