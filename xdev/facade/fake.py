@@ -5,12 +5,12 @@ What is mended for NumPy is mended for them.
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.device.fake.arrays import run
+from xdev.device.fake.arrays import strict
 from xdev.device.fake.namespace import fake
 from xdev.facade.complaints import misfit, wrong_dtype
 from xdev.facade.cpu import NUMPY, result_dtype, result_shape
@@ -36,7 +36,7 @@ class FakeLibrary:
 
     def __init__(self) -> None:
         self.functions = Functions(
-            lambda name: partial(run, f"xdev.{name}", NUMPY.bound(name, None))
+            lambda name: strict(f"xdev.{name}", NUMPY.bound(name, None))
         )
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002

@@ -91,9 +91,9 @@ def method(call_: Callable[..., Any]) -> Callable[..., Any]:
     def on_any(self: Any, *args: Any, **keywords: Any) -> Any:
         if not any(map(is_fake, (*args, *keywords.values()))):
             return call_(self, *args, **keywords)
-        from xdev.device.fake.arrays import run
+        from xdev.device.fake.arrays import strict
 
         name = f"{self.__name__}.{call_.__name__.lstrip('_')}()"
-        return run(name, functools.partial(call_, self), *args, **keywords)
+        return strict(name, functools.partial(call_, self))(*args, **keywords)
 
     return on_any

@@ -10,6 +10,7 @@ import numpy as np
 
 from xdev._freed import Remains, use_after_free
 from xdev.device.fake.blocks import settle
+from xdev.device.fake.integers import positions, refuse_arrays
 from xdev.device.fake.members import equip
 from xdev.device.fake.surface import BINARY, COMPARISONS, DTYPES
 from xdev.device.identity import Device
@@ -287,6 +288,24 @@ def run(
     named = {key: call.inside(x, key) for key, x in options.items()}
     where = call.device(on)
     return call.outside(function(*values, **named), where)
+
+
+def strict(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of NumPy's for fake arrays, which are none of its integers.
+
+    Parameters
+    ----------
+    name, function
+        As :func:`run` takes them.
+    """
+    names = positions(function)
+
+    def call(*args: Any, **options: Any) -> Any:
+        placed = zip(names, args, strict=False)
+        refuse_arrays(name, FakeArray, (*placed, *options.items()))
+        return run(name, function, *args, **options)
+
+    return call
 
 
 def values_of(x: FakeArray) -> Values:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev.device.fake.integers import refuse_arrays
 from xdev.device.fake.surface import (
     ATTRIBUTES,
     BINARY,
@@ -13,6 +14,7 @@ from xdev.device.fake.surface import (
     CONVERSIONS,
     METHODS,
     NOT_IN_PLACE,
+    STARRED,
     UNARY,
 )
 
@@ -30,7 +32,7 @@ def equip(kind: Any, run: Callable[..., Any]) -> None:
     run : callable
         Calls a function of NumPy's on fake arrays of one device.
     """
-    members = {name: _method(run, name, text) for name, text in METHODS.items()}
+    members = {name: _method(kind, run, name, text) for name, text in METHODS.items()}
     members |= {name: _attribute(kind, name) for name in ATTRIBUTES}
     members |= {f"__{name}__": _conversion(name) for name in CONVERSIONS}
     written = {name: f"{name} x" for name in UNARY}
@@ -46,9 +48,10 @@ def equip(kind: Any, run: Callable[..., Any]) -> None:
         setattr(kind, name, member)
 
 
-def _method(run: Callable[..., Any], name: str, accepted: str) -> Any:
+def _method(kind: Any, run: Callable[..., Any], name: str, accepted: str) -> Any:
     function, parameters = getattr(np.ndarray, name), accepted.split()
-    most = float("inf") if "*" in parameters else len(parameters)
+    starred = STARRED.get(name)
+    most = float("inf") if starred else len(parameters)
 
     def method(self: Any, *args: Any, **options: Any) -> Any:
         if len(args) > most or not options.keys() <= set(parameters):
@@ -57,6 +60,9 @@ def _method(run: Callable[..., Any], name: str, accepted: str) -> Any:
                 f"take no more"
             )
             raise TypeError(message)
+        given = [(starred, args[0] if len(args) == 1 else args)] if starred else ()
+        placed = given or zip(parameters, args, strict=False)
+        refuse_arrays(f"x.{name}()", kind, (*placed, *options.items()))
         return run(f"x.{name}()", function, self, *args, **options)
 
     method.__name__, method.__doc__ = name, f"As ``numpy.ndarray.{name}``."

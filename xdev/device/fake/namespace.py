@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xdev.device.fake.arrays import FakeArray, run
+from xdev.device.fake.arrays import FakeArray, strict
 from xdev.device.identity import Device
 
 FIRST = Device("fake")  # where creation functions put their results, as CuPy's do
@@ -72,10 +72,12 @@ class FakeNamespace(ModuleType):
 
 
 def _wrapped(name: str, function: Any, uploads: bool) -> Any:
+    checked = strict(name, function)
+
     def call(*args: Any, **options: Any) -> Any:
         if uploads and isinstance(args[0], np.ndarray):
             return FakeArray(function(args[0].copy(), *args[1:], **options), FIRST)
-        return run(name, function, *args, **options)
+        return checked(*args, **options)
 
     call.__name__, call.__doc__ = name.rpartition(".")[2], function.__doc__
     return call

@@ -34,6 +34,8 @@ METHODS = {
     "transpose": "*",
     "view": "dtype",
 }
+#: What the arguments behind a star are, together.
+STARRED = {"reshape": "shape", "transpose": "axes"}
 #: Their shared attributes.
 ATTRIBUTES = (
     *("T", "dtype", "flags", "imag", "itemsize", "mT", "nbytes", "ndim", "real"),

@@ -40,7 +40,10 @@ def as_shape(shape: Any) -> Shape:
             return tuple(operator.index(extent) for extent in shape)
         return (operator.index(shape),)
     except TypeError as error:
-        message = f"{shape!r} is no shape: give a whole number or a tuple of them"
+        message = (
+            f"{shape!r} is no shape: give a whole number or a tuple of them, int(n) "
+            f"for an array n"
+        )
         raise TypeError(message) from error
 
 
