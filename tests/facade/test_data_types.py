@@ -61,6 +61,18 @@ def test_result_type_of_arrays_and_numbers(device):
     assert xdev.result_type(x, xdev.complex64, 1j) == xdev.complex64
 
 
+def test_result_type_of_an_array_is_of_its_library(device):
+    x = xdev.ones(2, dtype=xdev.float32, device=device)
+
+    for things in ((x, strict.float64), (strict.float64, x), (x, 1.0, strict.float64)):
+        assert xdev.result_type(*things) is x.astype(xdev.float64).dtype
+    for y in (xdev.float32, x):
+        assert xdev.result_type(strict.ones(2), y) is strict.float64
+    assert xdev.result_type(np.float32(1), strict.float64) is strict.float64
+    with pytest.raises(TypeError, match=r"no data type.*xdev\.float32"):
+        xdev.result_type(x, object())
+
+
 @pytest.mark.parametrize("name", ["float32", "float64", "complex64", "complex128"])
 def test_finfo_gives_python_numbers(device, name):
     wanted = strict.finfo(getattr(strict, name))

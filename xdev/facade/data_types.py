@@ -203,7 +203,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     Returns
     -------
     dtype
-        Of the arguments' library.
+        Of the arrays' library; where there are none, of the data types'.
 
     Raises
     ------
@@ -238,12 +238,18 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 
 def _promoted(things: tuple[Any, ...]) -> Any:
     """Return what arrays, numbers and data types promote to, of whatever library."""
+    foreign, plain = None, False
     for index, thing in enumerate(things):
         library = owner_of(thing, "result_type", f"argument {index}")
-        if library is not None:
-            return library.bound("result_type", thing)(
-                *(_in_terms_of(library, each) for each in things)
-            )
+        array = has_dtype(thing) and type(thing) not in HOST_SCALARS
+        if library is None:
+            plain |= array
+        elif array:
+            return _promoted_by(library, thing, things)
+        elif foreign is None:
+            foreign = library, thing
+    if foreign is not None and not plain:  # else they follow the arrays
+        return _promoted_by(*foreign, things)
     return np.result_type(
         *(
             each if type(each) in PYTHON_SCALARS else numpy_dtype_of(each)
@@ -252,10 +258,17 @@ def _promoted(things: tuple[Any, ...]) -> Any:
     )
 
 
+def _promoted_by(library: Library, like: Any, things: tuple[Any, ...]) -> Any:
+    """Return what things promote to by a library's rules, in its data types."""
+    function = library.bound("result_type", like)
+    return function(*(_in_terms_of(library, each) for each in things))
+
+
 def _in_terms_of(library: Library, thing: Any) -> Any:
     """Return a library's own form of an array, number or data type."""
     if type(thing) in PYTHON_SCALARS:
         return thing
-    if type(thing) in HOST_SCALARS or (isinstance(thing, np.ndarray)):
-        return library.dtype(thing.dtype)
-    return thing if has_dtype(thing) else library.dtype(thing)
+    if not has_dtype(thing):
+        return library.dtype(thing)
+    at_home = library_of(thing, "result_type") is library
+    return thing if at_home else library.dtype(thing.dtype)
