@@ -75,6 +75,95 @@ def test_each_direction_is_counted():
     assert (counts.copies, counts.nbytes) == (4, 96)
 
 
+SEEN = {
+    "bool": lambda x: bool(x[0] > 0),
+    "int": lambda x: int(x[0]),
+    "float": lambda x: float(x[0]),
+    "complex": lambda x: complex(x[0]),
+    "format": lambda x: f"{x[0]:.1f}",
+    "item": lambda x: x[0].item(),
+    "tolist": lambda x: x.tolist(),
+    "tobytes": lambda x: x.tobytes(),
+    "dlpack": lambda x: np.from_dlpack(x, device="cpu"),
+    "contains": lambda x: 0.0 in x,
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_what_goes_around_xdev_is_seen_on_the_fake_device(name):
+    x = xdev.to_device(X, "fake:1")
+    nbytes = {"bool": 1, "contains": 1, "tolist": 24, "tobytes": 24, "dlpack": 24}
+
+    with xdev.transfer_guard("allow") as counts:
+        SEEN[name](x)
+    with xdev.transfer_guard("disallow"), pytest.raises(xdev.XdevError, match="fake:1"):
+        SEEN[name](x)
+
+    assert counts.routes == {("fake:1", "cpu"): (1, nbytes.get(name, 4))}
+
+
+def test_printing_and_what_stays_on_the_device_are_free():
+    x = xdev.to_device(X, "fake")
+
+    with xdev.transfer_guard("disallow"):
+        assert repr(x)
+        assert format(x)
+        assert len(x) == 6
+        assert x.sum().shape == ()
+        with pytest.raises(ValueError, match="ambiguous"):
+            bool(x)
+        with pytest.raises(TypeError):
+            np.asarray(x)
+
+
+UPLOADED = {
+    "a list": lambda on: xdev.asarray([1.0, 2.0, 3.0], device=on),
+    "a nested list": lambda on: xdev.asarray([[1, 2, 3]], device=on, dtype="int64"),
+    "a buffer": lambda on: xdev.asarray(bytearray(24), device=on),
+    "a choice": lambda on: xdev.random.default_rng(1, device=on).choice([1, 2, 3], 2),
+    "an order": lambda on: xdev.random.default_rng(1, device=on).permutation([1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("name", UPLOADED)
+def test_what_xdev_uploads_itself_counts(device, name):
+    elsewhere = device != "cpu"
+
+    with xdev.transfer_guard("allow") as counts:
+        UPLOADED[name](device)
+
+    assert counts.routes == ({("cpu", str(device)): (1, 24)} if elsewhere else {})
+    if elsewhere:
+        with (
+            xdev.transfer_guard("disallow"),
+            pytest.raises(xdev.XdevError, match="24 B from cpu"),
+        ):
+            UPLOADED[name](device)
+
+
+def test_lists_for_other_libraries_devices_count():
+    strict = pytest.importorskip("array_api_strict")
+    there = strict.Device("device1")
+
+    with xdev.transfer_guard("allow") as counts:
+        made = xdev.asarray([1.0, 2.0], device=there)
+        xdev.asarray(made, device=there)
+        xdev.asarray([1.0, 2.0], device=strict.Device("CPU_DEVICE"))
+        xdev.asarray(3.0, device=there)
+
+    assert counts.routes == {("cpu", "fake:0"): (1, 16)}
+
+
+def test_numbers_go_along_with_a_launch(device):
+    with xdev.transfer_guard("disallow"):
+        x = xdev.full((2, 2), 3.0, device=device)
+        xdev.asarray(3.0, device=device)
+        xdev.add(xdev.clip(x, 0, np.float64(2)), 1)
+        xdev.ones_like(x)
+        xdev.linspace(0, 1, 5, device=device)
+        xdev.random.default_rng(1, device=device).normal(1.0, 2.0, 3)
+
+
 def test_a_large_copy_counts_once(device):
     x = np.zeros(5 << 20, dtype="float32")
     elsewhere = device != "cpu"

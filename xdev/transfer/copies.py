@@ -11,6 +11,7 @@ import numpy as np
 from xdev._freed import is_freed
 from xdev.device import Device, Stream, device_of
 from xdev.device.choice import target_of
+from xdev.device.copies import announce
 from xdev.errors import DeviceMismatchError
 from xdev.transfer.exporters import (
     as_array,
@@ -20,7 +21,6 @@ from xdev.transfer.exporters import (
     settled,
 )
 from xdev.transfer.foreign import to_library
-from xdev.transfer.guard import announce
 from xdev.transfer.routes import route
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import numpy as np
 
 from xdev import _optional, memory
 from xdev.device import Device, registry
+from xdev.device.copies import announce
 from xdev.memory.device_arrays import array_maker
 from xdev.transfer.cuda import CHARS, SMALL
-from xdev.transfer.guard import announce
 from xdev.transfer.lifetimes import keep
 from xdev.transfer.packs import packs
 

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from xdev.device import Device
+from xdev.device.copies import announce
 from xdev.device.natives import natives
 from xdev.transfer.exporters import dtype_of
-from xdev.transfer.guard import announce
 
 if TYPE_CHECKING:
     from collections.abc import Callable

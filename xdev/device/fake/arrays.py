@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev._freed import Remains, use_after_free
+from xdev.device.copies import announce
 from xdev.device.fake.blocks import settle
 from xdev.device.fake.integers import positions, refuse_arrays
 from xdev.device.fake.members import equip
@@ -128,6 +129,7 @@ class FakeArray:
                 f"xdev.to_numpy(x), or xdev.to_device(x, 'cpu')"
             )
             raise BufferError(message)
+        announce(self.device, Device("cpu"), self.nbytes)
         return self._values.copy().__dlpack__(max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -160,7 +162,10 @@ class FakeArray:
         return FakeArray, (self._values.copy(), self.device)
 
     def __format__(self, spec: str) -> str:
-        return format(self._values[()], spec)
+        text = format(self._values[()], spec)
+        if spec:  # else it is str(x): printing is not counted
+            announce(self.device, Device("cpu"), self.nbytes)
+        return text
 
     def __repr__(self) -> str:
         text = repr(self._values)

@@ -6,20 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev.device.copies import announce
 from xdev.device.fake.integers import refuse_arrays
 from xdev.device.fake.surface import (
     ATTRIBUTES,
     BINARY,
     COMPARISONS,
     CONVERSIONS,
+    DOWNLOADS,
     METHODS,
     NOT_IN_PLACE,
     STARRED,
     UNARY,
 )
+from xdev.device.identity import Device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+HOST = Device("cpu")
 
 
 def equip(kind: Any, run: Callable[..., Any]) -> None:
@@ -63,7 +68,10 @@ def _method(kind: Any, run: Callable[..., Any], name: str, accepted: str) -> Any
         given = [(starred, args[0] if len(args) == 1 else args)] if starred else ()
         placed = given or zip(parameters, args, strict=False)
         refuse_arrays(f"x.{name}()", kind, (*placed, *options.items()))
-        return run(f"x.{name}()", function, self, *args, **options)
+        result = run(f"x.{name}()", function, self, *args, **options)
+        if name in DOWNLOADS:
+            announce(self.device, HOST, self.nbytes)
+        return result
 
     method.__name__, method.__doc__ = name, f"As ``numpy.ndarray.{name}``."
     return method
@@ -91,4 +99,10 @@ def _operator(run: Callable[..., Any], name: str, written: str) -> Any:
 
 def _conversion(name: str) -> Any:
     function = getattr(np.ndarray, f"__{name}__")
-    return lambda self: function(self._values)
+
+    def convert(self: Any) -> Any:
+        result = function(self._values)
+        announce(self.device, HOST, self.nbytes)
+        return result
+
+    return convert

@@ -34,6 +34,8 @@ METHODS = {
     "transpose": "*",
     "view": "dtype",
 }
+#: Methods whose results are the host's.
+DOWNLOADS = ("item", "tobytes", "tolist")
 #: What the arguments behind a star are, together.
 STARRED = {"reshape": "shape", "transpose": "axes"}
 #: Their shared attributes.

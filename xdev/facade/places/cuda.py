@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
-from xdev.device import registry
+from xdev.device import Device, registry
+from xdev.device.choice import CPU
+from xdev.device.copies import announce
 from xdev.facade.cuda import guarded
 from xdev.facade.cuda_differences.signed_zeros import fill
 from xdev.facade.dtype_names import to_numpy_dtype
@@ -56,7 +58,7 @@ class CudaPlace:
 
     def __init__(self, index: int) -> None:
         self.cupy = cupy = _optional.cupy()
-        self.ndarray = cupy.ndarray
+        self.ndarray, self._device = cupy.ndarray, Device(f"cuda:{index}")
         self._make = array_maker()
         if registry.backend("cuda").count() > 1:
             device = cupy.cuda.Device(index)
@@ -105,6 +107,7 @@ class CudaPlace:
     def _uploaded(self, host: Any) -> Any:
         """Copy a host array to the device; one number goes with the launch."""
         if host.ndim:
+            announce(CPU, self._device, host.nbytes)
             return self.cupy.asarray(host)
         return self._filled(self.empty((), host.dtype), host)
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.device import Device
+from xdev.device.choice import CPU
+from xdev.device.copies import announce
 from xdev.device.fake.arrays import FakeArray, run
 from xdev.device.fake.blocks import make_room
 from xdev.facade.dtype_names import to_numpy_dtype
@@ -77,7 +79,10 @@ class FakePlace:
         if _holds_fake(obj):
             make = partial(HOST.asarray, dtype=dtype, copy=copy)
             return run("xdev.asarray", make, obj, on=self.device)
-        return FakeArray(HOST.asarray(obj, dtype, copy=True), self.device)
+        made = FakeArray(HOST.asarray(obj, dtype, copy=True), self.device)
+        if made.ndim:  # one number goes with a launch
+            announce(CPU, self.device, made.nbytes)
+        return made
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         if isinstance(x, FakeArray):

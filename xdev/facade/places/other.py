@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import importlib
+import math
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev.device import device_of
+from xdev.device.choice import CPU
+from xdev.device.copies import announce, guards
 from xdev.facade.libraries import library_named
+from xdev.transfer.exporters import dtype_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,7 +106,12 @@ class OtherPlace:
         return self.xp.eye(rows, columns, k=k, **self._with(dtype))
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
-        return self.xp.asarray(obj, copy=copy, **self._with(dtype))
+        made = self.xp.asarray(obj, copy=copy, **self._with(dtype))
+        if guards.get() and made.ndim and not hasattr(obj, "shape"):
+            there = device_of(made)
+            if there.type != "cpu":
+                announce(CPU, there, math.prod(made.shape) * dtype_of(made).itemsize)
+        return made
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
         return self.xp.fft.fftfreq(n, d=d, **self._with(dtype))

@@ -1,0 +1,124 @@
+"""Copies between devices: told to the guards that watch, before they are made."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, NamedTuple, final
+
+from xdev.errors import XdevError
+
+if TYPE_CHECKING:
+    from xdev.device.identity import Device
+
+_log = logging.getLogger("xdev.transfer")
+
+
+@final
+class Counts:
+    """The copies seen by one guard.
+
+    Attributes
+    ----------
+    copies : int
+        How many; one that is made in pieces counts once.
+    nbytes : int
+        Their sizes together [B].
+    routes : dict of (str, str) to Direction
+        ``copies`` and ``nbytes`` of each direction, as in ``("cpu", "cuda:0")``.
+    """
+
+    __slots__ = ("_lock", "mode", "routes")
+
+    def __init__(self, mode: str) -> None:
+        self.mode, self.routes = mode, dict[tuple[str, str], Direction]()
+        self._lock = threading.Lock()  # guards routes; contexts may share a guard
+
+    def add(self, source: Device, target: Device, nbytes: int, copies: int) -> None:
+        """Count copies."""
+        route = str(source), str(target)
+        with self._lock:
+            before, held = self.routes.get(route, (0, 0))
+            self.routes[route] = Direction(before + copies, held + nbytes)
+
+    @property
+    def copies(self) -> int:
+        """How many."""
+        with self._lock:
+            return sum(direction.copies for direction in self.routes.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Their sizes together [B]."""
+        with self._lock:
+            return sum(direction.nbytes for direction in self.routes.values())
+
+    def __repr__(self) -> str:
+        return f"Counts(copies={self.copies}, nbytes={self.nbytes})"
+
+
+class Direction(NamedTuple):
+    """The copies from one device to another.
+
+    Attributes
+    ----------
+    copies : int
+        How many.
+    nbytes : int
+        Their sizes together [B].
+    """
+
+    copies: int
+    nbytes: int
+
+
+guards: ContextVar[tuple[Counts, ...]] = ContextVar("xdev_transfer_guards", default=())
+
+
+def announce(source: Device, target: Device, nbytes: int, copies: int = 1) -> None:
+    """Tell the guards of copies that are about to be made.
+
+    Parameters
+    ----------
+    source, target : Device
+        Where from and to.
+    nbytes : int
+        The arrays' sizes together [B].
+    copies : int
+        How many arrays, of those that cross together.
+
+    Raises
+    ------
+    XdevError
+        A guard disallows it.
+    """
+    watching = guards.get()
+    if not watching:
+        return
+    if any(guard.mode == "disallow" for guard in watching):
+        message = (
+            f"a copy of {nbytes:,} B from {source} to {target} under "
+            f'transfer_guard("disallow"): move the array before the guarded block, or '
+            f'use transfer_guard("log") to see every copy'
+        )
+        raise XdevError(message)
+    for guard in watching:
+        guard.add(source, target, nbytes, copies)
+        if guard.mode == "log":
+            _log.warning(
+                "copy of %d B from %s to %s",
+                nbytes,
+                source,
+                target,
+                stacklevel=_frames_of_xdev(),
+            )
+
+
+def _frames_of_xdev() -> int:
+    """Return how many frames up the first caller is that is not xdev's own."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - as logging itself does
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("xdev."):
+        level, frame = level + 1, frame.f_back
+    return level
