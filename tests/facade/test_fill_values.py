@@ -24,15 +24,25 @@ def test_full_takes_the_type_and_sign_of_its_value(device, value):
 
 
 def test_a_fill_value_of_another_device_does_not_come_unasked():
-    value = xdev.asarray(7.0, device="fake")
-    like = np.ones(2)
-    for make in (
-        lambda: xdev.full(2, value, device="cpu"),
-        lambda: xdev.full(2, value, dtype=xdev.float32, device="cpu"),
-        lambda: xdev.full_like(like, value),
+    value = xdev.asarray(7.0, device="fake:1")
+    like, there = np.ones(2), xdev.ones(2, device="fake")
+    way = r".*xdev\.to_device\(fill_value, '{0}'\)"
+    other = rf"fill_value \(.*FakeArray\) is on fake:1, .* on {{0}}{way}"
+    for make, target in (
+        (lambda: xdev.full(2, value, device="cpu"), "cpu"),
+        (lambda: xdev.full(2, value, dtype=xdev.float32, device="cpu"), "cpu"),
+        (lambda: xdev.full(2, value, device="fake"), "fake:0"),
+        (lambda: xdev.full_like(there, value, device="cpu"), "cpu"),
     ):
-        with pytest.raises(TypeError, match=r"xdev\.to_numpy"):
+        with pytest.raises(xdev.DeviceMismatchError, match=other.format(target)):
             make()
+    other = rf"x \(.*\) is on {{0}}, fill_value \(.*\) is on fake:1{way}"
+    for x, target in ((like, "cpu"), (there, "fake:0")):
+        with pytest.raises(xdev.DeviceMismatchError, match=other.format(target)):
+            xdev.full_like(x, value)
+    with xdev.use_device("fake:1"):
+        assert host(xdev.full(2, value)).tolist() == [7, 7]
+        assert host(xdev.full_like(like, value, device="fake:1")).tolist() == [7, 7]
 
 
 def test_a_fill_value_that_does_not_fit_is_refused(device):

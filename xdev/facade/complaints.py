@@ -47,7 +47,7 @@ def no_arrays(name: str, labels: list[str]) -> TypeError:
 
 def held_elsewhere(x: Any) -> TypeError | None:
     """Return the error for a list that holds an array of a device, None for others."""
-    where = _device(x)
+    where = where_is(x)
     if where is None or where == "cpu":
         return None
     return TypeError(
@@ -62,7 +62,7 @@ def mismatch(
 ) -> DeviceMismatchError:
     """Return the error for arrays of two libraries or two devices."""
     (one, x), (other, y) = first, second
-    where, there = _device(x), _device(y)
+    where, there = where_is(x), where_is(y)
     ways = [
         _way(label, like, target)
         for label, value, like, target in (
@@ -86,7 +86,16 @@ def mismatch(
     )
 
 
-def _device(x: Any) -> Device | None:
+def elsewhere(name: str, x: Any, here: Device, target: Device) -> DeviceMismatchError:
+    """Return the error for a fill value on another device than it is to fill."""
+    return DeviceMismatchError(
+        f"xdev.{name}: fill_value ({type_name(x)}) is on {here}, the result is to be "
+        f"on {target}. xdev moves nothing by itself: move one, "
+        f"xdev.to_device(fill_value, '{target}') or device='{here}'"
+    )
+
+
+def where_is(x: Any) -> Device | None:
     """Return where an array is; None for JAX's that are spread over many."""
     try:
         return device_of(x)

@@ -10,9 +10,10 @@ from xdev._freed import FREED
 from xdev._tracking import TRACKING
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.facade.cpu import bare
+from xdev.facade.fill_values import checked
 from xdev.facade.host_memory import POOLED_FROM, is_small
 from xdev.facade.places import place, place_of, stays
-from xdev.facade.places.cpu import HOST, NUMBERS, number
+from xdev.facade.places.cpu import HOST, NUMBERS
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, DType
@@ -142,7 +143,7 @@ def full(
     ValueError, OverflowError
         ``shape`` is negative or too large; ``fill_value`` does not fit ``dtype``.
     TypeError
-        ``fill_value`` is no number.
+        ``fill_value`` is no number; as DeviceMismatchError, it is on another device.
 
     Examples
     --------
@@ -152,7 +153,7 @@ def full(
            [0.5, 0.5]])
     """
     if type(fill_value) not in NUMBERS:
-        fill_value = number("full", fill_value)
+        fill_value = checked("full", fill_value, None, device)
     return place(device).full(shape, fill_value, dtype)
 
 
@@ -182,8 +183,9 @@ def full_like(
 
     Raises
     ------
-    TypeError, OverflowError
-        ``x`` is no array, or ``fill_value`` no number; it does not fit the data type.
+    TypeError, OverflowError, DeviceMismatchError
+        ``x`` is no array, or ``fill_value`` no number; it does not fit the data type,
+        or is an array of another device.
 
     Examples
     --------
@@ -192,7 +194,7 @@ def full_like(
     array([7, 7, 7])
     """
     if type(fill_value) not in NUMBERS:
-        fill_value = number("full_like", fill_value)
+        fill_value = checked("full_like", fill_value, x, device)
     if type(x) is ndarray and device is None and x.dtype is not FREED:
         return HOST.full_like(x, fill_value, dtype)
     if stays(x, device):
