@@ -149,8 +149,16 @@ def test_an_out_of_another_device_is_refused():
 
 @pytest.mark.parametrize("thing", [[1, 2], "text", 3, None])
 def test_what_is_no_array_is_refused(thing):
-    with pytest.raises(TypeError, match="is no array: make one first"):
+    with pytest.raises(TypeError, match=r"x is no array but .*: make one with"):
         xdev.to_device(thing, "cpu")
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.ndarray, list])
+def test_classes_are_no_arrays(kind):
+    text = rf"x is no array but the class {kind.__name__}: make one with xdev\.asarray"
+    for move in (xdev.to_numpy, lambda x: xdev.to_device(x, "fake")):
+        with pytest.raises(TypeError, match=text):
+            move(kind)
 
 
 def test_buffers_are_arrays():
@@ -279,7 +287,15 @@ def test_a_librarys_own_stream_is_a_stream(device):
     np.testing.assert_array_equal(xdev.to_numpy(there), values())
 
 
-@pytest.mark.parametrize("dtype", ["i4,f4", "O", "U3", "M8[s]"])
+WAYS = {
+    "i4,f4": r'move its fields one by one, as x\["f0"\]',
+    "O": r'convert it first, as in x.astype\("float32"\)',
+    "U3": r'convert it first, as in x.astype\("float32"\)',
+    "M8[s]": r'convert it first, as in x.astype\("int64"\)',
+}
+
+
+@pytest.mark.parametrize("dtype", WAYS)
 def test_what_devices_cannot_hold_is_refused_uncounted(device, dtype):
     x = np.zeros(3, dtype)
     if device == "cpu":  # NumPy holds it
@@ -289,7 +305,9 @@ def test_what_devices_cannot_hold_is_refused_uncounted(device, dtype):
 
     with (
         xdev.transfer_guard("allow") as counts,
-        pytest.raises(TypeError, match=r"CUDA has no arrays of dtype .*: convert it"),
+        pytest.raises(
+            TypeError, match=rf"^{device} has no arrays of dtype .*: {WAYS[dtype]}$"
+        ),
     ):
         xdev.to_device(x, device)
 

@@ -256,7 +256,7 @@ def test_a_read_only_out_is_refused(cuda):
 def test_long_doubles_are_refused():
     if np.dtype("longdouble") == np.dtype("float64"):
         return  # as on some platforms: CUDA has it
-    with pytest.raises(TypeError, match="CUDA has no arrays of dtype"):
+    with pytest.raises(TypeError, match=r"^cuda.* has no arrays of dtype"):
         xdev.to_device(np.zeros(3, "longdouble"), "cuda")
 
 

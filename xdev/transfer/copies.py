@@ -120,7 +120,7 @@ def to_device(
         message = f"copy=False, but only a copy gets the array {where}: leave copy out"
         raise ValueError(message)
     dtype = dtype_of(x)
-    there.check(dtype)
+    there.check(dtype, target)
     if not stays:
         refuse_mask(x)
         announce(source, target, math.prod(x.shape) * dtype.itemsize)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from xdev.device import Device, Stream
 
 
-def check(dtype: np.dtype[Any]) -> None:
+def check(dtype: np.dtype[Any], target: Device) -> None:
     """Take every dtype."""
 
 

@@ -38,13 +38,15 @@ NOTHING = nullcontext()  # in place of a stream
 LEGACY = 1  # the null stream's name in __cuda_array_interface__, where 0 is not allowed
 
 
-def check(dtype: np.dtype[Any]) -> None:
+def check(dtype: np.dtype[Any], target: Device) -> None:
     """Raise TypeError for a dtype that CuPy cannot compute with."""
     if dtype.char not in CHARS and not is_bfloat16(dtype):
-        message = (
-            f"CUDA has no arrays of dtype {dtype}: convert it first, as in "
-            f'x.astype("float32"), or move its fields one by one'
-        )
+        if dtype.names:
+            way = f'move its fields one by one, as x["{dtype.names[0]}"]'
+        else:
+            kind = "int64" if dtype.kind in "mM" else "float32"
+            way = f'convert it first, as in x.astype("{kind}")'
+        message = f"{target} has no arrays of dtype {dtype}: {way}"
         raise TypeError(message)
 
 

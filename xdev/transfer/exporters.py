@@ -9,6 +9,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.device import device_of, registry
+from xdev.errors import type_name
 
 READABLE = ("__array__", "__array_interface__", "__buffer__")  # by numpy.asarray
 HEAD = object.__basicsize__  # what every object begins with [B]
@@ -33,6 +34,8 @@ def as_array(x: Any) -> Any:
     >>> as_array(memoryview(b"ab"))
     array([97, 98], dtype=uint8)
     """
+    if isinstance(x, type):  # which has an array's attributes: not their values
+        raise _no_array(f"the class {x.__name__}")
     if hasattr(x, "shape") and hasattr(x, "dtype"):
         return x
     if hasattr(x, "__cuda_array_interface__"):
@@ -49,10 +52,13 @@ def as_array(x: Any) -> Any:
         return np.asarray(memoryview(x))
     except TypeError:
         pass
-    message = (
-        f"{type(x).__name__} is no array: make one first, xdev.asarray(x, device=...)"
+    raise _no_array(type_name(x))
+
+
+def _no_array(what: str) -> TypeError:
+    return TypeError(
+        f"x is no array but {what}: make one with xdev.asarray(x, device=...)"
     )
-    raise TypeError(message)
 
 
 @final

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Route(Protocol):
     """Copies of one type of device. What is passed was checked and announced."""
 
-    def check(self, dtype: np.dtype[Any], /) -> None:
-        """Raise TypeError for a dtype that the type of device does not have."""
+    def check(self, dtype: np.dtype[Any], target: Device, /) -> None:
+        """Raise TypeError for a dtype that a device does not have."""
 
     def adopt(self, x: Any, target: Device, /) -> Any:
         """Return the same memory as the usual array of a device; None: it cannot be.
