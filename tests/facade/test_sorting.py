@@ -184,6 +184,22 @@ def test_axes_that_are_none_are_refused(name, size):
         xdev.sort(x[0])
 
 
+@pytest.mark.parametrize("size", [7, 300, 5000])
+def test_sets_of_halves_hold_each_value_once(size):
+    """NumPy's quick sort puts -0.0 before negative numbers on some processors."""
+    for seed in range(40):
+        x = np.random.default_rng(seed).choice(ends(np.dtype("f2")), size)
+        numbers = set(x[~np.isnan(x)].tolist())
+        counts, inverse = xdev.unique_counts(x), xdev.unique_inverse(x)
+        found = xdev.unique_values(x), xdev.unique_all(x)[0], counts[0], inverse[0]
+        for values in found:
+            kept = values[~np.isnan(values)].tolist()
+            assert len(kept) == len(numbers)
+            assert set(kept) == numbers
+        assert counts[1].sum() == size
+        np.testing.assert_array_equal(inverse[0][inverse[1]], x)
+
+
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(300,), (5000,), (3, 30, 40)], ids=str)

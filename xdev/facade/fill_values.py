@@ -10,6 +10,9 @@ from xdev.device import as_device, default_device
 from xdev.facade.complaints import elsewhere, mismatch, where_is
 from xdev.facade.places.cpu import number
 
+#: Numbers of the host, which go anywhere.
+HOSTS = (np.generic, int, float, complex, np.ndarray)
+
 
 def checked(name: str, value: Any, like: Any, device: object) -> Any:
     """Return a fill value that is no plain number of Python's, checked.
@@ -40,7 +43,7 @@ def checked(name: str, value: Any, like: Any, device: object) -> Any:
         It was freed.
     """
     value = number(name, value)
-    if isinstance(value, int | float | complex | np.generic | np.ndarray):
+    if isinstance(value, HOSTS):
         return value
     here = where_is(value)
     if here is None:

@@ -9,7 +9,7 @@ import numpy as np
 from xdev._freed import FREED
 from xdev.facade.cpu import bare
 from xdev.facade.dispatch import mixed
-from xdev.facade.host_sorting import FEW, QUICK, WHOLE, argsort, sort
+from xdev.facade.host_sorting import FEW, HALF, QUICK, WHOLE, argsort, sort
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ _unique_all = bare("unique_all")
 _unique_counts = bare("unique_counts")
 _unique_inverse = bare("unique_inverse")
 _unique_values = bare("unique_values")
-_UniqueAll = type(_unique_all(np.empty(0)))
+_UniqueAll, _UniqueCounts, _UniqueInverse = (
+    type(function(np.empty(0)))
+    for function in (_unique_all, _unique_counts, _unique_inverse)
+)
 
 MANY = 2048  # elements from which the order found here pays
 
@@ -122,6 +125,9 @@ def unique_counts(x: Array, /) -> UniqueCounts[Array]:
     array([1, 2])
     """
     if type(x) is ndarray and x.dtype is not FREED:
+        if x.dtype.char == HALF:
+            found = _sorted_all(x)
+            return _UniqueCounts(found.values, found.counts)
         return _unique_counts(x)
     return direct[type(x)]["unique_counts"](x)
 
@@ -146,6 +152,9 @@ def unique_inverse(x: Array, /) -> UniqueInverse[Array]:
     array([1, 0, 1])
     """
     if type(x) is ndarray and x.dtype is not FREED:
+        if x.dtype.char == HALF:
+            found = _sorted_all(x)
+            return _UniqueInverse(found.values, found.inverse_indices)
         return _unique_inverse(x)
     return direct[type(x)]["unique_inverse"](x)
 
@@ -170,7 +179,8 @@ def unique_values(x: Array, /) -> Array:
     array([3, 5])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        if x.size < FEW or x.dtype.char not in WHOLE:
+        kind = x.dtype.char
+        if kind != HALF and (x.size < FEW or kind not in WHOLE):
             return _unique_values(x)
         # NumPy puts integers into a hash table, which takes up to 300 times as long.
         ordered = sort(x.ravel(), 0, stable=False)
