@@ -77,24 +77,19 @@ def test_numbers_alone_are_left_to_the_general_way(into):
 
 
 def test_another_shape_is_left_to_the_general_way(into):
-    with pytest.raises((TypeError, ValueError)):
+    with pytest.raises(TypeError):
         into.one["positive"](X, FLAT)
     for pair in (X, X), (X, FLAT), (FLAT, X), (X, 2.0), (2.0, X):
-        with pytest.raises(ValueError, match="add"):
+        with pytest.raises(TypeError):
             into.two["add"](*pair, FLAT)
-
-
-def test_cupys_own_ufuncs_look_at_shapes_themselves(into):
-    """They refuse what the standard's broadcasting does not give (on a GPU, below)."""
-    into._ufunc = type(into._functions["add"])
-    into.one["positive"](X, FLAT)
-    for pair in (X, X), (X, FLAT), (FLAT, X), (X, 2.0), (2.0, X):
-        into.two["add"](*pair, FLAT)
+    for pair in (X, array(4)), (array(4), X), (array(4), array(3, 1)), (array(4), 2.0):
+        with pytest.raises(TypeError):  # it may be right: it broadcasts
+            into.two["add"](*pair, Y)
 
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("shape", [(4, 3), (2, 3, 4), (12,), (3, 1), (), (0,)])
-def test_no_ufunc_of_cupys_writes_an_array_of_another_shape(cuda, shape):
+def test_no_function_writes_an_array_of_another_shape(cuda, shape):
     x, row = (xdev.ones(s, device=cuda) for s in ((3, 4), (4,)))
     out = xdev.full(shape, 7.0, device=cuda)
     for name in names("one"):

@@ -37,21 +37,20 @@ class Into:
         CuPy's.
     """
 
-    __slots__ = ("_array", "_functions", "_stream", "_ufunc", "one", "two")
+    __slots__ = ("_array", "_functions", "_stream", "one", "two")
 
     def __init__(
         self, cupy: ModuleType, functions: Mapping[str, Callable[..., Any]]
     ) -> None:
-        self._array, self._ufunc, self._functions = cupy.ndarray, cupy.ufunc, functions
+        self._array, self._functions = cupy.ndarray, functions
         self._stream = ctypes.PYFUNCTYPE(ctypes.c_int64)(current_stream_function())
         self.one, self.two = Functions(self._one), Functions(self._two)
 
     def _one(self, name: str) -> Callable[[Any, Any], Any]:
         array, functions, stream = self._array, self._functions, self._stream
-        checks = self._checks(name)
 
         def write(x: Any, out: Any) -> Any:
-            if type(x) is not array or not (checks or x.shape == out.shape):
+            if type(x) is not array or x.shape != out.shape:
                 raise TypeError(name)
             if not live_streams.several and stream() not in ONE_STREAM:
                 mark_uses((x, out))  # as yet no pool may have seen the stream
@@ -61,26 +60,25 @@ class Into:
 
     def _two(self, name: str) -> Callable[[Any, Any, Any], Any]:
         array, functions, stream = self._array, self._functions, self._stream
-        checks = self._checks(name)
 
         def write(x1: Any, x2: Any, out: Any) -> Any:
-            first, second = type(x1) is array, type(x2) is array
-            if not (
-                (first and (second or type(x2) in PYTHON_SCALARS))
-                or (second and type(x1) in PYTHON_SCALARS)
-            ):
+            # CuPy's own would broadcast the result to what it is written to.
+            if type(x1) is array:
+                fits = x1.shape == out.shape and (
+                    x2.shape == out.shape
+                    if type(x2) is array
+                    else type(x2) in PYTHON_SCALARS
+                )
+            else:
+                fits = (
+                    type(x1) in PYTHON_SCALARS
+                    and type(x2) is array
+                    and x2.shape == out.shape
+                )
+            if not fits:
                 raise TypeError(name)
-            if not checks:
-                shape = out.shape
-                if (first and x1.shape != shape) or (second and x2.shape != shape):
-                    raise ValueError(name)
             if not live_streams.several and stream() not in ONE_STREAM:
                 mark_uses((x1, x2, out))
             return functions[name](x1, x2, out=out)
 
         return write
-
-    def _checks(self, name: str) -> bool:
-        """Say whether the function itself refuses an ``out`` of another shape."""
-        function = self._functions[name]
-        return isinstance(getattr(function, "__wrapped__", function), self._ufunc)

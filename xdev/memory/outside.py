@@ -8,6 +8,7 @@ gives that back and calls once more.
 from __future__ import annotations
 
 import inspect
+import sys
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
@@ -24,6 +25,7 @@ R = TypeVar("R")
 SCANT = 256 << 20  # a library that only failed had too little if less is left [B]
 # With the function's own arguments: any, by ``*args, **options``, would take 165 ns. It
 # is tried again past the handler, where what the failed call's frames held is free.
+AT = sys._getframe().f_lineno  # noqa: SLF001 - the line above it: for tracebacks
 ATTEMPT = """
 def attempt{taken}:
     try:
@@ -137,7 +139,8 @@ def _attempt(call: Callable[P, R], again: Callable[P, R]) -> Callable[P, R]:
     text = ATTEMPT.format(taken=inspect.Signature(taken), given=", ".join(given))
     made: dict[str, Any] = {"_call": call, "_again": again}
     made["_lacks_memory"] = lacks_memory
-    exec(text, made)  # noqa: S102 - of the function's own names
+    code = compile("\n" * AT + text, __file__, "exec")
+    exec(code, made)  # noqa: S102 - of the function's own names
     attempt = made["attempt"]
     attempt.__defaults__ = tuple(p.default for p in known if p.kind is not by_name)
     attempt.__kwdefaults__ = {p.name: p.default for p in known if p.kind is by_name}
