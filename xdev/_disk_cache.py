@@ -1,8 +1,8 @@
 """Compiled code on disk: private folders, in which any failure may be ignored.
 
-An entry is a file: a mark, how often it was loaded, a digest of what follows, a line
-that tells when it was made and of what, and its body. The file's time of change is
-when it was last used: counting a load sets it.
+An entry is a file: a mark, how often it was loaded, a digest of its kind, its key and
+what follows, a line that tells when it was made and of what, and its body. The file's
+time of change is when it was last used: counting a load sets it.
 """
 
 from __future__ import annotations
@@ -51,14 +51,15 @@ class DiskCache:
     def load(self, key: str) -> bytes | None:
         """Return what was saved under ``key``, and count the use.
 
-        None where there is none, where the entry is damaged, and where the folder or
-        the file belongs to another user or others can write to it.
+        None where there is none, where the entry is damaged or was saved under another
+        key, and where the folder or the file belongs to another user or others can
+        write to it.
         """
         with suppress(OSError, RuntimeError):
             folder = _config.cache_dir() / self._kind
             if _private(folder.stat()):
                 with _opened(folder / key) as file:
-                    found = _read(file)
+                    found = _read(file, self._kind, key)
                     if found is not None:
                         _count(file, found[0] + 1)
                         return found[2]
@@ -78,7 +79,7 @@ class DiskCache:
         """
         line = f"{int(time.time())} {' '.join(name.split())}\n".encode(errors="replace")
         content = line + body
-        digest = hashlib.sha256(content).digest()
+        digest = _digest(self._kind, key, content)
         with suppress(OSError, RuntimeError):
             folder = _made(self._kind)
             if not _private(folder.stat()):
@@ -125,7 +126,7 @@ def files() -> Iterator[tuple[Path, os.stat_result]]:
 def described(path: Path) -> tuple[int, float, str] | None:
     """Return an entry's loads, when it was made and its name; None if it is damaged."""
     with suppress(OSError), _opened(path) as file:
-        found = _read(file)
+        found = _read(file, path.parent.name, path.name)
         if found is not None:
             loads, line, _ = found
             made, _, name = line.partition(b" ")
@@ -191,14 +192,22 @@ def _plain(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW)
 
 
-def _read(file: IO[bytes]) -> tuple[int, bytes, bytes] | None:
-    """Return the loads, the line and the body of an entry, None if it is damaged."""
+def _digest(kind: str, key: str, content: bytes) -> bytes:
+    """Return the digest of an entry: machine code under a foreign name would crash."""
+    return hashlib.sha256(f"{kind}/{key}\n".encode() + content).digest()
+
+
+def _read(file: IO[bytes], kind: str, key: str) -> tuple[int, bytes, bytes] | None:
+    """Return the loads, the line and the body of an entry.
+
+    None if it is damaged, or was not saved under this kind and key.
+    """
     data = file.read()
     start = len(MARK)
     content = data[BODY:]
     if not data.startswith(MARK):
         return None
-    if hashlib.sha256(content).digest() != data[start + COUNTER : BODY]:
+    if _digest(kind, key, content) != data[start + COUNTER : BODY]:
         return None
     line, _, body = content.partition(b"\n")
     return int.from_bytes(data[start : start + COUNTER], "little"), line, body

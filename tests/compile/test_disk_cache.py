@@ -244,3 +244,66 @@ def test_processes_that_save_load_and_evict_at_once_see_whole_entries(tmp_path):
     left = sum(path.stat().st_size for path in (tmp_path / "loops").iterdir())
     assert 0 < left <= 200_000
     assert not list((tmp_path / "loops").glob(".xdev-*"))
+
+
+# A process that compiles, or finds on disk, one code of each kind.
+USER = """
+import numpy as np
+from xdev import kernel, vectorize
+
+@vectorize
+def one(x, y):
+    return x + 2 * y
+
+@vectorize
+def two(x):
+    return x * x + 1
+
+@kernel
+def three(i, x, out):
+    out[i] = 3 * x[i]
+
+x = np.arange(6.0)
+for _ in range(3):
+    assert np.array_equal(one(x, x), 3 * x)
+    assert np.array_equal(two(x), x * x + 1)
+    assert np.array_equal(one.reduce(x[:2]), 2)
+out = np.empty(6)
+three[6](x, out)
+assert np.array_equal(out, 3 * x)
+"""
+
+
+def test_an_entry_under_another_key_or_of_another_kind_is_none(root, cache):
+    cache.save("key", BODY, "f")
+    DiskCache("loops").save("key", b"loop", "f")
+    whole = (root / "cubins" / "key").read_bytes()
+    (root / "cubins" / "other").write_bytes(whole)
+    (root / "loops" / "key").write_bytes(whole)
+
+    assert cache.load("other") is None
+    assert DiskCache("loops").load("key") is None
+    assert _disk_cache.described(root / "cubins" / "other") is None
+    assert cache.load("key") == BODY
+
+
+def test_code_whose_entries_change_places_is_never_run(tmp_path):
+    script, folder = tmp_path / "user.py", tmp_path / "cache"
+    script.write_text(USER)
+
+    def run():
+        environment = {**os.environ, "XDEV_CACHE_DIR": str(folder)}
+        command = [sys.executable, str(script)]
+        return subprocess.run(
+            command, env=environment, check=False, capture_output=True, text=True
+        )
+
+    assert run().returncode == 0
+    entries = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(entries) > 3
+    bodies = [path.read_bytes() for path in entries]
+    for path, body in zip(entries, bodies[1:] + bodies[:1], strict=True):
+        path.write_bytes(body)
+
+    again = run()
+    assert again.returncode == 0, again.stderr
