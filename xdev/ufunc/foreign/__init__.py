@@ -50,14 +50,17 @@ if TYPE_CHECKING:
             for.
             """
 
-        def claim(self, x: Any, name: str) -> None:
+        def claim(self, x: Any, name: str, label: str = "out") -> None:
             """Tell the library that an array is about to be written.
 
             Raises
             ------
             TypeError
-                That is forbidden.
+                That is forbidden; ``label`` is the argument, ``name`` the function.
             """
+
+        def note(self, x: Any) -> None:
+            """Tell the library that an array may be written; refuse nothing."""
 
         def lift(self, made: Any, like: Any) -> Any:
             """Return a NumPy or CuPy result, which is nobody else's, as its own array.

@@ -72,13 +72,16 @@ class JaxAdapter:
         """Return None: the host waits in its place."""
         return None
 
-    def claim(self, x: Any, name: str) -> None:  # noqa: ARG002 - of no array
-        """Refuse."""
+    def claim(self, x: Any, name: str, label: str = "out") -> None:  # noqa: ARG002
+        """Refuse, of any array."""
         message = (
-            f"{name}(): out is a jax.Array, and JAX's arrays are immutable: leave out= "
-            "away and take the result, which is a jax.Array too"
+            f"{name}(): {label} is a jax.Array, and JAX's arrays are immutable: leave "
+            "out= away and take the result, which is a jax.Array too"
         )
         raise TypeError(message)
+
+    def note(self, x: Any) -> None:
+        """Nothing: no array of JAX's is ever written."""
 
     def lift(self, made: Any, like: Any) -> Any:
         """Return a result as an array on the device of ``like``, once it is computed.

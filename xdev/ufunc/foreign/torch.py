@@ -66,20 +66,26 @@ class TorchAdapter:
             int(_optional.torch().cuda.current_stream(x.device).cuda_stream) or LEGACY
         )
 
-    def claim(self, x: Any, name: str) -> None:
+    def claim(self, x: Any, name: str, label: str = "out") -> None:
         """Refuse views that are not memory of their own; gradients see the write."""
         self._refuse_gradient(x, name)
         if x.is_conj() or x.is_neg():
             message = (
-                f"{name}(): out is a lazily conjugated or negated view: pass the "
+                f"{name}(): {label} is a lazily conjugated or negated view: pass the "
                 "tensor that it was made from, or x.resolve_conj().resolve_neg()"
             )
             raise TypeError(message)
         if 0 in x.stride() and any(
             n > 1 and not step for n, step in zip(x.shape, x.stride(), strict=True)
         ):
-            message = f"{name}(): out is expanded, its elements share memory: clone it"
+            message = (
+                f"{name}(): {label} is expanded, its elements share memory: clone it"
+            )
             raise TypeError(message)
+        self.note(x)
+
+    def note(self, x: Any) -> None:
+        """Have autograd refuse gradients for which it kept the old values."""
         if not x.is_inference():
             _optional.torch().autograd.graph.increment_version(x)
 

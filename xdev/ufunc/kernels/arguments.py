@@ -15,7 +15,9 @@ from xdev.ufunc.cuda_operands import Array, Number
 from xdev.ufunc.results import real
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from xdev.ufunc.kernels.writes import Writes
 
 Dtypes = tuple[np.dtype[Any], ...]
 SUPPORTED = frozenset("?bhilqBHILQfdFD")
@@ -145,6 +147,46 @@ def explaining(
             f"written\n{str(error).splitlines()[-1]}"
         )
         raise ValueError(message) from error
+
+
+def claim(
+    args: Sequence[Any],
+    operands: Sequence[Array | Number],
+    names: Sequence[str],
+    name: str,
+    writes: Callable[[dict[str, int]], Writes],
+) -> None:
+    """Tell the libraries of arrays that a kernel is about to write them.
+
+    Parameters
+    ----------
+    args : sequence
+        The arguments as they came.
+    operands, names, name
+        As :func:`types` takes them.
+    writes : callable
+        Returns which arrays are written, of the number of axes of each.
+
+    Raises
+    ------
+    TypeError
+        A library forbids it.
+    """
+    if not foreign.any_of(args):
+        return
+    arrays = {
+        label: len(x.shape)
+        for x, label in zip(operands, names, strict=True)
+        if isinstance(x, Array)
+    }
+    found = writes(arrays)
+    for x, operand, label in zip(args, operands, names, strict=True):
+        adapter = foreign.of(type(x))
+        if adapter and isinstance(operand, Array) and operand.writable:
+            if label in found.surely:
+                adapter.claim(x, name, label)
+            elif label in found.perhaps:
+                adapter.note(x)
 
 
 def narrow(extents: Sequence[int], arrays: Sequence[Array]) -> bool:

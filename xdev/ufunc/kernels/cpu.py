@@ -117,7 +117,9 @@ class CpuKernels:
                     with arguments.explaining(operands, names, function.name):
                         plan = Plan(kinds, packer(kinds), compiler.loop(grid))
                     self._plans[key] = plan
-        self.compute(extents, plan, arguments.words(operands, plan.kinds))
+        words = arguments.words(operands, plan.kinds)
+        arguments.claim(args, operands, names, function.name, function.writes)
+        self.compute(extents, plan, words)
         return plan, plan.kinds
 
     def compute(self, extents: Extents, plan: Plan, words: Sequence[Any]) -> None:

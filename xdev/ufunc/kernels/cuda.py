@@ -94,6 +94,7 @@ class CudaKernels:
                 x.address if isinstance(x, Array) else x.given(dtype)
                 for x, dtype in zip(operands, dtypes, strict=True)
             ]
+            arguments.claim(args, operands, names, function.name, function.writes)
             if not extents.size:
                 return None
             if compiled.checked:

@@ -16,7 +16,7 @@ from xdev.compile import cpu as compiler
 from xdev.compile.grid import Grid
 from xdev.ufunc import literals, sources
 from xdev.ufunc.float_errors import users_level
-from xdev.ufunc.kernels import bounds, ranges
+from xdev.ufunc.kernels import bounds, ranges, writes
 from xdev.ufunc.on_cuda import is_cuda
 from xdev.ufunc.parameters import refuse_deferred
 from xdev.ufunc.scalar import ScalarFunction
@@ -53,6 +53,15 @@ class KernelFunction:
         self.names = check_plain(function, "kernel", "def f(i, x, out)")
         self.function, self.fastmath = function, fastmath
         self.name: str = function.__name__
+        self._writes: dict[Any, writes.Writes] = {}
+
+    def writes(self, arrays: dict[str, int]) -> writes.Writes:
+        """Return which of its arrays it writes, of the number of axes of each."""
+        key = tuple(arrays.items())
+        found = self._writes.get(key)
+        if found is None:
+            found = self._writes[key] = writes.find(self.function, arrays)
+        return found
 
     def split(self, indices: int, given: int) -> tuple[str, ...]:
         """Return the names of the arguments beside so many indices.
