@@ -5,17 +5,21 @@ from __future__ import annotations
 import inspect
 import linecache
 from dis import get_instructions, opmap
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from types import CodeType
 
 RAISE = opmap["RAISE_VARARGS"]  # every other byte of code is an instruction
 DEFERRED = {
     inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR: "an async function",
     inspect.CO_GENERATOR: "a generator function",
 }
-MEMBERS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST"})  # no outside names
+ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+MEMBERS = ATTRIBUTES | {"LOAD_CONST"}  # no outside names
+PROTOCOLS = ("__dlpack__", "__array_interface__", "__cuda_array_interface__")
 
 
 def counted(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
@@ -75,11 +79,15 @@ def refuse_deferred(function: Callable[..., Any]) -> None:
             raise TypeError(message)
 
 
-def refuse_arrays(function: Callable[..., Any], outside: dict[str, Any]) -> None:
+def refuse_arrays(
+    function: Callable[..., Any],
+    outside: dict[str, Any],
+    way: str = ", of @xdev.guvectorize or @xdev.kernel where an element needs others",
+) -> None:
     """Refuse a function that reads an array from outside.
 
     Compiled into it, the array would be a copy that later changes do not reach, on
-    whichever device.
+    whichever device. So would one in a tuple, and one that is a module's attribute.
 
     Parameters
     ----------
@@ -87,35 +95,55 @@ def refuse_arrays(function: Callable[..., Any], outside: dict[str, Any]) -> None
         The Python function.
     outside : dict
         The values of its globals and closure variables.
+    way : str
+        What the text says after "pass it as an argument".
 
     Raises
     ------
     TypeError
         It does; the text has the line.
     """
-    outside = {name: x for name, x in outside.items() if _is_array(x)}
-    if not outside:
-        return
-    code = function.__code__
-    line = code.co_firstlineno
-    for instruction in get_instructions(code):
-        place = instruction.positions  # starts_line is no number since Python 3.13
-        line = (place and place.lineno) or line
-        if not instruction.opname.startswith("LOAD_") or instruction.opname in MEMBERS:
-            continue
-        if str(instruction.argval) in outside:
-            source = linecache.getline(code.co_filename, line).strip()
+    for label, value, line in _read(function.__code__, outside):
+        if _is_array(value) or (isinstance(value, tuple) and _holds_array(value)):
+            what = "an array of the tuple" if isinstance(value, tuple) else "the array"
+            file = function.__code__.co_filename
+            source = linecache.getline(file, line).strip()
             message = (
-                f"{function.__name__} reads the array {instruction.argval!r} from "
-                "outside: pass it as an argument, of @xdev.guvectorize or @xdev.kernel "
-                f"where an element needs others\n  {code.co_filename}:{line}: {source}"
+                f"{function.__name__} reads {what} {label!r} from outside: pass it as "
+                f"an argument{way}\n  {file}:{line}: {source}"
             )
             raise TypeError(message)
 
 
+def _read(code: CodeType, outside: dict[str, Any]) -> Iterator[tuple[str, Any, int]]:
+    """Return the outside values that code reads, modules' too, by name and line."""
+    if not any(
+        isinstance(x, ModuleType | tuple) or _is_array(x) for x in outside.values()
+    ):
+        return
+    label, value, line = "", None, code.co_firstlineno
+    for instruction in get_instructions(code):
+        place = instruction.positions  # starts_line is no number since Python 3.13
+        line = (place and place.lineno) or line
+        operation, name = instruction.opname, str(instruction.argval)
+        if operation in ATTRIBUTES and isinstance(value, ModuleType):
+            label, value = f"{label}.{name}", vars(value).get(name)
+        elif operation.startswith("LOAD_") and operation not in MEMBERS:
+            label, value = name, outside.get(name)
+        else:
+            value = None
+        yield label, value, line
+
+
+def _holds_array(values: tuple[Any, ...]) -> bool:
+    return any(
+        _holds_array(x) if isinstance(x, tuple) else _is_array(x) for x in values
+    )
+
+
 def _is_array(x: Any) -> bool:
     kind = type(x)
-    if hasattr(kind, "__dlpack__") or hasattr(kind, "__array_interface__"):
+    if any(hasattr(kind, protocol) for protocol in PROTOCOLS):
         scalar = getattr(x, "shape", ()) == () and not hasattr(kind, "__setitem__")
         return not scalar  # of NumPy
     return False

@@ -9,20 +9,19 @@ from dis import get_instructions
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
 from xdev import _config
 from xdev.compile import cpu as compiler
 from xdev.compile.grid import Grid
 from xdev.ufunc import literals, sources
 from xdev.ufunc.float_errors import users_level
 from xdev.ufunc.kernels import bounds, ranges, writes
-from xdev.ufunc.on_cuda import is_cuda
-from xdev.ufunc.parameters import refuse_deferred
+from xdev.ufunc.parameters import refuse_arrays, refuse_deferred
 from xdev.ufunc.scalar import ScalarFunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy as np
 
     from xdev.compile.grid import Argument
 
@@ -159,6 +158,7 @@ class Replacement:
             name = value.__name__
             message = f"{name} calls itself: write the recursion as a loop"
             raise TypeError(message)
+        check_outside(value)
         inner = Replacement((*self._calling, value), self._working)
         typed = literals.typed(value, self._working, "inexact", inner)
         return compiler.device_function(typed.function)
@@ -177,13 +177,7 @@ def check_outside(function: Callable[..., Any]) -> None:
     TypeError
         It does; compilers would take the array for a constant.
     """
-    for name, value in sources.outside(function).items():
-        if isinstance(value, np.ndarray) or is_cuda(value):
-            message = (
-                f"{function.__name__} reads the array {name!r} from outside: pass it "
-                "as an argument"
-            )
-            raise TypeError(message)
+    refuse_arrays(function, sources.outside(function), way="")
 
 
 def check_plain(
