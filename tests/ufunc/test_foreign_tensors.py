@@ -189,3 +189,17 @@ def test_tensors_on_streams_of_their_own(cuda):
             total = made.double().mean()
             del made
             assert total.item() == 0.5 * i + 1
+
+
+def test_methods_tell_of_outputs_in_tuples(tensor):
+    x = np.arange(3, dtype=np.float32)
+    for call in (
+        total.reduce,
+        total.accumulate,
+        lambda x, out: total.outer(x, x, out=out),
+    ):
+        out = tensor(np.zeros_like(host(call(tensor(x), out=None))))
+        before = out._version
+        assert call(tensor(x), out=(out,)) is out
+        assert out._version > before
+        np.testing.assert_array_equal(host(out), host(call(tensor(x), out=None)))

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 NUMBERS = (bool, int, float, complex, np.generic)
 RETOLD = 1.25  # quick calls are told of limits that grew by so much
 WAYS = {
+    "op_axes": "pass out= of as many dimensions as the array",
+    "for reduction operation": "pass out= of the result's shape, or leave it out",
     " input ": "cast the arguments, or pass casting='unsafe'",
     "Cannot cast ufunc": "pass out= of the result's dtype, or casting='unsafe'",
     "non-broadcastable output": "pass out= of the broadcast shape, or leave it out",
@@ -141,10 +143,10 @@ class CpuLoops:
         ufunc, dtype = self.folded(array, dtype)
         try:
             return ufunc.reduce(array, axis, dtype, out, **keywords)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             case = reductions.case(str(error))
             if case is None:
-                raise
+                raise explained(error, (out,)) from error
             raise reductions.refusal(case, self.scalar.name) from error
 
     def accumulate(self, array: Any, axis: int, dtype: Any, out: Any) -> Any:
@@ -152,7 +154,20 @@ class CpuLoops:
         ufunc, dtype = self.folded(array, dtype)
         if out is None and type(array) is ndarray:
             out = host_array(array.shape, dtype)
-        return ufunc.accumulate(array, axis, dtype, out)
+        try:
+            return ufunc.accumulate(array, axis, dtype, out)
+        except (TypeError, ValueError) as error:
+            raise explained(error, (out,)) from error
+
+    def reduceat(
+        self, array: Any, indices: Any, axis: int, dtype: Any, out: Any
+    ) -> Any:
+        """Reduce over slices as :meth:`numpy.ufunc.reduceat` does."""
+        ufunc, dtype = self.folded(array, dtype)
+        try:
+            return ufunc.reduceat(array, indices, axis, dtype, out)
+        except (TypeError, ValueError) as error:
+            raise explained(error, (out,)) from error
 
     def _loop(self, specialisation: Specialisation) -> code.Loop:
         types = specialisation.inputs, specialisation.outputs

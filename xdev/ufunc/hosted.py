@@ -8,7 +8,7 @@ import numpy as np
 
 from xdev.device import device_of
 from xdev.errors import DeviceMismatchError
-from xdev.ufunc import fake, foreign
+from xdev.ufunc import fake
 from xdev.ufunc.inputs import resolve
 
 if TYPE_CHECKING:
@@ -204,15 +204,3 @@ def transfer_out(out: Any) -> Any:
     from xdev import transfer
 
     return None if out is None else transfer.to_device(out, "cuda")
-
-
-def method(out: int) -> Callable[[Any], Any]:
-    """Return a decorator for a ufunc's method: other libraries' and fake arrays.
-
-    ``out`` is the place of the argument that is written, where not by the name.
-    """
-
-    def decorate(call: Any) -> Any:
-        return foreign.method(out=out)(fake.method(call))
-
-    return decorate

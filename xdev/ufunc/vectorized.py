@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from xdev._freed import refuse
 from xdev.compile.quick_call import Quick
-from xdev.ufunc import foreign, hosted, parameters, pickling
+from xdev.ufunc import foreign, hosted, overrides, parameters, pickling
 from xdev.ufunc.inputs import WEAK
 from xdev.ufunc.on_cuda import ALWAYS, is_cuda
 from xdev.ufunc.scalar import ScalarFunction
@@ -179,7 +179,7 @@ class Vectorized(Quick):
                     return made
         return self._reduce(array, axis, dtype, out, **keywords)
 
-    @hosted.method(out=3)
+    @overrides.method(out=3)
     def _reduce(
         self, array: Any, axis: Any, dtype: Any, out: Any, **keywords: Any
     ) -> Any:
@@ -189,7 +189,7 @@ class Vectorized(Quick):
             return there(call, array, out, axis=axis, dtype=dtype, **keywords)
         return self._cpu.reduce(array, axis, dtype, out, **keywords)
 
-    @hosted.method(out=3)
+    @overrides.method(out=3)
     def accumulate(
         self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> Any:
@@ -200,7 +200,7 @@ class Vectorized(Quick):
             return there(call, array, out, axis=axis, dtype=dtype)
         return self._cpu.accumulate(array, axis, dtype, out)
 
-    @hosted.method(out=4)
+    @overrides.method(out=4)
     def reduceat(
         self,
         array: Any,
@@ -214,10 +214,9 @@ class Vectorized(Quick):
         if there:
             call = self._cuda_methods.reduceat
             return there(call, array, out, indices=indices, axis=axis, dtype=dtype)
-        ufunc, dtype = self._cpu.folded(array, dtype)
-        return ufunc.reduceat(array, indices, axis, dtype, out)
+        return self._cpu.reduceat(array, indices, axis, dtype, out)
 
-    @hosted.method(out=2)
+    @overrides.method(out=2)
     def outer(self, a: Any, b: Any, /, **keywords: Any) -> Any:
         """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
         self._check_method("outer", a, b, keywords.get("out"))
@@ -230,7 +229,7 @@ class Vectorized(Quick):
             a = a.reshape(a.shape + (1,) * np.ndim(b))
         return self(a, b, **keywords)
 
-    @hosted.method(out=0)
+    @overrides.method(out=0)
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
         """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
         values = () if b is None else (b,)

@@ -226,11 +226,13 @@ def method(out: int) -> Callable[[Call], Call]:
     def decorate(call: Call) -> Call:
         @functools.wraps(call)
         def on_any(self: Any, *args: Any, **keywords: Any) -> Any:
-            operands = (*args, *keywords.values())
+            outs = keywords.get("out")
+            outs = outs if isinstance(outs, tuple) else (outs,)
+            operands = (*args, *keywords.values(), *outs)
             adapters = [(x, a) for x in operands if (a := of(type(x))) is not None]
             if not adapters or any(a.on_cuda(x) for x, a in adapters):
                 return call(self, *args, **keywords)
-            written = (*args[out : out + 1], keywords.get("out"))
+            written = (*args[out : out + 1], *outs)
             name = f"{self.__name__}.{call.__name__.lstrip('_')}"
             own = functools.partial(call, self)
             return on_host(own, name, args, keywords, written)

@@ -1,0 +1,171 @@
+"""A ufunc's methods for arrays that are not plain NumPy arrays: whose way is taken.
+
+Another library's arrays and fake ones first, then an operand's ``__array_ufunc__``.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xdev.ufunc import fake, foreign, hosted
+from xdev.ufunc.inputs import WEAK, resolve
+from xdev.ufunc.on_cuda import NUMBERS, is_cuda
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from xdev.ufunc.vectorized import Vectorized
+
+INPUTS = {
+    "reduce": ("array",),
+    "accumulate": ("array",),
+    "reduceat": ("array", "indices"),
+    "outer": ("a", "b"),
+    "at": ("a", "indices", "b"),
+}
+FOLDS = ("reduce", "accumulate", "reduceat")
+OPTIONS = ("axis", "dtype", "out")  # a fold's arguments behind its inputs
+
+
+def method(out: int) -> Callable[[Any], Any]:
+    """Return a decorator for a ufunc's method: arrays that are not plain ones.
+
+    ``out`` is the place of the argument that is written, where not by the name.
+    """
+
+    def decorate(call: Any) -> Any:
+        name = call.__name__.lstrip("_")
+        whole = foreign.method(out=out)(fake.method(_overridable(call, name)))
+        return _one_out(whole, name, out) if name in FOLDS else whole
+
+    return decorate
+
+
+def _one_out(call: Any, name: str, place: int) -> Any:
+    """Let a fold take its ``out`` in a tuple, as NumPy's do."""
+
+    @functools.wraps(call)
+    def on_any(self: Vectorized, *args: Any, **keywords: Any) -> Any:
+        if isinstance(keywords.get("out"), tuple):
+            keywords["out"] = _only(keywords["out"], f"{self.__name__}.{name}")
+        elif len(args) > place and isinstance(args[place], tuple):
+            one = _only(args[place], f"{self.__name__}.{name}")
+            args = (*args[:place], one, *args[place + 1 :])
+        return call(self, *args, **keywords)
+
+    return on_any
+
+
+def _only(outs: tuple[Any, ...], name: str) -> Any:
+    if len(outs) != 1:
+        message = (
+            f"{name} has one result, and the tuple out has {len(outs)} arrays: pass "
+            "out=array, or out=(array,)"
+        )
+        raise ValueError(message)
+    return outs[0]
+
+
+def _overridable(call: Any, name: str) -> Any:
+    """Let an operand's ``__array_ufunc__`` decide, as NumPy does."""
+
+    @functools.wraps(call)
+    def on_any(self: Vectorized, *args: Any, **keywords: Any) -> Any:
+        operands = [*args, keywords.get("array"), *_outs(keywords.get("out"))]
+        if not any(map(_overrides, operands)) or any(map(is_cuda, operands)):
+            return call(self, *args, **keywords)
+        return _overridden(self, name, args, keywords)
+
+    return on_any
+
+
+def _overridden(
+    ufunc: Vectorized, name: str, args: tuple[Any, ...], keywords: dict[str, Any]
+) -> Any:
+    """Call the operands' ``__array_ufunc__`` with what NumPy's methods call it with."""
+    labels = INPUTS[name]
+    inputs = args[: len(labels)]
+    keywords = dict(zip(OPTIONS, args[len(labels) :], strict=False)) | keywords
+    inputs += tuple(
+        keywords.pop(label) for label in labels[len(inputs) :] if label in keywords
+    )
+    nin = len(inputs) - 1 if name == "at" else 2
+    ufunc._check_method(name, *inputs, nin=nin)  # noqa: SLF001 - a friend
+    outs = _outs(keywords.pop("out", None))
+    if name == "reduce":  # which hands on its defaults
+        defaults = {"axis": 0, "dtype": None}
+        keywords = {
+            k: v for k, v in keywords.items() if v is not defaults.get(k, keywords)
+        }
+    if outs:
+        keywords["out"] = outs
+    shown: Any = ufunc
+    values = inputs if name == "outer" else inputs[::2]
+    weak = name == "at" and type(inputs[-1]) in WEAK  # of which NumPy's at has int64
+    if all(map(_typed, values)) and not weak:
+        shown = _real(ufunc, name, inputs, keywords)
+    for x in _in_order((*inputs, *outs)):
+        result = type(x).__array_ufunc__(x, shown, name, *inputs, **keywords)
+        if result is not NotImplemented:
+            return result
+    kinds = ", ".join(type(x).__name__ for x in (*inputs, *outs))
+    message = f"{ufunc.__name__}.{name}: no operand of {kinds} implements it"
+    raise TypeError(message)
+
+
+def _real(
+    ufunc: Vectorized, name: str, inputs: Sequence[Any], keywords: dict[str, Any]
+) -> np.ufunc:
+    """Return NumPy's ufunc for operands that have dtypes.
+
+    A fold whose results are of another dtype than its array is told so: the ufunc has
+    one typing.
+    """
+    loops = ufunc._cpu  # noqa: SLF001 - a friend
+    if name in FOLDS:
+        real, dtype = loops.folded(inputs[0], keywords.get("dtype"))
+        if dtype != inputs[0].dtype:
+            keywords["dtype"] = dtype
+        return real
+    values = inputs if name == "outer" else inputs[::2]
+    dtypes = resolve(values, f"{ufunc.__name__}.{name}")
+    return loops.ufunc(ufunc.scalar.specialise(dtypes))
+
+
+def _in_order(operands: Iterable[Any]) -> list[Any]:
+    """Return those that override, each type once, subclasses before their bases."""
+    found: list[Any] = []
+    for x in operands:
+        if not _overrides(x) or any(type(x) is type(y) for y in found):
+            continue
+        bases = (k for k, y in enumerate(found) if issubclass(type(x), type(y)))
+        found.insert(next(bases, len(found)), x)
+    return found
+
+
+def _overrides(x: Any) -> bool:
+    """Say whether an operand has an ``__array_ufunc__`` of its own.
+
+    Dask's would look the function up by its name.
+    """
+    kind = type(x)
+    if kind is np.ndarray or isinstance(x, NUMBERS):
+        return False
+    own = getattr(kind, "__array_ufunc__", None)
+    return (
+        own is not None
+        and own is not np.ndarray.__array_ufunc__
+        and not hasattr(kind, "__dask_graph__")
+    )
+
+
+def _typed(x: Any) -> bool:
+    return isinstance(x, hosted.PLAIN) or hasattr(x, "dtype")
+
+
+def _outs(out: Any) -> tuple[Any, ...]:
+    outs = out if isinstance(out, tuple) else (out,)
+    return () if all(x is None for x in outs) else outs
