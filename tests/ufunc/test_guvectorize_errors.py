@@ -189,3 +189,43 @@ def test_arrays_from_outside_are_refused(device):
 
     with pytest.raises(TypeError, match="reads the array 'table' from outside"):
         reading(table)
+
+
+@xdev.guvectorize("(n)->(n)")
+def halved(x, out):
+    for k in range(x.size):
+        out[k] = x[k] / 2
+
+
+@pytest.mark.parametrize(
+    ("taken", "given"), [("d", "i8"), ("f", "?"), ("i8", "?"), ("i4", "u4")]
+)
+def test_outputs_that_would_cut_results_are_refused_as_numpy_refuses(
+    device, taken, given
+):
+    x = xdev.asarray(np.arange(4).astype(taken), device=device)
+    out = xdev.asarray(np.full(4, 7).astype(given), device=device)
+    before = xdev.to_numpy(out)
+    with pytest.raises(TypeError, match="casting rule 'same_kind'"):
+        np.add(np.ones(4, taken), np.ones(4, taken), out=np.ones(4, given))
+
+    with pytest.raises(
+        TypeError, match=r"'halved' output from.*'same_kind': pass out="
+    ):
+        halved(x, out=out)
+    np.testing.assert_array_equal(xdev.to_numpy(out), before)
+
+    for way in ({"casting": "unsafe"}, {"dtype": given}):
+        assert halved(x, out=out, **way) is out
+        expected = (np.arange(4) / 2).astype(given)
+        np.testing.assert_array_equal(xdev.to_numpy(out), expected)
+
+
+def test_outputs_of_the_same_kind_are_written(device):
+    x = xdev.asarray(np.arange(4.0), device=device)
+    out = xdev.zeros(4, dtype=xdev.float32, device=device)
+
+    assert halved(x, out=out) is out
+    assert xdev.to_numpy(out).tolist() == [0, 0.5, 1, 1.5]
+    with pytest.raises(TypeError, match="casting rule 'safe'"):
+        halved(x, out=out, casting="safe")

@@ -92,12 +92,9 @@ class CpuCores:
         function = self._function
         inputs = resolve(args, function.name)
         given = outs or (None,) * len(function.layout.outputs)
-        dtypes = [
-            dtype if out is None else getattr(out, "dtype", None) for out in given
-        ]
-        made = function.specialise(
-            inputs, [None if d is None else np.dtype(d) for d in dtypes]
-        )
+        dtypes = [getattr(out, "dtype", None) for out in given]
+        casting = keywords.get("casting", "same_kind")
+        made = function.specialise(inputs, dtypes, dtype, casting)
         ufunc = self.ufunc(made)
         operands = [
             d.type(x) if type(x) in WEAK else np.asanyarray(x)

@@ -88,10 +88,8 @@ class CudaCores:
         with cuda.on_device(arrays, name):
             values = [x.value if isinstance(x, Number) else x for x in inputs]
             asked = resolve(values, name)
-            dtypes = [dtype if x is None else x.dtype for x in outputs]
-            made = function.specialise(
-                asked, [None if d is None else np.dtype(d) for d in dtypes]
-            )
+            dtypes = [None if x is None else x.dtype for x in outputs]
+            made = function.specialise(asked, dtypes, dtype, casting)
             self._check_casts(inputs, outputs, made, casting)
             with cuda_streams.ordered(arrays) as stream:
                 return self._run(made, axes, inputs, outputs, given, stream)

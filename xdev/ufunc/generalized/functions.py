@@ -92,7 +92,11 @@ class CoreFunction:
         return tuple(dict.fromkeys(self._made.values()))
 
     def specialise(
-        self, inputs: Dtypes, outputs: Sequence[np.dtype[Any] | None]
+        self,
+        inputs: Dtypes,
+        outputs: Sequence[np.dtype[Any] | None],
+        dtype: Any = None,
+        casting: str = "same_kind",
     ) -> Specialisation:
         """Return the typing for dtypes.
 
@@ -101,24 +105,28 @@ class CoreFunction:
         inputs : tuple of numpy.dtype
             The inputs'.
         outputs : sequence of numpy.dtype and None
-            Those of the outputs that are given; the others have the inputs' result
-            type.
+            Those of the outputs that are given.
+        dtype : dtype-like, optional
+            That of the others; None: the inputs' result type.
+        casting : str
+            How that may be cast to the dtypes of the outputs that are given.
 
         Raises
         ------
         TypeError
-            No signature fits, a dtype is not numeric, or the function reads an array
-            from outside.
+            No signature fits, a dtype is not numeric, the function reads an array from
+            outside, or an output cannot take the results.
         """
         native = tuple(dtype.newbyteorder("=") for dtype in inputs)
         if self.signatures:
             types = self._choose(native)
         else:
-            working = np.result_type(*native)
+            working = np.result_type(*native) if dtype is None else np.dtype(dtype)
+            self._check_outputs(working, outputs, casting)
             given = (working if d is None else d.newbyteorder("=") for d in outputs)
             types = tuple(
-                (dtype, None if k < len(native) and not own else max(len(own), 1))
-                for k, (dtype, own) in enumerate(
+                (own_dtype, None if k < len(native) and not own else max(len(own), 1))
+                for k, (own_dtype, own) in enumerate(
                     zip((*native, *given), self.layout.operands, strict=True)
                 )
             )
@@ -128,6 +136,24 @@ class CoreFunction:
             if key not in self._made:
                 self._made[key] = self._make(types, *key)
             return self._made[key]
+
+    def _check_outputs(
+        self,
+        results: np.dtype[Any],
+        outputs: Sequence[np.dtype[Any] | None],
+        casting: str,
+    ) -> None:
+        """Refuse outputs to which results are not cast; the function would cut them."""
+        can_cast: Any = np.can_cast  # checks the word itself
+        for dtype in outputs:
+            if dtype is not None and not can_cast(results, dtype, casting):
+                message = (
+                    f"Cannot cast gufunc {self.name!r} output from {results!r} to "
+                    f"{dtype!r} with casting rule {casting!r}: pass out= of the "
+                    "result's dtype, dtype= of what the function gives, or "
+                    "casting='unsafe'"
+                )
+                raise TypeError(message)
 
     def _choose(self, inputs: Dtypes) -> Types:
         for types in self.signatures:
