@@ -1,4 +1,4 @@
-"""What CuPy's functions write with no ado: told by types and shapes, without a driver."""
+"""What CuPy's functions write with no ado: told by types and shapes alone."""
 
 import numpy as np
 import pytest

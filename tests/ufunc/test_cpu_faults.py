@@ -98,7 +98,7 @@ def test_what_is_tested_first_is_compiled():
 
 
 @pytest.mark.parametrize("dtype", ["F", "D"])
-def test_complex_division_by_zero_gives_nan_and_says_nothing(dtype, capfd):
+def test_complex_division_by_zero_is_numpys_and_says_nothing(dtype, capfd):
     x, y = np.array([1 + 1j, 4, 0, 6], dtype), np.array([0, 2, 0, 3], dtype)
 
     with np.errstate(all="ignore"):
@@ -107,6 +107,6 @@ def test_complex_division_by_zero_gives_nan_and_says_nothing(dtype, capfd):
 
     bad = y == 0
     np.testing.assert_allclose(got[~bad], expected[~bad])
-    assert np.isnan(got.real[bad]).all()
+    np.testing.assert_array_equal(got[bad], expected[bad])
     assert np.isnan(got.imag[bad]).all()
     assert capfd.readouterr() == ("", "")
