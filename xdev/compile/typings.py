@@ -25,10 +25,10 @@ class Typing:
         self.level, self.outputs = level, outputs
 
 
-def key(digest: str, inputs: Dtypes) -> str:
-    """Name the typing of a function for dtypes."""
+def key(digest: str, inputs: Dtypes, rules: object = None) -> str:
+    """Name the typing of a function for dtypes, by rules that their ``repr`` tells."""
     names = [dtype.name for dtype in inputs]
-    return digests.joined(digest, names, digests.environment())
+    return digests.joined(digest, names, rules, digests.environment())
 
 
 def load(key: str) -> Typing | None:

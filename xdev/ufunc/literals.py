@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import math
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast, final
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 import numpy as np
 
 from xdev.compile.halves import is_half
-from xdev.ufunc import sources
+from xdev.ufunc import overflows, sources
 from xdev.ufunc.results import real
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from xdev.compile.typings import Level
 
 BITWISE = (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
+NUMBAS = -(2**63), 2**64 - 1  # the integers that Numba has
 INTEGER_TOO = frozenset({"max", "min", "pow", "atan2", "hypot", "fmod", "copysign"})
 
 
@@ -45,6 +47,8 @@ def typed(
     level: Level,
     replace: Callable[[object], object],
     also: Callable[[ast.FunctionDef | ast.Lambda], dict[str, Any]] | None = None,
+    *,
+    bounded: bool = False,
 ) -> Typed:
     """Return the function with its literals typed.
 
@@ -62,11 +66,18 @@ def typed(
     also : callable, optional
         Another rewriting of the source, which comes first; it returns the values of
         names that it puts in.
+    bounded : bool
+        Whether an integer beside integers must fit into their dtype.
 
     Returns
     -------
     Typed
         The function keeps its name, line numbers, defaults, globals and closure.
+
+    Raises
+    ------
+    OverflowError
+        An integer does not fit, where it must.
     """
     code = function.__code__
     outside = sources.outside(function)
@@ -79,6 +90,8 @@ def typed(
     tree = copy.deepcopy(source.node)
     names = also(tree) if also else {}
     rewriter = _Rewriter(tree, working, level, outside, replace)
+    if bounded and rewriter.integers and working.kind in "iu":
+        overflows.check(function, tree, working, rewriter.number)
     rewriter.function(tree)
     new = sources.compiled(sources.Source(tree, source.imports), code)
     grown = working.kind == "b" and rewriter.counts
@@ -122,9 +135,13 @@ class _Rewriter(ast.NodeTransformer):
 
     def operand(self, node: ast.expr, *, compared: bool = False) -> ast.expr:
         """Return the typed constant of a literal, or the node rewritten."""
-        value = self._number(node)
+        value = self.number(node)
         constant = None if value is None else self._typed(value)
         if constant is None:
+            if type(value) is int and self._too_large(value):
+                if compared and not NUMBAS[0] <= value <= NUMBAS[1]:
+                    return self._name(node, "endless", math.copysign(math.inf, value))
+                return node  # with its sign, for which unsigned dtypes have no place
             if isinstance(node, ast.UnaryOp):
                 node.operand = self.operand(node.operand)
                 return node
@@ -139,9 +156,7 @@ class _Rewriter(ast.NodeTransformer):
         """Type both operands, but integer exponents and floats' bits."""
         if isinstance(node.op, BITWISE) and self.working.kind not in "iu":
             return cast("ast.BinOp", self.generic_visit(node))
-        exponent = (
-            isinstance(node.op, ast.Pow) and type(self._number(node.right)) is int
-        )
+        exponent = isinstance(node.op, ast.Pow) and type(self.number(node.right)) is int
         node.left = self.operand(node.left)
         self.counts |= exponent
         if not exponent:
@@ -181,7 +196,7 @@ class _Rewriter(ast.NodeTransformer):
             return node
         node.func = self.visit(node.func)
         for k, argument in enumerate(node.args):
-            index = type(self._number(argument)) is int and name not in INTEGER_TOO
+            index = type(self.number(argument)) is int and name not in INTEGER_TOO
             node.args[k] = argument if index else self.operand(argument)
         return node
 
@@ -236,15 +251,23 @@ class _Rewriter(ast.NodeTransformer):
                 return getattr(owner, node.attr, None)
         return None
 
-    def _number(self, node: ast.expr) -> complex | None:
+    def number(self, node: ast.expr) -> complex | None:
         """Return the Python number that the node stands for, else None."""
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-            bare = self._number(node.operand)
+            bare = self.number(node.operand)
             negative = isinstance(node.op, ast.USub)
             return -bare if bare is not None and negative else bare
         value: Any
         value = node.value if isinstance(node, ast.Constant) else self._static(node)
         return value if type(value) in {int, float, complex} else None
+
+    def _too_large(self, value: int) -> bool:
+        """Say whether an integer is none of the dtype that the inputs have."""
+        return (
+            self.integers
+            and self.working.kind in "iu"
+            and not overflows.fits(value, self.working)
+        )
 
     def _typed(self, value: complex) -> Any:
         """Return the number in the dtype that NEP 50 gives it, None to leave it."""

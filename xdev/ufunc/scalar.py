@@ -17,6 +17,7 @@ import numpy as np
 from xdev.compile import digests, typings
 from xdev.ufunc import parameters, sources
 from xdev.ufunc.inputs import WEAK, check, dtype_of, fits, resolve
+from xdev.ufunc.rules import Rules
 from xdev.ufunc.specialisation import Specialisation
 
 if TYPE_CHECKING:
@@ -186,46 +187,45 @@ class ScalarFunction:
         code, outside = self.function.__code__, sources.outside(self.function)
         parameters.refuse_arrays(self.function, outside)
         function = sources.rebuilt(self.function, code, outside)
-        typing, digest = self._typing(function, chosen)
+        rules = Rules(chosen, outputs)
+        typing, digest = self._typing(function, rules)
         found, outputs = typing.outputs, outputs or typing.outputs
         if self.nout is None:
             self.nout = len(outputs)
         if not len(found) == len(outputs) == self.nout:
             message = f"{self.name} returns {len(found)} values, not {self.nout}"
             raise TypeError(message)
-        working = np.result_type(*chosen)
-        made = cache(lambda: self._typed(function, working, typing.level).function)
+        made = cache(lambda: self._typed(function, typing.level, rules).function)
         return Specialisation(self.name, chosen, outputs, digest, made)
 
     def _typing(
-        self, function: Callable[..., Any], inputs: Dtypes
+        self, function: Callable[..., Any], rules: Rules
     ) -> tuple[typings.Typing, str | None]:
         """Return what is inferred for the inputs, by an earlier process or now.
 
         And the function's digest, None where it cannot be kept on disk.
         """
         digest, reached = _digested(function)
-        key = typings.key(digest, inputs) if digest else ""
+        key = typings.key(digest, rules.inputs, rules.words) if digest else ""
         typing = typings.load(key) if key else None
         if typing is None:
-            typing = self._inferred(function, inputs)
+            typing = self._inferred(function, rules)
             if not all(sources.find(f.__code__) for f in reached):
                 digest = None  # literals kept types that they lose where there is one
             elif key:
                 typings.save(key, typing, self.name)
         return typing, digest
 
-    def _inferred(self, function: Callable[..., Any], inputs: Dtypes) -> typings.Typing:
+    def _inferred(self, function: Callable[..., Any], rules: Rules) -> typings.Typing:
         """Type as many literals as the compiler takes; return what it infers."""
         from xdev.compile import cpu
         from xdev.ufunc import results
 
-        working = np.result_type(*inputs)
         refusal = None
-        for level in typings.LEVELS:
-            typed = self._typed(function, working, level)
+        for level in typings.LEVELS[: -1 if rules.mixed else None]:
+            typed = self._typed(function, level, rules)
             try:
-                found = cpu.infer(typed.function, inputs)
+                found = cpu.infer(typed.function, rules.inputs)
             except TypeError as error:
                 refusal = error
             else:
@@ -234,24 +234,42 @@ class ScalarFunction:
         raise refusal
 
     def _typed(
-        self, function: Callable[..., Any], working: np.dtype[Any], level: typings.Level
+        self, function: Callable[..., Any], level: typings.Level, rules: Rules
     ) -> literals.Typed:
         """Return the function with typed literals and the ufuncs inside it compiled."""
-        from xdev.ufunc import literals  # which no process needs that finds all on disk
+        # No process needs these that finds all on disk.
+        from xdev.ufunc import literals, signs
 
         with _nesting(self):
-            replace = partial(_replacement, working=working, level=level)
-            return literals.typed(function, working, level, replace)
+            replace = partial(_replacement, level=level, rules=rules)
+            also = signs.Signs(function, rules.inputs) if rules.mixed else None
+            if also and not sources.find(function.__code__):
+                message = (
+                    f"{self.name}: uint64 with signed integers is for functions whose "
+                    "source can be read: cast an argument with astype"
+                )
+                raise TypeError(message)
+            return literals.typed(
+                function, rules.working, level, replace, also, bounded=rules.bounded
+            )
 
-    def device_function(self, working: np.dtype[Any], level: typings.Level) -> Any:
+    def device_function(
+        self,
+        working: np.dtype[Any],
+        level: typings.Level,
+        *,
+        mixed: bool = False,
+        bounded: bool = False,
+    ) -> Any:
         """Return what compiled code calls for this function, literals typed."""
         from xdev.compile import cpu
 
-        key = working, level, _digested(self.function)[0]
+        key = working, level, mixed, bounded, _digested(self.function)[0]
         if key not in self._device_functions:
             outside = sources.outside(self.function)
             parameters.refuse_arrays(self.function, outside)
-            plain = self._typed(self.function, working, level).function
+            rules = Rules((), working=working, mixed=mixed, bounded=bounded)
+            plain = self._typed(self.function, level, rules).function
             self._device_functions[key] = cpu.device_function(plain)
         return self._device_functions[key]
 
@@ -304,11 +322,11 @@ def _nesting(scalar: ScalarFunction) -> Iterator[None]:
         _CALLING.reset(token)
 
 
-def _replacement(
-    value: object, *, working: np.dtype[Any], level: typings.Level
-) -> object:
+def _replacement(value: object, *, level: typings.Level, rules: Rules) -> object:
     """Return the function inside a ufunc, which compiled code can call."""
     scalar = getattr(value, "scalar", None)
     if isinstance(scalar, ScalarFunction):
-        return scalar.device_function(working, level)
+        return scalar.device_function(
+            rules.working, level, mixed=rules.mixed, bounded=rules.bounded
+        )
     return value

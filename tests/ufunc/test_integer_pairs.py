@@ -1,0 +1,212 @@
+"""Integers of every two dtypes, at the ends of their ranges, as NumPy has them.
+
+Each pair is compiled twice, which takes a second: a quick run has those of which
+compilers have rules of their own, ``HYPOTHESIS_PROFILE=deep`` all.
+"""
+
+import itertools
+import os
+
+import numpy as np
+import pytest
+
+import xdev
+
+KINDS = "?bBhHiIlL"
+PAIRS = ["lL", "Ll", "bL", "Lb", "?L", "L?", "bB", "Il"]
+if os.environ.get("HYPOTHESIS_PROFILE") == "deep":
+    PAIRS = list(map("".join, itertools.product(KINDS, KINDS)))
+NUMPYS = [
+    np.add,
+    np.multiply,
+    np.less,
+    np.less_equal,
+    np.greater,
+    np.greater_equal,
+    np.equal,
+    np.not_equal,
+    np.minimum,
+    np.maximum,
+]
+
+
+@xdev.vectorize
+def meet(x, y):
+    return (
+        x + y,
+        x * y,
+        x < y,
+        x <= y,
+        x > y,
+        x >= y,
+        x == y,
+        x != y,
+        min(x, y),
+        max(x, y),
+    )
+
+
+@xdev.vectorize
+def part(x, y):
+    return x - y, x // y, x % y
+
+
+def extremes(kind):
+    """Return values at which products, sums and comparisons go wrong."""
+    if kind == "?":
+        return np.array([False, True])
+    info = np.iinfo(kind)
+    low, high = int(info.min), int(info.max)
+    near = {low, low + 1, 0, 1, 3, high // 2, high // 2 + 1, high - 1, high}
+    return np.array(sorted(near | ({-1, -5} if low else set())), kind)
+
+
+def pairs(one, other):
+    return (x.ravel() for x in np.meshgrid(extremes(one), extremes(other)))
+
+
+def same(found, expected):
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(xdev.to_numpy(found), expected)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_integers_of_any_two_dtypes_meet_as_numpys(device, pair):
+    x, y = pairs(*pair)
+    there = [xdev.asarray(each, device=device) for each in (x, y)]
+
+    for found, numpys in zip(meet(*there), NUMPYS, strict=True):
+        same(found, numpys(x, y))
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_differences_and_quotients_of_any_two_dtypes(device, pair):
+    if pair == "??":
+        pytest.skip("NumPy has no difference of bools, and int8 for their quotient")
+    x, y = pairs(*pair)
+    told = (y == 0) | (
+        (x == extremes(pair[0])[0]) & (y == -1)
+    )  # of which the docs tell
+    if np.result_type(x, y).kind != "f":
+        x, y = x[~told], y[~told]
+    there = [xdev.asarray(each, device=device) for each in (x, y)]
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = part(*there)
+        for each, numpys in zip(
+            found, (np.subtract, np.floor_divide, np.remainder), strict=True
+        ):
+            same(each, numpys(x, y))
+
+
+@pytest.fixture
+def unsigned(device):
+    return xdev.asarray(np.array([2**63 + 2**12, 3], "u8"), device=device)
+
+
+@pytest.fixture
+def signed(device):
+    return xdev.asarray(np.array([-5, 2**40]), device=device)
+
+
+def test_each_operator_has_its_own_operands_dtype(unsigned, signed):
+    @xdev.vectorize
+    def sum_of_products(x, y, n):
+        total = y * 0
+        for k in range(n):
+            total += x * y - k
+        return total
+
+    x, y = xdev.to_numpy(unsigned), xdev.to_numpy(signed)
+
+    same(sum_of_products(unsigned, signed, 2), (x * y - 0) + (x * y - 1))
+
+
+def test_ufuncs_inside_have_them_too(unsigned, signed):
+    outer = xdev.vectorize(lambda x, y: -total(x, y))
+
+    same(outer(unsigned, signed), -(xdev.to_numpy(unsigned) + xdev.to_numpy(signed)))
+
+
+@xdev.vectorize
+def total(x, y):
+    return x + y
+
+
+def test_a_signature_of_integers_means_them(unsigned, signed):
+    wrapped = xdev.vectorize(["uint64(uint64, int64)"])(lambda x, y: x + y)
+    x, y = xdev.to_numpy(unsigned), xdev.to_numpy(signed)
+
+    same(wrapped(unsigned, signed), x + y.astype("u8"))
+
+
+def test_without_source_the_mix_is_refused(unsigned, signed):
+    scope = {}
+    exec("def f(x, y):\n    return x + y", scope)  # noqa: S102
+
+    with pytest.raises(TypeError, match=r"f: uint64 with signed integers.*astype"):
+        xdev.vectorize(scope["f"])(unsigned, signed)
+
+
+LARGE = 2**70
+
+
+@xdev.vectorize
+def compared(x):
+    return x > -1, x == -1, x < 300, x >= -129, x < LARGE, x <= -LARGE
+
+
+@pytest.mark.parametrize("kind", "bBL")
+def test_literals_out_of_bounds_are_compared_as_numpys(device, kind):
+    x = extremes(kind)
+    found = compared(xdev.asarray(x, device=device))
+
+    for each, expected in zip(found, compared.scalar.function(x), strict=True):
+        same(each, expected)
+
+
+def counted(x):
+    count = -1
+    for _ in range(400):
+        count = count + 300
+    return x if count > 1000 else x - x
+
+
+def test_literals_out_of_bounds_beside_other_numbers_stay(device):
+    x = xdev.asarray(np.array([5, 7], "B"), device=device)
+
+    same(xdev.vectorize(counted)(x), np.array([5, 7], "B"))
+
+
+def derived(x):
+    y = x * 2
+    y += 300
+    return y
+
+
+@pytest.mark.parametrize(
+    ("function", "value"),
+    [
+        (lambda x: x + 300, 300),
+        (lambda x: -5 - x, -5),
+        (lambda x: max(x, -5), -5),
+        (lambda x: x if x > 3 else -1, -1),
+        (lambda x: (x, 256), 256),
+        (derived, 300),
+    ],
+)
+def test_literals_out_of_bounds_are_refused_as_numpys(device, function, value):
+    x = xdev.asarray(np.array([5], "B"), device=device)
+    words = (
+        rf"(?s)integer {value} out of bounds for uint8 in .*int64\(uint8\).*\.py:\d+:"
+    )
+
+    with pytest.raises(OverflowError, match=words):
+        xdev.vectorize(function)(x)
+
+
+def test_a_signature_takes_literals_of_any_size(device):
+    x = xdev.asarray(np.array([5, 200], "B"), device=device)
+    f = xdev.vectorize(["int64(uint8)"])(lambda x: max(x + 300, -5) if x > 9 else -1)
+
+    same(f(x), np.array([-1, 500]))

@@ -1,0 +1,68 @@
+"""By what rules a function is typed: those of NumPy, or a signature's."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+Dtypes = tuple[np.dtype[Any], ...]
+WIDEST = np.dtype(np.uint64)
+
+
+@final
+class Rules:
+    """How a function's integers meet.
+
+    Parameters
+    ----------
+    inputs, outputs : tuple of numpy.dtype
+        The function's, its results where a signature has them.
+    working : numpy.dtype, optional
+        Instead of the inputs' result type.
+    mixed, bounded : bool, optional
+        Instead of what follows from the dtypes: whether uint64 meets signed integers,
+        and whether integer literals must fit into the inputs' dtype. A signature means
+        Numba's integers.
+    """
+
+    __slots__ = ("bounded", "inputs", "mixed", "working")
+
+    def __init__(
+        self,
+        inputs: Dtypes,
+        outputs: Dtypes = (),
+        *,
+        working: np.dtype[Any] | None = None,
+        mixed: bool | None = None,
+        bounded: bool | None = None,
+    ) -> None:
+        self.inputs = inputs
+        self.working = np.result_type(*inputs) if working is None else working
+        self.mixed = _mixed(inputs, outputs) if mixed is None else mixed
+        self.bounded = not outputs if bounded is None else bounded
+
+    @property
+    def words(self) -> tuple[bool, bool]:
+        """Return what a key on disk has of them, beside the inputs."""
+        return self.mixed, self.bounded
+
+
+def _mixed(inputs: Dtypes, outputs: Dtypes = ()) -> bool:
+    """Say whether a function's integers have no common dtype.
+
+    Parameters
+    ----------
+    inputs, outputs : tuple of numpy.dtype
+        The inputs, and the results where a signature has them: integers among these
+        say that it means to compute in integers, as Numba does.
+
+    Examples
+    --------
+    >>> unsigned, signed = np.dtype("uint64"), np.dtype("int8")
+    >>> _mixed((unsigned, signed)), _mixed((unsigned, unsigned))
+    (True, False)
+    """
+    meant = any(dtype.kind in "iu" for dtype in outputs)
+    others = any(dtype.kind in "ib" for dtype in inputs)
+    return WIDEST in inputs and others and not meant

@@ -1,0 +1,201 @@
+"""Arithmetic of uint64 with signed integers, in float64 as NumPy has it.
+
+Compilers take int64 for the two, in which half of uint64 is negative. So where a
+function has inputs of both, its operators become calls of functions that have them in
+the type that both fit in; comparisons of inputs are exact.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev.compile import cpu
+from xdev.ufunc.rules import WIDEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Dtypes = tuple[np.dtype[Any], ...]
+OPERATORS = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+    ast.Pow: "power",
+}
+COMPARISONS = {  # by less(first, second): negated, swapped
+    ast.Lt: (False, False),
+    ast.Gt: (False, True),
+    ast.LtE: (True, True),
+    ast.GtE: (True, False),
+}
+
+
+@final
+class Signs(ast.NodeTransformer):
+    """Puts calls for the operators in a function's source.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    inputs : tuple of numpy.dtype
+        Its inputs'; empty where they are not known.
+    """
+
+    def __init__(self, function: Callable[..., Any], inputs: Dtypes = ()) -> None:
+        names = function.__code__.co_varnames
+        self._dtypes = dict(zip(names, inputs, strict=False))
+        self._signed = any(dtype.kind == "i" for dtype in inputs) or not inputs
+        self._used: dict[str, Any] = {}
+
+    def __call__(self, tree: ast.FunctionDef | ast.Lambda) -> dict[str, Any]:
+        """Rewrite the function's body; return what it calls, by name."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self._dtypes.pop(node.id, None)
+        if isinstance(tree, ast.Lambda):
+            tree.body = self.visit(tree.body)
+        else:
+            tree.body = [self.visit(statement) for statement in tree.body]
+        return self._used
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """Compute with the common type of both."""
+        left, right = self.visit(node.left), self.visit(node.right)
+        node.left, node.right = self._grown(left, right), self._grown(right, left)
+        name = OPERATORS.get(type(node.op))
+        literal = isinstance(node.op, ast.Pow) and isinstance(right, ast.Constant)
+        if name is None or literal or not self._signed:
+            return node
+        return ast.copy_location(self._call(name, node.left, node.right), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        """Treat ``x += y`` as ``x = x + y``."""
+        if not isinstance(node.target, ast.Name):
+            node.value = self.visit(node.value)
+            return node
+        read = ast.Name(node.target.id, ast.Load())
+        both = ast.BinOp(ast.copy_location(read, node), node.op, node.value)
+        value = self.visit(ast.copy_location(both, node))
+        return ast.copy_location(ast.Assign([node.target], value), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """Compare inputs exactly."""
+        kinds = {self._kind(one) for one in (node.left, *node.comparators)}
+        if kinds != {"i", "u"}:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        left, tests = node.left, list[ast.expr]()
+        for op, right in zip(node.ops, node.comparators, strict=True):
+            tests.append(self._compared(op, left, right))
+            left = right
+        found = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
+        return ast.copy_location(found, node)
+
+    def _compared(self, op: ast.cmpop, left: ast.expr, right: ast.expr) -> ast.expr:
+        if type(op) not in COMPARISONS:
+            equal = self._call("equal", left, right)
+            return equal if isinstance(op, ast.Eq) else _not(equal)
+        negated, swapped = COMPARISONS[type(op)]
+        pair = (right, left) if swapped else (left, right)
+        less = self._call("less", *pair)
+        return _not(less) if negated else less
+
+    def _grown(self, node: ast.expr, other: ast.expr) -> ast.expr:
+        """Return an input that is a bool beside uint64 as such."""
+        if self._kind(node) == "b" and self._kind(other) == "u":
+            return self._call("uint64", node)
+        return node
+
+    def _kind(self, node: ast.expr) -> str:
+        """Return "i" of an input that is a signed integer, "u" of uint64."""
+        dtype = self._dtypes.get(node.id) if isinstance(node, ast.Name) else None
+        if dtype is None or (dtype.kind == "u" and dtype != WIDEST):
+            return ""
+        return dtype.kind
+
+    def _call(self, name: str, *args: ast.expr) -> ast.expr:
+        own = f"xdev_{name}"
+        if own not in self._used:
+            known = FUNCTIONS.get(name)
+            self._used[own] = cpu.device_function(known) if known else np.uint64
+        call = ast.Call(ast.Name(own, ast.Load()), list(args), [])
+        return ast.copy_location(call, args[0])
+
+
+def _not(node: ast.expr) -> ast.expr:
+    return ast.copy_location(ast.UnaryOp(ast.Not(), node), node)
+
+
+# In these, two names that may be either operand have the type that both fit in: it is
+# float64 for uint64 with int64. No number differs from itself but nan, which stays nan.
+
+
+def _add(x: Any, y: Any) -> Any:
+    a, b = x, y
+    if x != x:  # noqa: PLR0124
+        a, b = y, x
+    return a + b
+
+
+def _subtract(x: Any, y: Any) -> Any:
+    a, b = x, y
+    if x != x:  # noqa: PLR0124
+        a, b = y, x
+    return a - b
+
+
+def _multiply(x: Any, y: Any) -> Any:
+    a, b = x, y
+    if x != x:  # noqa: PLR0124
+        a, b = y, x
+    return a * b
+
+
+def _floor_divide(x: Any, y: Any) -> Any:
+    a, b = x, y
+    if x != x:  # noqa: PLR0124
+        a, b = y, x
+    return a // b
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    a, b = x, y
+    if x != x:  # noqa: PLR0124
+        a, b = y, x
+    return a % b
+
+
+def _power(x: Any, y: Any) -> Any:
+    a, b = x, y
+    if x != x:  # noqa: PLR0124
+        a, b = y, x
+    return a**b
+
+
+def _less(x: Any, y: Any) -> Any:
+    a, b = np.float64(x), np.float64(y)
+    if a != b:
+        return a < b
+    return np.uint64(x) < np.uint64(y)  # neither is negative
+
+
+def _equal(x: Any, y: Any) -> Any:
+    a, b = np.float64(x), np.float64(y)
+    return a == b and np.uint64(x) == np.uint64(y)
+
+
+FUNCTIONS = {
+    "add": _add,
+    "subtract": _subtract,
+    "multiply": _multiply,
+    "floor_divide": _floor_divide,
+    "remainder": _remainder,
+    "power": _power,
+    "less": _less,
+    "equal": _equal,
+}
