@@ -108,5 +108,4 @@ def test_complex_division_by_zero_is_numpys_and_says_nothing(dtype, capfd):
     bad = y == 0
     np.testing.assert_allclose(got[~bad], expected[~bad])
     np.testing.assert_array_equal(got[bad], expected[bad])
-    assert np.isnan(got.imag[bad]).all()
     assert capfd.readouterr() == ("", "")
