@@ -71,8 +71,9 @@ PLAIN = {
         "the values first"
     ),
     rf"NRT required but not enabled|{_CALL}typeddict_empty\(.*": (
-        "new memory is asked for, as lists, dicts, strings and new arrays take, which "
-        "@kernel and @guvectorize do not have: pass an array, or use a tuple"
+        "new memory is asked for, as lists, dicts, strings, new arrays and x[:] = y[:] "
+        "take, which @kernel and @guvectorize do not have: pass an array, or use a "
+        "tuple; elements are assigned in a loop"
     ),
     rf"{_CALL}(.*)": rf"compiled code has no \1{_NONE}",
     # So it says where a function is known, but not for these types.
@@ -117,6 +118,13 @@ PLAIN = {
     r".*: Cannot convert NoneType to .*": "returns nothing",
     r"No conversion from (.+) to (\w+) for '.*return_value.*": (
         r"returns \1, which is not made a \2"
+    ),
+    r"Type of variable '.+' cannot be determined.*": (
+        "the type of a value there cannot be told: where an assignment stands inside "
+        r"an expression (y := …), write it before, on a line of its own (\g<0>)"
+    ),
+    r"The use of yield in a closure is unsupported.*": (
+        "a generator expression is there, as in sum(… for …): write a loop"
     ),
     r"The 'with\b.*|Unsupported context manager in use": "compiled code has no with",
     r"Use of unsupported opcode \(IMPORT_NAME\).*": (

@@ -90,6 +90,12 @@ class ScalarFunction:
         message = f"{self.name}() takes {takes} arguments, not {len(args)}"
         raise TypeError(message)
 
+    def many(self, given: int, nout: int) -> str:
+        """Return the text for a call with too many arguments."""
+        outputs = "1 output" if nout == 1 else f"up to {nout} outputs"
+        inputs = "1 input" if self.nin == 1 else f"{self.nin} inputs"
+        return f"{self.name}() takes {inputs} and then {outputs}, not {given} arguments"
+
     @property
     def specialisations(self) -> tuple[Specialisation, ...]:
         """Return the typings made so far, each once."""

@@ -151,6 +151,9 @@ class Vectorized(Quick):
         if nout is None:  # never typed yet
             natives = [foreign.native(x, name) for x in args]
             nout = len(scalar.specialise(scalar.resolve(natives)).outputs)
+        if len(positional) > nout:
+            given = nin + len(positional)
+            raise TypeError(scalar.many(given, nout))
         if len(positional) < nout and positional:
             outs = (*positional, *[None] * (nout - len(positional)))
         if len(outs) != nout:

@@ -117,7 +117,11 @@ class CpuKernels:
                     with arguments.explaining(operands, names, function.name):
                         plan = Plan(kinds, packer(kinds), compiler.loop(grid))
                     self._plans[key] = plan
-        words = arguments.words(operands, plan.kinds)
+        try:
+            words = arguments.words(operands, plan.kinds)
+        except OverflowError as error:
+            known = operands, names, plan.kinds, function.name
+            raise arguments.too_large(*known) from error
         arguments.claim(args, operands, names, function.name, function.writes)
         self.compute(extents, plan, words)
         return plan, plan.kinds

@@ -46,8 +46,11 @@ class Repeats:
         if found is None:
             return False
         plan, numbers, layouts = found
-        for i, kind in numbers:
-            values[i] = kind(values[i]).tobytes()
+        try:
+            for i, kind in numbers:
+                values[i] = kind(values[i]).tobytes()
+        except OverflowError:  # which the general way says in words
+            return False
         self._compute(plan, values + layouts)
         return True
 

@@ -90,10 +90,14 @@ class CudaKernels:
             key = place, indices, sizes, *map(arguments.key, operands)
             compiled = self._compiled.get(key) or self._compile(key, operands, names)
             dtypes = [kind.dtype for kind in compiled.kinds]
-            values = [
-                x.address if isinstance(x, Array) else x.given(dtype)
-                for x, dtype in zip(operands, dtypes, strict=True)
-            ]
+            try:
+                values = [
+                    x.address if isinstance(x, Array) else x.given(dtype)
+                    for x, dtype in zip(operands, dtypes, strict=True)
+                ]
+            except OverflowError as error:
+                known = operands, names, compiled.kinds, function.name
+                raise arguments.too_large(*known) from error
             arguments.claim(args, operands, names, function.name, function.writes)
             if not extents.size:
                 return None

@@ -48,8 +48,11 @@ class Repeats:
         if live_streams.several:
             mark_uses(args)
         run, encoded = found
-        for i, dtype in encoded:
-            values[i] = Number(values[i]).given(dtype)
+        try:
+            for i, dtype in encoded:
+                values[i] = Number(values[i]).given(dtype)
+        except OverflowError:  # which the general way says in words
+            return False
         return not self._start(run.address, *values)
 
     def learn(

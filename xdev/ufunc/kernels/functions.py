@@ -73,9 +73,11 @@ class KernelFunction:
         names = self.names[indices:]
         if given != len(names) or len(self.names) <= indices:
             index = "index" if indices == 1 else "indices"
+            taken = "argument" if len(names) == 1 else "arguments"
             message = (
                 f"{self.name}({', '.join(self.names)}) of {indices} {index} takes "
-                f"{len(names)} arguments ({', '.join(names)}), not {given}"
+                f"{len(names)} {taken} ({', '.join(names)}), not {given}: each extent "
+                "in the brackets gives an index, by which its parameters begin"
             )
             extents = EXTENTS.get(len(self.names) - given)
             if extents:
@@ -152,11 +154,20 @@ class Replacement:
         scalar = getattr(value, "scalar", None)
         if isinstance(scalar, ScalarFunction):
             return scalar.device_function(self._working, "inexact")
-        if type(value) is not FunctionType or _library(value):
+        typed = getattr(value, "_typed", None)
+        plain = typed.function if isinstance(typed, KernelFunction) else value
+        if type(plain) is not FunctionType or _library(plain):
             return value
-        if value in self._calling:
-            name = value.__name__
+        if plain in self._calling:
+            name = plain.__name__
             message = f"{name} calls itself: write the recursion as a loop"
+            raise TypeError(message)
+        if plain is not value:
+            message = (
+                f"{self._calling[0].__name__} calls the kernel {plain.__name__}, which "
+                "runs over points of its own: call one after the other, or make what "
+                "both need a plain function"
+            )
             raise TypeError(message)
         check_outside(value)
         inner = Replacement((*self._calling, value), self._working)

@@ -1,0 +1,92 @@
+"""What usual mistakes in kernels and calls are told: what is wrong, and the way out."""
+
+import numpy as np
+import pytest
+
+import xdev
+
+
+@xdev.kernel
+def scaled(i, x, factor, out):
+    out[i] = factor * x[i]
+
+
+@xdev.kernel
+def itself(i, out):
+    itself[i](out)
+
+
+@xdev.kernel
+def another(i, x, out):
+    scaled(i, x, 2.0, out)
+
+
+@xdev.guvectorize("(n)->(n)")
+def inside(x, out):
+    scaled[3](x, 2.0, out)
+
+
+@xdev.kernel
+def by_slices(i, x, out):
+    out[i:] = x[i:]
+
+
+@xdev.kernel
+def assigning(i, x, out):
+    if (y := x[i]) > 1:
+        out[i] = y
+
+
+@xdev.kernel
+def generating(i, x, out):
+    out[i] = sum(x[i] * k for k in range(3))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (itself[3], "itself calls itself: write the recursion as a loop"),
+        (
+            lambda x: another[3](x, x),
+            "another calls the kernel scaled, which runs over",
+        ),
+        (inside, "inside calls the kernel scaled"),
+        (
+            lambda x: by_slices[3](x, x.copy()),
+            r"x\[:\] = y\[:\].*elements are assigned in a loop",
+        ),
+        (lambda x: assigning[3](x, x), r"\(y := …\), write it before"),
+        (lambda x: generating[3](x, x), r"a generator expression.*: write a loop"),
+        (
+            lambda x: scaled[3, 3](x, 2.0, x),
+            r"2 arguments \(factor, out\), not 3: each extent.* an index.*scaled\[n\]",
+        ),
+    ],
+)
+def test_kernels(call, words):
+    with pytest.raises(TypeError, match=words):
+        call(np.ones(3))
+
+
+def test_numbers_that_do_not_fit_are_named(device):
+    x = xdev.asarray(np.ones(3), device=device)
+
+    for _ in range(3):  # the quickest way is there, too
+        with pytest.raises(OverflowError, match=r"scaled: factor is 1,180,.*int64"):
+            scaled[3](x, 2**70, x)
+        scaled[3](x, 2, x)
+    assert xdev.to_numpy(x).tolist() == [8] * 3
+
+
+def test_calls_with_too_many_arguments_say_how_many_they_take(device):
+    x = xdev.asarray(np.ones(3), device=device)
+    one = xdev.vectorize(lambda x: x + 1)
+    two = xdev.vectorize(lambda x, y: (x + y, x - y))
+
+    for _ in range(2):
+        with pytest.raises(TypeError, match="takes 1 input and then 1 output, not 3 a"):
+            one(x, x, x)
+        with pytest.raises(TypeError, match="2 inputs and then up to 2 outputs, not 5"):
+            two(x, x, x, x, x)
+        one(x)
+        two(x, x)
