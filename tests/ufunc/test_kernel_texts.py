@@ -90,3 +90,36 @@ def test_calls_with_too_many_arguments_say_how_many_they_take(device):
             two(x, x, x, x, x)
         one(x)
         two(x, x)
+
+
+def test_a_parameter_that_is_only_bound_anew_is_refused():
+    def forgotten(i, x, out):
+        out = x[i]  # noqa: F841
+
+    with pytest.raises(TypeError, match=r"forgotten: out = … .* write out\[…\] = …"):
+        xdev.kernel(forgotten)
+
+    def total(x, out):
+        out = 0.0
+        for k in range(x.shape[0]):
+            out += x[k]  # read again: whoever wrote this knows
+
+    xdev.guvectorize("(n)->()")(total)
+
+    def summed(x, out):
+        for k in range(x.shape[0]):
+            s = x[k]
+            out, x = s, k  # noqa: F841
+
+    with pytest.raises(TypeError, match="summed: out = …"):
+        xdev.guvectorize("(n)->()")(summed)
+
+    @xdev.kernel
+    def read_first(i, x, out):
+        i = i * 2
+        x, y = out, x
+        x[i] = y[i]
+
+    out = np.zeros(4)
+    read_first[2](np.arange(4.0), out)
+    assert out.tolist() == [0, 0, 2, 0]
