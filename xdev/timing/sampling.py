@@ -253,8 +253,7 @@ def _begin(
     # An array on the CPU does not decide: a call on it may use another device.
     where = given or holder or default_device()
     synchronize(where)
-    queued = holder is not None and holder.type != "fake"  # that works in the call
-    return Candidate(loop, where, queued, clock() - start, **how)
+    return Candidate(loop, where, holder is not None, clock() - start, **how)
 
 
 def _holder(objects: Iterable[object]) -> Device | None:
