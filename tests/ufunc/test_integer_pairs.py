@@ -228,3 +228,18 @@ def test_a_signature_takes_literals_of_any_size(device):
     f = xdev.vectorize(["int64(uint8)"])(lambda x: max(x + 300, -5) if x > 9 else -1)
 
     same(f(x), np.array([-1, 500]))
+
+
+@xdev.kernel
+def grown(i, x, sums, thirds):
+    sums[i] = x[i] + 1
+    thirds[i] = x[i] // np.uint64(3)
+
+
+def test_kernels_sums_of_uint64_are_right_modulo_its_range(device, unsigned):
+    sums, thirds = (xdev.asarray(np.zeros(2, "u8"), device=device) for _ in range(2))
+
+    grown[2](unsigned, sums, thirds)
+
+    same(sums, xdev.to_numpy(unsigned) + 1)
+    same(thirds, xdev.to_numpy(unsigned) // 3)
