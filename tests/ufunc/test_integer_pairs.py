@@ -5,6 +5,7 @@ compilers have rules of their own, ``HYPOTHESIS_PROFILE=deep`` all.
 """
 
 import itertools
+import math
 import os
 
 import numpy as np
@@ -196,21 +197,13 @@ def test_literals_out_of_bounds_beside_other_numbers_stay(device):
     same(xdev.vectorize(counted)(x), np.array([5, 7], "B"))
 
 
-def derived(x):
-    y = x * 2
-    y += 300
-    return y
-
-
 @pytest.mark.parametrize(
     ("function", "value"),
     [
         (lambda x: x + 300, 300),
         (lambda x: -5 - x, -5),
         (lambda x: max(x, -5), -5),
-        (lambda x: x if x > 3 else -1, -1),
-        (lambda x: (x, 256), 256),
-        (derived, 300),
+        (lambda x: 300 * x % 7, 300),
     ],
 )
 def test_literals_out_of_bounds_are_refused_as_numpys(device, function, value):
@@ -221,6 +214,37 @@ def test_literals_out_of_bounds_are_refused_as_numpys(device, function, value):
 
     with pytest.raises(OverflowError, match=words):
         xdev.vectorize(function)(x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x / 256,
+        lambda x: x / 2 + 300,
+        lambda x: x * 0.5 + 300,
+        lambda x: 1.0 * x / 1000,
+        lambda x: float(x) * 1000,
+        lambda x: math.sqrt(x) + 300,
+        lambda x: (x > 1) * 1000.0,
+    ],
+)
+def test_literals_beside_other_values_than_inputs_are_no_matter(device, function):
+    x = np.array([0, 4, 9], "B")
+    found = xdev.vectorize(function)(xdev.asarray(x, device=device))
+    expected = [float(function(int(each))) for each in x]
+    np.testing.assert_allclose(xdev.to_numpy(found), expected, rtol=1e-6)
+
+
+@xdev.vectorize
+def mixed_bits(x, y):
+    return (x * 3) & 255, y + x % 10
+
+
+def test_literals_beside_uint64_are_weak(device):
+    x, y = np.array([3, 5], "u8"), np.array([-1, 7])
+    bits, total = mixed_bits(*(xdev.asarray(each, device=device) for each in (x, y)))
+    assert xdev.to_numpy(bits).tolist() == ((x * 3) & 255).tolist()
+    assert xdev.to_numpy(total).tolist() == (y + x % 10).tolist()
 
 
 def test_a_signature_takes_literals_of_any_size(device):

@@ -96,6 +96,7 @@ def test_numbas_own_functions_stay_as_they_were():
     inverse(np.ones(3, "f4"))
     inverted[3](np.ones(3), np.ones(3))
     function = numba.njit(lambda a: a**-1)
+    xdev.vectorize(lambda x: function(x) + 1)(np.ones(3))  # compiles it
     with pytest.raises(ZeroDivisionError):
         function(0.0)
     with pytest.raises(ZeroDivisionError):

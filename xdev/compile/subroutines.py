@@ -40,23 +40,30 @@ def complex_div(a: Any, b: Any) -> Any:
 
 @contextmanager
 def unraising() -> Iterator[None]:
-    """Have what Numba compiles for the CPU not raise, while nobody else compiles."""
+    """Have what Numba compiles for the CPU not raise, while nobody else compiles.
+
+    What the user compiled, or compiles meanwhile, keeps the error model that it has.
+    """
     core = _optional.numba().core
 
     def compile_for(context: Any, builder: Any, impl: Any, sig: Any) -> Any:
         cells = tuple(cell.cell_contents for cell in impl.__closure__ or ())
         key = impl.__code__, sig, cells
         if key not in _made:
-            flags = core.compiler.Flags()
-            above = core.targetconfig.ConfigStack()
-            flags.nrt = bool(above and above.top().is_set("nrt") and above.top().nrt)
+            flags, above = core.compiler.Flags(), core.targetconfig.ConfigStack().top()
+            flags.nrt = bool(above.is_set("nrt") and above.nrt)
             flags.error_model = "numpy"
             own = context._compile_subroutine_no_cache  # noqa: SLF001 - else they mix
             _made[key] = own(builder, impl, sig, flags=flags)
         context.active_code_library.add_linking_library(_made[key].library)
         return _made[key]
 
-    with core.compiler_lock.global_compiler_lock, _replaced(core.base, compile_for):
+    def asked() -> bool:
+        above = core.targetconfig.ConfigStack()
+        return bool(above) and above.top().error_model == "numpy"
+
+    lock = core.compiler_lock.global_compiler_lock
+    with lock, _replaced(core.base, compile_for, asked):
         yield
 
 
@@ -65,21 +72,24 @@ def unraising_on_cuda() -> Iterator[None]:
     """Do so for CUDA; the caller has the compiler's lock."""
     base = importlib.import_module("numba.cuda.core.base")
     usual = base.BaseContext.compile_subroutine
-    with _replaced(base, usual):
+    with _replaced(base, usual, lambda: True):  # CUDA has no other model
         yield
 
 
 @contextmanager
-def _replaced(base: Any, compile_for: Callable[..., Any]) -> Iterator[None]:
-    """Let contexts compile by another function, and quotients be ours."""
+def _replaced(
+    base: Any, compile_for: Callable[..., Any], asked: Callable[[], bool]
+) -> Iterator[None]:
+    """Let contexts compile by another function where asked, and quotients be ours."""
     usual = base.BaseContext.compile_subroutine
 
     def compile_subroutine(
         context: Any, builder: Any, impl: Any, sig: Any, *args: Any, **options: Any
     ) -> Any:
-        if impl.__name__ == complex_div.__name__:
+        wanted = asked()
+        if wanted and impl.__name__ == complex_div.__name__:
             impl = complex_div
-        if any(args) or any(options.values()):
+        if not wanted or any(args) or any(options.values()):
             return usual(context, builder, impl, sig, *args, **options)
         return compile_for(context, builder, impl, sig)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 EXTREMES = frozenset({"max", "min"})
+ARITHMETIC = ast.Add | ast.Sub | ast.Mult | ast.FloorDiv | ast.Mod
 
 
 def fits(value: int, dtype: np.dtype[Any]) -> bool:
@@ -36,7 +37,7 @@ def check(
     dtype: np.dtype[Any],
     number: Callable[[ast.expr], complex | None],
 ) -> None:
-    """Refuse integers that meet the inputs in arithmetic, or are returned, unless fit.
+    """Refuse integers that meet an input itself in arithmetic, unless they fit.
 
     Parameters
     ----------
@@ -54,12 +55,13 @@ def check(
     OverflowError
         One does not fit; the text has its line.
     """
-    own = _from_inputs(tree)
-    for node, meeting in _meetings(tree):
+    inputs = {argument.arg for argument in tree.args.args}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            inputs.discard(node.id)
+    for node in _meeting(tree, inputs):
         value = number(node)
-        if type(value) is not int or fits(value, dtype):
-            continue
-        if meeting is None or any(_names(one) & own for one in meeting):
+        if type(value) is int and not fits(value, dtype):
             file = function.__code__.co_filename
             line = linecache.getline(file, node.lineno).strip()
             taken = ", ".join([str(dtype)] * len(tree.args.args))
@@ -71,55 +73,20 @@ def check(
             raise OverflowError(message)
 
 
-def _meetings(
-    tree: ast.FunctionDef | ast.Lambda,
-) -> Iterator[tuple[ast.expr, list[ast.expr] | None]]:
-    """Yield operands with what they meet, and what is returned with None."""
-    if isinstance(tree, ast.Lambda):
-        yield from ((one, None) for one in _answers(tree.body))
+def _meeting(tree: ast.AST, inputs: set[str]) -> Iterator[ast.expr]:
+    """Yield what stands beside a bare input where NumPy gives it the input's dtype."""
     for node in ast.walk(tree):
         match node:
-            case ast.BinOp(left=left, op=op, right=right):
-                yield left, [right]
-                if not isinstance(op, ast.Pow | ast.LShift | ast.RShift):
-                    yield right, [left]
-            case ast.AugAssign(target=target, op=op, value=value):
-                if not isinstance(op, ast.Pow | ast.LShift | ast.RShift):
-                    yield value, [target]
+            case (
+                ast.BinOp(left=ast.Name(id=name), op=op, right=other)
+                | ast.BinOp(left=other, op=op, right=ast.Name(id=name))
+            ) if name in inputs and isinstance(op, ARITHMETIC):
+                yield other
             case ast.Call(func=ast.Name(id=name), args=args) if name in EXTREMES:
-                yield from ((one, args) for one in args)
-            case ast.Return(value=ast.expr() as value):
-                yield from ((one, None) for one in _answers(value))
+                beside = [a for a in args if not _is_input(a, inputs)]
+                if len(beside) < len(args):
+                    yield from beside
 
 
-def _answers(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield what an expression may be, or the items of a tuple."""
-    if isinstance(node, ast.IfExp):
-        yield from _answers(node.body)
-        yield from _answers(node.orelse)
-    elif isinstance(node, ast.Tuple):
-        for item in node.elts:
-            yield from _answers(item)
-    else:
-        yield node
-
-
-def _from_inputs(tree: ast.FunctionDef | ast.Lambda) -> set[str]:
-    """Return the names of the inputs, and of what is computed from them."""
-    own = {argument.arg for argument in tree.args.args}
-    count = 0
-    while count < len(own):
-        count = len(own)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and (
-                node.value is not None and _names(node.value) & own
-            ):
-                targets = (
-                    node.targets if isinstance(node, ast.Assign) else [node.target]
-                )
-                own.update(*map(_names, targets))
-    return own
-
-
-def _names(node: ast.expr) -> set[str]:
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+def _is_input(node: ast.expr, inputs: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in inputs

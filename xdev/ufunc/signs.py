@@ -48,9 +48,11 @@ class Signs(ast.NodeTransformer):
     """
 
     def __init__(self, function: Callable[..., Any], inputs: Dtypes = ()) -> None:
-        names = function.__code__.co_varnames
-        self._dtypes = dict(zip(names, inputs, strict=False))
-        self._signed = any(dtype.kind == "i" for dtype in inputs) or not inputs
+        code = function.__code__
+        names = code.co_varnames[: code.co_argcount]
+        #: Of each input that is never assigned to: its dtype, None where not known.
+        self._dtypes: dict[str, np.dtype[Any] | None] = dict.fromkeys(names)
+        self._dtypes |= dict(zip(names, inputs, strict=False))
         self._used: dict[str, Any] = {}
 
     def __call__(self, tree: ast.FunctionDef | ast.Lambda) -> dict[str, Any]:
@@ -66,11 +68,11 @@ class Signs(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         """Compute with the common type of both."""
+        kinds = {self._kind(node.left), self._kind(node.right)}
         left, right = self.visit(node.left), self.visit(node.right)
         node.left, node.right = self._grown(left, right), self._grown(right, left)
         name = OPERATORS.get(type(node.op))
-        literal = isinstance(node.op, ast.Pow) and isinstance(right, ast.Constant)
-        if name is None or literal or not self._signed:
+        if name is None or kinds not in ({"i", "u"}, {"?"}):
             return node
         return ast.copy_location(self._call(name, node.left, node.right), node)
 
@@ -112,9 +114,25 @@ class Signs(ast.NodeTransformer):
         return node
 
     def _kind(self, node: ast.expr) -> str:
-        """Return "i" of an input that is a signed integer, "u" of uint64."""
-        dtype = self._dtypes.get(node.id) if isinstance(node, ast.Name) else None
-        if dtype is None or (dtype.kind == "u" and dtype != WIDEST):
+        """Return "i" of signed integers that are inputs or made of them, "u" of uint64.
+
+        Of inputs whose dtypes are not known "?". Literals beside them are weak.
+        """
+        if isinstance(node, ast.UnaryOp):
+            return self._kind(node.operand)
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            kinds = {
+                self._kind(one)
+                for one in (node.left, node.right)
+                if not isinstance(one, ast.Constant)
+            }
+            return kinds.pop() if len(kinds) == 1 else ""
+        if not isinstance(node, ast.Name) or node.id not in self._dtypes:
+            return ""
+        dtype = self._dtypes[node.id]
+        if dtype is None:
+            return "?"
+        if dtype.kind == "u" and dtype != WIDEST:
             return ""
         return dtype.kind
 

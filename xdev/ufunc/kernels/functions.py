@@ -239,7 +239,12 @@ def check_plain(
 
 
 def _bound_anew(function: Callable[..., Any]) -> list[str]:
-    """Return the parameters that are assigned to, and never read."""
+    """Return the parameters that are assigned to and never read, if nothing is written.
+
+    Another one's elements may be what is written; then a name is but a name.
+    """
+    if any(i.opname.startswith("STORE_S") for i in get_instructions(function)):
+        return []
     uses: dict[str, set[str]] = {"LOAD": set(), "STORE": set()}
     for each in get_instructions(function):
         kinds = FAST.findall(each.opname)  # two, where Python does two in one

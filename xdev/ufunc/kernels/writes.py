@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 FACTS = frozenset({"shape", "size", "ndim", "strides", "itemsize", "nbytes", "dtype"})
-READERS = frozenset(
-    f for m in (math, builtins) for f in vars(m).values() if callable(f)
-)
+NUMBERS = abs, bool, complex, divmod, float, int, len, max, min, pow, range, round
+READERS = frozenset((*NUMBERS, *(f for f in vars(math).values() if callable(f))))
 
 
 @final
