@@ -41,12 +41,12 @@ class Cost(NamedTuple):
 
     name: str
     own: float
-    library: float
+    peer: float
 
     @property
     def over(self) -> float:
         """How much longer xdev's takes [ns]."""
-        return (self.own - self.library) * 1e9
+        return (self.own - self.peer) * 1e9
 
     @property
     def limit(self) -> float:
@@ -55,8 +55,8 @@ class Cost(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.name:26}{self.own * 1e9:9.0f}{self.library * 1e9:9.0f}"
-            f"{self.over:9.0f}{self.own / self.library:8.2f}"
+            f"{self.name:26}{self.own * 1e9:9.0f}{self.peer * 1e9:9.0f}"
+            f"{self.over:9.0f}{self.own / self.peer:8.2f}"
         )
 
 
@@ -152,7 +152,7 @@ def costs(
 
 def summarise(device: xdev.Device, table: list[Cost]) -> dict[str, Any]:
     """Print and return what the claims are about."""
-    ratios = [cost.own / cost.library for cost in table]
+    ratios = [cost.own / cost.peer for cost in table]
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     print(f"\n{device}: {len(table)} functions, {mean:.3f} of the library's time")
     print("the ten that cost most:")
@@ -161,7 +161,7 @@ def summarise(device: xdev.Device, table: list[Cost]) -> dict[str, Any]:
         print(cost, reason)
     for cost in table:
         if cost.name in QUICKER:
-            print(f"{cost.name}: {cost.library / cost.own:.2f} times as fast")
+            print(f"{cost.name}: {cost.peer / cost.own:.2f} times as fast")
     beyond = [
         f"{cost.name} +{cost.over:.0f} ns"
         for cost in table

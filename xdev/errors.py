@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 #: Where users find a class that is defined elsewhere.
@@ -22,6 +23,17 @@ def type_name(x: Any) -> str:
     if module == "builtins":
         return kind.__name__
     return f"{_PUBLIC.get(module, module.partition('.')[0])}.{kind.__qualname__}"
+
+
+def users_level() -> int:
+    """Return how many frames up the first caller is that is not xdev's own.
+
+    As ``warnings.warn`` and logging count them, in the function that calls this.
+    """
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - as warnings does
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("xdev."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 class XdevError(Exception):

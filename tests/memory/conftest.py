@@ -1,10 +1,14 @@
 """What several tests of the memory room share."""
 
 import gc
+import sys
+from pathlib import Path
 
 import pytest
 
 from xdev.memory.streams import live_streams
+
+sys.path.append(str(Path(__file__).parent))  # for the modules that several files use
 
 
 @pytest.fixture

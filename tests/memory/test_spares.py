@@ -8,31 +8,13 @@ import weakref
 
 import numpy as np
 import pytest
+from spare_results import CONTAINERS, VIEWS, add, subtract
 
 import xdev
 from xdev import memory
 from xdev.memory.spares import KEPT, MOST, PLACES
 
 LARGE = (10_000,)
-VIEWS = [
-    lambda x: x[:],
-    lambda x: x[1:],
-    lambda x: x.T,
-    lambda x: x.reshape(-1)[::3],
-    lambda x: x.view("u1"),
-    memoryview,
-]
-CONTAINERS = [lambda x: [x], lambda x: {"x": (x,)}, lambda x: lambda: x]
-
-
-@xdev.vectorize
-def add(x, y):
-    return x + y
-
-
-@xdev.vectorize
-def subtract(x, y):
-    return x - y
 
 
 def known(f, shape, dtype):

@@ -6,33 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from spare_results import CONTAINERS, VIEWS, add, subtract
 
-import xdev
 from xdev import memory
 from xdev.errors import InUseError, UseAfterFreeError
 from xdev.memory.spares import KEPT
 
 SHAPES = [(20_000,), (100, 200), (200, 100), (17_000,), (1, 20_000, 1)]
 DTYPES = ["f4", "f8"]
-VIEWS = [
-    lambda x: x[:],
-    lambda x: x[1:],
-    lambda x: x.T,
-    lambda x: x.reshape(-1)[::3],
-    lambda x: x.view("u1"),
-    memoryview,
-]
-CONTAINERS = [lambda x: [x], lambda x: {"x": (x,)}, lambda x: lambda: x]
-
-
-@xdev.vectorize
-def add(x, y):
-    return x + y
-
-
-@xdev.vectorize
-def subtract(x, y):
-    return x - y
 
 
 def stats():

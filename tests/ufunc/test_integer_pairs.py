@@ -165,6 +165,8 @@ def test_without_source_the_mix_is_refused(unsigned, signed):
 
     with pytest.raises(TypeError, match=r"f: uint64 with signed integers.*astype"):
         xdev.vectorize(scope["f"])(unsigned, signed)
+    found = xdev.vectorize(scope["f"])(unsigned, signed > 0)
+    same(found, xdev.to_numpy(unsigned) + (xdev.to_numpy(signed) > 0))
 
 
 LARGE = 2**70
@@ -202,6 +204,8 @@ def test_literals_out_of_bounds_beside_other_numbers_stay(device):
     [
         (lambda x: x + 300, 300),
         (lambda x: -5 - x, -5),
+        (lambda x: LARGE + x, 2**70),
+        (lambda x: x + LARGE, 2**70),
         (lambda x: max(x, -5), -5),
         (lambda x: 300 * x % 7, 300),
     ],

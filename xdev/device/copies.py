@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from xdev.errors import XdevError
+from xdev.errors import XdevError, users_level
 
 if TYPE_CHECKING:
     from xdev.device.identity import Device
@@ -112,13 +111,5 @@ def announce(source: Device, target: Device, nbytes: int, copies: int = 1) -> No
                 nbytes,
                 source,
                 target,
-                stacklevel=_frames_of_xdev(),
+                stacklevel=users_level(),
             )
-
-
-def _frames_of_xdev() -> int:
-    """Return how many frames up the first caller is that is not xdev's own."""
-    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - as logging itself does
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("xdev."):
-        level, frame = level + 1, frame.f_back
-    return level

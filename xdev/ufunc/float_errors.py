@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from xdev.errors import users_level
+
 # By the names of np.errstate, in NumPy's order: the words of NumPy's messages, and the
 # error's number there.
 ERRORS = {
@@ -62,11 +64,3 @@ def _tell(setting: str, words: str, text: str, numbers: int) -> None:
     elif setting == "log":
         log: Any = np.geterrcall()
         log.write(f"Warning: {text}\n")
-
-
-def users_level() -> int:
-    """Return how many frames up the user's line is, as ``warnings.warn`` counts."""
-    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - as warnings does
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("xdev."):
-        level, frame = level + 1, frame.f_back
-    return level

@@ -77,15 +77,15 @@ def _meeting(tree: ast.AST, inputs: set[str]) -> Iterator[ast.expr]:
     """Yield what stands beside a bare input where NumPy gives it the input's dtype."""
     for node in ast.walk(tree):
         match node:
-            case (
-                ast.BinOp(left=ast.Name(id=name), op=op, right=other)
-                | ast.BinOp(left=other, op=op, right=ast.Name(id=name))
-            ) if name in inputs and isinstance(op, ARITHMETIC):
-                yield other
+            case ast.BinOp(left=left, op=op, right=right) if isinstance(op, ARITHMETIC):
+                operands = [left, right]
             case ast.Call(func=ast.Name(id=name), args=args) if name in EXTREMES:
-                beside = [a for a in args if not _is_input(a, inputs)]
-                if len(beside) < len(args):
-                    yield from beside
+                operands = args
+            case _:
+                continue
+        beside = [one for one in operands if not _is_input(one, inputs)]
+        if len(beside) < len(operands):
+            yield from beside
 
 
 def _is_input(node: ast.expr, inputs: set[str]) -> bool:

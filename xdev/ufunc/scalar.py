@@ -249,7 +249,8 @@ class ScalarFunction:
         with _nesting(self):
             replace = partial(_replacement, level=level, rules=rules)
             also = signs.Signs(function, rules.inputs) if rules.mixed else None
-            if also and not sources.find(function.__code__):
+            signed = any(dtype.kind == "i" for dtype in rules.inputs)
+            if also and signed and not sources.find(function.__code__):
                 message = (
                     f"{self.name}: uint64 with signed integers is for functions whose "
                     "source can be read: cast an argument with astype"

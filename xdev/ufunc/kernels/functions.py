@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _config
 from xdev.compile import cpu as compiler
 from xdev.compile.grid import Grid
+from xdev.errors import users_level
 from xdev.ufunc import literals, sources
-from xdev.ufunc.float_errors import users_level
 from xdev.ufunc.kernels import bounds, ranges, writes
 from xdev.ufunc.parameters import refuse_arrays, refuse_deferred
 from xdev.ufunc.scalar import ScalarFunction
