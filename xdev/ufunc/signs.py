@@ -8,6 +8,7 @@ the type that both fit in; comparisons of inputs are exact.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -139,8 +140,7 @@ class Signs(ast.NodeTransformer):
     def _call(self, name: str, *args: ast.expr) -> ast.expr:
         own = f"xdev_{name}"
         if own not in self._used:
-            known = FUNCTIONS.get(name)
-            self._used[own] = cpu.device_function(known) if known else np.uint64
+            self._used[own] = _functions()[name]
         call = ast.Call(ast.Name(own, ast.Load()), list(args), [])
         return ast.copy_location(call, args[0])
 
@@ -149,50 +149,14 @@ def _not(node: ast.expr) -> ast.expr:
     return ast.copy_location(ast.UnaryOp(ast.Not(), node), node)
 
 
-# In these, two names that may be either operand have the type that both fit in: it is
-# float64 for uint64 with int64. The condition never holds, which only LLVM finds out.
+def _either(x: Any, y: Any) -> Any:
+    """Return x in the type that both fit in, since all that is returned has one type.
 
-
-def _add(x: Any, y: Any) -> Any:
-    a, b = x, y
-    if x != x == x:  # noqa: PLR0124
-        a, b = y, x
-    return a + b
-
-
-def _subtract(x: Any, y: Any) -> Any:
-    a, b = x, y
-    if x != x == x:  # noqa: PLR0124
-        a, b = y, x
-    return a - b
-
-
-def _multiply(x: Any, y: Any) -> Any:
-    a, b = x, y
-    if x != x == x:  # noqa: PLR0124
-        a, b = y, x
-    return a * b
-
-
-def _floor_divide(x: Any, y: Any) -> Any:
-    a, b = x, y
-    if x != x == x:  # noqa: PLR0124
-        a, b = y, x
-    return a // b
-
-
-def _remainder(x: Any, y: Any) -> Any:
-    a, b = x, y
-    if x != x == x:  # noqa: PLR0124
-        a, b = y, x
-    return a % b
-
-
-def _power(x: Any, y: Any) -> Any:
-    a, b = x, y
-    if x != x == x:  # noqa: PLR0124
-        a, b = y, x
-    return a**b
+    It is float64 for uint64 with int64. Only LLVM finds out that y never is.
+    """
+    if x != x and x == x:  # noqa: PLR0124
+        return y
+    return x
 
 
 def _less(x: Any, y: Any) -> Any:
@@ -207,13 +171,19 @@ def _equal(x: Any, y: Any) -> Any:
     return a == b and np.uint64(x) == np.uint64(y)
 
 
-FUNCTIONS = {
-    "add": _add,
-    "subtract": _subtract,
-    "multiply": _multiply,
-    "floor_divide": _floor_divide,
-    "remainder": _remainder,
-    "power": _power,
-    "less": _less,
-    "equal": _equal,
-}
+@cache
+def _functions() -> dict[str, Any]:
+    """Return what is called, by name."""
+    either = cpu.device_function(_either)
+    plain: dict[str, Callable[..., Any]] = {
+        "add": lambda x, y: either(x, y) + either(y, x),
+        "subtract": lambda x, y: either(x, y) - either(y, x),
+        "multiply": lambda x, y: either(x, y) * either(y, x),
+        "floor_divide": lambda x, y: either(x, y) // either(y, x),
+        "remainder": lambda x, y: either(x, y) % either(y, x),
+        "power": lambda x, y: either(x, y) ** either(y, x),
+        "less": _less,
+        "equal": _equal,
+    }
+    made = {name: cpu.device_function(function) for name, function in plain.items()}
+    return made | {"uint64": np.uint64}
