@@ -48,3 +48,16 @@ def test_nothing_is_said_of_arrays_that_are_otherwise(monkeypatch):
     cupy_arrays.layout.cache_clear()
     assert cupy_arrays.layout() is None
     cupy_arrays.layout.cache_clear()
+
+
+@pytest.mark.parametrize("other", [None, "array"])
+def test_no_maker_is_known_of_another_cupy(monkeypatch, other):
+    core = _optional.cupy()._core.core  # "array" takes something else
+    table = {cupy_arrays.MAKER: core.__pyx_capi__[other]} if other else {}
+    cupy_arrays.maker.cache_clear()
+    assert cupy_arrays.maker()
+    cupy_arrays.maker.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(core, "__pyx_capi__", table)
+        assert not cupy_arrays.maker()
+    cupy_arrays.maker.cache_clear()

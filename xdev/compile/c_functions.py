@@ -65,8 +65,17 @@ def of_numpy(table: str, place: int) -> int:
     place : int
         Its number there, which never changes.
     """
-    kinds = ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p
-    content = ctypes.PYFUNCTYPE(*kinds)(("PyCapsule_GetPointer", ctypes.pythonapi))
     capsule = getattr(np._core._multiarray_umath, table)  # type: ignore[attr-defined] # noqa: SLF001
-    functions = (ctypes.c_void_p * (place + 1)).from_address(content(capsule, None))
+    _, start = content(capsule)
+    functions = (ctypes.c_void_p * (place + 1)).from_address(start)
     return functions[place] or 0
+
+
+def content(capsule: object) -> tuple[str, int]:
+    """Return the name and the address that a capsule has."""
+    take, python = ctypes.py_object, ctypes.pythonapi
+    name = ctypes.PYFUNCTYPE(ctypes.c_char_p, take)(("PyCapsule_GetName", python))
+    kinds = ctypes.c_void_p, take, ctypes.c_char_p
+    pointer = ctypes.PYFUNCTYPE(*kinds)(("PyCapsule_GetPointer", python))
+    found = name(capsule)
+    return (found or b"").decode(), pointer(capsule, found) or 0

@@ -1,13 +1,14 @@
-"""Where a CuPy array keeps what a launch needs: found out, as it is told nowhere.
+"""Where a CuPy array keeps what a launch needs, and the C function that makes one.
 
 ``x.data.ptr`` takes Python two calls, and a call of a ufunc asks fifteen such things.
-Arrays whose values are known are searched for them; what is not found in all of them,
-at one place each, is not relied on.
+The places are told nowhere: arrays whose values are known are searched for them; what
+is not found in all of them, at one place each, is not relied on.
 """
 
 from __future__ import annotations
 
 import ctypes
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, final
@@ -15,11 +16,18 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
+from xdev.compile.c_functions import content
 from xdev.compile.machine_words import WORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+# A function that CuPy's compiled modules call in each other, and its type in C.
+MAKER = "_ndarray_init"
+SIGNATURE = (
+    r"struct \w+_ndarray_base \*\(PyObject \*, \w+_shape_t const &, PyObject \*, "
+    r"PyObject \*\)"
+)
 PROBES = (
     ((3, 5), "f4", "C"),
     ((7,), "f8", "C"),
@@ -51,6 +59,21 @@ class Layout:
     shape: int
     contiguous: int
     address: int
+
+
+@cache
+def maker() -> int:
+    """Return the address of CuPy's C function for new arrays in C order.
+
+    It takes a class, where the extents are (as ``Layout.shape`` says), a dtype and an
+    object whose attributes a subclass takes over. 0 where CuPy has no such function.
+    """
+    core = vars(_optional.cupy()._core.core)  # noqa: SLF001 - so it tells Cython
+    capsule = core.get("__pyx_capi__", {}).get(MAKER)
+    if capsule is None:
+        return 0
+    name, address = content(capsule)
+    return address if re.fullmatch(SIGNATURE, name) else 0
 
 
 @cache

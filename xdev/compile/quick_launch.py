@@ -18,7 +18,6 @@ from xdev import _machine_code, _optional
 from xdev._machine_code import immortal
 from xdev.compile import cupy_arrays, machine_launch
 from xdev.compile.c_functions import address_of
-from xdev.memory.device_arrays import array_maker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,21 +86,21 @@ def function() -> int:
     from xdev.compile.quick_launch_code import (
         API,
         ARRAY,
+        MAKE,
         NAME,
-        RAW,
         TABLE,
         WORDS,
         binary,
     )
 
-    layout = cupy_arrays.layout()
-    if layout is None:
+    layout, maker = cupy_arrays.layout(), cupy_arrays.maker()
+    if layout is None or not maker:
         return 0
     place = _machine_code.load(binary(layout))
     table = (ctypes.c_int64 * WORDS).from_address(place(TABLE))
     for k, name in enumerate(API):
         table[k] = address_of(getattr(ctypes.pythonapi, name))
-    objects = _optional.cupy().ndarray, "out", "shape", array_maker()
-    table[ARRAY:RAW] = list(map(id, immortal(objects)))
-    table[RAW] = machine_launch.starter().raw
+    objects = immortal((_optional.cupy().ndarray, "out", None))
+    table[ARRAY:MAKE] = list(map(id, objects))
+    table[MAKE:WORDS] = [maker, machine_launch.starter().raw]
     return place(NAME)

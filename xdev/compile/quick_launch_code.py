@@ -19,9 +19,9 @@ TABLE = "xdev_quick_launch_table"
 _cache = DiskCache("native")
 
 # The process's table: addresses of functions and objects.
-CALL, GET, KEEP, DROP = range(4)  # as in API
-API = ("PyObject_Vectorcall", "PyObject_GetAttr", "Py_IncRef", "Py_DecRef")
-ARRAY, OUT, SHAPE_NAME, MAKE, RAW, WORDS = range(4, 10)
+KEEP, DROP = range(2)  # as in API
+API = ("Py_IncRef", "Py_DecRef")
+ARRAY, OUT, NONE, MAKE, RAW, WORDS = range(2, 8)
 # An object's table: how many inputs and rows; then the rows. A row has the dtype of
 # each input, or a number's type, then the dtypes of the output and of a result that is
 # to be made, the number of elements, and the launch.
@@ -155,14 +155,8 @@ class _Writer(machine_words.Writer):
     def _made(self, dtype: Any) -> Any:
         """Return a new array like the first, or end with the error that was raised."""
         b = self.b
-        shape = self.call(GET, self.first, self.known(SHAPE_NAME))
-        with b.if_then(self.same(shape, 0), likely=False):
-            b.ret(self.word(RAISED))
-        two = self.words(2)
-        self.store(two, shape)
-        self.store(b.add(two, self.word(WORD)), dtype)
-        made = self.call(CALL, self.known(MAKE), two, self.word(2), self.word(0))
-        self.call(DROP, shape)
+        extents = b.add(self.first, self.word(self.layout.shape))
+        made = self.call(MAKE, self.known(ARRAY), extents, dtype, self.known(NONE))
         with b.if_then(self.same(made, 0), likely=False):
             b.ret(self.word(RAISED))
         return made
