@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+import xdev
 from xdev import _optional
 from xdev.compile import adapters, elementwise
 from xdev.compile.elementwise import Elementwise, Operand
@@ -115,6 +116,37 @@ def test_functions_that_numba_compiled_are_called():
         return middle(x) * inner(x, x)
 
     assert cubin(outer, "f", "f")[0].startswith(b"\x7fELF")
+
+
+def product(x, y):
+    return x * y
+
+
+def quotient(x, y):
+    return x // y
+
+
+@pytest.mark.usefixtures("adapter")
+@pytest.mark.parametrize(
+    ("function", "inputs", "operation"),
+    [
+        (total, "lL", "DADD"),
+        (total, "Ll", "DADD"),
+        (total, "bL", "DADD"),
+        (product, "Ll", "DMUL"),
+        (quotient, "lL", "MUFU.RCP64H"),  # what a float64's division begins with
+    ],
+)
+def test_uint64_with_signed_integers_is_computed_in_float64(
+    function, inputs, operation, instructions
+):
+    typed = xdev.vectorize(function).scalar.specialise(dtypes(inputs))
+    code, _ = cubin(typed.function, inputs, "d")
+
+    lines = instructions(code)
+    assert typed.outputs == dtypes("d")
+    for needed in (r"I2F\.F64\.U64 ", r"I2F\.F64(\.S\d+)? ", re.escape(operation)):
+        assert any(re.search(needed, line) for line in lines), needed
 
 
 def wrong(x, y):

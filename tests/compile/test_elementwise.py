@@ -1,8 +1,6 @@
 """Kernels are compiled for every architecture without a GPU, and their code is read."""
 
 import math
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,54 +40,32 @@ def built(function, inputs, outputs, capability=(9, 0), kind="Linear", **layout)
     return cubin(kernel, function, reads, writes, capability)
 
 
-def instructions(code, folder):
-    """Return the machine instructions of a cubin, one text each."""
-    file = Path(folder) / "kernel.cubin"
-    file.write_bytes(code)
-    found = subprocess.run(
-        [disassembler(), "-c", file], capture_output=True, text=True, check=True
-    )
-    lines = [line.split("*/", 1)[-1] for line in found.stdout.splitlines()]
-    return [line.strip() for line in lines if line.rstrip().endswith(("*/", ";"))]
-
-
-def disassembler():
-    """Return the path of the wheel's nvdisasm."""
-    import nvidia
-
-    for place in nvidia.__path__:
-        for found in Path(place).glob("*/bin/nvdisasm"):
-            return str(found)
-    pytest.skip("needs nvidia-cuda-nvdisasm: the group cuda")
-    return None
-
-
 @pytest.mark.parametrize(
     ("char", "layout"),
     [*((char, {}) for char in DTYPES), ("e", {"dimensions": 2}), ("f", {"wide": True})],
     ids=str,
 )
-def test_sums_along_rows_move_16_bytes_at_a_time(char, layout, tmp_path):
+def test_sums_along_rows_move_16_bytes_at_a_time(char, layout, instructions):
     function = either if char == "?" else add
 
     code, _ = built(function, char * 2, char, **layout)
 
-    lines = instructions(code, tmp_path)
+    lines = instructions(code)
     # Two loads of aligned operands; twice two words of which a misaligned one is made.
     assert sum("LDG.E.128" in line for line in lines) == 6
     assert sum("STG.E.128" in line for line in lines) == 1
     assert not any(word in line for line in lines for word in ("CALL", "LDL", "STL"))
 
 
-def test_math_functions_keep_the_wide_accesses(tmp_path):
-    lines = instructions(built(sine, "f", "f")[0], tmp_path)
+def test_math_functions_keep_the_wide_accesses(instructions):
+    lines = instructions(built(sine, "f", "f")[0])
 
     assert any("LDG.E.128" in line for line in lines)
     assert any("STG.E.128" in line for line in lines)
 
 
-def test_mixed_widths_still_load_the_wide_operand_in_16_bytes(tmp_path):
-    lines = instructions(built(add, "bd", "d")[0], tmp_path)
+def test_mixed_widths_still_load_the_wide_operand_in_16_bytes(instructions):
+    lines = instructions(built(add, "bd", "d")[0])
 
     # Four words of the wide operand; as many and one more where it is misaligned.
     assert sum("LDG.E.128" in line for line in lines) == 9
@@ -97,11 +73,11 @@ def test_mixed_widths_still_load_the_wide_operand_in_16_bytes(tmp_path):
     assert not any(word in line for line in lines for word in ("CALL", "LDL", "STL"))
 
 
-def test_a_product_and_a_sum_stay_two_roundings(tmp_path):
+def test_a_product_and_a_sum_stay_two_roundings(instructions):
     def chain(x, y):
         return x * y + y
 
-    lines = instructions(built(chain, "ff", "f")[0], tmp_path)
+    lines = instructions(built(chain, "ff", "f")[0])
 
     assert any("FMUL" in line for line in lines)
     assert not any("FFMA" in line for line in lines)
@@ -120,7 +96,7 @@ def test_every_architecture_has_both_templates(capability, char):
 
 
 @pytest.mark.parametrize("capability", [(7, 5), (9, 0)], ids=str)
-def test_bfloat16_moves_16_bytes_at_a_time(capability, tmp_path):
+def test_bfloat16_moves_16_bytes_at_a_time(capability, instructions):
     pytest.importorskip("ml_dtypes")
     brain = np.dtype("bfloat16")
     kinds = "Linear", "Linear", "Output"
@@ -128,7 +104,7 @@ def test_bfloat16_moves_16_bytes_at_a_time(capability, tmp_path):
 
     code, _ = cubin(Elementwise(operands), add, (brain,) * 2, (brain,), capability)
 
-    lines = instructions(code, tmp_path)
+    lines = instructions(code)
     assert sum("LDG.E.128" in line for line in lines) == 6
     assert sum("STG.E.128" in line for line in lines) == 1
     by_hardware = any("BF16" in line for line in lines)
@@ -149,24 +125,24 @@ def test_bfloat16_moves_16_bytes_at_a_time(capability, tmp_path):
     ids=str,
 )
 def test_every_layout_compiles_with_several_outputs_and_no_local_memory(
-    layout, tmp_path
+    layout, instructions
 ):
     kind = "Strided" if "template" in layout else "Linear"
 
     code, _ = built(both, "fd", "dd", kind=kind, **layout)
 
-    lines = instructions(code, tmp_path)
+    lines = instructions(code)
     assert not any(word in line for line in lines for word in ("LDL", "STL"))
 
 
 @pytest.mark.parametrize("kind", ["Constant", "Uniform"])
-def test_a_number_is_no_load_for_each_element(kind, tmp_path):
+def test_a_number_is_no_load_for_each_element(kind, instructions):
     f = np.dtype("f")
     operands = (Operand("Linear", f, f), Operand(kind, f, f), Operand("Output", f, f))
 
     code, _ = cubin(Elementwise(operands), add, (f, f), (f,), (9, 0))
 
-    assert sum("LDG.E.128" in line for line in instructions(code, tmp_path)) == 3
+    assert sum("LDG.E.128" in line for line in instructions(code)) == 3
 
 
 @pytest.mark.parametrize("char", "?bLefdFD")

@@ -1,8 +1,5 @@
 """Kernels of reductions, scans and scatters are compiled for every architecture."""
 
-import subprocess
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -29,28 +26,14 @@ def built(kernel, loop, capability=(9, 0)):
     return cubin(kernel, function, (loop, loop), (loop,), capability)[0]
 
 
-def instructions(code, folder):
-    """Return the machine instructions of a cubin, one text each."""
-    import nvidia
-
-    found = (f for p in nvidia.__path__ for f in Path(p).glob("*/bin/nvdisasm"))
-    tool = next(found, None) or pytest.skip("needs nvidia-cuda-nvdisasm")
-    file = Path(folder) / "kernel.cubin"
-    file.write_bytes(code)
-    text = subprocess.run(
-        [str(tool), "-c", file], capture_output=True, text=True, check=True
-    ).stdout
-    return [line.split("*/", 1)[-1] for line in text.splitlines()]
-
-
 @pytest.mark.parametrize(
     ("char", "group"), [("?", 256), ("e", 32), ("f", 256), ("D", 32)]
 )
-def test_reductions_along_rows_load_16_bytes_at_a_time(char, group, tmp_path):
+def test_reductions_along_rows_load_16_bytes_at_a_time(char, group, instructions):
     dtype = np.dtype(char)
     kernel = Reduce(dtype, computed(dtype), dtype, group)
 
-    lines = instructions(built(kernel, computed(dtype)), tmp_path)
+    lines = instructions(built(kernel, computed(dtype)))
 
     # Four chunks of two words under way; as many, of three words, where misaligned.
     assert sum("LDG.E.128" in line for line in lines) == 20

@@ -1,8 +1,5 @@
 """Kernels over a grid are compiled for every architecture without a GPU."""
 
-import subprocess
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -77,20 +74,6 @@ def grid(function, indices, *arguments):
     return typed.typed(indices, arguments, np.result_type(*found, "f"))
 
 
-def instructions(code, folder):
-    import nvidia
-
-    tools = (f for p in nvidia.__path__ for f in Path(p).glob("*/bin/nvdisasm"))
-    tool = next(tools, None) or pytest.skip("needs nvidia-cuda-nvdisasm")
-    file = Path(folder) / "kernel.cubin"
-    file.write_bytes(code)
-    text = subprocess.run(
-        [str(tool), "-c", file], capture_output=True, text=True, check=True
-    ).stdout
-    lines = (line.split("*/", 1)[-1].strip() for line in text.splitlines())
-    return [line for line in lines if line.endswith(";")]
-
-
 @pytest.fixture(autouse=True)
 def no_disk_cache(monkeypatch):
     monkeypatch.setattr(cuda.cubins, "load", lambda _: None)
@@ -139,10 +122,10 @@ def count(lines, *words):
     return sum(any(word in line for word in words) for line in lines)
 
 
-def test_a_kernel_is_what_one_would_write_in_cuda(tmp_path):
+def test_a_kernel_is_what_one_would_write_in_cuda(instructions):
     code = narrow(saxpy, 1, Argument(F), array("f"), array("f"), array("f"))
 
-    lines = instructions(code, tmp_path)
+    lines = instructions(code)
 
     assert count(lines, "LDG.E R") == 2
     assert count(lines, "STG.E ") == 1
@@ -152,32 +135,32 @@ def test_a_kernel_is_what_one_would_write_in_cuda(tmp_path):
     assert len(body(lines)) <= 24  # the same in CUDA C++ has 22, with FFMA
 
 
-def test_two_indices_divide_nothing_and_loop_over_nothing(tmp_path):
+def test_two_indices_divide_nothing_and_loop_over_nothing(instructions):
     code = narrow(stencil, 2, array("f", 2), array("f", 2))
 
-    lines = instructions(code, tmp_path)
+    lines = instructions(code)
 
     assert not count(lines, "CALL", "LDL", "STL", "I2F", "SEL", "BSSY")
     assert len(body(lines)) <= 60  # in CUDA C++ 43, for arrays known to be alike
 
 
-def test_negative_indices_that_are_loaded_cost_one_instruction(tmp_path):
+def test_negative_indices_that_are_loaded_cost_one_instruction(instructions):
     def gather(i, where, x, out):
         out[i] = x[where[i]]
 
     code = narrow(gather, 1, array("i"), array("f"), array("f"))
 
-    lines = instructions(code, tmp_path)
+    lines = instructions(code)
 
     assert count(lines, "VIADDMNMX.U32") == 1
     assert not count(lines, "SEL", "LEA", "SHF")
 
 
 @pytest.mark.parametrize("char", "il")
-def test_short_loops_read_sixteen_turns_at_once(char, tmp_path):
+def test_short_loops_read_sixteen_turns_at_once(char, instructions):
     given = array(char), array(char), array("f"), array("f"), array("f")
 
-    lines = instructions(narrow(spmv, 1, *given), tmp_path)
+    lines = instructions(narrow(spmv, 1, *given))
 
     turns = 16 + 1  # those that are left run one by one
     assert count(lines, "FMUL") == turns
@@ -233,11 +216,11 @@ def body(lines):
         (swap, "l", "ATOMG.E.CAS.64"),
     ],
 )
-def test_atomics_are_the_machines_own(function, char, instruction, tmp_path):
+def test_atomics_are_the_machines_own(function, char, instruction, instructions):
     first = array("i") if function is histogram else array(char)
     code, _ = cuda.cubin(grid(function, 1, first, array(char)), (9, 0))
 
-    assert any(instruction in line for line in instructions(code, tmp_path))
+    assert any(instruction in line for line in instructions(code))
 
 
 @pytest.mark.parametrize("function", [saxpy, histogram])

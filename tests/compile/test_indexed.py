@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,20 +91,16 @@ def test_a_loop_on_disk_needs_no_numba(tmp_path):
     assert runs[0][:-5] == runs[1][:-6]
 
 
-def instructions(code, folder):
-    """Return the machine instructions' names of a cubin."""
-    import nvidia
+@pytest.fixture
+def names(instructions):
+    """A function that returns the names of a cubin's machine instructions."""
 
-    found = (f for p in nvidia.__path__ for f in Path(p).glob("*/bin/nvdisasm"))
-    tool = next(found, None) or pytest.skip("needs nvidia-cuda-nvdisasm")
-    file = Path(folder) / "kernel.cubin"
-    file.write_bytes(code)
-    text = subprocess.run(
-        [str(tool), "-c", file], capture_output=True, text=True, check=True
-    ).stdout
-    lines = (line.split("*/", 1)[-1].split() for line in text.splitlines())
-    words = (line[1:] if line and line[0][0] == "@" else line for line in lines)
-    return [line[0].rstrip(";") for line in words if line and line[0][0].isupper()]
+    def found(code):
+        lines = (line.split() for line in instructions(code))
+        words = (line[line[0].startswith("@")] for line in lines)  # predicates aside
+        return [word.rstrip(";") for word in words]
+
+    return found
 
 
 @pytest.fixture
@@ -131,10 +126,10 @@ OTHERS = [
 @needs_cuda_compilers
 @pytest.mark.usefixtures("no_disk_cache")
 @pytest.mark.parametrize(("function", "result"), FLOATS + OTHERS)
-def test_cuda_kernels_store_16_bytes_and_read_nothing(function, result, tmp_path):
+def test_cuda_kernels_store_16_bytes_and_read_nothing(function, result, names):
     code, name = cuda.cubin(kernels.kernel(function, np.dtype(result)), (9, 0))
 
-    found = instructions(code, tmp_path)
+    found = names(code)
     assert "indexed" in name
     assert "STG.E.128" in found
     assert not [word for word in found if word.startswith(("LDG", "LDL", "STL"))]
@@ -143,11 +138,11 @@ def test_cuda_kernels_store_16_bytes_and_read_nothing(function, result, tmp_path
 @needs_cuda_compilers
 @pytest.mark.usefixtures("no_disk_cache")
 @pytest.mark.parametrize(("function", "result"), FLOATS)
-def test_cuda_kernels_round_products_before_they_add(function, result, tmp_path):
+def test_cuda_kernels_round_products_before_they_add(function, result, names):
     """So that values equal the CPU's. (Quotients and roots are made of FMAs.)"""
     code, _ = cuda.cubin(kernels.kernel(function, np.dtype(result)), (9, 0))
 
-    found = instructions(code, tmp_path)
+    found = names(code)
     assert [word for word in found if word.startswith(("DMUL", "FMUL"))]
     assert not [word for word in found if word.startswith(("DFMA", "FFMA"))]
 

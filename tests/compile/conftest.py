@@ -1,0 +1,32 @@
+"""What several tests of the compilers share."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def instructions(tmp_path):
+    """A function that returns the machine instructions of a cubin, one text each."""
+
+    def found(code):
+        file = tmp_path / "kernel.cubin"
+        file.write_bytes(code)
+        text = subprocess.run(
+            [disassembler(), "-c", file], capture_output=True, text=True, check=True
+        ).stdout
+        lines = (line.split("*/", 1)[-1].strip() for line in text.splitlines())
+        listed = [line for line in lines if line.endswith(";")]
+        assert listed  # else what must not be there never is
+        return listed
+
+    return found
+
+
+def disassembler():
+    """Return the path of the wheel's nvdisasm."""
+    missing = "needs nvidia-cuda-nvdisasm: the group cuda"
+    nvidia = pytest.importorskip("nvidia", reason=missing)
+    found = (f for p in nvidia.__path__ for f in Path(p).glob("*/bin/nvdisasm"))
+    return next(found, None) or pytest.skip(missing)
