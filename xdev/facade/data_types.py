@@ -20,7 +20,6 @@ from xdev.facade.libraries import (
     HOST_SCALARS,
     PYTHON_SCALARS,
     direct,
-    known,
     library_of,
     owner_of,
 )
@@ -74,7 +73,7 @@ def astype(
         if type(x) is ndarray:
             if x.dtype is not FREED:
                 return x.astype(dtype, copy=copy)
-        elif type(x) in direct and known[type(x)].numpy_dtypes:
+        elif type(x) in direct:  # whose data types are NumPy's
             at_home: Array = direct[type(x)]["astype"](x, dtype, copy=copy)
             return at_home
     library = library_of(x, "astype")

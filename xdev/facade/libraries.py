@@ -48,9 +48,10 @@ def _looking(name: str) -> Callable[..., Any]:
 class _Direct(dict[type, Functions]):
     """Functions by name, by the type of arrays that may be given to them with no ado.
 
-    Those are the types whose arrays are all on one device. Of any other type (and of
-    what is no array) come functions that look at their first argument, so that
-    ``direct[type(x)][name](x)`` serves all that one array is given to.
+    Those are the types whose arrays are all on one device, and whose data types are
+    NumPy's. Of any other type (and of what is no array) come functions that look at
+    their first argument, so that ``direct[type(x)][name](x)`` serves all that one array
+    is given to.
     """
 
     __slots__ = ()
@@ -86,7 +87,7 @@ def library_of(x: Any, name: str, label: str = "x") -> Library:
     found = known.get(kind)
     if found is None:
         found = known[kind] = _discover(x, name, label)
-        if not found.several:
+        if not found.several and found.numpy_dtypes:
             direct[kind] = found.functions
     return found
 
