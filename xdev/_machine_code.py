@@ -79,8 +79,16 @@ def complete(binary: bytes) -> bool:
     return all(map(_address, _object_files.ObjectFile(binary).undefined))
 
 
-def emit(texts: list[str]) -> bytes:
+def emit(texts: list[str], *, long: bool = True) -> bytes:
     """Return the object file of modules in LLVM's language, optimised as a whole.
+
+    Parameters
+    ----------
+    texts : list of str
+        The modules.
+    long : bool
+        Whether loops are worth SIMD instructions and unrolling. Over the few operands
+        of a call these only take longer.
 
     Raises
     ------
@@ -92,7 +100,7 @@ def emit(texts: list[str]) -> bytes:
     whole = llvm.parse_assembly("")
     for text in texts:
         whole.link_in(llvm.parse_assembly(text))
-    _optimize(whole)
+    _optimize(whole, long=long)
     strangers = [f.name for f in whole.functions if f.is_declaration]
     strangers = [name for name in strangers if not name.startswith(INSTRUCTIONS)]
     if strangers:
@@ -143,9 +151,10 @@ def _unwindable(module: Any) -> Any:
     return _llvm().parse_assembly(text)
 
 
-def _optimize(module: Any) -> None:
+def _optimize(module: Any, *, long: bool) -> None:
     """Optimise what is linked: with all calls inlined, nothing can raise any more."""
     llvm = _llvm()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.loop_unrolling = long
     builder = llvm.create_pass_builder(_target(), options)
     builder.getModulePassManager().run(module, builder)

@@ -55,16 +55,20 @@ def emit(
     call, operands = loop.call, body.operands
     done = builder.append_basic_block("done")
     cases, blocks = _cases(body)
-    with builder.if_then(loop.apart()):
-        for case in cases:
-            with builder.if_then(loop.has_strides(case)):
-                strides = [memory.intp(stride) for stride in case]
-                known = Call(call.pointers, strides, call.count)
-                cpu_blocks.elementwise(memory, body, known, apart=True)
-                builder.branch(done)
-        if blocks:
+    if blocks:
+        with builder.if_then(loop.apart()):
+            for case in cases:
+                with builder.if_then(loop.has_strides(case)):
+                    loop.go_through(case)
+                    builder.branch(done)
             with builder.if_then(loop.suits_blocks()):
                 cpu_blocks.emit(memory, body, call)
+                builder.branch(done)
+    else:
+        for case in cases:
+            alone = builder.and_(loop.has_strides(case), loop.apart_at(case))
+            with builder.if_then(alone):
+                loop.go_through(case)
                 builder.branch(done)
     if (len(body.inputs), len(operands)) == (BINARY, BINARY + 1) and (
         operands[0] == operands[-1]
@@ -120,6 +124,34 @@ class _Loop:
             for stride, constant in zip(self.call.strides, case, strict=True)
         ]
         return self._all(equal)
+
+    def go_through(self, case: Sequence[int]) -> None:
+        """Emit the loop for the strides of a case, over operands that are apart."""
+        strides = [self.memory.intp(stride) for stride in case]
+        known = Call(self.call.pointers, strides, self.call.count)
+        cpu_blocks.elementwise(self.memory, self.body, known, apart=True)
+
+    def apart_at(self, case: Sequence[int]) -> Any:
+        """Return whether operands are apart that lie as in a case: in rows, or numbers.
+
+        As :meth:`apart` says, in so few instructions that nobody waits for them.
+        """
+        b, memory, body = self.builder, self.memory, self.body
+        starts = [b.ptrtoint(pointer, memory.intp) for pointer in self.call.pointers]
+        ends = []
+        for start, stride, operand in zip(starts, case, body.operands, strict=True):
+            one = memory.intp(operand.itemsize)
+            ends.append(b.add(start, b.mul(self.call.count, one) if stride else one))
+        tests = []
+        for out in range(len(body.inputs), len(starts)):
+            for k in range(out):
+                before = b.icmp_unsigned("<=", ends[k], starts[out])
+                clear = b.or_(before, b.icmp_unsigned("<=", ends[out], starts[k]))
+                if len(body.outputs) == 1 and case[k] == case[out]:
+                    exact = b.icmp_unsigned("==", starts[k], starts[out])
+                    clear = b.or_(clear, exact)
+                tests.append(clear)
+        return self._all(tests)
 
     def apart(self) -> Any:
         """Return whether no store of one iteration touches what another loads.

@@ -5,13 +5,17 @@ It is kept on disk; no process needs Numba for it.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any
 
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
 from xdev.compile import machine_words
 from xdev.compile.machine_words import HEADER, LENGTH, TYPE, WORD
 from xdev.compile.quick_call import MOST_OPERANDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 # In PyArrayObject.
 DATA, NDIM, SHAPE, BASE, DTYPE, FLAGS = (HEADER + at for at in (0, 8, 16, 32, 40, 48))
@@ -46,6 +50,7 @@ NOT_KNOWN, RAISED = 0, 1  # what it returns but for results
 # key of each input, the ufunc, the dtype of its one output, and its two limits.
 NIN, MOST, ROWS, HEAD = range(4)
 ROW = 4
+FEW = 1, 2, 3  # so many inputs are compared without loops
 
 
 def binary() -> bytes:
@@ -53,7 +58,7 @@ def binary() -> bytes:
     key = f"{_machine_code.key(machine_words.__file__, __file__)}-{HEADER}"
     found = _cache.load(key)
     if found is None:
-        found = _machine_code.emit([_Writer().module])
+        found = _machine_code.emit([_Writer().module], long=False)
         _cache.save(key, found, "calls of ufuncs")
     return found
 
@@ -85,17 +90,17 @@ class _Writer(machine_words.Writer):
         self.leave_unless(b.icmp_signed("<=", nin, self.nargs))
         self.leave_unless(b.icmp_signed("<=", total, most))
         self.most = most
-        with b.if_then(b.icmp_signed(">", total, nin)):
-            self.leave_unless(self.is_a(self.argument(nin), ARRAY))
-        self.loop(nin, self._set_key)
-        row = self._row(known, nin)
-        rest = self.at(row, nin)
+        rest = self._found(known, nin)
         ufunc, dtype, few, many = (self.load(rest, k * WORD) for k in range(ROW))
-        given = b.icmp_signed(">", total, nin)
-        # What is written to has the result's shape: the inputs need no look.
-        bound, like = self._bound(b.select(given, nin, self.word(0)), total, many)
-        small = b.or_(given, b.icmp_signed("<", bound, few))
-        with b.if_then(b.not_(small)):
+        with b.if_then(b.icmp_signed(">", total, nin)):
+            # What is written to has the result's shape: the inputs need no look.
+            out = self.argument(nin)
+            self.leave_unless(self.is_a(out, ARRAY))
+            size, _ = self._size(out, out)
+            self.leave_unless(b.icmp_signed("<", size, many))
+            self._end(self.call(CALL, ufunc, self.args, self.nargs, self.names))
+        bound, like = self._bound(nin, many)
+        with b.if_then(b.icmp_signed(">=", bound, few)):
             self._into_new(ufunc, dtype, bound, like)
         self._end(self.call(CALL, ufunc, self.args, self.nargs, self.names))
 
@@ -231,30 +236,45 @@ class _Writer(machine_words.Writer):
         given = b.add(self.nargs, self.word(1))
         b.ret(self.call(CALL, self.known(PYTHON), copy, given, self.names))
 
-    def _set_key(self, k: Any) -> None:
-        """Store the key of an input: a plain array's dtype, else the type."""
-        b = self.b
-        x = self.argument(k)
-        place = self.at(self.keys, k)
-        self.store(place, self.load(x, TYPE))
+    def _found(self, table: Any, nin: Any) -> Any:
+        """Return the address behind the operands' keys in their row, or leave."""
+        b, place = self.b, self.variable()
+        found = b.append_basic_block()
+
+        def look(count: Any, alike: Callable[[Any], Any]) -> None:
+            step = b.mul(b.add(count, self.word(ROW)), self.word(WORD))
+            first = b.add(table, self.word(HEAD * WORD))
+            row = self.search(first, self.load(table, ROWS * WORD), step, alike)
+            b.store(self.at(row, count), place)
+            b.branch(found)
+
+        for count in FEW:
+            with b.if_then(self.same(nin, count)):
+                keys = [self._key(self.word(k)) for k in range(count)]
+                look(self.word(count), partial(self._has, keys))
+        self.loop(nin, lambda k: self.store(self.at(self.keys, k), self._key(k)))
+        look(nin, lambda row: self.alike(self.keys, row, nin))
+        b.position_at_end(found)
+        return b.load(place)
+
+    def _has(self, keys: Sequence[Any], row: Any) -> Any:
+        """Say whether a row begins with these keys."""
+        pairs = ((key, self.load(row, k * WORD)) for k, key in enumerate(keys))
+        return reduce(self.b.and_, [self.same(*pair) for pair in pairs])
+
+    def _key(self, k: Any) -> Any:
+        """Return the key of an input: a plain array's dtype, else the type."""
+        b, key, x = self.b, self.variable(), self.argument(k)
+        b.store(self.load(x, TYPE), key)
         with b.if_then(self.is_a(x, ARRAY)):
-            self.store(place, self.load(x, DTYPE))
+            b.store(self.load(x, DTYPE), key)
+        return b.load(key)
 
-    def _row(self, table: Any, nin: Any) -> Any:
-        """Return the address of the row with these keys, or leave."""
-        b = self.b
-        step = b.mul(b.add(nin, self.word(ROW)), self.word(WORD))
-        first = b.add(table, self.word(HEAD * WORD))
-        count = self.load(table, ROWS * WORD)
-        return self.search(
-            first, count, step, lambda row: self.alike(self.keys, row, nin)
-        )
-
-    def _bound(self, begin: Any, total: Any, many: Any) -> tuple[Any, Any]:
+    def _bound(self, nin: Any, many: Any) -> tuple[Any, Any]:
         """Return how many elements the result may have, or leave if they are many.
 
-        It is told by the arguments from ``begin`` on. Of arrays whose shapes differ the
-        sizes are multiplied, without broadcasting.
+        It is told by the inputs. Of arrays whose shapes differ the sizes are
+        multiplied, without broadcasting.
         The second is an array if all are in C order and have its shape, else 0.
         """
         b = self.b
@@ -264,7 +284,7 @@ class _Writer(machine_words.Writer):
             b.store(value, place)
 
         def operand(k: Any) -> None:
-            x = self.argument(b.add(begin, k))
+            x = self.argument(k)
             with b.if_then(self.is_a(x, ARRAY)):
                 fresh = self.same(b.load(first), 0)
                 like = b.select(fresh, x, b.load(first))
@@ -279,7 +299,7 @@ class _Writer(machine_words.Writer):
                 kept = b.select(alike, b.and_(b.load(plain), in_order), zero)
                 b.store(kept, plain)
 
-        self.loop(b.sub(total, begin), operand)
+        self.loop(nin, operand)
         like = b.select(self.same(b.load(plain), 1), b.load(first), zero)
         return b.load(bound), like
 
