@@ -105,6 +105,6 @@ def _binary() -> bytes:
     if found is None:
         from xdev.compile import machine_launch_code
 
-        found = _machine_code.emit([machine_launch_code.text()])
+        found = _machine_code.emit([machine_launch_code.text()], long=False)
         _cache.save(key, found, NAME)
     return found

@@ -37,7 +37,7 @@ def binary(layout: Layout) -> bytes:
     if found is None:
         module, table = machine_words.module(NAME, TABLE, WORDS)
         _Writer(module, table, layout).write()
-        found = _machine_code.emit([str(module)])
+        found = _machine_code.emit([str(module)], long=False)
         _cache.save(key, found, "calls of ufuncs on CuPy arrays")
     return found
 
