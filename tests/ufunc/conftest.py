@@ -18,6 +18,7 @@ import pytest
 
 from xdev import _config, _optional
 from xdev.compile import elementwise, machine_launch, quick_call, quick_launch
+from xdev.compile.grid import quick
 from xdev.ufunc import (
     cpu_threads,
     cuda,
@@ -324,3 +325,9 @@ def several_threads(monkeypatch):
     monkeypatch.setattr(cpu_threads, "TELLING", 0.0)
     yield
     _config.num_threads.cache_clear()
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Calls of kernels that came again are machine code, compiled or not."""
+    monkeypatch.setattr(quick, "_kept", lambda: True)

@@ -176,6 +176,19 @@ def test_a_call_like_one_before_is_only_a_launch(gpu, made, only_quick):
     assert len(made) == 1
 
 
+def test_arrays_of_the_host_and_of_cuda_in_turn(gpu, made):
+    kernel, x = xdev.kernel(one), gpu.sample(10, "f")
+    host, device = np.zeros(10, "f"), np.zeros(10, "f")
+    before = gpu.launches
+    for a in (1.0, 2.0, 3.0, 4.0, 5.0):
+        kernel[10](a, x, host)
+        kernel[10](a + 1, gpu.array(x), gpu.array(device))
+        np.testing.assert_array_equal(host, np.float32(a) * x)
+        np.testing.assert_array_equal(device, np.float32(a + 1) * x)
+    assert gpu.launches == before + 5
+    assert len(made) == 1
+
+
 @pytest.mark.parametrize(
     ("first", "second", "dtype"),
     [

@@ -1,4 +1,8 @@
-"""C functions: their addresses, and those of Python that are machine code."""
+"""C functions: their addresses, and what of Python's they are called by.
+
+Python's functions can be machine code, and so can the calls of objects: CPython calls
+those by PEP 590, as it calls its own C functions.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._machine_code import immortal
+from xdev.compile.machine_words import HEADER, WORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 FASTCALL = 0x80  # METH_FASTCALL: (self, arguments, how many)
+_FLAGS = HEADER + 19 * WORD  # where a type has its flags
+_BASE_TYPE, _HAVE_VECTORCALL = 1 << 10, 1 << 11  # two of them
+_MEMBERS = 72  # Py_tp_members
+_READ_ONLY_SIZE = 19, 1  # a member's type and flags: T_PYSSIZET, READONLY
 
 
 class _Definition(ctypes.Structure):
@@ -79,3 +88,69 @@ def content(capsule: object) -> tuple[str, int]:
     pointer = ctypes.PYFUNCTYPE(*kinds)(("PyCapsule_GetPointer", python))
     found = name(capsule)
     return (found or b"").decode(), pointer(capsule, found) or 0
+
+
+class Member(ctypes.Structure):
+    """CPython's ``PyMemberDef``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class _Slot(ctypes.Structure):
+    """CPython's ``PyType_Slot``."""
+
+    _fields_ = (("slot", ctypes.c_int), ("content", ctypes.c_void_p))
+
+
+class _Spec(ctypes.Structure):
+    """CPython's ``PyType_Spec``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("basicsize", ctypes.c_int),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(_Slot)),
+    )
+
+
+def _with_a_word() -> type:
+    """Return a class whose objects have a word: the address of what calls them.
+
+    While it is 0, as at first, they are called by their class's ``__call__``.
+    """
+    kind, flags = _READ_ONLY_SIZE
+    member = Member(b"__vectorcalloffset__", kind, HEADER, flags, None)
+    members = immortal((Member * 2)(member))
+    slots = (_Slot * 2)(_Slot(_MEMBERS, ctypes.addressof(members)))
+    name = f"{__name__}.Word".encode()
+    spec = immortal(_Spec(name, HEADER + WORD, 0, _BASE_TYPE, slots))
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Spec))
+    made: type = make(("PyType_FromSpec", ctypes.pythonapi))(spec)
+    return made
+
+
+Word: Any = _with_a_word()
+
+
+def understood(kind: type) -> bool:
+    """Say whether a class's flags are where this module takes them to be."""
+    return ctypes.c_ulong.from_address(id(kind) + _FLAGS).value == kind.__flags__
+
+
+def let_call(kind: type) -> None:
+    """Let a class derived from :data:`Word`, with a ``__call__``, use the words."""
+    flags = ctypes.c_ulong.from_address(id(kind) + _FLAGS)
+    flags.value |= _HAVE_VECTORCALL
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+
+
+def word_of(x: object) -> ctypes.c_void_p:
+    """Return the word of an object of such a class; it does not keep the object."""
+    return ctypes.c_void_p.from_address(id(x) + HEADER)

@@ -13,6 +13,10 @@ WORD = 8
 HEADER = object.__basicsize__  # where an object's own fields start; its type is last
 TYPE = HEADER - WORD
 LENGTH, FIRST_ITEM = HEADER, HEADER + WORD  # of a tuple
+# Of an array of NumPy's.
+DATA, NDIM, SHAPE, STRIDES = HEADER, HEADER + 8, HEADER + 16, HEADER + 24
+BASE, DTYPE, FLAGS = HEADER + 32, HEADER + 40, HEADER + 48
+IN_C_ORDER, ALIGNED, WRITEABLE = 1, 0x100, 0x400  # of its flags
 
 
 def module(name: str, table: str, words: int) -> tuple[Any, Any]:

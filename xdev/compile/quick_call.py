@@ -15,7 +15,15 @@ import numpy as np
 
 from xdev import _machine_code
 from xdev._machine_code import immortal
-from xdev.compile.c_functions import address_of, of_numpy
+from xdev.compile.c_functions import (
+    Member,
+    Word,
+    address_of,
+    let_call,
+    of_numpy,
+    understood,
+    word_of,
+)
 from xdev.compile.machine_words import HEADER, WORD
 from xdev.memory.blocks import Chunk
 from xdev.memory.owners import HostLease
@@ -25,56 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MOST_ROWS, MOST_OPERANDS = 16, 32
-_FLAGS = HEADER + 19 * WORD  # where a type has its flags
-_BASE_TYPE, _HAVE_VECTORCALL = 1 << 10, 1 << 11  # two of them
-_MEMBERS = 72  # Py_tp_members
-_READ_ONLY_SIZE = 19, 1  # a member's type and flags: T_PYSSIZET, READONLY
-
-
-class _Member(ctypes.Structure):
-    """CPython's ``PyMemberDef``."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("type", ctypes.c_int),
-        ("offset", ctypes.c_ssize_t),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-class _Slot(ctypes.Structure):
-    """CPython's ``PyType_Slot``."""
-
-    _fields_ = (("slot", ctypes.c_int), ("content", ctypes.c_void_p))
-
-
-class _Spec(ctypes.Structure):
-    """CPython's ``PyType_Spec``."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("basicsize", ctypes.c_int),
-        ("itemsize", ctypes.c_int),
-        ("flags", ctypes.c_uint),
-        ("slots", ctypes.POINTER(_Slot)),
-    )
-
-
-def _with_a_word() -> type:
-    """Return a class whose objects have a word: the address of what calls them.
-
-    While it is 0, as at first, they are called by their class's ``__call__``.
-    """
-    kind, flags = _READ_ONLY_SIZE
-    member = _Member(b"__vectorcalloffset__", kind, HEADER, flags, None)
-    members = immortal((_Member * 2)(member))
-    slots = (_Slot * 2)(_Slot(_MEMBERS, ctypes.addressof(members)))
-    name = f"{__name__}.Word".encode()
-    spec = immortal(_Spec(name, HEADER + WORD, 0, _BASE_TYPE, slots))
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Spec))
-    made: type = make(("PyType_FromSpec", ctypes.pythonapi))(spec)
-    return made
 
 
 def _slot(kind: type, name: str) -> int:
@@ -83,13 +41,10 @@ def _slot(kind: type, name: str) -> int:
     Its descriptor is an object with a class, a name, a longer name and the member.
     """
     member = ctypes.c_void_p.from_address(id(vars(kind)[name]) + HEADER + 3 * WORD)
-    return int(_Member.from_address(member.value or 0).offset)
+    return int(Member.from_address(member.value or 0).offset)
 
 
-_Word: Any = _with_a_word()
-
-
-class Quick(_Word):  # type: ignore[misc] # made in C
+class Quick(Word):  # type: ignore[misc] # made in C
     """What has quick calls, once the class was given to :func:`install`.
 
     Each object remembers ufuncs by the types of their inputs: the dtype of a plain
@@ -105,7 +60,7 @@ class Quick(_Word):  # type: ignore[misc] # made in C
         """Let machine code be called, if the class has it."""
         code = _codes.get(type(self))
         if code is not None:
-            ctypes.c_void_p.from_address(id(self) + HEADER).value = code.address
+            word_of(self).value = code.address
 
     def remember(
         self,
@@ -204,11 +159,9 @@ def install(kind: type[Quick], make_result: Callable[..., Any]) -> None:
         ``make_result(shape, dtype, size)`` returns a new array in C order, where none
         of :mod:`xdev.memory.spares` has the shape and dtype.
     """
-    flags = ctypes.c_ulong.from_address(id(kind) + _FLAGS)
-    if kind not in _codes and flags.value == kind.__flags__:
+    if kind not in _codes and understood(kind):
         _codes[kind] = _Code(vars(kind)["__call__"], make_result)
-        flags.value |= _HAVE_VECTORCALL
-        ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+        let_call(kind)
 
 
 def ask_first(kind: type[Quick], function: int) -> None:

@@ -11,15 +11,26 @@ from typing import TYPE_CHECKING, Any
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
 from xdev.compile import machine_words
-from xdev.compile.machine_words import HEADER, LENGTH, TYPE, WORD
+from xdev.compile.machine_words import (
+    ALIGNED,
+    BASE,
+    DATA,
+    DTYPE,
+    FLAGS,
+    HEADER,
+    IN_C_ORDER,
+    LENGTH,
+    NDIM,
+    SHAPE,
+    TYPE,
+    WORD,
+    WRITEABLE,
+)
 from xdev.compile.quick_call import MOST_OPERANDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# In PyArrayObject.
-DATA, NDIM, SHAPE, BASE, DTYPE, FLAGS = (HEADER + at for at in (0, 8, 16, 32, 40, 48))
-IN_C_ORDER, ALIGNED, WRITEABLE = 1, 0x100, 0x400  # of the flags
 NAME = "xdev_quick_call"
 TABLE = "xdev_quick_call_table"
 _cache = DiskCache("native")

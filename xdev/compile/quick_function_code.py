@@ -7,8 +7,7 @@ from typing import Any
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
 from xdev.compile import machine_words
-from xdev.compile.machine_words import HEADER, TYPE, WORD
-from xdev.compile.quick_call_code import DATA, DTYPE, NDIM, SHAPE
+from xdev.compile.machine_words import DATA, DTYPE, HEADER, NDIM, SHAPE, TYPE, WORD
 
 NAME = "xdev_quick_function"
 TABLE = "xdev_quick_function_table"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
 from xdev.compile import machine_words
-from xdev.compile.machine_words import HEADER, TYPE, WORD
+from xdev.compile.machine_words import DATA, HEADER, TYPE, WORD
 from xdev.compile.quick_call import MOST_OPERANDS
-from xdev.compile.quick_call_code import DATA, NOT_KNOWN, RAISED
+from xdev.compile.quick_call_code import NOT_KNOWN, RAISED
 
 if TYPE_CHECKING:
     from xdev.compile.cupy_arrays import Layout

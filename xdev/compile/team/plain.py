@@ -36,6 +36,8 @@ class Code:
         :mod:`xdev.memory.native.operations`.
     entries : dict
         Those to be called from outside, and how many words each takes.
+    also : tuple of modules
+        Those whose integers the parts import.
     """
 
     def __init__(
@@ -43,8 +45,10 @@ class Code:
         name: str,
         parts: tuple[ModuleType, ...],
         entries: dict[Callable[..., int], int],
+        also: tuple[ModuleType, ...] = (),
     ) -> None:
         self._name, self._parts, self._entries = name, parts, entries
+        self._also = also
         self._addresses: dict[Callable[..., int], int] = {}
 
     def address(self, entry: Callable[..., int]) -> int:
@@ -62,10 +66,17 @@ class Code:
         prototype = ctypes.CFUNCTYPE(*[ctypes.c_int64] * (self._entries[entry] + 1))
         return prototype(self.address(entry))
 
+    def kept(self) -> bool:
+        """Say whether a process here compiled it."""
+        return bool(self._addresses) or _cache.load(self._key()) is not None
+
+    def _key(self) -> str:
+        parts: tuple[Any, ...] = *self._parts, *self._also, operations, memory, pool
+        return _machine_code.key(__file__, *(part.__file__ for part in parts))
+
     def _load(self) -> Callable[[str], int]:
         """Load the code, compiled first where no process here has done so."""
-        parts: tuple[Any, ...] = *self._parts, operations, memory, pool
-        key = _machine_code.key(__file__, *(part.__file__ for part in parts))
+        key = self._key()
         binary = _cache.load(key)
         if binary is None:
             binary = _machine_code.emit(self._llvm_texts())

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 TURNS = 30_000  # looks for what comes next before a thread sleeps: 0.7 ms on an EPYC
 MOST = 1024  # threads
 
+# For machine code: where the stations are, and how many; none in a forked child.
+STARTED = immortal(np.zeros(2, np.int64))
 CODE = Code("threads that help", (words,), {words.lead: 2, words.serve: 4})
 _lock = module_lock()  # guards the stations' number
 
@@ -103,6 +105,7 @@ class Stations:
                     if not self._start(self.count):
                         self.count -= 1
                         break
+                STARTED[:] = self.address, self.count
         return min(self.count, wanted)
 
     def _start(self, number: int) -> bool:
@@ -136,5 +139,10 @@ def _stations() -> Stations:
     return Stations()
 
 
+def _forget() -> None:
+    STARTED[:] = 0
+    _stations.cache_clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_stations.cache_clear)  # a child has no threads
+    os.register_at_fork(after_in_child=_forget)  # a child has no threads

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from array import array
 from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config
+from xdev._forks import module_lock
 from xdev.compile.c_functions import address_of
 from xdev.compile.grid import WORD, bounds as reports, cpu as compiler, packer
 from xdev.ufunc.kernels import arguments, bounds
@@ -27,6 +27,7 @@ LONG = 1e-5  # seconds of work from which on threads are worth their start
 OWN = 1e-5  # of a share's seconds, those that it takes itself
 PIECE = 5e-6  # seconds that a piece should take at least
 BYTES = bytes.__basicsize__ - 1  # where an object of bytes has them; the 1 ends them
+_lock = module_lock()  # guards the making of plans: each is made once
 
 
 @final
@@ -41,6 +42,8 @@ class Plan:
         Returns the loop's memory, of the arguments.
     loop : callable
         ``loop(start, stop, memory)``, a C function.
+    checked : bool
+        Whether it reports accesses out of bounds.
 
     Attributes
     ----------
@@ -51,15 +54,18 @@ class Plan:
         guess for the next.
     """
 
-    __slots__ = ("address", "each", "kinds", "loop", "pack")
+    __slots__ = ("address", "checked", "each", "kinds", "loop", "pack")
 
     def __init__(
         self,
         kinds: tuple[Argument, ...],
         pack: Callable[..., bytes],
         loop: Callable[[int, int, bytes], None],
+        *,
+        checked: bool,
     ) -> None:
         self.kinds, self.pack, self.loop = kinds, pack, loop
+        self.checked = checked
         self.address = address_of(loop)
         self.each = 0.0
 
@@ -78,7 +84,6 @@ class CpuKernels:
 
     def __init__(self, function: KernelFunction, *, checked: bool = False) -> None:
         self._function, self._checked = function, checked
-        self._lock = threading.Lock()  # guards the dict below: a loop is made once
         self._plans: dict[Any, Plan] = {}
 
     def __call__(
@@ -107,7 +112,7 @@ class CpuKernels:
         key = indices, *map(arguments.key, operands)
         plan = self._plans.get(key)
         if plan is None:
-            with self._lock:
+            with _lock:
                 plan = self._plans.get(key)
                 if plan is None:
                     kinds, working = arguments.types(operands, names, function.name)
@@ -115,7 +120,8 @@ class CpuKernels:
                         indices, kinds, working, checked=self._checked
                     )
                     with arguments.explaining(operands, names, function.name):
-                        plan = Plan(kinds, packer(kinds), compiler.loop(grid))
+                        loop = compiler.loop(grid)
+                    plan = Plan(kinds, packer(kinds), loop, checked=grid.checked)
                     self._plans[key] = plan
         try:
             words = arguments.words(operands, plan.kinds)

@@ -1,26 +1,54 @@
 """The quickest way to a loop on the CPU: arrays and numbers as in a call before.
 
-What it does not know goes the general way.
+What it does not know goes the general way. A call that it meets again becomes a row of
+machine code, by which others like it go past Python, once that code is there.
 """
 
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from numpy import ndarray
 
-from xdev.compile.machine_words import HEADER
+from xdev.compile.grid.called import MOST
+from xdev.compile.machine_words import DATA
 from xdev.ufunc.on_cuda import NUMBERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from xdev.compile.grid import Argument
+    from xdev.compile.grid.called import Called
+    from xdev.compile.grid.quick import Rows
+    from xdev.ufunc.kernels.cpu import CpuKernels, Plan
+    from xdev.ufunc.kernels.extents import Extents
 
-DATA = HEADER  # of an array's object, in NumPy's C API; by its attributes 0.9 us
-word_at = ctypes.c_int64.from_address
-MOST = 64  # calls of one grid that are known at a time
+word_at = ctypes.c_int64.from_address  # by an array's attributes 0.9 us
+
+
+@final
+@dataclass(slots=True)
+class _Known:
+    """A call that was made before.
+
+    Parameters
+    ----------
+    plan : Plan
+        What ran.
+    numbers : list
+        The places of numbers, and the types that they have there.
+    layouts : list of int
+        The arrays' shapes and strides.
+    told : bool
+        Whether machine code was told of it.
+    """
+
+    plan: Plan
+    numbers: list[tuple[int, Any]]
+    layouts: list[int]
+    told: bool = False
 
 
 @final
@@ -29,15 +57,21 @@ class Repeats:
 
     Parameters
     ----------
-    compute : callable
-        ``compute(plan, words)`` runs a plan, of what its arguments are in memory.
+    kernels : CpuKernels
+        Runs a plan, of what its arguments are in memory.
+    extents : Extents
+        The grid.
+    owner : Called
+        What is called; it keeps this.
     """
 
-    __slots__ = ("_compute", "_known")
+    __slots__ = ("_connection", "_extents", "_kernels", "_known", "_rows")
 
-    def __init__(self, compute: Callable[[Any, Sequence[Any]], None]) -> None:
-        self._compute = compute
-        self._known: dict[Any, tuple[Any, list[tuple[int, Any]], list[int]]] = {}
+    def __init__(self, kernels: CpuKernels, extents: Extents, owner: Called) -> None:
+        self._kernels, self._extents = kernels, extents
+        self._known: dict[Any, _Known] = {}
+        self._connection = owner.connection()
+        self._rows: Rows | None = None
 
     def __call__(self, args: Sequence[Any]) -> bool:
         """Run, if there was such a call before; say whether it was done."""
@@ -45,17 +79,18 @@ class Repeats:
         found = self._known.get(key)
         if found is None:
             return False
-        plan, numbers, layouts = found
         try:
-            for i, kind in numbers:
+            for i, kind in found.numbers:
                 values[i] = kind(values[i]).tobytes()
         except OverflowError:  # which the general way says in words
             return False
-        self._compute(plan, values + layouts)
+        self._kernels.compute(self._extents, found.plan, values + found.layouts)
+        if not found.told:
+            found.told = self._tell(args, found)
         return True
 
     def learn(
-        self, args: Sequence[Any], plan: Any, arguments: Sequence[Argument]
+        self, args: Sequence[Any], plan: Plan, arguments: Sequence[Argument]
     ) -> None:
         """Remember what ran.
 
@@ -63,8 +98,8 @@ class Repeats:
         ----------
         args : sequence
             The arguments of the call.
-        plan : object
-            What ran; ``compute`` takes it.
+        plan : Plan
+            What ran.
         arguments : sequence of Argument
             The types that it has the arguments in.
         """
@@ -83,8 +118,21 @@ class Repeats:
         ]
         if len(self._known) >= MOST:
             self._known.clear()
+            if self._rows is not None:
+                self._rows.clear()
         key, _ = _read(args)
-        self._known[key] = plan, numbers, layouts
+        self._known[key] = _Known(plan, numbers, layouts)
+
+    def _tell(self, args: Sequence[Any], known: _Known) -> bool:
+        """Have machine code make such calls, if it can; say whether it was asked."""
+        from xdev.ufunc.kernels import cpu_quick
+
+        if not cpu_quick.is_worth_it():
+            return False
+        if self._rows is None:
+            self._rows = cpu_quick.Rows(self._connection)
+        cpu_quick.add(self._rows, self._extents, args, known.plan, known.layouts)
+        return True
 
 
 def _read(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:

@@ -6,7 +6,9 @@ import functools
 from operator import getitem
 from typing import TYPE_CHECKING, Any, final, overload
 
+from xdev._forks import module_lock
 from xdev._freed import refuse
+from xdev.compile.grid.called import Called
 from xdev.ufunc import fake, pickling
 from xdev.ufunc.kernels import cpu_fast
 from xdev.ufunc.kernels.cpu import CpuKernels
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST = 256  # extents that are known at a time
+_lock = module_lock()  # guards the adding of quick ways: there is one of a kind
 
 
 @overload
@@ -107,7 +110,8 @@ class Kernel:
         TypeError, ValueError
             They are no such.
         """
-        whole = _kinds(key), key  # since 3 == 3.0, and 1 == True
+        # By kind too, since 3 == 3.0, and 1 == True.
+        whole = key if type(key) is int else (_kinds(key), key)
         try:
             found = self._bound.get(whole)
         except TypeError:  # it has no hash, as an array of no dimensions
@@ -163,13 +167,16 @@ class Kernel:
         else:
             refuse(self._name, *args)
             ran = self._cpu(extents, args)
-            compute = functools.partial(self._cpu.compute, extents)
-            bound.repeats(cpu_fast.Repeats, compute).learn(args, *ran)
+            known = bound.repeats(cpu_fast.Repeats, self._cpu, extents, bound)
+            known.learn(args, *ran)
 
 
 @final
-class Bound:
+class Bound(Called):
     """A kernel and the extents that it runs for: ``k[extents]``.
+
+    Calls that are known on the CPU are machine code; all others, and the first ones,
+    come to :meth:`__call__`.
 
     Parameters
     ----------
@@ -197,12 +204,13 @@ class Bound:
 
     def repeats(self, kind: Callable[..., Any], *arguments: Any) -> Any:
         """Return the quick way of a kind, ``kind(*arguments)`` at first."""
-        for found in self._repeats:
-            if type(found) is kind:
-                return found
-        found = kind(*arguments)
-        self._repeats += (found,)
-        return found
+        with _lock:
+            for found in self._repeats:
+                if type(found) is kind:
+                    return found
+            found = kind(*arguments)
+            self._repeats += (found,)
+            return found
 
     def __repr__(self) -> str:
         return f"{self._run.__self__!r}[{self._key!r}]"

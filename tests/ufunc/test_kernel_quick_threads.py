@@ -1,0 +1,227 @@
+"""Quick calls of kernels in threads, of threads, and in other processes."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import _config
+from xdev.compile import threads
+from xdev.compile.grid import quick
+from xdev.ufunc.kernels import cpu, cpu_fast
+
+pytestmark = [
+    pytest.mark.skipif(not quick.LOCKED, reason="Python without its lock"),
+    pytest.mark.usefixtures("at_once"),
+]
+
+
+@pytest.fixture
+def in_python(monkeypatch):
+    """The calls that came to Python."""
+    found, read = [], cpu_fast._read
+
+    def noted(args):
+        found.append(args)
+        return read(args)
+
+    monkeypatch.setattr(cpu_fast, "_read", noted)
+    return found
+
+
+def axpy(i, a, x, out):
+    out[i] = a * x[i]
+
+
+def count(i, out):
+    out[i] += 1
+
+
+@pytest.mark.parametrize("telling", [0.0, 3e-6, 1e9])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 1000, 99_991])
+def test_every_point_is_computed_once(monkeypatch, in_python, n, telling):
+    for name in ("LONG", "PIECE"):
+        monkeypatch.setattr(cpu, name, 1e-9)
+    monkeypatch.setattr(cpu, "TELLING", telling)
+    monkeypatch.setattr(_config, "num_threads", lambda: 4)
+    out, bound = np.zeros(max(n, 1), np.int64), xdev.kernel(count)[n]
+    for _ in range(20):
+        bound(out)
+    assert (out[:n] == 20).all()
+    assert len(in_python) < 20
+
+
+def test_one_thread_asks_for_no_help(monkeypatch, in_python):
+    monkeypatch.setattr(_config, "num_threads", lambda: 1)
+    monkeypatch.setattr(threads, "work", lambda *_: pytest.fail("it did"))
+    out = np.zeros(1_000_000, np.int64)
+    bound = xdev.kernel(count)[out.size]
+    for _ in range(3):
+        bound(out)
+    in_python.clear()
+    bound(out)
+    assert (out == 4).all()
+    assert not in_python
+
+
+def test_threads_call_one_kernel_at_once():
+    bound, wrong = xdev.kernel(axpy)[50_000], []
+    x = np.arange(50_000.0)
+
+    def use(a):
+        out = np.zeros_like(x)
+        for k in range(200):
+            bound(float(a + k), x, out)
+            if not (out == (a + k) * x).all():
+                wrong.append((a, k))
+
+    users = [threading.Thread(target=use, args=(1000 * a,)) for a in range(4)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    assert not wrong
+
+
+FORKED = """
+import os, warnings
+warnings.simplefilter("ignore")
+os.environ["XDEV_NUM_THREADS"] = "4"
+import numpy as np
+import xdev
+from xdev.compile.team.threads import STARTED, stations
+from xdev.ufunc.kernels import cpu
+cpu.LONG = cpu.PIECE = 1e-9
+
+@xdev.kernel
+def count(i, out):
+    out[i] += 1
+
+out, calls = np.zeros(300_000, int), 0
+def works():
+    global calls
+    for _ in range(5):
+        count[out.size](out)
+        calls += 1
+    return (out == calls).all() and STARTED[1] == stations().count == 3
+
+assert works()
+child = os.fork()
+if not child:
+    fresh = not STARTED.any() and stations().count == 0
+    os._exit(0 if fresh and works() and works() else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert works()
+"""
+
+
+def test_a_forked_child_has_stations_of_its_own():
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120)
+
+
+CHECKED = """
+import os
+os.environ["XDEV_DEBUG"] = "1"
+import numpy as np
+import xdev
+
+@xdev.kernel
+def count(i, out):
+    out[i + 1] += 1
+
+out = np.zeros(10)
+for k in range(4):
+    count[9](out)
+    try:
+        count[10](out)
+    except IndexError as error:
+        print("refused")
+"""
+
+
+def test_bounds_are_checked_in_every_call(tmp_path):
+    program = tmp_path / "checked.py"
+    program.write_text(CHECKED, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "refused\n" * 4
+
+
+LATE = """
+import os
+import numpy as np
+import xdev
+
+@xdev.kernel
+def count(i, out):
+    out[i] += 1
+
+class Late:
+    def __init__(self, bound, out):
+        self.bound, self.out, self.write = bound, out, os.write
+    def __del__(self):
+        for _ in range(3):
+            self.bound(self.out)
+            self.write(1, b"%d " % self.out[-1])
+
+out = np.zeros(6, int)
+for _ in range(3):
+    count[6](out)
+os.late = Late(count[6], out)
+"""
+
+
+def test_finalizers_call_until_the_end(tmp_path):
+    program = tmp_path / "late.py"
+    program.write_text(LATE, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-X", "dev", program],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (ran.stdout, ran.stderr) == ("4 5 6 ", "")
+
+
+ENDED = """
+import os, threading
+os.environ["XDEV_NUM_THREADS"] = "4"
+import numpy as np
+import xdev
+from xdev.ufunc.kernels import cpu
+cpu.LONG = cpu.PIECE = 1e-9
+
+@xdev.kernel
+def count(i, out):
+    out[i] += 1
+
+bound = count[30_000]
+
+def for_ever():
+    out = np.zeros(30_000)
+    while True:
+        bound(out)
+
+out = np.zeros(30_000)
+bound(out)
+for _ in range(3):
+    threading.Thread(target=for_ever, daemon=True).start()
+for _ in range(300):
+    bound(out)
+print(set(out.tolist()))
+"""
+
+
+def test_a_program_ends_while_threads_call(tmp_path):
+    program = tmp_path / "ended.py"
+    program.write_text(ENDED, encoding="utf-8")
+    for _ in range(5):
+        command = [sys.executable, "-X", "dev", program]
+        ran = subprocess.run(
+            command, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, "{301.0}\n", "")
