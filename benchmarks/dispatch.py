@@ -143,15 +143,17 @@ def counterpart(name: str, device: xdev.Device) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def alone(name: str, args: tuple[Any, ...], x: Any, repeat: int) -> float | None:
-    """Return what dispatch takes on CUDA [ns], None where it cannot be told.
+def alone(
+    name: str, args: tuple[Any, ...], x: Any, repeat: int
+) -> dict[str, list[float]]:
+    """Return runs with dispatch on CUDA and without; none if it cannot be told.
 
     The function of the library that ``x`` is of is one of the same parameters
     meanwhile, which returns what was computed before.
     """
     functions = library_of(x, name).functions
     if name not in functions:
-        return None
+        return {}
     real, asked = functions[name], list[Any]()
 
     def serve(function: Callable[..., Any]) -> None:
@@ -166,14 +168,13 @@ def alone(name: str, args: tuple[Any, ...], x: Any, repeat: int) -> float | None
         serve(asking)
         calls.own(name)(*args)
         if len(asked) != 1:
-            return None
+            return {}
         idle = idling(real, calls.own(name), asked[0])
         serve(idle)
         pair = {"xdev": calls.own(name), "idle": idle}
-        samples = measure(pair, args, repeat, number=LONG)
+        return measure(pair, args, repeat, number=LONG)
     finally:
         serve(real)
-    return (min(samples["xdev"]) - min(samples["idle"])) * 1e9
 
 
 def idling(
@@ -198,9 +199,13 @@ def idling(
     return made["idle"]  # type: ignore[no-any-return]
 
 
-def cost(name: str, samples: dict[str, list[float]], dispatch: float | None) -> Cost:
+def cost(
+    name: str, samples: dict[str, list[float]], dispatch: dict[str, list[float]]
+) -> Cost:
     """Return what the runs of xdev's function and the library's say."""
     own, peer, *again = samples.values()
+    best_of = [min(runs) * 1e9 for runs in dispatch.values()]
+    only = best_of[0] - best_of[1] if best_of else None
     best = min(own), min(peer)
     if not again:
         return Cost(name, *best, (best[0] - best[1]) * 1e9)
@@ -209,14 +214,18 @@ def cost(name: str, samples: dict[str, list[float]], dispatch: float | None) -> 
         pairs = zip(runs, peer, strict=True)
         return statistics.median(one - other for one, other in pairs) * 1e9
 
-    return Cost(name, *best, over(own), over(*again), dispatch)
+    return Cost(name, *best, over(own), over(*again), only)
 
 
 def costs(
     device: xdev.Device, repeat: int, chosen: list[str]
-) -> tuple[list[Cost], list[dict[str, Any]]]:
-    """Measure functions on one device, results compared first; print the table."""
-    table, rows = [], []
+) -> tuple[list[Cost], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Measure functions on one device, results compared first; print the table.
+
+    Returns what they cost, the rows of the record, and the runs that are of interest
+    beside these alone.
+    """
+    table, rows, controls = [], [], []
     cuda, peer = device.type == "cuda", LIBRARIES[device.type]
     print(f"\n{device}: ns per call at size 1")
     last = f"{'alone':>9}" if cuda else ""
@@ -239,14 +248,21 @@ def costs(
             samples = measure(
                 pair | again, args, repeat, lambda: xdev.synchronize(device)
             )
-            dispatch = alone(name, args, arrays["x"], repeat) if cuda else None
+            dispatch = alone(name, args, arrays["x"], repeat) if cuda else {}
             table.append(cost(name, samples, dispatch))
             print(table[-1], flush=True)
             rows += [
                 {"name": f"{device} {name}: {key}", "samples": samples[key]}
                 for key in pair
             ]
-    return table, rows
+            controls += [
+                {"name": f"{device} {name}: {key}", "samples": runs}
+                for key, runs in {
+                    **{key: samples[key] for key in again},
+                    **{f"{key}, alone": runs for key, runs in dispatch.items()},
+                }.items()
+            ]
+    return table, rows, controls
 
 
 def summarise(device: xdev.Device, table: list[Cost]) -> dict[str, Any]:
@@ -270,7 +286,7 @@ def summarise(device: xdev.Device, table: list[Cost]) -> dict[str, Any]:
     )
     print(f"the median takes {middle:.0f} ns longer; CuPy beside itself {noise:.0f} ns")
     known = {cost.name: cost.alone for cost in table if cost.alone is not None}
-    usual = statistics.median(known.values())
+    usual = statistics.median(known.values()) if known else math.nan
     print(f"dispatch alone, of {len(known)} functions: {usual:.0f} ns in the median")
     claims |= {
         "median_ns": middle,
@@ -298,15 +314,17 @@ def main() -> None:
     options = parser.parse_args()
     chosen = options.names or calls.names()
     rows: list[dict[str, Any]] = []
+    controls: list[dict[str, Any]] = []
     claims = {}
     cuda = xdev.Device("cuda")
     for device in (xdev.Device("cpu"), *([cuda] if cuda.available else [])):
-        table, samples = costs(device, options.repeat, chosen)
+        table, samples, beside = costs(device, options.repeat, chosen)
         rows += samples
+        controls += record.shortened(beside)
         claims[str(device)] = summarise(device, table)
     if not cuda.available:
         print(f"\nleft out: {cuda} ({cuda.reason})")
-    record.write(options.json, rows, claims=claims)
+    record.write(options.json, rows, claims=claims, controls=controls)
 
 
 if __name__ == "__main__":

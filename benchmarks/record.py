@@ -153,13 +153,18 @@ def write(path: Path | str | None, rows: list[dict[str, Any]], **extra: object) 
     """
     if path is None:
         return
-    kept = [
-        row | {"samples": _short(row["samples"])} if "samples" in row else row
-        for row in rows
-    ]
+    kept = shortened(rows)
     record: dict[str, Any] = {"about": ABOUT}
     record |= {"environment": environment(), **extra, "rows": kept}
     Path(path).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def shortened(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with four digits of each sample."""
+    return [
+        row | {"samples": _short(row["samples"])} if "samples" in row else row
+        for row in rows
+    ]
 
 
 def _short(samples: Any) -> Any:

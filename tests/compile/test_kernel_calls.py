@@ -1,11 +1,16 @@
 """The machine code of kernels' calls: its plain functions, run by Python."""
 
+import ast
 import ctypes
+import importlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from xdev.compile import threads
 from xdev.compile.grid import calls, quick
+from xdev.compile.team import plain, threads as team_threads
 
 LIMITS = quick.Limits(1e-5, 3e-6, 1e-5, 5e-6, 1024, 256, 8)
 
@@ -64,3 +69,15 @@ def test_pieces_cover_all_points(points, cost):
         count, size = int(job[calls.COUNT]), int(job[calls.SIZE])
         assert 1 <= lanes <= min(4, count)
         assert first + size * (count - 1) < points <= first + size * count
+
+
+@pytest.mark.parametrize("code", [quick.CODE, threads.CODE, team_threads.CODE])
+def test_kept_code_depends_on_every_file_whose_numbers_it_has(monkeypatch, code):
+    files = []
+    monkeypatch.setattr(plain._machine_code, "key", lambda *given: files.extend(given))
+    code._key()
+    for part in code._parts:
+        tree = ast.parse(Path(part.__file__).read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("xdev"):
+                assert importlib.import_module(node.module).__file__ in files

@@ -11,7 +11,7 @@ import pytest
 
 import xdev
 from xdev.compile.grid import quick
-from xdev.ufunc.kernels import cpu_fast
+from xdev.ufunc.kernels import cpu_fast, cpu_quick
 
 pytestmark = [
     pytest.mark.skipif(not quick.LOCKED, reason="Python without its lock"),
@@ -91,6 +91,24 @@ def test_code_that_must_be_compiled_waits_for_more_calls(monkeypatch, in_python)
         np.testing.assert_array_equal(out, a * x)
 
     assert len(in_python) == 1 + few + 1  # learnt, waiting, and told
+
+
+def test_what_fails_behind_a_call_is_not_the_callers(monkeypatch, in_python):
+    asked = []
+
+    def fail(*_):
+        asked.append(1)
+        raise OSError
+
+    monkeypatch.setattr(cpu_quick, "add", fail)
+    x, out = np.arange(6.0), np.zeros(6)
+    bound = fresh(axpy)[6]
+    for a in range(5):
+        bound(float(a), x, out)
+        np.testing.assert_array_equal(out, a * x)
+
+    assert len(asked) == 1
+    assert len(in_python) == 5
 
 
 @pytest.mark.parametrize("dtype", ["?", "b", "H", "i", "q", "f", "d", "F", "D"])

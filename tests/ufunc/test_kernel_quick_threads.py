@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ import pytest
 import xdev
 from xdev import _config
 from xdev.compile import threads
-from xdev.compile.grid import quick
-from xdev.ufunc.kernels import cpu, cpu_fast
+from xdev.compile.grid import called, calls, quick
+from xdev.ufunc.kernels import cpu, cpu_fast, cpu_quick
 
 pytestmark = [
     pytest.mark.skipif(not quick.LOCKED, reason="Python without its lock"),
@@ -86,15 +87,77 @@ def test_threads_call_one_kernel_at_once():
     assert not wrong
 
 
+def test_what_threads_tell_at_once_stays(monkeypatch):
+    made = cpu_quick.Rows
+
+    def slowly(connection):
+        time.sleep(1e-3)  # so that others come meanwhile
+        return made(connection)
+
+    monkeypatch.setattr(cpu_quick, "Rows", slowly)
+    x = np.arange(60.0)
+    for _ in range(10):
+        bound, ready = xdev.kernel(axpy)[3], threading.Barrier(4)
+
+        def use(step, bound=bound, ready=ready):
+            out = np.zeros(3)
+            ready.wait()
+            for _ in range(4):
+                bound(2.0, x[:: step + 1][:3], out)
+
+        users = [threading.Thread(target=use, args=(step,)) for step in range(4)]
+        for user in users:
+            user.start()
+        for user in users:
+            user.join()
+        (repeats,) = bound._repeats
+        kept = {row.ctypes.data for row, _ in repeats._rows._kept}
+        count = int(bound._table[calls.ROW_COUNT])
+        assert count > 0
+        assert set(bound._table[calls.FIRST_ROW :][:count].tolist()) <= kept
+
+
+@pytest.fixture
+def hurried_threads():
+    """Threads that take turns as often as can be."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hurried_threads")
+def test_calls_are_forgotten_while_threads_tell_of_others():
+    bound, wrong, x = xdev.kernel(axpy)[3], [], np.arange(999.0)
+
+    def use(first):
+        out = np.zeros(3)
+        for step in range(first, first + 3 * called.MOST):
+            for _ in range(3):
+                few = x[:: step % 300 + 1][:3]
+                bound(2.0, few, out)
+                if out.tolist() != (2 * few).tolist():
+                    wrong.append(step)
+
+    users = [threading.Thread(target=use, args=(70 * k,)) for k in range(4)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    assert not wrong
+
+
 FORKED = """
 import os, warnings
 warnings.simplefilter("ignore")
 os.environ["XDEV_NUM_THREADS"] = "4"
 import numpy as np
 import xdev
+from xdev.compile.grid import quick
 from xdev.compile.team.threads import STARTED, stations
 from xdev.ufunc.kernels import cpu
 cpu.LONG = cpu.PIECE = 1e-9
+quick._kept = lambda: True
 
 @xdev.kernel
 def count(i, out):
@@ -127,16 +190,20 @@ import os
 os.environ["XDEV_DEBUG"] = "1"
 import numpy as np
 import xdev
+from xdev.compile.grid import quick
+quick._kept = lambda: True
 
 @xdev.kernel
-def count(i, out):
-    out[i + 1] += 1
+def count(i, index, out):
+    out[index[i]] += 1
 
-out = np.zeros(10)
-for k in range(4):
-    count[9](out)
+index, out = np.arange(9), np.zeros(10)
+for _ in range(5):
+    count[9](index, out)
+index[3] = 10
+for _ in range(4):
     try:
-        count[10](out)
+        count[9](index, out)
     except IndexError as error:
         print("refused")
 """
@@ -155,6 +222,8 @@ LATE = """
 import os
 import numpy as np
 import xdev
+from xdev.compile.grid import quick
+quick._kept = lambda: True
 
 @xdev.kernel
 def count(i, out):
@@ -192,8 +261,10 @@ import os, threading
 os.environ["XDEV_NUM_THREADS"] = "4"
 import numpy as np
 import xdev
+from xdev.compile.grid import quick
 from xdev.ufunc.kernels import cpu
 cpu.LONG = cpu.PIECE = 1e-9
+quick._kept = lambda: True
 
 @xdev.kernel
 def count(i, out):

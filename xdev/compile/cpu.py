@@ -160,7 +160,8 @@ def _branches(function: Callable[..., Any]) -> bool:
         i.opname.startswith(("POP_JUMP", "JUMP_IF")) for i in get_instructions(code)
     ):
         return True
-    named = (function.__globals__.get(name) for name in code.co_names)
+    named = [function.__globals__.get(name) for name in code.co_names]
+    named += [cell.cell_contents for cell in function.__closure__ or ()]
     called = (getattr(value, "py_func", None) for value in named)
     return any(_branches(one) for one in called if one is not None)
 

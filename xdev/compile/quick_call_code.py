@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
-from xdev.compile import machine_words
+from xdev.compile import machine_words, quick_call
 from xdev.compile.machine_words import (
     ALIGNED,
     BASE,
@@ -66,7 +66,8 @@ FEW = 1, 2, 3  # so many inputs are compared without loops
 
 def binary() -> bytes:
     """Return the method's object file, compiled where no process here has done so."""
-    key = f"{_machine_code.key(machine_words.__file__, __file__)}-{HEADER}"
+    files = machine_words.__file__, quick_call.__file__, __file__
+    key = f"{_machine_code.key(*files)}-{HEADER}"
     found = _cache.load(key)
     if found is None:
         found = _machine_code.emit([_Writer().module], long=False)

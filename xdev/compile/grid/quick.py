@@ -17,7 +17,7 @@ from xdev import _config
 from xdev._machine_code import immortal
 from xdev.compile import grid, machine_words
 from xdev.compile.c_functions import address_of, let_call, understood
-from xdev.compile.grid import calls
+from xdev.compile.grid import called, calls
 from xdev.compile.grid.called import MOST
 from xdev.compile.team import pieces, stations, threads
 from xdev.compile.team.plain import Code
@@ -46,7 +46,7 @@ CODE = Code(
     "calls of kernels",
     (stations, calls),
     {calls.again: 4},
-    also=(machine_words, pieces, grid),
+    also=(machine_words, pieces, grid, called),
 )
 
 

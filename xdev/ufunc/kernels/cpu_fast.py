@@ -7,6 +7,8 @@ machine code, by which others like it go past Python, once that code is there.
 from __future__ import annotations
 
 import ctypes
+import sys
+from _thread import allocate_lock
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from xdev.ufunc.kernels.extents import Extents
 
 word_at = ctypes.c_int64.from_address  # by an array's attributes 0.9 us
+# Guards the rows of all kernels. Nobody waits for it: a finalizer of the thread that
+# has it would for ever, and what is not told now is told at a later call.
+_telling = allocate_lock()
 
 
 @final
@@ -42,7 +47,7 @@ class _Known:
     layouts : list of int
         The arrays' shapes and strides.
     told : bool
-        Whether machine code was told of it.
+        Whether machine code was told of it, or cannot be.
     """
 
     plan: Plan
@@ -85,8 +90,11 @@ class Repeats:
         except OverflowError:  # which the general way says in words
             return False
         self._kernels.compute(self._extents, found.plan, values + found.layouts)
-        if not found.told:
-            found.told = self._tell(args, found)
+        if not found.told and _telling.acquire(blocking=False):
+            try:
+                self._tell(args, found)
+            finally:
+                _telling.release()
         return True
 
     def learn(
@@ -116,23 +124,39 @@ class Repeats:
             for i, (x, argument) in enumerate(zip(args, arguments, strict=True))
             if type(x) is not ndarray
         ]
-        if len(self._known) >= MOST:
-            self._known.clear()
-            if self._rows is not None:
-                self._rows.clear()
+        if len(self._known) >= MOST and not self._forget():
+            return
         key, _ = _read(args)
         self._known[key] = _Known(plan, numbers, layouts)
 
-    def _tell(self, args: Sequence[Any], known: _Known) -> bool:
-        """Have machine code make such calls, if it can; say whether it was asked."""
-        from xdev.ufunc.kernels import cpu_quick
-
-        if not cpu_quick.is_worth_it():
+    def _forget(self) -> bool:
+        """Forget all calls, if nobody tells of one; say whether it was done."""
+        if not _telling.acquire(blocking=False):
             return False
-        if self._rows is None:
-            self._rows = cpu_quick.Rows(self._connection)
-        cpu_quick.add(self._rows, self._extents, args, known.plan, known.layouts)
+        try:
+            self._known.clear()
+            if self._rows is not None:
+                self._rows.clear()
+        finally:
+            _telling.release()
         return True
+
+    def _tell(self, args: Sequence[Any], known: _Known) -> None:
+        """Have machine code make such calls, if it can, and is worth compiling."""
+        if sys.is_finalizing():  # no module can be loaded any more
+            return
+        try:
+            from xdev.ufunc.kernels import cpu_quick
+
+            if cpu_quick.is_worth_it():
+                known.told = True
+                if self._rows is None:
+                    self._rows = cpu_quick.Rows(self._connection)
+                cpu_quick.add(
+                    self._rows, self._extents, args, known.plan, known.layouts
+                )
+        except Exception:  # noqa: BLE001 - the call is done, and did not ask for this
+            known.told = True
 
 
 def _read(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
