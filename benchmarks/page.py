@@ -121,7 +121,7 @@ def _facts(record: dict[str, Any]) -> list[str]:
     for key, value in record.items():
         if key == "left_out":
             lines += _reasons("left out", value)
-        elif key not in ("about", "environment", "rows"):
+        elif key not in ("about", "environment", "rows", "controls"):
             lines += _said(key.replace("_", " "), value)
     return lines if lines[1:] else []
 
