@@ -90,7 +90,7 @@ def content(capsule: object) -> tuple[str, int]:
     return (found or b"").decode(), pointer(capsule, found) or 0
 
 
-class Member(ctypes.Structure):
+class _Member(ctypes.Structure):
     """CPython's ``PyMemberDef``."""
 
     _fields_ = (
@@ -126,8 +126,8 @@ def _with_a_word() -> type:
     While it is 0, as at first, they are called by their class's ``__call__``.
     """
     kind, flags = _READ_ONLY_SIZE
-    member = Member(b"__vectorcalloffset__", kind, HEADER, flags, None)
-    members = immortal((Member * 2)(member))
+    member = _Member(b"__vectorcalloffset__", kind, HEADER, flags, None)
+    members = immortal((_Member * 2)(member))
     slots = (_Slot * 2)(_Slot(_MEMBERS, ctypes.addressof(members)))
     name = f"{__name__}.Word".encode()
     spec = immortal(_Spec(name, HEADER + WORD, 0, _BASE_TYPE, slots))
@@ -142,6 +142,15 @@ Word: Any = _with_a_word()
 def understood(kind: type) -> bool:
     """Say whether a class's flags are where this module takes them to be."""
     return ctypes.c_ulong.from_address(id(kind) + _FLAGS).value == kind.__flags__
+
+
+def slot(kind: type, name: str) -> int:
+    """Return where a class's objects have a slot.
+
+    Its descriptor is an object with a class, a name, a longer name and the member.
+    """
+    member = ctypes.c_void_p.from_address(id(vars(kind)[name]) + HEADER + 3 * WORD)
+    return int(_Member.from_address(member.value or 0).offset)
 
 
 def let_call(kind: type) -> None:

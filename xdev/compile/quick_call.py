@@ -16,15 +16,14 @@ import numpy as np
 from xdev import _machine_code
 from xdev._machine_code import immortal
 from xdev.compile.c_functions import (
-    Member,
     Word,
     address_of,
     let_call,
     of_numpy,
+    slot,
     understood,
     word_of,
 )
-from xdev.compile.machine_words import HEADER, WORD
 from xdev.memory.blocks import Chunk
 from xdev.memory.owners import HostLease
 from xdev.memory.spares import KEPT
@@ -33,15 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MOST_ROWS, MOST_OPERANDS = 16, 32
-
-
-def _slot(kind: type, name: str) -> int:
-    """Return where a class's objects have a slot.
-
-    Its descriptor is an object with a class, a name, a longer name and the member.
-    """
-    member = ctypes.c_void_p.from_address(id(vars(kind)[name]) + HEADER + 3 * WORD)
-    return int(Member.from_address(member.value or 0).offset)
 
 
 class Quick(Word):  # type: ignore[misc] # made in C
@@ -140,9 +130,9 @@ class _Code:
             *(HostLease, KEPT),
         )
         self.table[code.PYTHON : code.AT_ARRAY] = list(map(id, immortal(objects)))
-        self.table[code.AT_ARRAY] = _slot(HostLease, "array")
-        self.table[code.AT_CHUNK] = _slot(HostLease, "chunk")
-        self.table[code.AT_REUSES] = _slot(Chunk, "reuses")
+        self.table[code.AT_ARRAY] = slot(HostLease, "array")
+        self.table[code.AT_CHUNK] = slot(HostLease, "chunk")
+        self.table[code.AT_REUSES] = slot(Chunk, "reuses")
 
 
 _codes: dict[type, _Code] = {}

@@ -16,7 +16,7 @@ import numpy as np
 from xdev import _config
 from xdev._machine_code import immortal
 from xdev.compile import grid, machine_words
-from xdev.compile.c_functions import address_of, let_call, understood
+from xdev.compile.c_functions import address_of, let_call, slot, understood
 from xdev.compile.grid import called, calls
 from xdev.compile.grid.called import MOST
 from xdev.compile.team import pieces, stations, threads
@@ -216,7 +216,8 @@ def _row(
 @cache
 def _process(kind: type[Any]) -> NDArray[np.int64] | None:
     """Return the process's words, for a class whose objects may then use them."""
-    if not LOCKED or not understood(kind):
+    known = understood(kind) and slot(called.Called, "_table") == calls.TABLE
+    if not LOCKED or not known:
         return None
     # For ever: finalizers call until the very end.
     words = immortal(np.zeros(calls.PROCESS_WORDS, np.int64))
