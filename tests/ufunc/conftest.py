@@ -30,6 +30,7 @@ from xdev.ufunc import (
     cuda_scatter,
     vectorize,
 )
+from xdev.ufunc.kernels import cpu_fast
 from xdev.ufunc.vectorized import Vectorized
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
@@ -331,3 +332,16 @@ def several_threads(monkeypatch):
 def at_once(monkeypatch):
     """Calls of kernels that came again are machine code, compiled or not."""
     monkeypatch.setattr(quick, "_kept", lambda: True)
+
+
+@pytest.fixture
+def in_python(monkeypatch):
+    """The calls of kernels that came to Python."""
+    found, read = [], cpu_fast._read
+
+    def noted(args):
+        found.append(args)
+        return read(args)
+
+    monkeypatch.setattr(cpu_fast, "_read", noted)
+    return found

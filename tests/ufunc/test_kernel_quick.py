@@ -11,26 +11,13 @@ import pytest
 
 import xdev
 from xdev.compile.grid import quick
-from xdev.ufunc.kernels import cpu_fast, cpu_quick
+from xdev.ufunc.kernels import cpu_quick
 
 pytestmark = [
     pytest.mark.skipif(not quick.LOCKED, reason="Python without its lock"),
     pytest.mark.usefixtures("at_once"),
 ]
 KNOWN = 3  # calls: the first is learnt, the second is machine code's from then on
-
-
-@pytest.fixture(autouse=True)
-def in_python(monkeypatch):
-    """The calls that came to Python."""
-    found, read = [], cpu_fast._read
-
-    def noted(args):
-        found.append(args)
-        return read(args)
-
-    monkeypatch.setattr(cpu_fast, "_read", noted)
-    return found
 
 
 def fresh(function):

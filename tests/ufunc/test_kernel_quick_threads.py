@@ -12,25 +12,12 @@ import xdev
 from xdev import _config
 from xdev.compile import threads
 from xdev.compile.grid import called, calls, quick
-from xdev.ufunc.kernels import cpu, cpu_fast, cpu_quick
+from xdev.ufunc.kernels import cpu, cpu_quick
 
 pytestmark = [
     pytest.mark.skipif(not quick.LOCKED, reason="Python without its lock"),
     pytest.mark.usefixtures("at_once"),
 ]
-
-
-@pytest.fixture
-def in_python(monkeypatch):
-    """The calls that came to Python."""
-    found, read = [], cpu_fast._read
-
-    def noted(args):
-        found.append(args)
-        return read(args)
-
-    monkeypatch.setattr(cpu_fast, "_read", noted)
-    return found
 
 
 def axpy(i, a, x, out):
