@@ -70,6 +70,17 @@ def test_any_layout_arrives_right(device, view):
     np.testing.assert_array_equal(xdev.to_numpy(there), x)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_order_in_memory_stays(device, order):
+    x = np.array(values(), order=order)
+
+    there = xdev.to_device(x, device)
+
+    assert there.strides == x.strides
+    assert xdev.to_device(there, device, copy=True).strides == x.strides
+    assert xdev.to_numpy(there).strides == x.strides
+
+
 def test_read_only_sources_arrive(device):
     x = values()
     x.flags.writeable = False

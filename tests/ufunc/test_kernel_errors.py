@@ -74,6 +74,13 @@ def test_a_wrong_number_of_arguments_is_refused(device, key, count):
         add[key](*arrays)
 
 
+def test_a_mask_is_refused_with_what_to_pass():
+    x, out = np.ma.masked_less(np.arange(3), 1), np.zeros(3)
+
+    with pytest.raises(TypeError, match=r"MaskedArray: pass x\.filled\(value\)"):
+        add[3](x, x, out)
+
+
 @pytest.mark.parametrize(
     "wrong", ["text", None, object(), {}], ids=["str", "None", "object", "dict"]
 )

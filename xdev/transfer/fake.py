@@ -32,7 +32,8 @@ def upload(
     """Copy a NumPy array to a fake device, in the machine's byte order."""
     native = values.dtype.newbyteorder("=")
     if out is None:
-        return FakeArray(np.array(values, native, order="C", copy=True), target)
+        copied = np.array(values, native, order=cpu.order_of(values), copy=True)
+        return FakeArray(copied, target)
     np.copyto(values_of(out), values, casting="same_kind")
     return out
 

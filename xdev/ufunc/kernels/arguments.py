@@ -46,6 +46,8 @@ def host(x: Any, name: str) -> Array | Number:
     way = "pass arrays and numbers"
     if isinstance(x, list | tuple):
         way = "pass xdev.asarray(x), so that the kernel's writes can be seen"
+    elif isinstance(x, np.ma.MaskedArray):
+        way = "pass x.filled(value), or x.data and x.mask each"
     elif hasattr(kind, "__dask_graph__"):
         way = "map it over the blocks, x.map_blocks(f)"
     elif hasattr(kind, "__dlpack__"):
