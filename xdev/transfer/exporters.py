@@ -57,7 +57,8 @@ def as_array(x: Any) -> Any:
 
 def _no_array(what: str) -> TypeError:
     return TypeError(
-        f"x is no array but {what}: make one with xdev.asarray(x, device=...)"
+        f"x is no array but {what}: make one with xdev.asarray(x, device=...), or move "
+        f"the arrays in it with xdev.adapt(device, x)"
     )
 
 
