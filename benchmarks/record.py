@@ -27,7 +27,15 @@ if TYPE_CHECKING:
 # Of the program: IPython's shell takes the place of this module.
 ABOUT = sys.modules["__main__"].__doc__
 
-__all__ = ["arguments", "environment", "on_devices", "rows", "sample", "write"]
+__all__ = [
+    "arguments",
+    "environment",
+    "on_devices",
+    "rows",
+    "sample",
+    "shortened",
+    "write",
+]
 
 
 def arguments(description: str) -> argparse.ArgumentParser:

@@ -48,8 +48,6 @@ CODE = Code(
     {calls.again: 4},
     also=(machine_words, pieces, grid, called),
 )
-
-
 _asked = count()
 
 
@@ -159,18 +157,16 @@ class Rows:
         kept : object
             What the loop needs.
         """
-        process, count = (
-            _process(self._connection.kind),
-            int(self._table[calls.ROW_COUNT]),
-        )
-        if process is None or count == MOST:
+        process = _process(self._connection.kind)
+        number = int(self._table[calls.ROW_COUNT])
+        if process is None or number == MOST:
             return
         row = _row(given, memory, loop, points, limits)
         row[calls.COST] = _nanoseconds(seconds)
         self._kept.append((row, (given, kept)))
         self._table[calls.PROCESS] = _address(process)
-        self._table[calls.FIRST_ROW + count] = _address(row)
-        self._table[calls.ROW_COUNT] = count + 1
+        self._table[calls.FIRST_ROW + number] = _address(row)
+        self._table[calls.ROW_COUNT] = number + 1
         self._connection.word.value = int(process[calls.AGAIN])
 
     def clear(self) -> None:
@@ -184,8 +180,7 @@ def _row(
     given: Sequence[Given], memory: bytes, loop: int, points: int, limits: Limits
 ) -> NDArray[np.int64]:
     """Return a row's words, with the loop's memory and the threads' job behind them."""
-    count, lanes = len(given), _config.num_threads()
-    specs = calls.SPEC_WORDS * count
+    lanes, specs = _config.num_threads(), calls.SPEC_WORDS * len(given)
     words = np.frombuffer(memory, np.int64)
     start = calls.SPECS + specs
     job_at = start + words.size
@@ -199,8 +194,8 @@ def _row(
     row[calls.POINTS], row[calls.THREADS] = points, lanes
     row[calls.LONG : calls.PIECES + 1] = limits.words
     row[calls.SLOTS] = slots + grid.WORD * grid.HEADER
-    row[calls.LAYOUTS] = row[calls.SLOTS] + grid.WORD * grid.SLOT * count
-    row[calls.JOB], row[calls.GIVEN] = job, count
+    row[calls.LAYOUTS] = row[calls.SLOTS] + grid.WORD * grid.SLOT * len(given)
+    row[calls.JOB], row[calls.GIVEN] = job, len(given)
     filled = row[job_at:lines_at]
     filled[stations.BODY] = SHARING.address(pieces.share)
     nbytes = grid.WORD * stations.LINE
