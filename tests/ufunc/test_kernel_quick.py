@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import xdev
+from xdev import _config
 from xdev.compile.grid import quick
 from xdev.ufunc.kernels import cpu_quick
 
@@ -18,6 +19,12 @@ pytestmark = [
     pytest.mark.usefixtures("at_once"),
 ]
 KNOWN = 3  # calls: the first is learnt, the second is machine code's from then on
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch):
+    """A pause of a busy machine is no work that threads, and Python, are asked for."""
+    monkeypatch.setattr(_config, "num_threads", lambda: 1)
 
 
 def fresh(function):
