@@ -64,6 +64,34 @@ def address_of(pointer: Any) -> int:
     return ctypes.c_void_p.from_address(ctypes.addressof(pointer)).value or 0
 
 
+def caller_of(function: Callable[..., Any]) -> int:
+    """Return the address of what calls a callable by PEP 590."""
+    ask = ctypes.pythonapi.PyVectorcall_Function
+    ask.restype = ctypes.c_void_p
+    general = ctypes.pythonapi.PyObject_Vectorcall
+    return ask(ctypes.py_object(function)) or address_of(general)
+
+
+def call_instead(function: Callable[..., Any], code: int) -> None:
+    """Let Python call machine code instead of a function of Python's, from 3.12 on.
+
+    Before, the interpreter runs the function without a look at what calls it.
+
+    Parameters
+    ----------
+    function : function
+        Keeps its signature, its code and all else.
+    code : int
+        The address of ``f(function, arguments, how many, names)``, of PEP 590. What it
+        does not serve it hands to what :func:`caller_of` returned before.
+    """
+    python = ctypes.pythonapi
+    if hasattr(python, "PyFunction_SetVectorcall"):
+        python.PyFunction_SetVectorcall(
+            ctypes.py_object(function), ctypes.c_void_p(code)
+        )
+
+
 def of_numpy(table: str, place: int) -> int:
     """Return the address of a function of NumPy's.
 

@@ -2,7 +2,8 @@
 
 A look at a type costs Python 16 ns, and a function of NumPy's is called with one
 element in 60. This looks at the types and calls what computes: NumPy's function, or
-that of one other library. All else goes to a function of Python's.
+that of one other library. All else goes to a function of Python's. From Python 3.12 on
+it is called in the array function's place, whose frame takes 50 ns.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from xdev import _machine_code
 from xdev._machine_code import immortal
-from xdev.compile.c_functions import address_of, made_of
+from xdev.compile.c_functions import address_of, call_instead, caller_of, made_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -35,12 +36,15 @@ class QuickFunctions:
         from xdev.compile import quick_function_code as code
 
         place = _machine_code.load(code.binary())
-        self._table = (ctypes.c_int64 * code.WORDS).from_address(place(code.TABLE))
+        words: Any = (ctypes.c_int64 * code.WORDS).from_address(place(code.TABLE))
+        self._table = np.frombuffer(words, np.int64)
         for k, name in enumerate(code.API):
             self._table[k] = address_of(getattr(ctypes.pythonapi, name))
         floats = np.dtype(np.float64), np.dtype(np.float32)
+        names = ("out",)
         self._fill(
-            code.NONE, None, ("out",), TypeError, ValueError, np.ndarray, *floats
+            *(code.NONE, None, names, *names, TypeError, ValueError, np.ndarray),
+            *floats,
         )
         kinds = [*python, *(kind for kind in hosts if kind not in python)]
         kinds = kinds[: code.MOST_HOSTS]
@@ -49,7 +53,7 @@ class QuickFunctions:
             len(kinds),
         )
         self._fill(code.HOSTS, *kinds)
-        self._code = place(code.NAME)
+        self._place = place
         self._rows: list[tuple[str, Any]] = []
 
     def _fill(self, first: int, *objects: object) -> None:
@@ -57,7 +61,7 @@ class QuickFunctions:
 
     def make(
         self,
-        name: str,
+        function: Any,
         general: Callable[..., Any],
         numpys: Callable[..., Any],
         *,
@@ -65,10 +69,13 @@ class QuickFunctions:
     ) -> Callable[..., Any]:
         """Return ``call(*inputs, out)``, for one or two inputs.
 
+        Where Python can, it no longer calls the function for such calls.
+
         Parameters
         ----------
-        name : str
-            By which :meth:`serve` finds what computes other arrays.
+        function : function
+            Calls it, ``out`` being None by default. By its name :meth:`serve` finds
+            what computes other arrays.
         general : callable
             Takes the same, and serves all else.
         numpys : callable
@@ -80,12 +87,16 @@ class QuickFunctions:
         """
         from xdev.compile import quick_function_code as code
 
-        row = np.zeros(code.ROW, np.int64)
+        k = len(self._rows)
+        row = self._table[code.ROWS + k * code.ROW :][: code.ROW]
         row[code.GENERAL : code.GENERAL + 2] = _words(general)
         row[code.NUMPYS : code.NUMPYS + 2] = _words(numpys)
         row[code.REALS] = reals
-        self._rows.append((name, row))
-        return made_of("call", self._code, row)
+        row[code.INPUTS] = function.__code__.co_argcount - 1
+        row[code.PYTHON] = caller_of(function)
+        self._rows.append((function.__name__, row))
+        call_instead(function, self._place(code.VECTORCALL(k)))
+        return made_of("call", self._place(code.NAME), row)
 
     def serve(self, kind: type, find: Callable[[str], Callable[..., Any]]) -> None:
         """Serve arrays of another type too, all of one device.
@@ -106,9 +117,4 @@ class QuickFunctions:
 
 def _words(function: Callable[..., Any]) -> tuple[int, int]:
     """Return a callable's address, and that of what calls it by PEP 590."""
-    ask = ctypes.pythonapi.PyVectorcall_Function
-    ask.restype = ctypes.c_void_p
-    caller = ask(ctypes.py_object(function)) or address_of(
-        ctypes.pythonapi.PyObject_Vectorcall
-    )
-    return id(immortal(function)), caller
+    return id(immortal(function)), caller_of(function)

@@ -10,20 +10,22 @@ from xdev.compile import machine_words
 from xdev.compile.machine_words import DATA, DTYPE, HEADER, NDIM, SHAPE, TYPE, WORD
 
 NAME = "xdev_quick_function"
+VECTORCALL = f"{NAME}_{{}}".format  # of a row
 TABLE = "xdev_quick_function_table"
 _cache = DiskCache("native")
 
 # The process's table: addresses of functions and objects, types of numbers.
 MATCHES, CLEAR = range(2)  # as in API
 API = ("PyErr_ExceptionMatches", "PyErr_Clear")
-NONE, NAMES, TYPE_ERROR, VALUE_ERROR, ARRAY, FLOAT64, FLOAT32, OTHER = range(2, 10)
-PYTHON_COUNT, HOST_COUNT, HOSTS = range(10, 13)
-MOST_HOSTS = 32
-WORDS = HOSTS + MOST_HOSTS
-# A function's words: what computes NumPy's arrays, those of the other type, and all
-# else, each an object and the address of what calls it; and whether only reals are
-# computed by NumPy's.
-NUMPYS, OTHERS, GENERAL, REALS, ROW = 0, 2, 4, 6, 7
+NONE, NAMES, OUT, TYPE_ERROR, VALUE_ERROR, ARRAY, FLOAT64, FLOAT32 = range(2, 10)
+OTHER, PYTHON_COUNT, HOST_COUNT, HOSTS = range(10, 14)
+MOST_HOSTS, MOST_ROWS, MOST_INPUTS = 32, 80, 2
+ROWS = HOSTS + MOST_HOSTS
+# A function's row: what computes NumPy's arrays, those of the other type, and all
+# else, each an object and the address of what calls it; whether only reals are
+# computed by NumPy's; how many inputs there are; the address of CPython's vectorcall.
+NUMPYS, OTHERS, GENERAL, REALS, INPUTS, PYTHON, ROW = 0, 2, 4, 6, 7, 8, 9
+WORDS = ROWS + MOST_ROWS * ROW
 
 
 def kept() -> bytes | None:
@@ -36,8 +38,9 @@ def binary() -> bytes:
     found = kept()
     if found is None:
         module, table = machine_words.module(NAME, TABLE, WORDS)
-        _Writer(module, table, NAME, 3).write()
-        found = _machine_code.emit([str(module)])
+        _Function(module, table, NAME, 3).write()
+        _Vectorcall(module, table, f"{NAME}_called", 5).write()
+        found = _machine_code.emit([str(module)], long=False)
         _cache.save(_key(), found, "calls of functions")
     return found
 
@@ -47,15 +50,15 @@ def _key() -> str:
 
 
 class _Writer(machine_words.Writer):
-    """Writes ``function(self, args, nargs)``, words all."""
+    """Writes the body of a function."""
 
-    def write(self) -> None:
+    def _compute(self, row: Any, args: Any, inputs: Any, out: Any) -> None:
+        """Return what a row's function is of so many arguments.
+
+        ``out`` is None, or is the argument after these.
+        """
         b = self.b
-        own, args, count = self.function.args
         self.way_out = self.function.append_basic_block()
-        row = self.load(own, DATA)
-        inputs = b.sub(count, self.word(1))
-        out = self.load(self.at(args, inputs))
         given = b.not_(self.same(out, self.known(NONE)))
         with b.if_then(given):
             self.loop(
@@ -74,8 +77,14 @@ class _Writer(machine_words.Writer):
                 b.branch(self.way_out)
         b.ret(result)
         b.position_at_end(self.way_out)
+        copy = self.words(MOST_INPUTS + 1)  # None may be behind no argument
+        self.loop(
+            inputs, lambda k: self.store(self.at(copy, k), self.load(self.at(args, k)))
+        )
+        self.store(self.at(copy, inputs), out)
         general = b.add(row, self.word(GENERAL * WORD))
-        b.ret(self._called(general, args, count, self.word(0)))
+        count = b.add(inputs, self.word(1))
+        b.ret(self._called(general, copy, count, self.word(0)))
 
     def _of_one_shape(self, x: Any, out: Any) -> None:
         """Leave unless both are NumPy's arrays, of one shape."""
@@ -90,10 +99,14 @@ class _Writer(machine_words.Writer):
         return self.b.and_(self.load(x, NDIM), self.word(0xFFFFFFFF))
 
     def _called(self, words: Any, args: Any, count: Any, names: Any) -> Any:
-        """Call what two words of a function's say, with so many arguments by place."""
+        """Call what two words of a row say, with so many arguments by place."""
+        callee = self.load(words)
+        return self._vectorcall(self.load(words, WORD), callee, args, count, names)
+
+    def _vectorcall(self, function: Any, *words: Any) -> Any:
+        """Call the function at an address by PEP 590."""
         kind = self.ir.FunctionType(self.word, [self.word] * 4).as_pointer()
-        function = self.b.inttoptr(self.load(words, WORD), kind)
-        return self.b.call(function, [self.load(words), args, count, names])
+        return self.b.call(self.b.inttoptr(function, kind), words)
 
     def _target(self, row: Any, first: Any, last: Any) -> Any:
         """Return where the words are of what computes such arguments, or leave."""
@@ -134,3 +147,51 @@ class _Writer(machine_words.Writer):
         kind = self.known(b.add(k, self.word(HOSTS)))
         b.cbranch(self.same(kind, number), found, look)
         b.position_at_end(found)
+
+
+class _Function(_Writer):
+    """Writes ``function(self, args, nargs)``, words all; ``out`` comes last."""
+
+    def write(self) -> None:
+        own, args, count = self.function.args
+        inputs = self.b.sub(count, self.word(1))
+        out = self.load(self.at(args, inputs))
+        self._compute(self.load(own, DATA), args, inputs, out)
+
+
+class _Vectorcall(_Writer):
+    """Writes ``vectorcall(function, args, nargsf, kwnames)`` of each row.
+
+    They call one function, which takes the row's number too.
+    """
+
+    def write(self) -> None:
+        b = self.b
+        function, args, flagged, names, k = self.function.args
+        python = self.way_out = self.function.append_basic_block()
+        first = b.add(b.ptrtoint(self.table, self.word), self.word(ROWS * WORD))
+        row = b.add(first, b.mul(k, self.word(ROW * WORD)))
+        nargs = b.and_(flagged, self.word((1 << 63) - 1))
+        inputs = self.load(row, INPUTS * WORD)
+        self.leave_unless_only(names, OUT)
+        total = self.count_named(nargs, names)
+        self.leave_unless(b.icmp_signed(">=", nargs, inputs))
+        self.leave_unless(b.icmp_signed("<=", total, b.add(inputs, self.word(1))))
+        out = self.variable()
+        b.store(self.known(NONE), out)
+        with b.if_then(b.icmp_signed(">", total, inputs)):
+            b.store(self.load(self.at(args, inputs)), out)
+        self._compute(row, args, inputs, b.load(out))
+        b.position_at_end(python)
+        own = self.load(row, PYTHON * WORD)
+        b.ret(self._vectorcall(own, function, args, flagged, names))
+        self._write_rows()
+
+    def _write_rows(self) -> None:
+        self.function.linkage = "internal"
+        self.function.attributes.add("noinline")
+        kind = self.ir.FunctionType(self.word, [self.word] * 4)
+        for k in range(MOST_ROWS):
+            made = self.ir.Function(self.function.module, kind, VECTORCALL(k))
+            b = self.ir.IRBuilder(made.append_basic_block())
+            b.ret(b.call(self.function, [*made.args, self.word(k)], tail=True))
