@@ -8,7 +8,6 @@ is not found in all of them, at one place each, is not relied on.
 from __future__ import annotations
 
 import ctypes
-import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, final
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
-from xdev.compile.c_functions import content
+from xdev._c_functions import of_cython
 from xdev.compile.machine_words import WORD
 
 if TYPE_CHECKING:
@@ -68,12 +67,8 @@ def maker() -> int:
     It takes a class, where the extents are (as ``Layout.shape`` says), a dtype and an
     object whose attributes a subclass takes over. 0 where CuPy has no such function.
     """
-    core = vars(_optional.cupy()._core.core)  # noqa: SLF001 - so it tells Cython
-    capsule = core.get("__pyx_capi__", {}).get(MAKER)
-    if capsule is None:
-        return 0
-    name, address = content(capsule)
-    return address if re.fullmatch(SIGNATURE, name) else 0
+    core = _optional.cupy()._core.core  # noqa: SLF001 - so it tells Cython
+    return of_cython(core, MAKER, SIGNATURE)
 
 
 @cache

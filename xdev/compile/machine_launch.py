@@ -12,9 +12,9 @@ from functools import cache
 from typing import TYPE_CHECKING, final
 
 from xdev import _machine_code
+from xdev._c_functions import address_of, made_of
 from xdev._disk_cache import DiskCache
 from xdev.compile import machine_words
-from xdev.compile.c_functions import address_of, made_of
 from xdev.device.cuda import current_stream_function
 
 if TYPE_CHECKING:

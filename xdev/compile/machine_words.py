@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from xdev import _optional
+from xdev import _c_functions, _optional
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-WORD = 8
-HEADER = object.__basicsize__  # where an object's own fields start; its type is last
+WORD, HEADER = _c_functions.WORD, _c_functions.HEADER
 TYPE = HEADER - WORD
 LENGTH, FIRST_ITEM = HEADER, HEADER + WORD  # of a tuple
 # Of an array of NumPy's.

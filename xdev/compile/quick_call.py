@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _machine_code
-from xdev._machine_code import immortal
-from xdev.compile.c_functions import (
+from xdev._c_functions import (
     Word,
     address_of,
     let_call,
@@ -24,6 +23,7 @@ from xdev.compile.c_functions import (
     understood,
     word_of,
 )
+from xdev._machine_code import immortal
 from xdev.memory.blocks import Chunk
 from xdev.memory.owners import HostLease
 from xdev.memory.spares import KEPT

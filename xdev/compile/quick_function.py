@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _machine_code
+from xdev._c_functions import address_of, call_instead, caller_of, made_of
 from xdev._machine_code import immortal
-from xdev.compile.c_functions import address_of, call_instead, caller_of, made_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _machine_code, _optional
+from xdev._c_functions import address_of
 from xdev._machine_code import immortal
 from xdev.compile import cupy_arrays, machine_launch
-from xdev.compile.c_functions import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

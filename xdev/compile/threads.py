@@ -10,7 +10,7 @@ from array import array
 from typing import TYPE_CHECKING
 
 from xdev import _config
-from xdev.compile.c_functions import address_of
+from xdev._c_functions import address_of
 from xdev.compile.team import pieces, stations
 from xdev.compile.team.plain import Code
 from xdev.compile.team.threads import work

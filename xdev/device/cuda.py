@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
+from xdev._c_functions import content, of_cython
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -172,15 +173,16 @@ class CudaBackend:
 
 def current_stream_function() -> int:
     """Return the address of the C function that returns CuPy's current stream."""
-    capsule = _optional.cupy_streams().__pyx_capi__["get_current_stream_ptr"]
-    name, pointer = (
-        ctypes.pythonapi.PyCapsule_GetName,
-        ctypes.pythonapi.PyCapsule_GetPointer,
-    )
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer.restype = ctypes.c_void_p
-    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    return int(pointer(capsule, name(capsule)))
+    return content(_optional.cupy_streams().__pyx_capi__["get_current_stream_ptr"])[1]
+
+
+def current_device_function() -> int:
+    """Return the address of the C function that returns the current device's index.
+
+    It takes a number that means nothing. 0 where CuPy has no such function.
+    """
+    device = _optional.cupy().cuda.device
+    return of_cython(device, "get_device_id", r"int \(int __pyx_skip_dispatch\)")
 
 
 BACKEND = CudaBackend()

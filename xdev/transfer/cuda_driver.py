@@ -8,7 +8,7 @@ from collections import deque
 from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.compile.c_functions import address_of
+from xdev._c_functions import address_of
 from xdev.errors import XdevError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.compile.c_functions import Word, word_of
+from xdev._c_functions import Word, word_of
 
 if TYPE_CHECKING:
     import ctypes

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _config
+from xdev._c_functions import address_of, let_call, slot, understood
 from xdev._machine_code import immortal
 from xdev.compile import grid, machine_words
-from xdev.compile.c_functions import address_of, let_call, slot, understood
 from xdev.compile.grid import called, calls
 from xdev.compile.grid.called import MOST
 from xdev.compile.team import pieces, stations, threads

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _config
+from xdev._c_functions import address_of
 from xdev._forks import module_lock
 from xdev._machine_code import immortal
-from xdev.compile.c_functions import address_of
 from xdev.compile.team import stations as words
 from xdev.compile.team.plain import Code
 from xdev.memory.native.operations import WORD

@@ -8,8 +8,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config
+from xdev._c_functions import address_of
 from xdev._forks import module_lock
-from xdev.compile.c_functions import address_of
 from xdev.compile.grid import WORD, bounds as reports, cpu as compiler, packer
 from xdev.ufunc.kernels import arguments, bounds
 

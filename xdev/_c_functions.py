@@ -7,17 +7,20 @@ those by PEP 590, as it calls its own C functions.
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xdev._machine_code import immortal
-from xdev.compile.machine_words import HEADER, WORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+WORD = 8
+HEADER = object.__basicsize__  # where an object's own fields start; its type is last
 FASTCALL = 0x80  # METH_FASTCALL: (self, arguments, how many)
+ONE = 0x8  # METH_O: (self, argument)
 _FLAGS = HEADER + 19 * WORD  # where a type has its flags
 _BASE_TYPE, _HAVE_VECTORCALL = 1 << 10, 1 << 11  # two of them
 _MEMBERS = 72  # Py_tp_members
@@ -35,7 +38,9 @@ class _Definition(ctypes.Structure):
     )
 
 
-def made_of(name: str, code: int, own: object = None) -> Callable[..., Any]:
+def made_of(
+    name: str, code: int, own: object = None, takes: int = FASTCALL
+) -> Callable[..., Any]:
     """Return a function of Python's.
 
     Parameters
@@ -46,9 +51,11 @@ def made_of(name: str, code: int, own: object = None) -> Callable[..., Any]:
         The address of ``function(own, arguments, how many)``.
     own : object
         Its first argument.
+    takes : {FASTCALL, ONE}
+        What follows that: ``ONE`` is a single argument.
     """
     # Whoever has the function reads the definition, at the end of the process too.
-    definition = immortal(_Definition(name.encode(), code, FASTCALL, None))
+    definition = immortal(_Definition(name.encode(), code, takes, None))
     kinds = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     make = ctypes.PYFUNCTYPE(ctypes.py_object, *kinds)
     made: Any = make(address_of(ctypes.pythonapi.PyCFunction_NewEx))
@@ -106,6 +113,16 @@ def of_numpy(table: str, place: int) -> int:
     _, start = content(capsule)
     functions = (ctypes.c_void_p * (place + 1)).from_address(start)
     return functions[place] or 0
+
+
+def of_cython(module: object, name: str, signature: str) -> int:
+    """Return the address of a C function that a compiled module offers to others.
+
+    0 where it offers none of that name and type, which is a regular expression.
+    """
+    capsule = vars(module).get("__pyx_capi__", {}).get(name)
+    found, address = content(capsule) if capsule else ("", 0)
+    return address if re.fullmatch(signature, found) else 0
 
 
 def content(capsule: object) -> tuple[str, int]:
