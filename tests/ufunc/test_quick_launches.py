@@ -12,7 +12,12 @@ import numpy as np
 import pytest
 
 from xdev import _optional
+from xdev._c_functions import address_of
 from xdev.compile import cupy_arrays, quick_call, quick_launch
+from xdev.memory.native import cupy as native
+from xdev.memory.native.front import Devices
+from xdev.memory.pools import Pool
+from xdev.memory.sources.host import HostSource
 from xdev.memory.streams import live_streams
 from xdev.ufunc import cuda_fast
 from xdev.ufunc.vectorized import Vectorized
@@ -207,6 +212,50 @@ def test_what_an_allocation_raises_comes_once(gpu, monkeypatch):
     ):
         f(x, x)
     assert asked == [200]
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    """Have CuPy served from a pool of host memory, by machine code alone."""
+    zero = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: 0)  # the device and the stream
+    address = address_of(zero)
+    monkeypatch.setattr(native, "current_device_function", lambda: address)
+    devices, made = Devices(1, address), Pool(HostSource())
+    devices.open(0, made.stock.clients.make_front())
+
+    def refuse(nbytes):
+        raise InPythonError(nbytes)
+
+    known = native.facts, quick_launch.function
+    for cached in known:
+        cached.cache_clear()
+    quick_call.ask_first(Vectorized, quick_launch.function())
+    with _optional.cupy().cuda.using_allocator(native.allocator(devices, refuse)):
+        yield made
+    for cached in known:
+        cached.cache_clear()
+    quick_call.ask_first(Vectorized, 0)
+    cuda_fast._is_asked.cache_clear()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("char", "bfdD")
+def test_results_lie_in_the_pool(gpu, monkeypatch, pool, shape, char):
+    x, y = (np.asarray(gpu.sample(shape, char, seed)) for seed in range(2))
+    dx, dy = gpu.array(x), gpu.array(y)
+    out = gpu.array(np.zeros_like(x))
+    f = known(gpu, monkeypatch, "add", dx, dy, out=out)
+    with pytest.raises(InPythonError, match=f"^{x.nbytes}$"):
+        f(dx, dy)  # the pool has no such block yet
+    pool.stock_up(x.nbytes, 0)
+    for _ in range(3):
+        made = f(dx, dy)
+        assert pool.stats().live == 1
+        assert (made.shape, made.strides, made.dtype) == (shape, x.strides, x.dtype)
+        assert made.data.mem.size == x.nbytes
+        np.testing.assert_array_equal(gpu.host(made), x + y)
+        del made
+        assert pool.stats().live == 0
 
 
 def test_nothing_is_kept_but_the_result(gpu, monkeypatch):

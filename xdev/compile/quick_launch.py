@@ -18,6 +18,8 @@ from xdev import _machine_code, _optional
 from xdev._c_functions import address_of
 from xdev._machine_code import immortal
 from xdev.compile import cupy_arrays, machine_launch
+from xdev.memory.native import cupy as native_cupy
+from xdev.memory.native.machine import machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +77,8 @@ class Launches:
 
         k, self._next = self._next, (self._next + 1) % MOST_ROWS
         fresh = id(loop) if keys[-1] is loop else 0
-        self._rows[k] = *map(id, keys), fresh, size, launch.address
+        ids, item = map(id, keys), loop.itemsize
+        self._rows[k] = *ids, fresh, item, size, launch.address
         self._kept[k] = keys, loop, launch
         self._table[COUNT] = max(self._table[COUNT], k + 1)
 
@@ -88,6 +91,7 @@ def function() -> int:
         ARRAY,
         MAKE,
         NAME,
+        QUICKER,
         TABLE,
         WORDS,
         binary,
@@ -102,5 +106,6 @@ def function() -> int:
         table[k] = address_of(getattr(ctypes.pythonapi, name))
     objects = immortal((_optional.cupy().ndarray, "out", None))
     table[ARRAY:MAKE] = list(map(id, objects))
-    table[MAKE:WORDS] = [maker, machine_launch.starter().raw]
+    table[MAKE:QUICKER] = [maker, machine_launch.starter().raw]
+    table[QUICKER:WORDS] = [machine().addresses["cupy_array"], native_cupy.facts()]
     return place(NAME)

@@ -21,12 +21,12 @@ _cache = DiskCache("native")
 # The process's table: addresses of functions and objects.
 KEEP, DROP = range(2)  # as in API
 API = ("Py_IncRef", "Py_DecRef")
-ARRAY, OUT, NONE, MAKE, RAW, WORDS = range(2, 8)
+ARRAY, OUT, NONE, MAKE, RAW, QUICKER, KNOWN, WORDS = range(2, 10)
 # An object's table: how many inputs and rows; then the rows. A row has the dtype of
 # each input, or a number's type, then the dtypes of the output and of a result that is
-# to be made, the number of elements, and the launch.
+# to be made, the bytes of one of its elements, the number of elements, and the launch.
 NIN, COUNT, HEAD = range(3)
-WRITTEN, FRESH, SIZE, PLAN, ROW = range(5)  # behind the inputs' keys
+WRITTEN, FRESH, ITEM, SIZE, PLAN, ROW = range(6)  # behind the inputs' keys
 
 
 def binary(layout: Layout) -> bytes:
@@ -76,7 +76,7 @@ class _Writer(machine_words.Writer):
                 self.call(KEEP, b.load(out))
             with made:
                 dtype = self.load(row, FRESH * WORD)
-                b.store(self._made(dtype), out)
+                b.store(self._made(dtype, self.load(row, ITEM * WORD)), out)
                 self.store(self.at(self.values, nin), self._address(b.load(out)))
                 # Python ran meanwhile, and may have put others into the rows.
                 self.way_out = lost
@@ -152,14 +152,21 @@ class _Writer(machine_words.Writer):
         count = self.load(table, COUNT * WORD)
         return b.add(self.search(first, count, step, fits), inputs)
 
-    def _made(self, dtype: Any) -> Any:
+    def _made(self, dtype: Any, itemsize: Any) -> Any:
         """Return a new array like the first, or end with the error that was raised."""
-        b = self.b
-        extents = b.add(self.first, self.word(self.layout.shape))
-        made = self.call(MAKE, self.known(ARRAY), extents, dtype, self.known(NONE))
-        with b.if_then(self.same(made, 0), likely=False):
-            b.ret(self.word(RAISED))
-        return made
+        b, place = self.b, self.variable()
+        known = self.known(KNOWN)
+        b.store(self.word(0), place)
+        with b.if_then(b.not_(self.same(known, 0)), likely=True):
+            b.store(self.call(QUICKER, known, self.first, dtype, itemsize), place)
+        with b.if_then(self.same(b.load(place), 0), likely=False):
+            extents = b.add(self.first, self.word(self.layout.shape))
+            kind, none = self.known(ARRAY), self.known(NONE)
+            made = self.call(MAKE, kind, extents, dtype, none)
+            with b.if_then(self.same(made, 0), likely=False):
+                b.ret(self.word(RAISED))
+            b.store(made, place)
+        return b.load(place)
 
     def _address(self, x: Any) -> Any:
         return self.load(self.load(x, self.layout.data), self.layout.address)

@@ -8,10 +8,10 @@ belongs to the stream that was CuPy's current one when it was made; work queued 
 before the drop runs before whoever gets the block next. Pinned blocks are held by CuPy
 until the copy that uses them is done.
 
-Where there is a driver the memory object is CuPy's own, by its ``CFunctionAllocator``:
-CuPy calls :mod:`xdev.memory.native` without any Python in between, to allocate and to
-give back. What that cannot serve (while blocks are tracked, say) is a *lease*: a memory
-object whose finalizer gives the block back.
+Where there is a driver the memory object is CuPy's own, as its ``CFunctionAllocator``
+makes it: CuPy calls :mod:`xdev.memory.native` without any Python in between, to
+allocate and to give back. What that cannot serve (while blocks are tracked, say) is a
+*lease*: a memory object whose finalizer gives the block back.
 
 After ``uninstall`` CuPy allocates as before; leases that are alive stay valid, and
 their blocks go back to xdev's pool.
@@ -27,6 +27,7 @@ from xdev.device import Device
 from xdev.device.cuda import current_stream_function
 from xdev.errors import OutOfMemoryError
 from xdev.memory import registry
+from xdev.memory.native import cupy as native_cupy
 from xdev.memory.native.front import Devices
 from xdev.memory.native.machine import machine
 
@@ -135,8 +136,9 @@ def native_allocator(
     current : callable
         Returns the index of the current device and the handle of the current stream.
     hit : callable, optional
-        Allocates by the machine code, a null pointer where it cannot; CuPy's
-        ``CFunctionAllocator`` without one.
+        Allocates a block of a front, a null pointer where there is none; CuPy's
+        ``CFunctionAllocator`` without one. It serves after a miss, and always where
+        CuPy's objects are not understood.
     """
     if hit is None:
         cuda = _optional.cupy().cuda
@@ -163,7 +165,7 @@ def native_allocator(
         pointer = hit(nbytes)
         return pointer if pointer.ptr else missed(nbytes)
 
-    return allocate
+    return native_cupy.allocator(devices, allocate)
 
 
 def _pool_of(index: int) -> Pool:

@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from xdev import _optional
-from xdev.memory.native import core, entries, layout, operations
+from xdev.memory.native import core, entries, layout, objects, operations
 from xdev.memory.native.intrinsics import intrinsics
 from xdev.memory.native.machine import ENTRIES, symbol
 
@@ -18,7 +18,7 @@ from xdev.memory.native.machine import ENTRIES, symbol
 def texts() -> list[str]:
     """Compile every entry by Numba; return LLVM's text of each."""
     numba = _optional.numba()
-    parts = layout, operations, core, entries
+    parts = layout, operations, core, entries, objects
     constants = [pair for part in parts for pair in vars(part).items()]
     namespace = {name: value for name, value in constants if isinstance(value, int)}
     namespace |= intrinsics()

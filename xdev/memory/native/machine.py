@@ -2,8 +2,8 @@
 
 Loading takes a millisecond; only the first process on a machine compiles
 (:mod:`~xdev.memory.native.building`). The code is the plain functions of
-:mod:`~xdev.memory.native.core` and :mod:`~xdev.memory.native.entries`, on the
-intrinsics.
+:mod:`~xdev.memory.native.core`, :mod:`~xdev.memory.native.entries` and
+:mod:`~xdev.memory.native.objects`, on the intrinsics.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from xdev._forks import module_lock
 from xdev._machine_code import immortal
 from xdev.memory.native.layout import TORCH_WORD
 
-PARTS = "layout", "core", "operations", "entries", "intrinsics", "building"
+PARTS = (
+    *("layout", "core", "operations", "entries", "objects"),
+    *("intrinsics", "building"),
+)
 # Of each entry: how many arguments, and which of them is a device number (int32).
 ENTRIES: dict[str, tuple[int, int | None]] = {
     "core_take": (3, None),
@@ -28,6 +31,8 @@ ENTRIES: dict[str, tuple[int, int | None]] = {
     "core_drain": (3, None),
     "cupy_malloc": (3, 2),
     "cupy_free": (3, 2),
+    "cupy_allocate": (2, None),
+    "cupy_array": (4, None),
     "numpy_malloc": (2, None),
     "numpy_calloc": (3, None),
     "numpy_free": (3, None),
