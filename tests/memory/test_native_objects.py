@@ -1,5 +1,6 @@
 """CuPy's pointers and arrays by machine code, beside those that CuPy makes."""
 
+import ctypes
 import gc
 import sys
 import threading
@@ -11,6 +12,7 @@ from hypothesis.extra.numpy import array_shapes
 from without_a_driver import TIB, Current, array_like, like, serving
 
 from xdev import memory
+from xdev._c_functions import address_of
 from xdev.errors import OutOfMemoryError
 from xdev.memory import records
 from xdev.memory.native import cupy as native
@@ -70,6 +72,15 @@ def as_by_cupy(served, shape, dtype):
     return found
 
 
+class Callable:
+    """It has nothing where a C function has its definition."""
+
+    __slots__ = ("nothing",)
+
+    def __call__(self):
+        pass
+
+
 class TestPointers:
     def test_a_block_of_the_class_is_served_without_python(self, served, pools):
         first = cupy.ndarray((1000,), "f4")
@@ -115,8 +126,11 @@ class TestPointers:
             seen.add((current.device, x.data.ptr))
         assert len(seen) == 4
         del x, served.asked[:]
-        assert cupy.ndarray((1000,), "f4").data.device_id == 1
+        x = cupy.ndarray((1000,), "f4")
+        assert x.data.device_id == x.data.mem.device_id == 1
         assert served.asked == []
+        del x
+        assert [pool.stats().live for pool in pools] == [0, 0]
 
     @pytest.mark.parametrize("nbytes", [0, -1, -(1 << 70), 1 << 70, 2.0, "3", None])
     def test_what_is_no_size_is_told_as_by_python(self, served, nbytes):
@@ -150,6 +164,15 @@ class TestPointers:
         current.device = 7  # there is none
         with pytest.raises(IndexError):
             served.allocator(4000)
+
+    def test_what_asking_for_the_device_raises_is_forgotten(self, pools, current):
+        """CuPy raises it again, or not: it is asked once more by Python."""
+        current.device_at = address_of(ctypes.pythonapi.PyLong_AsLong)  # of no object
+        with serving(pools, current) as served:
+            assert served.allocator(4000).ptr
+            assert array_like(like((1000,)), "f4") is None
+            assert cupy.ndarray((1000,), "f4").size == 1000
+        assert pools[0].stats().live == 0
 
     def test_tracked_blocks_come_from_python(self, served, pools):
         served.allocator(4000)
@@ -258,7 +281,7 @@ class TestArrays:
         current.device = -1
         assert array_like(x, "f4") is None
         current.device = 0
-        for other in (len, served.python, print):
+        for other in (len, served.python, Callable(), cupy.ndarray.fill):
             with cupy.cuda.using_allocator(other):
                 assert array_like(x, "f4") is None
         assert array_like(x, "f4") is not None

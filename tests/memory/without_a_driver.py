@@ -80,9 +80,11 @@ def serving(pools, current):
         native.facts.cache_clear()
         made = Served(pools, current)
         cuda.set_allocator(made.allocator)
-        yield made
-    cuda.set_allocator(before)
-    native.facts.cache_clear()
+        try:
+            yield made
+        finally:
+            cuda.set_allocator(before)
+            native.facts.cache_clear()
 
 
 def array_like(x, dtype):
