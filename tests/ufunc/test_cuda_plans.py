@@ -152,7 +152,7 @@ def test_numbers_are_weak_or_strong_as_in_numpy(number, expected):
 
 @pytest.mark.usefixtures("gpu")
 def test_a_python_int_too_large_for_the_dtype_is_refused():
-    with pytest.raises(OverflowError):
+    with pytest.raises(OverflowError, match="y is 300, which uint8"):
         SUM((on_device(np.zeros(3, np.uint8)), 300))
 
 

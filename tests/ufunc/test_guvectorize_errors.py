@@ -86,6 +86,19 @@ def test_a_wrong_number_of_arguments_is_refused(pair):
         dot(x, y, where=True)
 
 
+@xdev.guvectorize("(n),()->(n)")
+def scaled(x, factor, out):
+    for i in range(x.shape[0]):
+        out[i] = x[i] * factor
+
+
+def test_an_int_that_does_not_fit_is_named(device):
+    x = xdev.asarray(np.arange(6, dtype="u1"), device=device)
+
+    with pytest.raises(OverflowError, match="scaled: factor is 300, which uint8"):
+        scaled(x, 300)
+
+
 def test_shapes_that_do_not_fit_are_refused(pair):
     x, y = pair
     with pytest.raises(ValueError, match=r"core dimension n of \(n\),\(n\)->\(\)"):

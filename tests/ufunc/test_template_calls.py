@@ -85,7 +85,7 @@ def test_a_number_that_does_not_fit_is_refused_every_time(gpu):
         gpu.host(add.fast((x, -128), None)), gpu.host(x) + np.int8(-128)
     )
     for _ in range(2):
-        with pytest.raises(OverflowError):
+        with pytest.raises(OverflowError, match="y is 200, which int8"):
             add.fast((x, 200), None)
 
 

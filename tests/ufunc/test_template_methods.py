@@ -74,6 +74,8 @@ def test_reductions_of_nothing(gpu):
         ufunc.reduce(x, axis=None, dtype="d")
     with pytest.raises(ValueError, match="initial="):
         ufunc.reduce(x, axis=0, dtype="d", where=gpu.array(np.array([True])))
+    with pytest.raises(OverflowError, match=r"add\.reduce: initial is 300, which u"):
+        ufunc.reduce(x, axis=0, dtype="u1", initial=300)
 
 
 @pytest.mark.parametrize("name", ["add", "first"])

@@ -126,8 +126,8 @@ class _Code:
             self.table[k] = of_numpy("_ARRAY_API", number)
         # Kept for ever: finalizers call until the very end.
         objects = (
-            *(python, np.ndarray, "out", TypeError, ValueError, make_result, "shape"),
-            *(HostLease, KEPT),
+            *(python, np.ndarray, "out", TypeError, ValueError, OverflowError),
+            *(make_result, "shape", HostLease, KEPT),
         )
         self.table[code.PYTHON : code.AT_ARRAY] = list(map(id, immortal(objects)))
         self.table[code.AT_ARRAY] = slot(HostLease, "array")

@@ -50,11 +50,13 @@ API = (
 )
 NEW_ARRAY, SET_BASE = 9, 10  # as in NUMPY_API, which has their places there
 NUMPY_API = 94, 282  # PyArray_NewFromDescr, PyArray_SetBaseObject
-PYTHON, ARRAY, OUT, TYPE_ERROR, VALUE_ERROR, MAKE, SHAPE_NAME = range(11, 18)
-LEASE, KEPT = 18, 19  # what a spare stands on, and their list
-AT_ARRAY, AT_CHUNK, AT_REUSES = 20, 21, 22  # where a lease and its chunk have these
+PYTHON, ARRAY, OUT = 11, 12, 13
+REFUSALS = 14, 15, 16  # kinds of errors before anything began
+MAKE, SHAPE_NAME = 17, 18
+LEASE, KEPT = 19, 20  # what a spare stands on, and their list
+AT_ARRAY, AT_CHUNK, AT_REUSES = 21, 22, 23  # where a lease and its chunk have these
 # The address of what is asked before Python, once there is CUDA (quick_launch.py).
-LAUNCH, WORDS = 23, 24
+LAUNCH, WORDS = 24, 25
 ITEMS = HEADER + WORD  # of a list: where they are
 NOT_KNOWN, RAISED = 0, 1  # what it returns but for results
 # An object's table: how many inputs, arguments and rows; then the rows. A row has the
@@ -225,9 +227,9 @@ class _Writer(machine_words.Writer):
         with b.if_then(self.same(result, 0), likely=False):
             # What was refused did not begin.
             int32 = self.ir.IntType(32)
-            kinds = self.known(TYPE_ERROR), self.known(VALUE_ERROR)
-            one, other = (b.trunc(self.call(MATCHES, k), int32) for k in kinds)
-            with b.if_then(b.icmp_signed("!=", b.or_(one, other), int32(0))):
+            matches = [self.call(MATCHES, self.known(kind)) for kind in REFUSALS]
+            any_of_them = b.trunc(reduce(b.or_, matches), int32)
+            with b.if_then(b.icmp_signed("!=", any_of_them, int32(0))):
                 self.call(CLEAR)
                 b.branch(self.way_out)
         b.ret(result)

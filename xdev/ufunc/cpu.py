@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy import ndarray
 
-from xdev._freed import is_freed, use_after_free
 from xdev.compile import loops as code, numpy_ufunc
 from xdev.compile.halves import is_bfloat16
 from xdev.compile.quick_call import install
 from xdev.memory import hooks
 from xdev.memory.arrays import host_array, quick_result
 from xdev.ufunc import cpu_results, reductions
+from xdev.ufunc.cpu_refusals import explained
 from xdev.ufunc.cpu_results import POOLED
 from xdev.ufunc.cpu_threads import Threaded
-from xdev.ufunc.inputs import WEAK, dtype_of, resolve
+from xdev.ufunc.inputs import WEAK, dtype_of, resolve, strong, too_large
 from xdev.ufunc.specialisation import folding
 
 if TYPE_CHECKING:
@@ -34,19 +34,8 @@ if TYPE_CHECKING:
     from xdev.ufunc.specialisation import Specialisation
 
 NUMBERS = (bool, int, float, complex, np.generic)
+REFUSALS = TypeError, ValueError, OverflowError
 RETOLD = 1.25  # quick calls are told of limits that grew by so much
-WAYS = {
-    "op_axes": "pass out= of as many dimensions as the array",
-    "for reduction operation": "pass out= of the result's shape, or leave it out",
-    " input ": "cast the arguments, or pass casting='unsafe'",
-    "Cannot cast ufunc": "pass out= of the result's dtype, or casting='unsafe'",
-    "non-broadcastable output": "pass out= of the broadcast shape, or leave it out",
-    "read-only": "pass out= an array that may be written",
-    "to dtype('bool')": "pass where= a bool, or an array of bool, as mask != 0",
-    "must be of ArrayType": "pass out= a NumPy array, or a tuple of them",
-    "'out' tuple": "pass one array, or None, for each output",
-    "could not be broadcast": "make the axes of inputs and out= match, or be 1",
-}
 
 
 @final
@@ -126,9 +115,11 @@ class CpuLoops:
     def at(self, a: Any, indices: Any, *values: Any) -> None:
         """Work in place at indices, as :meth:`numpy.ufunc.at` does."""
         values = tuple(x if type(x) in WEAK else np.asanyarray(x) for x in values)
-        dtypes = resolve((a, *values), f"{self.scalar.name}.at")
+        name = f"{self.scalar.name}.at"
+        dtypes = resolve((a, *values), name)
         ufunc = self.ufunc(self.scalar.specialise(dtypes))
-        ufunc.at(a, indices, *strong(values, dtypes[1:]))
+        labels = self.scalar.labels[1:]
+        ufunc.at(a, indices, *strong(values, dtypes[1:], name, labels))
 
     def folded(self, array: Any, dtype: Any) -> tuple[np.ufunc, np.dtype[Any]]:
         """Return the ufunc that takes its own results, and their dtype."""
@@ -148,6 +139,10 @@ class CpuLoops:
             if case is None:
                 raise explained(error, (out,)) from error
             raise reductions.refusal(case, self.scalar.name) from error
+        except OverflowError as error:
+            given = (keywords.get("initial"),)
+            name = f"{self.scalar.name}.reduce"
+            raise too_large(given, (dtype,), name, ("initial",)) from error
 
     def accumulate(self, array: Any, axis: int, dtype: Any, out: Any) -> Any:
         """Accumulate as :meth:`numpy.ufunc.accumulate` does, into the pool's memory."""
@@ -210,7 +205,7 @@ class CpuLoops:
 
         Raises
         ------
-        TypeError, ValueError
+        TypeError, ValueError, OverflowError
             As NumPy raises them, with the way out. Nothing was written.
         """
         inputs = self.scalar.resolve(args)
@@ -221,7 +216,7 @@ class CpuLoops:
             specialisation = self.scalar.specialise(inputs)
         ufunc = self.ufunc(specialisation)
         if signature is not None or not _numpy_agrees(args, inputs):
-            args = strong(args, inputs)
+            args = strong(args, inputs, self.scalar.name, self.scalar.labels)
         if signature is None and not keywords:
             call = self._learn(args, specialisation)
             if call is not None:
@@ -234,8 +229,9 @@ class CpuLoops:
             keywords["out"] = out
         try:
             return ufunc(*args, **keywords)
-        except (TypeError, ValueError) as error:
-            raise explained(error, out) from error
+        except REFUSALS as error:
+            inputs = specialisation.inputs
+            raise self._explained(error, args, inputs, out) from error
 
     def again(self, args: Sequence[Any], out: Any = None) -> Any:
         """Repeat a call that differs from an earlier one in values and shapes alone.
@@ -273,11 +269,19 @@ class CpuLoops:
             else:
                 size = max(getattr(x, "size", 0) for x in out)  # NumPy refuses others
             return run(args, out, size, own=own)
-        except (TypeError, ValueError) as error:
-            raise explained(error, out) from error
+        except REFUSALS as error:
+            raise self._explained(error, args, call.inputs, out) from error
         finally:
             if run.many > RETOLD * call.told:
                 self._tell(call, args)
+
+    def _explained(
+        self, error: Exception, args: Sequence[Any], inputs: Dtypes, out: Any
+    ) -> Exception:
+        """Return NumPy's error for a call of a loop, with the way out."""
+        if isinstance(error, OverflowError):
+            return too_large(args, inputs, self.scalar.name, self.scalar.labels)
+        return explained(error, out)
 
     def _learn(
         self, args: Sequence[Any], specialisation: Specialisation
@@ -290,7 +294,7 @@ class CpuLoops:
         run, outputs = self._threaded(specialisation), specialisation.outputs
         few = POOLED // max(dtype.itemsize for dtype in outputs)
         key = tuple(x.dtype if type(x) is ndarray else type(x) for x in args)
-        call = self._calls[key] = _Call(run, outputs, few)
+        call = self._calls[key] = _Call(run, specialisation.inputs, outputs, few)
         return call
 
     def _tell(self, call: _Call, args: Sequence[Any]) -> None:
@@ -313,17 +317,10 @@ class _Call:
     """What a call needs: what computes, its results, and when they are small."""
 
     run: Threaded
+    inputs: Dtypes
     outputs: Dtypes
     few: int
     told: int = -1  # what quick calls know of ``run.many``
-
-
-def strong(args: Sequence[Any], dtypes: Dtypes) -> list[Any]:
-    """Return the operands with Python numbers in the dtypes that they resolved to."""
-    return [
-        dtype.type(x) if type(x) in WEAK else x
-        for x, dtype in zip(args, dtypes, strict=True)
-    ]
 
 
 def _numpy_agrees(args: Sequence[Any], dtypes: Dtypes) -> bool:
@@ -337,14 +334,3 @@ def _numpy_agrees(args: Sequence[Any], dtypes: Dtypes) -> bool:
     return not all(type(x) in WEAK for x in args) or dtypes == tuple(
         np.dtype(type(x)) for x in args
     )
-
-
-def explained(error: Exception, out: Sequence[Any] | None) -> Exception:
-    """Return NumPy's error with the way out, as the built-in kind that it is."""
-    for x in out or ():
-        if is_freed(x):
-            return use_after_free(x, "out=")
-    text = str(error)
-    way = next((way for words, way in WAYS.items() if words in text), None)
-    kind = TypeError if isinstance(error, TypeError) else ValueError
-    return error if way is None else kind(f"{text}: {way}")

@@ -13,7 +13,7 @@ from xdev.compile import cubins, elementwise, launch
 from xdev.errors import DeviceMismatchError
 from xdev.memory.device_arrays import array_maker
 from xdev.ufunc import cuda_fast, cuda_plan, cuda_streams, foreign
-from xdev.ufunc.cuda_operands import Array, Number, read
+from xdev.ufunc.cuda_operands import Array, Number, handed, read
 from xdev.ufunc.on_cuda import is_cuda
 
 if TYPE_CHECKING:
@@ -237,10 +237,8 @@ class CudaLoops:
         stream: int,
     ) -> list[Array]:
         """Launch, after the results that nobody gave are made; return them all."""
-        values: list[Any] = [
-            x.address if isinstance(x, Array) else x.given(to)
-            for x, to in zip(inputs, plan.inputs, strict=True)
-        ]
+        scalar = self.scalar
+        values = handed(inputs, plan.inputs, scalar.name, scalar.labels)
         outputs = outputs or [None] * len(plan.results)
         results = [
             new_array(result) if isinstance(result, cuda_plan.Result) else result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -14,7 +14,13 @@ from xdev.errors import DeviceMismatchError
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_layout import Reach, contiguous
 from xdev.ufunc.foreign import numba
+from xdev.ufunc.inputs import too_large
 from xdev.ufunc.on_cuda import NUMBERS, is_cuda
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xdev.ufunc.inputs import Labels
 
 
 @final  # a plain class, as the next one: a dataclass takes each process 0.5 ms
@@ -154,6 +160,30 @@ class Number:
         if Value.number(self.value, dtype).kind != BYTES:
             return self.value
         return bytes(cast.tobytes()).ljust(SLOT, b"\0")
+
+
+def handed(
+    operands: Sequence[Array | Number],
+    dtypes: Sequence[np.dtype[Any]],
+    name: str,
+    labels: Labels,
+) -> list[Any]:
+    """Return what a launch takes for operands of a loop's dtypes.
+
+    ``name`` and ``labels``, the arguments' names, are for errors.
+
+    Raises
+    ------
+    OverflowError
+        A Python int does not fit.
+    """
+    try:
+        return [
+            x.address if isinstance(x, Array) else x.given(dtype)
+            for x, dtype in zip(operands, dtypes, strict=True)
+        ]
+    except OverflowError as error:
+        raise too_large([x.owner for x in operands], dtypes, name, labels) from error
 
 
 def read(x: Any, name: str) -> Array | Number:

@@ -22,6 +22,7 @@ from xdev.ufunc.cuda import require
 from xdev.ufunc.cuda_axes import axes_of, surely_whole
 from xdev.ufunc.cuda_call import CudaCall, straightened
 from xdev.ufunc.cuda_operands import Array, Number, read
+from xdev.ufunc.inputs import too_large
 from xdev.ufunc.reductions import refusal
 from xdev.ufunc.specialisation import folding
 
@@ -244,7 +245,11 @@ class CudaReduction:
             own = self._neutral
             return None if own is None else spec.outputs[0].type(own)
         value = initial.item() if hasattr(initial, "item") else initial
-        return spec.outputs[0].type(value)
+        try:
+            return spec.outputs[0].type(value)
+        except OverflowError as error:
+            name = f"{self._name}.reduce"
+            raise too_large((value,), spec.outputs, name, ("initial",)) from error
 
     def _mask(self, where: Any, shape: tuple[int, ...]) -> Array:
         found = read(where, self._name)

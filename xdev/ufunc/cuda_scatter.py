@@ -14,6 +14,7 @@ from xdev.compile.launch import Launch, Value
 from xdev.ufunc import cuda_streams
 from xdev.ufunc.cuda import on_device, written
 from xdev.ufunc.cuda_operands import Array, Number, read
+from xdev.ufunc.inputs import strong
 from xdev.ufunc.on_cuda import is_cuda
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ def _at(
     for x in values:
         other = _viewed(x)
         if isinstance(x, Number):
-            other = cupy.asarray(x.value, spec.inputs[1])
+            dtype, label = spec.inputs[1], loops.scalar.labels[1]
+            (number,) = strong((x.value,), (dtype,), f"{name}.at", (label,))
+            other = cupy.asarray(number, dtype)
         other = cupy.ascontiguousarray(cupy.broadcast_to(other, places.shape))
     if not places.size:
         return

@@ -105,8 +105,8 @@ def override(
             x if fake.is_fake(x) or isinstance(x, list | tuple) else _operand(x, name)
             for x in args
         ]
-        names = ufunc.scalar.function.__code__.co_varnames[: ufunc.nin]
-        return fake.call(loops, name, args, outs, for_cuda(ufunc, keywords), names)
+        labels = ufunc.scalar.labels
+        return fake.call(loops, name, args, outs, for_cuda(ufunc, keywords), labels)
     if outs is not None:
         keywords = {**keywords, "out": outs}
     try:

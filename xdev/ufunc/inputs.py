@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Dtypes = tuple[np.dtype[Any], ...]
+Labels = tuple[str, ...]
 SUPPORTED = frozenset("?bhilqBHILQefdFD")
 WEAK = (int, float, complex)
+DIGITS = 128  # the bits of an int that an error spells out
 
 
 def check(dtype: np.dtype[Any], name: str) -> None:
@@ -80,6 +82,64 @@ def fits(x: Any, dtype: np.dtype[Any]) -> bool:
     if type(x) not in WEAK:
         return np.can_cast(dtype_of(x), dtype)
     return dtype.kind in {int: "iufc", float: "fc", complex: "c"}[type(x)]
+
+
+def strong(
+    args: Sequence[Any], dtypes: Sequence[np.dtype[Any]], name: str, labels: Labels
+) -> list[Any]:
+    """Return the operands with Python numbers in dtypes.
+
+    Parameters
+    ----------
+    args : sequence
+        Arrays and numbers.
+    dtypes : sequence of numpy.dtype
+        One an argument.
+    name, labels
+        The function's name and its arguments', for errors.
+
+    Raises
+    ------
+    OverflowError
+        An int does not fit.
+    """
+    try:
+        return [
+            dtype.type(x) if type(x) in WEAK else x
+            for x, dtype in zip(args, dtypes, strict=True)
+        ]
+    except OverflowError as error:
+        raise too_large(args, dtypes, name, labels) from error
+
+
+def too_large(
+    args: Sequence[Any], dtypes: Sequence[np.dtype[Any]], name: str, labels: Labels
+) -> OverflowError:
+    """Return the error for the Python int that its dtype does not hold.
+
+    Parameters are :func:`strong`'s.
+
+    Examples
+    --------
+    >>> too_large((300,), (np.dtype("uint8"),), "f", ("x",))
+    OverflowError('f: x is 300, which uint8 does not hold: cast the array with astype, \
+or pass a number that fits')
+    """
+    for x, label, dtype in zip(args, labels, dtypes, strict=False):
+        if type(x) is not int:
+            continue
+        try:
+            dtype.type(x)
+        except OverflowError:
+            wide = np.can_cast(np.min_scalar_type(x), np.int64)
+            way = "cast the array with astype" if wide else "pass a float"
+            bits = x.bit_length()
+            value = f"an int of {bits:,} bits" if bits > DIGITS else f"{x:,}"
+            return OverflowError(
+                f"{name}: {label} is {value}, which {dtype} does not hold: {way}, "
+                "or pass a number that fits"
+            )
+    return OverflowError(f"{name}: a number does not fit into its dtype")
 
 
 def dtype_of(x: Any) -> np.dtype[Any]:

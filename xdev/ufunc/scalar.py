@@ -90,6 +90,11 @@ class ScalarFunction:
         message = f"{self.name}() takes {takes} arguments, not {len(args)}"
         raise TypeError(message)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The inputs' names."""
+        return self.function.__code__.co_varnames[: self.nin]
+
     def many(self, given: int, nout: int) -> str:
         """Return the text for a call with too many arguments."""
         outputs = "1 output" if nout == 1 else f"up to {nout} outputs"

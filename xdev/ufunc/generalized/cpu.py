@@ -13,9 +13,9 @@ import numpy as np
 from xdev import memory
 from xdev.compile import numpy_ufunc, threads
 from xdev.compile.grid import cpu_cores
-from xdev.ufunc.cpu import explained
+from xdev.ufunc.cpu_refusals import explained
 from xdev.ufunc.cpu_results import POOLED
-from xdev.ufunc.inputs import WEAK, resolve
+from xdev.ufunc.inputs import resolve, strong
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,11 +96,8 @@ class CpuCores:
         casting = keywords.get("casting", "same_kind")
         made = function.specialise(inputs, dtypes, dtype, casting)
         ufunc = self.ufunc(made)
-        operands = [
-            d.type(x) if type(x) in WEAK else np.asanyarray(x)
-            for x, d in zip(args, inputs, strict=True)
-        ]
-        operands = [_apart(x, given) for x in operands]
+        numbers = strong(args, inputs, function.name, function.labels)
+        operands = [_apart(np.asanyarray(x), given) for x in numbers]
         if not {"axes", "axis", "keepdims"} & keywords.keys():
             given = self._pooled(operands, given, made)
         try:

@@ -16,7 +16,7 @@ from xdev.ufunc import cuda, cuda_layout, cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.cuda_plan import Result
 from xdev.ufunc.generalized.axes import Axes
-from xdev.ufunc.inputs import resolve
+from xdev.ufunc.inputs import resolve, strong
 from xdev.ufunc.kernels.extents import Extents
 
 if TYPE_CHECKING:
@@ -213,9 +213,13 @@ class CudaCores:
         cores_made, kernel = self._kernel(made, len(extents), constants)
         words: list[int | bytes] = [*extents]
         following = iter(steps)
-        for x, own, argument in zip(operands, cores, made.arguments, strict=True):
+        function = self._function
+        each = zip(operands, cores, made.arguments, function.labels, strict=True)
+        for x, own, argument, label in each:
             if isinstance(x, Number):
-                words.append(argument.dtype.type(x.value).tobytes())
+                dtype = argument.dtype
+                (number,) = strong((x.value,), (dtype,), function.name, (label,))
+                words.append(dtype.type(number).tobytes())
                 continue
             words += [x.address, *next(following)]
             if argument.ndim is not None:

@@ -83,6 +83,7 @@ class CoreFunction:
         self.function, self.layout, self.fastmath = function, layout, fastmath
         self.signatures = tuple(signatures)
         self.name: str = function.__name__
+        self.labels = tuple(names)
         self._lock = threading.RLock()  # guards the dict below: a typing is made once
         self._made: dict[tuple[Dtypes, Dtypes], Specialisation] = {}
 

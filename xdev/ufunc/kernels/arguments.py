@@ -191,34 +191,6 @@ def claim(
                 adapter.note(x)
 
 
-def too_large(
-    operands: Sequence[Array | Number],
-    names: Sequence[str],
-    kinds: Sequence[Argument],
-    name: str,
-) -> OverflowError:
-    """Return the error for the number that its type does not hold.
-
-    Parameters
-    ----------
-    operands, names, name
-        As :func:`types` takes them.
-    kinds : sequence of Argument
-        The types.
-    """
-    for x, label, kind in zip(operands, names, kinds, strict=True):
-        if not isinstance(x, Number):
-            continue
-        try:
-            kind.dtype.type(x.value)
-        except OverflowError:
-            return OverflowError(
-                f"{name}: {label} is {x.value:,}, which {kind.dtype} does not hold: "
-                "pass a float, or a number that fits"
-            )
-    return OverflowError(f"{name}: a number does not fit into its type")
-
-
 def narrow(extents: Sequence[int], arrays: Sequence[Array]) -> bool:
     """Say whether extents, shapes and strides fit into 32 bits with their sign."""
     numbers = [*extents]

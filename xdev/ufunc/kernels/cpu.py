@@ -11,6 +11,7 @@ from xdev import _config
 from xdev._c_functions import address_of
 from xdev._forks import module_lock
 from xdev.compile.grid import WORD, bounds as reports, cpu as compiler, packer
+from xdev.ufunc.inputs import too_large
 from xdev.ufunc.kernels import arguments, bounds
 
 if TYPE_CHECKING:
@@ -126,8 +127,9 @@ class CpuKernels:
         try:
             words = arguments.words(operands, plan.kinds)
         except OverflowError as error:
-            known = operands, names, plan.kinds, function.name
-            raise arguments.too_large(*known) from error
+            owners = [x.owner for x in operands]
+            dtypes = [kind.dtype for kind in plan.kinds]
+            raise too_large(owners, dtypes, function.name, names) from error
         arguments.claim(args, operands, names, function.name, function.writes)
         self.compute(extents, plan, words)
         return plan, plan.kinds

@@ -11,7 +11,7 @@ from xdev.compile.grid import HEADER, WORD, bounds as reports, cuda as compiler,
 from xdev.compile.launch import Launch, Value
 from xdev.compile.machine_launch import LIMIT
 from xdev.ufunc import cuda, cuda_streams
-from xdev.ufunc.cuda_operands import Array, Number, read
+from xdev.ufunc.cuda_operands import Array, Number, handed, read
 from xdev.ufunc.kernels import arguments, bounds
 
 if TYPE_CHECKING:
@@ -90,14 +90,7 @@ class CudaKernels:
             key = place, indices, sizes, *map(arguments.key, operands)
             compiled = self._compiled.get(key) or self._compile(key, operands, names)
             dtypes = [kind.dtype for kind in compiled.kinds]
-            try:
-                values = [
-                    x.address if isinstance(x, Array) else x.given(dtype)
-                    for x, dtype in zip(operands, dtypes, strict=True)
-                ]
-            except OverflowError as error:
-                known = operands, names, compiled.kinds, function.name
-                raise arguments.too_large(*known) from error
+            values = handed(operands, dtypes, function.name, names)
             arguments.claim(args, operands, names, function.name, function.writes)
             if not extents.size:
                 return None

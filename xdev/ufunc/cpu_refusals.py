@@ -1,0 +1,34 @@
+"""NumPy's refusals of a ufunc's call, with the way out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xdev._freed import is_freed, use_after_free
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WAYS = {
+    "op_axes": "pass out= of as many dimensions as the array",
+    "for reduction operation": "pass out= of the result's shape, or leave it out",
+    " input ": "cast the arguments, or pass casting='unsafe'",
+    "Cannot cast ufunc": "pass out= of the result's dtype, or casting='unsafe'",
+    "non-broadcastable output": "pass out= of the broadcast shape, or leave it out",
+    "read-only": "pass out= an array that may be written",
+    "to dtype('bool')": "pass where= a bool, or an array of bool, as mask != 0",
+    "must be of ArrayType": "pass out= a NumPy array, or a tuple of them",
+    "'out' tuple": "pass one array, or None, for each output",
+    "could not be broadcast": "make the axes of inputs and out= match, or be 1",
+}
+
+
+def explained(error: Exception, out: Sequence[Any] | None) -> Exception:
+    """Return NumPy's error with the way out, as the built-in kind that it is."""
+    for x in out or ():
+        if is_freed(x):
+            return use_after_free(x, "out=")
+    text = str(error)
+    way = next((way for words, way in WAYS.items() if words in text), None)
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return error if way is None else kind(f"{text}: {way}")
