@@ -70,6 +70,19 @@ def test_none_is_any(x, keywords):
     np.testing.assert_array_equal(made, (X + X).astype("d"), strict=True)
 
 
+@pytest.mark.parametrize(
+    ("char", "number", "asked"),
+    [("f", 0.1, "d"), ("e", 0.1, "f"), ("B", 3000, "q"), ("f", 0.1, "D")],
+)
+def test_numbers_are_of_the_dtype_that_is_asked_for(device, char, number, asked):
+    x = np.arange(4, dtype=char)
+
+    made = add(xdev.asarray(x, device=device), number, dtype=asked)
+
+    expected = np.add(x, number, dtype=asked)
+    np.testing.assert_array_equal(xdev.to_numpy(made), expected, strict=True)
+
+
 def test_results_keep_their_kind_where_inputs_are_not_asked_for(x):
     for keywords in ({"dtype": "?"}, {"signature": (None, None, "?")}):
         made = xdev.to_numpy(less(x, 2, **keywords))

@@ -21,7 +21,7 @@ from xdev.ufunc import cpu_results, reductions
 from xdev.ufunc.cpu_refusals import explained
 from xdev.ufunc.cpu_results import POOLED
 from xdev.ufunc.cpu_threads import Threaded
-from xdev.ufunc.inputs import WEAK, dtype_of, resolve, strong, too_large
+from xdev.ufunc.inputs import WEAK, dtype_of, fits, resolve, strong, too_large
 from xdev.ufunc.specialisation import folding
 
 if TYPE_CHECKING:
@@ -211,7 +211,10 @@ class CpuLoops:
         inputs = self.scalar.resolve(args)
         if signature is not None:
             specialisation = self.scalar.giving(inputs, signature)
-            keywords["signature"] = (*specialisation.inputs, *specialisation.outputs)
+            taken = specialisation.inputs
+            keywords["signature"] = (*taken, *specialisation.outputs)
+            each = zip(args, inputs, taken, strict=True)  # numbers are cast but once
+            inputs = tuple(to if fits(x, to) else own for x, own, to in each)
         else:
             specialisation = self.scalar.specialise(inputs)
         ufunc = self.ufunc(specialisation)
