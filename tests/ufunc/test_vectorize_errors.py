@@ -115,6 +115,57 @@ def test_the_way_out_of_an_int_that_does_not_fit(device):
     ]
 
 
+MASK = np.array([True, False] * 3)
+UNWRITTEN = {
+    "mask": ({"where": MASK}, True),
+    "False": ({"where": False}, True),
+    "numpy.True_": ({"where": np.True_}, True),
+    "dtype": ({"where": MASK, "dtype": "f8"}, True),
+    "True": ({"where": True}, False),
+    "out=None": ({"where": MASK, "out": None}, False),
+    "out=(None,)": ({"where": MASK, "out": (None,)}, False),
+    "out=array": ({"where": MASK, "out": np.zeros(6)}, False),
+}
+
+
+@pytest.mark.parametrize("repeats", [1, 20_000], ids=["small", "large"])
+@pytest.mark.parametrize("case", UNWRITTEN)
+def test_elements_that_none_writes_are_told_as_numpy_tells_them(device, case, repeats):
+    keywords, told = UNWRITTEN[case]
+    keywords = {
+        key: np.tile(value, repeats) if isinstance(value, np.ndarray) else value
+        for key, value in keywords.items()
+    }
+    x = np.tile(np.arange(6.0), repeats)
+
+    def warned(call, move):
+        moved = {
+            key: move(value) if isinstance(value, np.ndarray) else value
+            for key, value in keywords.items()
+        }
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(move(x), 1, **moved)
+        assert all(w.filename == __file__ for w in caught)
+        return [str(w.message).startswith("'where' used without 'out'") for w in caught]
+
+    assert warned(add, lambda v: xdev.asarray(v, device=device)) == [True] * told
+    if np.lib.NumpyVersion(np.__version__) >= "2.4.0":  # the first that tells
+        assert warned(np.add, lambda v: v) == [True] * told
+
+
+def test_elements_that_none_writes_of_several_outputs_and_outer(device):
+    x = xdev.asarray(np.arange(6.0), device=device)
+    mask = xdev.asarray(MASK, device=device)
+
+    with pytest.warns(UserWarning, match="'where' used without 'out'"):
+        both(x, where=mask)
+    with pytest.warns(UserWarning, match="'where' used without 'out'"):
+        add.outer(x, x, where=mask)
+    first, second = both(x, where=mask, out=None)
+    assert first.shape == second.shape == add.outer(x, 1, where=mask, out=None).shape
+
+
 DTYPES = {
     "datetime64": np.array(["2020-01-01"] * 6, "M8[D]"),
     "timedelta64": np.ones(6, "m8[s]"),

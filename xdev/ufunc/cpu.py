@@ -228,10 +228,8 @@ class CpuLoops:
             least = 1 if _TRACKING.on else POOLED
             outputs = specialisation.outputs
             out = cpu_results.pooled(args, outputs, least=least, **keywords)
-        if out is not None:
-            keywords["out"] = out
         try:
-            return ufunc(*args, **keywords)
+            return ufunc(*args, out=out or (None,) * ufunc.nout, **keywords)
         except REFUSALS as error:
             inputs = specialisation.inputs
             raise self._explained(error, args, inputs, out) from error

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xdev.device import device_of
-from xdev.errors import DeviceMismatchError
+from xdev.errors import DeviceMismatchError, users_level
 from xdev.ufunc import fake
 from xdev.ufunc.inputs import resolve
 
@@ -128,6 +129,16 @@ def _with_dtype(x: Any) -> Any:
         return x
     message = f"{type(x).__name__} has no dtype"
     raise TypeError(message)
+
+
+def tell_unwritten(keywords: dict[str, Any]) -> None:
+    """Warn, as NumPy does, of ``where=`` without ``out=``: memory that none writes."""
+    if keywords.get("where", True) is not True:
+        message = (
+            "'where' used without 'out', expect uninitialized memory in output. If "
+            "this is intentional, use out=None."
+        )
+        warnings.warn(message, UserWarning, stacklevel=users_level())
 
 
 def read(ufunc: Vectorized, keywords: dict[str, Any]) -> dict[str, Any]:

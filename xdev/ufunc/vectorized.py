@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from xdev.ufunc.cuda import CudaLoops
     from xdev.ufunc.cuda_methods import CudaMethods
 
+ABSENT: Any = np._NoValue  # noqa: SLF001 - NumPy's own default
 KEYWORDS = ("out", "where", "casting", "order", "dtype", "signature", "sig", "subok")
 
 
@@ -61,7 +62,7 @@ class Vectorized(Quick):
         self.__signature__ = parameters.of_a_call(scalar.function)
         self.__doc__ = self.__doc__ or f"{self.__name__}{self.__signature__}"
 
-    def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
+    def __call__(self, *args: Any, out: Any = ABSENT, **keywords: Any) -> Any:
         """Compute the function elementwise.
 
         Parameters
@@ -71,7 +72,8 @@ class Vectorized(Quick):
             then, optionally, the outputs.
         out : array, or tuple of arrays and None, optional
             Where the results go: any shape that the inputs broadcast to, any strides,
-            any library of the inputs' device. It is written in place.
+            any library of the inputs' device. It is written in place. Beside
+            ``where=``, None says that new results may hold anything elsewhere.
         **keywords
             ``where``, ``casting``, ``order``, ``dtype``, ``signature`` and ``subok``,
             as those of :class:`numpy.ufunc`.
@@ -95,6 +97,7 @@ class Vectorized(Quick):
         # get here once their types are known: compiled code calls the NumPy ufunc, or
         # the driver (compile/quick_call.py, compile/quick_launch.py).
         if not keywords and args:
+            out = None if out is ABSENT else out
             kind = type(args[0])
             if kind in ALWAYS or (
                 kind is not ndarray and not ALWAYS.isdisjoint(map(type, args))
@@ -117,6 +120,9 @@ class Vectorized(Quick):
         for keyword in keywords:
             if keyword not in KEYWORDS:
                 raise parameters.unknown(self.scalar.function, keyword, KEYWORDS)
+        if out is ABSENT:
+            hosted.tell_unwritten(keywords)
+            out = None
         args, outs = self._bound(args, out)
         operands = [*args, *(outs or ()), keywords.get("where", True)]
         refuse(self.__name__, *operands)
@@ -224,6 +230,8 @@ class Vectorized(Quick):
         """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
         self._check_method("outer", a, b, keywords.get("out"))
         if is_cuda(a) or is_cuda(b):
+            if "out" not in keywords:
+                hosted.tell_unwritten(keywords)
             outs = keywords.pop("out", None)
             cuda = hosted.for_cuda(self, keywords)
             return self._cuda_methods.outer(a, b, outs, cuda)
