@@ -162,6 +162,18 @@ def test_asarray_keeps_what_needs_no_change(device):
     assert xdev.asarray(x, copy=False) is x
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_asarray_keeps_the_order_of_a_matrix(device, order):
+    x = np.asarray(np.arange(6.0).reshape(2, 3), order=order)
+    own = xdev.namespace(device).asarray  # of the library of arrays there
+
+    for made in (xdev.asarray(x, device=device), own(x), own(x, dtype="float64")):
+        assert made.strides == x.strides
+        np.testing.assert_array_equal(xdev.to_numpy(made), x)
+    made = xdev.asarray(x, device=device, dtype=xdev.float32)
+    assert made.strides == x.astype("float32").strides
+
+
 def test_asarray_copies_where_asked(device):
     x = xdev.ones(3, device=device)
 

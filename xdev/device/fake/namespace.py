@@ -76,7 +76,8 @@ def _wrapped(name: str, function: Any, uploads: bool) -> Any:
 
     def call(*args: Any, **options: Any) -> Any:
         if uploads and isinstance(args[0], np.ndarray):
-            return FakeArray(function(args[0].copy(), *args[1:], **options), FIRST)
+            copied = args[0].copy(order="K")
+            return FakeArray(function(copied, *args[1:], **options), FIRST)
         return checked(*args, **options)
 
     call.__name__, call.__doc__ = name.rpartition(".")[2], function.__doc__
