@@ -118,37 +118,63 @@ def key(x: Array | Number) -> Any:
 
 @contextmanager
 def explaining(
-    operands: Sequence[Array | Number], names: Sequence[str], name: str
+    operands: Sequence[Array | Number],
+    names: Sequence[str],
+    name: str,
+    writes: Callable[[dict[str, int]], Writes],
 ) -> Iterator[None]:
-    """Say it in clear words where a compiler refuses a write.
+    """Refuse writes into read-only arrays in clear words.
+
+    A compiler refuses them, but for those through ``x.flat``.
 
     Parameters
     ----------
     operands, names, name
         As :func:`types` takes them.
+    writes : callable
+        As :func:`claim` takes it.
 
     Raises
     ------
     ValueError
-        The kernel writes, and an argument is read-only; the text has the line.
+        The kernel writes, and an argument is read-only; the text has the line where a
+        compiler found it.
     """
+    frozen = [
+        label
+        for x, label in zip(operands, names, strict=True)
+        if isinstance(x, Array) and not x.writable
+    ]
+    surely = writes(_axes(operands, names)).surely if frozen else ()
+    written = [label for label in frozen if label in surely]
     try:
         yield
     except TypeError as error:
-        frozen = [
-            label
-            for x, label in zip(operands, names, strict=True)
-            if isinstance(x, Array) and not x.writable
-        ]
-        if not frozen or not READ_ONLY.search(str(error)):
+        if not written and not (frozen and READ_ONLY.search(str(error))):
             raise
-        one = "is" if len(frozen) == 1 else "are"
-        message = (
-            f"{name} writes into an array that may not be written: {', '.join(frozen)} "
-            f"{one} read-only (as JAX's arrays always are): pass a copy that may be "
-            f"written\n{str(error).splitlines()[-1]}"
-        )
-        raise ValueError(message) from error
+        line = str(error).splitlines()[-1]
+        raise _frozen(name, frozen, f"\n{line}") from error
+    if written:
+        raise _frozen(name, written)
+
+
+def _frozen(name: str, labels: Sequence[str], line: str = "") -> ValueError:
+    """Return the error for a kernel that writes into read-only arrays."""
+    one = "is" if len(labels) == 1 else "are"
+    return ValueError(
+        f"{name} writes into an array that may not be written: {', '.join(labels)} "
+        f"{one} read-only (as JAX's arrays always are): pass a copy that may be "
+        f"written{line}"
+    )
+
+
+def _axes(operands: Sequence[Array | Number], names: Sequence[str]) -> dict[str, int]:
+    """Return how many axes the arrays have, by their names."""
+    return {
+        label: len(x.shape)
+        for x, label in zip(operands, names, strict=True)
+        if isinstance(x, Array)
+    }
 
 
 def claim(
@@ -176,12 +202,7 @@ def claim(
     """
     if not foreign.any_of(args):
         return
-    arrays = {
-        label: len(x.shape)
-        for x, label in zip(operands, names, strict=True)
-        if isinstance(x, Array)
-    }
-    found = writes(arrays)
+    found = writes(_axes(operands, names))
     for x, operand, label in zip(args, operands, names, strict=True):
         adapter = foreign.of(type(x))
         if adapter and isinstance(operand, Array) and operand.writable:

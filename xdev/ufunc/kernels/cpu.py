@@ -120,7 +120,8 @@ class CpuKernels:
                     grid = function.typed(
                         indices, kinds, working, checked=self._checked
                     )
-                    with arguments.explaining(operands, names, function.name):
+                    known = operands, names, function.name, function.writes
+                    with arguments.explaining(*known):
                         loop = compiler.loop(grid)
                     plan = Plan(kinds, packer(kinds), loop, checked=grid.checked)
                     self._plans[key] = plan

@@ -131,7 +131,8 @@ class CudaKernels:
                     )
                     raise TypeError(message)
                 current = _optional.cupy().cuda.runtime.getDevice()
-                with arguments.explaining(operands, names, function.name):
+                known = operands, names, function.name, function.writes
+                with arguments.explaining(*known):
                     cubin = compiler.cubin(
                         grid, launch.capability(current), narrow=narrow, small=small
                     )

@@ -16,7 +16,6 @@ import numpy as np
 
 from xdev.ufunc import sources
 from xdev.ufunc.kernels.bounds import UPDATES
-from xdev.ufunc.scalar import ScalarFunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,7 +33,7 @@ class Writes:
     Parameters
     ----------
     surely : frozenset of str
-        Those that stand before ``[…] =``, or are updated atomically.
+        Those that stand before ``[…] =`` or ``+=``, or are updated atomically.
     perhaps : frozenset of str
         Those that other functions get, or of which parts have names of their own.
     """
@@ -56,7 +55,7 @@ def find(function: Callable[..., Any], arrays: Mapping[str, int]) -> Writes:
     source = sources.find(function.__code__)
     if source is None:
         return Writes(frozenset(), frozenset(arrays))
-    visitor = _Visitor(arrays, sources.outside(function))
+    visitor = _Visitor(function, arrays)
     body = source.node.body
     for node in body if isinstance(body, list) else [body]:
         visitor.visit(node)
@@ -68,8 +67,11 @@ def find(function: Callable[..., Any], arrays: Mapping[str, int]) -> Writes:
 class _Visitor(ast.NodeVisitor):
     """Collects the arrays that are written, or may be."""
 
-    def __init__(self, arrays: Mapping[str, int], outside: dict[str, Any]) -> None:
-        self._arrays, self._outside = arrays, outside
+    def __init__(self, function: Callable[..., Any], arrays: Mapping[str, int]) -> None:
+        code, self._outside = function.__code__, sources.outside(function)
+        self._arrays, self._own = arrays, {*code.co_varnames, *code.co_cellvars}
+        # Any name may be one's then.
+        self._slices = any(map(_makes_slices, (function, *self._outside.values())))
         self.surely: set[str] = set()
         self.perhaps: set[str] = set()
 
@@ -79,14 +81,22 @@ class _Visitor(ast.NodeVisitor):
         reads = _reads(called, len(node.args))
         if called is None:
             self.visit(node.func)
-        for k, argument in enumerate((*node.args, *(w.value for w in node.keywords))):
+        updated = [word.value for word in node.keywords if word.arg == "a"]
+        updated = updated or node.args[:1]  # of an atomic operation
+        for argument in (*node.args, *(word.value for word in node.keywords)):
             name = self._array(argument)
-            if name and not k and called in UPDATES:
+            if name and called in UPDATES and argument in updated:
                 self.surely.add(name)
             if name and (reads or called in UPDATES):
                 self._indices(argument)
             else:
                 self.visit(argument)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        """Take x += y for a write, where x = y is but a name."""
+        if isinstance(node.target, ast.Name):
+            self.surely |= {node.target.id} & self._arrays.keys()
+        self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> None:
         """Take an array that has another name for one that is written by it."""
@@ -103,8 +113,9 @@ class _Visitor(ast.NodeVisitor):
     def _part(self, node: ast.Name | ast.Subscript | ast.Attribute) -> None:
         name = self._array(node)
         if not isinstance(node.ctx, ast.Load):
-            self.surely |= {name} & self._arrays.keys()
-        elif name in self._arrays and not _value_alone(node, self._arrays[name]):
+            if not isinstance(node, ast.Name):
+                self.surely |= {name} & self._arrays.keys()
+        elif name in self._arrays and not self._value_alone(node, self._arrays[name]):
             self.perhaps.add(name)
         self._indices(node)
 
@@ -126,7 +137,7 @@ class _Visitor(ast.NodeVisitor):
 
     def _value(self, node: ast.expr) -> Any:
         """Return the value of an outside name or a module's attribute, else None."""
-        if isinstance(node, ast.Name):
+        if isinstance(node, ast.Name) and node.id not in self._own:
             return self._outside.get(node.id, getattr(builtins, node.id, None))
         if isinstance(node, ast.Attribute):
             owner = self._value(node.value)
@@ -134,32 +145,44 @@ class _Visitor(ast.NodeVisitor):
                 return getattr(owner, node.attr, None)
         return None
 
+    def _value_alone(self, node: ast.expr, axes: int) -> bool:
+        """Say whether a part of an array is an element, or a fact of the array."""
+        while isinstance(node, ast.Subscript | ast.Attribute):
+            if isinstance(node, ast.Attribute):
+                if node.attr in FACTS:
+                    return True
+            else:
+                index = node.slice
+                each = index.elts if isinstance(index, ast.Tuple) else [index]
+                axes -= sum(map(self._takes_axis, each))
+            node = node.value
+        return axes <= 0
+
+    def _takes_axis(self, index: ast.expr) -> bool:
+        """Say whether an index is a number, as far as the source tells.
+
+        None and ... take no axis away, slices none whole; names may stand for them.
+        """
+        if isinstance(index, ast.Slice | ast.Starred):
+            return False
+        if isinstance(index, ast.Constant):
+            return isinstance(index.value, int)
+        outer = index.value if isinstance(index, ast.Attribute) else index
+        if isinstance(outer, ast.Name) and outer.id in self._outside:
+            return isinstance(self._value(index), int | np.integer)
+        return not self._slices or isinstance(index, ast.BinOp | ast.UnaryOp)
+
 
 def _reads(function: Any, given: int) -> bool:
     """Say whether a function is known to write none of its arguments."""
     if isinstance(function, np.ufunc):
         return given <= function.nin
-    if isinstance(getattr(function, "scalar", None), ScalarFunction):
-        return True
     return any(function is known for known in READERS)
 
 
-def _value_alone(node: ast.expr, axes: int) -> bool:
-    """Say whether a part of an array is an element, or a fact of the array."""
-    while isinstance(node, ast.Subscript | ast.Attribute):
-        if isinstance(node, ast.Attribute):
-            if node.attr in FACTS:
-                return True
-        else:
-            each = (
-                node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            )
-            whole = (ast.Slice, ast.Starred)
-            axes -= sum(not isinstance(i, whole) and not _new(i) for i in each)
-        node = node.value
-    return axes <= 0
-
-
-def _new(index: ast.expr) -> bool:
-    """Say whether an index is None or ..., which take no axis away."""
-    return isinstance(index, ast.Constant) and not isinstance(index.value, int)
+def _makes_slices(value: Any) -> bool:
+    """Say whether a value is a slice, has one, or is a function that may make one."""
+    if isinstance(value, tuple):
+        return any(map(_makes_slices, value))
+    code = getattr(getattr(value, "py_func", value), "__code__", None)
+    return isinstance(value, slice) or "slice" in getattr(code, "co_names", ())

@@ -1,0 +1,162 @@
+"""Writes of kernels are seen in their source: what runs is the judge."""
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import atomic
+from xdev.ufunc.kernels import writes
+
+PART = slice(0, 2)
+PARTS = (slice(0, 2),)
+
+
+def cut(i):
+    return slice(i, i + 1)
+
+
+def wrapped(i, n):
+    return i % n
+
+
+@xdev.vectorize
+def put(y, i):
+    y[i] = 7
+    return i
+
+
+def plain(i, y):
+    y[i] = 7
+
+
+def augmented(i, y):
+    y[i] += 7
+
+
+def whole(i, y):
+    y += 7 + i
+
+
+def unpacked(i, y):
+    _, y[i] = 1.0, 7.0
+
+
+def counted(i, y):
+    for y[i] in range(8):
+        pass
+
+
+def by_a_part(i, y):
+    part = y[i:]
+    part[0] = 7
+
+
+def by_a_slice(i, y):
+    here = slice(i, i + 1)
+    part = y[here]
+    part[0] = 7
+
+
+def by_a_slice_from_outside(i, y):
+    part = y[PART]
+    part[i] = 7
+
+
+def by_slices_from_outside(i, y):
+    part = y[PARTS]
+    part[i] = 7
+
+
+def by_a_slice_of_a_helper(i, y):
+    part = y[cut(i)]
+    part[0] = 7
+
+
+def by_a_new_axis(i, y):
+    part = y[np.newaxis]
+    part[0, i] = 7
+
+
+def by_a_ufunc(i, y):
+    put(y, i)
+
+
+def by_another_name(i, y):
+    len = put  # noqa: A001 - its name is a reader's
+    len(y, i)
+
+
+def atomically(i, y):
+    atomic.add(y, i, 7)
+
+
+def atomically_by_name(i, y):
+    atomic.add(index=i, a=y, value=7)
+
+
+def through_flat(i, y):
+    y.flat[i] = 7
+
+
+WRITERS = [
+    *(plain, augmented, whole, unpacked, counted, by_a_part, by_a_slice),
+    *(by_a_slice_from_outside, by_slices_from_outside, by_a_slice_of_a_helper),
+    *(by_a_new_axis, by_a_ufunc, by_another_name, atomically, atomically_by_name),
+    through_flat,
+]
+
+
+def reads(i, y):
+    z = y[i] + y[wrapped(i, 2)] + y[i - 1] + len(y) + max(y[0], y[-1])
+    z += y.shape[0]
+    z += 1
+
+
+def reads_beside_slices(i, y):
+    part = slice(i, i + 1)
+    _ = y[0] + y[-1] + y[i - i] + part.start
+
+
+@pytest.mark.parametrize("function", WRITERS, ids=lambda f: f.__name__)
+def test_what_a_kernel_writes_is_seen(function):
+    y = np.arange(4.0)
+
+    xdev.kernel(function)[1](y)
+
+    assert not np.array_equal(y, np.arange(4.0))
+    found = writes.find(function, {"y": 1})
+    assert found.surely | found.perhaps == {"y"}
+
+
+@pytest.mark.parametrize("function", WRITERS, ids=lambda f: f.__name__)
+def test_a_read_only_array_is_not_written(function):
+    y = np.arange(4.0)
+    y.flags.writeable = False
+
+    with pytest.raises(ValueError, match="y is read-only"):
+        xdev.kernel(function)[1](y)
+
+    np.testing.assert_array_equal(y, np.arange(4.0))
+
+
+@pytest.mark.parametrize("function", [reads, reads_beside_slices])
+def test_what_a_kernel_only_reads_is_not_taken_for_written(function):
+    y = np.arange(4.0)
+    y.flags.writeable = False
+
+    xdev.kernel(function)[1](y)
+
+    assert writes.find(function, {"y": 1}) == writes.Writes(frozenset(), frozenset())
+
+
+def test_names_are_taken_for_slices_only_where_there_may_be_some():
+    def beside_slices(i, y):
+        part = slice(i, i + 1)
+        _ = y[i] + part.start
+
+    def without(i, y):
+        part = i
+        _ = y[part]
+
+    assert writes.find(beside_slices, {"y": 1}).perhaps == {"y"}
+    assert writes.find(without, {"y": 1}).perhaps == frozenset()
