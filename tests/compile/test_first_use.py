@@ -69,6 +69,25 @@ def test_a_second_process_runs_on_the_cpu_without_numba(tmp_path):
     assert second == [*first[:-1], "False"]
 
 
+RANDOM = """
+import sys
+import numpy as np
+import xdev
+
+rng = xdev.random.default_rng(7, device="cpu")
+chances = [0.1, 0.2, 0.7]
+drawn = rng.choice(3, 9, p=chances), rng.choice(3, 2, replace=False, p=chances)
+drawn += rng.integers(0, np.arange(1, 10)), rng.normal(size=3)
+print(*(x.tobytes().hex() for x in drawn), "numba" in sys.modules)
+"""
+
+
+def test_random_numbers_need_no_numba_the_second_time(tmp_path):
+    first, second = runs(RANDOM, tmp_path)
+
+    assert second == [*first[:-1], "False"]
+
+
 @pytest.mark.skipif(not CUDA, reason="needs numba-cuda and CuPy: the group cuda")
 def test_a_second_process_has_the_cubin_without_numba(tmp_path):
     first, second = runs(FUNCTION + ON_CUDA, tmp_path)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import facade
-from xdev.compile.indexed import closed
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.random import kernels
 from xdev.random.arguments import broadcast, is_array
@@ -154,9 +153,11 @@ def between(words: Any, low: Any, high: Any, dtype: np.dtype[Any], *, end: bool)
 
 @cache
 def _between() -> Vectorized:
-    from xdev.ufunc import vectorize
+    from xdev.ufunc import sources, vectorize
 
-    return vectorize(closed(kernels.between))
+    # Ufuncs in ufuncs: those that are kept on disk need no compiler.
+    function, within = kernels.between, {"below": vectorize(kernels.below)}
+    return vectorize(sources.rebuilt(function, function.__code__, within))
 
 
 def _words(x: Any) -> Any:
