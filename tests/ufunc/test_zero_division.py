@@ -1,5 +1,7 @@
 """What Python raises ZeroDivisionError for is infinite or NaN, as in NumPy."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,29 @@ def quiet():
         yield
 
 
+@xdev.vectorize
+def floored(a, b):
+    return a // b
+
+
+@xdev.vectorize
+def rest(a, b):
+    return a % b
+
+
+@xdev.vectorize
+def both(a, b):
+    return divmod(a, b)
+
+
+LIKE_NUMPYS = {
+    "//": (floored, np.floor_divide),
+    "%": (rest, np.remainder),
+    "/": (quotient, np.divide),
+    "divmod": (both, np.divmod),
+}
+
+
 def there(x, device):
     return xdev.asarray(x, device=device)
 
@@ -99,5 +124,53 @@ def test_numbas_own_functions_stay_as_they_were():
     xdev.vectorize(lambda x: function(x) + 1)(np.ones(3))  # compiles it
     with pytest.raises(ZeroDivisionError):
         function(0.0)
+    floored = numba.njit(error_model="python")(lambda a: 1.0 // a)
+    xdev.vectorize(lambda x: floored(x) + 1)(np.ones(3))
+    with pytest.raises(ZeroDivisionError):
+        floored(0.0)
     with pytest.raises(ZeroDivisionError):
         numba.njit(lambda a, b: a / b)(1j, 0j)
+
+
+def told(call, *operands):
+    """Return the errors that a call warns of, and its results; underflow is left out.
+
+    NumPy itself does not warn of it by default.
+    """
+    with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn"):
+        warnings.simplefilter("always")
+        results = call(*operands)
+    words = {str(w.message).partition(" encountered")[0] for w in caught}
+    return words - {"underflow"}, results
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("operator", LIKE_NUMPYS)
+def test_quotients_tell_of_the_errors_that_numpy_tells_of(operator, dtype):
+    ours, numpys = LIKE_NUMPYS[operator]
+    values = (0.0, -0.0, 1.0, -5.5, np.inf, np.nan, np.finfo(dtype).max)
+    for size in range(1, 41):  # SIMD code, and what remains
+        for a in values:
+            for b in values:
+                x, y = np.ones((2, size), dtype)
+                x[-1], y[-1] = a, b
+                found, made = told(ours, x, y)
+                expected, right = told(numpys, x, y)
+                assert found == expected, (size, a, b)
+                np.testing.assert_array_equal(made, right)
+                # The signs of zeros, too; NaN's is nobody's.
+                made, right = np.nan_to_num(made), np.nan_to_num(right)
+                np.testing.assert_array_equal(np.signbit(made), np.signbit(right))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("operator", LIKE_NUMPYS)
+def test_quotients_of_any_numbers_are_numpys(operator, dtype):
+    ours, numpys = LIKE_NUMPYS[operator]
+    rng = np.random.default_rng(0)
+    word = {"f4": "u4", "f8": "u8"}[dtype]
+    x, y = rng.integers(0, 2 ** (8 * int(dtype[1])), (2, 5000), word).view(dtype)
+    z = rng.integers(-20, 20, 5000).astype(dtype) / 4
+
+    for a, b in (x, y), (x, z), (z, x), (z, z[::-1]), (z, z[:1]), (z, 0.25):
+        np.testing.assert_array_equal(ours(a, b), numpys(a, b))

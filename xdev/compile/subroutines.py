@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
+from xdev.compile import remainders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,7 +64,8 @@ def unraising() -> Iterator[None]:
         return bool(above) and above.top().error_model == "numpy"
 
     lock = core.compiler_lock.global_compiler_lock
-    with lock, _replaced(core.base, compile_for, asked):
+    divided = remainders.without_conditions(asked)
+    with lock, divided, _replaced(core.base, compile_for, asked):
         yield
 
 
