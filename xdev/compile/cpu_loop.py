@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from xdev.compile.cpu_body import Body
 
-FLAGS = 0x1F  # every floating point exception, as feclearexcept numbers them
+# Floating point exceptions as feclearexcept numbers them: every one; an invalid value.
+ALL, INVALID = 0x1F, 0x01
 FEW = 8  # elements at strides: fewer gain nothing by SIMD
 PAIRED = 16  # values of a fold: fewer gain nothing by pairs
 BINARY = 2
@@ -86,7 +87,11 @@ def emit(
     builder.branch(done)
     builder.position_at_end(done)
     if body.branches:
-        loop.clear_exceptions()
+        loop.clear_exceptions(ALL)
+    elif body.work.compares:
+        loop.clear_exceptions(
+            INVALID
+        )  # NaN's, of which NumPy's comparisons say nothing
 
 
 def _cases(body: Body) -> tuple[list[list[int]], bool]:
@@ -209,12 +214,18 @@ class _Loop:
             memory.advise(end, ALONE)
         memory.store(kind, b.load(running), last)
 
-    def clear_exceptions(self) -> None:
-        """Emit a call of C's ``feclearexcept``."""
+    def clear_exceptions(self, which: int) -> None:
+        """Emit a call of C's ``feclearexcept``, which is slow, where one was raised."""
         ir, b, cgutils = self.memory.ir, self.builder, self.memory.cgutils
-        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(32)])
-        clear = cgutils.get_or_insert_function(b.module, kind, "feclearexcept")
-        b.call(clear, [ir.IntType(32)(FLAGS)])
+        number = ir.IntType(32)
+        kind = ir.FunctionType(number, [number])
+        test, clear = (
+            cgutils.get_or_insert_function(b.module, kind, f"fe{name}except")
+            for name in ("test", "clear")
+        )
+        raised = b.icmp_signed("!=", b.call(test, [number(which)]), number(0))
+        with b.if_then(raised, likely=False):
+            b.call(clear, [number(which)])
 
     def _equal(self, value: Any, number: int) -> Any:
         return self.builder.icmp_signed("==", value, self.memory.intp(number))

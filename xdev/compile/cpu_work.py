@@ -12,6 +12,8 @@ VALUE = re.compile(r"%[\w.]+")
 DIVISION = re.compile(r"[fsu](div|rem) ")
 ROOT = re.compile(r"sqrtf?|llvm\.sqrt\.f\d+")
 # In simple instructions, of which a processor does several at once.
+# By instructions to which NaN is an invalid value, in SIMD code at least.
+COMPARISON = re.compile(r" fcmp (?:\w+ )*?[ou][lg][te] ")
 DIVIDING, ROOTING, CALLING = 8, 16, 100
 
 
@@ -27,11 +29,14 @@ class Work(NamedTuple):
     parameters : bool
         Whether there is costly work on the inputs behind the first alone, as in
         ``x * exp(a)``: a loop in which these are numbers does it once.
+    compares : bool
+        Whether floats are compared by size.
     """
 
     amount: int = 0
     branches: bool = False
     parameters: bool = False
+    compares: bool = False
 
 
 NONE = Work()
@@ -56,7 +61,8 @@ def of(compiled: Any) -> Work:
         elif used & others:
             others.add(result)
             parameters = parameters or cost > 1
-    return Work(amount, len(list(made.blocks)) > 1, parameters)
+    compares = COMPARISON.search(text) is not None
+    return Work(amount, len(list(made.blocks)) > 1, parameters, compares)
 
 
 def _cost(operation: str) -> int:
