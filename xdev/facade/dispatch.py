@@ -64,26 +64,8 @@ def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
     return NUMPY.bound(name, None)
 
 
-def are_numpys(arrays: Any) -> bool:
-    """Say whether a list or tuple holds plain NumPy arrays only, and at least one."""
-    if type(arrays) is not tuple and type(arrays) is not list:
-        return False
-    for x in arrays:
-        if type(x) is not ndarray or x.dtype is FREED:
-            return False
-    return bool(arrays)
-
-
 def of_each(name: str, label: str, arrays: Any) -> Callable[..., Any]:
     """Return the function ``name`` for a sequence of arrays, as :func:`of_all`."""
-    if (type(arrays) is tuple or type(arrays) is list) and arrays:
-        kind = type(arrays[0])
-        if kind in direct:
-            for x in arrays:
-                if type(x) is not kind:
-                    break
-            else:
-                return direct[kind][name]
     items = [(f"{label}[{index}]", x) for index, x in enumerate(arrays)]
     if not items:
         message = f"xdev.{name}: {label} is empty: give at least one array"

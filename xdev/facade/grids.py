@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from xdev._freed import FREED
+from xdev._freed import FREED, use_after_free
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.identity import shown
 from xdev.errors import type_name
 from xdev.facade.cpu import bare
-from xdev.facade.dispatch import are_numpys, of_each
+from xdev.facade.dispatch import of_each
 from xdev.facade.host_memory import POOLED_FROM, SMALL, pooled
 from xdev.facade.libraries import direct
 from xdev.facade.places import place
@@ -270,8 +270,15 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Arra
     """
     if not arrays:
         return ()
-    if are_numpys(arrays) and indexing in ("xy", "ij"):
-        return _grid(arrays, indexing)
+    kind = type(arrays[0])
+    for x in arrays:
+        if type(x) is not kind:
+            break
+    else:
+        if kind is ndarray and indexing in ("xy", "ij"):
+            return _grid(arrays, indexing)
+        if kind in direct:
+            return tuple(direct[kind]["meshgrid"](*arrays, indexing=indexing))
     return tuple(of_each("meshgrid", "arrays", arrays)(*arrays, indexing=indexing))
 
 
@@ -282,7 +289,9 @@ def _grid(arrays: tuple[Array, ...], indexing: str) -> tuple[Array, ...]:
     if indexing == "xy":
         axes[:2] = axes[1::-1]
     shape = [1] * rank
-    for axis, x in zip(axes, arrays, strict=True):
+    for number, (axis, x) in enumerate(zip(axes, arrays, strict=True)):
+        if x.dtype is FREED:
+            raise use_after_free(x, f"xdev.meshgrid: arrays[{number}]")
         shape[axis] = x.size
     made = []
     for axis, x in zip(axes, arrays, strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.cpu import bare
-from xdev.facade.dispatch import are_numpys, mixed, of_each
+from xdev.facade.dispatch import mixed, of_each
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
-_broadcast_arrays = bare("broadcast_arrays")
 _broadcast_to = bare("broadcast_to")
 _concat = bare("concat")
 _stack = bare("stack")
@@ -62,12 +61,20 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """
     if not arrays:
         return ()
-    if type(arrays[0]) is ndarray and are_numpys(arrays):
-        shape = arrays[0].shape
-        for x in arrays:
-            if x.shape != shape:
-                return tuple(_broadcast_arrays(*arrays))
-        return arrays
+    kind = type(arrays[0])
+    for x in arrays:
+        if type(x) is not kind:
+            break
+    else:
+        if kind is ndarray:
+            shape = arrays[0].shape
+            for x in arrays:
+                if x.shape != shape or x.dtype is FREED:
+                    break
+            else:
+                return arrays
+        elif kind in direct:
+            return tuple(direct[kind]["broadcast_arrays"](*arrays))
     return tuple(of_each("broadcast_arrays", "arrays", arrays)(*arrays))
 
 
@@ -178,14 +185,18 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     array([1, 2, 3])
     """
     if (type(arrays) is list or type(arrays) is tuple) and arrays:
+        kind = type(arrays[0])
         for x in arrays:
-            if type(x) is not ndarray or x.dtype is FREED:
+            if type(x) is not kind:
                 break
         else:
-            try:
-                return _concat(arrays) if axis is FIRST else _concat(arrays, axis)
-            except (TypeError, ValueError):
-                pass  # of_each() says what is wrong, or NumPy again
+            if kind is ndarray and x.dtype is not FREED:  # which promotes with nothing
+                try:
+                    return _concat(arrays) if axis is FIRST else _concat(arrays, axis)
+                except (TypeError, ValueError):
+                    pass  # of_each() says what is wrong, or NumPy again
+            elif kind in direct:
+                return direct[kind]["concat"](arrays, axis=axis)
     return of_each("concat", "arrays", arrays)(arrays, axis=axis)
 
 
@@ -252,8 +263,19 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     array([[1, 2],
            [3, 4]])
     """
-    if are_numpys(arrays):
-        return _stack(arrays, axis)
+    if (type(arrays) is list or type(arrays) is tuple) and arrays:
+        kind = type(arrays[0])
+        for x in arrays:
+            if type(x) is not kind:
+                break
+        else:
+            if kind is ndarray and x.dtype is not FREED:  # likewise
+                try:
+                    return _stack(arrays, axis)
+                except (TypeError, ValueError):
+                    pass
+            elif kind in direct:
+                return direct[kind]["stack"](arrays, axis=axis)
     return of_each("stack", "arrays", arrays)(arrays, axis=axis)
 
 
