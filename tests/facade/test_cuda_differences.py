@@ -50,14 +50,26 @@ CASES = {
     "searchsorted": [(WHOLE, np.int64(2)), (WHOLE, np.asarray([2, 9])), (WHOLE, 7)],
     "sort": [(REAL,), (WHOLE[::-1],)],
     "argsort": [(REAL,), (WHOLE[::-1],)],
+    "count_nonzero": [(REAL,), (WHOLE,), (COMPLEX,), (WELL > 2,)],
+    "nonzero": [(REAL,), (np.stack([WHOLE, WHOLE]),)],
+    "diff": [(REAL,), (WELL > 2,), (np.stack([WHOLE, WHOLE]).astype("uint8"),)],
+    "vecdot": [(WHOLE, WHOLE), (np.stack([WELL, WELL]), WELL), (WELL * 1j, WELL)],
     "std": [(WELL,)],
     "var": [(WELL,)],
     "linalg.solve": [(WELL, np.ones((3, 2, 1))), (np.stack([WELL, WELL]), REAL[2:4])],
+    "linalg.diagonal": [(np.stack([WELL, WELL]),)],
+    "linalg.trace": [(np.stack([WELL, WELL]),), (WELL.astype("int8"),)],
+    "linalg.matrix_norm": [(WELL,), (np.stack([WELL, 2 * WELL]),)],
+    "linalg.outer": [(WHOLE, REAL[:3]), (WELL[0] > 2, WELL[1] > 2)],
+    "linalg.cross": [(WHOLE, WHOLE[::-1]), (np.stack([WHOLE, WHOLE]), WHOLE + 1)],
+    "linalg.matrix_rank": [(WELL,), (np.ones((2, 3, 2)),)],
+    "linalg.pinv": [(WELL,), (np.ones((2, 3, 2)),)],
+    "linalg.svdvals": [(WELL,), (np.ones((2, 3, 2)),)],
     "linalg.eig": [(np.asarray([[2.0, 0.0], [0.0, 3.0]]),)],
     "linalg.eigvals": [(np.asarray([[2.0, 0.0], [0.0, 3.0]]),)],
 }
 WITHOUT_OUT = ("repeat", "isin", "searchsorted", "sort", "argsort", "std", "var")
-WITHOUT_OUT += ("linalg.solve", "linalg.eig", "linalg.eigvals")
+WITHOUT_OUT += ("count_nonzero", "nonzero", "diff", "vecdot")
 EVERY = [(name, args) for name, cases in CASES.items() for args in cases]
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -103,7 +115,8 @@ def test_gives_what_the_cpu_gives(device, name, args):
 
 
 @pytest.mark.parametrize(
-    ("name", "args"), [each for each in EVERY if each[0] not in WITHOUT_OUT]
+    ("name", "args"),
+    [each for each in EVERY if not each[0].startswith(("linalg.", *WITHOUT_OUT))],
 )
 def test_writes_the_same_into_out_also_with_strides(device, name, args):
     (wanted,) = results(name, args)
@@ -249,19 +262,19 @@ def test_entries_of_python_give_what_numpy_gives():
     assert outputs.round_(REAL).tolist()[:4] == [-2.0, -0.0, 0.0, 2.0]
     counts = np.asarray([2, 0, 3])
     for x in (WHOLE, np.stack([WHOLE, WHOLE])):
-        repeated = counting.repeat(np, x, counts, axis=-1)
+        repeated = counting.repeat(x, counts, axis=-1)
         np.testing.assert_array_equal(repeated, np.repeat(x, counts, axis=-1))
-    assert counting.repeat(np, WHOLE, counts, axis=None).tolist() == [-3, -3, 7, 7, 7]
-    assert counting.repeat(np, WHOLE, 2, axis=None).shape == (6,)
-    assert counting.isin(np, WHOLE, 7, invert=False).tolist() == [False, False, True]
-    order = counting.searchsorted(np, WHOLE, np.int64(7), side="right", sorter=None)
+    assert counting.repeat(WHOLE, counts, axis=None).tolist() == [-3, -3, 7, 7, 7]
+    assert counting.repeat(WHOLE, 2, axis=None).shape == (6,)
+    assert counting.isin(WHOLE, 7, invert=False).tolist() == [False, False, True]
+    order = counting.searchsorted(WHOLE, np.int64(7), side="right", sorter=None)
     assert order == 3
     ties = np.asarray([[2.0, 5.0, 2.0], [1.0, 1.0, 0.0]])
     for descending in (False, True):
         options = {"axis": 1, "descending": descending, "stable": True}
-        found = arguments.argsort(np, ties, **options)
+        found = arguments.argsort(ties, **options)
         assert found.tolist() == xdev.argsort(ties, **options).tolist()
-        found = arguments.sort(np, ties, **options)
+        found = arguments.sort(ties, **options)
         assert found.tolist() == xdev.sort(ties, **options).tolist()
     for name in ("std", "var"):
         options = {"axis": (0, 1), "correction": 1, "keepdims": True}

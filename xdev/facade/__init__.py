@@ -26,6 +26,7 @@ from xdev.facade.sets import *
 from xdev.facade.sorting import *
 from xdev.facade.statistical import *
 from xdev.facade.transcendental import *
+from xdev.facade.triangles import *
 
 __all__ = [
     "__array_api_version__",

@@ -229,17 +229,14 @@ def clip(
     >>> xdev.clip(xdev.asarray([-1.0, 0.5, 7.0]), 0, 1)
     array([0. , 0.5, 1. ])
     """
-    plain = type(x) is np.ndarray and type(min) in _PLAIN and type(max) in _PLAIN
-    if plain and out is None:
-        try:
-            result: Array = _numpy_clip(x, min, max)
-        except (TypeError, ValueError):
-            pass  # apply() says what is wrong
-        else:
-            return result
-    numbers = type(min) in NUMBERS and type(max) in NUMBERS
-    if numbers and out is None and type(x) in direct:
-        of_its_own: Array = direct[type(x)]["clip"](x, min, max)
-        return of_its_own
+    if out is None:
+        if type(x) is np.ndarray:
+            if type(min) in _PLAIN and type(max) in _PLAIN:
+                try:
+                    return _numpy_clip(x, min, max)
+                except (TypeError, ValueError):
+                    pass  # apply() says what is wrong
+        elif type(min) in NUMBERS and type(max) in NUMBERS and type(x) in direct:
+            return direct[type(x)]["clip"](x, min, max)
     done: Array = apply("clip", out, x=x, min=min, max=max)
     return done

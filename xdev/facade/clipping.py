@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-NUMBERS = (int, float)
+NUMBERS = frozenset({int, float})
 
 
 def clip(xp: Any, x: Any, lower: Any, upper: Any, out: Any = None) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from xdev._freed import FREED
 from xdev.device import as_device, device_of
 from xdev.facade.libraries import HOST as NUMBERS_AND_ARRAYS, direct
-from xdev.facade.places import moved, place, place_of, stays
+from xdev.facade.places import homes, moved, place, place_of, stays
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import DType
@@ -128,8 +128,8 @@ def from_dlpack(
         and x.dtype is not FREED
     ):
         return _from_dlpack(x)
-    if device is None and type(x) in direct:
-        return place_of(x, "from_dlpack").from_dlpack(x, copy)
+    if device is None and type(x) in homes:
+        return homes[type(x)].from_dlpack(x, copy)
     if not hasattr(x, "__dlpack__"):
         message = (
             f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: use "

@@ -46,6 +46,7 @@ WITHIN = frozenset(
         "fft.ifftshift",
         "linalg.cross",
         "linalg.diagonal",
+        "linalg.outer",
         "linalg.trace",
         "linalg.vector_norm",
     ]

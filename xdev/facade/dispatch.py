@@ -12,7 +12,6 @@ from xdev.facade.cpu import NUMPY
 from xdev.facade.libraries import (
     HOST_SCALARS,
     PYTHON_SCALARS,
-    direct,
     known,
     library_of,
 )

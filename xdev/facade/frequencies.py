@@ -68,7 +68,9 @@ def fftfreq(
     """
     if type(d) is not float or not d:
         _check_distance("fftfreq", d)
-    return place(device).fftfreq(_length("fftfreq", n), d, dtype)
+    if type(n) is not int or n < 1:
+        n = _length("fftfreq", n)
+    return place(device).fftfreq(n, d, dtype)
 
 
 def rfftfreq(
@@ -114,7 +116,9 @@ def rfftfreq(
                 pass  # said better below
     if type(d) is not float or not d:
         _check_distance("rfftfreq", d)
-    return place(device).rfftfreq(_length("rfftfreq", n), d, dtype)
+    if type(n) is not int or n < 1:
+        n = _length("rfftfreq", n)
+    return place(device).rfftfreq(n, d, dtype)
 
 
 def _length(name: str, n: Any) -> int:

@@ -1,4 +1,4 @@
-"""Functions that make ranges, grids and triangles."""
+"""Functions that make ranges and grids."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from xdev._freed import FREED, use_after_free
+from xdev._freed import FREED
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.identity import shown
 from xdev.errors import type_name
-from xdev.facade.cpu import bare
 from xdev.facade.dispatch import of_each
-from xdev.facade.host_memory import POOLED_FROM, SMALL, pooled
+from xdev.facade.host_memory import SMALL
 from xdev.facade.libraries import direct
 from xdev.facade.places import place
 from xdev.facade.places.cpu import HOST
@@ -28,16 +27,12 @@ __all__ = [
     "eye",
     "linspace",
     "meshgrid",
-    "tril",
-    "triu",
 ]
 
 ndarray = np.ndarray
 _arange: Any = np.arange
 PLAIN = frozenset({int, float, type(None)})  # as ranges take them with no more ado
 ONE = 1  # this very object, as small integers are: an array is not even compared
-_tril = bare("tril")
-_triu = bare("triu")
 
 
 def arange(
@@ -272,7 +267,7 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Arra
         return ()
     kind = type(arrays[0])
     for x in arrays:
-        if type(x) is not kind:
+        if type(x) is not kind or (kind is ndarray and x.dtype is FREED):
             break
     else:
         if kind is ndarray and indexing in ("xy", "ij"):
@@ -289,9 +284,7 @@ def _grid(arrays: tuple[Array, ...], indexing: str) -> tuple[Array, ...]:
     if indexing == "xy":
         axes[:2] = axes[1::-1]
     shape = [1] * rank
-    for number, (axis, x) in enumerate(zip(axes, arrays, strict=True)):
-        if x.dtype is FREED:
-            raise use_after_free(x, f"xdev.meshgrid: arrays[{number}]")
+    for axis, x in zip(axes, arrays, strict=True):
         shape[axis] = x.size
     made = []
     for axis, x in zip(axes, arrays, strict=True):
@@ -299,59 +292,3 @@ def _grid(arrays: tuple[Array, ...], indexing: str) -> tuple[Array, ...]:
         out[...] = x.reshape((x.size,) + (1,) * (rank - 1 - axis))
         made.append(out)
     return tuple(made)
-
-
-def tril(x: Array, /, *, k: int = 0) -> Array:
-    """Lower triangle of matrices; the rest is zero.
-
-    Parameters
-    ----------
-    x : array
-        Shape (..., M, N).
-    k : int
-        The highest diagonal kept.
-
-    Returns
-    -------
-    array
-        Of ``x``'s shape.
-
-    Examples
-    --------
-    >>> import xdev
-    >>> xdev.tril(xdev.ones((2, 2)))
-    array([[1., 0.],
-           [1., 1.]])
-    """
-    if type(x) is ndarray and x.dtype is not FREED:
-        made = _tril(x, k)
-        return made if made.nbytes < POOLED_FROM else pooled(made)
-    return direct[type(x)]["tril"](x, k=k)
-
-
-def triu(x: Array, /, *, k: int = 0) -> Array:
-    """Upper triangle of matrices; the rest is zero.
-
-    Parameters
-    ----------
-    x : array
-        Shape (..., M, N).
-    k : int
-        The lowest diagonal kept.
-
-    Returns
-    -------
-    array
-        Of ``x``'s shape.
-
-    Examples
-    --------
-    >>> import xdev
-    >>> xdev.triu(xdev.ones((2, 2)))
-    array([[1., 1.],
-           [0., 1.]])
-    """
-    if type(x) is ndarray and x.dtype is not FREED:
-        made = _triu(x, k)
-        return made if made.nbytes < POOLED_FROM else pooled(made)
-    return direct[type(x)]["triu"](x, k=k)

@@ -186,16 +186,20 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     """
     if (type(arrays) is list or type(arrays) is tuple) and arrays:
         kind = type(arrays[0])
-        for x in arrays:
-            if type(x) is not kind:
-                break
-        else:
-            if kind is ndarray and x.dtype is not FREED:  # which promotes with nothing
+        if kind is ndarray:
+            for x in arrays:
+                if type(x) is not ndarray or x.dtype is FREED:
+                    break
+            else:
                 try:
                     return _concat(arrays) if axis is FIRST else _concat(arrays, axis)
                 except (TypeError, ValueError):
                     pass  # of_each() says what is wrong, or NumPy again
-            elif kind in direct:
+        elif kind in direct:
+            for x in arrays:
+                if type(x) is not kind:
+                    break
+            else:
                 return direct[kind]["concat"](arrays, axis=axis)
     return of_each("concat", "arrays", arrays)(arrays, axis=axis)
 
@@ -265,16 +269,17 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     """
     if (type(arrays) is list or type(arrays) is tuple) and arrays:
         kind = type(arrays[0])
-        for x in arrays:
-            if type(x) is not kind:
-                break
-        else:
-            if kind is ndarray and x.dtype is not FREED:  # likewise
-                try:
-                    return _stack(arrays, axis)
-                except (TypeError, ValueError):
-                    pass
-            elif kind in direct:
+        if kind is ndarray:
+            for x in arrays:
+                if type(x) is not ndarray or x.dtype is FREED:
+                    break
+            else:
+                return _stack(arrays, axis)
+        elif kind in direct:
+            for x in arrays:
+                if type(x) is not kind:
+                    break
+            else:
                 return direct[kind]["stack"](arrays, axis=axis)
     return of_each("stack", "arrays", arrays)(arrays, axis=axis)
 

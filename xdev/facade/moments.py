@@ -43,9 +43,10 @@ def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> xdev.mean(xdev.asarray([[1.0, 2.0], [3.0, 5.0]]), axis=0)
     array([2. , 3.5])
     """
-    count = _count(x, axis)
-    if count:
-        return _add(x, axis, None, None, keepdims) / count
+    if type(x) is ndarray:
+        count = _count(x, axis)
+        if count:
+            return _add(x, axis, None, None, keepdims) / count
     return direct[type(x)]["mean"](x, axis=axis, keepdims=keepdims)
 
 
@@ -81,9 +82,10 @@ def std(
     >>> xdev.std(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1)
     array([1., 0.])
     """
-    found = _variance(x, axis, correction, keepdims)
-    if found is not None:
-        return np.sqrt(found)
+    if type(x) is ndarray:
+        found = _variance(x, axis, correction, keepdims)
+        if found is not None:
+            return np.sqrt(found)
     return direct[type(x)]["std"](
         x, axis=axis, correction=correction, keepdims=keepdims
     )
@@ -121,9 +123,10 @@ def var(
     >>> xdev.var(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1, correction=1)
     array([2., 0.])
     """
-    found = _variance(x, axis, correction, keepdims)
-    if found is not None:
-        return found
+    if type(x) is ndarray:
+        found = _variance(x, axis, correction, keepdims)
+        if found is not None:
+            return found
     return direct[type(x)]["var"](
         x, axis=axis, correction=correction, keepdims=keepdims
     )
@@ -131,7 +134,7 @@ def var(
 
 def _count(x: Any, axis: Axes) -> int:
     """Return how many elements are reduced to one; 0 where the library must look."""
-    if type(x) is not ndarray or x.dtype not in _DOUBLE_OR_SINGLE:
+    if x.dtype not in _DOUBLE_OR_SINGLE:
         return 0
     if axis is None:
         return x.size

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
 
 from xdev.memory.ladder import refusal
@@ -125,7 +125,10 @@ def retrying(call: Callable[P, R], pool: Callable[[], Pool]) -> Callable[P, R]:
 
 
 def _attempt(call: Callable[P, R], again: Callable[P, R]) -> Callable[P, R]:
-    """Return ATTEMPT with the arguments of ``call``, and its defaults."""
+    """Return ATTEMPT with the arguments of ``call``, and its defaults.
+
+    Keywords that a partial gives are among the defaults: what it is of is called.
+    """
     try:
         parameters = inspect.signature(call).parameters.values()
     except ValueError:  # nobody knows
@@ -137,7 +140,8 @@ def _attempt(call: Callable[P, R], again: Callable[P, R]) -> Callable[P, R]:
     optional = {p.name for p in known}
     taken = [p.replace(default=None) if p.name in optional else p for p in named]
     text = ATTEMPT.format(taken=inspect.Signature(taken), given=", ".join(given))
-    made: dict[str, Any] = {"_call": call, "_again": again}
+    whole = call.func if isinstance(call, partial) and not call.args else call
+    made: dict[str, Any] = {"_call": whole, "_again": again}
     made["_lacks_memory"] = lacks_memory
     code = compile("\n" * AT + text, __file__, "exec")
     exec(code, made)  # noqa: S102 - of the function's own names

@@ -13,9 +13,29 @@ from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev.facade.clipping import clip
-from xdev.facade.cuda_differences.arguments import argsort, sort
-from xdev.facade.cuda_differences.counting import isin, repeat, searchsorted
-from xdev.facade.cuda_differences.linear_algebra import eig, eigvals, solve
+from xdev.facade.cuda_differences.arguments import (
+    argsort,
+    diagonal,
+    diff,
+    nonzero,
+    sort,
+    trace,
+)
+from xdev.facade.cuda_differences.counting import (
+    count_nonzero,
+    isin,
+    repeat,
+    searchsorted,
+)
+from xdev.facade.cuda_differences.linear_algebra import (
+    eig,
+    eigvals,
+    matrix_rank,
+    outer,
+    pinv,
+    solve,
+    vecdot,
+)
 from xdev.facade.cuda_differences.moments import std, var
 from xdev.facade.cuda_differences.outputs import round_, written
 from xdev.facade.cuda_differences.ufuncs import remainder, special
@@ -60,17 +80,39 @@ def mended() -> dict[str, Callable[..., Any]]:
         # the result must keep x's data type; array_api_compat's waits for the device
         "clip": partial(clip, cupy),
         # refuses an array of counts
-        "repeat": partial(repeat, cupy),
+        "repeat": repeat,
         # takes no numbers but integers
-        "isin": partial(isin, cupy),
+        "isin": isin,
         # takes no number that is NumPy's
-        "searchsorted": partial(searchsorted, cupy),
+        "searchsorted": searchsorted,
+        # has no keepdims=
+        "count_nonzero": count_nonzero(),
+        # takes 0-d arrays
+        "nonzero": nonzero,
+        # makes much of what is one subtraction
+        "diff": diff,
         # call the correction ddof
         "std": std,
         "var": var,
         # have no descending=; are stable always
-        "sort": partial(sort, cupy),
-        "argsort": partial(argsort, cupy),
+        "sort": sort,
+        "argsort": argsort,
+        # has the first two axes
+        "linalg.diagonal": diagonal,
+        "linalg.trace": trace,
+        # is of whole arrays, unless axis= says other
+        "linalg.matrix_norm": partial(cupy.linalg.norm, axis=(-2, -1)),
+        # flattens
+        "linalg.outer": outer,
+        # its own of this name does not broadcast
+        "linalg.cross": cupy.cross,
+        # there is none; array_api_compat's copies what it conjugates, real numbers too
+        "vecdot": vecdot,
+        # have another default of rtol=, if any
+        "linalg.matrix_rank": matrix_rank,
+        "linalg.pinv": pinv,
+        # is svd's
+        "linalg.svdvals": partial(cupy.linalg.svd, compute_uv=False),
         # stacks do not broadcast; no columns are an error
         "linalg.solve": solve,
         # may be real where the standard wants complex

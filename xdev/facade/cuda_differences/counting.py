@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from xdev import _optional
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
-def repeat(cupy: Any, x: Any, repeats: Any, *, axis: int | None) -> Any:
+def count_nonzero() -> Callable[..., Any]:
+    """Return ``count_nonzero`` as CuPy has it, but with ``keepdims=``.
+
+    Its reductions are made by ``create_reduction_func``, which has no public name.
+    """
+    create = _optional.cupy()._core.create_reduction_func  # noqa: SLF001 - see above
+    loops = tuple(f"{char}->l" for char in "?bBhHiIlLqQefdFD")
+    steps = ("in0 != type_in0_raw(0)", "a + b", "out0 = a", None)
+    made: Callable[..., Any] = create("xdev_count_nonzero", loops, steps, 0)
+    return made
+
+
+def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
     """Repeat elements, each as often as its count says; counts may be an array."""
+    if type(repeats) is int:
+        return x.repeat(repeats, axis)
+    cupy = _optional.cupy()
     if not isinstance(repeats, cupy.ndarray):
         return x.repeat(repeats, axis)
     if axis is None:
@@ -17,8 +37,9 @@ def repeat(cupy: Any, x: Any, repeats: Any, *, axis: int | None) -> Any:
     return cupy.take(x, source, axis=axis)
 
 
-def isin(cupy: Any, x1: Any, x2: Any, *, invert: bool = False) -> Any:
+def isin(x1: Any, x2: Any, *, invert: bool = False) -> Any:
     """Say which elements of ``x1`` are among those of ``x2``; either is a number."""
+    cupy = _optional.cupy()
     if type(x1) is not cupy.ndarray:
         x1 = cupy.asarray(x1)
     if type(x2) is not cupy.ndarray:
@@ -26,10 +47,9 @@ def isin(cupy: Any, x1: Any, x2: Any, *, invert: bool = False) -> Any:
     return cupy.isin(x1, x2, invert=invert)
 
 
-def searchsorted(
-    cupy: Any, x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None
-) -> Any:
+def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) -> Any:
     """Find where values, or a number, belong among sorted ones."""
+    cupy = _optional.cupy()
     if type(x2) is not cupy.ndarray:
         x2 = cupy.asarray(x2)
     return cupy.searchsorted(x1, x2, side, sorter)

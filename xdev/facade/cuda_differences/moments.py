@@ -17,24 +17,26 @@ AT_ONCE = 1 << 24  # elements whose deviations take memory together
 
 def std(x: Any, *, axis: Axes, correction: float, keepdims: bool) -> Any:
     """Return the standard deviation."""
-    whole = _of_all(x, axis, correction, keepdims)
-    return (
-        x.std(axis, None, None, correction, keepdims) if whole is None else whole**0.5
-    )
+    if axis is None and x.size >= LARGE:
+        whole = _of_all(x, correction, keepdims)
+        if whole is not None:
+            return whole**0.5
+    return x.std(axis, None, None, correction, keepdims)
 
 
 def var(x: Any, *, axis: Axes, correction: float, keepdims: bool) -> Any:
     """Return the variance."""
-    whole = _of_all(x, axis, correction, keepdims)
-    return x.var(axis, None, None, correction, keepdims) if whole is None else whole
+    if axis is None and x.size >= LARGE:
+        whole = _of_all(x, correction, keepdims)
+        if whole is not None:
+            return whole
+    return x.var(axis, None, None, correction, keepdims)
 
 
-def _of_all(x: Any, axis: Axes, correction: float, keepdims: bool) -> Any:
+def _of_all(x: Any, correction: float, keepdims: bool) -> Any:
     """Return the variance of all elements in two passes; None where CuPy's will do."""
-    if axis is not None or x.size < LARGE or x.dtype.char not in "fd":
-        return None
     freedom = x.size - correction
-    if freedom <= 0 or not x.flags.forc:
+    if x.dtype.char not in "fd" or freedom <= 0 or not x.flags.forc:
         return None
     flat = x.ravel("K")
     mean, total = flat.mean(), 0

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _places: dict[str, dict[int, Place]] = {"cpu": {0: HOST}}
 _by_name: dict[str, Place] = {"cpu": HOST}
 #: The place of all arrays of a type, where there is but one.
-_homes: dict[type, Place] = {}
+homes: dict[type, Place] = {}
 
 
 def place(device: object = None) -> Place:
@@ -39,7 +39,7 @@ def place(device: object = None) -> Place:
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU:
             return HOST
-        device = default_device()
+        device = chosen or default_device()
     elif type(device) is str:
         found = _by_name.get(device)
         if found is not None:
@@ -67,14 +67,14 @@ def place_of(x: Any, name: str) -> Place:
     TypeError
         ``x`` is no array; the text names the function.
     """
-    if type(x) in _homes:
-        return _homes[type(x)]
+    if type(x) in homes:
+        return homes[type(x)]
     library = library_of(x, name)
     if library.device_type is None and not hasattr(x, "dask"):
         return _other().OtherPlace(library, library.device(x))
     found = place(device_of(x))
     if type(x) in direct:
-        _homes[type(x)] = found
+        homes[type(x)] = found
     return found
 
 
@@ -137,7 +137,7 @@ def _after_fork_in_child() -> None:
         del _places[kind]
     for name in [name for name in _by_name if name.startswith("cuda")]:
         del _by_name[name]
-    _homes.clear()
+    homes.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

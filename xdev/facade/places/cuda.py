@@ -40,8 +40,8 @@ _CALLS = [
     "rfftfreq",
     "from_dlpack",
 ]
-
-
+#: Python's numbers whose ranges are float64 where one is a float, else int64.
+PLAIN = frozenset({int, float})
 #: Data types that CuPy takes as they are, and more quickly than their ``numpy.dtype``.
 CUPYS = frozenset(np.dtype(char).type for char in "?bhilBHILefdFD")
 
@@ -86,7 +86,9 @@ class CudaPlace:
         return out
 
     def ones(self, shape: Any, dtype: DType) -> Any:
-        return self.full(shape, 1, np.float64 if dtype is None else dtype)
+        out = self.empty(shape, dtype)
+        out.fill(1)
+        return out
 
     def full(self, shape: Any, value: Any, dtype: DType) -> Any:
         kind = dtype_of_number(value) if dtype is None else dtype
@@ -121,16 +123,23 @@ class CudaPlace:
         return out
 
     def ones_like(self, x: Any, dtype: DType) -> Any:
-        return self.full_like(x, 1, dtype)
+        out = self.empty_like(x, dtype)
+        out.fill(1)
+        return out
 
     def full_like(self, x: Any, value: Any, dtype: DType) -> Any:
         return self._filled(self.empty_like(x, dtype), value)
 
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
-        kind = None if dtype is None else to_numpy_dtype(dtype)
         if stop is None:
             start, stop = 0, start
-        return self.cupy.arange(start, stop, step, dtype=kind)
+        kinds = {type(start), type(stop), type(step)}
+        kind: Any = None
+        if dtype is not None:
+            kind = to_numpy_dtype(dtype)
+        elif kinds <= PLAIN:  # CuPy would ask numpy.dtype of each
+            kind = np.float64 if float in kinds else np.int64
+        return self.cupy.arange(start, stop, step, kind)
 
     def linspace(
         self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
@@ -139,8 +148,10 @@ class CudaPlace:
         return self.cupy.linspace(start, stop, num, endpoint=endpoint, dtype=kind)
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
-        kind = np.float64 if dtype is None else to_numpy_dtype(dtype)
-        return self.cupy.eye(rows, columns, k, dtype=kind)
+        out = self.zeros((rows, columns), dtype)
+        if -rows < k < columns:
+            out.diagonal(k).fill(1)
+        return out
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
@@ -168,12 +179,11 @@ class CudaPlace:
         return obj.astype(obj.dtype if kind is None else kind, copy=bool(copy))
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self._frequencies(self.cupy.fft.fftfreq(n, d), dtype)
+        made = self.cupy.fft.fftfreq(n, d)
+        return made if dtype is None else made.astype(to_numpy_dtype(dtype), copy=False)
 
     def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self._frequencies(self.cupy.fft.rfftfreq(n, d), dtype)
-
-    def _frequencies(self, made: Any, dtype: DType) -> Any:
+        made = self.cupy.fft.rfftfreq(n, d)
         return made if dtype is None else made.astype(to_numpy_dtype(dtype), copy=False)
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:

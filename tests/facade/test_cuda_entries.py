@@ -1,0 +1,224 @@
+"""Entries of the table over data types, axes and stacks: what NumPy's arrays give.
+
+On CUDA each goes through its entry, which the methods of CuPy's arrays serve; here they
+run with NumPy standing in for CuPy as well.
+"""
+
+from functools import reduce
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import _optional
+from xdev.facade.cuda_differences import arguments, linear_algebra
+
+RNG = np.random.default_rng(11)
+CUBE = RNG.integers(0, 3, (2, 3, 4))
+KINDS = "bool int8 uint8 int32 int64 uint64 float32 float64 complex64 complex128"
+REALS = [kind for kind in KINDS.split() if kind not in ("complex64", "complex128")]
+FLOATS = ["float32", "float64", "complex64", "complex128"]
+AXES = [0, 1, 2, -1, -2]
+
+
+def called(path, *args, **options):
+    return reduce(getattr, path.split("."), xdev)(*args, **options)
+
+
+def on(device, x):
+    return xdev.asarray(x, device=device) if isinstance(x, np.ndarray) else x
+
+
+def assert_same(path, device, *args, **options):
+    """Compare with the same call of NumPy arrays."""
+    wanted = called(path, *args, **options)
+    found = called(
+        path,
+        *(on(device, x) for x in args),
+        **{name: on(device, x) for name, x in options.items()},
+    )
+    if not isinstance(wanted, tuple):
+        found, wanted = [found], [wanted]
+    for x, y in zip(found, wanted, strict=True):
+        assert xdev.device_of(x) == xdev.Device(device)
+        assert (x.dtype, x.shape) == (y.dtype, y.shape)
+        near = 1e-4 if y.dtype in (np.float32, np.complex64) else 1e-10
+        np.testing.assert_allclose(xdev.to_numpy(x), y, rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("kind", REALS)
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorting(device, kind, axis, descending):
+    x = CUBE.astype(kind)
+    for path in ("sort", "argsort"):
+        assert_same(path, device, x, axis=axis, descending=descending)
+    assert_same("sort", device, x[:0], axis=axis, descending=descending)
+    for view in (x[:, ::2], x.transpose(2, 0, 1)):
+        assert_same("argsort", device, view, axis=axis, descending=descending)
+    there = xdev.asarray(x, device=device)
+    xdev.sort(there, axis=axis, descending=descending)
+    np.testing.assert_array_equal(xdev.to_numpy(there), x)
+
+
+@pytest.mark.parametrize("kind", KINDS.split())
+def test_counting(device, kind):
+    x = CUBE.astype(kind)
+    for axis in (None, *AXES, (0, 2), (0, 1, 2), ()):
+        for keepdims in (False, True):
+            assert_same("count_nonzero", device, x, axis=axis, keepdims=keepdims)
+    assert_same("count_nonzero", device, x[:, :0], axis=1)
+    assert_same("count_nonzero", device, x[1, 1, 1:2].reshape(()))
+    assert_same("nonzero", device, x)
+    assert_same("nonzero", device, x[:, 0].T)
+    for axis in (None, 1):
+        assert_same("repeat", device, x, 2, axis=axis)
+
+
+def test_nonzero_refuses_what_has_no_axis(device):
+    with pytest.raises(ValueError, match=r"."):
+        xdev.nonzero(xdev.asarray(1.0, device=device))
+
+
+@pytest.mark.parametrize("kind", KINDS.split())
+def test_differences(device, kind):
+    x = CUBE.astype(kind)
+    for axis in AXES:
+        for n in (0, 1, 2):
+            assert_same("diff", device, x, axis=axis, n=n)
+        assert_same("diff", device, x, axis=axis, prepend=x, append=x)
+    assert_same("diff", device, x[..., :1])
+    assert_same("diff", device, x[..., :0])
+    for axis, n in ((-1, -1), (3, 1), (-4, 1)):
+        with pytest.raises((ValueError, IndexError)):
+            xdev.diff(xdev.asarray(x, device=device), axis=axis, n=n)
+    with pytest.raises((ValueError, IndexError)):
+        xdev.diff(xdev.asarray(1.0, device=device))
+
+
+@pytest.mark.parametrize("kind", KINDS.split())
+@pytest.mark.parametrize("offset", [-1, 0, 2, 9])
+def test_diagonals(device, kind, offset):
+    x = CUBE.astype(kind)
+    assert_same("linalg.diagonal", device, x, offset=offset)
+    assert_same("linalg.diagonal", device, x.transpose(1, 2, 0), offset=offset)
+    if kind != "bool":
+        assert_same("linalg.trace", device, x, offset=offset)
+        assert_same("linalg.trace", device, x, offset=offset, dtype=xdev.complex128)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS.split() if kind != "bool"])
+def test_dot_products_of_vectors(device, kind):
+    x = CUBE.astype(kind)
+    y = x[::-1] * x.dtype.type(1 + 1j if kind.startswith("c") else 1)
+    for path in ("vecdot", "linalg.vecdot"):
+        for axis in (-1, -2, -3):
+            assert_same(path, device, x, y, axis=axis)
+        assert_same(path, device, x, y[0, 0])
+        assert_same(path, device, x[0, 0], y)
+        assert_same(path, device, x[:1], y[:, :1])
+        assert_same(path, device, x[0, 0], y[1, 1])
+        assert_same(path, device, x[:, :, ::2], y[:, :, 1::2])
+        assert_same(path, device, x[..., :0], y[..., :0])
+        assert_same(path, device, x[:0], y[:0])
+        with pytest.raises(ValueError, match=r"."):
+            called(path, on(device, x), on(device, y[..., :3]))
+    assert_same("vecdot", device, CUBE.astype("int8"), y)
+
+
+@pytest.mark.parametrize("kind", KINDS.split())
+def test_outer_and_cross_products(device, kind):
+    x = CUBE.astype(kind)
+    assert_same("linalg.outer", device, x[0, 0], x[1, :, 1])
+    assert_same("linalg.outer", device, x[0, 0, :0], x[1, :, 1])
+    if kind not in ("bool", "uint8", "uint64"):
+        assert_same("linalg.cross", device, x[:, :, :3], x[::-1, :, 1:])
+        assert_same("linalg.cross", device, x[:, :, :3], x[0, 0, :3])
+        assert_same("linalg.cross", device, x, x[::-1], axis=1)
+
+
+MATRICES = RNG.standard_normal((2, 3, 4)) + 1j * RNG.standard_normal((2, 3, 4))
+#: Of rank 1, so that the smallest singular values are rounding.
+THIN = np.asarray([[1], [2], [3]]) * np.asarray([[[3, 1, 4, 1.5]], [[2, 7, 1, 8]]])
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_singular_values(device, kind):
+    full = (MATRICES if kind.startswith("c") else MATRICES.real).astype(kind)
+    for x in (full, full[0], THIN.astype(kind), full.transpose(0, 2, 1)):
+        assert_same("linalg.svdvals", device, x)
+        for rtol in (None, 0.5, np.full(x.shape[:-2], 0.5)):
+            assert_same("linalg.matrix_rank", device, x, rtol=rtol)
+            assert_same("linalg.pinv", device, x, rtol=rtol)
+    for ord in ("fro", "nuc", 1, 2, float("inf"), -1, -2, -float("inf")):  # noqa: A001
+        for keepdims in (False, True):
+            options = {"ord": ord, "keepdims": keepdims}
+            assert_same("linalg.matrix_norm", device, full, **options)
+    with pytest.raises(ValueError, match=r"."):  # LinAlgError is one
+        xdev.linalg.matrix_rank(on(device, full[0, 0]))
+
+
+@pytest.mark.parametrize("kind", [None, *KINDS.split()])
+def test_creation(device, kind):
+    dtype = None if kind is None else getattr(xdev, kind)
+
+    def same(path, *args, **options):
+        given = {"dtype": dtype} | options
+        wanted = called(path, *args, device="cpu", **given)
+        found = called(path, *args, device=device, **given)
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        np.testing.assert_allclose(xdev.to_numpy(found), wanted, rtol=1e-6)
+
+    for shape in (3, (), (2, 0), (2, 3)):
+        same("ones", shape)
+        like = xdev.empty(shape, dtype="float32", device=device)
+        made = xdev.ones_like(like, dtype=dtype)
+        assert made.dtype == (np.float32 if kind is None else kind)
+        np.testing.assert_array_equal(xdev.to_numpy(made), 1)
+    for rows, columns in ((3, None), (2, 4), (4, 2), (0, 3), (3, 0), (1, 1)):
+        for k in (-9, -2, -1, 0, 1, 3, 9):
+            same("eye", rows, columns, k=k)
+    if kind != "bool":
+        for ends in ((5,), (2, 9, 3), (9, 2, -3), (0,), (-2,), (3.5,), (1, 2, 0.25)):
+            if kind not in ("uint8", "uint64") or min(ends) >= 0:
+                same("arange", *ends)
+    if kind in (None, "float32", "float64"):
+        for n in (1, 2, 5, np.int64(6)):
+            same("fft.fftfreq", n, d=0.5)
+            same("fft.rfftfreq", n, d=0.5)
+
+
+@pytest.fixture
+def numpys(monkeypatch):
+    """NumPy in CuPy's place, below the entries of the table."""
+    monkeypatch.setattr(_optional, "cupy", lambda: np)
+
+
+@pytest.mark.usefixtures("numpys")
+@pytest.mark.parametrize("kind", FLOATS)
+def test_entries_of_python_give_what_numpy_gives(kind):
+    x = (MATRICES if kind.startswith("c") else MATRICES.real).astype(kind)
+    y = x[::-1]
+    for axis in (-1, -2, -3):
+        found = linear_algebra.vecdot(x, y, axis=axis)
+        np.testing.assert_allclose(found, np.vecdot(x, y, axis=axis), rtol=1e-4)
+    found = linear_algebra.outer(x[0, 0], y[0, :, 0])
+    np.testing.assert_array_equal(found, np.outer(x[0, 0], y[0, :, 0]))
+    thin = THIN.astype(kind)
+    assert linear_algebra.matrix_rank(thin, rtol=None).tolist() == [1, 1]
+    assert linear_algebra.matrix_rank(x, rtol=np.asarray([1e-3, 2])).tolist() == [3, 0]
+    found = linear_algebra.pinv(thin, rtol=None)
+    np.testing.assert_allclose(found, xdev.linalg.pinv(thin), rtol=1e-3, atol=1e-5)
+    for axis, n in ((-1, 1), (-1, 2), (1, 1)):
+        found = arguments.diff(x, axis=axis, n=n)
+        np.testing.assert_array_equal(found, np.diff(x, n, axis))
+    found = arguments.diff(x, axis=-1, n=1, prepend=y)
+    np.testing.assert_array_equal(found, np.diff(x, prepend=y))
+    np.testing.assert_array_equal(arguments.diff(x.real > 0, axis=-1, n=1).ndim, 3)
+    assert len(arguments.nonzero(x)) == 3
+    with pytest.raises(ValueError, match="0-d"):
+        arguments.nonzero(np.asarray(1))
+    found = arguments.trace(x, offset=1, dtype=None)
+    np.testing.assert_array_equal(found, np.trace(x, 1, 1, 2))
+    found = arguments.diagonal(x, offset=1)
+    np.testing.assert_array_equal(found, np.diagonal(x, 1, 1, 2))
