@@ -18,6 +18,7 @@ CUBE = RNG.integers(0, 3, (2, 3, 4))
 KINDS = "bool int8 uint8 int32 int64 uint64 float32 float64 complex64 complex128"
 REALS = [kind for kind in KINDS.split() if kind not in ("complex64", "complex128")]
 FLOATS = ["float32", "float64", "complex64", "complex128"]
+FACTORS = ("linalg.eigh", "linalg.qr", "linalg.svd")
 AXES = [0, 1, 2, -1, -2]
 
 
@@ -39,6 +40,13 @@ def assert_same(path, device, *args, **options):
     )
     if not isinstance(wanted, tuple):
         found, wanted = [found], [wanted]
+    elif hasattr(wanted, "_fields"):
+        assert found._fields == wanted._fields
+        if path in FACTORS:  # vectors have any sign
+            found, wanted = (
+                [abs(xdev.to_numpy(x)) for x in each] for each in (found, wanted)
+            )
+            device = "cpu"
     for x, y in zip(found, wanted, strict=True):
         assert xdev.device_of(x) == xdev.Device(device)
         assert (x.dtype, x.shape) == (y.dtype, y.shape)
@@ -158,6 +166,22 @@ def test_singular_values(device, kind):
         xdev.linalg.matrix_rank(on(device, full[0, 0]))
 
 
+@pytest.mark.parametrize("kind", FLOATS)
+def test_factors(device, kind):
+    x = (MATRICES if kind.startswith("c") else MATRICES.real).astype(kind)[..., :3]
+    square = (x.mT.conj() @ x + np.eye(3)).astype(kind)
+    for path in ("linalg.eigh", "linalg.slogdet"):
+        assert_same(path, device, square)
+        assert_same(path, device, square[0])
+    for full in (True, False):
+        assert_same("linalg.svd", device, square, full_matrices=full)
+    for mode in ("reduced", "complete"):
+        assert_same("linalg.qr", device, square, mode=mode)
+    for upper in (True, False):
+        assert_same("linalg.cholesky", device, square, upper=upper)
+        assert_same("linalg.cholesky", device, square[1], upper=upper)
+
+
 @pytest.mark.parametrize("kind", [None, *KINDS.split()])
 def test_creation(device, kind):
     dtype = None if kind is None else getattr(xdev, kind)
@@ -218,6 +242,20 @@ def test_entries_of_python_give_what_numpy_gives(kind):
     assert len(arguments.nonzero(x)) == 3
     with pytest.raises(ValueError, match="0-d"):
         arguments.nonzero(np.asarray(1))
+    square = (x.mT.conj() @ x + np.eye(4)).astype(kind)
+    factor = linear_algebra.cholesky(square, upper=True)
+    np.testing.assert_allclose(factor.mT.conj() @ factor, square, rtol=1e-4, atol=1e-5)
+    for name, options, wanted in (
+        ("eigh", {}, np.linalg.eigh(square)),
+        ("eig", {}, xdev.linalg.eig(square)),
+        ("qr", {"mode": "reduced"}, np.linalg.qr(square)),
+        ("slogdet", {}, np.linalg.slogdet(square)),
+        ("svd", {"full_matrices": True}, np.linalg.svd(square)),
+    ):
+        made = getattr(linear_algebra, name)(square, **options)
+        assert made._fields == wanted._fields
+        for one, other in zip(made, wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
     found = arguments.trace(x, offset=1, dtype=None)
     np.testing.assert_array_equal(found, np.trace(x, 1, 1, 2))
     found = arguments.diagonal(x, offset=1)

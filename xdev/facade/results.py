@@ -1,6 +1,6 @@
 """What functions with several results return, as type checkers see it.
 
-At run time it is the library's own namedtuple, with these names.
+At run time it is the library's own namedtuple, with these names, or one of these.
 """
 
 from __future__ import annotations

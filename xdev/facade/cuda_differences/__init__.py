@@ -1,6 +1,8 @@
 """Where CuPy and array_api_compat's CuPy depart from the standard, and what we do.
 
-What a function can mend is in :func:`mended`, each entry with its reason; creation's
+What a function can mend is in :func:`mended`, each entry with its reason. Some are
+mended by array_api_compat as well, but in more frames of Python, which small arrays'
+calls would notice. Creation's
 signs of zero are in :mod:`~xdev.facade.cuda_differences.signed_zeros`, since
 :mod:`xdev.facade.places.cuda` makes the arrays. What only a ``cupy.ndarray`` itself
 could mend, its operators and methods, is listed in ``tests/conformance.toml``.
@@ -28,12 +30,17 @@ from xdev.facade.cuda_differences.counting import (
     searchsorted,
 )
 from xdev.facade.cuda_differences.linear_algebra import (
+    cholesky,
     eig,
+    eigh,
     eigvals,
     matrix_rank,
     outer,
     pinv,
+    qr,
+    slogdet,
     solve,
+    svd,
     vecdot,
 )
 from xdev.facade.cuda_differences.moments import std, var
@@ -82,9 +89,9 @@ def mended() -> dict[str, Callable[..., Any]]:
         # refuses an array of counts
         "repeat": repeat,
         # takes no numbers but integers
-        "isin": isin,
+        "isin": partial(isin, cupy),
         # takes no number that is NumPy's
-        "searchsorted": searchsorted,
+        "searchsorted": partial(searchsorted, cupy),
         # has no keepdims=
         "count_nonzero": count_nonzero(),
         # takes 0-d arrays
@@ -115,6 +122,13 @@ def mended() -> dict[str, Callable[..., Any]]:
         "linalg.svdvals": partial(cupy.linalg.svd, compute_uv=False),
         # stacks do not broadcast; no columns are an error
         "linalg.solve": solve,
+        # return plain tuples
+        "linalg.eigh": eigh,
+        "linalg.qr": qr,
+        "linalg.slogdet": slogdet,
+        "linalg.svd": svd,
+        # has no upper=
+        "linalg.cholesky": cholesky,
         # may be real where the standard wants complex
         "linalg.eig": eig,
         "linalg.eigvals": eigvals,

@@ -37,9 +37,8 @@ def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
     return cupy.take(x, source, axis=axis)
 
 
-def isin(x1: Any, x2: Any, *, invert: bool = False) -> Any:
+def isin(cupy: Any, x1: Any, x2: Any, *, invert: bool = False) -> Any:
     """Say which elements of ``x1`` are among those of ``x2``; either is a number."""
-    cupy = _optional.cupy()
     if type(x1) is not cupy.ndarray:
         x1 = cupy.asarray(x1)
     if type(x2) is not cupy.ndarray:
@@ -47,9 +46,10 @@ def isin(x1: Any, x2: Any, *, invert: bool = False) -> Any:
     return cupy.isin(x1, x2, invert=invert)
 
 
-def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) -> Any:
+def searchsorted(
+    cupy: Any, x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None
+) -> Any:
     """Find where values, or a number, belong among sorted ones."""
-    cupy = _optional.cupy()
     if type(x2) is not cupy.ndarray:
         x2 = cupy.asarray(x2)
     return cupy.searchsorted(x1, x2, side, sorter)

@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 
 from xdev import _optional
+from xdev.facade.results import QR, SVD, Eig, Slogdet
+
+#: Gives results their names, in no frame of Python's.
+_named: Any = tuple.__new__
 
 
 def solve(a: Any, b: Any) -> Any:
@@ -26,14 +30,14 @@ def solve(a: Any, b: Any) -> Any:
         The unknowns.
     """
     cupy = _optional.cupy()
-    if b.ndim > 1 < a.ndim and (a.shape[:-2] != b.shape[:-2] or not b.shape[-1]):
-        stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        fits = a.shape[-2] == a.shape[-1] == b.shape[-2]
-        if fits and not b.shape[-1]:  # CuPy divides by K
+    left, right = a.shape, b.shape
+    if len(right) > 1 < len(left) and (left[:-2] != right[:-2] or not right[-1]):
+        stack = np.broadcast_shapes(left[:-2], right[:-2])
+        if left[-2] == left[-1] == right[-2] and not right[-1]:  # CuPy divides by K
             kind = np.result_type(a.dtype, b.dtype, np.float32)
-            return cupy.empty(stack + b.shape[-2:], kind)
-        a = cupy.broadcast_to(a, stack + a.shape[-2:])
-        b = cupy.broadcast_to(b, stack + b.shape[-2:])
+            return cupy.empty(stack + right[-2:], kind)
+        a = cupy.broadcast_to(a, stack + left[-2:])
+        b = cupy.broadcast_to(b, stack + right[-2:])
     return cupy.linalg.solve(a, b)
 
 
@@ -84,16 +88,36 @@ def _eps(dtype: np.dtype[Any]) -> Any:
     return np.finfo(dtype).eps
 
 
+def cholesky(x: Any, *, upper: bool) -> Any:
+    """Return the lower triangular factor, or its conjugate transpose."""
+    lower = _optional.cupy().linalg.cholesky(x)
+    return lower.mT.conj() if upper else lower
+
+
+def eigh(x: Any) -> Any:
+    """Return eigenvalues and eigenvectors of Hermitian matrices."""
+    return _named(Eig, _optional.cupy().linalg.eigh(x))
+
+
+def qr(x: Any, *, mode: str) -> Any:
+    """Return orthonormal and upper triangular factors."""
+    return _named(QR, _optional.cupy().linalg.qr(x, mode))
+
+
+def slogdet(x: Any) -> Any:
+    """Return the sign and the logarithm of the determinant."""
+    return _named(Slogdet, _optional.cupy().linalg.slogdet(x))
+
+
+def svd(x: Any, *, full_matrices: bool) -> Any:
+    """Return the singular value decomposition."""
+    return _named(SVD, _optional.cupy().linalg.svd(x, full_matrices))
+
+
 def eig(x: Any) -> Any:
     """Return eigenvalues and eigenvectors, complex ones."""
     values, vectors = _optional.cupy().linalg.eig(x)
-    return _named()(_complex(values), _complex(vectors))
-
-
-@cache
-def _named() -> Any:
-    """Return the namedtuple of NumPy's ``eig``, which has no public name."""
-    return type(np.linalg.eig(np.eye(1)))
+    return _named(Eig, (_complex(values), _complex(vectors)))
 
 
 def eigvals(x: Any) -> Any:

@@ -179,11 +179,15 @@ class CudaPlace:
         return obj.astype(obj.dtype if kind is None else kind, copy=bool(copy))
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        made = self.cupy.fft.fftfreq(n, d)
+        # CuPy's own makes two ranges, and joins them.
+        made = self.cupy.arange(0, n, 1, np.float64)
+        negative = made[(n + 1) // 2 :]
+        negative -= n
+        made = made / (n * d)
         return made if dtype is None else made.astype(to_numpy_dtype(dtype), copy=False)
 
     def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        made = self.cupy.fft.rfftfreq(n, d)
+        made = self.cupy.arange(0, n // 2 + 1, 1, np.float64) / (n * d)
         return made if dtype is None else made.astype(to_numpy_dtype(dtype), copy=False)
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
