@@ -1,9 +1,9 @@
 """Where CuPy and array_api_compat's CuPy depart from the standard, and what we do.
 
-What a function can mend is in :func:`mended`, each entry with its reason. Some are
-mended by array_api_compat as well, but in more frames of Python, which small arrays'
-calls would notice. Creation's
-signs of zero are in :mod:`~xdev.facade.cuda_differences.signed_zeros`, since
+What a function can mend is in :func:`mended`, each entry with its reason;
+array_api_compat mends some of it as well, in more frames of Python, which calls on
+small arrays notice. Creation's signs of zero are in
+:mod:`~xdev.facade.cuda_differences.signed_zeros`, since
 :mod:`xdev.facade.places.cuda` makes the arrays. What only a ``cupy.ndarray`` itself
 could mend, its operators and methods, is listed in ``tests/conformance.toml``.
 """
