@@ -12,6 +12,7 @@ import pytest
 import xdev
 from xdev import _optional
 from xdev.facade.cuda_differences import arguments, linear_algebra
+from xdev.facade.libraries import direct
 
 RNG = np.random.default_rng(11)
 CUBE = RNG.integers(0, 3, (2, 3, 4))
@@ -238,9 +239,10 @@ def test_entries_of_python_give_what_numpy_gives(kind):
         np.testing.assert_array_equal(found, np.diff(x, n, axis))
     found = arguments.diff(x, axis=-1, n=1, prepend=y)
     np.testing.assert_array_equal(found, np.diff(x, prepend=y))
-    np.testing.assert_array_equal(arguments.diff(x.real > 0, axis=-1, n=1).ndim, 3)
+    found = arguments.diff(x.real > 0, axis=-1, n=1)
+    np.testing.assert_array_equal(found, np.diff(x.real > 0))
     assert len(arguments.nonzero(x)) == 3
-    with pytest.raises(ValueError, match="0-d"):
+    with pytest.raises(ValueError, match="zero-dimensional"):
         arguments.nonzero(np.asarray(1))
     square = (x.mT.conj() @ x + np.eye(4)).astype(kind)
     factor = linear_algebra.cholesky(square, upper=True)
@@ -260,3 +262,53 @@ def test_entries_of_python_give_what_numpy_gives(kind):
     np.testing.assert_array_equal(found, np.trace(x, 1, 1, 2))
     found = arguments.diagonal(x, offset=1)
     np.testing.assert_array_equal(found, np.diagonal(x, 1, 1, 2))
+
+
+def test_ranges_of_the_place_are_numpys():
+    cuda = pytest.importorskip("xdev.facade.places.cuda")
+    place = cuda.CudaPlace.__new__(cuda.CudaPlace)
+    place.cupy = np
+    for n in range(1, 9):
+        for d in (1.0, 0.3):
+            made = place.fftfreq(n, d, None)
+            np.testing.assert_allclose(made, np.fft.fftfreq(n, d), rtol=1e-15)
+            made = place.rfftfreq(n, d, np.dtype("float32"))
+            wanted = np.fft.rfftfreq(n, d).astype("float32")
+            np.testing.assert_array_equal(made, wanted, strict=True)
+    for ends in ((3, None, 1), (1, 9, 2), (2.5, None, 1), (0, 1, 0.25), (1, 2.0, 1)):
+        made = place.arange(*ends, None)
+        wanted = np.arange(*(end for end in ends if end is not None))
+        if ends[1] is None:
+            wanted = np.arange(ends[0])
+        np.testing.assert_array_equal(made, wanted, strict=True)
+    assert (
+        place.arange(np.float32(3), None, 1, None).dtype
+        == np.arange(0, np.float32(3), 1).dtype
+    )
+    assert place.arange(0, 3, 1, np.dtype("int8")).dtype == np.int8
+
+
+class Array:
+    """An array whose library may be called with no ado."""
+
+    dtype, shape = np.dtype("float32"), ()
+
+
+@pytest.mark.parametrize("name", ["concat", "stack", "meshgrid", "broadcast_arrays"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_only_arrays_of_one_type_go_to_their_library_at_once(monkeypatch, name, count):
+    def library(*given, **_):
+        return tuple(given[0] if name in ("concat", "stack") else given)
+
+    monkeypatch.setitem(direct, Array, {name: library})
+
+    def call(arrays):
+        given = [arrays] if name in ("concat", "stack") else arrays
+        return getattr(xdev, name)(*given)
+
+    arrays = [Array() for _ in range(count)]
+    assert call(arrays) == tuple(arrays)
+    for other in (np.ones(1), 1.0, None):
+        for at in range(count + 1):
+            with pytest.raises(TypeError):
+                call([*arrays[:at], other, *arrays[at:]])

@@ -242,8 +242,12 @@ def test_a_freed_array_is_refused_beside_objects_too():
     xdev.memory.free(freed)
     for other in (np.full(3, None), np.zeros(3, "V8"), np.zeros(3)):
         for arrays in ([freed, other], [other, freed], [freed, other, other]):
-            with pytest.raises(UseAfterFreeError):
-                xdev.concat(arrays)
+            for join in (xdev.concat, xdev.stack):
+                with pytest.raises(UseAfterFreeError):
+                    join(arrays)
+            for call in (xdev.meshgrid, xdev.broadcast_arrays):
+                with pytest.raises(UseAfterFreeError):
+                    call(*arrays)
 
 
 def test_a_number_in_an_array_has_no_places(device):

@@ -87,6 +87,7 @@ UNSEEN = object()
         some,
         lambda x, y=UNSEEN: (x, y),
         partial(pair, z=4),
+        partial(pair, 8, z=4),
         operator.add,
         max,
         lambda call, again=1, attempt=2: (call, again, attempt),

@@ -30,7 +30,7 @@ def argsort(x: Any, *, axis: int, descending: bool, stable: bool) -> Any:  # noq
 def nonzero(x: Any) -> Any:
     """Return the indices of what is not zero."""
     if not x.ndim:
-        message = "xdev.nonzero: x is 0-d: give it an axis, with xdev.reshape(x, (1,))"
+        message = "xdev.nonzero: x is zero-dimensional: xdev.reshape(x, (1,)) is not"
         raise ValueError(message)
     return x.nonzero()
 
