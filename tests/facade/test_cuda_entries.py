@@ -73,7 +73,7 @@ def test_sorting(device, kind, axis, descending):
 @pytest.mark.parametrize("kind", KINDS.split())
 def test_counting(device, kind):
     x = CUBE.astype(kind)
-    for axis in (None, *AXES, (0, 2), (0, 1, 2), ()):
+    for axis in (None, *AXES, (0, 2), (0, 1, 2)):
         for keepdims in (False, True):
             assert_same("count_nonzero", device, x, axis=axis, keepdims=keepdims)
     assert_same("count_nonzero", device, x[:, :0], axis=1)
@@ -154,9 +154,10 @@ THIN = np.asarray([[1], [2], [3]]) * np.asarray([[[3, 1, 4, 1.5]], [[2, 7, 1, 8]
 @pytest.mark.parametrize("kind", FLOATS)
 def test_singular_values(device, kind):
     full = (MATRICES if kind.startswith("c") else MATRICES.real).astype(kind)
-    for x in (full, full[0], THIN.astype(kind), full.transpose(0, 2, 1)):
+    thin = THIN.astype(kind)  # by default its rounding may count as more than 0
+    for x in (full, full[0], thin, full.transpose(0, 2, 1)):
         assert_same("linalg.svdvals", device, x)
-        for rtol in (None, 0.5, np.full(x.shape[:-2], 0.5)):
+        for rtol in (0.5 if x is thin else None, 0.4, np.full(x.shape[:-2], 0.5)):
             assert_same("linalg.matrix_rank", device, x, rtol=rtol)
             assert_same("linalg.pinv", device, x, rtol=rtol)
     for ord in ("fro", "nuc", 1, 2, float("inf"), -1, -2, -float("inf")):  # noqa: A001

@@ -241,7 +241,8 @@ def test_a_freed_array_is_refused_beside_objects_too():
     freed = xdev.zeros(100_000, device="cpu")
     xdev.memory.free(freed)
     for other in (np.full(3, None), np.zeros(3, "V8"), np.zeros(3)):
-        for arrays in ([freed, other], [other, freed], [freed, other, other]):
+        many = ([freed, other], [other, freed], [freed, freed], [freed, other, other])
+        for arrays in many:
             for join in (xdev.concat, xdev.stack):
                 with pytest.raises(UseAfterFreeError):
                     join(arrays)
