@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
+_broadcast_arrays = bare("broadcast_arrays")
 _broadcast_to = bare("broadcast_to")
 _concat = bare("concat")
 _stack = bare("stack")
@@ -62,18 +63,20 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     if not arrays:
         return ()
     kind = type(arrays[0])
-    for x in arrays:
-        if type(x) is not kind:
-            break
-    else:
-        if kind is ndarray:
-            shape = arrays[0].shape
-            for x in arrays:
-                if x.shape != shape or x.dtype is FREED:
-                    break
-            else:
-                return arrays
-        elif kind in direct:
+    if kind is ndarray:
+        shape = arrays[0].shape
+        alike = True
+        for x in arrays:
+            if type(x) is not ndarray or x.dtype is FREED:
+                break
+            alike = alike and x.shape == shape
+        else:
+            return arrays if alike else tuple(_broadcast_arrays(*arrays))
+    elif kind in direct:
+        for x in arrays:
+            if type(x) is not kind:
+                break
+        else:
             return tuple(direct[kind]["broadcast_arrays"](*arrays))
     return tuple(of_each("broadcast_arrays", "arrays", arrays)(*arrays))
 
