@@ -156,7 +156,7 @@ def alone(
 
     def serve(function: Callable[..., Any]) -> None:
         functions[name] = function
-        QUICKENING.serve(type(x), functions.__getitem__)
+        QUICKENING.serve(type(x), functions)
 
     def asking(*given: Any, **options: Any) -> Any:
         asked.append(real(*given, **options))

@@ -11,6 +11,7 @@ from xdev.facade.cpu import bare
 from xdev.facade.fft_axes import fftn, ifftn, irfftn, rfftn
 from xdev.facade.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from xdev.facade.libraries import direct
+from xdev.facade.quick import QUICKENING
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, Norm
@@ -296,3 +297,6 @@ def ihfft(
     if type(x) is ndarray and x.dtype is not FREED:
         return _ihfft(x, n, axis, norm)
     return direct[type(x)]["fft.ihfft"](x, n=n, axis=axis, norm=norm)
+
+
+QUICKENING.join_handing(globals(), "fft")

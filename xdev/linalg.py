@@ -29,6 +29,7 @@ from xdev.facade.magnitudes import (
     trace,
     vector_norm,
 )
+from xdev.facade.quick import QUICKENING
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array
@@ -309,3 +310,6 @@ def solve(x1: Array, x2: Array, /) -> Array:
     if kind is type(x2) and kind in direct:
         return direct[kind]["linalg.solve"](x1, x2)
     return of_all("linalg.solve", x1=x1, x2=x2)(x1, x2)
+
+
+QUICKENING.join_handing(globals(), "linalg")

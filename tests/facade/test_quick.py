@@ -168,10 +168,10 @@ def test_arrays_of_a_type_that_is_served(state, early):
     add, negative = make(binary, "add"), make(unary, "negative")
     found = {"add": lambda x, y: (x, y), "negative": lambda x: x}
     if early:
-        state.serve(Thing, found.get)
+        state.serve(Thing, found)
     state.quicken()
     if not early:
-        state.serve(Thing, found.get)
+        state.serve(Thing, found)
     thing = Thing()
 
     assert negative(thing) is thing
@@ -189,7 +189,7 @@ def test_what_a_call_raises(state):
         errors.append(KeyboardInterrupt())
         raise errors[-1]
 
-    state.serve(Thing, lambda _: raising)
+    state.serve(Thing, {"add": raising})
     state.quicken()
     with pytest.raises(KeyboardInterrupt) as caught:
         add(Thing(), Thing())

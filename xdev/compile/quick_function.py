@@ -3,7 +3,8 @@
 A look at a type costs Python 16 ns, and a function of NumPy's is called with one
 element in 60. This looks at the types and calls what computes: NumPy's function, or
 that of one other library. All else goes to a function of Python's. From Python 3.12 on
-it is called in the array function's place, whose frame takes 50 ns.
+it is called in the array function's place, whose frame takes 50 ns; and so is what
+makes the one call that a function makes for the other library's arrays.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from xdev._c_functions import address_of, call_instead, caller_of, made_of
 from xdev._machine_code import immortal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
 
 @final
@@ -55,6 +56,7 @@ class QuickFunctions:
         self._fill(code.HOSTS, *kinds)
         self._place = place
         self._rows: list[tuple[str, Any]] = []
+        self._handing: list[tuple[str, Any]] = []
 
     def _fill(self, first: int, *objects: object) -> None:
         self._table[first : first + len(objects)] = list(map(id, immortal(objects)))
@@ -98,20 +100,65 @@ class QuickFunctions:
         call_instead(function, self._place(code.VECTORCALL(k)))
         return made_of("call", self._place(code.NAME), row)
 
-    def serve(self, kind: type, find: Callable[[str], Callable[..., Any]]) -> None:
+    def hand_on(
+        self,
+        name: str,
+        function: Any,
+        theirs: Callable[..., Any],
+        *,
+        arrays: int,
+        defaults: Mapping[str, object],
+        given: Collection[str],
+    ) -> None:
+        """Let a call of a function be that of what it calls itself, where it can be.
+
+        Parameters
+        ----------
+        name : str
+            By it :meth:`serve` finds what replaces ``theirs``.
+        function : function
+            Hands all it is given on: by place what it takes by place, by name the rest.
+            If it does more for some calls, those are not among these.
+        theirs : callable
+            What computes the other type's arrays.
+        arrays : int
+            How many of its first arguments must be such arrays.
+        defaults : mapping
+            What is handed on by name where a call says nothing of it.
+        given : collection of str
+            What of that a call may say.
+        """
+        from xdev.compile import quick_function_code as code
+
+        k = len(self._handing)
+        row = self._table[code.HANDING + k * code.HANDING_ROW :][: code.HANDING_ROW]
+        names = immortal(tuple(defaults))
+        row[code.TARGET : code.TARGET + 2] = _words(theirs)
+        row[code.ARRAYS], row[code.PLACES] = arrays, function.__code__.co_argcount
+        row[code.KEYWORDS], row[code.NAMED] = id(names) if names else 0, len(names)
+        for at, key in enumerate(names):
+            row[code.DEFAULTS + at] = id(immortal(defaults[key]))
+            row[code.GIVEN + at] = id(key) if key in given else 0
+        row[code.INSTEAD] = caller_of(function)
+        self._handing.append((name, row))
+        call_instead(function, self._place(code.HAND_ON(k)))
+
+    def serve(self, kind: type, functions: Mapping[str, Callable[..., Any]]) -> None:
         """Serve arrays of another type too, all of one device.
 
         Parameters
         ----------
         kind : type
             The type.
-        find : callable
-            Returns what computes them, by a function's name.
+        functions : mapping
+            What computes them, by a function's name.
         """
         from xdev.compile import quick_function_code as code
 
         for name, row in self._rows:
-            row[code.OTHERS : code.OTHERS + 2] = _words(find(name))
+            row[code.OTHERS : code.OTHERS + 2] = _words(functions[name])
+        for name, row in self._handing:
+            row[code.TARGET : code.TARGET + 2] = _words(functions[name])
         self._fill(code.OTHER, kind)
 
 

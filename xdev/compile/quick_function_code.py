@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
 from xdev.compile import machine_words
-from xdev.compile.machine_words import DATA, DTYPE, HEADER, NDIM, SHAPE, TYPE, WORD
+from xdev.compile.machine_words import (
+    DATA,
+    DTYPE,
+    FIRST_ITEM,
+    HEADER,
+    LENGTH,
+    NDIM,
+    SHAPE,
+    TYPE,
+    WORD,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NAME = "xdev_quick_function"
 VECTORCALL = f"{NAME}_{{}}".format  # of a row
+HAND_ON = f"{NAME}_hands_on_{{}}".format  # likewise
 TABLE = "xdev_quick_function_table"
 _cache = DiskCache("native")
 
@@ -25,7 +39,17 @@ ROWS = HOSTS + MOST_HOSTS
 # else, each an object and the address of what calls it; whether only reals are
 # computed by NumPy's; how many inputs there are; the address of CPython's vectorcall.
 NUMPYS, OTHERS, GENERAL, REALS, INPUTS, PYTHON, ROW = 0, 2, 4, 6, 7, 8, 9
-WORDS = ROWS + MOST_ROWS * ROW
+# The row of a function that hands arrays of the other type on: what takes them; how
+# many of its arguments by place are arrays, and how many there are; the names of those
+# by name, a tuple, and how many there are; CPython's vectorcall; then of each its
+# default, and its name if a caller may give it.
+MOST_HANDING, MOST_PLACES, MOST_NAMED = 80, 3, 3
+HANDING = ROWS + MOST_ROWS * ROW
+TARGET, ARRAYS, PLACES, KEYWORDS, NAMED, INSTEAD, DEFAULTS = 0, 2, 3, 4, 5, 6, 7
+GIVEN = DEFAULTS + MOST_NAMED
+HANDING_ROW = GIVEN + MOST_NAMED
+WORDS = HANDING + MOST_HANDING * HANDING_ROW
+OFFSET = -(1 << 63)  # PY_VECTORCALL_ARGUMENTS_OFFSET
 
 
 def kept() -> bytes | None:
@@ -40,6 +64,7 @@ def binary() -> bytes:
         module, table = machine_words.module(NAME, TABLE, WORDS)
         _Function(module, table, NAME, 3).write()
         _Vectorcall(module, table, f"{NAME}_called", 5).write()
+        _HandOn(module, table, f"{NAME}_hands_on", 5).write()
         found = _machine_code.emit([str(module)], long=False)
         _cache.save(_key(), found, "calls of functions")
     return found
@@ -108,6 +133,29 @@ class _Writer(machine_words.Writer):
         kind = self.ir.FunctionType(self.word, [self.word] * 4).as_pointer()
         return self.b.call(self.b.inttoptr(function, kind), words)
 
+    def _row(self, first: int, step: int) -> tuple[Any, Any]:
+        """Return the address of the row that is told last, and how many by place."""
+        b = self.b
+        *_, flagged, _, k = self.function.args
+        start = b.add(b.ptrtoint(self.table, self.word), self.word(first * WORD))
+        nargs = b.and_(flagged, self.word((1 << 63) - 1))
+        return b.add(start, b.mul(k, self.word(step * WORD))), nargs
+
+    def _write_python(self, row: Any, k: int) -> None:
+        """Leave to the vectorcall that is in a word of the row, as the call came."""
+        own = self.load(row, k * WORD)
+        self.b.ret(self._vectorcall(own, *self.function.args[:4]))
+
+    def _write_rows(self, name: Callable[[int], str], count: int) -> None:
+        """Write the vectorcalls of rows, which call this function with their number."""
+        self.function.linkage = "internal"
+        self.function.attributes.add("noinline")
+        kind = self.ir.FunctionType(self.word, [self.word] * 4)
+        for k in range(count):
+            made = self.ir.Function(self.function.module, kind, name(k))
+            b = self.ir.IRBuilder(made.append_basic_block())
+            b.ret(b.call(self.function, [*made.args, self.word(k)], tail=True))
+
     def _target(self, row: Any, first: Any, last: Any) -> Any:
         """Return where the words are of what computes such arguments, or leave."""
         b = self.b
@@ -167,11 +215,9 @@ class _Vectorcall(_Writer):
 
     def write(self) -> None:
         b = self.b
-        function, args, flagged, names, k = self.function.args
+        _, args, _, names, _ = self.function.args
         python = self.way_out = self.function.append_basic_block()
-        first = b.add(b.ptrtoint(self.table, self.word), self.word(ROWS * WORD))
-        row = b.add(first, b.mul(k, self.word(ROW * WORD)))
-        nargs = b.and_(flagged, self.word((1 << 63) - 1))
+        row, nargs = self._row(ROWS, ROW)
         inputs = self.load(row, INPUTS * WORD)
         self.leave_unless_only(names, OUT)
         total = self.count_named(nargs, names)
@@ -183,15 +229,66 @@ class _Vectorcall(_Writer):
             b.store(self.load(self.at(args, inputs)), out)
         self._compute(row, args, inputs, b.load(out))
         b.position_at_end(python)
-        own = self.load(row, PYTHON * WORD)
-        b.ret(self._vectorcall(own, function, args, flagged, names))
-        self._write_rows()
+        self._write_python(row, PYTHON)
+        self._write_rows(VECTORCALL, MOST_ROWS)
 
-    def _write_rows(self) -> None:
-        self.function.linkage = "internal"
-        self.function.attributes.add("noinline")
-        kind = self.ir.FunctionType(self.word, [self.word] * 4)
-        for k in range(MOST_ROWS):
-            made = self.ir.Function(self.function.module, kind, VECTORCALL(k))
-            b = self.ir.IRBuilder(made.append_basic_block())
-            b.ret(b.call(self.function, [*made.args, self.word(k)], tail=True))
+
+class _HandOn(_Writer):
+    """Writes the same for the functions that hand arrays of the other type on."""
+
+    def write(self) -> None:
+        b = self.b
+        _, args, _, names, _ = self.function.args
+        python = self.way_out = self.function.append_basic_block()
+        row, nargs = self._row(HANDING, HANDING_ROW)
+        self.leave_unless(self.same(nargs, self.load(row, PLACES * WORD)))
+        self.loop(
+            self.load(row, ARRAYS * WORD),
+            lambda k: self.leave_unless(self.is_a(self.load(self.at(args, k)), OTHER)),
+        )
+        # What is called may use the word before them.
+        handed = b.add(self.words(1 + MOST_PLACES + MOST_NAMED), self.word(WORD))
+        self.loop(
+            nargs, lambda k: self.store(self.at(handed, k), self.load(self.at(args, k)))
+        )
+        self._name(row, names, self.at(args, nargs), self.at(handed, nargs))
+        flagged = b.or_(nargs, self.word(OFFSET))
+        target, keywords = (
+            self.load(row, TARGET * WORD),
+            self.load(row, KEYWORDS * WORD),
+        )
+        caller = self.load(row, (TARGET + 1) * WORD)
+        b.ret(self._vectorcall(caller, target, handed, flagged, keywords))
+        b.position_at_end(python)
+        self._write_python(row, INSTEAD)
+        self._write_rows(HAND_ON, MOST_HANDING)
+
+    def _name(self, row: Any, names: Any, values: Any, places: Any) -> None:
+        """Put arguments given by name, and the defaults of others, into their places.
+
+        Leave if a name is none of those that may be given, or is there twice.
+        """
+        b = self.b
+        count = self.load(row, NAMED * WORD)
+        defaults, given = (b.add(row, self.word(k * WORD)) for k in (DEFAULTS, GIVEN))
+        self.loop(count, lambda k: self.store(self.at(places, k), self.word(0)))
+
+        def put(k: Any) -> None:
+            name = self.load(self.at(b.add(names, self.word(FIRST_ITEM)), k))
+            found = self.search(
+                *(given, count, self.word(WORD)),
+                lambda place: self.same(self.load(place), name),
+            )
+            place = b.add(places, b.sub(found, given))
+            self.leave_unless(self.same(self.load(place), 0))
+            self.store(place, self.load(self.at(values, k)))
+
+        def fill(k: Any) -> None:
+            value = self.load(self.at(places, k))
+            default = self.load(self.at(defaults, k))
+            value = b.select(self.same(value, 0), default, value)
+            self.store(self.at(places, k), value)
+
+        with b.if_then(b.not_(self.same(names, 0))):
+            self.loop(self.load(names, LENGTH), put)
+        self.loop(count, fill)

@@ -132,6 +132,7 @@ class CuPyLibrary:
         self.functions[name] = found  # from here on another thread marks it, or we do
         if live_streams.several:
             self.functions[name] = marking(found)
+        QUICKENING.hand_on()
         return self.functions[name]
 
     def _mark_uses(self) -> None:
@@ -208,7 +209,7 @@ def library() -> CuPyLibrary:
     made = CuPyLibrary()
 
     def serve() -> None:
-        QUICKENING.serve(made.namespace.ndarray, made.functions.__getitem__)
+        QUICKENING.serve(made.namespace.ndarray, made.functions)
 
     if not made.several:
         into[made.namespace.ndarray] = Into(made.namespace, made.functions)
