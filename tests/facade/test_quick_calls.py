@@ -76,7 +76,7 @@ def names():
     """Return the functions of one or two arrays and ``out``, by their signatures."""
     found = [
         name
-        for name in xdev.__all__
+        for name in xdev.facade.__all__  # elsewhere stubs take out= once they load
         if inspect.isfunction(getattr(xdev, name))
         and "out" in inspect.signature(getattr(xdev, name)).parameters
     ]
