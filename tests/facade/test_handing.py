@@ -26,12 +26,6 @@ OWN = {"append", "dtype", "prepend", "sorter"}
 class Thing:
     """An array of another library."""
 
-    def __init__(self, name="thing"):
-        self.name = name
-
-    def __repr__(self):
-        return self.name
-
 
 class Kin(Thing):
     """One of a derived class: not what is served."""
@@ -149,7 +143,9 @@ def called(function, args, options):
 def given(name):
     """Return arguments by place, as many as there must be: arrays, then numbers."""
     places, _ = parameters(name)
-    return tuple(Thing(x) if k < ARRAYS[name] else k for k, x in enumerate(places))
+    if not ARRAYS[name]:
+        return ([Thing(), Thing()],)
+    return tuple(Thing() if k < ARRAYS[name] else k for k in range(len(places)))
 
 
 def apart(text):
@@ -160,7 +156,7 @@ def apart(text):
 def by_name(name):
     """Return what may be given by name, and what may not."""
     places, known = parameters(name)
-    value = Thing("a value")
+    value = Thing()
     return [
         *({key: value} for key in known),
         *({key: None} for key in known),
@@ -207,15 +203,12 @@ def test_arguments_of_all_kinds(library, name):
 @pytest.mark.parametrize("name", ARRAYS)
 def test_what_the_library_raises(library, name):
     _, function = quick(library, name)
-    python, args = plain(name), given(name)
     for error in (ValueError("a value"), TypeError("a type"), MemoryError()):
         library.error = error
-        for options in ({}, dict.fromkeys(parameters(name)[1], 1)):
-            expected = outcome(library, python, args, options)
-            assert outcome(library, function, args, options) == expected
-        with pytest.raises(type(error)) as caught:
-            function(*args)
-        assert caught.value is error
+        for call in (plain(name), function):
+            with pytest.raises(type(error)) as caught:
+                call(*given(name))
+            assert caught.value is error
 
 
 @pytest.mark.parametrize("name", ARRAYS)
@@ -228,6 +221,20 @@ def test_which_frames_are_made(library, name):
             assert frames == (not STANDS_FOR_THE_FUNCTION)
     for key in known & OWN:
         assert called(function, args, {key: None}) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in ARRAYS if not ARRAYS[name]])
+def test_sequences_of_arrays(library, name):
+    _, function = quick(library, name)
+    python, x, y = plain(name), Thing(), np.ones(2)
+    kinds = list, tuple, type("List", (list,), {}), type("Tuple", (tuple,), {})
+    for one in [(), (x,), (x, x, x), (y, x), (x, y), (x, Kin()), (y, y), (x, 2), (2,)]:
+        for args in (one, *((kind(one),) for kind in kinds)):
+            expected = outcome(library, python, args, {})
+            assert outcome(library, function, args, {}) == expected, args
+    for kind in kinds[:2]:
+        frames = called(function, (kind([x] * 1000),), {})
+        assert frames == (not STANDS_FOR_THE_FUNCTION)
 
 
 def test_names_that_are_given_twice_or_not_at_all(library):

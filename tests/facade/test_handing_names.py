@@ -15,9 +15,7 @@ OTHERS = {
         "ones_like zeros zeros_like fft.fftfreq fft.rfftfreq"
     ),
     "take data types": "__array_namespace_info__ astype can_cast finfo iinfo isdtype",
-    "look at each of several arrays": (
-        "broadcast_arrays concat meshgrid result_type stack"
-    ),
+    "take any number of arrays": "broadcast_arrays meshgrid result_type",
     "take no array": "broadcast_shapes namespace",
     "look at other arguments": "clip repeat",
 }

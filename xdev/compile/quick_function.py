@@ -45,7 +45,7 @@ class QuickFunctions:
         names = ("out",)
         self._fill(
             *(code.NONE, None, names, *names, TypeError, ValueError, np.ndarray),
-            *floats,
+            *(*floats, list, tuple),
         )
         kinds = [*python, *(kind for kind in hosts if kind not in python)]
         kinds = kinds[: code.MOST_HOSTS]
@@ -122,7 +122,8 @@ class QuickFunctions:
         theirs : callable
             What computes the other type's arrays.
         arrays : int
-            How many of its first arguments must be such arrays.
+            How many of its first arguments must be such arrays; 0: the first must be a
+            list or tuple of them.
         defaults : mapping
             What is handed on by name where a call says nothing of it.
         given : collection of str

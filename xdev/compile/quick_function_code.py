@@ -32,7 +32,7 @@ _cache = DiskCache("native")
 MATCHES, CLEAR = range(2)  # as in API
 API = ("PyErr_ExceptionMatches", "PyErr_Clear")
 NONE, NAMES, OUT, TYPE_ERROR, VALUE_ERROR, ARRAY, FLOAT64, FLOAT32 = range(2, 10)
-OTHER, PYTHON_COUNT, HOST_COUNT, HOSTS = range(10, 14)
+LIST, TUPLE, OTHER, PYTHON_COUNT, HOST_COUNT, HOSTS = range(10, 16)
 MOST_HOSTS, MOST_ROWS, MOST_INPUTS = 32, 80, 2
 ROWS = HOSTS + MOST_HOSTS
 # A function's row: what computes NumPy's arrays, those of the other type, and all
@@ -40,9 +40,9 @@ ROWS = HOSTS + MOST_HOSTS
 # computed by NumPy's; how many inputs there are; the address of CPython's vectorcall.
 NUMPYS, OTHERS, GENERAL, REALS, INPUTS, PYTHON, ROW = 0, 2, 4, 6, 7, 8, 9
 # The row of a function that hands arrays of the other type on: what takes them; how
-# many of its arguments by place are arrays, and how many there are; the names of those
-# by name, a tuple, and how many there are; CPython's vectorcall; then of each its
-# default, and its name if a caller may give it.
+# many of its arguments by place are arrays, 0 if the first is a list or tuple of them,
+# and how many there are; the names of those by name, a tuple, and how many there are;
+# CPython's vectorcall; then of each its default, and its name if a caller may give it.
 MOST_HANDING, MOST_PLACES, MOST_NAMED = 80, 3, 3
 HANDING = ROWS + MOST_ROWS * ROW
 TARGET, ARRAYS, PLACES, KEYWORDS, NAMED, INSTEAD, DEFAULTS = 0, 2, 3, 4, 5, 6, 7
@@ -242,9 +242,10 @@ class _HandOn(_Writer):
         python = self.way_out = self.function.append_basic_block()
         row, nargs = self._row(HANDING, HANDING_ROW)
         self.leave_unless(self.same(nargs, self.load(row, PLACES * WORD)))
+        first, count = self._arrays(row, args)
         self.loop(
-            self.load(row, ARRAYS * WORD),
-            lambda k: self.leave_unless(self.is_a(self.load(self.at(args, k)), OTHER)),
+            count,
+            lambda k: self.leave_unless(self.is_a(self.load(self.at(first, k)), OTHER)),
         )
         # What is called may use the word before them.
         handed = b.add(self.words(1 + MOST_PLACES + MOST_NAMED), self.word(WORD))
@@ -262,6 +263,23 @@ class _HandOn(_Writer):
         b.position_at_end(python)
         self._write_python(row, INSTEAD)
         self._write_rows(HAND_ON, MOST_HANDING)
+
+    def _arrays(self, row: Any, args: Any) -> tuple[Any, Any]:
+        """Return where what must be arrays is, and how many there are, or leave."""
+        b = self.b
+        first, count = self.variable(), self.variable()
+        b.store(args, first)
+        b.store(self.load(row, ARRAYS * WORD), count)
+        with b.if_then(self.same(b.load(count), 0)):
+            x = self.load(args)
+            listed = self.is_a(x, LIST)
+            self.leave_unless(b.or_(listed, self.is_a(x, TUPLE)))
+            b.store(self.load(x, LENGTH), count)
+            self.leave_unless(b.not_(self.same(b.load(count), 0)))
+            # A list has the address of what a tuple has in itself.
+            inside = b.add(x, self.word(FIRST_ITEM))
+            b.store(b.select(listed, self.load(inside), inside), first)
+        return b.load(first), b.load(count)
 
     def _name(self, row: Any, names: Any, values: Any, places: Any) -> None:
         """Put arguments given by name, and the defaults of others, into their places.

@@ -8,8 +8,9 @@ handed on by place, the others by name. So machine code can make that call inste
 
 from __future__ import annotations
 
-#: Their names, by how many of the first arguments are arrays.
+#: Their names, by how many of the first arguments are arrays; 0: a sequence of them is.
 FUNCTIONS = {
+    0: "concat stack",
     1: (
         "all any argmax argmin argsort broadcast_to count_nonzero cumulative_prod "
         "cumulative_sum diff expand_dims flip matrix_transpose max mean min moveaxis "
