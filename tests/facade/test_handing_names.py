@@ -4,7 +4,8 @@ import inspect
 import operator
 
 import xdev
-from xdev.facade.handing import ARRAYS
+from xdev.compile import quick_function_code as code
+from xdev.facade.handing import ARRAYS, FUNCTIONS, LEFT_OUT
 from xdev.facade.quick import QUICKENING
 
 ROOMS = {"": xdev, "linalg.": xdev.linalg, "fft.": xdev.fft}
@@ -38,10 +39,19 @@ def test_every_function_of_the_standard_is_decided_on():
         assert functions <= elementwise | handing | others
 
 
-def test_each_is_there_once_to_be_handed_on():
+def test_each_is_there_once_to_hand_on():
+    assert sorted(" ".join(FUNCTIONS.values()).split()) == sorted(ARRAYS)
     made = QUICKENING.functions
     done = [] if made is None else [name for name, _ in made._handing]
     assert sorted([*QUICKENING._handing, *done]) == sorted(ARRAYS)
     assert len({own(name) for name in ARRAYS}) == len(ARRAYS)
     for name, function in QUICKENING._handing.items():
         assert function is own(name)
+
+
+def test_the_code_has_room_for_all():
+    assert len(ARRAYS) <= code.MOST_HANDING
+    for name in ARRAYS:
+        function = own(name)
+        assert function.__code__.co_argcount <= code.MOST_PLACES
+        assert len(set(function.__kwdefaults__ or ()) - LEFT_OUT) <= code.MOST_NAMED
