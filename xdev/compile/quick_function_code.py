@@ -124,7 +124,7 @@ class _Writer(machine_words.Writer):
         return self.b.and_(self.load(x, NDIM), self.word(0xFFFFFFFF))
 
     def _called(self, words: Any, args: Any, count: Any, names: Any) -> Any:
-        """Call what two words of a row say, with so many arguments by place."""
+        """Call what two words of a row say, by PEP 590."""
         callee = self.load(words)
         return self._vectorcall(self.load(words, WORD), callee, args, count, names)
 
@@ -254,12 +254,9 @@ class _HandOn(_Writer):
         )
         self._name(row, names, self.at(args, nargs), self.at(handed, nargs))
         flagged = b.or_(nargs, self.word(OFFSET))
-        target, keywords = (
-            self.load(row, TARGET * WORD),
-            self.load(row, KEYWORDS * WORD),
-        )
-        caller = self.load(row, (TARGET + 1) * WORD)
-        b.ret(self._vectorcall(caller, target, handed, flagged, keywords))
+        target = b.add(row, self.word(TARGET * WORD))
+        keywords = self.load(row, KEYWORDS * WORD)
+        b.ret(self._called(target, handed, flagged, keywords))
         b.position_at_end(python)
         self._write_python(row, INSTEAD)
         self._write_rows(HAND_ON, MOST_HANDING)
