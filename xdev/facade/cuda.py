@@ -99,7 +99,7 @@ class CuPyLibrary:
     CuPy puts results on the current device, wherever the arguments are.
     """
 
-    __slots__ = ("functions", "namespace", "several", "standard")
+    __slots__ = ("_known", "functions", "namespace", "several", "standard")
     numpy_dtypes = True
     device_type: str | None = "cuda"
 
@@ -107,14 +107,9 @@ class CuPyLibrary:
         self.namespace: ModuleType = _optional.cupy()
         self.standard = importlib.import_module("array_api_compat.cupy")
         self.several = registry.backend("cuda").count() > 1
-        known = {**OPERATORS, **mended()}
-        self.functions = Functions(
-            self._find,
-            {name: _with_room(name, function) for name, function in known.items()},
-        )
+        self._known = {**OPERATORS, **mended()}
+        self.functions = Functions(self._find)
         live_streams.when_several.append(self._mark_uses)
-        if live_streams.several:
-            self._mark_uses()
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:
         """Return CuPy's function, run where ``like`` is."""
@@ -122,7 +117,9 @@ class CuPyLibrary:
         return guarded(found, like.device) if self.several else found
 
     def _find(self, name: str) -> Callable[..., Any]:
-        if name in METHODS:
+        if name in self._known:
+            found = self._known[name]
+        elif name in METHODS:
             found = getattr(self.namespace.ndarray, METHODS[name])
         elif name in OWN:
             found = operator.attrgetter(name)(self.namespace)
