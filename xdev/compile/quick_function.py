@@ -43,17 +43,16 @@ class QuickFunctions:
             self._table[k] = address_of(getattr(ctypes.pythonapi, name))
         floats = np.dtype(np.float64), np.dtype(np.float32)
         names = ("out",)
-        self._fill(
-            *(code.NONE, None, names, *names, TypeError, ValueError, np.ndarray),
-            *(*floats, list, tuple),
-        )
-        kinds = [*python, *(kind for kind in hosts if kind not in python)]
-        kinds = kinds[: code.MOST_HOSTS]
+        errors = TypeError, ValueError, RuntimeError
+        kinds = np.ndarray, *floats, list, tuple
+        self._fill(code.NONE, None, names, *names, *errors, *kinds)
+        numbers = [*python, *(kind for kind in hosts if kind not in python)]
+        numbers = numbers[: code.MOST_HOSTS]
         self._table[code.PYTHON_COUNT], self._table[code.HOST_COUNT] = (
             len(python),
-            len(kinds),
+            len(numbers),
         )
-        self._fill(code.HOSTS, *kinds)
+        self._fill(code.HOSTS, *numbers)
         self._place = place
         self._rows: list[tuple[str, Any]] = []
         self._handing: list[tuple[str, Any]] = []
@@ -120,7 +119,8 @@ class QuickFunctions:
             Hands all it is given on: by place what it takes by place, by name the rest.
             If it does more for some calls, those are not among these.
         theirs : callable
-            What computes the other type's arrays.
+            What computes the other type's arrays. If it only calls what its attribute
+            ``tried`` is, but where that raises a RuntimeError, it is left out.
         arrays : int
             How many of its first arguments must be such arrays; 0: the first must be a
             list or tuple of them.
@@ -134,7 +134,7 @@ class QuickFunctions:
         k = len(self._handing)
         row = self._table[code.HANDING + k * code.HANDING_ROW :][: code.HANDING_ROW]
         names = immortal(tuple(defaults))
-        row[code.TARGET : code.TARGET + 2] = _words(theirs)
+        _aim(row, theirs)
         row[code.ARRAYS], row[code.PLACES] = arrays, function.__code__.co_argcount
         row[code.KEYWORDS], row[code.NAMED] = id(names) if names else 0, len(names)
         for at, key in enumerate(names):
@@ -159,8 +159,17 @@ class QuickFunctions:
         for name, row in self._rows:
             row[code.OTHERS : code.OTHERS + 2] = _words(functions[name])
         for name, row in self._handing:
-            row[code.TARGET : code.TARGET + 2] = _words(functions[name])
+            _aim(row, functions[name])
         self._fill(code.OTHER, kind)
+
+
+def _aim(row: Any, function: Callable[..., Any]) -> None:
+    """Have a row that hands on call a function, or what that one tries first."""
+    from xdev.compile import quick_function_code as code
+
+    tried = getattr(function, "tried", None)
+    row[code.TARGET : code.TARGET + 2] = _words(tried or function)
+    row[code.AGAIN] = tried is not None
 
 
 def _words(function: Callable[..., Any]) -> tuple[int, int]:

@@ -31,8 +31,9 @@ _cache = DiskCache("native")
 # The process's table: addresses of functions and objects, types of numbers.
 MATCHES, CLEAR = range(2)  # as in API
 API = ("PyErr_ExceptionMatches", "PyErr_Clear")
-NONE, NAMES, OUT, TYPE_ERROR, VALUE_ERROR, ARRAY, FLOAT64, FLOAT32 = range(2, 10)
-LIST, TUPLE, OTHER, PYTHON_COUNT, HOST_COUNT, HOSTS = range(10, 16)
+NONE, NAMES, OUT, TYPE_ERROR, VALUE_ERROR, RUNTIME_ERROR = range(2, 8)
+ARRAY, FLOAT64, FLOAT32, LIST, TUPLE, OTHER = range(8, 14)
+PYTHON_COUNT, HOST_COUNT, HOSTS = range(14, 17)
 MOST_HOSTS, MOST_ROWS, MOST_INPUTS = 32, 80, 2
 ROWS = HOSTS + MOST_HOSTS
 # A function's row: what computes NumPy's arrays, those of the other type, and all
@@ -42,10 +43,11 @@ NUMPYS, OTHERS, GENERAL, REALS, INPUTS, PYTHON, ROW = 0, 2, 4, 6, 7, 8, 9
 # The row of a function that hands arrays of the other type on: what takes them; how
 # many of its arguments by place are arrays, 0 if the first is a list or tuple of them,
 # and how many there are; the names of those by name, a tuple, and how many there are;
-# CPython's vectorcall; then of each its default, and its name if a caller may give it.
+# CPython's vectorcall; whether that is to do what raised a RuntimeError; then of each
+# by name its default, and its name if a caller may give it.
 MOST_HANDING, MOST_PLACES, MOST_NAMED = 80, 3, 3
 HANDING = ROWS + MOST_ROWS * ROW
-TARGET, ARRAYS, PLACES, KEYWORDS, NAMED, INSTEAD, DEFAULTS = 0, 2, 3, 4, 5, 6, 7
+TARGET, ARRAYS, PLACES, KEYWORDS, NAMED, INSTEAD, AGAIN, DEFAULTS = 0, *range(2, 9)
 GIVEN = DEFAULTS + MOST_NAMED
 HANDING_ROW = GIVEN + MOST_NAMED
 WORDS = HANDING + MOST_HANDING * HANDING_ROW
@@ -95,11 +97,7 @@ class _Writer(machine_words.Writer):
         names = b.select(given, self.known(NAMES), self.word(0))
         result = self._called(words, args, inputs, names)
         with b.if_then(self.same(result, 0), likely=False):
-            kinds = self.known(TYPE_ERROR), self.known(VALUE_ERROR)
-            one, other = (b.trunc(self.call(MATCHES, k), self.int) for k in kinds)
-            with b.if_then(b.icmp_signed("!=", b.or_(one, other), self.int(0))):
-                self.call(CLEAR)
-                b.branch(self.way_out)
+            self._forget(self.way_out, TYPE_ERROR, VALUE_ERROR)
         b.ret(result)
         b.position_at_end(self.way_out)
         copy = self.words(MOST_INPUTS + 1)  # None may be behind no argument
@@ -110,6 +108,15 @@ class _Writer(machine_words.Writer):
         general = b.add(row, self.word(GENERAL * WORD))
         count = b.add(inputs, self.word(1))
         b.ret(self._called(general, copy, count, self.word(0)))
+
+    def _forget(self, way: Any, *kinds: int) -> None:
+        """Go another way if what was raised is of one of these kinds."""
+        b = self.b
+        for kind in kinds:
+            same = b.trunc(self.call(MATCHES, self.known(kind)), self.int)
+            with b.if_then(b.icmp_signed("!=", same, self.int(0))):
+                self.call(CLEAR)
+                b.branch(way)
 
     def _of_one_shape(self, x: Any, out: Any) -> None:
         """Leave unless both are NumPy's arrays, of one shape."""
@@ -256,7 +263,11 @@ class _HandOn(_Writer):
         flagged = b.or_(nargs, self.word(OFFSET))
         target = b.add(row, self.word(TARGET * WORD))
         keywords = self.load(row, KEYWORDS * WORD)
-        b.ret(self._called(target, handed, flagged, keywords))
+        result = self._called(target, handed, flagged, keywords)
+        again = b.not_(self.same(self.load(row, AGAIN * WORD), 0))
+        with b.if_then(b.and_(self.same(result, 0), again), likely=False):
+            self._forget(python, RUNTIME_ERROR)
+        b.ret(result)
         b.position_at_end(python)
         self._write_python(row, INSTEAD)
         self._write_rows(HAND_ON, MOST_HANDING)
