@@ -9,7 +9,8 @@ are listed, each with how much longer it takes.
 On the CPU calls are compared by their best runs. On CUDA a call takes 7 us and more,
 and its best runs vary by more than the aim: there it is the median of the differences
 of runs that follow each other, with CuPy's function in the run twice, to tell how much
-it differs from itself. What of that is dispatch, in warm caches, is measured beside it,
+it differs from itself; a function is over the aim for sure where the interval of 95 %
+confidence is. What of that is dispatch, in warm caches, is measured beside it,
 alone: a call whose library function does nothing, over the time of that function.
 """
 
@@ -28,6 +29,7 @@ import record
 import xdev
 from xdev.facade.libraries import library_of
 from xdev.facade.quick import QUICKENING
+from xdev.timing.verdict import ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,8 +59,9 @@ OFTEN = 30_000  # calls, after which elementwise functions are machine code
 class Cost(NamedTuple):
     """What one function takes, of the best of its runs [s], and how much longer [ns].
 
-    ``noise`` is how much longer the library's takes than itself; ``alone`` is what
-    dispatch takes, None where the function does not end in one call of the library's.
+    ``noise`` is how much longer the library's takes than itself; ``least`` is how much
+    longer the function takes for sure; ``alone`` is what dispatch takes, None where the
+    function does not end in one call of the library's.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Cost(NamedTuple):
     peer: float
     over: float
     noise: float = 0.0
+    least: float = 0.0
     alone: float | None = None
 
     @property
@@ -212,7 +216,8 @@ def cost_of(
         pairs = zip(runs, peer, strict=True)
         return statistics.median(one - other for one, other in pairs) * 1e9
 
-    return Cost(name, *best, over(own), over(*again), only)
+    least = (ratio(own, peer).low - 1) * statistics.median(peer) * 1e9
+    return Cost(name, *best, over(own), over(*again), least, only)
 
 
 def costs(
@@ -293,12 +298,14 @@ def summarise(device: xdev.Device, table: list[Cost]) -> dict[str, Any]:
         "alone_median_ns": usual,
     }
     longer = {cost.name: cost.over for cost in table if cost.over > CUDA_LIMIT}
+    surely = {cost.name: cost.least for cost in table if cost.least > CUDA_LIMIT}
     slow = {name: took for name, took in known.items() if took > CUDA_LIMIT}
-    return claims | told("over_the_aim", longer) | told("alone_over_150_ns", slow)
+    claims |= told("over_the_aim", longer) | told("over_it_for_sure", surely)
+    return claims | told("alone_over_150_ns", slow)
 
 
 def told(label: str, beyond: dict[str, float]) -> dict[str, Any]:
-    """Print and return how many functions take more, and which."""
+    """Print and return how many functions take more, and which by how much."""
     text = ", ".join(f"{name} +{over:.0f} ns" for name, over in beyond.items())
     print(f"{label}, {len(beyond)}: {text or 'none'}")
     return {label: len(beyond), f"{label}_which": text or "none"}
