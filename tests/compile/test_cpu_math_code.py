@@ -11,6 +11,7 @@ import pytest
 import xdev
 from xdev.compile import cpu, loops
 from xdev.compile.cpu_math.definitions import FUNCTIONS
+from xdev.ufunc.rules import Rules
 
 NAMES = sorted(FUNCTIONS)
 CALL = re.compile(r"call [^@\n]*@([\w.]+)\(")
@@ -119,7 +120,7 @@ def outer(x):
 
 
 def test_functions_that_are_called_keep_vectors(calls):
-    called = outer.scalar.device_function(np.dtype("f4"), "all")
+    called = outer.scalar.device_function(Rules((np.dtype("f4"),)), "all")
     functions = calls(lambda x: inner(x) + called(x), "f4")
 
     for name in ("tanh", "log1p"):

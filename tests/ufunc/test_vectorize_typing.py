@@ -72,7 +72,7 @@ def test_literals_leave_float32_in_float32():
     constants = [
         made.function.__globals__[n]
         for n in made.function.__code__.co_names
-        if n.startswith("xdev_")
+        if n.startswith("xdev_") and n != "xdev_float32"  # a cast
     ]
 
     assert [type(c) for c in constants] == [np.float32] * 4

@@ -13,14 +13,15 @@ import ast
 import copy
 import math
 from dataclasses import dataclass
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
 from xdev.compile.halves import is_half
-from xdev.ufunc import overflows, sources
+from xdev.ufunc import sources
 from xdev.ufunc.results import real
+from xdev.ufunc.scope import Scope
+from xdev.ufunc.widths.kinds import fits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,8 +48,6 @@ def typed(
     level: Level,
     replace: Callable[[object], object],
     also: Callable[[ast.FunctionDef | ast.Lambda], dict[str, Any]] | None = None,
-    *,
-    bounded: bool = False,
 ) -> Typed:
     """Return the function with its literals typed.
 
@@ -66,18 +65,11 @@ def typed(
     also : callable, optional
         Another rewriting of the source, which comes first; it returns the values of
         names that it puts in.
-    bounded : bool
-        Whether an integer beside integers must fit into their dtype.
 
     Returns
     -------
     Typed
         The function keeps its name, line numbers, defaults, globals and closure.
-
-    Raises
-    ------
-    OverflowError
-        An integer does not fit, where it must.
     """
     code = function.__code__
     outside = sources.outside(function)
@@ -88,15 +80,13 @@ def typed(
         }
         return Typed(sources.rebuilt(function, code, swapped), working)
     tree = copy.deepcopy(source.node)
-    names = also(tree) if also else {}
-    rewriter = _Rewriter(tree, working, level, outside, replace)
-    if bounded and rewriter.integers and working.kind in "iu":
-        overflows.check(function, tree, working, rewriter.number)
+    scope = Scope(tree, outside, also(tree) if also else {})
+    rewriter = _Rewriter(scope, working, level, replace)
     rewriter.function(tree)
     new = sources.compiled(sources.Source(tree, source.imports), code)
     grown = working.kind == "b" and rewriter.counts
     return Typed(
-        sources.rebuilt(function, new, rewriter.constants | names),
+        sources.rebuilt(function, new, scope.constants),
         np.dtype(np.int64) if grown else working,
     )
 
@@ -107,24 +97,15 @@ class _Rewriter(ast.NodeTransformer):
 
     def __init__(
         self,
-        tree: ast.AST,
+        scope: Scope,
         working: np.dtype[Any],
         level: Level,
-        outside: dict[str, Any],
         replace: Callable[[object], object],
     ) -> None:
+        self._scope, self._replace = scope, replace
         self.working = np.dtype(np.float32) if is_half(working) else working
         self.integers = level == "all"
-        self.constants: dict[str, Any] = {}
         self.counts = False  # whether an integer literal takes part in arithmetic
-        stored = (n for n in ast.walk(tree) if isinstance(n, ast.Name | ast.arg))
-        local = {
-            n.arg if isinstance(n, ast.arg) else n.id
-            for n in stored
-            if isinstance(n, ast.arg) or isinstance(n.ctx, ast.Store)
-        }
-        self.outside = {k: v for k, v in outside.items() if k not in local}
-        self.replace = replace
 
     def function(self, node: ast.FunctionDef | ast.Lambda) -> None:
         """Rewrite the body of the outermost function."""
@@ -135,12 +116,14 @@ class _Rewriter(ast.NodeTransformer):
 
     def operand(self, node: ast.expr, *, compared: bool = False) -> ast.expr:
         """Return the typed constant of a literal, or the node rewritten."""
-        value = self.number(node)
+        value = self._scope.number(node)
         constant = None if value is None else self._typed(value)
         if constant is None:
             if type(value) is int and self._too_large(value):
                 if compared and not NUMBAS[0] <= value <= NUMBAS[1]:
-                    return self._name(node, "endless", math.copysign(math.inf, value))
+                    return self._scope.name(
+                        node, "endless", math.copysign(math.inf, value)
+                    )
                 return node  # with its sign, for which unsigned dtypes have no place
             if isinstance(node, ast.UnaryOp):
                 node.operand = self.operand(node.operand)
@@ -150,13 +133,15 @@ class _Rewriter(ast.NodeTransformer):
                 return node
             return cast("ast.expr", self.visit(node))
         self.counts |= constant.dtype.kind in "iu" and not compared
-        return self._name(node, f"{constant.dtype}_{value}", constant)
+        return self._scope.name(node, f"{constant.dtype}_{value}", constant)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.BinOp:
         """Type both operands, but integer exponents and floats' bits."""
         if isinstance(node.op, BITWISE) and self.working.kind not in "iu":
             return cast("ast.BinOp", self.generic_visit(node))
-        exponent = isinstance(node.op, ast.Pow) and type(self.number(node.right)) is int
+        exponent = (
+            isinstance(node.op, ast.Pow) and type(self._scope.number(node.right)) is int
+        )
         node.left = self.operand(node.left)
         self.counts |= exponent
         if not exponent:
@@ -191,12 +176,14 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.Call:
         """Type floats among the arguments; integers only where they are values."""
         name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-        if name == "range" or isinstance(self._static(node.func), type):
+        if name == "range" or isinstance(self._scope.static(node.func), type):
             node.args = [self._index(argument) for argument in node.args]
             return node
         node.func = self.visit(node.func)
         for k, argument in enumerate(node.args):
-            index = type(self.number(argument)) is int and name not in INTEGER_TOO
+            index = (
+                type(self._scope.number(argument)) is int and name not in INTEGER_TOO
+            )
             node.args[k] = argument if index else self.operand(argument)
         return node
 
@@ -225,48 +212,18 @@ class _Rewriter(ast.NodeTransformer):
         return cast("ast.expr", self.generic_visit(node)) if new is node else new
 
     def _replaced(self, node: ast.Name | ast.Attribute) -> ast.expr:
-        value = self._static(node)
-        new = self.replace(value)
+        value = self._scope.static(node)
+        new = self._replace(value)
         if new is value:
             return node
-        return self._name(node, ast.unparse(node).replace(".", "_"), new)
-
-    def _name(self, node: ast.expr, name: str, value: object) -> ast.Name:
-        """Return a global name, free in the function, that stands for the value."""
-        safe = "xdev_" + "".join(c if c.isalnum() else "_" for c in name)
-        while self.constants.setdefault(safe, value) is not value and (
-            type(self.constants[safe]) is not type(value)
-            or self.constants[safe] != value
-        ):
-            safe += "_"
-        return ast.copy_location(ast.Name(safe, ast.Load()), node)
-
-    def _static(self, node: ast.expr) -> Any:
-        """Return the value of an outside name or a module's attribute, else None."""
-        if isinstance(node, ast.Name):
-            return self.outside.get(node.id)
-        if isinstance(node, ast.Attribute):
-            owner = self._static(node.value)
-            if isinstance(owner, ModuleType):
-                return getattr(owner, node.attr, None)
-        return None
-
-    def number(self, node: ast.expr) -> complex | None:
-        """Return the Python number that the node stands for, else None."""
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-            bare = self.number(node.operand)
-            negative = isinstance(node.op, ast.USub)
-            return -bare if bare is not None and negative else bare
-        value: Any
-        value = node.value if isinstance(node, ast.Constant) else self._static(node)
-        return value if type(value) in {int, float, complex} else None
+        return self._scope.name(node, ast.unparse(node).replace(".", "_"), new)
 
     def _too_large(self, value: int) -> bool:
         """Say whether an integer is none of the dtype that the inputs have."""
         return (
             self.integers
             and self.working.kind in "iu"
-            and not overflows.fits(value, self.working)
+            and not fits(value, self.working)
         )
 
     def _typed(self, value: complex) -> Any:

@@ -20,10 +20,9 @@ class Rules:
         The function's, its results where a signature has them.
     working : numpy.dtype, optional
         Instead of the inputs' result type.
-    mixed, bounded : bool, optional
-        Instead of what follows from the dtypes: whether uint64 meets signed integers,
-        and whether integer literals must fit into the inputs' dtype. A signature means
-        Numba's integers.
+    bounded : bool, optional
+        Instead of what follows from the dtypes: whether integers have NumPy's dtypes,
+        into which literals must fit. A signature means Numba's integers.
     """
 
     __slots__ = ("bounded", "inputs", "mixed", "working")
@@ -34,13 +33,22 @@ class Rules:
         outputs: Dtypes = (),
         *,
         working: np.dtype[Any] | None = None,
-        mixed: bool | None = None,
         bounded: bool | None = None,
     ) -> None:
         self.inputs = inputs
         self.working = np.result_type(*inputs) if working is None else working
-        self.mixed = _mixed(inputs, outputs) if mixed is None else mixed
+        #: Whether uint64 meets signed integers.
+        self.mixed = _mixed(inputs, outputs)
         self.bounded = not outputs if bounded is None else bounded
+
+    @property
+    def numpys(self) -> bool:
+        """Return whether compilers' integers are not what is meant.
+
+        Bools alone are counted, as Python has it.
+        """
+        known = bool(self.inputs) and self.working.kind != "b"
+        return known and (self.bounded or self.mixed)
 
     @property
     def words(self) -> tuple[bool, bool]:

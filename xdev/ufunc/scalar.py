@@ -225,6 +225,8 @@ class ScalarFunction:
                 digest = None  # literals kept types that they lose where there is one
             elif key:
                 typings.save(key, typing, self.name)
+        if digest:
+            digest = digests.joined(digest, rules.words)
         return typing, digest
 
     def _inferred(self, function: Callable[..., Any], rules: Rules) -> typings.Typing:
@@ -245,43 +247,52 @@ class ScalarFunction:
         raise refusal
 
     def _typed(
-        self, function: Callable[..., Any], level: typings.Level, rules: Rules
+        self,
+        function: Callable[..., Any],
+        level: typings.Level,
+        rules: Rules,
+        *,
+        inside: bool = False,
     ) -> literals.Typed:
         """Return the function with typed literals and the ufuncs inside it compiled."""
         # No process needs these that finds all on disk.
-        from xdev.ufunc import literals, signs
+        from xdev.ufunc import literals
+        from xdev.ufunc.widths.rewriting import Widths
 
         with _nesting(self):
-            replace = partial(_replacement, level=level, rules=rules)
-            also = signs.Signs(function, rules.inputs) if rules.mixed else None
+            also = None
+            if rules.numpys:
+                called = partial(_called, bounded=rules.bounded)
+                inner = partial(_inner, level=level, bounded=rules.bounded)
+                also = Widths(function, rules, called, inner, inside=inside)
             signed = any(dtype.kind == "i" for dtype in rules.inputs)
-            if also and signed and not sources.find(function.__code__):
+            if rules.mixed and signed and not sources.find(function.__code__):
                 message = (
                     f"{self.name}: uint64 with signed integers is for functions whose "
                     "source can be read: cast an argument with astype"
                 )
                 raise TypeError(message)
-            return literals.typed(
-                function, rules.working, level, replace, also, bounded=rules.bounded
-            )
+            replace = partial(_replacement, level=level, working=rules.working)
+            return literals.typed(function, rules.working, level, replace, also)
 
-    def device_function(
-        self,
-        working: np.dtype[Any],
-        level: typings.Level,
-        *,
-        mixed: bool = False,
-        bounded: bool = False,
-    ) -> Any:
+    def returned(self, rules: Rules) -> Any:
+        """Return the kind of what compiled code gets from this function."""
+        from xdev.ufunc.widths import rewriting
+
+        with _nesting(self):
+            called = partial(_called, bounded=rules.bounded)
+            return rewriting.returned(self.function, rules, called)
+
+    def device_function(self, rules: Rules, level: typings.Level) -> Any:
         """Return what compiled code calls for this function, literals typed."""
         from xdev.compile import cpu
 
-        key = working, level, mixed, bounded, _digested(self.function)[0]
+        digest = _digested(self.function)[0]
+        key = rules.inputs, rules.working, rules.words, level, digest
         if key not in self._device_functions:
             outside = sources.outside(self.function)
             parameters.refuse_arrays(self.function, outside)
-            rules = Rules((), working=working, mixed=mixed, bounded=bounded)
-            plain = self._typed(self.function, level, rules).function
+            plain = self._typed(self.function, level, rules, inside=True).function
             self._device_functions[key] = cpu.device_function(plain)
         return self._device_functions[key]
 
@@ -334,11 +345,43 @@ def _nesting(scalar: ScalarFunction) -> Iterator[None]:
         _CALLING.reset(token)
 
 
-def _replacement(value: object, *, level: typings.Level, rules: Rules) -> object:
+def _replacement(
+    value: object, *, level: typings.Level, working: np.dtype[Any]
+) -> object:
     """Return the function inside a ufunc, which compiled code can call."""
     scalar = getattr(value, "scalar", None)
     if isinstance(scalar, ScalarFunction):
-        return scalar.device_function(
-            rules.working, level, mixed=rules.mixed, bounded=rules.bounded
-        )
+        return scalar.device_function(Rules((), working=working), level)
     return value
+
+
+def _called(
+    value: object, kinds: tuple[Any, ...], *, bounded: bool
+) -> tuple[Dtypes | None, Any]:
+    """Return the dtypes that a ufunc takes inside another, and what it gives.
+
+    None where they are not known: it is none, has signatures, or is called with bools
+    alone.
+    """
+    from xdev.ufunc.widths.kinds import is_dtype, weak
+
+    scalar = getattr(value, "scalar", None)
+    if not isinstance(scalar, ScalarFunction) or scalar.signatures:
+        return None, None
+    kinds = scalar.filled(kinds)
+    if not all(is_dtype(kind) or weak(kind) for kind in kinds):
+        return None, None
+    strong = [kind for kind in kinds if is_dtype(kind)]
+    inputs = tuple(
+        kind if is_dtype(kind) else np.result_type(*strong, weak(kind)(0))
+        for kind in kinds
+    )
+    rules = Rules(inputs, bounded=bounded)
+    if not rules.numpys or (given := scalar.returned(rules)) is None:
+        return None, None
+    return inputs, given
+
+
+def _inner(value: Any, inputs: Dtypes, *, level: typings.Level, bounded: bool) -> Any:
+    """Return what compiled code calls for a ufunc that takes dtypes."""
+    return value.scalar.device_function(Rules(inputs, bounded=bounded), level)

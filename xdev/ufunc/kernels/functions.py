@@ -16,6 +16,7 @@ from xdev.errors import users_level
 from xdev.ufunc import literals, sources
 from xdev.ufunc.kernels import bounds, ranges, writes
 from xdev.ufunc.parameters import refuse_arrays, refuse_deferred
+from xdev.ufunc.rules import Rules
 from xdev.ufunc.scalar import ScalarFunction
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Replacement:
         """Return a ufunc's function, or a plain one, so that it can be called."""
         scalar = getattr(value, "scalar", None)
         if isinstance(scalar, ScalarFunction):
-            return scalar.device_function(self._working, "inexact")
+            return scalar.device_function(Rules((), working=self._working), "inexact")
         typed = getattr(value, "_typed", None)
         plain = typed.function if isinstance(typed, KernelFunction) else value
         if type(plain) is not FunctionType or _library(plain):

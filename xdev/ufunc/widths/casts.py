@@ -1,0 +1,286 @@
+"""Casts in a function's source, by which its operators have NumPy's dtypes.
+
+Compilers compute in 64 bits what is narrower, take int64 for uint64 with signed
+integers, and float64 for many a mix of integers with float32.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from functools import reduce
+from typing import TYPE_CHECKING, Any, cast, final
+
+import numpy as np
+
+from xdev.ufunc.results import real
+from xdev.ufunc.widths import signs
+from xdev.ufunc.widths.flow import EXTREMES, Flow
+from xdev.ufunc.widths.kinds import (
+    UNSIGNED,
+    fits,
+    is_dtype,
+    joined,
+    operated,
+    same,
+    weak,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdev.ufunc.scope import Scope
+    from xdev.ufunc.widths.kinds import Kind
+
+INT64 = np.dtype(np.int64)
+
+
+@final
+class Casts(ast.NodeTransformer):
+    """Puts casts into a function's source, and typed constants where they are known.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    inputs : tuple of numpy.dtype
+        Its inputs', for errors.
+    flow : Flow
+        The kinds in its source.
+    scope : Scope
+        Where the casts get their names.
+    results : Kind
+        The kind that is returned.
+    inner : callable
+        Returns what compiled code calls for a ufunc that takes dtypes.
+    bounded, inside : bool
+        Whether integers must fit beside integers, and whether compiled code calls the
+        function; a loop casts what is returned itself.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        inputs: tuple[np.dtype[Any], ...],
+        flow: Flow,
+        scope: Scope,
+        results: Kind,
+        inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any],
+        *,
+        bounded: bool,
+        inside: bool,
+    ) -> None:
+        self._function, self._inputs, self._flow = function, inputs, flow
+        self._scope, self._results, self._inner = scope, results, inner
+        self._bounded, self._inside = bounded, inside
+
+    def function(self, tree: ast.FunctionDef | ast.Lambda) -> None:
+        """Rewrite the body of the outermost function."""
+        if isinstance(tree, ast.Lambda):
+            tree.body = self._result(tree.body, self._results)
+        else:
+            tree.body = [self.visit(statement) for statement in tree.body]
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        """Give what is returned its dtype, unless the caller does."""
+        if node.value is not None:
+            node.value = self._result(node.value, self._results)
+        return node
+
+    def _result(self, node: ast.expr, kind: Kind) -> ast.expr:
+        if isinstance(node, ast.Tuple) and isinstance(kind, tuple):
+            pairs = zip(node.elts, kind, strict=True)
+            node.elts = [self._result(each, own) for each, own in pairs]
+            return node
+        if self._inside:
+            return self._as(node, kind)
+        same_kind = is_dtype(kind, "iu") and same(self._flow.kind(node), kind)
+        if same_kind and isinstance(node, ast.BinOp | ast.UnaryOp):
+            return self._computed(node, kind)
+        return cast("ast.expr", self.visit(node))
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        """Give a number the dtype that the name has elsewhere."""
+        node.value = self._assigned(node.targets, node.value)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
+        """Do so for ``x: int = 0``."""
+        if node.value is not None:
+            node.value = self._assigned([node.target], node.value)
+        return node
+
+    def _assigned(self, targets: list[ast.expr], node: ast.expr) -> ast.expr:
+        match targets, node:
+            case [ast.Tuple(elts=names)], ast.Tuple(elts=values) if len(names) == len(
+                values
+            ):
+                pairs = zip(names, values, strict=True)
+                node.elts = [self._assigned([name], value) for name, value in pairs]
+                return node
+        number = self._scope.number(node)
+        if number is None:
+            return cast("ast.expr", self.visit(node))
+        dtypes = {d for target in targets for d in self._flow.dtypes_of(target)}
+        if all(is_dtype(dtype, "iu") for dtype in dtypes) and type(number) is int:
+            dtypes = dtypes if len(dtypes) == 1 else {INT64}
+        return self._constant(node, number, *dtypes) if len(dtypes) == 1 else node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """Give the result its dtype."""
+        kind = self._flow.kind(node)
+        return self._narrowed(self._computed(node, kind), kind)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        """Give the result its dtype."""
+        kind = self._flow.kind(node)
+        return self._narrowed(self._computed(node, kind), kind)
+
+    def _computed(self, node: ast.BinOp | ast.UnaryOp, kind: Kind) -> ast.expr:
+        """Return an operation of a kind, in compilers' 64 bits."""
+        if self._scope.number(node) is not None:
+            return node
+        if isinstance(node, ast.UnaryOp):
+            node.operand = self._operand(node.operand, kind)
+            return node
+        node.left = self._operand(node.left, kind)
+        if isinstance(node.op, ast.Pow) and self._whole(node.right):
+            self._refuse(node.right, kind)
+            node.right = self.visit(node.right)  # compilers multiply
+        else:
+            node.right = self._operand(node.right, kind)
+        return node
+
+    def _whole(self, node: ast.expr) -> bool:
+        """Say whether a node is an integer of Python's."""
+        return weak(self._flow.kind(node)) is int
+
+    def _operand(self, node: ast.expr, kind: Kind) -> ast.expr:
+        """Return an operand of what has a kind."""
+        own = self._flow.kind(node)
+        wide = is_dtype(kind, "iu") and not same(kind, UNSIGNED)
+        if self._scope.number(node) is None and (wide or is_dtype(own, "fc")):
+            self._refuse(node, kind)
+            return cast("ast.expr", self.visit(node))  # as compilers widen it
+        return self._as(node, kind)
+
+    def _as(self, node: ast.expr, kind: Kind) -> ast.expr:
+        """Return a node in a kind, as far as it is known."""
+        own = self._flow.kind(node)
+        number = self._scope.number(node)
+        self._refuse(node, kind)
+        if number is not None:
+            return self._constant(node, number, kind)
+        node = self.visit(node)
+        if not is_dtype(kind) or own is None or same(own, kind):
+            return node
+        is_complex = is_dtype(own, "c") or weak(own) is complex
+        return self._cast(node, kind if is_complex else real(kind))
+
+    def _refuse(self, node: ast.expr, kind: Kind) -> None:
+        """Refuse a number that is none of an integer dtype, as NumPy does.
+
+        Raises
+        ------
+        OverflowError
+            It is not; the text has its line.
+        """
+        value = self._flow.kind(node)
+        if type(value) is not int or not is_dtype(kind, "iu") or fits(value, kind):
+            return
+        if self._bounded:
+            function, taken = self._function, ", ".join(map(str, self._inputs))
+            file = function.__code__.co_filename
+            line = linecache.getline(file, node.lineno).strip()
+            message = (
+                f"Python integer {value} out of bounds for {kind} in "
+                f"{function.__name__}: cast an argument to a larger dtype, or give a "
+                f"signature, as int64({taken})\n  {file}:{node.lineno}: {line}"
+            )
+            raise OverflowError(message)
+
+    def _constant(self, node: ast.expr, number: complex, kind: Kind) -> ast.expr:
+        """Return the name of a number in a dtype, or the node where it has none."""
+        if kind is int:
+            kind = INT64
+        if is_dtype(kind, "iu") and (type(number) is not int or not fits(number, kind)):
+            return node
+        if not is_dtype(kind, "iufc"):
+            return node
+        if type(number) is not complex:
+            kind = real(kind)
+        try:
+            with np.errstate(over="ignore"):
+                constant = kind.type(number)
+        except OverflowError:
+            return node
+        if not np.isfinite(constant) and np.isfinite(number):
+            return node  # a float64, which has it
+        return self._scope.name(node, f"{kind}_{number}", constant)
+
+    def _narrowed(self, node: ast.expr, kind: Kind) -> ast.expr:
+        """Return a result of compilers' 64 bits in its dtype."""
+        narrow = is_dtype(kind, "iu") and not same(kind, INT64)
+        return self._cast(node, kind) if narrow else node
+
+    def _cast(self, node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:
+        name = self._scope.name(node, str(dtype), dtype.type)
+        return ast.copy_location(ast.Call(name, [node], []), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """Compare integers exactly, others in the dtype that all fit in."""
+        parts = [node.left, *node.comparators]
+        kinds = [self._flow.kind(part) for part in parts]
+        if all(is_dtype(k, "iu") for k in kinds) and signs.meet(kinds):
+            parts = [self.visit(part) for part in parts]
+            return signs.compared(node, parts, kinds, self._scope)
+        common = operated(np.maximum, *kinds[:2])
+        for kind in kinds[2:]:
+            common = operated(np.maximum, common, kind)
+        if is_dtype(common, "fc") or common is int:
+            node.left, *node.comparators = [self._operand(p, common) for p in parts]
+            return node
+        if is_dtype(common, "iu"):
+            node.left, *node.comparators = [self._beside(p, common) for p in parts]
+            return node
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+    def _beside(self, node: ast.expr, kind: Kind) -> ast.expr:
+        """Return what integers are compared with: numbers need not fit."""
+        number = self._scope.number(node)
+        if number is None:
+            return self.visit(node)
+        return self._constant(node, number, kind)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        """Give both answers the dtype that they share."""
+        kind = self._flow.kind(node)
+        node.test = self.visit(node.test)
+        node.body, node.orelse = self._as(node.body, kind), self._as(node.orelse, kind)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Give arguments the dtypes that they are taken in."""
+        kind, taken = self._flow.kind(node), self._flow.taken.get(node)
+        if taken is not None:
+            node.args = [
+                self._as(each, dtype)
+                for each, dtype in zip(node.args, taken, strict=False)
+            ]
+            function = self._scope.static(node.func)
+            if not isinstance(function, np.ufunc):
+                name = "_".join([ast.unparse(node.func), *map(str, taken)])
+                node.func = self._scope.name(
+                    node.func, name, self._inner(function, taken)
+                )
+            return node
+        if self._scope.builtin(node.func) in EXTREMES:
+            strong = list(filter(is_dtype, map(self._flow.kind, node.args)))
+            common = reduce(joined, strong) if strong else None
+            for each in node.args:
+                if self._scope.number(each) is not None:
+                    self._refuse(each, common)
+            if is_dtype(kind, "iufc"):
+                node.args = [self._as(each, kind) for each in node.args]
+                return node
+        return self.generic_visit(node)  # type: ignore[return-value]

@@ -1,0 +1,125 @@
+"""What is known of an expression's value, and what NumPy makes of two such.
+
+A kind is a NumPy dtype; a Python number, of which the value is known; ``int``, ``float``
+or ``complex``, a Python number of any value; a tuple of kinds; or None: not known.
+Values computed in float32 though they are stored in 16 bits are float32.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from xdev.compile.halves import is_half
+
+Kind = Any
+NUMBERS = (int, float, complex)  # in the order in which they grow
+BOOL, FLOAT32 = np.dtype(np.bool_), np.dtype(np.float32)
+UNSIGNED = np.dtype(np.uint64)
+OPERATORS = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: np.true_divide,
+    ast.FloorDiv: np.floor_divide,
+    ast.Mod: np.remainder,
+    ast.Pow: np.power,
+    ast.LShift: np.left_shift,
+    ast.RShift: np.right_shift,
+    ast.BitAnd: np.bitwise_and,
+    ast.BitOr: np.bitwise_or,
+    ast.BitXor: np.bitwise_xor,
+}
+
+
+def strong(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype that values of a dtype are computed in."""
+    return FLOAT32 if is_half(dtype) else dtype
+
+
+def is_dtype(kind: Kind, kinds: str = "biufc") -> bool:
+    """Say whether a kind is a dtype, of these kinds of NumPy's."""
+    return isinstance(kind, np.dtype) and kind.kind in kinds
+
+
+def weak(kind: Kind) -> type | None:
+    """Return the class of a Python number, None of all else."""
+    found = kind if isinstance(kind, type) else type(kind)
+    return found if found in NUMBERS else None
+
+
+def fits(value: int, dtype: np.dtype[Any]) -> bool:
+    """Say whether an integer dtype has a value.
+
+    Examples
+    --------
+    >>> fits(-1, np.dtype("uint8")), fits(255, np.dtype("uint8"))
+    (False, True)
+    """
+    info = np.iinfo(dtype)
+    return int(info.min) <= value <= int(info.max)
+
+
+def same(one: Kind, other: Kind) -> bool:
+    """Say whether two kinds are one; NumPy takes ``int`` for a dtype, and 0 is 0.0."""
+    return repr(one) == repr(other)
+
+
+def joined(one: Kind, other: Kind) -> Kind:
+    """Return the kind of what is one or the other, as ``numpy.where`` has it.
+
+    Examples
+    --------
+    >>> joined(0, np.dtype("uint8")), joined(-1, np.dtype("uint8")), joined(1, 2)
+    (dtype('uint8'), None, <class 'int'>)
+    """
+    if same(one, other):
+        return one
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        return tuple(map(joined, one, other))
+    for number, kind in ((one, other), (other, one)):
+        if type(number) is int and is_dtype(kind, "iu") and not fits(number, kind):
+            return None
+    both = operated(np.maximum, one, other)
+    integers = is_dtype(one, "iu") or is_dtype(other, "iu")
+    changed = is_dtype(both, "fc") and not (is_dtype(one) and is_dtype(other))
+    return None if integers and changed or _mixed(one, other) else both
+
+
+def _mixed(one: Kind, other: Kind) -> bool:
+    """Say whether two kinds are uint64 and signed integers."""
+    pairs = (one, other), (other, one)
+    return any(same(x, UNSIGNED) and is_dtype(y, "i") for x, y in pairs)
+
+
+def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
+    """Return the kind of an operator's result, of one operand or two.
+
+    Bools count as Python's do: as integers that are weak.
+
+    Examples
+    --------
+    >>> operated(np.add, np.dtype("uint8"), np.dtype("int8")), operated(np.add, 1, 2.5)
+    (dtype('int16'), <class 'float'>)
+    """
+    if any(kind is None or isinstance(kind, tuple) for kind in kinds):
+        return None
+    if all(same(kind, BOOL) for kind in kinds) and ufunc.__name__.startswith("bitwise"):
+        return BOOL
+    if not any(is_dtype(kind, "iufc") for kind in kinds):
+        grown = [int if is_dtype(kind) else weak(kind) for kind in kinds]
+        if ufunc is np.true_divide:
+            grown.append(float)
+        return max(grown, key=NUMBERS.index)
+    return _resolved(ufunc, *(weak(kind) or kind for kind in kinds))
+
+
+@lru_cache(maxsize=512)
+def _resolved(ufunc: np.ufunc, *kinds: Any) -> Kind:
+    try:
+        return ufunc.resolve_dtypes((*kinds, None))[-1]
+    except TypeError:  # NumPy has no such operator
+        return None

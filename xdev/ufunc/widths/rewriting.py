@@ -1,0 +1,122 @@
+"""A function's source, rewritten so that it computes in NumPy's dtypes."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev.ufunc import results, sources
+from xdev.ufunc.scope import Scope
+from xdev.ufunc.widths.casts import Casts
+from xdev.ufunc.widths.flow import Flow
+from xdev.ufunc.widths.kinds import UNSIGNED, fits, is_dtype, strong, weak
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdev.ufunc.rules import Rules
+    from xdev.ufunc.widths.kinds import Kind
+
+    Called = Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]]
+
+
+@final
+class Widths:
+    """Puts casts into a function's source.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    rules : Rules
+        Its inputs' dtypes, and whether a signature made them.
+    called : callable
+        As :class:`Flow` takes it.
+    inner : callable
+        As :class:`Casts` takes it.
+    inside : bool
+        Whether compiled code calls it.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        rules: Rules,
+        called: Called,
+        inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any],
+        *,
+        inside: bool,
+    ) -> None:
+        self._function, self._rules, self._called = function, rules, called
+        self._inner, self._inside = inner, inside
+
+    def __call__(self, tree: ast.FunctionDef | ast.Lambda) -> dict[str, Any]:
+        """Rewrite the source; return what it then reads, by name."""
+        scope, flow = _analysed(self._function, tree, self._rules, self._called)
+        casts = Casts(
+            self._function,
+            self._rules.inputs,
+            flow,
+            scope,
+            _given(flow.returned, self._rules.working),
+            self._inner,
+            bounded=self._rules.bounded,
+            inside=self._inside,
+        )
+        casts.function(tree)
+        return scope.constants
+
+
+def returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind:
+    """Return the kind of what a function gives, None where it has no source."""
+    source = sources.find(function.__code__)
+    if source is None:
+        return None
+    _, flow = _analysed(function, copy.deepcopy(source.node), rules, called)
+    return _given(flow.returned, rules.working)
+
+
+def _analysed(
+    function: Callable[..., Any],
+    tree: ast.FunctionDef | ast.Lambda,
+    rules: Rules,
+    called: Called,
+) -> tuple[Scope, Flow]:
+    _Plain().visit(tree)
+    scope = Scope(tree, sources.outside(function))
+    kinds = rules.inputs if rules.bounded else map(_wide, rules.inputs)
+    return scope, Flow(tree, [strong(kind) for kind in kinds], scope, called)
+
+
+def _wide(dtype: np.dtype[Any]) -> Kind:
+    """Return the kind of an input where a signature means compilers' integers."""
+    if is_dtype(dtype, "u"):
+        return dtype if dtype == UNSIGNED else None
+    return np.dtype(np.int64) if is_dtype(dtype, "i") else dtype
+
+
+def _given(kind: Kind, working: np.dtype[Any]) -> Kind:
+    """Return the kind of a result, which has the inputs' result type or another's."""
+    if isinstance(kind, tuple):
+        return tuple(_given(each, working) for each in kind)
+    if type(kind) is int and working.kind in "iu" and not fits(kind, working):
+        return None
+    found = weak(kind) or kind
+    return (
+        None if found is None else strong(*results.dtypes((np.dtype(found),), working))
+    )
+
+
+@final
+class _Plain(ast.NodeTransformer):
+    """Writes ``x += y`` as ``x = x + y``."""
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        if not isinstance(node.target, ast.Name):
+            return node
+        read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+        both = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
+        return ast.copy_location(ast.Assign([node.target], both), node)
