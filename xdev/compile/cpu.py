@@ -167,11 +167,16 @@ def _branches(function: Callable[..., Any]) -> bool:
 
 
 def _light(function: Callable[..., Any]) -> bool:
-    """Say whether a function is an operation or two, as ``a * x + y``."""
-    names = [i.opname for i in get_instructions(function)]
+    """Say whether a function is an operation or two, as ``a * x + y``, and casts."""
+    instructions = list(get_instructions(function))
+    names = [i.opname for i in instructions]
+    read = [i.argval for i in instructions if i.opname == "LOAD_GLOBAL"]
+    casts = sum(isinstance(function.__globals__.get(name), type) for name in read)
+    calls = sum(name.startswith("CALL") for name in names)
     operations = sum(name.startswith(("BINARY", "UNARY", "COMPARE")) for name in names)
-    heavy = ("CALL", "JUMP", "POP_JUMP", "FOR_ITER")
-    return operations <= LIGHT and not any(name.startswith(heavy) for name in names)
+    heavy = ("JUMP", "POP_JUMP", "FOR_ITER")
+    straight = not any(name.startswith(heavy) for name in names)
+    return operations <= LIGHT and calls == casts and straight
 
 
 def _operand(dtype: np.dtype[Any]) -> cpu_body.Operand:

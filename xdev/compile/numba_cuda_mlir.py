@@ -85,7 +85,11 @@ def _device(function: Any) -> Any:
             known[name] = _called(known[name])
     closure = tuple(CellType(_called(cell.cell_contents)) for cell in cells)
     plain = FunctionType(
-        function.__code__, known, function.__name__, None, closure or None
+        function.__code__,
+        known,
+        function.__name__,
+        function.__defaults__,
+        closure or None,
     )
     return _module("cuda").jit(plain, device=True)
 
