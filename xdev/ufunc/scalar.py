@@ -6,8 +6,6 @@ What is decided here (the dtypes of literals and results) holds on every device.
 from __future__ import annotations
 
 import inspect
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache, partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, final
@@ -15,13 +13,13 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.compile import digests, typings
-from xdev.ufunc import parameters, sources
+from xdev.ufunc import nesting, parameters, signatures, sources
 from xdev.ufunc.inputs import WEAK, check, dtype_of, fits, resolve
 from xdev.ufunc.rules import Rules
 from xdev.ufunc.specialisation import Specialisation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from xdev.ufunc import literals
     from xdev.ufunc.signatures import Signature
@@ -191,7 +189,7 @@ class ScalarFunction:
             raise TypeError(message)
         if native != inputs:
             return self.specialise(native)
-        chosen, outputs = self._choose(native)
+        chosen, outputs = signatures.chosen(self.name, self.signatures, native)
         if chosen != native:
             return self.specialise(chosen)
         # Outside values may change between typing and compiling: both take these.
@@ -259,7 +257,7 @@ class ScalarFunction:
         from xdev.ufunc import literals
         from xdev.ufunc.widths.rewriting import Widths
 
-        with _nesting(self):
+        with nesting.entered(self):
             also = None
             if rules.numpys:
                 called = partial(_called, bounded=rules.bounded)
@@ -279,7 +277,7 @@ class ScalarFunction:
         """Return the kind of what compiled code gets from this function."""
         from xdev.ufunc.widths import rewriting
 
-        with _nesting(self):
+        with nesting.entered(self):
             called = partial(_called, bounded=rules.bounded)
             return rewriting.returned(self.function, rules, called)
 
@@ -296,26 +294,6 @@ class ScalarFunction:
             self._device_functions[key] = cpu.device_function(plain)
         return self._device_functions[key]
 
-    def _choose(self, inputs: Dtypes) -> tuple[Dtypes, Dtypes]:
-        """Return the first signature that takes the inputs safely, as NumPy does."""
-        if not self.signatures:
-            return inputs, ()
-        for taken, given in self.signatures:
-            if all(map(np.can_cast, inputs, taken)):
-                return taken, given
-        listed = ", ".join(
-            f"({', '.join(map(str, i))}) -> {', '.join(map(str, o))}"
-            for i, o in self.signatures
-        )
-        message = (
-            f"{self.name}: no signature takes ({', '.join(map(str, inputs))}) safely; "
-            f"it has {listed}. Cast the arguments, or add a signature"
-        )
-        raise TypeError(message)
-
-
-_CALLING: ContextVar[tuple[ScalarFunction, ...]] = ContextVar("calling", default=())
-
 
 def _digested(function: Any) -> tuple[str | None, list[Any]]:
     """Return a function's digest, and all functions whose literals are typed."""
@@ -326,23 +304,9 @@ def _digested(function: Any) -> tuple[str | None, list[Any]]:
         if not isinstance(scalar, ScalarFunction):
             return value
         reached.append(scalar.function)
-        return scalar.function
+        return scalar.function, bool(scalar.signatures)
 
     return digests.digest(function, within), reached
-
-
-@contextmanager
-def _nesting(scalar: ScalarFunction) -> Iterator[None]:
-    """Refuse a function that calls itself, through others too."""
-    calling = _CALLING.get()
-    if scalar in calling:
-        message = f"{scalar.name} calls itself: write the recursion as a loop"
-        raise TypeError(message)
-    token = _CALLING.set((*calling, scalar))
-    try:
-        yield
-    finally:
-        _CALLING.reset(token)
 
 
 def _replacement(
@@ -373,7 +337,7 @@ def _called(
         return None, None
     strong = [kind for kind in kinds if is_dtype(kind)]
     inputs = tuple(
-        kind if is_dtype(kind) else np.result_type(*strong, weak(kind)(0))
+        np.result_type(*strong, number(0)) if (number := weak(kind)) else kind
         for kind in kinds
     )
     rules = Rules(inputs, bounded=bounded)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import ast
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any, final
 
 
 @final

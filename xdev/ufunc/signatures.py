@@ -6,9 +6,12 @@ Numba's are ``"float32(float32, float32)"``, NumPy's ``"ff->f"`` or tuples of dt
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Dtypes = tuple[np.dtype[Any], ...]
 #: What a call asks for, of the inputs and of the outputs; None is any.
@@ -151,3 +154,30 @@ def asked(name: str, nin: int, keywords: dict[str, Any]) -> dict[str, Any]:
         dtypes = tuple(None if one is None else np.dtype(one) for one in parts)
         rest["signature"] = dtypes[:nin], dtypes[nin:]
     return rest
+
+
+def chosen(
+    name: str, signatures: Sequence[tuple[Dtypes, Dtypes]], inputs: Dtypes
+) -> tuple[Dtypes, Dtypes]:
+    """Return the first signature that takes the inputs safely, as NumPy does.
+
+    Without signatures, it is the inputs' own, for any results.
+
+    Raises
+    ------
+    TypeError
+        None does; the text has them.
+    """
+    if not signatures:
+        return inputs, ()
+    for taken, given in signatures:
+        if all(map(np.can_cast, inputs, taken)):
+            return taken, given
+    listed = ", ".join(
+        f"({', '.join(map(str, i))}) -> {', '.join(map(str, o))}" for i, o in signatures
+    )
+    message = (
+        f"{name}: no signature takes ({', '.join(map(str, inputs))}) safely; "
+        f"it has {listed}. Cast the arguments, or add a signature"
+    )
+    raise TypeError(message)

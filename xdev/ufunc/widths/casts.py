@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+from contextlib import suppress
 from functools import reduce
 from typing import TYPE_CHECKING, Any, cast, final
 
@@ -15,8 +16,9 @@ import numpy as np
 
 from xdev.ufunc.results import real
 from xdev.ufunc.widths import signs
-from xdev.ufunc.widths.flow import EXTREMES, Flow
+from xdev.ufunc.widths.calls import EXTREMES
 from xdev.ufunc.widths.kinds import (
+    NUMBERS,
     UNSIGNED,
     fits,
     is_dtype,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xdev.ufunc.scope import Scope
+    from xdev.ufunc.widths.flow import Flow
     from xdev.ufunc.widths.kinds import Kind
 
 INT64 = np.dtype(np.int64)
@@ -118,13 +121,19 @@ class Casts(ast.NodeTransformer):
                 pairs = zip(names, values, strict=True)
                 node.elts = [self._assigned([name], value) for name, value in pairs]
                 return node
-        number = self._scope.number(node)
-        if number is None:
-            return cast("ast.expr", self.visit(node))
+        number = self._flow.kind(node)
         dtypes = {d for target in targets for d in self._flow.dtypes_of(target)}
         if all(is_dtype(dtype, "iu") for dtype in dtypes) and type(number) is int:
             dtypes = dtypes if len(dtypes) == 1 else {INT64}
-        return self._constant(node, number, *dtypes) if len(dtypes) == 1 else node
+        return self._constant(node, *dtypes if len(dtypes) == 1 else (None,))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        """Leave a function inside alone."""
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        """Leave one alone, too."""
+        return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         """Give the result its dtype."""
@@ -159,20 +168,18 @@ class Casts(ast.NodeTransformer):
         """Return an operand of what has a kind."""
         own = self._flow.kind(node)
         wide = is_dtype(kind, "iu") and not same(kind, UNSIGNED)
-        if self._scope.number(node) is None and (wide or is_dtype(own, "fc")):
-            self._refuse(node, kind)
+        if type(own) not in NUMBERS and (wide or is_dtype(own, "fc")):
             return cast("ast.expr", self.visit(node))  # as compilers widen it
         return self._as(node, kind)
 
     def _as(self, node: ast.expr, kind: Kind) -> ast.expr:
         """Return a node in a kind, as far as it is known."""
         own = self._flow.kind(node)
-        number = self._scope.number(node)
         self._refuse(node, kind)
-        if number is not None:
-            return self._constant(node, number, kind)
+        if type(own) in NUMBERS:
+            return self._constant(node, kind)
         node = self.visit(node)
-        if not is_dtype(kind) or own is None or same(own, kind):
+        if not is_dtype(kind, "iufc") or own is None or same(own, kind):
             return node
         is_complex = is_dtype(own, "c") or weak(own) is complex
         return self._cast(node, kind if is_complex else real(kind))
@@ -199,24 +206,19 @@ class Casts(ast.NodeTransformer):
             )
             raise OverflowError(message)
 
-    def _constant(self, node: ast.expr, number: complex, kind: Kind) -> ast.expr:
+    def _constant(self, node: ast.expr, kind: Kind) -> ast.expr:
         """Return the name of a number in a dtype, or the node where it has none."""
-        if kind is int:
-            kind = INT64
-        if is_dtype(kind, "iu") and (type(number) is not int or not fits(number, kind)):
-            return node
-        if not is_dtype(kind, "iufc"):
-            return node
-        if type(number) is not complex:
-            kind = real(kind)
-        try:
-            with np.errstate(over="ignore"):
-                constant = kind.type(number)
-        except OverflowError:
-            return node
-        if not np.isfinite(constant) and np.isfinite(number):
-            return node  # a float64, which has it
-        return self._scope.name(node, f"{kind}_{number}", constant)
+        number = self._flow.kind(node)
+        dtype = INT64 if weak(kind) is int else kind
+        whole = type(number) is int and is_dtype(dtype, "iu") and fits(number, dtype)
+        if whole or (type(number) in NUMBERS and is_dtype(dtype, "fc")):
+            if type(number) is not complex:
+                dtype = real(dtype)
+            with suppress(OverflowError), np.errstate(over="ignore"):
+                constant = dtype.type(number)
+                if np.isfinite(constant) or not np.isfinite(number):
+                    return self._scope.name(node, f"{dtype}_{number}", constant)
+        return cast("ast.expr", self.visit(node))  # float64, or an integer of 64 bits
 
     def _narrowed(self, node: ast.expr, kind: Kind) -> ast.expr:
         """Return a result of compilers' 64 bits in its dtype."""
@@ -241,16 +243,9 @@ class Casts(ast.NodeTransformer):
             node.left, *node.comparators = [self._operand(p, common) for p in parts]
             return node
         if is_dtype(common, "iu"):
-            node.left, *node.comparators = [self._beside(p, common) for p in parts]
+            node.left, *node.comparators = [self._constant(p, common) for p in parts]
             return node
         return self.generic_visit(node)  # type: ignore[return-value]
-
-    def _beside(self, node: ast.expr, kind: Kind) -> ast.expr:
-        """Return what integers are compared with: numbers need not fit."""
-        number = self._scope.number(node)
-        if number is None:
-            return self.visit(node)
-        return self._constant(node, number, kind)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         """Give both answers the dtype that they share."""
@@ -263,16 +258,13 @@ class Casts(ast.NodeTransformer):
         """Give arguments the dtypes that they are taken in."""
         kind, taken = self._flow.kind(node), self._flow.taken.get(node)
         if taken is not None:
-            node.args = [
-                self._as(each, dtype)
-                for each, dtype in zip(node.args, taken, strict=False)
-            ]
+            pairs = zip(node.args, taken, strict=False)  # defaults have no argument
+            node.args = [self._as(each, dtype) for each, dtype in pairs]
             function = self._scope.static(node.func)
             if not isinstance(function, np.ufunc):
                 name = "_".join([ast.unparse(node.func), *map(str, taken)])
-                node.func = self._scope.name(
-                    node.func, name, self._inner(function, taken)
-                )
+                own = self._inner(function, taken)
+                node.func = self._scope.name(node.func, name, own)
             return node
         if self._scope.builtin(node.func) in EXTREMES:
             strong = list(filter(is_dtype, map(self._flow.kind, node.args)))

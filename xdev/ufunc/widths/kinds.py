@@ -1,13 +1,16 @@
 """What is known of an expression's value, and what NumPy makes of two such.
 
-A kind is a NumPy dtype; a Python number, of which the value is known; ``int``, ``float``
-or ``complex``, a Python number of any value; a tuple of kinds; or None: not known.
+A kind is a NumPy dtype; a Python number, of which the value is known; ``int``,
+``float`` or ``complex``, a Python number of any value; a tuple of kinds; or None: not
+known.
 Values computed in float32 though they are stored in 16 bits are float32.
 """
 
 from __future__ import annotations
 
 import ast
+import operator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -20,19 +23,21 @@ NUMBERS = (int, float, complex)  # in the order in which they grow
 BOOL, FLOAT32 = np.dtype(np.bool_), np.dtype(np.float32)
 UNSIGNED = np.dtype(np.uint64)
 OPERATORS = {
-    ast.Add: np.add,
-    ast.Sub: np.subtract,
-    ast.Mult: np.multiply,
-    ast.Div: np.true_divide,
-    ast.FloorDiv: np.floor_divide,
-    ast.Mod: np.remainder,
-    ast.Pow: np.power,
-    ast.LShift: np.left_shift,
-    ast.RShift: np.right_shift,
-    ast.BitAnd: np.bitwise_and,
-    ast.BitOr: np.bitwise_or,
-    ast.BitXor: np.bitwise_xor,
+    ast.Add: (np.add, operator.add),
+    ast.Sub: (np.subtract, operator.sub),
+    ast.Mult: (np.multiply, operator.mul),
+    ast.Div: (np.true_divide, operator.truediv),
+    ast.FloorDiv: (np.floor_divide, operator.floordiv),
+    ast.Mod: (np.remainder, operator.mod),
+    ast.Pow: (np.power, operator.pow),
+    ast.LShift: (np.left_shift, operator.lshift),
+    ast.RShift: (np.right_shift, operator.rshift),
+    ast.BitAnd: (np.bitwise_and, operator.and_),
+    ast.BitOr: (np.bitwise_or, operator.or_),
+    ast.BitXor: (np.bitwise_xor, operator.xor),
 }
+GROWING = ast.Pow | ast.LShift
+MOST = 64  # by which numbers grow, so that they stay small
 
 
 def strong(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -86,7 +91,7 @@ def joined(one: Kind, other: Kind) -> Kind:
     both = operated(np.maximum, one, other)
     integers = is_dtype(one, "iu") or is_dtype(other, "iu")
     changed = is_dtype(both, "fc") and not (is_dtype(one) and is_dtype(other))
-    return None if integers and changed or _mixed(one, other) else both
+    return None if (integers and changed) or _mixed(one, other) else both
 
 
 def _mixed(one: Kind, other: Kind) -> bool:
@@ -115,6 +120,24 @@ def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
             grown.append(float)
         return max(grown, key=NUMBERS.index)
     return _resolved(ufunc, *(weak(kind) or kind for kind in kinds))
+
+
+def binary(op: ast.operator, left: Kind, right: Kind) -> Kind:
+    """Return the kind of a binary operator's result, of two numbers their result.
+
+    Examples
+    --------
+    >>> binary(ast.Pow(), 10, -1), binary(ast.Div(), np.dtype("int8"), 2)
+    (0.1, dtype('float64'))
+    """
+    if type(op) not in OPERATORS:
+        return None
+    ufunc, python = OPERATORS[type(op)]
+    numbers = type(left) in NUMBERS and type(right) in NUMBERS
+    if numbers and not (isinstance(op, GROWING) and abs(right) > MOST):
+        with suppress(ArithmeticError, TypeError, ValueError):
+            return python(left, right)
+    return operated(ufunc, left, right)
 
 
 @lru_cache(maxsize=512)

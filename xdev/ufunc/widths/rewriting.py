@@ -87,15 +87,15 @@ def _analysed(
 ) -> tuple[Scope, Flow]:
     _Plain().visit(tree)
     scope = Scope(tree, sources.outside(function))
-    kinds = rules.inputs if rules.bounded else map(_wide, rules.inputs)
-    return scope, Flow(tree, [strong(kind) for kind in kinds], scope, called)
+    kind = strong if rules.bounded else _wide
+    return scope, Flow(tree, [kind(dtype) for dtype in rules.inputs], scope, called)
 
 
 def _wide(dtype: np.dtype[Any]) -> Kind:
     """Return the kind of an input where a signature means compilers' integers."""
     if is_dtype(dtype, "u"):
         return dtype if dtype == UNSIGNED else None
-    return np.dtype(np.int64) if is_dtype(dtype, "i") else dtype
+    return np.dtype(np.int64) if is_dtype(dtype, "i") else strong(dtype)
 
 
 def _given(kind: Kind, working: np.dtype[Any]) -> Kind:

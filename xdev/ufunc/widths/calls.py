@@ -1,0 +1,114 @@
+"""What calls, and values from outside, are known to be."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xdev.ufunc.widths.kinds import (
+    BOOL,
+    NUMBERS,
+    Kind,
+    is_dtype,
+    joined,
+    operated,
+    same,
+    weak,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Kinds = tuple[Kind, ...]
+
+EXTREMES = frozenset({"max", "min"})
+CASTS = {"bool": BOOL, "int": int, "float": float, "complex": complex}
+
+
+def value(found: object) -> Kind:
+    """Return the kind of an outside value."""
+    if type(found) in NUMBERS:
+        return found
+    if isinstance(found, bool):
+        return BOOL
+    if isinstance(found, np.generic):
+        return _dtype(found.dtype)
+    return tuple(map(value, found)) if type(found) is tuple else None
+
+
+def call(name: str, function: Any, kinds: Kinds) -> Kind:
+    """Return the kind of what a function gives.
+
+    Parameters
+    ----------
+    name : str
+        That of a builtin, or ''.
+    function : object
+        Else what is called.
+    kinds : tuple of kinds
+        Its arguments'.
+    """
+    if name in CASTS:
+        return CASTS[name]
+    if name in EXTREMES:
+        return _extreme(kinds)
+    if name == "abs" and not any(same(kind, BOOL) for kind in kinds):
+        return operated(np.absolute, *kinds)
+    if isinstance(function, type) and issubclass(function, np.generic):
+        return _dtype(np.dtype(function))
+    if getattr(function, "__module__", "") == "math":
+        return _mathematical(function, kinds)
+    return None
+
+
+def ufunc(function: np.ufunc, kinds: Kinds) -> tuple[Any, Kind]:
+    """Return the dtypes that one of NumPy's ufuncs takes, and what it gives.
+
+    None where compilers have others: where NumPy has bools or float16.
+    """
+    known = all(is_dtype(kind, "iuf") or weak(kind) for kind in kinds)
+    strong = any(map(is_dtype, kinds))
+    if not known or not strong or (function.nin, function.nout) != (len(kinds), 1):
+        return None, None
+    try:
+        dtypes = function.resolve_dtypes(
+            (*(weak(kind) or kind for kind in kinds), None)
+        )
+    except TypeError:
+        return None, None
+    *taken, given = dtypes
+    half = any(dtype.char == "e" for dtype in dtypes)
+    return (None, None) if half else (tuple(taken), given)
+
+
+def _dtype(dtype: np.dtype[Any]) -> Kind:
+    return dtype if is_dtype(dtype) and dtype.char not in "egG" else None
+
+
+def _extreme(kinds: Kinds) -> Kind:
+    """Return the kind of the largest, or smallest, of several, or of a tuple's items.
+
+    A Python number that is not known may be any of them: so the result is not known.
+    """
+    if any(same(kind, BOOL) or kind is int for kind in kinds):
+        return None
+    found = reduce(joined, kinds)
+    return None if isinstance(found, tuple) else found
+
+
+def _mathematical(function: Callable[..., Any], kinds: Kinds) -> Kind:
+    """Return the kind of what a function of :mod:`math` gives."""
+    try:
+        found = type(function(*[1.0] * len(kinds)))
+    except TypeError:  # it is for integers
+        return None
+    except ValueError:  # there is none of 1
+        found = float
+    if found is not float:
+        return CASTS.get(found.__name__)
+    if len(kinds) == 1 and is_dtype(kinds[0], "biu"):
+        return np.dtype(np.float64)
+    alike = is_dtype(kinds[0], "f") and all(same(kind, kinds[0]) for kind in kinds)
+    return kinds[0] if alike else None
