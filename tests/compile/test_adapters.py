@@ -149,6 +149,39 @@ def test_uint64_with_signed_integers_is_computed_in_float64(
         assert any(re.search(needed, line) for line in lines), needed
 
 
+@xdev.vectorize
+def increased(x, y=200):
+    return x + y
+
+
+def summed_and_halved(x):
+    total = (x & 0) + 100
+    for k in range(3):
+        total += 50 + k
+    return total // 2
+
+
+@pytest.mark.usefixtures("adapter")
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: ((x & 0) + 200 + 100) // 2,
+        lambda x: (np.int8(x & 0) - 100 - 100) // 3 + (x & 0),
+        lambda x: 30 + (increased(increased(x & 0)) > 200),
+        summed_and_halved,
+    ],
+)
+def test_integers_inside_wrap_as_numpys(function, instructions):
+    # The result is one of all arguments, which the compiler knows.
+    with np.errstate(all="ignore"):
+        expected = int(function(np.uint8(5))) % 256
+    typed = xdev.vectorize(function).scalar.specialise(dtypes("B"))
+
+    lines = instructions(cubin(typed.function, "B", "B")[0])
+
+    assert any("0x" + f"{expected:02x}" * 4 in line for line in lines)
+
+
 def wrong(x, y):
     z = x + y
     return z.upper()

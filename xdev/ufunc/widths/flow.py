@@ -22,8 +22,8 @@ from xdev.ufunc.widths.kinds import (
     binary,
     is_dtype,
     joined,
-    operated,
     same,
+    unary,
     weak,
 )
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     Names = dict[str, Kind]
 
-UNARY = {ast.USub: np.negative, ast.UAdd: np.positive, ast.Invert: np.invert}
 ROUNDS = 8  # of a loop, after which what still changes is taken for not known
 
 
@@ -227,15 +226,8 @@ class Flow(ast.NodeVisitor):
         return binary(node.op, self.visit(node.left), self.visit(node.right))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Kind:
-        """Return a literal with its sign, or what NumPy makes of one."""
-        kind = self.visit(node.operand)
-        number = self._scope.number(node)
-        if number is not None:
-            return number
-        if isinstance(node.op, ast.Not):
-            return BOOL
-        inverse = isinstance(node.op, ast.Invert) and same(kind, BOOL)
-        return BOOL if inverse else operated(UNARY[type(node.op)], kind)
+        """Return what NumPy makes of one."""
+        return unary(node.op, self.visit(node.operand))
 
     def visit_Compare(self, node: ast.Compare) -> Kind:
         """Return the kind of bools."""

@@ -22,7 +22,7 @@ Kind = Any
 NUMBERS = (int, float, complex)  # in the order in which they grow
 BOOL, FLOAT32 = np.dtype(np.bool_), np.dtype(np.float32)
 UNSIGNED = np.dtype(np.uint64)
-OPERATORS = {
+OPERATORS: dict[type, tuple[np.ufunc, Any]] = {
     ast.Add: (np.add, operator.add),
     ast.Sub: (np.subtract, operator.sub),
     ast.Mult: (np.multiply, operator.mul),
@@ -35,6 +35,11 @@ OPERATORS = {
     ast.BitAnd: (np.bitwise_and, operator.and_),
     ast.BitOr: (np.bitwise_or, operator.or_),
     ast.BitXor: (np.bitwise_xor, operator.xor),
+}
+UNARY: dict[type, tuple[np.ufunc, Any]] = {
+    ast.USub: (np.negative, operator.neg),
+    ast.UAdd: (np.positive, operator.pos),
+    ast.Invert: (np.invert, operator.invert),
 }
 GROWING = ast.Pow | ast.LShift
 MOST = 64  # by which numbers grow, so that they stay small
@@ -120,6 +125,24 @@ def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
             grown.append(float)
         return max(grown, key=NUMBERS.index)
     return _resolved(ufunc, *(weak(kind) or kind for kind in kinds))
+
+
+def unary(op: ast.unaryop, kind: Kind) -> Kind:
+    """Return the kind of a unary operator's result, of a number its result.
+
+    Examples
+    --------
+    >>> unary(ast.USub(), 3), unary(ast.Invert(), np.dtype("uint8"))
+    (-3, dtype('uint8'))
+    """
+    bits = isinstance(op, ast.Invert) and same(kind, BOOL)
+    if isinstance(op, ast.Not) or bits:
+        return BOOL
+    ufunc, python = UNARY[type(op)]
+    if type(kind) in NUMBERS:
+        with suppress(TypeError):
+            return python(kind)
+    return operated(ufunc, kind)
 
 
 def binary(op: ast.operator, left: Kind, right: Kind) -> Kind:
