@@ -5,6 +5,9 @@ in float32. So the function's source is rewritten: each number that is an operan
 assigned, returned or compared becomes a constant of the dtype that NumPy would give
 it. Python numbers that a name outside the function stands for (``math.pi``, a module's
 ``SCALE``) count as literals.
+
+That dtype is the inputs' result type. Where more is known of what a literal stands
+beside, :mod:`xdev.ufunc.widths` has put a constant there before.
 """
 
 from __future__ import annotations
