@@ -106,7 +106,7 @@ def weak(x, y):
 
 
 def mathematics(x, y):
-    return math.floor(x / 3) + x, math.sqrt(abs(x / 2)), math.floor(y / 2) * 3
+    return (math.floor(x / 3) + x) / 2, math.sqrt(abs(x / 2)), round(y / 4) // 3
 
 
 @xdev.vectorize

@@ -52,6 +52,8 @@ def call(name: str, function: Any, kinds: Kinds) -> Kind:
     """
     if name in CASTS:
         return CASTS[name]
+    if name == "round" and len(kinds) == 1:
+        return int
     if name in EXTREMES:
         return _extreme(kinds)
     if name == "abs" and not any(same(kind, BOOL) for kind in kinds):
