@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.compile import digests, typings
-from xdev.ufunc import nesting, parameters, signatures, sources
+from xdev.ufunc import parameters, sources
 from xdev.ufunc.inputs import WEAK, check, dtype_of, fits, resolve
 from xdev.ufunc.rules import Rules
 from xdev.ufunc.specialisation import Specialisation
@@ -189,7 +189,7 @@ class ScalarFunction:
             raise TypeError(message)
         if native != inputs:
             return self.specialise(native)
-        chosen, outputs = signatures.chosen(self.name, self.signatures, native)
+        chosen, outputs = self._chosen(native)
         if chosen != native:
             return self.specialise(chosen)
         # Outside values may change between typing and compiling: both take these.
@@ -206,6 +206,14 @@ class ScalarFunction:
             raise TypeError(message)
         made = cache(lambda: self._typed(function, typing.level, rules).function)
         return Specialisation(self.name, chosen, outputs, digest, made)
+
+    def _chosen(self, inputs: Dtypes) -> tuple[Dtypes, Dtypes]:
+        """Return the inputs and results of the first signature that fits, if any."""
+        if not self.signatures:
+            return inputs, ()
+        from xdev.ufunc import signatures
+
+        return signatures.chosen(self.name, self.signatures, inputs)
 
     def _typing(
         self, function: Callable[..., Any], rules: Rules
@@ -254,7 +262,7 @@ class ScalarFunction:
     ) -> literals.Typed:
         """Return the function with typed literals and the ufuncs inside it compiled."""
         # No process needs these that finds all on disk.
-        from xdev.ufunc import literals
+        from xdev.ufunc import literals, nesting
         from xdev.ufunc.widths.rewriting import Widths
 
         with nesting.entered(self):
@@ -275,6 +283,7 @@ class ScalarFunction:
 
     def returned(self, rules: Rules) -> Any:
         """Return the kind of what compiled code gets from this function."""
+        from xdev.ufunc import nesting
         from xdev.ufunc.widths import rewriting
 
         with nesting.entered(self):
@@ -324,8 +333,7 @@ def _called(
 ) -> tuple[Dtypes | None, Any]:
     """Return the dtypes that a ufunc takes inside another, and what it gives.
 
-    None where they are not known: it is none, has signatures, or is called with bools
-    alone.
+    None where they are not known: it is none, has signatures, or takes bools alone.
     """
     from xdev.ufunc.widths.kinds import is_dtype, weak
 
@@ -341,9 +349,7 @@ def _called(
         for kind in kinds
     )
     rules = Rules(inputs, bounded=bounded)
-    if not rules.numpys or (given := scalar.returned(rules)) is None:
-        return None, None
-    return inputs, given
+    return (inputs, scalar.returned(rules)) if rules.numpys else (None, None)
 
 
 def _inner(value: Any, inputs: Dtypes, *, level: typings.Level, bounded: bool) -> Any:

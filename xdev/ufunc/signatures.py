@@ -161,15 +161,11 @@ def chosen(
 ) -> tuple[Dtypes, Dtypes]:
     """Return the first signature that takes the inputs safely, as NumPy does.
 
-    Without signatures, it is the inputs' own, for any results.
-
     Raises
     ------
     TypeError
         None does; the text has them.
     """
-    if not signatures:
-        return inputs, ()
     for taken, given in signatures:
         if all(map(np.can_cast, inputs, taken)):
             return taken, given

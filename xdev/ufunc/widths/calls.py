@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Kinds = tuple[Kind, ...]
 
 EXTREMES = frozenset({"max", "min"})
-CASTS = {"bool": BOOL, "int": int, "float": float, "complex": complex}
+CASTS = {"bool": BOOL, "int": int, "float": float, "complex": complex, "round": int}
 
 
 def value(found: object) -> Kind:
@@ -50,10 +50,8 @@ def call(name: str, function: Any, kinds: Kinds) -> Kind:
     kinds : tuple of kinds
         Its arguments'.
     """
-    if name in CASTS:
+    if name in CASTS and (name, len(kinds)) != ("round", 2):
         return CASTS[name]
-    if name == "round" and len(kinds) == 1:
-        return int
     if name in EXTREMES:
         return _extreme(kinds)
     if name == "abs" and not any(same(kind, BOOL) for kind in kinds):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import linecache
 from contextlib import suppress
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
@@ -23,6 +23,7 @@ from xdev.ufunc.widths.kinds import (
     fits,
     is_dtype,
     joined,
+    mixed,
     operated,
     same,
     weak,
@@ -233,12 +234,10 @@ class Casts(ast.NodeTransformer):
         """Compare integers exactly, others in the dtype that all fit in."""
         parts = [node.left, *node.comparators]
         kinds = [self._flow.kind(part) for part in parts]
-        if all(is_dtype(k, "iu") for k in kinds) and signs.meet(kinds):
+        if mixed(*kinds) and all(is_dtype(kind, "iu") for kind in kinds):
             parts = [self.visit(part) for part in parts]
             return signs.compared(node, parts, kinds, self._scope)
-        common = operated(np.maximum, *kinds[:2])
-        for kind in kinds[2:]:
-            common = operated(np.maximum, common, kind)
+        common = reduce(partial(operated, np.maximum), kinds)
         if is_dtype(common, "fc") or common is int:
             node.left, *node.comparators = [self._operand(p, common) for p in parts]
             return node

@@ -96,13 +96,13 @@ def joined(one: Kind, other: Kind) -> Kind:
     both = operated(np.maximum, one, other)
     integers = is_dtype(one, "iu") or is_dtype(other, "iu")
     changed = is_dtype(both, "fc") and not (is_dtype(one) and is_dtype(other))
-    return None if (integers and changed) or _mixed(one, other) else both
+    return None if (integers and changed) or mixed(one, other) else both
 
 
-def _mixed(one: Kind, other: Kind) -> bool:
-    """Say whether two kinds are uint64 and signed integers."""
-    pairs = (one, other), (other, one)
-    return any(same(x, UNSIGNED) and is_dtype(y, "i") for x, y in pairs)
+def mixed(*kinds: Kind) -> bool:
+    """Say whether uint64 and signed integers are among kinds: they have no dtype."""
+    signed = any(is_dtype(kind, "i") for kind in kinds)
+    return signed and any(same(kind, UNSIGNED) for kind in kinds)
 
 
 def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.compile import cpu
-from xdev.ufunc.widths.kinds import UNSIGNED, is_dtype, same
+from xdev.ufunc.widths.kinds import mixed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from xdev.ufunc.scope import Scope
     from xdev.ufunc.widths.kinds import Kind
 
@@ -26,13 +24,6 @@ COMPARISONS = {  # by less(first, second): negated, swapped
     ast.LtE: (True, True),
     ast.GtE: (True, False),
 }
-
-
-def meet(kinds: Iterable[Kind]) -> bool:
-    """Say whether uint64 and signed integers are among kinds."""
-    found = list(kinds)
-    signed = any(is_dtype(kind, "i") for kind in found)
-    return signed and any(same(kind, UNSIGNED) for kind in found)
 
 
 def compared(
@@ -52,7 +43,7 @@ def compared(
     tests = list[ast.expr]()
     for k, op in enumerate(node.ops):
         left, right = parts[k : k + 2]
-        if meet(kinds[k : k + 2]):
+        if mixed(*kinds[k : k + 2]):
             tests.append(_exact(op, left, right, scope))
         else:
             tests.append(ast.copy_location(ast.Compare(left, [op], [right]), node))
