@@ -266,10 +266,14 @@ class ScalarFunction:
         from xdev.ufunc.widths.rewriting import Widths
 
         with nesting.entered(self):
-            also = None
+            also, bounded = None, rules.bounded
             if rules.numpys:
-                called = partial(_called, bounded=rules.bounded)
-                inner = partial(_inner, level=level, bounded=rules.bounded)
+
+                def inner(value: Any, inputs: Dtypes) -> Any:
+                    own = Rules(inputs, bounded=bounded)
+                    return value.scalar.device_function(own, level)
+
+                called = partial(_called, bounded=bounded)
                 also = Widths(function, rules, called, inner, inside=inside)
             signed = any(dtype.kind == "i" for dtype in rules.inputs)
             if rules.mixed and signed and not sources.find(function.__code__):
@@ -350,8 +354,3 @@ def _called(
     )
     rules = Rules(inputs, bounded=bounded)
     return (inputs, scalar.returned(rules)) if rules.numpys else (None, None)
-
-
-def _inner(value: Any, inputs: Dtypes, *, level: typings.Level, bounded: bool) -> Any:
-    """Return what compiled code calls for a ufunc that takes dtypes."""
-    return value.scalar.device_function(Rules(inputs, bounded=bounded), level)
