@@ -335,10 +335,7 @@ def _replacement(
 def _called(
     value: object, kinds: tuple[Any, ...], *, bounded: bool
 ) -> tuple[Dtypes | None, Any]:
-    """Return the dtypes that a ufunc takes inside another, and what it gives.
-
-    None where they are not known: it is none, has signatures, or takes bools alone.
-    """
+    """Return what a ufunc takes inside another, and gives; None where not known."""
     from xdev.ufunc.widths.kinds import is_dtype, weak
 
     scalar = getattr(value, "scalar", None)
