@@ -161,6 +161,7 @@ FUNCTIONS = [
     powers,
 ]
 
+
 def wider(x, y):
     return np.maximum(x, y) + x, np.add(x, 200) / 2
 
