@@ -217,7 +217,8 @@ class Casts(ast.NodeTransformer):
                 dtype = real(dtype)
             with suppress(OverflowError), np.errstate(over="ignore"):
                 constant = dtype.type(number)
-                if np.isfinite(constant) or not np.isfinite(number):
+                known = type(number) is int or not np.isfinite(number)
+                if known or np.isfinite(constant):
                     return self._scope.name(node, f"{dtype}_{number}", constant)
         return cast("ast.expr", self.visit(node))  # float64, or an integer of 64 bits
 

@@ -42,7 +42,7 @@ UNARY: dict[type, tuple[np.ufunc, Any]] = {
     ast.Invert: (np.invert, operator.invert),
 }
 GROWING = ast.Pow | ast.LShift
-MOST = 64  # by which numbers grow, so that they stay small
+MOST = 2**14  # bits of an integer that is computed here
 
 
 def strong(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -156,8 +156,9 @@ def binary(op: ast.operator, left: Kind, right: Kind) -> Kind:
     if type(op) not in OPERATORS:
         return None
     ufunc, python = OPERATORS[type(op)]
-    numbers = type(left) in NUMBERS and type(right) in NUMBERS
-    if numbers and not (isinstance(op, GROWING) and abs(right) > MOST):
+    whole = type(left) is type(right) is int
+    large = isinstance(op, GROWING) and whole and left.bit_length() * right > MOST
+    if type(left) in NUMBERS and type(right) in NUMBERS and not large:
         with suppress(ArithmeticError, TypeError, ValueError):
             return python(left, right)
     return operated(ufunc, left, right)
