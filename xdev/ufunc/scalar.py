@@ -263,7 +263,7 @@ class ScalarFunction:
         """Return the function with typed literals and the ufuncs inside it compiled."""
         # No process needs these that finds all on disk.
         from xdev.ufunc import literals, nesting
-        from xdev.ufunc.widths.rewriting import Widths
+        from xdev.ufunc.widths import rewriting
 
         with nesting.entered(self):
             also, bounded = None, rules.bounded
@@ -274,14 +274,8 @@ class ScalarFunction:
                     return value.scalar.device_function(own, level)
 
                 called = partial(_called, bounded=bounded)
-                also = Widths(function, rules, called, inner, inside=inside)
-            signed = any(dtype.kind == "i" for dtype in rules.inputs)
-            if rules.mixed and signed and not sources.find(function.__code__):
-                message = (
-                    f"{self.name}: uint64 with signed integers is for functions whose "
-                    "source can be read: cast an argument with astype"
-                )
-                raise TypeError(message)
+                also = rewriting.Widths(function, rules, called, inner, inside=inside)
+            rewriting.require_source(function, rules)
             replace = partial(_replacement, level=level, working=rules.working)
             return literals.typed(function, rules.working, level, replace, also)
 

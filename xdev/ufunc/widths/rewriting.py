@@ -70,6 +70,23 @@ class Widths:
         return scope.constants
 
 
+def require_source(function: Callable[..., Any], rules: Rules) -> None:
+    """Refuse uint64 with signed integers where nothing can be rewritten.
+
+    Raises
+    ------
+    TypeError
+        They meet in a function without source.
+    """
+    signed = any(dtype.kind == "i" for dtype in rules.inputs)
+    if rules.mixed and signed and not sources.find(function.__code__):
+        message = (
+            f"{function.__name__}: uint64 with signed integers is for functions whose "
+            "source can be read: cast an argument with astype"
+        )
+        raise TypeError(message)
+
+
 def returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind:
     """Return the kind of what a function gives, None where it has no source."""
     source = sources.find(function.__code__)
