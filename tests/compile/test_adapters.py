@@ -168,6 +168,7 @@ def summed_and_halved(x):
         lambda x: ((x & 0) + 200 + 100) // 2,
         lambda x: (np.int8(x & 0) - 100 - 100) // 3 + (x & 0),
         lambda x: 30 + (increased(increased(x & 0)) > 200),
+        lambda x: (math.floor((x & 0) / 3 + 200.5) + ((x & 0) + 100)) // 2,
         summed_and_halved,
     ],
 )

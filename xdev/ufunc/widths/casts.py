@@ -170,7 +170,7 @@ class Casts(ast.NodeTransformer):
         own = self._flow.kind(node)
         wide = is_dtype(kind, "iu") and not same(kind, UNSIGNED)
         if type(own) not in NUMBERS and (wide or is_dtype(own, "fc")):
-            return cast("ast.expr", self.visit(node))  # as compilers widen it
+            return self._visited(node, kind)  # as compilers widen it
         return self._as(node, kind)
 
     def _as(self, node: ast.expr, kind: Kind) -> ast.expr:
@@ -179,11 +179,20 @@ class Casts(ast.NodeTransformer):
         self._refuse(node, kind)
         if type(own) in NUMBERS:
             return self._constant(node, kind)
-        node = self.visit(node)
+        node = self._visited(node, kind)
         if not is_dtype(kind, "iufc") or own is None or same(own, kind):
             return node
         is_complex = is_dtype(own, "c") or weak(own) is complex
         return self._cast(node, kind if is_complex else real(kind))
+
+    def _visited(self, node: ast.expr, kind: Kind) -> ast.expr:
+        """Return a node rewritten, an integer where it is to be one of a dtype.
+
+        On CUDA compilers have floats for those of Python's that ``math.floor`` gives.
+        """
+        python = self._flow.kind(node) is int and is_dtype(kind, "iu")
+        node = self.visit(node)
+        return self._cast(node, INT64) if python else node
 
     def _refuse(self, node: ast.expr, kind: Kind) -> None:
         """Refuse a number that is none of an integer dtype, as NumPy does.
