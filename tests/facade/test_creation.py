@@ -253,6 +253,14 @@ def test_from_dlpack_shares_memory():
         xdev.from_dlpack([1])
 
 
+def test_from_dlpack_refuses_numbers_whatever_was_called_before():
+    for scalar in (np.float64(1), np.int16(1), np.True_):
+        xdev.zeros_like(scalar)
+        for copy in (None, True):
+            with pytest.raises(TypeError, match=r"no __dlpack__: use xdev\.asarray"):
+                xdev.from_dlpack(scalar, copy=copy)
+
+
 def test_inspection_tells_of_each_device(device):
     info = xdev.__array_namespace_info__()
 

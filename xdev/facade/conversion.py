@@ -128,14 +128,14 @@ def from_dlpack(
         and x.dtype is not FREED
     ):
         return _from_dlpack(x)
-    if device is None and type(x) in homes:
-        return homes[type(x)].from_dlpack(x, copy)
     if not hasattr(x, "__dlpack__"):
         message = (
             f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: use "
             f"xdev.asarray(x)"
         )
         raise TypeError(message)
+    if device is None and type(x) in homes:
+        return homes[type(x)].from_dlpack(x, copy)
     here = place_of(x, "from_dlpack") if _is_array(x) else place(device_of(x))
     if stays(x, device):
         return here.from_dlpack(x, copy)
