@@ -218,6 +218,8 @@ def outer(x1: Array, x2: Array, /) -> Array:
 
     Raises
     ------
+    ValueError
+        An array is not 1-D.
     DeviceMismatchError
         The arrays are of two devices or libraries.
 
@@ -258,7 +260,7 @@ def pinv(x: Array, /, *, rtol: Any = None) -> Array:
     Raises
     ------
     LinAlgError
-        The singular values do not converge.
+        ``x`` has fewer than two axes, or the singular values do not converge.
 
     Examples
     --------

@@ -220,21 +220,20 @@ def test_a_distance_of_samples_is_a_number_that_is_not_0(device, name, d):
 
 @pytest.mark.parametrize("dtype", ["?", "b", "H", "i", "q", "f", "d"])
 @pytest.mark.parametrize("shape", [(3, 2), (2, 2), (2, 3, 4)])
-def test_pseudoinverses_are_numpys_also_of_integers(dtype, shape):
+def test_pseudoinverses_are_numpys_also_of_integers(device, dtype, shape):
     x = np.random.default_rng(1).integers(0, 2, shape).astype(dtype)
     kind = np.float32 if dtype == "f" else np.float64
     wanted = np.linalg.pinv(x.astype(kind), rtol=max(shape[-2:]) * np.finfo(kind).eps)
 
-    for device in ("cpu", "fake"):
-        made = xdev.to_numpy(xdev.linalg.pinv(xdev.asarray(x, device=device)))
-        np.testing.assert_array_equal(made, wanted, strict=True)
+    made = xdev.to_numpy(xdev.linalg.pinv(xdev.asarray(x, device=device)))
+    near = 0 if device != "cuda" else 1e-5 if kind is np.float32 else 1e-12
+    np.testing.assert_allclose(made, wanted, rtol=near, atol=near, strict=True)
 
 
-@pytest.mark.parametrize("shape", [(), (3,)])
-def test_a_pseudoinverse_of_no_matrix_is_refused(shape):
-    for device in ("cpu", "fake"):
-        with pytest.raises(np.linalg.LinAlgError, match="at least two-dimensional"):
-            xdev.linalg.pinv(xdev.ones(shape, device=device))
+@pytest.mark.parametrize("shape", [(), (3,), (0,)])
+def test_a_pseudoinverse_of_no_matrix_is_refused(device, shape):
+    with pytest.raises(np.linalg.LinAlgError, match=r"pinv: x is .-D, .* 2-D"):
+        xdev.linalg.pinv(xdev.ones(shape, device=device))
 
 
 def test_a_freed_array_is_refused_beside_objects_too():

@@ -37,6 +37,22 @@ def _no_out(name: str, x: Any) -> str:
     )
 
 
+def no_matrix(name: str, x: Any) -> np.linalg.LinAlgError:
+    """Return the error for an array with fewer than two axes."""
+    return np.linalg.LinAlgError(
+        f"xdev.{name}: x is {x.ndim}-D, and must be 2-D or more: "
+        f"xdev.reshape(x, (1, -1)) is one row"
+    )
+
+
+def no_mode(mode: Any) -> ValueError:
+    """Return the error for a mode of ``qr`` that the standard does not have."""
+    return ValueError(
+        f"xdev.linalg.qr: mode is {mode!r}, and must be 'reduced' or 'complete': "
+        f"xdev.linalg.qr(x).R is the triangular factor alone"
+    )
+
+
 def no_arrays(name: str, labels: list[str]) -> TypeError:
     """Return the error for a call with numbers only, which says no device."""
     return TypeError(

@@ -11,7 +11,13 @@ import numpy as np
 from xdev._freed import FREED, use_after_free
 from xdev.facade import host_sorting
 from xdev.facade.clipping import clip
-from xdev.facade.complaints import misfit, read_only, wrong_dtype
+from xdev.facade.complaints import (
+    misfit,
+    no_matrix,
+    no_mode,
+    read_only,
+    wrong_dtype,
+)
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.functions import Functions
 from xdev.facade.host_memory import pooled
@@ -43,6 +49,8 @@ _bare_pinv = bare("linalg.pinv")
 # Of the floats that each data type is computed in; numpy.finfo takes long to load.
 EPS = {np.dtype(char): 2.0**-52 for char in "?bhilqBHILQ"}
 EPS |= {FLOAT32: 2.0**-23, FLOAT64: 2.0**-52}
+#: Of ``qr``: NumPy's and CuPy's others give other results, or are old names.
+QR_MODES = "reduced", "complete"
 
 
 def _into(result: Any, out: Any) -> Any:
@@ -146,15 +154,22 @@ def complex_eigvals(x: Any) -> Any:
 
 def _matrix_rank(x: Any, *, rtol: Any) -> Any:
     if x.ndim < 2:  # noqa: PLR2004 - a matrix
-        message = f"xdev.linalg.matrix_rank: x is {x.ndim}-D, and must be 2-D or more"
-        raise np.linalg.LinAlgError(message)
+        raise no_matrix("linalg.matrix_rank", x)
     return np.linalg.matrix_rank(x, rtol=rtol)
 
 
 def _pinv(x: Any, *, rtol: Any) -> Any:
+    if x.ndim < 2:  # noqa: PLR2004 - a matrix
+        raise no_matrix("linalg.pinv", x)
     if rtol is None and (eps := EPS.get(x.dtype)):
-        rtol = max(x.shape[-2:] or (1,)) * eps
+        rtol = max(x.shape[-2:]) * eps
     return _bare_pinv(x, rtol=rtol)
+
+
+def _qr(x: Any, *, mode: str) -> Any:
+    if mode not in QR_MODES:
+        raise no_mode(mode)
+    return np.linalg.qr(x, mode)  # type: ignore[call-overload]
 
 
 def _tril(x: Any, *, k: int) -> Any:
@@ -188,6 +203,7 @@ MENDED: dict[str, Callable[..., Any]] = {
     "linalg.eigvals": complex_eigvals,  # likewise
     "linalg.matrix_rank": _matrix_rank,  # accepts vectors
     "linalg.pinv": _pinv,  # has no default of rtol for integers
+    "linalg.qr": _qr,  # has more modes
 }
 
 

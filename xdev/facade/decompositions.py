@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.cpu import bare, complex_eig, complex_eigvals
+from xdev.facade.cpu import QR_MODES, bare, complex_eig, complex_eigvals
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
@@ -199,6 +199,11 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QR[A
     namedtuple of arrays
         ``Q`` and ``R`` with ``x = Q R``.
 
+    Raises
+    ------
+    ValueError
+        ``mode`` is another (where the library is NumPy or CuPy).
+
     Examples
     --------
     >>> import xdev
@@ -206,7 +211,7 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QR[A
     array([[2., 0.],
            [0., 4.]])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype is not FREED and mode in QR_MODES:
         return _qr(x, mode)
     return direct[type(x)]["linalg.qr"](x, mode=mode)
 

@@ -31,6 +31,7 @@ from xdev.facade.cuda_differences.counting import (
 )
 from xdev.facade.cuda_differences.linear_algebra import (
     cholesky,
+    cross,
     eig,
     eigh,
     eigvals,
@@ -111,8 +112,8 @@ def mended() -> dict[str, Callable[..., Any]]:
         "linalg.matrix_norm": partial(cupy.linalg.norm, axis=(-2, -1)),
         # flattens
         "linalg.outer": outer,
-        # its own of this name does not broadcast
-        "linalg.cross": cupy.cross,
+        # its own of this name does not broadcast, the other takes vectors in a plane
+        "linalg.cross": cross,
         # there is none; array_api_compat's copies what it conjugates, real numbers too
         "vecdot": vecdot,
         # have another default of rtol=, if any
@@ -122,7 +123,7 @@ def mended() -> dict[str, Callable[..., Any]]:
         "linalg.svdvals": partial(cupy.linalg.svd, compute_uv=False),
         # stacks do not broadcast; no columns are an error
         "linalg.solve": solve,
-        # return plain tuples
+        # return plain tuples; qr has more modes
         "linalg.eigh": eigh,
         "linalg.qr": qr,
         "linalg.slogdet": slogdet,

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from xdev import _optional
+from xdev.facade.complaints import no_matrix, no_mode
+from xdev.facade.cpu import QR_MODES
 from xdev.facade.results import QR, SVD, Eig, Slogdet
 
+THREE = 3, 3  # the sizes of two vectors
 #: Gives results their names, in no frame of Python's.
 _named: Any = tuple.__new__
 
@@ -43,38 +46,63 @@ def solve(a: Any, b: Any) -> Any:
 
 def vecdot(x1: Any, x2: Any, *, axis: int) -> Any:
     """Return the dot products of vectors, the first conjugated."""
-    if x1.shape[axis] != x2.shape[axis]:
+    if axis != -1:
+        move = _optional.cupy().moveaxis  # refuses an axis that there is not
+        x1, x2 = move(x1, axis, -1), move(x2, axis, -1)
+    one, other = x1.shape, x2.shape
+    if not one or not other or one[-1] != other[-1]:
         message = (
-            f"xdev.vecdot: x1 and x2 have sizes {x1.shape[axis]} and {x2.shape[axis]} "
-            f"along axis {axis}: give vectors of one size"
+            f"xdev.vecdot: x1 and x2 have shapes {one} and {other}, axis {axis} being "
+            f"the last: give vectors of one size along it"
         )
         raise ValueError(message)
-    if axis != -1:
-        move = _optional.cupy().moveaxis
-        x1, x2 = move(x1, axis, -1), move(x2, axis, -1)
     # The method, not the function: real numbers are not copied.
     return (x1.conj()[..., None, :] @ x2[..., None])[..., 0, 0]
 
 
 def outer(x1: Any, x2: Any) -> Any:
     """Return the products of every pair of elements."""
-    return x1.reshape(-1, 1) * x2.reshape(-1)
+    if not x1.ndim == x2.ndim == 1:
+        message = (
+            f"xdev.linalg.outer: x1 and x2 are {x1.ndim}-D and {x2.ndim}-D, and must "
+            f"be 1-D: xdev.reshape(x, (-1,)) is"
+        )
+        raise ValueError(message)
+    return x1.reshape(-1, 1) * x2
+
+
+def cross(x1: Any, x2: Any, *, axis: int) -> Any:
+    """Return the cross products of vectors in three dimensions."""
+    try:
+        sizes = x1.shape[axis], x2.shape[axis]
+    except IndexError:
+        sizes = THREE  # CuPy says which axis there is not
+    if sizes != THREE:
+        message = (
+            f"xdev.linalg.cross: x1 and x2 have sizes {sizes[0]} and {sizes[1]} along "
+            f"axis {axis}, and must have 3: join zeros to vectors in a plane with "
+            f"xdev.concat"
+        )
+        raise ValueError(message)
+    return _optional.cupy().cross(x1, x2, axis=axis)
 
 
 def matrix_rank(x: Any, *, rtol: Any) -> Any:
     """Return the number of singular values that count as more than 0."""
     cupy = _optional.cupy()
     if x.ndim < 2:  # noqa: PLR2004 - a matrix's
-        message = f"xdev.linalg.matrix_rank: x has {x.ndim} axes: give it at least two"
-        raise np.linalg.LinAlgError(message)
+        raise no_matrix("linalg.matrix_rank", x)
     values = cupy.linalg.svd(x, compute_uv=False)
     least = _negligible(x) if rtol is None else cupy.asarray(rtol)[..., None]
-    above = values > values.max(axis=-1, keepdims=True) * least
+    # The first is the largest; a maximum of none would be an error.
+    above = values > values[..., :1] * least
     return cupy.count_nonzero(above, axis=-1)
 
 
 def pinv(x: Any, *, rtol: Any) -> Any:
     """Return the Moore-Penrose inverse."""
+    if x.ndim < 2:  # noqa: PLR2004 - a matrix's
+        raise no_matrix("linalg.pinv", x)
     return _optional.cupy().linalg.pinv(x, _negligible(x) if rtol is None else rtol)
 
 
@@ -85,7 +113,8 @@ def _negligible(x: Any) -> Any:
 
 @cache
 def _eps(dtype: np.dtype[Any]) -> Any:
-    return np.finfo(dtype).eps
+    """Return it of what matrices are computed in: float64 for integers and bools."""
+    return np.finfo(dtype if dtype.kind in "fc" else np.float64).eps
 
 
 def cholesky(x: Any, *, upper: bool) -> Any:
@@ -101,6 +130,8 @@ def eigh(x: Any) -> Any:
 
 def qr(x: Any, *, mode: str) -> Any:
     """Return orthonormal and upper triangular factors."""
+    if mode not in QR_MODES:
+        raise no_mode(mode)
     return _named(QR, _optional.cupy().linalg.qr(x, mode))
 
 
