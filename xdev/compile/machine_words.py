@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 WORD, HEADER = _c_functions.WORD, _c_functions.HEADER
 TYPE = HEADER - WORD
-LENGTH, FIRST_ITEM = HEADER, HEADER + WORD  # of a tuple
+LENGTH = HEADER  # of a tuple or list
+FIRST_ITEM, ITEMS = tuple.__basicsize__, HEADER + WORD  # a tuple's; a list's address
+OBJECTS = f"{HEADER}-{FIRST_ITEM}"  # what differs among Pythons, for keys on disk
 # Of an array of NumPy's.
 DATA, NDIM, SHAPE, STRIDES = HEADER, HEADER + 8, HEADER + 16, HEADER + 24
 BASE, DTYPE, FLAGS = HEADER + 32, HEADER + 40, HEADER + 48

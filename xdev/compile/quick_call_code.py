@@ -19,8 +19,10 @@ from xdev.compile.machine_words import (
     FLAGS,
     HEADER,
     IN_C_ORDER,
+    ITEMS,
     LENGTH,
     NDIM,
+    OBJECTS,
     SHAPE,
     TYPE,
     WORD,
@@ -57,7 +59,6 @@ LEASE, KEPT = 19, 20  # what a spare stands on, and their list
 AT_ARRAY, AT_CHUNK, AT_REUSES = 21, 22, 23  # where a lease and its chunk have these
 # The address of what is asked before Python, once there is CUDA (quick_launch.py).
 LAUNCH, WORDS = 24, 25
-ITEMS = HEADER + WORD  # of a list: where they are
 NOT_KNOWN, RAISED = 0, 1  # what it returns but for results
 # An object's table: how many inputs, arguments and rows; then the rows. A row has the
 # key of each input, the ufunc, the dtype of its one output, and its two limits.
@@ -69,7 +70,7 @@ FEW = 1, 2, 3  # so many inputs are compared without loops
 def binary() -> bytes:
     """Return the method's object file, compiled where no process here has done so."""
     files = machine_words.__file__, quick_call.__file__, __file__
-    key = f"{_machine_code.key(*files)}-{HEADER}"
+    key = f"{_machine_code.key(*files)}-{OBJECTS}"
     found = _cache.load(key)
     if found is None:
         found = _machine_code.emit([_Writer().module], long=False)

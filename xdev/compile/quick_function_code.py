@@ -11,9 +11,10 @@ from xdev.compile.machine_words import (
     DATA,
     DTYPE,
     FIRST_ITEM,
-    HEADER,
+    ITEMS,
     LENGTH,
     NDIM,
+    OBJECTS,
     SHAPE,
     TYPE,
     WORD,
@@ -73,7 +74,7 @@ def binary() -> bytes:
 
 
 def _key() -> str:
-    return f"{_machine_code.key(machine_words.__file__, __file__)}-{HEADER}"
+    return f"{_machine_code.key(machine_words.__file__, __file__)}-{OBJECTS}"
 
 
 class _Writer(machine_words.Writer):
@@ -286,7 +287,7 @@ class _HandOn(_Writer):
             self.leave_unless(b.not_(self.same(b.load(count), 0)))
             # A list has the address of what a tuple has in itself.
             inside = b.add(x, self.word(FIRST_ITEM))
-            b.store(b.select(listed, self.load(inside), inside), first)
+            b.store(b.select(listed, self.load(x, ITEMS), inside), first)
         return b.load(first), b.load(count)
 
     def _name(self, row: Any, names: Any, values: Any, places: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from xdev import _machine_code
 from xdev._disk_cache import DiskCache
 from xdev.compile import machine_words, quick_call, quick_call_code
-from xdev.compile.machine_words import DATA, HEADER, TYPE, WORD
+from xdev.compile.machine_words import DATA, HEADER, OBJECTS, TYPE, WORD
 from xdev.compile.quick_call import MOST_OPERANDS
 from xdev.compile.quick_call_code import NOT_KNOWN, RAISED
 
@@ -32,7 +32,7 @@ WRITTEN, FRESH, ITEM, SIZE, PLAN, ROW = range(6)  # behind the inputs' keys
 def binary(layout: Layout) -> bytes:
     """Return the object file, compiled where no process here has done so."""
     ours = machine_words.__file__, quick_call.__file__, quick_call_code.__file__
-    key = f"{_machine_code.key(*ours, __file__)}-{HEADER}-{layout}"
+    key = f"{_machine_code.key(*ours, __file__)}-{OBJECTS}-{layout}"
     found = _cache.load(key)
     if found is None:
         module, table = machine_words.module(NAME, TABLE, WORDS)
