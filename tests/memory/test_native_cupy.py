@@ -4,10 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from without_a_driver import TIB, Current, array_like, like, serving
 
-from xdev.memory.native import cupy as native
+from xdev.memory.native import cupy as native, objects
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
 
@@ -33,6 +34,12 @@ def test_objects_with_a_word_more_are_left_to_cupy(monkeypatch):
 )
 def test_memory_of_another_kind(monkeypatch, other):
     monkeypatch.setattr(cupy.cuda.memory, "CFunctionAllocatorMemory", other)
+    assert not native.facts()
+
+
+@pytest.mark.parametrize("name", ["FIELDS_OF", "ITEM"])
+def test_code_that_is_compiled_for_another_python(monkeypatch, name):
+    monkeypatch.setattr(objects, name, getattr(objects, name) + 8)
     assert not native.facts()
 
 
@@ -71,6 +78,23 @@ def test_an_array_with_another_word(monkeypatch):
     assert native._is_array_known()
     monkeypatch.setattr(native, "_words", otherwise)
     assert not native._is_array_known()
+
+
+@pytest.mark.parametrize("other", [None, len, cupy.cuda.memory.Memory])
+def test_arrays_on_memory_of_another_kind_are_cupys(monkeypatch, other):
+    monkeypatch.setattr(cupy.cuda, "UnownedMemory", other)
+    with serving([Pool(FakeSource(TIB))], Current()):
+        assert native.facts()
+        assert not native._is_array_known()
+
+
+@pytest.mark.parametrize("other", [np.ndarray, type("Empty", (), {"__slots__": ()})])
+def test_arrays_of_another_base_are_cupys(monkeypatch, other):
+    assert other.__mro__[1] is object
+    with serving([Pool(FakeSource(TIB))], Current()):
+        monkeypatch.setattr(cupy, "ndarray", other)
+        assert native.facts()
+        assert not native._is_array_known()
 
 
 EXIT = """

@@ -60,7 +60,8 @@ def facts() -> int:
     cupy, code = _optional.cupy(), machine().addresses
     device = current_device_function()
     current = of_cython(cupy.cuda.memory, "get_allocator", ALLOCATOR_NOW)
-    if not (device and current and HEADER == objects.FIELDS_OF and _is_pointer_known()):
+    compiled = (HEADER, tuple.__basicsize__) == (objects.FIELDS_OF, objects.ITEM)
+    if not (device and current and compiled and _is_pointer_known()):
         return 0
     memory, pointer = cupy.cuda.memory.CFunctionAllocatorMemory, cupy.cuda.MemoryPointer
     array, base = cupy.ndarray, cupy.ndarray.__mro__[1]
@@ -116,13 +117,16 @@ def _is_pointer_known() -> bool:
 def _is_array_known() -> bool:
     cupy = _optional.cupy()
     base = cupy.ndarray.__mro__[1]
-    table, *blank = _words(base.__new__(cupy.ndarray))
-    if blank != [0] * 10 + [id(None)] * 3:
+    try:
+        table, *blank = _words(base.__new__(cupy.ndarray))
+        memory = cupy.cuda.UnownedMemory(1 << 20, 1 << 10, None, 0)
+        pointer = cupy.cuda.MemoryPointer(memory, 16)
+        probes = [cupy.ndarray(x, np.dtype(kind), pointer) for x, kind in PROBES]
+    except (AttributeError, TypeError, ValueError):
         return False
-    memory = cupy.cuda.UnownedMemory(1 << 20, 1 << 10, None, 0)
-    pointer = cupy.cuda.MemoryPointer(memory, 16)
-    probes = (cupy.ndarray(shape, np.dtype(kind), pointer) for shape, kind in PROBES)
-    return all(_is_as_known(x, table) for x in probes)
+    return blank == [0] * 10 + [id(None)] * 3 and all(
+        _is_as_known(x, table) for x in probes
+    )
 
 
 def _is_as_known(x: Any, table: int) -> bool:

@@ -25,7 +25,8 @@ FACTS = 18
 
 # Where an object has its type, and from where on its own fields. A C function has its
 # definition first, in which is its code, and what it is bound to; NumPy's array has its
-# address first.
+# address first. A tuple has its items elsewhere from Python 3.14 on; what reads them is
+# not used there.
 TYPE_OF, FIELDS_OF = WORD, 2 * WORD
 CODE_OF, BOUND_TO, ITEM, NEXT_ITEM = WORD, 3 * WORD, 3 * WORD, 4 * WORD
 # An array's fields, but for the first two and the last.
