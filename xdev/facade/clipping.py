@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+#: Types of Python's real numbers; bool is none of them.
 NUMBERS = frozenset({int, float})
 
 

@@ -62,6 +62,8 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """
     if not arrays:
         return ()
+    # The look at all arrays stands in each function that takes any number of them, in
+    # grids and data_types too: a call of a function that looks takes longer.
     kind = type(arrays[0])
     if kind is ndarray:
         shape = arrays[0].shape

@@ -1,6 +1,7 @@
 """What functions with several results return, as type checkers see it.
 
-At run time it is the library's own namedtuple, with these names, or one of these.
+At run time it is a namedtuple of the library's own, whose fields have the same names.
+Where the library returns a plain tuple, it is one of these classes.
 """
 
 from __future__ import annotations

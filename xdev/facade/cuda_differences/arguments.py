@@ -1,7 +1,8 @@
-"""Functions whose arguments the methods of CuPy's arrays take otherwise.
+"""Functions that are a few calls of the methods and operators of CuPy's arrays.
 
-CuPy and array_api_compat have most of them too, in more frames of Python: each takes a
-call that is not in a tight loop some hundred nanoseconds.
+Those are compiled. CuPy and array_api_compat have most of these functions too, in more
+frames of Python, and each frame takes some hundred nanoseconds in a call that is not in
+a tight loop.
 """
 
 from __future__ import annotations

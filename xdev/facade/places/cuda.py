@@ -12,6 +12,7 @@ from xdev import _optional
 from xdev.device import Device, registry
 from xdev.device.choice import CPU
 from xdev.device.copies import announce
+from xdev.facade.clipping import NUMBERS
 from xdev.facade.cuda import guarded
 from xdev.facade.cuda_differences.signed_zeros import fill
 from xdev.facade.dtype_names import to_numpy_dtype
@@ -40,8 +41,6 @@ _CALLS = [
     "rfftfreq",
     "from_dlpack",
 ]
-#: Python's numbers whose ranges are float64 where one is a float, else int64.
-PLAIN = frozenset({int, float})
 #: Data types that CuPy takes as they are, and more quickly than their ``numpy.dtype``.
 CUPYS = frozenset(np.dtype(char).type for char in "?bhilBHILefdFD")
 
@@ -137,7 +136,7 @@ class CudaPlace:
         kind: Any = None
         if dtype is not None:
             kind = to_numpy_dtype(dtype)
-        elif kinds <= PLAIN:  # CuPy would ask numpy.dtype of each
+        elif kinds <= NUMBERS:  # CuPy would ask numpy.dtype of each
             kind = np.float64 if float in kinds else np.int64
         return self.cupy.arange(start, stop, step, kind)
 
