@@ -140,6 +140,16 @@ def bits(x, y):
     return (x << 3) >> 2, (x + y) >> 1, ~x & y, (x | 64) ^ (y + y), ~(x + 1) / 2
 
 
+def called(x, y):
+    small = np.where(x > 100, x, 7) // 2
+    quotient, rest = divmod(x + y, 7)
+    return small, quotient, rest / 2, np.greater(x, 300), np.not_equal(x, y * 2)
+
+
+def divisors(x, y):
+    return math.gcd(x, 12) // 2, math.gcd(abs(y // 2), 6) / 4
+
+
 def powers(x, y):
     return x**2 % 7, x**3 // 2, (x & 3) ** (y & 3) / 2
 
@@ -159,8 +169,10 @@ FUNCTIONS = [
     mathematics,
     calling,
     inplace,
+    called,
     bits,
     powers,
+    divisors,
 ]
 
 
@@ -202,11 +214,11 @@ def cases():
     for k, function in enumerate(FUNCTIONS):
         for pair in PAIRS if DEEP else PAIRS[k % 2 :: 2]:
             whole = not set(pair) & set("fd")
-            if whole or function not in {bits, powers}:  # floats have no bits
+            if whole or function not in {bits, powers, divisors}:  # not of floats
                 yield pytest.param(function, pair, id=f"{function.__name__}-{pair}")
 
 
-@pytest.mark.parametrize(("function", "pair"), cases())
+@pytest.mark.parametrize(("function", "pair"), [*cases()])
 def test_operators_have_numpys_dtypes(device, function, pair):
     check(function, *grid(pair), device)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import reduce
+import ast
+import math
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from xdev.ufunc.widths.kinds import (
     BOOL,
     NUMBERS,
     Kind,
+    binary,
     is_dtype,
     joined,
     operated,
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     Kinds = tuple[Kind, ...]
 
 EXTREMES = frozenset({"max", "min"})
+DIVISION = "divmod"
 CASTS = {"bool": BOOL, "int": int, "float": float, "complex": complex, "round": int}
 
 
@@ -54,13 +58,11 @@ def call(name: str, function: Any, kinds: Kinds) -> Kind:
         return CASTS[name]
     if name in EXTREMES:
         return _extreme(kinds)
-    if name == "abs" and not any(same(kind, BOOL) for kind in kinds):
-        return operated(np.absolute, *kinds)
     if isinstance(function, type) and issubclass(function, np.generic):
         return _dtype(np.dtype(function))
     if getattr(function, "__module__", "") == "math":
         return _mathematical(function, kinds)
-    return None
+    return _arithmetic(name, kinds)
 
 
 def ufunc(function: np.ufunc, kinds: Kinds) -> tuple[Any, Kind]:
@@ -98,8 +100,19 @@ def _extreme(kinds: Kinds) -> Kind:
     return None if isinstance(found, tuple) else found
 
 
+def _arithmetic(name: str, kinds: Kinds) -> Kind:
+    """Return the kind of what a builtin that is an operator too gives."""
+    if name == DIVISION and len(kinds) == 2:  # noqa: PLR2004 - the two divided
+        return binary(ast.FloorDiv(), *kinds), binary(ast.Mod(), *kinds)
+    if name == "abs" and not any(same(kind, BOOL) for kind in kinds):
+        return operated(np.absolute, *kinds)
+    return None
+
+
 def _mathematical(function: Callable[..., Any], kinds: Kinds) -> Kind:
     """Return the kind of what a function of :mod:`math` gives."""
+    if function is math.gcd and all(is_dtype(k, "iu") or weak(k) is int for k in kinds):
+        return reduce(partial(operated, np.maximum), kinds)
     try:
         found = type(function(*[1.0] * len(kinds)))
     except TypeError:  # it is for integers

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import math
 from contextlib import suppress
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, cast, final
@@ -16,7 +17,7 @@ import numpy as np
 
 from xdev.ufunc.results import real
 from xdev.ufunc.widths import signs
-from xdev.ufunc.widths.calls import EXTREMES
+from xdev.ufunc.widths.calls import DIVISION, EXTREMES
 from xdev.ufunc.widths.kinds import (
     NUMBERS,
     UNSIGNED,
@@ -266,22 +267,27 @@ class Casts(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Give arguments the dtypes that they are taken in."""
         kind, taken = self._flow.kind(node), self._flow.taken.get(node)
+        name, function = self._scope.builtin(node.func), self._scope.static(node.func)
         if taken is not None:
             pairs = zip(node.args, taken, strict=False)  # defaults have no argument
             node.args = [self._as(each, dtype) for each, dtype in pairs]
-            function = self._scope.static(node.func)
             if not isinstance(function, np.ufunc):
-                name = "_".join([ast.unparse(node.func), *map(str, taken)])
+                words = "_".join([ast.unparse(node.func), *map(str, taken)])
                 own = self._inner(function, taken)
-                node.func = self._scope.name(node.func, name, own)
+                node.func = self._scope.name(node.func, words, own)
             return node
-        if self._scope.builtin(node.func) in EXTREMES:
+        if name in EXTREMES:
             strong = list(filter(is_dtype, map(self._flow.kind, node.args)))
             common = reduce(joined, strong) if strong else None
             for each in node.args:
                 if self._scope.number(each) is not None:
                     self._refuse(each, common)
-            if is_dtype(kind, "iufc"):
-                node.args = [self._as(each, kind) for each in node.args]
-                return node
+        common = None
+        if name in EXTREMES or function is math.gcd:
+            common = kind
+        elif name == DIVISION and isinstance(kind, tuple):
+            common = kind[0]
+        if is_dtype(common, "iufc"):
+            node.args = [self._as(each, common) for each in node.args]
+            return node
         return self.generic_visit(node)  # type: ignore[return-value]

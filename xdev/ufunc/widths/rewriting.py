@@ -102,8 +102,8 @@ def _analysed(
     rules: Rules,
     called: Called,
 ) -> tuple[Scope, Flow]:
-    _Plain().visit(tree)
     scope = Scope(tree, sources.outside(function))
+    _Plain(scope).visit(tree)
     kind = strong if rules.bounded else _wide
     return scope, Flow(tree, [kind(dtype) for dtype in rules.inputs], scope, called)
 
@@ -127,9 +127,35 @@ def _given(kind: Kind, working: np.dtype[Any]) -> Kind:
     )
 
 
+COMPARISONS = {
+    np.less: ast.Lt,
+    np.less_equal: ast.LtE,
+    np.greater: ast.Gt,
+    np.greater_equal: ast.GtE,
+    np.equal: ast.Eq,
+    np.not_equal: ast.NotEq,
+}
+
+
 @final
 class _Plain(ast.NodeTransformer):
-    """Writes ``x += y`` as ``x = x + y``."""
+    """Writes ``x += y``, and NumPy's functions that Python has words for, in these."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        function = self._scope.static(node.func)
+        found: ast.expr = node
+        match node:
+            case ast.Call(args=[test, one, other], keywords=[]) if function is np.where:
+                found = ast.IfExp(test, one, other)
+            case ast.Call(args=[left, right], keywords=[]) if (
+                isinstance(function, np.ufunc) and function in COMPARISONS
+            ):
+                found = ast.Compare(left, [COMPARISONS[function]()], [right])
+        return ast.copy_location(found, node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         if not isinstance(node.target, ast.Name):
