@@ -166,6 +166,22 @@ def test_elements_that_none_writes_of_several_outputs_and_outer(device):
     assert first.shape == second.shape == add.outer(x, 1, where=mask, out=None).shape
 
 
+def test_outputs_by_place_are_none_or_written_and_refused_calls_say_no_more(device):
+    x, out, mask = (
+        xdev.asarray(v, device=device) for v in (MASK * 1.0, MASK * 7.0, MASK)
+    )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert add(x, x, out, where=mask) is out
+        assert both(x, None, out, where=mask)[1] is out
+        for wrong in add, add.outer:
+            with pytest.raises(TypeError, match="U3"):
+                wrong(x, x, where=mask, dtype="U3")
+    with pytest.warns(UserWarning, match="'where' used without 'out'"):
+        add(x, x, None, where=mask)
+
+
 DTYPES = {
     "datetime64": np.array(["2020-01-01"] * 6, "M8[D]"),
     "timedelta64": np.ones(6, "m8[s]"),

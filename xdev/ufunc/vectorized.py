@@ -111,7 +111,10 @@ class Vectorized(Quick):
             result = self._again(args, out)
             if result is not None:
                 return result
-        return self._general(args, out, keywords)
+        result = self._general(args, None if out is ABSENT else out, keywords)
+        if out is ABSENT and all(x is None for x in args[self.nin :]):
+            hosted.tell_unwritten(keywords)
+        return result
 
     def _general(
         self, args: tuple[Any, ...], out: Any, keywords: dict[str, Any]
@@ -120,9 +123,6 @@ class Vectorized(Quick):
         for keyword in keywords:
             if keyword not in KEYWORDS:
                 raise parameters.unknown(self.scalar.function, keyword, KEYWORDS)
-        if out is ABSENT:
-            hosted.tell_unwritten(keywords)
-            out = None
         args, outs = self._bound(args, out)
         operands = [*args, *(outs or ()), keywords.get("where", True)]
         refuse(self.__name__, *operands)
@@ -230,11 +230,11 @@ class Vectorized(Quick):
         """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
         self._check_method("outer", a, b, keywords.get("out"))
         if is_cuda(a) or is_cuda(b):
+            outs, cuda = keywords.get("out"), hosted.for_cuda(self, keywords)
+            made = self._cuda_methods.outer(a, b, outs, cuda)
             if "out" not in keywords:
                 hosted.tell_unwritten(keywords)
-            outs = keywords.pop("out", None)
-            cuda = hosted.for_cuda(self, keywords)
-            return self._cuda_methods.outer(a, b, outs, cuda)
+            return made
         if type(a) not in WEAK:
             a = np.asanyarray(a)
             a = a.reshape(a.shape + (1,) * np.ndim(b))
