@@ -71,6 +71,6 @@ def test_jax_arrays_are_no_outputs(place, request):
     (first, *_) = jax.devices(place)
     x, out = (jax.device_put(np.full(3, k), first) for k in (1.0, 0.0))
 
-    with pytest.raises(ValueError, match=r"x, y, out are read-only .as JAX's"):
+    with pytest.raises(ValueError, match=r": out is read-only .as JAX's"):
         add[3](x, x, out)
     assert not np.asarray(out).any()

@@ -139,6 +139,58 @@ def test_a_read_only_array_is_not_written(function):
     np.testing.assert_array_equal(y, np.arange(4.0))
 
 
+FLAG = False
+
+
+def never(i, y, out):
+    if FLAG:
+        y[i] = 7
+        y += 7
+        atomic.add(y, i, 7)
+    out[i] = y[i]
+
+
+def two(i, x, y):
+    x[i] = y[i]
+
+
+def two_by_one(i, x, y):
+    x += y + i
+
+
+def another_reason(i, y):
+    atomic.add(a=y, i=i, value=1.0)
+
+
+def test_what_is_never_written_may_be_read_only():
+    y, out = np.arange(4.0), np.zeros(4)
+    y.flags.writeable = False
+
+    xdev.kernel(never)[4](y, out)
+
+    np.testing.assert_array_equal(out, y)
+
+
+@pytest.mark.parametrize("function", [two, two_by_one])
+def test_of_read_only_arrays_those_that_are_written_are_named(function):
+    x = np.arange(4.0)
+    x.flags.writeable = False
+
+    with pytest.raises(ValueError, match=": x is read-only"):
+        xdev.kernel(function)[4](x, x)
+
+
+def test_other_errors_beside_read_only_arrays_are_told_as_they_are():
+    y = np.arange(4.0)
+    y.flags.writeable = False
+
+    with pytest.raises(TypeError, match="has three arguments") as caught:
+        xdev.kernel(another_reason)[4](y)
+    assert "read-only" not in str(caught.value)
+    with pytest.raises(TypeError, match="cannot compile two_by_one"):
+        xdev.kernel(two_by_one)[4](np.arange(4), y)  # int64 += float64
+
+
 @pytest.mark.parametrize("function", [reads, reads_beside_slices])
 def test_what_a_kernel_only_reads_is_not_taken_for_written(function):
     y = np.arange(4.0)

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 Dtypes = tuple[np.dtype[Any], ...]
 SUPPORTED = frozenset("?bhilqBHILQfdFD")
 FLOAT = np.dtype(np.float64)
-# How Numba shows writes to such an argument: x[i] = y, and the atomic ones.
+# How Numba shows writes to such an argument: x[i] = y, and the atomic ones; and x += y,
+# which fails like that for other reasons, too.
 READ_ONLY = re.compile(r"setitem\(readonly array|cannot write a read-only array")
+PERHAPS = "'NoneType' object has no attribute 'args'"
 
 
 def host(x: Any, name: str) -> Array | Number:
@@ -145,17 +147,24 @@ def explaining(
         for x, label in zip(operands, names, strict=True)
         if isinstance(x, Array) and not x.writable
     ]
-    surely = writes(_axes(operands, names)).surely if frozen else ()
-    written = [label for label in frozen if label in surely]
+    if not frozen:
+        yield
+        return
+    found = writes(_axes(operands, names))
+    written = found.surely.intersection(frozen)
     try:
         yield
     except TypeError as error:
-        if not written and not (frozen and READ_ONLY.search(str(error))):
+        text = str(error)
+        if READ_ONLY.search(text):
+            written |= found.perhaps
+        elif not written or PERHAPS not in text:
             raise
-        line = str(error).splitlines()[-1]
-        raise _frozen(name, frozen, f"\n{line}") from error
-    if written:
-        raise _frozen(name, written)
+        labels = [label for label in frozen if label in written] or frozen
+        raise _frozen(name, labels, f"\n{text.splitlines()[-1]}") from error
+    flat = [label for label in frozen if label in found.flat]
+    if flat:
+        raise _frozen(name, flat)
 
 
 def _frozen(name: str, labels: Sequence[str], line: str = "") -> ValueError:

@@ -36,10 +36,13 @@ class Writes:
         Those that stand before ``[…] =`` or ``+=``, or are updated atomically.
     perhaps : frozenset of str
         Those that other functions get, or of which parts have names of their own.
+    flat : frozenset of str
+        Those of the first that are written as ``x.flat[…]``.
     """
 
     surely: frozenset[str]
     perhaps: frozenset[str]
+    flat: frozenset[str] = frozenset()
 
 
 def find(function: Callable[..., Any], arrays: Mapping[str, int]) -> Writes:
@@ -60,7 +63,7 @@ def find(function: Callable[..., Any], arrays: Mapping[str, int]) -> Writes:
     for node in body if isinstance(body, list) else [body]:
         visitor.visit(node)
     surely = frozenset(visitor.surely)
-    return Writes(surely, frozenset(visitor.perhaps) - surely)
+    return Writes(surely, frozenset(visitor.perhaps) - surely, frozenset(visitor.flat))
 
 
 @final
@@ -74,6 +77,7 @@ class _Visitor(ast.NodeVisitor):
         self._slices = any(map(_makes_slices, (function, *self._outside.values())))
         self.surely: set[str] = set()
         self.perhaps: set[str] = set()
+        self.flat: set[str] = set()
 
     def visit_Call(self, node: ast.Call) -> None:
         """Look at what a function gets: many only read."""
@@ -114,7 +118,10 @@ class _Visitor(ast.NodeVisitor):
         name = self._array(node)
         if not isinstance(node.ctx, ast.Load):
             if not isinstance(node, ast.Name):
-                self.surely |= {name} & self._arrays.keys()
+                written = {name} & self._arrays.keys()
+                self.surely |= written
+                if isinstance(node.value, ast.Attribute) and node.value.attr == "flat":
+                    self.flat |= written
         elif name in self._arrays and not self._value_alone(node, self._arrays[name]):
             self.perhaps.add(name)
         self._indices(node)
