@@ -1,5 +1,8 @@
 """Writes of kernels are seen in their source: what runs is the judge."""
 
+import math
+from types import ModuleType
+
 import numpy as np
 import pytest
 
@@ -9,14 +12,31 @@ from xdev.ufunc.kernels import writes
 
 PART = slice(0, 2)
 PARTS = (slice(0, 2),)
+SLICE = slice
+MODULE = ModuleType("module")
+MODULE.SLICE, MODULE.PART, MODULE.inner = slice, PART, MODULE
 
 
 def cut(i):
     return slice(i, i + 1)
 
 
+MODULE.cut = cut
+
+
+def cut_by_another(i):
+    return cut(i)
+
+
+def part_of_outside():
+    return MODULE.PART
+
+
 def wrapped(i, n):
     return i % n
+
+
+MODULE.wrapped = wrapped
 
 
 @xdev.vectorize
@@ -72,6 +92,42 @@ def by_a_slice_of_a_helper(i, y):
     part[0] = 7
 
 
+def by_a_slice_of_a_helpers_helper(i, y):
+    here = cut_by_another(i)
+    part = y[here]
+    part[0] = 7
+
+
+def by_a_slice_that_a_helper_reads(i, y):
+    here = part_of_outside()
+    part = y[here]
+    part[i] = 7
+
+
+def by_a_slice_in_a_module(i, y):
+    here = MODULE.inner.PART
+    part = y[here]
+    part[i] = 7
+
+
+def by_a_slice_of_a_modules_helper(i, y):
+    here = MODULE.cut(i)
+    part = y[here]
+    part[0] = 7
+
+
+def by_another_name_of_slice(i, y):
+    here = SLICE(i, i + 1)
+    part = y[here]
+    part[0] = 7
+
+
+def by_the_type_in_a_module(i, y):
+    here = MODULE.inner.SLICE(i, i + 1)
+    part = y[here]
+    part[0] = 7
+
+
 def by_a_new_axis(i, y):
     part = y[np.newaxis]
     part[0, i] = 7
@@ -101,6 +157,9 @@ def through_flat(i, y):
 WRITERS = [
     *(plain, augmented, whole, unpacked, counted, by_a_part, by_a_slice),
     *(by_a_slice_from_outside, by_slices_from_outside, by_a_slice_of_a_helper),
+    *(by_a_slice_of_a_helpers_helper, by_a_slice_that_a_helper_reads),
+    *(by_a_slice_in_a_module, by_a_slice_of_a_modules_helper),
+    *(by_another_name_of_slice, by_the_type_in_a_module),
     *(by_a_new_axis, by_a_ufunc, by_another_name, atomically, atomically_by_name),
     through_flat,
 ]
@@ -110,6 +169,8 @@ def reads(i, y):
     z = y[i] + y[wrapped(i, 2)] + y[i - 1] + len(y) + max(y[0], y[-1])
     z += y.shape[0]
     z += 1
+    j = MODULE.wrapped(i, 2)
+    z += y[j] + math.sqrt(y[j])
 
 
 def reads_beside_slices(i, y):

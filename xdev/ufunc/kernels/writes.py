@@ -9,7 +9,7 @@ import ast
 import builtins
 import math
 from dataclasses import dataclass
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -18,7 +18,7 @@ from xdev.ufunc import sources
 from xdev.ufunc.kernels.bounds import UPDATES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 FACTS = frozenset({"shape", "size", "ndim", "strides", "itemsize", "nbytes", "dtype"})
 NUMBERS = abs, bool, complex, divmod, float, int, len, max, min, pow, range, round
@@ -74,7 +74,7 @@ class _Visitor(ast.NodeVisitor):
         code, self._outside = function.__code__, sources.outside(function)
         self._arrays, self._own = arrays, {*code.co_varnames, *code.co_cellvars}
         # Any name may be one's then.
-        self._slices = any(map(_makes_slices, (function, *self._outside.values())))
+        self._slices = _makes_slices(function, (), set())
         self.surely: set[str] = set()
         self.perhaps: set[str] = set()
         self.flat: set[str] = set()
@@ -187,9 +187,33 @@ def _reads(function: Any, given: int) -> bool:
     return any(function is known for known in READERS)
 
 
-def _makes_slices(value: Any) -> bool:
-    """Say whether a value is a slice, has one, or is a function that may make one."""
+def _makes_slices(value: Any, names: tuple[str, ...], seen: set[Any]) -> bool:
+    """Say whether a value is a slice, has one, or is a function that may make one.
+
+    Parameters
+    ----------
+    value : object
+        What a function reads, or itself.
+    names : tuple of str
+        Those that the function has, as which it may read what is in a module.
+    seen : set
+        What was looked at with which names.
+    """
+    value = getattr(value, "py_func", value)
+    if str(getattr(value, "__module__", "")).startswith("xdev."):
+        return False  # those that compiled code may call make none
+    if value is slice or isinstance(value, slice):
+        return True
+    key = id(value), names
+    parts: Iterable[Any] = ()
+    if key in seen:
+        return False
+    seen.add(key)
     if isinstance(value, tuple):
-        return any(map(_makes_slices, value))
-    code = getattr(getattr(value, "py_func", value), "__code__", None)
-    return isinstance(value, slice) or "slice" in getattr(code, "co_names", ())
+        parts = value
+    elif isinstance(value, ModuleType):
+        parts = [vars(value).get(name) for name in names]
+    elif isinstance(value, FunctionType):
+        names = value.__code__.co_names
+        parts = sources.outside(value).values()
+    return "slice" in names or any(_makes_slices(part, names, seen) for part in parts)
