@@ -1,8 +1,9 @@
 """Quotients and remainders of floats, without errors that NumPy does not tell.
 
 SIMD code computes both sides of a condition, and compares by instructions to which NaN
-is an error. So Numba's condition for divisors of 0 is left out: there 1 // 1 is
-computed, and beside it what x // 0 and x % 0 are. Signs are read as bits.
+is an error. So Numba's condition for divisors of 0 is left out: there the rest of 1 by
+1 is computed, which is 0, and beside it what x % 0 is. Signs are read as bits. A side
+that divides x by y itself for other divisors would underflow.
 """
 
 from __future__ import annotations
@@ -35,11 +36,9 @@ def quotient_and_rest(builder: Any, x: Any, y: Any) -> tuple[Any, Any]:
 
     by_zero = b.fcmp_ordered("==", y, zero)
     lost = b.select(by_zero, x, nan)
-    infinite = b.fdiv(lost, b.select(by_zero, y, one))
     undefined = b.fdiv(b.fsub(lost, lost), zero)
-    x, y = b.select(by_zero, one, x), b.select(by_zero, one, y)
-    rest = b.frem(x, y)
-    quotient = b.fdiv(b.fsub(x, rest), y)
+    rest = b.frem(b.select(by_zero, one, x), b.select(by_zero, one, y))
+    quotient = b.fdiv(b.fsub(x, rest), y)  # x / y where that is 0
     # The rest has the divisor's sign, and the quotient is whole but for rounding.
     there, signs = b.fcmp_unordered("!=", rest, zero), b.xor(bits(rest), bits(y))
     other = b.and_(there, b.icmp_signed("<", signs, word(0)))
@@ -47,11 +46,12 @@ def quotient_and_rest(builder: Any, x: Any, y: Any) -> tuple[Any, Any]:
     rest = b.select(there, rest, signed_zero(bits(y)))
     quotient = b.fsub(quotient, b.select(other, one, zero))
     there = b.fcmp_unordered("!=", quotient, zero)
-    down = b.call(b.module.declare_intrinsic("llvm.floor", [real]), [quotient])
-    above = b.icmp_signed(">", bits(b.fsub(quotient, down)), bits(half))
+    finite = b.select(by_zero, one, quotient)
+    down = b.call(b.module.declare_intrinsic("llvm.floor", [real]), [finite])
+    above = b.icmp_signed(">", bits(b.fsub(finite, down)), bits(half))
     whole = b.fadd(down, b.select(above, one, zero))
     whole = b.select(there, whole, signed_zero(b.xor(bits(x), bits(y))))
-    return b.select(by_zero, infinite, whole), b.select(by_zero, undefined, rest)
+    return b.select(by_zero, quotient, whole), b.select(by_zero, undefined, rest)
 
 
 @contextmanager
