@@ -88,10 +88,8 @@ def emit(
     builder.position_at_end(done)
     if body.branches:
         loop.clear_exceptions(ALL)
-    elif body.work.compares:
-        loop.clear_exceptions(
-            INVALID
-        )  # NaN's, of which NumPy's comparisons say nothing
+    elif body.work.compares:  # of NaN's NumPy's comparisons say nothing
+        loop.clear_exceptions(INVALID)
 
 
 def _cases(body: Body) -> tuple[list[list[int]], bool]:

@@ -11,9 +11,9 @@ LINE = re.compile(r"\s+(%[\w.]+) = (?:tail )?(.*)")
 VALUE = re.compile(r"%[\w.]+")
 DIVISION = re.compile(r"[fsu](div|rem) ")
 ROOT = re.compile(r"sqrtf?|llvm\.sqrt\.f\d+")
-# In simple instructions, of which a processor does several at once.
 # By instructions to which NaN is an invalid value, in SIMD code at least.
 COMPARISON = re.compile(r" fcmp (?:\w+ )*?[ou][lg][te] ")
+# In simple instructions, of which a processor does several at once.
 DIVIDING, ROOTING, CALLING = 8, 16, 100
 
 
