@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,8 +123,8 @@ def too_large(
     Examples
     --------
     >>> too_large((300,), (np.dtype("uint8"),), "f", ("x",))
-    OverflowError('f: x is 300, which uint8 does not hold: cast the array with astype, \
-or pass a number that fits')
+    OverflowError('f: x is 300, which uint8 does not hold: pass a number that fits, \
+or use another dtype (astype, dtype=)')
     """
     for x, label, dtype in zip(args, labels, dtypes, strict=False):
         if type(x) is not int:
@@ -131,13 +132,16 @@ or pass a number that fits')
         try:
             dtype.type(x)
         except OverflowError:
-            wide = np.can_cast(np.min_scalar_type(x), np.int64)
-            way = "cast the array with astype" if wide else "pass a float"
+            way = ""
+            if np.can_cast(np.min_scalar_type(x), np.int64):
+                way = ", or use another dtype (astype, dtype=)"
+            elif abs(x) <= sys.float_info.max:
+                way = ", or a float"
             bits = x.bit_length()
             value = f"an int of {bits:,} bits" if bits > DIGITS else f"{x:,}"
             return OverflowError(
-                f"{name}: {label} is {value}, which {dtype} does not hold: {way}, "
-                "or pass a number that fits"
+                f"{name}: {label} is {value}, which {dtype} does not hold: "
+                f"pass a number that fits{way}"
             )
     return OverflowError(f"{name}: a number does not fit into its dtype")
 
