@@ -150,6 +150,10 @@ def divisors(x, y):
     return math.gcd(x, 12) // 2, math.gcd(abs(y // 2), 6) / 4
 
 
+def from_bools(x, y):
+    return ((x > y) * 200 + y) // 2, ((x > y) | (y > 3)) * 300 // 7
+
+
 def powers(x, y):
     return x**2 % 7, x**3 // 2, (x & 3) ** (y & 3) / 2
 
@@ -170,6 +174,7 @@ FUNCTIONS = [
     calling,
     inplace,
     called,
+    from_bools,
     bits,
     powers,
     divisors,

@@ -155,9 +155,10 @@ class Casts(ast.NodeTransformer):
             node.operand = self._operand(node.operand, kind)
             return node
         node.left = self._operand(node.left, kind)
-        if isinstance(node.op, ast.Pow) and self._whole(node.right):
+        multiplied = isinstance(node.op, ast.Pow) and not same(kind, UNSIGNED)
+        if multiplied and self._whole(node.right):
             self._refuse(node.right, kind)
-            node.right = self.visit(node.right)  # compilers multiply
+            node.right = self.visit(node.right)  # compilers multiply, in int64
         else:
             node.right = self._operand(node.right, kind)
         return node

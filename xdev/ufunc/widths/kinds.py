@@ -108,7 +108,8 @@ def mixed(*kinds: Kind) -> bool:
 def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
     """Return the kind of an operator's result, of one operand or two.
 
-    Bools count as Python's do: as integers that are weak.
+    Bools count as Python's do: as integers that are weak. Beside one they are int64, as
+    NumPy has them.
 
     Examples
     --------
@@ -123,7 +124,10 @@ def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
         grown = [int if is_dtype(kind) else weak(kind) for kind in kinds]
         if ufunc is np.true_divide:
             grown.append(float)
-        return max(grown, key=NUMBERS.index)
+        found = max(grown, key=NUMBERS.index)
+        beside = any(map(is_dtype, kinds)) and any(map(weak, kinds))
+        operator_of_ints = found is int and ufunc is not np.maximum
+        return np.dtype(np.int64) if beside and operator_of_ints else found
     return _resolved(ufunc, *(weak(kind) or kind for kind in kinds))
 
 
