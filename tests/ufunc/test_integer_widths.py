@@ -146,10 +146,6 @@ def called(x, y):
     return small, quotient, rest / 2, np.greater(x, 300), np.not_equal(x, y * 2)
 
 
-def divisors(x, y):
-    return math.gcd(x, 12) // 2, math.gcd(abs(y // 2), 6) / 4
-
-
 def from_bools(x, y):
     return ((x > y) * 200 + y) // 2, ((x > y) | (y > 3)) * 300 // 7
 
@@ -177,15 +173,19 @@ FUNCTIONS = [
     from_bools,
     bits,
     powers,
-    divisors,
 ]
+
+
+def divisors(x, y):
+    return math.gcd(x, 12) // 2, math.gcd(abs(y // 2), 6) / 4
 
 
 def wider(x, y):
     return np.maximum(x, y) + x, np.add(x, 200) / 2
 
 
-UFUNCS = {function: xdev.vectorize(function) for function in (*FUNCTIONS, wider)}
+ALONE = wider, divisors
+UFUNCS = {function: xdev.vectorize(function) for function in (*FUNCTIONS, *ALONE)}
 
 
 def results(function, *args):
@@ -219,7 +219,7 @@ def cases():
     for k, function in enumerate(FUNCTIONS):
         for pair in PAIRS if DEEP else PAIRS[k % 2 :: 2]:
             whole = not set(pair) & set("fd")
-            if whole or function not in {bits, powers, divisors}:  # not of floats
+            if whole or function not in {bits, powers}:  # floats have no bits
                 yield pytest.param(function, pair, id=f"{function.__name__}-{pair}")
 
 
@@ -330,5 +330,6 @@ def test_bools_count(device):
 
 
 @pytest.mark.parametrize("pair", ["BB", "BH"])
-def test_ufuncs_of_numpys_have_its_dtypes(pair):  # on CUDA there are none
-    check(wider, *grid(pair), "cpu")
+@pytest.mark.parametrize("function", ALONE, ids=lambda f: f.__name__)
+def test_functions_that_cuda_lacks_have_numpys_dtypes(function, pair):
+    check(function, *grid(pair), "cpu")
