@@ -7,7 +7,6 @@ those by PEP 590, as it calls its own C functions.
 from __future__ import annotations
 
 import ctypes
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,14 +114,14 @@ def of_numpy(table: str, place: int) -> int:
     return functions[place] or 0
 
 
-def of_cython(module: object, name: str, signature: str) -> int:
+def of_cython(module: object, name: str, fits: Callable[[str], object]) -> int:
     """Return the address of a C function that a compiled module offers to others.
 
-    0 where it offers none of that name and type, which is a regular expression.
+    0 where it offers none of that name whose type, as C has it, fits.
     """
     capsule = vars(module).get("__pyx_capi__", {}).get(name)
     found, address = content(capsule) if capsule else ("", 0)
-    return address if re.fullmatch(signature, found) else 0
+    return address if fits(found) else 0
 
 
 def content(capsule: object) -> tuple[str, int]:

@@ -8,6 +8,7 @@ is not found in all of them, at one place each, is not relied on.
 from __future__ import annotations
 
 import ctypes
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, final
@@ -68,7 +69,7 @@ def maker() -> int:
     object whose attributes a subclass takes over. 0 where CuPy has no such function.
     """
     core = _optional.cupy()._core.core  # noqa: SLF001 - so it tells Cython
-    return of_cython(core, MAKER, SIGNATURE)
+    return of_cython(core, MAKER, re.compile(SIGNATURE).fullmatch)
 
 
 @cache

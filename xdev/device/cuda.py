@@ -182,7 +182,7 @@ def current_device_function() -> int:
     It takes a number that means nothing. 0 where CuPy has no such function.
     """
     device = _optional.cupy().cuda.device
-    return of_cython(device, "get_device_id", r"int \(int __pyx_skip_dispatch\)")
+    return of_cython(device, "get_device_id", "int (int __pyx_skip_dispatch)".__eq__)
 
 
 BACKEND = CudaBackend()

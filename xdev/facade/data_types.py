@@ -215,19 +215,22 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     >>> xdev.result_type(xdev.int8, xdev.asarray([1.0], dtype=xdev.float32), 3)
     dtype('float32')
     """
-    kind = type(arrays_and_dtypes[0]) if arrays_and_dtypes else None
     for thing in arrays_and_dtypes:
-        if type(thing) is not kind:
+        if type(thing) is not ndarray:
             break
     else:
-        if kind is ndarray:
-            try:
-                found = _result_type(*arrays_and_dtypes)
-                if found.num != _VOID:
-                    return found
-            except (TypeError, ValueError):
-                pass  # said better below, or by NumPy again
-        elif kind in direct:
+        try:
+            found = _result_type(*arrays_and_dtypes)
+            if found.num != _VOID:
+                return found
+        except (TypeError, ValueError):
+            pass  # said better below, or by NumPy again
+    if arrays_and_dtypes and type(arrays_and_dtypes[0]) in direct:
+        kind = type(arrays_and_dtypes[0])
+        for thing in arrays_and_dtypes:
+            if type(thing) is not kind:
+                break
+        else:
             return direct[kind]["result_type"](*arrays_and_dtypes)
     return _promoted(arrays_and_dtypes)
 

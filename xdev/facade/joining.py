@@ -190,17 +190,16 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     array([1, 2, 3])
     """
     if (type(arrays) is list or type(arrays) is tuple) and arrays:
+        for x in arrays:
+            if type(x) is not ndarray or x.dtype is FREED:
+                break
+        else:
+            try:
+                return _concat(arrays) if axis is FIRST else _concat(arrays, axis)
+            except (TypeError, ValueError):
+                pass  # of_each() says what is wrong, or NumPy again
         kind = type(arrays[0])
-        if kind is ndarray:
-            for x in arrays:
-                if type(x) is not ndarray or x.dtype is FREED:
-                    break
-            else:
-                try:
-                    return _concat(arrays) if axis is FIRST else _concat(arrays, axis)
-                except (TypeError, ValueError):
-                    pass  # of_each() says what is wrong, or NumPy again
-        elif kind in direct:
+        if kind is not ndarray and kind in direct:
             for x in arrays:
                 if type(x) is not kind:
                     break

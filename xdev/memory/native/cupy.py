@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Allocator = Callable[[int], Any]
 
-ALLOCATOR_NOW = r"PyObject \*\(int __pyx_skip_dispatch\)"
+ALLOCATOR_NOW = "PyObject *(int __pyx_skip_dispatch)"
 ASSIGN = "_ZNSt6vectorIlSaIlEEaSERKS1_"  # std::vector<long>::operator=(const vector&)
 NEW = 65  # Py_tp_new
 PYTHON = (
@@ -59,7 +59,7 @@ def facts() -> int:
     """Return the address of what the machine code knows; 0 where CuPy is otherwise."""
     cupy, code = _optional.cupy(), machine().addresses
     device = current_device_function()
-    current = of_cython(cupy.cuda.memory, "get_allocator", ALLOCATOR_NOW)
+    current = of_cython(cupy.cuda.memory, "get_allocator", ALLOCATOR_NOW.__eq__)
     compiled = (HEADER, tuple.__basicsize__) == (objects.FIELDS_OF, objects.ITEM)
     if not (device and current and compiled and _is_pointer_known()):
         return 0
