@@ -84,7 +84,7 @@ def test_an_array_with_another_word(monkeypatch):
 def test_arrays_on_memory_of_another_kind_are_cupys(monkeypatch, other):
     monkeypatch.setattr(cupy.cuda, "UnownedMemory", other)
     with serving([Pool(FakeSource(TIB))], Current()):
-        assert native.facts()
+        assert native.facts_of_arrays()
         assert not native._is_array_known()
 
 
@@ -93,7 +93,7 @@ def test_arrays_of_another_base_are_cupys(monkeypatch, other):
     assert other.__mro__[1] is object
     with serving([Pool(FakeSource(TIB))], Current()):
         monkeypatch.setattr(cupy, "ndarray", other)
-        assert native.facts()
+        assert native.facts_of_arrays()
         assert not native._is_array_known()
 
 

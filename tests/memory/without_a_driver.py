@@ -78,6 +78,7 @@ def serving(pools, current):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "current_device_function", lambda: current.device_at)
         native.facts.cache_clear()
+        native.facts_of_arrays()
         made = Served(pools, current)
         cuda.set_allocator(made.allocator)
         try:

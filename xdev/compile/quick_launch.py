@@ -107,5 +107,6 @@ def function() -> int:
     objects = immortal((_optional.cupy().ndarray, "out", None))
     table[ARRAY:MAKE] = list(map(id, objects))
     table[MAKE:QUICKER] = [maker, machine_launch.starter().raw]
-    table[QUICKER:WORDS] = [machine().addresses["cupy_array"], native_cupy.facts()]
+    made_by = machine().addresses["cupy_array"]
+    table[QUICKER:WORDS] = [made_by, native_cupy.facts_of_arrays()]
     return place(NAME)

@@ -56,7 +56,10 @@ def allocator(devices: Devices, rest: Allocator) -> Allocator:
 
 @cache
 def facts() -> int:
-    """Return the address of what the machine code knows; 0 where CuPy is otherwise."""
+    """Return the address of what the machine code knows; 0 where CuPy is otherwise.
+
+    What it knows of arrays is left out: a first call in a process makes none by it.
+    """
     cupy, code = _optional.cupy(), machine().addresses
     device = current_device_function()
     current = of_cython(cupy.cuda.memory, "get_allocator", ALLOCATOR_NOW.__eq__)
@@ -68,11 +71,19 @@ def facts() -> int:
     kinds = type(len), memory, pointer, array, ()
     function, *types, empty = map(id, immortal(kinds))
     makers = [_maker(kind) for kind in (memory, pointer, base)]
-    assign = _assignment() if _is_array_known() else 0
     python = [address_of(getattr(ctypes.pythonapi, name)) for name in PYTHON]
     ours = code["cupy_free"], code["cupy_allocate"]
-    words = device, current, *ours, function, *types, *makers, empty, assign, *python
+    words = device, current, *ours, function, *types, *makers, empty, 0, *python
     return ctypes.addressof(immortal((ctypes.c_int64 * objects.FACTS)(*words)))
+
+
+def facts_of_arrays() -> int:
+    """Return the same, once arrays were looked at, too, for what makes them."""
+    known = facts()
+    if known and _is_array_known():
+        words = (ctypes.c_int64 * objects.FACTS).from_address(known)
+        words[objects.ASSIGN] = _assignment()
+    return known
 
 
 def _maker(kind: type) -> int:
