@@ -74,7 +74,8 @@ def test_short_calls_are_the_callers_alone(shared):
 def test_a_call_of_no_points_tells_nothing_of_the_next(monkeypatch, shared):
     clock = itertools.count()  # the real one may tell of other programs
     monkeypatch.setattr(cpu, "perf_counter", lambda: 1e-9 * next(clock))
+    anew = xdev.kernel(count.function)  # known calls are machine code, by C's clock
     out = np.zeros(64, np.int64)
     for n in (0, 64, 1, 64):
-        count[n, 1](out.reshape(64, 1))
+        anew[n, 1](out.reshape(64, 1))
     assert not shared
