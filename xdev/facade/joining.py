@@ -189,7 +189,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     >>> xdev.concat([xdev.asarray([1, 2]), xdev.asarray([3])])
     array([1, 2, 3])
     """
-    if (type(arrays) is list or type(arrays) is tuple) and arrays:
+    if type(arrays) is list or type(arrays) is tuple:
         for x in arrays:
             if type(x) is not ndarray or x.dtype is FREED:
                 break
@@ -198,7 +198,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
                 return _concat(arrays) if axis is FIRST else _concat(arrays, axis)
             except (TypeError, ValueError):
                 pass  # of_each() says what is wrong, or NumPy again
-        kind = type(arrays[0])
+        kind = type(arrays[0]) if arrays else ndarray
         if kind is not ndarray and kind in direct:
             for x in arrays:
                 if type(x) is not kind:
