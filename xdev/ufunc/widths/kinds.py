@@ -108,8 +108,8 @@ def mixed(*kinds: Kind) -> bool:
 def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
     """Return the kind of an operator's result, of one operand or two.
 
-    Bools count as Python's do: as integers that are weak. Beside one they are int64, as
-    NumPy has them.
+    Bools count as Python's do, as integers that are weak; but beside a Python integer
+    they are int64, as NumPy's are.
 
     Examples
     --------
