@@ -43,12 +43,12 @@ def bare(name: str) -> Callable[..., Any]:
     return getattr(found, "__wrapped__", found)
 
 
+# From NumPy 2.5 on eigenvalues are complex always.
+REAL_EIGENVALUES = np.lib.NumpyVersion(np.__version__) < "2.5.0"
 _eig = bare("linalg.eig")
 _eigvals = bare("linalg.eigvals")
-_bare_pinv = bare("linalg.pinv")
-# Of the floats that each data type is computed in; numpy.finfo takes long to load.
-EPS = {np.dtype(char): 2.0**-52 for char in "?bhilqBHILQ"}
-EPS |= {FLOAT32: 2.0**-23, FLOAT64: 2.0**-52}
+_svd = bare("linalg.svd")
+EPS = {FLOAT32: 2.0**-23, FLOAT64: 2.0**-52}  # numpy.finfo takes long to load
 #: Of ``qr``: NumPy's and CuPy's others give other results, or are old names.
 QR_MODES = "reduced", "complete"
 
@@ -135,8 +135,7 @@ def _count_nonzero(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     return np.asarray(np.count_nonzero(x, axis=axis, keepdims=keepdims))[()]
 
 
-def complex_eig(x: Any) -> Any:
-    """Return eigenvalues and eigenvectors, complex ones always."""
+def _complex_eig(x: Any) -> Any:
     result = values, vectors = _eig(x)
     if values.dtype.kind == "c":
         return result
@@ -144,12 +143,15 @@ def complex_eig(x: Any) -> Any:
     return type(result)(values.astype(kind), vectors.astype(kind))
 
 
-def complex_eigvals(x: Any) -> Any:
-    """Return eigenvalues, complex ones always."""
+def _complex_eigvals(x: Any) -> Any:
     values = _eigvals(x)
     if values.dtype.kind == "c":
         return values
     return values.astype(COMPLEX64 if values.dtype is FLOAT32 else COMPLEX128)
+
+
+complex_eig = _complex_eig if REAL_EIGENVALUES else _eig
+complex_eigvals = _complex_eigvals if REAL_EIGENVALUES else _eigvals
 
 
 def _matrix_rank(x: Any, *, rtol: Any) -> Any:
@@ -161,9 +163,15 @@ def _matrix_rank(x: Any, *, rtol: Any) -> Any:
 def _pinv(x: Any, *, rtol: Any) -> Any:
     if x.ndim < 2:  # noqa: PLR2004 - a matrix
         raise no_matrix("linalg.pinv", x)
-    if rtol is None and (eps := EPS.get(x.dtype)):
-        rtol = max(x.shape[-2:]) * eps
-    return _bare_pinv(x, rtol=rtol)
+    u, s, vh = _svd(x.conj(), False)
+    if rtol is None:
+        least = s[..., :1] * (max(x.shape[-2:]) * EPS[s.dtype])
+    else:
+        least = s[..., :1] * np.asarray(rtol)[..., np.newaxis]
+    large = s > least
+    np.divide(1, s, out=s, where=large)
+    s[~large] = 0
+    return np.matmul(vh.mT, np.multiply(s[..., np.newaxis], u.mT))
 
 
 def _qr(x: Any, *, mode: str) -> Any:
@@ -199,7 +207,7 @@ MENDED: dict[str, Callable[..., Any]] = {
     "sort": _sort,  # has no descending=
     "argsort": _argsort,  # has no descending=
     "count_nonzero": _count_nonzero,  # returns a Python int
-    "linalg.eig": complex_eig,  # real where all imaginary parts are 0
+    "linalg.eig": complex_eig,  # may be real where all imaginary parts are 0
     "linalg.eigvals": complex_eigvals,  # likewise
     "linalg.matrix_rank": _matrix_rank,  # accepts vectors
     "linalg.pinv": _pinv,  # has no default of rtol for integers

@@ -32,6 +32,7 @@ __all__ = [
 ndarray = np.ndarray
 _arange: Any = np.arange
 PLAIN = frozenset({int, float, type(None)})  # as ranges take them with no more ado
+INT64 = np.dtype(np.int64)
 ONE = 1  # this very object, as small integers are: an array is not even compared
 
 
@@ -80,7 +81,7 @@ def arange(
         and (type(start) is int and start < SMALL)
         and (in_context() or (from_environment and from_environment[0])) is CPU
     ):
-        return _arange(start)
+        return _arange(0, start, ONE, INT64)  # its own look for a type takes 30 ns
     return _range(start, stop, step, dtype, device)
 
 

@@ -21,7 +21,8 @@ RADIX = frozenset("?bBhH")
 INTEGERS = frozenset("ilqILQ")
 REAL = frozenset("efd")
 HALF = "e"  # whose quick kind puts -0.0 before negative numbers on some processors
-QUICK, WHOLE = INTEGERS | REAL, RADIX | INTEGERS
+QUICK = INTEGERS | REAL
+NUMBERS = QUICK | RADIX
 
 UINT64 = np.dtype(np.uint64)
 

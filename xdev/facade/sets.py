@@ -9,7 +9,7 @@ import numpy as np
 from xdev._freed import FREED
 from xdev.facade.cpu import bare
 from xdev.facade.dispatch import mixed
-from xdev.facade.host_sorting import FEW, HALF, QUICK, WHOLE, argsort, sort
+from xdev.facade.host_sorting import HALF, NUMBERS, QUICK, argsort, sort
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
@@ -20,13 +20,10 @@ __all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_valu
 
 ndarray = np.ndarray
 _isin = bare("isin")
-_unique_all = bare("unique_all")
-_unique_counts = bare("unique_counts")
-_unique_inverse = bare("unique_inverse")
-_unique_values = bare("unique_values")
+_unique: Any = bare("unique")
 _UniqueAll, _UniqueCounts, _UniqueInverse = (
-    type(function(np.empty(0)))
-    for function in (_unique_all, _unique_counts, _unique_inverse)
+    type(bare(name)(np.empty(0)))
+    for name in ("unique_all", "unique_counts", "unique_inverse")
 )
 
 MANY = 2048  # elements from which the order found here pays
@@ -100,7 +97,7 @@ def unique_all(x: Array, /) -> UniqueAll[Array]:
     """
     if type(x) is ndarray and x.dtype is not FREED:
         if x.size < MANY or x.dtype.char not in QUICK:
-            return _unique_all(x)
+            return _UniqueAll(*_unique(x, True, True, True, equal_nan=False))
         return _sorted_all(x)
     return direct[type(x)]["unique_all"](x)
 
@@ -128,7 +125,7 @@ def unique_counts(x: Array, /) -> UniqueCounts[Array]:
         if x.dtype.char == HALF:
             found = _sorted_all(x)
             return _UniqueCounts(found.values, found.counts)
-        return _unique_counts(x)
+        return _UniqueCounts(*_unique(x, False, False, True, equal_nan=False))
     return direct[type(x)]["unique_counts"](x)
 
 
@@ -155,7 +152,7 @@ def unique_inverse(x: Array, /) -> UniqueInverse[Array]:
         if x.dtype.char == HALF:
             found = _sorted_all(x)
             return _UniqueInverse(found.values, found.inverse_indices)
-        return _unique_inverse(x)
+        return _UniqueInverse(*_unique(x, False, True, equal_nan=False))
     return direct[type(x)]["unique_inverse"](x)
 
 
@@ -179,10 +176,9 @@ def unique_values(x: Array, /) -> Array:
     array([3, 5])
     """
     if type(x) is ndarray and x.dtype is not FREED:
-        kind = x.dtype.char
-        if kind != HALF and (x.size < FEW or kind not in WHOLE):
-            return _unique_values(x)
-        # NumPy puts integers into a hash table, which takes up to 300 times as long.
+        if x.dtype.char not in NUMBERS:
+            return _unique(x, equal_nan=False, sorted=False)
+        # NumPy puts some into a hash table, which takes up to 300 times as long.
         ordered = sort(x.ravel(), 0, stable=False)
         return ordered[_changes(ordered)]
     return direct[type(x)]["unique_values"](x)
