@@ -16,7 +16,6 @@ OTHERS = {
         "ones_like zeros zeros_like fft.fftfreq fft.rfftfreq"
     ),
     "take data types": "__array_namespace_info__ astype can_cast finfo iinfo isdtype",
-    "take any number of arrays": "broadcast_arrays meshgrid result_type",
     "take no array": "broadcast_shapes namespace",
     "look at other arguments": "clip repeat",
 }

@@ -10,6 +10,8 @@ makes the one call that a function makes for the other library's arrays.
 from __future__ import annotations
 
 import ctypes
+from functools import partial
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -55,7 +57,7 @@ class QuickFunctions:
         self._fill(code.HOSTS, *numbers)
         self._place = place
         self._rows: list[tuple[str, Any]] = []
-        self._handing: list[tuple[str, Any]] = []
+        self._handing: list[tuple[str, Any, Mapping[str, object], Any]] = []
 
     def _fill(self, first: int, *objects: object) -> None:
         self._table[first : first + len(objects)] = list(map(id, immortal(objects)))
@@ -123,9 +125,10 @@ class QuickFunctions:
             ``tried`` is, but where that raises a RuntimeError, it is left out.
         arrays : int
             How many of its first arguments must be such arrays; 0: the first must be a
-            list or tuple of them.
+            list or tuple of them; -1: it takes any number of them.
         defaults : mapping
-            What is handed on by name where a call says nothing of it.
+            What is handed on by name where a call says nothing of it, unless it is the
+            default there too.
         given : collection of str
             What of that a call may say.
         """
@@ -133,15 +136,13 @@ class QuickFunctions:
 
         k = len(self._handing)
         row = self._table[code.HANDING + k * code.HANDING_ROW :][: code.HANDING_ROW]
-        names = immortal(tuple(defaults))
-        _aim(row, theirs)
-        row[code.ARRAYS], row[code.PLACES] = arrays, function.__code__.co_argcount
-        row[code.KEYWORDS], row[code.NAMED] = id(names) if names else 0, len(names)
-        for at, key in enumerate(names):
-            row[code.DEFAULTS + at] = id(immortal(defaults[key]))
-            row[code.GIVEN + at] = id(key) if key in given else 0
+        row[code.ARRAYS] = arrays
+        row[code.PLACES] = (
+            code.MANY if arrays == code.MANY else function.__code__.co_argcount
+        )
         row[code.INSTEAD] = caller_of(function)
-        self._handing.append((name, row))
+        _aim(row, theirs, defaults, given)
+        self._handing.append((name, row, defaults, given))
         call_instead(function, self._place(code.HAND_ON(k)))
 
     def serve(self, kind: type, functions: Mapping[str, Callable[..., Any]]) -> None:
@@ -158,18 +159,52 @@ class QuickFunctions:
 
         for name, row in self._rows:
             row[code.OTHERS : code.OTHERS + 2] = _words(functions[name])
-        for name, row in self._handing:
-            _aim(row, functions[name])
+        for name, *known in self._handing:
+            row, defaults, given = known
+            _aim(row, functions[name], defaults, given)
         self._fill(code.OTHER, kind)
 
 
-def _aim(row: Any, function: Callable[..., Any]) -> None:
+def _aim(
+    row: Any,
+    function: Callable[..., Any],
+    defaults: Mapping[str, object],
+    given: Collection[str],
+) -> None:
     """Have a row that hands on call a function, or what that one tries first."""
     from xdev.compile import quick_function_code as code
 
     tried = getattr(function, "tried", None)
-    row[code.TARGET : code.TARGET + 2] = _words(tried or function)
-    row[code.AGAIN] = tried is not None
+    theirs = _defaults(tried or function)
+    alike = [key for key in defaults if _same(defaults[key], theirs.get(key, theirs))]
+    unlike = [key for key in defaults if key not in alike]
+    names, unnamed = immortal((*unlike, *alike)), immortal(tuple(unlike))
+    words = row.copy()
+    words[code.TARGET : code.TARGET + 2] = _words(tried or function)
+    words[code.AGAIN] = tried is not None
+    words[code.KEYWORDS], words[code.NAMED] = id(names) if names else 0, len(names)
+    words[code.UNNAMED] = id(unnamed) if unnamed else 0
+    for at, key in enumerate(names):
+        words[code.DEFAULTS + at] = id(immortal(defaults[key]))
+        words[code.GIVEN + at] = id(key) if key in given else 0
+    row[:] = words  # at once: other threads call
+
+
+def _defaults(function: Any) -> dict[str, object]:
+    """Return the defaults of a function of Python's, by name; none of any other."""
+    if isinstance(function, partial):
+        return _defaults(function.func) | function.keywords
+    if not isinstance(function, FunctionType):
+        return {}
+    values = function.__defaults__ or ()
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    by_place = zip(reversed(names), reversed(values), strict=False)
+    return {**dict(by_place), **(function.__kwdefaults__ or {})}
+
+
+def _same(one: object, other: object) -> bool:
+    """Say whether two defaults are the same: None, a number or a text."""
+    return type(one) is type(other) and one == other
 
 
 def _words(function: Callable[..., Any]) -> tuple[int, int]:

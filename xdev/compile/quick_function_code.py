@@ -43,12 +43,15 @@ ROWS = HOSTS + MOST_HOSTS
 NUMPYS, OTHERS, GENERAL, REALS, INPUTS, PYTHON, ROW = 0, 2, 4, 6, 7, 8, 9
 # The row of a function that hands arrays of the other type on: what takes them; how
 # many of its arguments by place are arrays, 0 if the first is a list or tuple of them,
-# and how many there are; the names of those by name, a tuple, and how many there are;
-# CPython's vectorcall; whether that is to do what raised a RuntimeError; then of each
-# by name its default, and its name if a caller may give it.
-MOST_HANDING, MOST_PLACES, MOST_NAMED = 80, 3, 3
+# and how many there are, both MANY if it takes any number of arrays; the names of those
+# by name, a tuple, and how many there are; those of them that are handed on where a
+# call gives no name; CPython's vectorcall; whether that is to do what raised a
+# RuntimeError; then of each by name its default, and its name if a caller may give it.
+MANY = -1
+MOST_HANDING, MOST_PLACES, MOST_NAMED = 90, 8, 3
 HANDING = ROWS + MOST_ROWS * ROW
-TARGET, ARRAYS, PLACES, KEYWORDS, NAMED, INSTEAD, AGAIN, DEFAULTS = 0, *range(2, 9)
+TARGET, ARRAYS, PLACES, KEYWORDS, NAMED, UNNAMED, INSTEAD, AGAIN = 0, *range(2, 9)
+DEFAULTS = AGAIN + 1
 GIVEN = DEFAULTS + MOST_NAMED
 HANDING_ROW = GIVEN + MOST_NAMED
 WORDS = HANDING + MOST_HANDING * HANDING_ROW
@@ -249,8 +252,11 @@ class _HandOn(_Writer):
         _, args, _, names, _ = self.function.args
         python = self.way_out = self.function.append_basic_block()
         row, nargs = self._row(HANDING, HANDING_ROW)
-        self.leave_unless(self.same(nargs, self.load(row, PLACES * WORD)))
-        first, count = self._arrays(row, args)
+        places = self.load(row, PLACES * WORD)
+        many = b.icmp_unsigned("<", b.sub(nargs, self.word(1)), self.word(MOST_PLACES))
+        some = b.and_(self.same(places, MANY), many)
+        self.leave_unless(b.or_(self.same(nargs, places), some))
+        first, count = self._arrays(row, args, nargs)
         self.loop(
             count,
             lambda k: self.leave_unless(self.is_a(self.load(self.at(first, k)), OTHER)),
@@ -263,7 +269,11 @@ class _HandOn(_Writer):
         self._name(row, names, self.at(args, nargs), self.at(handed, nargs))
         flagged = b.or_(nargs, self.word(OFFSET))
         target = b.add(row, self.word(TARGET * WORD))
-        keywords = self.load(row, KEYWORDS * WORD)
+        keywords = b.select(
+            self.same(names, 0),
+            self.load(row, UNNAMED * WORD),
+            self.load(row, KEYWORDS * WORD),
+        )
         result = self._called(target, handed, flagged, keywords)
         again = b.not_(self.same(self.load(row, AGAIN * WORD), 0))
         with b.if_then(b.and_(self.same(result, 0), again), likely=False):
@@ -273,12 +283,13 @@ class _HandOn(_Writer):
         self._write_python(row, INSTEAD)
         self._write_rows(HAND_ON, MOST_HANDING)
 
-    def _arrays(self, row: Any, args: Any) -> tuple[Any, Any]:
+    def _arrays(self, row: Any, args: Any, nargs: Any) -> tuple[Any, Any]:
         """Return where what must be arrays is, and how many there are, or leave."""
         b = self.b
         first, count = self.variable(), self.variable()
         b.store(args, first)
-        b.store(self.load(row, ARRAYS * WORD), count)
+        known = self.load(row, ARRAYS * WORD)
+        b.store(b.select(self.same(known, MANY), nargs, known), count)
         with b.if_then(self.same(b.load(count), 0)):
             x = self.load(args)
             listed = self.is_a(x, LIST)

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from xdev import _optional
+
 #: Types of Python's real numbers; bool is none of them.
 NUMBERS = frozenset({int, float})
 
 
-def clip(xp: Any, x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
+def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
     """Limit ``x`` to [lower, upper] in its own data type; NaN stays NaN.
 
     Parameters
     ----------
-    xp : module
-        ``numpy`` or ``cupy``.
     x : array
-        Left as it is.
+        NumPy's or CuPy's; left as it is.
     lower, upper : array, number or None
         Cast to ``x``'s data type; what is beyond an integer type's range means its
         ends, and fractions are rounded inwards: results stay within the bounds. An
@@ -43,6 +43,7 @@ def clip(xp: Any, x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
             return x.clip(lower, upper, out)  # they adapt to x; one pass, not two
         except OverflowError:
             pass  # an integer beyond all floating-point numbers: see _within()
+    xp = np if isinstance(x, np.ndarray | np.generic) else _optional.cupy()
     bounds = [
         (limit, _within(xp, bound, x.dtype, inwards))
         for limit, bound, inwards in (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -21,6 +20,7 @@ from xdev.facade.complaints import (
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.functions import Functions
 from xdev.facade.host_memory import pooled
+from xdev.facade.pseudoinverses import pinv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,8 +47,6 @@ def bare(name: str) -> Callable[..., Any]:
 REAL_EIGENVALUES = np.lib.NumpyVersion(np.__version__) < "2.5.0"
 _eig = bare("linalg.eig")
 _eigvals = bare("linalg.eigvals")
-_svd = bare("linalg.svd")
-EPS = {FLOAT32: 2.0**-23, FLOAT64: 2.0**-52}  # numpy.finfo takes long to load
 #: Of ``qr``: NumPy's and CuPy's others give other results, or are old names.
 QR_MODES = "reduced", "complete"
 
@@ -160,20 +158,6 @@ def _matrix_rank(x: Any, *, rtol: Any) -> Any:
     return np.linalg.matrix_rank(x, rtol=rtol)
 
 
-def _pinv(x: Any, *, rtol: Any) -> Any:
-    if x.ndim < 2:  # noqa: PLR2004 - a matrix
-        raise no_matrix("linalg.pinv", x)
-    u, s, vh = _svd(x.conj(), False)
-    if rtol is None:
-        least = s[..., :1] * (max(x.shape[-2:]) * EPS[s.dtype])
-    else:
-        least = s[..., :1] * np.asarray(rtol)[..., np.newaxis]
-    large = s > least
-    np.divide(1, s, out=s, where=large)
-    s[~large] = 0
-    return np.matmul(vh.mT, np.multiply(s[..., np.newaxis], u.mT))
-
-
 def _qr(x: Any, *, mode: str) -> Any:
     if mode not in QR_MODES:
         raise no_mode(mode)
@@ -194,7 +178,7 @@ def _meshgrid(*arrays: Any, indexing: Any) -> Any:
 
 #: Where NumPy departs from the standard, each with the reason.
 MENDED: dict[str, Callable[..., Any]] = {
-    "clip": partial(clip, np),  # the result must keep x's data type
+    "clip": clip,  # the result must keep x's data type
     "round": _round,  # numpy.round is no ufunc; the method takes out=
     "real": _real,  # has no out=
     "imag": _imag,  # has no out=
@@ -210,7 +194,7 @@ MENDED: dict[str, Callable[..., Any]] = {
     "linalg.eig": complex_eig,  # may be real where all imaginary parts are 0
     "linalg.eigvals": complex_eigvals,  # likewise
     "linalg.matrix_rank": _matrix_rank,  # accepts vectors
-    "linalg.pinv": _pinv,  # has no default of rtol for integers
+    "linalg.pinv": pinv,  # has no default of rtol for integers
     "linalg.qr": _qr,  # has more modes
 }
 

@@ -3,13 +3,15 @@
 For arrays that are not NumPy's, all of one type whose arrays are on one device, such a
 function is one call of the library's function of the same name: arguments by place are
 handed on by place, the others by name. So machine code can make that call instead
-(:mod:`xdev.facade.quick`).
+(:mod:`xdev.facade.quick`), without the arguments whose defaults are the library's too.
 """
 
 from __future__ import annotations
 
-#: Their names, by how many of the first arguments are arrays; 0: a sequence of them is.
+#: Their names, by how many of the first arguments are arrays; 0: a sequence of them is;
+#: -1: all are, however many.
 FUNCTIONS = {
+    -1: "broadcast_arrays meshgrid result_type",
     0: "concat stack",
     1: (
         "all any argmax argmin argsort broadcast_to count_nonzero cumulative_prod "

@@ -29,24 +29,18 @@ from xdev.facade.cuda_differences.counting import (
     repeat,
     searchsorted,
 )
+from xdev.facade.cuda_differences.decompositions import decompositions
 from xdev.facade.cuda_differences.linear_algebra import (
-    cholesky,
     cross,
-    eig,
-    eigh,
-    eigvals,
     matrix_rank,
     outer,
-    pinv,
-    qr,
-    slogdet,
     solve,
-    svd,
     vecdot,
 )
 from xdev.facade.cuda_differences.moments import std, var
 from xdev.facade.cuda_differences.outputs import round_, written
 from xdev.facade.cuda_differences.ufuncs import remainder, special
+from xdev.facade.pseudoinverses import pinv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,13 +80,13 @@ def mended() -> dict[str, Callable[..., Any]]:
         # has decimals= before out=
         "round": round_,
         # the result must keep x's data type; array_api_compat's waits for the device
-        "clip": partial(clip, cupy),
+        "clip": clip,
         # refuses an array of counts
         "repeat": repeat,
         # takes no numbers but integers
-        "isin": partial(isin, cupy),
+        "isin": isin(),
         # takes no number that is NumPy's
-        "searchsorted": partial(searchsorted, cupy),
+        "searchsorted": searchsorted(),
         # has no keepdims=
         "count_nonzero": count_nonzero(),
         # takes 0-d arrays
@@ -123,14 +117,7 @@ def mended() -> dict[str, Callable[..., Any]]:
         "linalg.svdvals": partial(cupy.linalg.svd, compute_uv=False),
         # stacks do not broadcast; no columns are an error
         "linalg.solve": solve,
-        # return plain tuples; qr has more modes
-        "linalg.eigh": eigh,
-        "linalg.qr": qr,
-        "linalg.slogdet": slogdet,
-        "linalg.svd": svd,
-        # has no upper=
-        "linalg.cholesky": cholesky,
-        # may be real where the standard wants complex
-        "linalg.eig": eig,
-        "linalg.eigvals": eigvals,
+        # eigh, qr, slogdet and svd return plain tuples, and qr has more modes; cholesky
+        # has no upper=; eig and eigvals may be real where the standard wants complex
+        **decompositions(cupy.linalg),
     }

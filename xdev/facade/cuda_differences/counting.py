@@ -37,19 +37,29 @@ def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
     return cupy.take(x, source, axis=axis)
 
 
-def isin(cupy: Any, x1: Any, x2: Any, *, invert: bool = False) -> Any:
-    """Say which elements of ``x1`` are among those of ``x2``; either is a number."""
-    if type(x1) is not cupy.ndarray:
-        x1 = cupy.asarray(x1)
-    if type(x2) is not cupy.ndarray:
-        x2 = cupy.asarray(x2)
-    return cupy.isin(x1, x2, invert=invert)
+def isin() -> Callable[..., Any]:
+    """Return ``isin`` as CuPy has it; either argument may be a number."""
+    cupy = _optional.cupy()
+    array, kind, found = cupy.asarray, cupy.ndarray, cupy.isin
+
+    def isin(x1: Any, x2: Any, *, invert: bool = False) -> Any:
+        if type(x1) is not kind:
+            x1 = array(x1)
+        if type(x2) is not kind:
+            x2 = array(x2)
+        return found(x1, x2, False, invert)
+
+    return isin
 
 
-def searchsorted(
-    cupy: Any, x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None
-) -> Any:
-    """Find where values, or a number, belong among sorted ones."""
-    if type(x2) is not cupy.ndarray:
-        x2 = cupy.asarray(x2)
-    return cupy.searchsorted(x1, x2, side, sorter)
+def searchsorted() -> Callable[..., Any]:
+    """Return ``searchsorted`` as CuPy has it; a number may be looked for."""
+    cupy = _optional.cupy()
+    array, kind, found = cupy.asarray, cupy.ndarray, cupy.searchsorted
+
+    def searchsorted(
+        x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None
+    ) -> Any:
+        return found(x1, x2 if type(x2) is kind else array(x2), side, sorter)
+
+    return searchsorted

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from xdev import _optional
-from xdev.facade.complaints import no_matrix, no_mode
-from xdev.facade.cpu import QR_MODES
-from xdev.facade.results import QR, SVD, Eig, Slogdet
+from xdev.facade.complaints import no_matrix
+from xdev.facade.pseudoinverses import EPS
 
 THREE = 3, 3  # the sizes of two vectors
-#: Gives results their names, in no frame of Python's.
-_named: Any = tuple.__new__
 
 
 def solve(a: Any, b: Any) -> Any:
@@ -33,6 +29,8 @@ def solve(a: Any, b: Any) -> Any:
         The unknowns.
     """
     cupy = _optional.cupy()
+    if a.ndim == 2 and b.ndim <= 2 and b.size:  # noqa: PLR2004 - one matrix
+        return cupy.linalg.solve(a, b)
     left, right = a.shape, b.shape
     if len(right) > 1 < len(left) and (left[:-2] != right[:-2] or not right[-1]):
         stack = np.broadcast_shapes(left[:-2], right[:-2])
@@ -93,68 +91,10 @@ def matrix_rank(x: Any, *, rtol: Any) -> Any:
     if x.ndim < 2:  # noqa: PLR2004 - a matrix's
         raise no_matrix("linalg.matrix_rank", x)
     values = cupy.linalg.svd(x, compute_uv=False)
-    least = _negligible(x) if rtol is None else cupy.asarray(rtol)[..., None]
+    if rtol is None:
+        least = max(x.shape[-2:]) * EPS[values.dtype]
+    else:
+        least = cupy.asarray(rtol)[..., None]
     # The first is the largest; a maximum of none would be an error.
     above = values > values[..., :1] * least
     return cupy.count_nonzero(above, axis=-1)
-
-
-def pinv(x: Any, *, rtol: Any) -> Any:
-    """Return the Moore-Penrose inverse."""
-    if x.ndim < 2:  # noqa: PLR2004 - a matrix's
-        raise no_matrix("linalg.pinv", x)
-    return _optional.cupy().linalg.pinv(x, _negligible(x) if rtol is None else rtol)
-
-
-def _negligible(x: Any) -> Any:
-    """Return up to what a singular value counts as 0, relative to the largest."""
-    return max(x.shape[-2:]) * _eps(x.dtype)
-
-
-@cache
-def _eps(dtype: np.dtype[Any]) -> Any:
-    """Return it of what matrices are computed in: float64 for integers and bools."""
-    return np.finfo(dtype if dtype.kind in "fc" else np.float64).eps
-
-
-def cholesky(x: Any, *, upper: bool) -> Any:
-    """Return the lower triangular factor, or its conjugate transpose."""
-    lower = _optional.cupy().linalg.cholesky(x)
-    return lower.mT.conj() if upper else lower
-
-
-def eigh(x: Any) -> Any:
-    """Return eigenvalues and eigenvectors of Hermitian matrices."""
-    return _named(Eig, _optional.cupy().linalg.eigh(x))
-
-
-def qr(x: Any, *, mode: str) -> Any:
-    """Return orthonormal and upper triangular factors."""
-    if mode not in QR_MODES:
-        raise no_mode(mode)
-    return _named(QR, _optional.cupy().linalg.qr(x, mode))
-
-
-def slogdet(x: Any) -> Any:
-    """Return the sign and the logarithm of the determinant."""
-    return _named(Slogdet, _optional.cupy().linalg.slogdet(x))
-
-
-def svd(x: Any, *, full_matrices: bool) -> Any:
-    """Return the singular value decomposition."""
-    return _named(SVD, _optional.cupy().linalg.svd(x, full_matrices))
-
-
-def eig(x: Any) -> Any:
-    """Return eigenvalues and eigenvectors, complex ones."""
-    values, vectors = _optional.cupy().linalg.eig(x)
-    return _named(Eig, (_complex(values), _complex(vectors)))
-
-
-def eigvals(x: Any) -> Any:
-    """Return eigenvalues, complex ones."""
-    return _complex(_optional.cupy().linalg.eigvals(x))
-
-
-def _complex(x: Any) -> Any:
-    return x.astype(np.result_type(x.dtype, np.complex64), copy=False)

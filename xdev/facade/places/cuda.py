@@ -144,7 +144,7 @@ class CudaPlace:
         self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
     ) -> Any:
         kind = None if dtype is None else to_numpy_dtype(dtype)
-        return self.cupy.linspace(start, stop, num, endpoint=endpoint, dtype=kind)
+        return self.cupy.linspace(start, stop, num, endpoint, False, kind)
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
         out = self.zeros((rows, columns), dtype)
@@ -191,7 +191,9 @@ class CudaPlace:
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         # CuPy asks the exporter for the copy, and refuses as an exporter to make one.
-        made = self.cupy.from_dlpack(x, copy=None if copy else copy)
+        if copy is False:
+            return self.cupy.from_dlpack(x, copy=False)
+        made = self.cupy.from_dlpack(x)
         return made.copy() if copy else made
 
 
