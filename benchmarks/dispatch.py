@@ -185,17 +185,20 @@ def idling(
     """Return a function of the same parameters that returns a result.
 
     Where they are not known, as of CuPy's methods, they are those of xdev's function,
-    which hands them on by these names.
+    which hands them on by these names, with defaults that are nobody's.
     """
     try:
         parameters = inspect.signature(function).parameters.values()
+        known = True
     except (TypeError, ValueError):
         parameters = inspect.signature(own).parameters.values()
+        known = False
     empty = inspect.Parameter.empty
     plain = []
     for p in parameters:
         needed = p.default is empty and p.kind is not p.KEYWORD_ONLY
-        plain.append(p.replace(annotation=empty, default=empty if needed else None))
+        default = p.default if known and p.default is not empty else ...
+        plain.append(p.replace(annotation=empty, default=empty if needed else default))
     made = {"result": result}
     exec(f"def idle{inspect.Signature(plain)}: return result", made)  # noqa: S102
     return made["idle"]  # type: ignore[no-any-return]
