@@ -194,14 +194,21 @@ def idling(
         parameters = inspect.signature(own).parameters.values()
         known = False
     empty = inspect.Parameter.empty
-    plain = []
+    plain, defaults = [], {"result": result}
     for p in parameters:
         needed = p.default is empty and p.kind is not p.KEYWORD_ONLY
-        default = p.default if known and p.default is not empty else ...
-        plain.append(p.replace(annotation=empty, default=empty if needed else default))
-    made = {"result": result}
-    exec(f"def idle{inspect.Signature(plain)}: return result", made)  # noqa: S102
-    return made["idle"]  # type: ignore[no-any-return]
+        defaults[p.name] = p.default if known and p.default is not empty else ...
+        default = empty if needed else _Name(p.name)
+        plain.append(p.replace(annotation=empty, default=default))
+    exec(f"def idle{inspect.Signature(plain)}: return result", defaults)  # noqa: S102
+    return defaults["idle"]  # type: ignore[no-any-return]
+
+
+class _Name(str):
+    """A name, as a signature shows it among its defaults."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def cost_of(
