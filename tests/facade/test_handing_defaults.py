@@ -74,3 +74,16 @@ def test_what_is_the_default_there_too_is_left_out(recorder):
 
     assert function(x) == [x, "one", False], "0 is not the same default"
     assert function(x, keepdims=True) == [x, None, True]
+
+
+def test_none_may_stand_for_a_default(recorder):
+    theirs = with_defaults({"n": None, "axis": -1, "norm": None}, "x")
+    recorder.functions["fft.fft"] = theirs
+    _, function = quick(recorder, "fft.fft")
+    python, x = plain("fft.fft"), Thing()
+
+    norm = None if STANDS_FOR_THE_FUNCTION else "backward"
+    assert function(x) == [x, None, -1, norm]
+    for options in by_name("fft.fft"):
+        if options and options.keys() <= {"n", "axis", "norm"}:
+            assert function(x, **options) == python(x, **options)

@@ -57,7 +57,7 @@ class QuickFunctions:
         self._fill(code.HOSTS, *numbers)
         self._place = place
         self._rows: list[tuple[str, Any]] = []
-        self._handing: list[tuple[str, Any, Mapping[str, object], Any]] = []
+        self._handing: list[tuple[Any, ...]] = []
 
     def _fill(self, first: int, *objects: object) -> None:
         self._table[first : first + len(objects)] = list(map(id, immortal(objects)))
@@ -110,6 +110,7 @@ class QuickFunctions:
         arrays: int,
         defaults: Mapping[str, object],
         given: Collection[str],
+        nones: Mapping[str, object],
     ) -> None:
         """Let a call of a function be that of what it calls itself, where it can be.
 
@@ -131,6 +132,8 @@ class QuickFunctions:
             default there too.
         given : collection of str
             What of that a call may say.
+        nones : mapping
+            What None stands for as a default there.
         """
         from xdev.compile import quick_function_code as code
 
@@ -141,8 +144,9 @@ class QuickFunctions:
             code.MANY if arrays == code.MANY else function.__code__.co_argcount
         )
         row[code.INSTEAD] = caller_of(function)
-        _aim(row, theirs, defaults, given)
-        self._handing.append((name, row, defaults, given))
+        known = defaults, given, nones
+        _aim(row, theirs, *known)
+        self._handing.append((name, row, *known))
         call_instead(function, self._place(code.HAND_ON(k)))
 
     def serve(self, kind: type, functions: Mapping[str, Callable[..., Any]]) -> None:
@@ -159,9 +163,8 @@ class QuickFunctions:
 
         for name, row in self._rows:
             row[code.OTHERS : code.OTHERS + 2] = _words(functions[name])
-        for name, *known in self._handing:
-            row, defaults, given = known
-            _aim(row, functions[name], defaults, given)
+        for name, row, *known in self._handing:
+            _aim(row, functions[name], *known)
         self._fill(code.OTHER, kind)
 
 
@@ -170,12 +173,14 @@ def _aim(
     function: Callable[..., Any],
     defaults: Mapping[str, object],
     given: Collection[str],
+    nones: Mapping[str, object],
 ) -> None:
     """Have a row that hands on call a function, or what that one tries first."""
     from xdev.compile import quick_function_code as code
 
     tried = getattr(function, "tried", None)
     theirs = _defaults(tried or function)
+    theirs |= {key: nones[key] for key in nones if theirs.get(key, theirs) is None}
     alike = [key for key in defaults if _same(defaults[key], theirs.get(key, theirs))]
     unlike = [key for key in defaults if key not in alike]
     names, unnamed = immortal((*unlike, *alike)), immortal(tuple(unlike))

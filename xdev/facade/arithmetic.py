@@ -190,7 +190,8 @@ subtract = binary(
 )
 
 _numpy_clip = NUMPY.bound("clip", None)
-_PLAIN = PYTHON_SCALARS | {np.ndarray, type(None)}
+ndarray = np.ndarray
+_PLAIN = PYTHON_SCALARS | {ndarray, type(None)}
 
 
 def clip(
@@ -230,13 +231,14 @@ def clip(
     array([0. , 0.5, 1. ])
     """
     if out is None:
-        if type(x) is np.ndarray:
+        kind = type(x)
+        if kind is ndarray:
             if type(min) in _PLAIN and type(max) in _PLAIN:
                 try:
                     return _numpy_clip(x, min, max)
                 except (TypeError, ValueError):
                     pass  # apply() says what is wrong
-        elif type(min) in NUMBERS and type(max) in NUMBERS and type(x) in direct:
-            return direct[type(x)]["clip"](x, min, max)
+        elif kind in direct and type(min) in NUMBERS and type(max) in NUMBERS:
+            return direct[kind]["clip"](x, min, max)
     done: Array = apply("clip", out, x=x, min=min, max=max)
     return done

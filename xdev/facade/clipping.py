@@ -37,8 +37,11 @@ def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
     TypeError
         A bound is complex, and ``x`` is not.
     """
-    numbers = type(lower) in NUMBERS and type(upper) in NUMBERS
-    if numbers and x.dtype.kind == "f" and lower <= upper:
+    if (
+        (type(lower) in NUMBERS and type(upper) in NUMBERS)
+        and x.dtype.kind == "f"
+        and lower <= upper
+    ):
         try:
             return x.clip(lower, upper, out)  # they adapt to x; one pass, not two
         except OverflowError:

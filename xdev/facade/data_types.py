@@ -74,7 +74,10 @@ def astype(
             if x.dtype is not FREED:
                 return x.astype(dtype, copy=copy)
         elif type(x) in direct:  # whose data types are NumPy's
-            at_home: Array = direct[type(x)]["astype"](x, dtype, copy=copy)
+            convert = direct[type(x)]["astype"]
+            at_home: Array = (
+                convert(x, dtype) if copy is True else convert(x, dtype, copy=copy)
+            )
             return at_home
     library = library_of(x, "astype")
     stay = stays(x, device)

@@ -36,3 +36,5 @@ ARRAYS = {name: k for k, names in FUNCTIONS.items() for name in names.split()}
 TRANSLATED = frozenset({"dtype"})
 #: Arguments that are not handed on at all if a call leaves them out.
 LEFT_OUT = frozenset({"append", "prepend", "sorter"})
+#: What a library may have for a default of theirs: None is that too.
+MEANT_BY_NONE = {"norm": "backward"}

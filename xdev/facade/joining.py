@@ -236,9 +236,9 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
     >>> xdev.repeat(xdev.asarray([1, 2]), xdev.asarray([2, 3]))
     array([1, 1, 2, 2, 2])
     """
-    if type(x) is ndarray and x.dtype is not FREED and type(repeats) is int:
-        return x.repeat(repeats, axis)
     if type(repeats) is int:
+        if type(x) is ndarray and x.dtype is not FREED:
+            return x.repeat(repeats, axis)
         return direct[type(x)]["repeat"](x, repeats, axis=axis)
     function, values = mixed("repeat", x=x, repeats=repeats)
     return function(*values, axis=axis)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, final
 
 from xdev._forks import module_lock
-from xdev.facade.handing import ARRAYS, LEFT_OUT, TRANSLATED
+from xdev.facade.handing import ARRAYS, LEFT_OUT, MEANT_BY_NONE, TRANSLATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -118,6 +118,7 @@ class Quickening:
                         arrays=ARRAYS[name],
                         defaults=defaults,
                         given=defaults.keys() - TRANSLATED,
+                        nones=MEANT_BY_NONE,
                     )
 
     def _come(self) -> None:
