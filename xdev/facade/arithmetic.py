@@ -238,7 +238,9 @@ def clip(
                     return _numpy_clip(x, min, max)
                 except (TypeError, ValueError):
                     pass  # apply() says what is wrong
-        elif kind in direct and type(min) in NUMBERS and type(max) in NUMBERS:
-            return direct[kind]["clip"](x, min, max)
+        elif type(min) in NUMBERS and type(max) in NUMBERS:
+            theirs = direct.get(kind)
+            if theirs is not None:
+                return theirs["clip"](x, min, max)
     done: Array = apply("clip", out, x=x, min=min, max=max)
     return done

@@ -70,11 +70,12 @@ def astype(
     array([ 1, -1], dtype=int32)
     """
     if type(dtype) in CLASSES and device is None:
-        if type(x) is ndarray:
+        kind = type(x)
+        if kind is ndarray:
             if x.dtype is not FREED:
                 return x.astype(dtype, copy=copy)
-        elif type(x) in direct:  # whose data types are NumPy's
-            convert = direct[type(x)]["astype"]
+        elif (theirs := direct.get(kind)) is not None:  # their dtypes are NumPy's
+            convert: Any = theirs["astype"]
             at_home: Array = (
                 convert(x, dtype) if copy is True else convert(x, dtype, copy=copy)
             )
