@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # Filled at the first array on a device. Two threads may do the same work: no harm.
 _places: dict[str, dict[int, Place]] = {"cpu": {0: HOST}}
 _by_name: dict[str, Place] = {"cpu": HOST}
+# The device that was last looked up, and its place: the next one is mostly the same.
+_last: list[tuple[Device, Place]] = [(CPU, HOST)]
 #: The place of all arrays of a type, where there is but one.
 homes: dict[type, Place] = {}
 
@@ -45,8 +47,12 @@ def place(device: object = None) -> Place:
         if found is not None:
             return found
     if type(device) is Device:
+        known, found = _last[0]
+        if device is known:
+            return found
         made = _places.get(device.kind)
         if made is not None and device.index in made:
+            _last[0] = device, made[device.index]
             return made[device.index]
     chosen = as_device(device)
     made = _places.get(chosen.kind)
@@ -138,6 +144,7 @@ def _after_fork_in_child() -> None:
     for name in [name for name in _by_name if name.startswith("cuda")]:
         del _by_name[name]
     homes.clear()
+    _last[0] = CPU, HOST
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
