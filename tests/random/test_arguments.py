@@ -27,6 +27,8 @@ def host(x):
         (lambda r: r.uniform(2, 1), ValueError, "high - low < 0"),
         (lambda r: r.uniform(0, np.inf), OverflowError, "exceeds valid bounds"),
         (lambda r: r.normal(0, [1, 2], 3), ValueError, "broadcast"),
+        (lambda r: r.uniform(None), TypeError, "None"),
+        (lambda r: r.exponential(scale=None), TypeError, "None"),
         (lambda r: r.integers(5, 5), ValueError, "low >= high"),
         (lambda r: r.integers(5, 4, endpoint=True), ValueError, "low > high"),
         (lambda r: r.integers(0), ValueError, "high <= 0"),
@@ -91,6 +93,39 @@ def test_what_numpy_refuses_at_any_size_is_refused_alike(rng, call):
         call(np.random.default_rng(0))
     with pytest.raises(numpys.type):
         call(rng)
+
+
+def test_complex_parameters_are_refused_as_numpy_does(rng):
+    loc = np.asarray([1, 2j])
+    with pytest.raises(TypeError, match="Cannot cast"):
+        np.random.default_rng(0).normal(loc)
+    with pytest.raises(TypeError, match="Cannot cast loc"):
+        rng.normal(xdev.to_device(loc, rng.device))
+
+
+@pytest.mark.parametrize("dtypes", [("f8", "f4"), ("f8", "i8"), ("i8", "u8")])
+def test_permuted_does_not_write_what_an_out_cannot_hold(rng, dtypes):
+    x, out = np.arange(4, dtype=dtypes[0]), np.zeros(4, dtypes[1])
+    with pytest.raises(TypeError, match="Cannot cast array data"):
+        np.random.default_rng(0).permuted(x, out=out)
+    here = xdev.to_device(out, rng.device)
+    before = rng.bit_generator.state
+    with pytest.raises(TypeError, match="Cannot cast array data"):
+        rng.permuted(xdev.to_device(x, rng.device), out=here)
+
+    assert rng.bit_generator.state == before
+    assert not host(here).any()
+
+
+def test_exponential_numbers_take_numpys_arguments_in_numpys_order(make, device):
+    out = xdev.empty(3, dtype=xdev.float32, device=device)
+
+    found = make().standard_exponential(3, np.float32, "inv", out)
+
+    assert found is out
+    np.testing.assert_array_equal(
+        host(out), host(make().standard_exponential(3, dtype=np.float32))
+    )
 
 
 def test_a_refused_call_is_not_counted(rng):

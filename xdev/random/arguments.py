@@ -150,6 +150,8 @@ def parameter(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
     ------
     DeviceMismatchError
         It is an array of another device.
+    TypeError
+        It is None, or an array of what ``dtype`` cannot hold.
     """
     if type(x) is int or type(x) is float:
         return x
@@ -157,8 +159,16 @@ def parameter(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
         return x.item() if isinstance(x, np.generic) else x
     if isinstance(x, np.ndarray) and x.ndim == 0:
         return x.item()
+    if x is None:
+        message = f"{name} is None: pass a number or an array"
+        raise TypeError(message)
     x = plain(x, name, on, dtype)
-    return x if dtype is None else facade.astype(x, dtype, copy=False)
+    if dtype is None:
+        return x
+    if to_numpy_dtype(x.dtype).kind not in "biuf":
+        message = f"Cannot cast {name}, an array of {x.dtype}, to {dtype}"
+        raise TypeError(message)
+    return facade.astype(x, dtype, copy=False)
 
 
 def plain(x: Any, name: str, on: Device, dtype: Any = None) -> Any:

@@ -105,11 +105,15 @@ class Generator:
         return self._draws.floats(kernels.normal32, size, dtype=kind, out=out)
 
     def standard_exponential(
-        self, size: Any = None, dtype: Any = np.float64, out: Any = None
+        self,
+        size: Any = None,
+        dtype: Any = np.float64,
+        method: str = "zig",  # noqa: ARG002 - NumPy's choice; here there is one way
+        out: Any = None,
     ) -> Any:
         """Exponential numbers of mean 1: minus the logarithm of a uniform number.
 
-        Parameters, result and errors are those of :meth:`random`.
+        Parameters, result and errors are those of :meth:`random`; ``method`` is unused.
         """
         kind = float_dtype(dtype, "standard_exponential")
         if kind == FLOAT64:
@@ -227,8 +231,7 @@ class Generator:
         a : int, or array of this device
             What is chosen from; a list becomes an array.
         size : int or sequence of int, optional
-            How many; without it, one: of an array of a device it is one there, 0-d
-            where ``a`` is 1-D.
+            How many; without it, one: of a 1-D array of a device, a 0-d one there.
         replace : bool
             Whether an element may be chosen again.
         p : array, optional
@@ -275,7 +278,7 @@ class Generator:
         axis : int, optional
             Without it, all elements are shuffled as one.
         out : array, optional
-            Where the copy goes; it may be ``x``.
+            Where the copy goes, of a dtype that holds ``x``'s; it may be ``x``.
         """
         return selection.permuted(self._draws, x, axis, out)
 

@@ -16,6 +16,7 @@ import numpy as np
 from xdev import facade
 from xdev.random import kernels, ranges
 from xdev.random.arguments import check_device, is_array, plain, write
+from xdev.transfer.exporters import dtype_of
 
 if TYPE_CHECKING:
     from xdev.random.draws import Draws
@@ -69,6 +70,8 @@ def shuffle(draws: Draws, x: Any, axis: int) -> None:
 def permuted(draws: Draws, x: Any, axis: int | None, out: Any) -> Any:
     """Permute slices as :meth:`xdev.random.Generator.permuted` says."""
     x = _array(draws, x)
+    if out is not None:
+        _check_out(draws, x, out)
     if axis is None:
         flat = facade.reshape(x, (-1,))
         order = _order(draws, tuple(flat.shape))
@@ -79,12 +82,19 @@ def permuted(draws: Draws, x: Any, axis: int | None, out: Any) -> Any:
         made = facade.take_along_axis(x, order, axis=axis)
     if out is None:
         return draws.given(made)
+    write(out, made)
+    return out
+
+
+def _check_out(draws: Draws, x: Any, out: Any) -> None:
     check_device(out, "out", draws.device)
     if tuple(out.shape) != tuple(x.shape):
         message = f"out has shape {tuple(out.shape)}, but x has {tuple(x.shape)}"
         raise ValueError(message)
-    write(out, made)
-    return out
+    mine, theirs = dtype_of(x), dtype_of(out)
+    if not np.can_cast(mine, theirs):
+        message = f"Cannot cast array data from {mine} to {theirs}, that of out"
+        raise TypeError(message)
 
 
 def _order(draws: Draws, shape: Shape, axis: int = 0) -> Any:
