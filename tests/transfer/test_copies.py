@@ -338,9 +338,9 @@ def test_a_mask_is_not_lost(device):
     x = np.ma.masked_less(np.arange(4), 2)
     if device == "cpu":
         assert xdev.to_device(x, device) is x
-        return
-    with pytest.raises(TypeError, match=r"x\.filled"):
-        xdev.to_device(x, device)
+    for options in {"copy": True}, {"out": xdev.asarray(x.data, device=device)}:
+        with pytest.raises(TypeError, match=r"x\.filled"):
+            xdev.to_device(x, device, **options)
 
 
 def test_freed_arrays_are_refused(device):

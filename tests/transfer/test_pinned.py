@@ -56,6 +56,8 @@ def test_pin_keeps_values_dtype_and_order(view):
 def test_only_host_arrays_are_pinned():
     with pytest.raises(TypeError, match=r"not list: .*xdev.pin\(xdev.to_numpy\(x\)\)"):
         xdev.pin([1, 2])
+    with pytest.raises(TypeError, match="mask of a MaskedArray would be lost"):
+        xdev.pin(np.ma.masked_less(np.arange(4), 2))
     with pytest.raises(TypeError, match="not FakeArray"):
         xdev.pin(xdev.zeros(3, device="fake"))
     assert not xdev.is_pinned(np.zeros(3))

@@ -121,8 +121,8 @@ def to_device(
         raise ValueError(message)
     dtype = dtype_of(x)
     there.check(dtype, target)
+    refuse_mask(x)
     if not stays:
-        refuse_mask(x)
         announce(source, target, math.prod(x.shape) * dtype.itemsize)
     return _copied(x, source, there, target, stream, non_blocking, out)
 

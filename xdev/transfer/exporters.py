@@ -176,7 +176,7 @@ def settled(x: Any) -> Any:
 
 
 def refuse_mask(x: Any) -> None:
-    """Refuse an array whose mask another device could not keep.
+    """Refuse an array whose mask a copy does not have.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from xdev._freed import refuse
 from xdev.device import Device
 from xdev.memory.arrays import host_array, pinned_array
 from xdev.memory.owners import is_pinned_address
-from xdev.transfer.exporters import numpys
+from xdev.transfer.exporters import numpys, refuse_mask
 from xdev.transfer.lifetimes import drop_done
 
 
@@ -74,8 +74,8 @@ def pin(x: Any) -> Any:
     Raises
     ------
     TypeError
-        ``x`` is no host array; move it first, ``xdev.to_numpy(x)``. Or it holds Python
-        objects.
+        ``x`` is no host array; move it first, ``xdev.to_numpy(x)``. Or it is masked, or
+        holds Python objects.
     OutOfMemoryError
         The pinned pool cannot serve it.
     UseAfterFreeError
@@ -96,6 +96,7 @@ def pin(x: Any) -> Any:
         raise TypeError(message)
     if is_pinned(x):
         return x
+    refuse_mask(x)
     pinned = _empty(x.shape, x.dtype, "F" if x.flags.fnc else "C")
     np.copyto(pinned, x)
     return pinned
