@@ -152,34 +152,62 @@ def test_derived_containers_keep_their_form():
     assert type(xdev.adapt("fake", time.struct_time([array] * 9))) is time.struct_time
 
 
-def no_copy(_):
-    message = "one of a kind"
-    raise RuntimeError(message)
+class Base:
+    __slots__ = ("extra",)
 
 
-@dataclasses.dataclass
-class NoCopy:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fields(Base):
     x: object
+    unset: object = dataclasses.field(init=False)
 
-    __copy__ = no_copy
+    __copy__ = __reduce_ex__ = __getstate__ = __setstate__ = refuse
 
 
-class NoSpace(types.SimpleNamespace):
-    __copy__ = no_copy
+class Space(types.SimpleNamespace):
+    __slots__ = ("extra", "unset")
+
+    def __init__(self, x):
+        super().__init__(x=x)
+
+    __copy__ = __reduce_ex__ = refuse
 
 
 @pytest.mark.fake
-@pytest.mark.parametrize("kind", [NoCopy, NoSpace])
-def test_what_cannot_be_rebuilt_says_where_it_is_and_what_to_do(kind):
-    whole = kind(x=np.ones(1))
+@pytest.mark.parametrize("kind", [Fields, Space])
+def test_an_object_keeps_all_that_it_holds_and_runs_nothing(kind):
+    x, extra = np.ones(2), np.full(2, 7.0)
+    whole = kind(x)
+    object.__setattr__(whole, "extra", extra)
+
+    there = xdev.adapt("fake", whole)
+
+    assert type(there) is kind
+    np.testing.assert_array_equal(xdev.to_numpy(there.x), x)
+    np.testing.assert_array_equal(xdev.to_numpy(there.extra), extra)
+    assert str(xdev.device_of(there.x)) == str(xdev.device_of(there.extra)) == "fake:0"
+    assert not hasattr(there, "unset")
+    assert whole.x is x
+    assert whole.extra is extra
+    assert xdev.adapt("cpu", whole) is whole
+
+
+@dataclasses.dataclass
+class Trouble(Exception):  # noqa: N818 - its arguments are no attributes
+    x: object
+
+
+@pytest.mark.fake
+def test_what_cannot_be_rebuilt_says_where_it_is_and_what_to_do():
+    whole = Trouble(x=np.ones(1))
 
     with pytest.raises(TypeError, match=r"xdev\.adapt\.register") as caught:
         xdev.adapt("fake", {"layers": [1, whole]})
 
     text = str(caught.value)
     assert "obj['layers'][1]" in text
-    assert type(whole).__name__ in text
-    assert "one of a kind" in text
+    assert "Trouble" in text
+    assert "is not safe" in text
 
 
 @typing.runtime_checkable

@@ -45,7 +45,7 @@ def rule_of(kind: type) -> Rule:
             return whole
         try:
             like = _made(base, whole, moved)
-            _name(like, whole, named or {})
+            name_parts(like, whole, named or {})
         except Exception as error:
             raise NotRebuilt from error
         return like
@@ -54,12 +54,14 @@ def rule_of(kind: type) -> Rule:
 
 
 def attributes_of(whole: Any) -> dict[str, Any]:
-    """Return what an object of a derived class holds by name, in slots too."""
+    """Return what an object holds by name: its ``__dict__``, and slots with a value."""
     kind: Any = type(whole)
-    filled = [name for name in _slots(kind) if hasattr(whole, name)]
-    return getattr(whole, "__dict__", {}) | {
-        name: getattr(whole, name) for name in filled
-    }
+    held: dict[str, Any] = getattr(whole, "__dict__", {})
+    slots = _slots(kind)
+    if not slots:
+        return held
+    filled = [name for name in slots if hasattr(whole, name)]
+    return held | {name: getattr(whole, name) for name in filled}
 
 
 @cache
@@ -95,7 +97,7 @@ def _made(base: Any, whole: Any, moved: list[Any]) -> Any:
     return like
 
 
-def _name(like: Any, whole: Any, attributes: dict[str, Any]) -> None:
+def name_parts(like: Any, whole: Any, attributes: dict[str, Any]) -> None:
     """Set attributes where the original has them."""
     free = getattr(whole, "__dict__", ())
     for name, part in attributes.items():

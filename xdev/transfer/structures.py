@@ -6,12 +6,10 @@ of the results, of the same type; ``whole`` itself if no part moved.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections import deque
-from functools import cache
 from itertools import pairwise
-from types import MemberDescriptorType, SimpleNamespace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -22,7 +20,7 @@ from xdev.errors import type_name
 from xdev.transfer import derived
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Iterable
 
     Move = Callable[[Any], Any]
     Rule = Callable[[Move, Any], Any]
@@ -133,44 +131,20 @@ def _mapping(move: Move, parts: dict[Any, Any]) -> Any:
 
 def _object(move: Move, whole: Any) -> Any:
     """Rebuild without ``__init__``: frozen, slotted, derived fields are all alike."""
-    moved = {}
-    for name, part in _attributes(whole):
-        new = move(part)
-        if new is not part:
-            moved[name] = new
-    if not moved:
+    held = derived.attributes_of(whole)
+    moved, same = {}, True
+    for name, part in held.items():
+        moved[name] = new = move(part)
+        same = same and new is part
+    if same:
         return whole
+    base = SimpleNamespace if isinstance(whole, SimpleNamespace) else object
     try:
-        like = copy.copy(whole)
-        for name, part in moved.items():
-            object.__setattr__(like, name, part)
+        like = base.__new__(type(whole))
+        derived.name_parts(like, whole, moved)
     except Exception as error:
         raise derived.NotRebuilt from error
     return like
-
-
-def _attributes(whole: Any) -> Iterable[tuple[str, Any]]:
-    """Return what an object holds by name: its ``__dict__``, a dataclass's slots."""
-    held: dict[str, Any] = getattr(whole, "__dict__", {})
-    kind: Any = type(whole)
-    slots = _slots(kind)
-    if not slots:
-        return held.items()
-    # A slot may be empty: of a field that ``__init__`` does not take.
-    filled = {name: getattr(whole, name) for name in slots if hasattr(whole, name)}
-    return {**held, **filled}.items()
-
-
-@cache
-def _slots(kind: Hashable) -> tuple[str, ...]:
-    if not dataclasses.is_dataclass(kind):
-        return ()
-    names = [field.name for field in dataclasses.fields(kind)]
-    return tuple(
-        name
-        for name in names
-        if isinstance(getattr(kind, name, None), MemberDescriptorType)
-    )
 
 
 def _registered(rule: Rule) -> Rule:
@@ -270,9 +244,8 @@ def _step(whole: Any, inner: Any) -> str:
     elif isinstance(whole, list | tuple | deque):
         steps = [(f"[{index}]", part) for index, part in enumerate(whole)]
     else:
-        steps = [(f".{name}", part) for name, part in _attributes(whole)]
-    if isinstance(whole, derived.BASES):
-        held = derived.attributes_of(whole)
-        steps += [(f".{name}", part) for name, part in held.items()]
+        steps = []
+    held = derived.attributes_of(whole)
+    steps += [(f".{name}", part) for name, part in held.items()]
     found = (step for step, part in steps if part is inner)
     return next(found, f".<a {type(inner).__name__}>")
