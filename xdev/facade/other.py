@@ -30,18 +30,57 @@ def _unique_all(x: Any) -> Any:
     return strict.UniqueAllResult(values, first, inverse, counts)
 
 
-def _svdvals(x: Any) -> Any:
+def _isin(x1: Any, x2: Any, *, invert: bool) -> Any:
+    xp = importlib.import_module("array_api_strict")
+    found = xp.isin(x1, x2)
+    return xp.logical_not(found) if invert else found
+
+
+def _take(x: Any, indices: Any, *, axis: int | None) -> Any:
+    xp = importlib.import_module("array_api_compat.dask.array")
+    return xp.take(x, indices, axis=0 if axis is None and x.ndim == 1 else axis)
+
+
+def _cholesky(x: Any, *, upper: bool) -> Any:
+    xp = importlib.import_module("dask.array")
+    return xp.linalg.cholesky(x, lower=not upper)
+
+
+def _svd(x: Any, *, full_matrices: bool) -> Any:
     xp: Any = importlib.import_module("array_api_compat.dask.array")
-    return xp.linalg.svd(x, full_matrices=False)[1]
+    return xp.linalg.SVDResult(*xp.linalg.svd(x, full_matrices=full_matrices))
+
+
+def _svdvals(x: Any) -> Any:
+    return _svd(x, full_matrices=False).S
+
+
+def _matrix_rank(x: Any, *, rtol: Any) -> Any:
+    xp = importlib.import_module("array_api_compat").array_namespace(x)
+    sizes = xp.linalg.svd(x, full_matrices=False)[1]
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * xp.finfo(sizes.dtype).eps
+    least = xp.max(sizes, axis=-1, keepdims=True) * xp.asarray(rtol)[..., None]
+    return xp.count_nonzero(sizes > least, axis=-1)
 
 
 #: By the namespace's name and the standard's, with the reason.
 MENDED: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "array_api_compat.dask.array": {
+        "linalg.cholesky": _cholesky,  # gives the upper factor unless told
+        "linalg.matrix_rank": _matrix_rank,  # asks Dask's svd for what it has not
+        "linalg.svd": _svd,  # gives a plain tuple
         "linalg.svdvals": _svdvals,  # array_api_compat asks for full matrices
+        "take": _take,  # needs an axis
     },
     "array_api_compat.torch": {
         "unique_all": _unique_all,  # PyTorch counts, but does not say where
+    },
+    "array_api_strict": {
+        "isin": _isin,  # does not look at invert
+    },
+    "jax.numpy": {
+        "linalg.matrix_rank": _matrix_rank,  # takes rtol for an absolute size
     },
 }
 
