@@ -1,5 +1,6 @@
 """Devices that name a library: ``to_device`` makes that library's arrays."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -76,3 +77,38 @@ def test_exporters_of_nothing_but_dlpack_are_moved(target, copy):
     assert xdev.device_of(there) == target
     assert there.dtype == x.dtype
     np.testing.assert_array_equal(xdev.to_numpy(there), x)
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+@pytest.mark.parametrize("copy", [None, True])
+@pytest.mark.parametrize("target", ["cpu", "fake"])
+def test_bfloat16_passes_between_libraries(library, target, copy):
+    pytest.importorskip(library)
+    values = np.arange(6).reshape(2, 3).T.astype(ml_dtypes.bfloat16)
+    there = xdev.to_device(values, xdev.Device("cpu", library))
+    assert xdev.device_of(there).library == library
+
+    back = xdev.to_device(there, target, copy=copy)
+
+    assert xdev.device_of(back) == target
+    assert back.dtype == values.dtype
+    np.testing.assert_array_equal(xdev.to_numpy(back), values)
+    with pytest.raises(ValueError, match=f"from cpu to {target}"):
+        xdev.to_device(there, target, copy=False)
+
+
+@pytest.mark.parametrize("source", ["cpu", "fake"])
+def test_an_out_of_dasks_is_told_the_values(source):
+    da = pytest.importorskip("dask.array")
+    x, out = np.arange(3.0), da.zeros(3)
+
+    assert xdev.to_numpy(xdev.asarray(x, device=source), out=out) is out
+
+    x[:] = -1  # another's memory by now
+    assert out.compute().tolist() == [0, 1, 2]
+
+
+def test_sparse_matrices_are_told_what_moves_them():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match=r"csr_array: .*xdev\.adapt\(device, x\)"):
+        xdev.to_device(sparse.csr_array(np.eye(2)), "fake")

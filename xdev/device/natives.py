@@ -53,7 +53,9 @@ class Torch:
         """Share the memory where PyTorch can: writable, contiguous."""
         if isinstance(x, np.ndarray) and not (x.flags.carray and x.dtype.isnative):
             x = x.astype(x.dtype.newbyteorder("="), order="C")
-        return _optional.torch().from_dlpack(x).to(native)
+        torch, half = _optional.torch(), x.dtype.name == "bfloat16"  # DLPack lacks it
+        made = torch.from_dlpack(x.view(np.int16) if half else x).to(native)
+        return made.view(torch.bfloat16) if half else made
 
 
 @final

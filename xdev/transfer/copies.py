@@ -116,7 +116,7 @@ def to_device(
         if adopted is not None:
             return adopted
     if copy is False:
-        where = "into out=" if stays else f"from {source} to {target}"
+        where = "into out=" if out is not None else f"from {source} to {target}"
         message = f"copy=False, but only a copy gets the array {where}: leave copy out"
         raise ValueError(message)
     dtype = dtype_of(x)

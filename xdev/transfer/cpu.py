@@ -18,7 +18,14 @@ def check(dtype: np.dtype[Any], target: Device) -> None:
 
 
 def adopt(x: Any, target: Device) -> Any:  # noqa: ARG001 - there is one host
-    """Return the same memory as a NumPy array."""
+    """Return the same memory as a NumPy array; None for a dtype that DLPack lacks."""
+    try:
+        return _shared(x)
+    except (BufferError, RuntimeError):  # NumPy's and PyTorch's, JAX's
+        return None
+
+
+def _shared(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         return x
     return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)
@@ -26,7 +33,7 @@ def adopt(x: Any, target: Device) -> Any:  # noqa: ARG001 - there is one host
 
 def upload(
     values: np.ndarray[Any, Any],
-    target: Device,
+    target: Device,  # noqa: ARG001 - there is one host
     stream: Stream | None,  # noqa: ARG001 - nothing is queued
     non_blocking: bool,  # noqa: ARG001 - likewise
     out: Any,
@@ -34,7 +41,10 @@ def upload(
     """Copy a NumPy array; what is laid out in Fortran's order stays so."""
     if out is None:
         out = host_array(values.shape, values.dtype, order_of(values))
-    np.copyto(adopt(out, target), values)
+    if hasattr(out, "dask"):  # it has no memory, but may be told other values
+        out[...] = values.copy()
+    else:
+        np.copyto(_shared(out), values)
     return out
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
+from contextlib import suppress
 from typing import Any, final
 
 import numpy as np
@@ -36,8 +38,8 @@ def as_array(x: Any) -> Any:
     """
     if isinstance(x, type):  # which has an array's attributes: not their values
         raise _no_array(f"the class {x.__name__}")
-    if hasattr(x, "shape") and hasattr(x, "dtype"):
-        return x
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "tocsr"):
+        return x  # no sparse matrix, which has several arrays
     if hasattr(x, "__cuda_array_interface__"):
         return CudaExport(x)
     if hasattr(x, "__dlpack__"):
@@ -142,6 +144,9 @@ def numpys(dtype: Any, way: str) -> np.dtype[Any]:
     else:
         return found
     name = str(dtype).rpartition(".")[2]
+    if name == "bfloat16":
+        with suppress(ImportError):
+            importlib.import_module("ml_dtypes")  # gives NumPy the name
     try:
         return np.dtype(name)
     except TypeError as error:
@@ -199,6 +204,8 @@ def host_values(x: Any) -> np.ndarray[Any, Any]:
     """
     if isinstance(x, np.ndarray):
         return x
+    if hasattr(x, "resolve_conj") and dtype_of(x).kind == "V":  # PyTorch's bfloat16
+        return np.asarray(x.view(_optional.torch().int16)).view(dtype_of(x))
     known = any(hasattr(x, name) for name in READABLE)
     return np.asarray(x) if known else np.from_dlpack(x)
 
