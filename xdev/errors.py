@@ -31,7 +31,7 @@ def users_level() -> int:
     As ``warnings.warn`` and logging count them, in the function that calls this.
     """
     level, frame = 1, sys._getframe(1)  # noqa: SLF001 - as warnings does
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("xdev."):
+    while frame.f_back and f"{frame.f_globals.get('__name__')}.".startswith("xdev."):
         level, frame = level + 1, frame.f_back
     return level
 

@@ -1,6 +1,8 @@
 import asyncio
 import contextvars
 import logging
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -195,6 +197,24 @@ def test_log_names_the_line_that_asked(caplog):
 
     assert {record.pathname for record in caplog.records} == {__file__}
     assert len(caplog.records) == 3
+
+
+FIRST = """
+import logging, numpy
+from xdev import adapt, to_device, transfer_guard
+logging.basicConfig(format="%(filename)s:%(lineno)d")
+with transfer_guard("log"):
+    adapt("fake", [numpy.ones(3)])
+    to_device(numpy.ones(3), "fake")
+"""
+
+
+def test_log_names_the_line_of_a_processs_first_call():
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST], check=True, capture_output=True, text=True
+    )
+
+    assert done.stderr.split() == ["<string>:6", "<string>:7"]
 
 
 def test_other_threads_and_tasks_are_not_watched():
