@@ -44,6 +44,13 @@ def test_a_limit_refuses_before_the_host_allocates(name, made_by_the_host):
 
 
 @pytest.mark.fake
+def test_an_upload_is_refused_before_the_host_copies():
+    row = np.broadcast_to(np.float64(1), (N, 10**4))  # of 8 TB
+    with pytest.raises(xdev.OutOfMemoryError, match="fake:0: cannot allocate"):
+        xdev.to_device(row, "fake")
+
+
+@pytest.mark.fake
 def test_what_fits_is_made_and_counted_once():
     before = memory.allocated("fake")
     x = xdev.zeros(3 << 20, device="fake")

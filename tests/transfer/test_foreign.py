@@ -21,6 +21,14 @@ class OnlyDlpack:
         return self._x.__dlpack_device__()
 
 
+class OnlyInterface:
+    """An array of a library that NumPy does not know but by its own protocol."""
+
+    def __init__(self, x):
+        self._x, self.shape, self.dtype = x, x.shape, x.dtype
+        self.__array_interface__ = x.__array_interface__
+
+
 @pytest.mark.parametrize("library", ["torch", "array_api_strict", "dask", "jax"])
 @pytest.mark.parametrize("copy", [None, True])
 def test_the_devices_library_is_honoured(device, library, copy):
@@ -67,12 +75,13 @@ def test_structures_keep_to_the_library():
     assert isinstance(moved[1]["a"], torch.Tensor)
 
 
+@pytest.mark.parametrize("exporter", [OnlyDlpack, OnlyInterface])
 @pytest.mark.parametrize("target", ["cpu", "fake"])
 @pytest.mark.parametrize("copy", [None, True])
-def test_exporters_of_nothing_but_dlpack_are_moved(target, copy):
+def test_exporters_by_one_protocol_are_moved(exporter, target, copy):
     x = np.arange(5.0)
 
-    there = xdev.to_device(OnlyDlpack(x), target, copy=copy)
+    there = xdev.to_device(exporter(x), target, copy=copy)
 
     assert xdev.device_of(there) == target
     assert there.dtype == x.dtype

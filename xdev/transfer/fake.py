@@ -8,6 +8,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.device.fake.arrays import FakeArray, values_of
+from xdev.device.fake.blocks import make_room
 from xdev.transfer import cpu
 from xdev.transfer.cuda import check
 
@@ -32,6 +33,7 @@ def upload(
     """Copy a NumPy array to a fake device, in the machine's byte order."""
     native = values.dtype.newbyteorder("=")
     if out is None:
+        make_room(values.nbytes, target.index)
         copied = np.array(values, native, order=cpu.order_of(values), copy=True)
         return FakeArray(copied, target)
     np.copyto(values_of(out), values, casting="same_kind")
