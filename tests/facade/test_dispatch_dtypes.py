@@ -48,6 +48,14 @@ def test_functions_with_dtype_take_anybodys(library, name):
             assert int(xdev.iinfo(kind).max) == np.iinfo(name).max
 
 
+def test_limits_of_another_kind_of_dtype_are_refused(library):
+    for limits, name in (xdev.finfo, "int8"), (xdev.iinfo, "float32"):
+        x = library.put(np.zeros(2, name))
+        for kind in x, x.dtype:
+            with pytest.raises((TypeError, ValueError)):
+                limits(kind)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_kinds_and_limits_are_the_same_of_arrays_and_types_of_every_library(
     library, name

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev import _optional
 from xdev.facade.complaints import misfit, never_written, wrong_dtype
 from xdev.facade.dtype_names import to_library_dtype, to_numpy_dtype
 from xdev.facade.functions import Functions
@@ -28,6 +29,13 @@ def _unique_all(x: Any) -> Any:
     first = xp.full(values.shape, x.numel(), dtype=places.dtype, device=x.device)
     first = first.scatter_reduce(0, inverse.reshape(-1), places, "amin")
     return strict.UniqueAllResult(values, first, inverse, counts)
+
+
+def _torch_limits(name: str) -> Callable[..., Any]:
+    def limits(type: Any) -> Any:
+        return getattr(_optional.torch(), name)(getattr(type, "dtype", type))
+
+    return limits
 
 
 def _isin(x1: Any, x2: Any, *, invert: bool) -> Any:
@@ -74,6 +82,9 @@ MENDED: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "take": _take,  # needs an axis
     },
     "array_api_compat.torch": {
+        # Of another kind of dtype array_api_compat asks for its dtype.
+        "finfo": _torch_limits("finfo"),
+        "iinfo": _torch_limits("iinfo"),
         "unique_all": _unique_all,  # PyTorch counts, but does not say where
     },
     "array_api_strict": {
