@@ -143,8 +143,9 @@ def test_keywords_mean_kinds_of_backends(keyword):
     excepted = min(LEFT_OUT[keyword])
 
     assert set(backends.reasons([mark(**{keyword: True})])) == LEFT_OUT[keyword]
-    marker = mark(**{keyword: True}, exceptions=[excepted])
-    assert set(backends.reasons([marker])) == LEFT_OUT[keyword] - {excepted}
+    for exceptions in [excepted], excepted:
+        marker = mark(**{keyword: True}, exceptions=exceptions)
+        assert set(backends.reasons([marker])) == LEFT_OUT[keyword] - {excepted}
     assert backends.reasons([mark(**{keyword: False})]) == {}
 
 
@@ -155,6 +156,7 @@ def test_keywords_mean_kinds_of_backends(keyword):
         (("fake", "cupy"), {}, ValueError),
         (("fake",), {"cpu_only": True}, ValueError),
         ((), {"exceptions": ["tensorflow"], "cpu_only": True}, ValueError),
+        ((["numpy", "fake"],), {}, ValueError),
         ((), {"gpu_only": True}, TypeError),
     ],
 )

@@ -84,7 +84,8 @@ def reasons(markers: Iterable[Marker]) -> dict[str, str]:
             name = _named(marker.args, given)
             by_name.setdefault(name, reason or f"{name} is not supported")
             continue
-        exceptions = set(given.pop("exceptions", ()))
+        listed = given.pop("exceptions", ())
+        exceptions = {listed} if isinstance(listed, str) else set(listed)
         for name in exceptions:
             _check(name)
         for keyword, wanted in given.items():
@@ -110,7 +111,7 @@ def _named(args: tuple[Any, ...], others: dict[str, Any]) -> str:
 
 
 def _check(name: object) -> None:
-    if name not in BACKENDS:
+    if not isinstance(name, str) or name not in BACKENDS:
         message = f"{name!r} is no backend: use one of {', '.join(BACKENDS)}"
         raise ValueError(message)
 
