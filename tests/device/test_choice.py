@@ -57,6 +57,27 @@ def test_use_device_decorates_functions_that_call_themselves():
     assert xdev.default_device() == before
 
 
+async def coroutine():
+    """Run where it is awaited."""
+
+
+def generator():
+    yield
+
+
+async def asynchronous():
+    yield
+
+
+@pytest.mark.parametrize("body", [coroutine, generator, asynchronous, Exception])
+@pytest.mark.parametrize(
+    "context", [xdev.use_device("cpu"), xdev.transfer_guard("log")]
+)
+def test_what_does_not_run_in_its_call_is_not_decorated(context, body):
+    with pytest.raises(TypeError, match=r"write `with \w+\(...\):` inside it"):
+        context(body)
+
+
 def test_a_use_of_a_device_can_be_entered_again():
     use = xdev.use_device("fake:1")
     with use, use:

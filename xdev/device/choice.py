@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ContextDecorator
 from contextvars import ContextVar
 from typing import Any, Self, final
 
@@ -11,6 +10,7 @@ import numpy as np
 from xdev import _config
 from xdev._freed import is_freed, use_after_free
 from xdev.device import registry
+from xdev.device.decorators import CallDecorator
 from xdev.device.identity import Device, may_name, named, shown
 from xdev.errors import ConfigurationError
 
@@ -101,7 +101,7 @@ def set_default_device(device: object) -> None:
 
 
 @final
-class use_device(ContextDecorator):  # noqa: N801 - called as a function
+class use_device(CallDecorator):  # noqa: N801 - called as a function
     """Make a device the default inside a ``with`` block, in this context only.
 
     Without ``with`` it does nothing: :func:`set_default_device` sets one for good.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ContextDecorator
 from typing import Self, final
 
 from xdev.device.copies import Counts, guards
+from xdev.device.decorators import CallDecorator
 from xdev.errors import ConfigurationError
 
 MODES = ("disallow", "log", "allow")
 
 
 @final
-class transfer_guard(ContextDecorator):  # noqa: N801 - called as a function
+class transfer_guard(CallDecorator):  # noqa: N801 - called as a function
     """Watch the copies between devices that xdev makes inside a ``with`` block.
 
     These are the copies of :func:`to_device` and of all that moves arrays as it does,
