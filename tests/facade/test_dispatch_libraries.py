@@ -91,6 +91,9 @@ ARGUED = {
     "matrix_rank": lambda put: xdev.linalg.matrix_rank(put(100 * SIZES), rtol=0.05),
     "matrix_rank, all": lambda put: xdev.linalg.matrix_rank(put(100 * SIZES)),
     "svd": lambda put: xdev.linalg.svd(put(SIZES), full_matrices=False).S,
+    "searchsorted": lambda put: xdev.searchsorted(put(WHOLE + 0.5), 2.0),
+    "eye": lambda put: xdev.eye(3, 5, k=1, device=xdev.device_of(put(SIZES))),
+    "eye, high": lambda put: xdev.eye(5, 3, device=xdev.device_of(put(SIZES))),
 }
 
 

@@ -103,7 +103,8 @@ class OtherPlace:
         )
 
     def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
-        return self.xp.eye(rows, columns, k=k, **self._with(dtype))
+        make = self.library.bound("eye", None)
+        return make(rows, columns, k=k, **self._with(dtype))
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         made = self.xp.asarray(obj, copy=copy, **self._with(dtype))
