@@ -41,7 +41,7 @@ def test_every_function_of_the_standard_is_decided_on():
 def test_each_is_there_once_to_hand_on():
     assert sorted(" ".join(FUNCTIONS.values()).split()) == sorted(ARRAYS)
     made = QUICKENING.functions
-    done = [] if made is None else [name for name, _ in made._handing]
+    done = [] if made is None else [name for name, *_ in made._handing]
     assert sorted([*QUICKENING._handing, *done]) == sorted(ARRAYS)
     assert len({own(name) for name in ARRAYS}) == len(ARRAYS)
     for name, function in QUICKENING._handing.items():

@@ -317,7 +317,7 @@ def driver(monkeypatch):
     monkeypatch.setattr(cuda, "array_maker", lambda: driver.empty)
     monkeypatch.setattr(cuda, "pinned_array", driver.pinned_array)
     monkeypatch.setattr(cuda_bus, "pinned_array", driver.pinned_array)
-    monkeypatch.setattr(cuda, "mark_uses", lambda _: None)
+    monkeypatch.setattr(cuda, "mark_uses", lambda *_, **__: None)
     monkeypatch.setattr(lifetimes, "find", lambda *_: None)
     small = schedule.Sizes(16 << 10, 32 << 10, turns=1)
     monkeypatch.setattr(schedule, "GENERAL", small)

@@ -11,7 +11,7 @@ from xdev import _config
 from xdev._freed import is_freed, use_after_free
 from xdev.device import registry
 from xdev.device.decorators import CallDecorator
-from xdev.device.identity import Device, may_name, named, shown
+from xdev.device.identity import Device, is_backends, may_name, named, shown
 from xdev.errors import ConfigurationError
 
 DLPACK_TYPES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # dlpack.h: DLDeviceType
@@ -21,6 +21,8 @@ _default: ContextVar[Device | None] = ContextVar("xdev_default_device", default=
 # What it was outside of each `with use_device(...)` of this context.
 _outer: ContextVar[tuple[Device | None, ...]] = ContextVar("xdev_outer", default=())
 from_environment: list[Device] = []
+#: The types of arrays of backends' libraries, CuPy's say: their ``device`` says it all.
+own_kinds: set[type] = set()
 in_context = _default.get
 CPU = Device("cpu")  # the one object that is ever a default: compared by identity
 
@@ -231,6 +233,9 @@ def device_of(x: Any) -> Device:
     >>> str(device_of(np.zeros(3)))
     'cpu'
     """
+    kind = type(x)
+    if kind in own_kinds:
+        return named(x.device)
     if is_freed(x):
         raise use_after_free(x)
     if isinstance(x, np.ndarray | np.generic):
@@ -239,7 +244,22 @@ def device_of(x: Any) -> Device:
         return Device(device_of(x._meta), "dask")  # noqa: SLF001 - Dask's own protocol
     native = getattr(x, "device", None)
     if native is not None and not callable(native):
-        return Device(native)
+        device = named(native)
+        if is_backends(native) and hasattr(x, "shape") and hasattr(x, "dtype"):
+            own_kinds.add(kind)
+        return device
+    found = _exported(x)
+    if found is None:
+        message = (
+            f"{type(x).__name__} is no array: pass an array, or make one with "
+            f"xdev.asarray"
+        )
+        raise TypeError(message)
+    return found
+
+
+def _exported(x: Any) -> Device | None:
+    """Return the device that an exporter without a ``device`` names, if it is one."""
     if hasattr(x, "__dlpack_device__"):
         type_, index = x.__dlpack_device__()
         name = DLPACK_TYPES.get(int(type_), str(type_))
@@ -249,12 +269,7 @@ def device_of(x: Any) -> Device:
         index = _index_of_pointer(interface["data"][0])
         return Device(f"cuda:{index}")
     native = traced(x)
-    if native is not None:
-        return Device(native)
-    message = (
-        f"{type(x).__name__} is no array: pass an array, or make one with xdev.asarray"
-    )
-    raise TypeError(message)
+    return None if native is None else Device(native)
 
 
 def traced(x: Any) -> Any:

@@ -137,21 +137,20 @@ class Device:
         return Device, self._arguments()
 
 
-def named(name: str) -> Device:
-    """Return the device of a name, the same object each time.
+def named(name: object) -> Device:
+    """Return the device of a name or library's device object, the same each time.
 
     Raises
     ------
     ConfigurationError
-        The name is no device's.
+        It is no device's.
     """
-    type_, index, _ = _parse(name)
-    return _interned(type_, index)
+    return _interned(*_parse(name))
 
 
 @lru_cache(256)
-def _interned(type_: str, index: int) -> Device:
-    return Device(f"{type_}:{index}")
+def _interned(type_: str, index: int, library: str | None) -> Device:
+    return Device(f"{type_}:{index}", library)
 
 
 def names_device(thing: object) -> bool:
@@ -202,23 +201,41 @@ def _natives(library: str) -> Natives:
     return natives(library)
 
 
+#: The backend whose devices are objects of a type, once one was seen.
+_owners: dict[type, str] = {}
+
+
+def is_backends(native: object) -> bool:
+    """Say whether an object was found to be a device of a backend's own library."""
+    return type(native) in _owners
+
+
 def _parse_native(native: Any) -> tuple[str, int, str | None]:
     """Return (type, index, library) of a library's or a backend's device object."""
+    kind = type(native)
+    if kind in _owners:
+        name = _owners[kind]
+        try:
+            return name, registry.backend(name).index_of(native), None
+        except (AttributeError, ValueError):
+            pass
     from xdev.device.natives import LIBRARIES, library_of_type
 
-    known = library_of_type(type(native))
+    known = library_of_type(kind)
     if known is not None:
         try:
             return *LIBRARIES[known].place(native), known
         except (AttributeError, ValueError):
             pass
-    top = type(native).__module__.partition(".")[0]
+    top = kind.__module__.partition(".")[0]
     for name, backend in registry.backends().items():
         if top in backend.libraries:
             try:
-                return name, backend.index_of(native), None
+                index = backend.index_of(native)
             except (AttributeError, ValueError):
                 break
+            _owners[kind] = name
+            return name, index, None
     message = (
         f"{shown(native)} is no device that xdev knows: use a string such as 'cpu' or "
         f"'cuda:0', an xdev.Device, or a device object of the array's library"

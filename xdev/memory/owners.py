@@ -89,7 +89,9 @@ def record_stream(x: Any, stream: object) -> None:
     stock.mark(chunk, (live_streams.see(stream),))
 
 
-def mark_uses(operands: Iterable[Any], device: int | None = None) -> None:
+def mark_uses(
+    operands: Iterable[Any], device: int | None = None, stream: Any = None
+) -> None:
     """Do as :func:`record_stream` for all CUDA arrays that the current stream uses.
 
     It costs little until there is a second stream. Who queues work on arrays calls it
@@ -101,9 +103,13 @@ def mark_uses(operands: Iterable[Any], device: int | None = None) -> None:
         Arguments of a function: arrays, sequences of arrays; others do not matter.
     device : int, optional
         The index of the arrays' device; CuPy's current one without it.
+    stream : cupy.cuda.Stream, optional
+        The current stream there, from who knows it.
     """
-    current = _optional.cupy().cuda.get_current_stream
-    handle = live_streams.see(current() if device is None else current(device))
+    if stream is None:
+        current = _optional.cupy().cuda.get_current_stream
+        stream = current() if device is None else current(device)
+    handle = live_streams.see(stream)
     if live_streams.several and handle not in live_streams.captured:
         _mark_all(operands, handle)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from xdev._freed import is_freed
 from xdev.device import Device, Stream, device_of
-from xdev.device.choice import target_of
+from xdev.device.choice import own_kinds, target_of
 from xdev.device.copies import announce
 from xdev.errors import DeviceMismatchError
 from xdev.transfer.exporters import (
@@ -94,7 +94,9 @@ def to_device(
     array([0, 1, 2])
     """
     target = target_of(device, x, "to_device(x, device)")
-    x = as_array(x)
+    plain = type(x) is np.ndarray or type(x) in own_kinds
+    if not plain:
+        x = as_array(x)
     source = device_of(x)
     if stream is not None:  # whether there will be a copy or not
         _check_stream(stream, source, target)
@@ -107,7 +109,21 @@ def to_device(
                 to_device, x, stream=stream, copy=copy, non_blocking=non_blocking
             )
             return to_library(x, source, target, move)
-    x = settled(x)
+    if not plain:
+        x = settled(x)
+    return _placed(x, source, target, stream, copy, non_blocking, out)
+
+
+def _placed(
+    x: Any,
+    source: Device,
+    target: Device,
+    stream: Stream | None,
+    copy: bool | None,
+    non_blocking: bool,
+    out: Any,
+) -> Any:
+    """Return an array's values on a device, in the array type of xdev's own choice."""
     there, stays = route(target), source == target
     if out is not None:
         _check_out(x, out, target)
@@ -208,7 +224,7 @@ def _check_out(x: Any, out: Any, target: Device) -> None:
         raise DeviceMismatchError(message)
     mine, theirs = dtype_of(x), dtype_of(out)
     fits = mine == theirs or np.can_cast(mine, theirs, "same_kind")
-    if tuple(out.shape) != tuple(x.shape) or not fits:
+    if not fits or tuple(out.shape) != tuple(x.shape):
         message = (
             f"out= has shape {tuple(out.shape)} and dtype {out.dtype}, but the array "
             f"has shape {tuple(x.shape)} and dtype {x.dtype}: make it with "
@@ -223,5 +239,7 @@ def _check_out(x: Any, out: Any, target: Device) -> None:
 def _is_read_only(out: Any) -> bool:
     if isinstance(out, np.ndarray):
         return not out.flags.writeable
+    if type(out) in own_kinds:
+        return False
     interface = getattr(out, "__cuda_array_interface__", None)
     return interface is not None and bool(interface["data"][1])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from xdev import _optional
 from xdev.compile.halves import is_bfloat16
 from xdev.device import registry
+from xdev.device.choice import CPU
 from xdev.errors import CaptureError
 from xdev.memory.arrays import host_array, pinned_array
 from xdev.memory.device_arrays import array_maker
@@ -70,30 +71,38 @@ def upload(
     out: Any,
 ) -> Any:
     """Copy a NumPy array; what is laid out in Fortran's order stays so."""
+    if stream is None and _is_current(target):  # a context would take 1 us
+        return _upload(values, target.index, non_blocking, out)
+    with _current(target), stream or NOTHING:
+        made = _upload(values, target.index, non_blocking, out)
+        if stream is not None and not non_blocking:
+            _queue().synchronize()
+    return made
+
+
+def _upload(values: Any, index: int, non_blocking: bool, out: Any) -> Any:
     turned = values.flags.fnc
     host = values.T if turned else values
-    with _current(target), stream or NOTHING:
-        queue = _queue()
-        _refuse_capture(queue)
-        landing, owner = _borrowed(queue, out)
-        packed = landing.T if landing is not None and turned else landing
-        if packed is None or not packed.flags.c_contiguous:
-            dtype = values.dtype if landing is None else landing.dtype
-            packed = array_maker()(host.shape, dtype.newbyteorder("="))
-        used: list[Any] = []
-        if host.size:
-            at_once = SMALL if non_blocking else DIRECT
-            used = _send(host, packed, queue, target.index, at_once)
-        made = packed.T if turned else packed
-        if landing is None:
-            out = made
-        elif landing.data.ptr != made.data.ptr:
-            _optional.cupy().copyto(landing, made)
-        _given_back(queue, owner)
-        if non_blocking:
-            keep(queue, target.index, *used)
-        elif used or stream is not None:
-            queue.synchronize()
+    queue = _queue()
+    _refuse_capture(queue)
+    landing, owner = _borrowed(queue, out)
+    packed = landing.T if landing is not None and turned else landing
+    if packed is None or not packed.flags.c_contiguous:
+        dtype = values.dtype if landing is None else landing.dtype
+        packed = array_maker()(host.shape, dtype.newbyteorder("="))
+    used: list[Any] = []
+    if host.size:
+        used = _send(host, packed, queue, index, SMALL if non_blocking else DIRECT)
+    made = packed.T if turned else packed
+    if landing is None:
+        out = made
+    elif landing.data.ptr != made.data.ptr:
+        _optional.cupy().copyto(landing, made)
+    _given_back(queue, owner)
+    if used and non_blocking:
+        keep(queue, index, *used)
+    elif used:
+        queue.synchronize()
     return out
 
 
@@ -134,31 +143,38 @@ def download(
     x: Any, source: Device, stream: Stream | None, non_blocking: bool, out: Any
 ) -> Any:
     """Copy a CUDA array into host memory; Fortran's order stays so."""
+    if stream is None and _is_current(source):
+        return _download(x, source.index, non_blocking, out)
     with _current(source), stream or NOTHING:
-        queue = _queue()
-        _refuse_capture(queue)
-        there, owner = _borrowed(queue, x)
-        if out is None:
-            make = pinned_array if non_blocking else host_array
-            out = make(there.shape, there.dtype, cpu.order_of(there))
-        values = cpu.adopt(out, source)
-        turned = values.flags.fnc
-        host = values.T if turned else values
-        if host.size:
-            packed = _packed(there.T if turned else there)
-            queued = _receive(host, packed, queue, source.index)
-            if queued and non_blocking:
-                keep(queue, source.index, there, values)
-            elif queued:
-                queue.synchronize()
-        _given_back(queue, owner)
+        return _download(x, source.index, non_blocking, out)
+
+
+def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
+    queue = _queue()
+    _refuse_capture(queue)
+    there, owner = _borrowed(queue, x)
+    pageable = out is None and not non_blocking
+    if out is None:
+        make = host_array if pageable else pinned_array
+        out = make(there.shape, there.dtype, cpu.order_of(there))
+    values = cpu.adopt(out, CPU)
+    turned = values.flags.fnc
+    host = values.T if turned else values
+    if host.size:
+        packed = _packed(there.T if turned else there)
+        queued = _receive(host, packed, queue, index, pageable)
+        if queued and non_blocking:
+            keep(queue, index, there, values)
+        elif queued:
+            queue.synchronize()
+    _given_back(queue, owner)
     return out
 
 
-def _receive(host: Any, packed: Any, queue: Any, index: int) -> bool:
+def _receive(host: Any, packed: Any, queue: Any, index: int, pageable: bool) -> bool:
     """Queue a download into pinned memory and say so, or make one into other memory."""
     direct = host.flags.c_contiguous and host.dtype == packed.dtype
-    pinned = direct and _is_pinned(host)
+    pinned = direct and not pageable and _is_pinned(host)
     if pinned or (direct and packed.nbytes <= DIRECT):
         runtime = _optional.cupy().cuda.runtime
         runtime.memcpyAsync(
@@ -248,9 +264,14 @@ def _copy_to_peer(
     return out
 
 
+def _is_current(device: Device) -> bool:
+    """Say whether a device is CuPy's current one."""
+    return bool(_optional.cupy().cuda.runtime.getDevice() == device.index)
+
+
 def _current(device: Device) -> AbstractContextManager[Any]:
     """Return what makes a device CuPy's current one, if it is not."""
-    if _optional.cupy().cuda.runtime.getDevice() == device.index:
+    if _is_current(device):
         return NOTHING
     return registry.backend("cuda").use(device.index)
 
@@ -285,7 +306,7 @@ def _borrowed(queue: Any, x: Any) -> tuple[Any, int | None]:
     taken, other = _taken_over(x)
     if other == (queue.ptr or LEGACY):
         other = None
-    mark_uses((x,))
+    mark_uses((x,), stream=queue)
     if other is not None:
         _order(other, queue.ptr)
     return taken, other
