@@ -174,6 +174,8 @@ def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
     """
     if type(x) is np.ndarray and out is None and not is_freed(x):
         return x  # in a loop over both devices: the CPU pays nothing
+    if type(x) in own_kinds:
+        return _placed(x, device_of(x), HOST, None, None, non_blocking, out)
     return to_device(x, HOST, out=out, non_blocking=non_blocking)
 
 

@@ -38,9 +38,10 @@ def as_array(x: Any) -> Any:
     """
     if isinstance(x, type):  # which has an array's attributes: not their values
         raise _no_array(f"the class {x.__name__}")
+    if hasattr(x, "tocsr"):  # a sparse matrix: several arrays
+        raise _no_array(type_name(x))
     located = hasattr(x, "device") or not hasattr(x, "__array_interface__")
-    sparse = hasattr(x, "tocsr")  # it is several arrays
-    if located and not sparse and hasattr(x, "shape") and hasattr(x, "dtype"):
+    if located and hasattr(x, "shape") and hasattr(x, "dtype"):
         return x
     if hasattr(x, "__cuda_array_interface__"):
         return CudaExport(x)
