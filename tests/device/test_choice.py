@@ -238,6 +238,9 @@ def test_device_of_other_libraries_arrays():
     assert xdev.device_of(strict.zeros(3, device=strict.Device("device2"))) == "fake:1"
     with pytest.raises(TypeError, match="is no array"):
         xdev.device_of([1, 2])
+    for kind in (np.ndarray, np.float64, type(strict.zeros(3)), int):
+        with pytest.raises(TypeError, match=f"the class {kind.__name__} is no array"):
+            xdev.device_of(kind)
 
 
 def test_peers_and_synchronize(device):

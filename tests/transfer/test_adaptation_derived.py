@@ -221,3 +221,15 @@ class HasParts(typing.Protocol):
 def test_what_is_no_base_of_its_classes_cannot_be_registered(kind):
     with pytest.raises(TypeError, match="register the classes themselves"):
         xdev.adapt.register(kind)
+
+
+def test_a_rule_that_returns_nothing_is_told_so():
+    class Forgotten:
+        part = np.ones(2)
+
+    @xdev.adapt.register(Forgotten)
+    def _(move, x):
+        move(x.part)
+
+    with pytest.raises(TypeError, match="rule for Forgotten returned None"):
+        xdev.adapt("fake", {"a": [Forgotten()]})

@@ -242,18 +242,16 @@ def device_of(x: Any) -> Device:
         return CPU
     if hasattr(x, "_meta") and hasattr(x, "dask"):  # a collection: where its chunks are
         return Device(device_of(x._meta), "dask")  # noqa: SLF001 - Dask's own protocol
-    native = getattr(x, "device", None)
+    native = None if isinstance(x, type) else getattr(x, "device", None)
     if native is not None and not callable(native):
         device = named(native)
         if is_backends(native) and hasattr(x, "shape") and hasattr(x, "dtype"):
             own_kinds.add(kind)
         return device
-    found = _exported(x)
+    found = None if isinstance(x, type) else _exported(x)
     if found is None:
-        message = (
-            f"{type(x).__name__} is no array: pass an array, or make one with "
-            f"xdev.asarray"
-        )
+        what = f"the class {x.__name__}" if isinstance(x, type) else kind.__name__
+        message = f"{what} is no array: pass an array, or make one with xdev.asarray"
         raise TypeError(message)
     return found
 

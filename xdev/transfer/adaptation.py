@@ -122,7 +122,8 @@ class _Adapt:
             Containers are nested deeper than Python's calls may be.
         TypeError
             An array has a dtype, or a sparse matrix a format, that the device does not
-            have; a class does not let its containers be rebuilt, the text says where.
+            have; a class does not let its containers be rebuilt, the text says where; a
+            registered rule returned None.
         ConfigurationError, DeviceUnavailableError
             The device is unknown, or cannot be used.
 

@@ -160,6 +160,12 @@ def _registered(rule: Rule) -> Rule:
             return moved
 
         rebuilt = rule(watched, whole)
+        if rebuilt is None:
+            message = (
+                f"the rule for {type(whole).__name__} returned None: let it return "
+                f"what it made of the moved parts"
+            )
+            raise TypeError(message)
         return rebuilt if any_moved else whole
 
     return keep
