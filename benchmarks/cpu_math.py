@@ -28,22 +28,26 @@ DOMAINS = {
     "log1p": (-0.9, 100),
     "sqrt": (0, 100),
     "pow": (0.01, 10),
+    "//": (1, 10),
+    "%": (1, 10),
+}
+BINARY = {
+    "pow": (lambda x, y: math.pow(x, y), np.power),  # noqa: PLW0108 - has a source
+    "//": (lambda x, y: x // y, np.floor_divide),
+    "%": (lambda x, y: x % y, np.remainder),
 }
 
 
 def candidates(name: str, dtype: str) -> Calls:
     """Return the calls of one function, by who computes it."""
-    arity = 2 if name == "pow" else 1
-    values = np.random.default_rng(0).uniform(*DOMAINS[name], (arity, N))
+    function = getattr(math, name, None)
+    unary = lambda x: function(x), getattr(np, name, None)  # noqa: PLW0108 - likewise
+    source, numpys = BINARY.get(name, unary)
+    shape = source.__code__.co_argcount, N
+    values = np.random.default_rng(0).uniform(*DOMAINS[name], shape)
     args, o = [x.astype(dtype) for x in values], np.empty(N, dtype)
-    function = getattr(math, name)
-    source = {
-        1: lambda x: function(x),  # noqa: PLW0108 - vectorize reads its source
-        2: lambda x, y: function(x, y),  # noqa: PLW0108 - likewise
-    }[arity]
     ours, c = xdev.vectorize(source), numba.vectorize(source)
     calls = {"xdev": lambda: ours(*args, out=o), "C": lambda: c(*args, out=o)}
-    numpys = getattr(np, {"pow": "power"}.get(name, name), None)
     return {"NumPy": lambda: numpys(*args, out=o), **calls} if numpys else calls
 
 

@@ -20,6 +20,7 @@ from xdev.compile.cpu_math.definitions import FUNCTIONS
 
 NAMES = sorted(FUNCTIONS)
 UNARY = [name for name in NAMES if FUNCTIONS[name].arity == 1]
+BINARY = sorted(set(NAMES) - set(UNARY))
 DTYPES = [np.dtype("f4"), np.dtype("f8")]
 ULPS = {"f": 2, "d": 4}  # what is promised
 LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
@@ -29,6 +30,8 @@ BITS = {"f": np.uint32, "d": np.uint64}
 def _vectorized(name):
     if name == "pow":
         return xdev.vectorize(lambda x, y: x**y)
+    if name == "fmod":
+        return xdev.vectorize(lambda x, y: np.fmod(x, y))  # noqa: PLW0108 - a source
     function = getattr(math, name)
     return xdev.vectorize(lambda x: function(x))  # noqa: PLW0108 - it has a source
 
@@ -92,10 +95,6 @@ def check_accuracy(name, *arrays):
     assert off[worst] <= ULPS[arrays[0].dtype.char], (name, at, results[worst])
 
 
-def arity(name):
-    return 2 if name == "pow" else 1
-
-
 def size(name, dtype):
     """Return how many results to look at: mpmath takes its time."""
     return SIZE // 20 if name == "erf" and dtype == np.float64 else SIZE
@@ -106,9 +105,9 @@ def size(name, dtype):
 @given(seed=st.integers(0, 2**32))
 def test_any_bits(name, dtype, seed):
     rng = np.random.default_rng(seed)
-    kind, n = BITS[dtype.char], size(name, dtype)
+    kind, shape = BITS[dtype.char], (FUNCTIONS[name].arity, size(name, dtype))
 
-    arrays = rng.integers(0, np.iinfo(kind).max, (arity(name), n), kind, endpoint=True)
+    arrays = rng.integers(0, np.iinfo(kind).max, shape, kind, endpoint=True)
 
     check_accuracy(name, *arrays.view(dtype))
 
@@ -122,7 +121,7 @@ def test_any_bits(name, dtype, seed):
 )
 def test_around_a_number(name, dtype, seed, centre, scale):
     rng = np.random.default_rng(seed)
-    shape = arity(name), size(name, dtype)
+    shape = FUNCTIONS[name].arity, size(name, dtype)
     values = centre + scale * rng.uniform(-1, 1, shape)
 
     check_accuracy(name, *values.astype(dtype))
@@ -202,9 +201,10 @@ def test_of_one_argument(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_powers(dtype):
+@pytest.mark.parametrize("name", BINARY)
+def test_of_two_arguments(name, dtype):
     values = specials(dtype)
-    check_special("pow", *map(np.ravel, np.meshgrid(values, values)))
+    check_special(name, *map(np.ravel, np.meshgrid(values, values)))
 
 
 def reported(function, *args):
@@ -240,12 +240,13 @@ def test_warnings(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_warnings_of_powers(dtype):
+@pytest.mark.parametrize("name", BINARY)
+def test_warnings_of_two_arguments(name, dtype):
     values = specials(dtype)[::3]
     for x, y in itertools.product(values, values):
-        (result,) = library("pow", *np.array([[x], [y]]))
+        (result,) = library(name, *np.array([[x], [y]]))
         expected = due(result, [x, y])
         if np.isinf(result) and expected:
             expected = {"divide by zero" if x == 0 else "overflow"}
-        told = reported(VECTORIZED["pow"], np.full(17, x), np.full(17, y))
+        told = reported(VECTORIZED[name], np.full(17, x), np.full(17, y))
         assert told == expected, (x, y)

@@ -2,6 +2,6 @@
 
 ``lanes`` writes arithmetic on several elements at once; the functions are in
 ``trigonometric``, ``exponential``, ``logarithmic``, ``powers``, ``error_function``,
-their polynomials in ``coefficients``; ``definitions`` makes LLVM functions of them, and
-``linking`` puts these in the place of the C library's.
+``remainder``, their polynomials in ``coefficients``; ``definitions`` makes LLVM
+functions of them, and ``linking`` puts these in the place of the C library's.
 """

@@ -17,6 +17,7 @@ from xdev.compile.cpu_math import (
     exponential,
     logarithmic,
     powers,
+    remainder,
     trigonometric,
 )
 from xdev.compile.cpu_math.lanes import FLOAT32, FLOAT64, Kind, Lanes, shape
@@ -53,6 +54,7 @@ FUNCTIONS = {
     "exp": Function(exponential.exp, exponential.exp_overflows),
     "exp2": Function(exponential.exp2, exponential.exp2_overflows),
     "expm1": Function(exponential.expm1, exponential.exp_overflows),
+    "fmod": Function(remainder.fmod, remainder.not_near, arity=2),
     "log": Function(logarithmic.log, logarithmic.not_positive),
     "log10": Function(logarithmic.log10, logarithmic.not_positive),
     "log1p": Function(logarithmic.log1p, logarithmic.not_above_minus_one),

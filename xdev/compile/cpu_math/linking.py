@@ -16,6 +16,7 @@ SYMBOLS = {
     for spelling in (f"llvm.{name}.{kind.suffix}", f"{name}{suffix}")
 }
 CALLED = re.compile(r"@([\w.]+)\(")
+REMAINDER = r"= frem ((?:\w+ )*){0} ([^,]+), ([^,\n]+)"
 
 
 @final
@@ -55,7 +56,7 @@ def vectorized(library: Any) -> Any:
     """
     llvm = _optional.llvm()
     module = library._get_module_for_linking()  # noqa: SLF001
-    text = str(module)
+    text = _calling(str(module))
     used = {name for name in CALLED.findall(text) if name in SYMBOLS}
     if not used or not _fuses():
         return library
@@ -66,6 +67,17 @@ def vectorized(library: Any) -> Any:
         part.triple, part.data_layout = made.triple, made.data_layout
         made.link_in(part)
     return Linkable(made)
+
+
+def _calling(text: str) -> str:
+    """Write remainders as calls, which LLVM makes of them in the end."""
+    for kind, name in ("float", "fmodf"), ("double", "fmod"):
+        call = rf"= call \1{kind} @{name}({kind} \2, {kind} \3)"
+        declared = f"@{name}(" in text
+        text, count = re.subn(REMAINDER.format(kind), call, text)
+        if count and not declared:
+            text += f"declare {kind} @{name}({kind}, {kind})\n"
+    return text
 
 
 def _fuses() -> bool:
