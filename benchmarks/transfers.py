@@ -7,8 +7,8 @@ allocates through xdev's pools here, as in any program that uses both. ``out=`` 
 write into a buffer that is there; the others return a new array each time. A table of
 all ratios by size comes last. Without CUDA the rows are what a call costs that has
 nothing to move. ``--sweep`` measures pageable uploads and downloads by threads and size
-of a piece, and beside the driver's own copy: what ``xdev/transfer/schedule.py`` and
-``cuda.DIRECT`` chose their numbers by.
+of a piece, and beside the driver's own copy: what ``xdev/transfer/schedule.py`` chose
+its numbers by.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ import numpy as np
 import record
 
 import xdev
-from xdev.transfer import cuda, schedule
+from xdev.transfer import schedule
 
 Calls = dict[str, Callable[[], object]]
 KIB, MIB = 1 << 10, 1 << 20
@@ -217,12 +217,12 @@ def sweep(repeat: int) -> list[dict[str, Any]]:
         )
 
     print("\npageable: up / down")
-    direct, lanes, pieces = cuda.DIRECT, schedule.LANES, schedule.PACKED
+    direct, lanes, pieces = schedule.DIRECT, schedule.LANES, schedule.PACKED
     for nbytes in (128 * KIB, 256 * KIB, 512 * KIB, 1 * MIB, 2 * MIB):
         for label, most in (("the driver's own copy", nbytes), ("staged", 0)):
-            cuda.DIRECT = most
+            schedule.DIRECT = most
             add(label, nbytes, direct=most)
-    cuda.DIRECT = direct
+    schedule.DIRECT = direct
     for nbytes in (1 * MIB, 16 * MIB, 256 * MIB):
         for schedule.LANES in (2, 4, 8, 12, 16):
             for piece in (128 * KIB, 256 * KIB, 512 * KIB, 1 * MIB, 4 * MIB):

@@ -12,7 +12,15 @@ import pytest
 
 import xdev
 from xdev import _optional, memory
-from xdev.transfer import batching, cuda, cuda_bus, lifetimes, schedule, staging
+from xdev.transfer import (
+    batching,
+    cuda,
+    cuda_bus,
+    cuda_order,
+    lifetimes,
+    schedule,
+    staging,
+)
 
 UP, DOWN = 1, 2  # cudaMemcpyKind
 HOST, LOCKED = 0, 1  # kinds of memory
@@ -317,7 +325,7 @@ def driver(monkeypatch):
     monkeypatch.setattr(cuda, "array_maker", lambda: driver.empty)
     monkeypatch.setattr(cuda, "pinned_array", driver.pinned_array)
     monkeypatch.setattr(cuda_bus, "pinned_array", driver.pinned_array)
-    monkeypatch.setattr(cuda, "mark_uses", lambda *_, **__: None)
+    monkeypatch.setattr(cuda_order, "mark_uses", lambda *_, **__: None)
     monkeypatch.setattr(lifetimes, "find", lambda *_: None)
     small = schedule.Sizes(16 << 10, 32 << 10, turns=1)
     monkeypatch.setattr(schedule, "GENERAL", small)

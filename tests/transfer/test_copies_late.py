@@ -11,7 +11,7 @@ import pytest
 
 import xdev
 from xdev.errors import CaptureError, XdevError
-from xdev.transfer import cuda, cuda_bus, lifetimes, staging
+from xdev.transfer import cuda, cuda_bus, lifetimes, schedule, staging
 
 DEVICE = xdev.Device("cuda:0")
 
@@ -19,7 +19,9 @@ DEVICE = xdev.Device("cuda:0")
 @pytest.fixture(autouse=True)
 def of_the_driver(below, monkeypatch):
     monkeypatch.setattr(cuda_bus, "driver", lambda: below)
-    monkeypatch.setattr(cuda, "DIRECT", 256 << 10)  # so that small arrays are staged
+    monkeypatch.setattr(
+        schedule, "DIRECT", 256 << 10
+    )  # so that small arrays are staged
 
 
 def values(shape, dtype="float32"):
@@ -234,7 +236,7 @@ def test_packed_memory_goes_by_machine_code(below, monkeypatch):
 
 def test_small_memory_goes_by_the_drivers_own_copy(driver, below):
     x = values((190, 371))[:90]  # between what is taken at once and what is staged
-    assert cuda.SMALL < x.nbytes < cuda.DIRECT
+    assert cuda.SMALL < x.nbytes < schedule.DIRECT
 
     there = cuda.upload(x, DEVICE, None, False, None)
     assert driver.waits == 0

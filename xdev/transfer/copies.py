@@ -21,7 +21,7 @@ from xdev.transfer.exporters import (
     settled,
 )
 from xdev.transfer.foreign import to_library
-from xdev.transfer.routes import route
+from xdev.transfer.routes import route, short_ways
 
 if TYPE_CHECKING:
     from xdev.transfer.routes import Route
@@ -174,6 +174,10 @@ def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
     """
     if type(x) is np.ndarray and out is None and not is_freed(x):
         return x  # in a loop over both devices: the CPU pays nothing
+    if out is None and not non_blocking and type(x) in short_ways:
+        values = short_ways[type(x)](x)
+        if values is not None:
+            return values
     if type(x) in own_kinds:
         return _placed(x, device_of(x), HOST, None, None, non_blocking, out)
     return to_device(x, HOST, out=out, non_blocking=non_blocking)

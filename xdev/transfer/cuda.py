@@ -17,12 +17,15 @@ from xdev.device.choice import CPU
 from xdev.errors import CaptureError
 from xdev.memory.arrays import host_array, pinned_array
 from xdev.memory.device_arrays import array_maker
-from xdev.memory.owners import PINNED, HostLease, mark_uses
+from xdev.memory.owners import PINNED, HostLease
 from xdev.memory.streams import live_streams
-from xdev.transfer import cpu, express, staging
+from xdev.transfer import cpu, express, schedule, staging
 from xdev.transfer.cuda_bus import CudaBus, CudaLine
-from xdev.transfer.exporters import CudaExport, address_of
+from xdev.transfer.cuda_order import LEGACY, borrowed, given_back, order, taken_over
+from xdev.transfer.cuda_short import fetch
+from xdev.transfer.exporters import address_of
 from xdev.transfer.lifetimes import is_pinned_lease, keep
+from xdev.transfer.routes import short_ways
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -34,9 +37,11 @@ if TYPE_CHECKING:
 #: The dtypes that CuPy has kernels for, besides ml_dtypes' bfloat16.
 CHARS = frozenset("?bhilqBHILQefdFD")
 SMALL = 64 << 10  # the driver takes so much of pageable memory at once [B]
-DIRECT = 2 << 20  # up to here the driver's own copy of pageable memory is quicker [B]
 NOTHING = nullcontext()  # in place of a stream
-LEGACY = 1  # the null stream's name in __cuda_array_interface__, where 0 is not allowed
+
+
+if registry.backend("cuda").count() == 1:  # else it may not be the current one
+    short_ways[_optional.cupy().ndarray] = fetch
 
 
 def check(dtype: np.dtype[Any], target: Device) -> None:
@@ -57,9 +62,9 @@ def adopt(x: Any, target: Device) -> Any:
         return x
     with _current(target):
         queue = _queue()
-        taken, other = _taken_over(x)
+        taken, other = taken_over(x)
         if other is not None and other != (queue.ptr or LEGACY):
-            _order(other, queue.ptr)
+            order(other, queue.ptr)
     return taken
 
 
@@ -85,20 +90,22 @@ def _upload(values: Any, index: int, non_blocking: bool, out: Any) -> Any:
     host = values.T if turned else values
     queue = _queue()
     _refuse_capture(queue)
-    landing, owner = _borrowed(queue, out)
+    landing, owner = borrowed(queue, out)
     packed = landing.T if landing is not None and turned else landing
     if packed is None or not packed.flags.c_contiguous:
         dtype = values.dtype if landing is None else landing.dtype
         packed = array_maker()(host.shape, dtype.newbyteorder("="))
     used: list[Any] = []
     if host.size:
-        used = _send(host, packed, queue, index, SMALL if non_blocking else DIRECT)
+        used = _send(
+            host, packed, queue, index, SMALL if non_blocking else schedule.DIRECT
+        )
     made = packed.T if turned else packed
     if landing is None:
         out = made
     elif landing.data.ptr != made.data.ptr:
         _optional.cupy().copyto(landing, made)
-    _given_back(queue, owner)
+    given_back(queue, owner)
     if used and non_blocking:
         keep(queue, index, *used)
     elif used:
@@ -152,7 +159,7 @@ def download(
 def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
     queue = _queue()
     _refuse_capture(queue)
-    there, owner = _borrowed(queue, x)
+    there, owner = borrowed(queue, x)
     pageable = out is None and not non_blocking
     if out is None:
         make = host_array if pageable else pinned_array
@@ -167,7 +174,7 @@ def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
             keep(queue, index, there, values)
         elif queued:
             queue.synchronize()
-    _given_back(queue, owner)
+    given_back(queue, owner)
     return out
 
 
@@ -175,7 +182,7 @@ def _receive(host: Any, packed: Any, queue: Any, index: int, pageable: bool) -> 
     """Queue a download into pinned memory and say so, or make one into other memory."""
     direct = host.flags.c_contiguous and host.dtype == packed.dtype
     pinned = direct and not pageable and _is_pinned(host)
-    if pinned or (direct and packed.nbytes <= DIRECT):
+    if pinned or (direct and packed.nbytes <= schedule.DIRECT):
         runtime = _optional.cupy().cuda.runtime
         runtime.memcpyAsync(
             address_of(host),
@@ -205,16 +212,16 @@ def copy(
     cupy = _optional.cupy()
     with _current(target), stream or NOTHING:
         queue = _queue()
-        origin, giver = _borrowed(queue, x)
-        landing, taker = _borrowed(queue, out)
+        origin, giver = borrowed(queue, x)
+        landing, taker = borrowed(queue, out)
         if landing is None:
             out = cupy.empty(origin.shape, origin.dtype, cpu.order_of(origin))
             cupy.copyto(out, origin)
         else:
             overlap = cupy.may_share_memory(landing, origin)
             cupy.copyto(landing, origin.copy() if overlap else origin)
-        _given_back(queue, taker)
-        _given_back(queue, giver)
+        given_back(queue, taker)
+        given_back(queue, giver)
         keep(queue, target.index, origin)
         if stream is not None and not non_blocking:
             queue.synchronize()
@@ -236,13 +243,13 @@ def _copy_to_peer(
     cupy = _optional.cupy()
     with _current(source):
         before = _queue()
-        origin, giver = _borrowed(before, x)
+        origin, giver = borrowed(before, x)
         turned = origin.flags.fnc
         packed = _packed(origin.T if turned else origin)
         ready = before.record(cupy.cuda.Event(disable_timing=True))
         with _current(target), stream or NOTHING:
             queue = _queue()
-            landing, taker = _borrowed(queue, out)
+            landing, taker = borrowed(queue, out)
             queue.wait_event(ready)
             there = landing.T if landing is not None and turned else landing
             fits = there is not None and there.dtype == packed.dtype
@@ -255,11 +262,11 @@ def _copy_to_peer(
                 out = made
             elif landing.data.ptr != made.data.ptr:
                 cupy.copyto(landing, made)
-            _given_back(queue, taker)
+            given_back(queue, taker)
             if stream is not None and not non_blocking:
                 queue.synchronize()
         before.wait_event(done)
-        _given_back(before, giver)
+        given_back(before, giver)
         keep(before, source.index, origin)
     return out
 
@@ -292,53 +299,6 @@ def _refuse_capture(queue: Any) -> None:
             "it is captured, or after a replay"
         )
         raise CaptureError(message)
-
-
-def _borrowed(queue: Any, x: Any) -> tuple[Any, int | None]:
-    """Take over an array for work on the current stream; None stays None.
-
-    The work comes after that of the array's own stream, which is returned as well: by
-    :func:`_given_back` the next work there comes after ours. It is all by events, the
-    host waits for nothing.
-    """
-    if x is None:
-        return None, None
-    taken, other = _taken_over(x)
-    if other == (queue.ptr or LEGACY):
-        other = None
-    mark_uses((x,), stream=queue)
-    if other is not None:
-        _order(other, queue.ptr)
-    return taken, other
-
-
-def _given_back(queue: Any, other: int | None) -> None:
-    """Let the work of an array's own stream go on after the current one's."""
-    if other is not None:
-        _order(queue.ptr, other)
-
-
-def _taken_over(x: Any) -> tuple[Any, int | None]:
-    """Return an array's memory as CuPy's array, and the stream that its owner names.
-
-    DLPack's exporters order the current stream after their own by themselves.
-    """
-    cupy = _optional.cupy()
-    if isinstance(x, cupy.ndarray):
-        return x, None
-    interface = getattr(x, "__cuda_array_interface__", None)
-    other = None if interface is None else interface.get("stream")
-    if other is None and hasattr(x, "__dlpack__"):
-        return cupy.from_dlpack(x), None
-    return cupy.asarray(CudaExport(x, ordered=True)), other
-
-
-def _order(first: int, then: int) -> None:
-    """Let the later work of one stream wait for the work queued on another so far."""
-    cuda = _optional.cupy().cuda
-    event = cuda.Event(disable_timing=True)
-    cuda.runtime.eventRecord(event.ptr, first)
-    cuda.runtime.streamWaitEvent(then, event.ptr)
 
 
 def _packed(x: Any) -> Any:

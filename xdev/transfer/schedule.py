@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import EllipsisType
 
 LANES = 8  # more threads than saturate the bus only take turns at it
+DIRECT = 2 << 20  # up to here CUDA's own copy of pageable memory is quicker [B]
 SLOTS = 2  # of a lane: one on the bus, one in the thread's hands
 
 

@@ -1,0 +1,89 @@
+"""Small downloads in few calls: what all others give, or nothing where more is to do.
+
+CUDA stands behind a driver whose copies run when they are waited for.
+"""
+
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev.transfer import cuda_short, schedule
+
+LAYOUTS = {
+    "C": lambda x: x,
+    "F": np.asfortranarray,
+    "step": lambda x: x[::2, ::3],
+    "reversed": lambda x: x[::-1],
+    "size 0": lambda x: x[:0],
+    "row": lambda x: x[:1],
+    "0-d": lambda x: x[0, 0],
+}
+
+
+def on_device(driver, expected, layout="C"):
+    """Return an array there, laid out so, that is written as late as all else."""
+    there = np.asarray(LAYOUTS[layout](np.full_like(expected, 7)))
+    driver.current.enqueue(partial(np.copyto, there, LAYOUTS[layout](expected)))
+    return there.view(driver.ndarray)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "complex128"])
+def test_small_arrays_are_copied(driver, layout, dtype):
+    x = np.arange(117).reshape(9, 13).astype(dtype)
+
+    back = cuda_short.fetch(on_device(driver, x, layout))
+
+    assert (back is not None) == (layout in ("C", "row", "0-d"))
+    if back is not None:
+        assert type(back) is np.ndarray
+        assert back.flags.writeable
+        expected = np.asarray(LAYOUTS[layout](x))
+        np.testing.assert_array_equal(back, expected, strict=True)
+
+
+def test_large_arrays_are_left_to_others(driver, monkeypatch):
+    x = np.arange(12.0)
+    for most, small in ((96, True), (95, False)):
+        monkeypatch.setattr(schedule, "DIRECT", most)
+        assert (cuda_short.fetch(on_device(driver, x)) is not None) == small
+
+
+def test_what_others_are_to_see_is_left_to_them(driver, monkeypatch):
+    there = on_device(driver, np.arange(3.0))
+    streams = SimpleNamespace(several=False, captured=set())
+    monkeypatch.setattr(cuda_short, "live_streams", streams)
+    assert cuda_short.fetch(there) is not None
+    for mode in ("allow", "log", "disallow"):
+        with xdev.transfer_guard(mode):
+            assert cuda_short.fetch(there) is None
+    with driver.there():
+        assert cuda_short.fetch(there) is None
+    for seen in ({"several": True}, {"captured": {5}}):
+        others = SimpleNamespace(**vars(streams) | seen)
+        monkeypatch.setattr(cuda_short, "live_streams", others)
+        assert cuda_short.fetch(there) is None
+
+
+@pytest.mark.cuda
+def test_on_cuda_each_download_is_seen(cuda):
+    x = xdev.arange(5, device=cuda)
+    assert xdev.to_numpy(x).tolist() == [0, 1, 2, 3, 4]
+    with xdev.transfer_guard("allow") as counts:
+        xdev.to_numpy(x)
+        xdev.to_numpy(x[::2])
+    assert (counts.copies, counts.nbytes) == (2, 64)
+    with xdev.transfer_guard("disallow"), pytest.raises(xdev.XdevError, match="40 B"):
+        xdev.to_numpy(x)
+    with xdev.Stream(cuda) as stream:
+        y = x * 2
+        assert xdev.to_numpy(y).tolist() == [0, 2, 4, 6, 8]
+    stream.synchronize()
+    x[...] = 3
+    assert xdev.to_numpy(x).tolist() == [3] * 5
+    xdev.memory.free(y)
+    with pytest.raises(xdev.UseAfterFreeError):
+        xdev.to_numpy(y)
