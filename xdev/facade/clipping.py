@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from xdev import _optional
-
 #: Types of Python's real numbers; bool is none of them.
 NUMBERS = frozenset({int, float})
 
@@ -46,7 +44,7 @@ def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
             return x.clip(lower, upper, out)  # they adapt to x; one pass, not two
         except OverflowError:
             pass  # an integer beyond all floating-point numbers: see _within()
-    xp = np if isinstance(x, np.ndarray | np.generic) else _optional.cupy()
+    xp = namespace_of(x)
     bounds = [
         (limit, _within(xp, bound, x.dtype, inwards))
         for limit, bound, inwards in (
@@ -62,6 +60,15 @@ def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
         result = limit(result, bound)
     limit, bound = bounds[-1]
     return limit(result, bound, out=out)
+
+
+def namespace_of(x: Any) -> Any:
+    """Return the module of an array or scalar: ``numpy``, or else ``cupy``."""
+    if isinstance(x, np.ndarray | np.generic):
+        return np
+    from xdev import _optional  # `import xdev` does not need it
+
+    return _optional.cupy()
 
 
 def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xdev import _optional
-from xdev.facade.clipping import NUMBERS
+from xdev.facade.clipping import NUMBERS, namespace_of
 from xdev.facade.complaints import no_matrix
 
 EPS = {  # numpy.finfo takes long to load
@@ -37,7 +36,7 @@ def pinv(x: Any, *, rtol: Any = None) -> Any:
     """
     if x.ndim < 2:  # noqa: PLR2004 - a matrix's
         raise no_matrix("linalg.pinv", x)
-    xp = np if isinstance(x, np.ndarray) else _optional.cupy()
+    xp = namespace_of(x)
     u, s, vh = xp.linalg.svd(x.conj(), full_matrices=False)
     if rtol is None:
         rtol = max(x.shape[-2:]) * EPS[s.dtype]
