@@ -144,6 +144,20 @@ def test_functions_of_the_library_that_are_replaced(recorder):
         assert total(x) == "another"
 
 
+def test_what_failed_is_done_again_though_another_was_put_in_its_place(recorder):
+    def again(*_, **__):
+        return "again"
+
+    def tried(*_, **__):
+        state.serve(Thing, others)
+        raise RuntimeError
+
+    again.tried, recorder.functions["sum"] = tried, again
+    state, total = quick(recorder, "sum")
+    others = dict(recorder.functions) | {"sum": lambda *_, **__: "another"}
+    assert total(Thing()) == "again"
+
+
 def test_when_functions_are_called_otherwise(recorder):
     functions = {name: plain(name) for name in ARRAYS}
     x, steps = Thing(), ("join", "serve", "load", "find")

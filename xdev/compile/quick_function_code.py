@@ -274,8 +274,9 @@ class _HandOn(_Writer):
             self.load(row, UNNAMED * WORD),
             self.load(row, KEYWORDS * WORD),
         )
-        result = self._called(target, handed, flagged, keywords)
+        # Before the call: another thread may aim the row anew while it runs.
         again = b.not_(self.same(self.load(row, AGAIN * WORD), 0))
+        result = self._called(target, handed, flagged, keywords)
         with b.if_then(b.and_(self.same(result, 0), again), likely=False):
             self._forget(python, RUNTIME_ERROR)
         b.ret(result)
