@@ -11,7 +11,7 @@ from xdev import _config
 from xdev._freed import is_freed, use_after_free
 from xdev.device import registry
 from xdev.device.decorators import CallDecorator
-from xdev.device.identity import Device, is_backends, may_name, named, shown
+from xdev.device.identity import Device, may_name, named, of_one_library, shown
 from xdev.errors import ConfigurationError
 
 DLPACK_TYPES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # dlpack.h: DLDeviceType
@@ -245,7 +245,8 @@ def device_of(x: Any) -> Device:
     native = None if isinstance(x, type) else getattr(x, "device", None)
     if native is not None and not callable(native):
         device = named(native)
-        if is_backends(native) and hasattr(x, "shape") and hasattr(x, "dtype"):
+        # Of others more is to be asked, as whether they may be written to.
+        if of_one_library(kind, native) and hasattr(x, "shape"):
             own_kinds.add(kind)
         return device
     found = None if isinstance(x, type) else _exported(x)

@@ -205,9 +205,11 @@ def _natives(library: str) -> Natives:
 _owners: dict[type, str] = {}
 
 
-def is_backends(native: object) -> bool:
-    """Say whether an object was found to be a device of a backend's own library."""
-    return type(native) in _owners
+def of_one_library(kind: type, native: object) -> bool:
+    """Say whether a type, and a device that was read, are of one backend's library."""
+    name = _owners.get(type(native))
+    top = kind.__module__.partition(".")[0]
+    return name is not None and top in registry.backend(name).libraries
 
 
 def _parse_native(native: Any) -> tuple[str, int, str | None]:
