@@ -106,6 +106,21 @@ def test_bfloat16_passes_between_libraries(library, target, copy):
         xdev.to_device(there, target, copy=False)
 
 
+@pytest.mark.parametrize("library", ["torch", "array_api_strict", "jax"])
+def test_a_mask_is_not_lost(library):
+    pytest.importorskip(library)
+    x = np.ma.masked_less(np.arange(4), 2)
+    with pytest.raises(TypeError, match=r"x\.filled"):
+        xdev.to_device(x, xdev.Device("cpu", library))
+
+
+def test_dasks_chunks_keep_a_mask():
+    pytest.importorskip("dask.array")
+    x = np.ma.masked_less(np.arange(4), 2)
+    there = xdev.to_device(x, xdev.Device("cpu", "dask"))
+    assert there.compute().mask.tolist() == x.mask.tolist()
+
+
 @pytest.mark.parametrize("source", ["cpu", "fake"])
 def test_an_out_of_dasks_is_told_the_values(source):
     da = pytest.importorskip("dask.array")

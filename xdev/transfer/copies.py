@@ -78,8 +78,8 @@ def to_device(
     DeviceMismatchError
         ``out`` or ``stream`` is of another device.
     TypeError
-        ``x`` is no array, or of a dtype that CUDA does not have; ``stream`` is no
-        stream.
+        ``x`` is no array, of a dtype that CUDA does not have, or masked, where the copy
+        is not; ``stream`` is no stream.
     UseAfterFreeError
         ``x`` or ``out`` was freed.
     XdevError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xdev.device import Device
 from xdev.device.copies import announce
 from xdev.device.natives import natives
-from xdev.transfer.exporters import dtype_of
+from xdev.transfer.exporters import dtype_of, refuse_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +31,8 @@ def to_library(
     """
     step = plain_device(target)
     values = plain(step)
+    if target.library != "dask":  # whose chunks keep their type
+        refuse_mask(values)
     if target not in (step, source):  # a device that only the library knows
         announce(source, target, math.prod(x.shape) * dtype_of(x).itemsize)
     return natives(str(target.library)).adopt(values, target.native)
