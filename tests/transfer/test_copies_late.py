@@ -72,6 +72,19 @@ def test_uploads(driver, shape, pinned, layout, out):
     np.testing.assert_array_equal(there.view(np.ndarray), expected)
 
 
+def test_an_out_that_cannot_be_shared_says_why(driver):
+    class Export:
+        def __dlpack__(self, **_):
+            raise BufferError("no such dtype")
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    there = values((2, 2)).view(driver.ndarray)
+    with pytest.raises(BufferError, match="no such dtype"):
+        cuda.download(there, DEVICE, None, False, Export())
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=["small", "staged"])
 @pytest.mark.parametrize("pinned", [False, True], ids=["pageable", "pinned"])
 @pytest.mark.parametrize("layout", ["C", "F", "step", "reversed", "size 0", "0-d"])

@@ -20,12 +20,13 @@ def check(dtype: np.dtype[Any], target: Device) -> None:
 def adopt(x: Any, target: Device) -> Any:  # noqa: ARG001 - there is one host
     """Return the same memory as a NumPy array; None for a dtype that DLPack lacks."""
     try:
-        return _shared(x)
+        return shared(x)
     except (BufferError, RuntimeError):  # NumPy's and PyTorch's, JAX's
         return None
 
 
-def _shared(x: Any) -> Any:
+def shared(x: Any) -> Any:
+    """Return a host array's memory as a NumPy array, or raise what DLPack does."""
     if isinstance(x, np.ndarray):
         return x
     return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)
@@ -44,7 +45,7 @@ def upload(
     if hasattr(out, "dask"):  # it has no memory, but may be told other values
         out[...] = values.copy()
     else:
-        np.copyto(_shared(out), values)
+        np.copyto(shared(out), values)
     return out
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from xdev import _optional
 from xdev.compile.halves import is_bfloat16
 from xdev.device import registry
-from xdev.device.choice import CPU
 from xdev.errors import CaptureError
 from xdev.memory.arrays import host_array, pinned_array
 from xdev.memory.device_arrays import array_maker
@@ -164,7 +163,7 @@ def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
     if out is None:
         make = host_array if pageable else pinned_array
         out = make(there.shape, there.dtype, cpu.order_of(there))
-    values = cpu.adopt(out, CPU)
+    values = cpu.shared(out)
     turned = values.flags.fnc
     host = values.T if turned else values
     if host.size:
