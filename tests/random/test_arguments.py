@@ -1,5 +1,6 @@
 """Sizes, data types, parameters and out=: what is taken and what is refused."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -101,6 +102,14 @@ def test_complex_parameters_are_refused_as_numpy_does(rng):
         np.random.default_rng(0).normal(loc)
     with pytest.raises(TypeError, match="Cannot cast loc"):
         rng.normal(xdev.to_device(loc, rng.device))
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "f2", ml_dtypes.bfloat16])
+def test_parameters_of_any_real_dtype_are_their_values(make, device, dtype):
+    scale = np.asarray([0, 1, 1], dtype)
+    found = make().normal(0.0, xdev.to_device(scale, device))
+    expected = make().normal(0.0, xdev.asarray([0.0, 1.0, 1.0], device=device))
+    np.testing.assert_array_equal(host(found), host(expected))
 
 
 @pytest.mark.parametrize("dtypes", [("f8", "f4"), ("f8", "i8"), ("i8", "u8")])

@@ -165,7 +165,7 @@ def parameter(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
     x = plain(x, name, on, dtype)
     if dtype is None:
         return x
-    if to_numpy_dtype(x.dtype).kind not in "biuf":
+    if not np.can_cast(to_numpy_dtype(x.dtype), dtype, "same_kind"):
         message = f"Cannot cast {name}, an array of {x.dtype}, to {dtype}"
         raise TypeError(message)
     return facade.astype(x, dtype, copy=False)
