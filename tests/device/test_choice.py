@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -69,7 +70,9 @@ async def asynchronous():
     yield
 
 
-@pytest.mark.parametrize("body", [coroutine, generator, asynchronous, Exception])
+@pytest.mark.parametrize(
+    "body", [coroutine, generator, asynchronous, Exception, partial(generator)]
+)
 @pytest.mark.parametrize(
     "context", [xdev.use_device("cpu"), xdev.transfer_guard("log")]
 )

@@ -31,9 +31,10 @@ class CallDecorator(ContextDecorator):
             Its body does not run in its call, where the context would be.
         """
         if any(is_one(func) for is_one in OTHERS):
+            name = getattr(func, "__qualname__", repr(func))  # a partial has none
             message = (
                 f"{type(self).__name__} decorates functions whose body runs when they "
-                f"are called; {func.__qualname__} is async, a generator or a class: "
+                f"are called; {name} is async, a generator or a class: "
                 f"write `with {type(self).__name__}(...):` inside it"
             )
             raise TypeError(message)
