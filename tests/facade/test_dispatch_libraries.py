@@ -107,6 +107,13 @@ def test_arguments_and_results_are_the_standards_in_every_library(library, name)
     )
 
 
+def test_the_rank_of_jaxs_matrices_without_elements_is_0():
+    jax = pytest.importorskip("jax")
+    for shape in (0, 3), (3, 0), (2, 0, 3):
+        found = xdev.linalg.matrix_rank(jax.numpy.zeros(shape))
+        np.testing.assert_array_equal(found, np.zeros(shape[:-2]))
+
+
 def strided(x):
     wide = np.zeros((*x.shape, 2), x.dtype)
     wide[..., 0] = x

@@ -81,7 +81,8 @@ def _matrix_rank(x: Any, *, rtol: Any) -> Any:
     sizes = xp.linalg.svd(x, full_matrices=False)[1]
     if rtol is None:
         rtol = max(x.shape[-2:]) * xp.finfo(sizes.dtype).eps
-    least = xp.max(sizes, axis=-1, keepdims=True) * xp.asarray(rtol)[..., None]
+    # The first is the largest; a maximum of none would be an error.
+    least = sizes[..., :1] * xp.asarray(rtol)[..., None]
     return xp.count_nonzero(sizes > least, axis=-1)
 
 
