@@ -147,3 +147,19 @@ def test_what_is_where_cupys_arrays_are_may_be_read_only():
     for _ in range(2):  # the second time its class was seen before
         with pytest.raises(ValueError, match="out= is read-only"):
             copies._check_out(np.ones(3), out, xdev.Device("cuda:0"))
+
+
+class OnADevice:
+    """Something that says where it is, and is no array."""
+
+    def __init__(self, x):
+        self.device = x.device
+
+
+def test_what_is_on_a_device_may_still_be_no_array(device):
+    x = xdev.ones(3, device=device)
+    for thing in (x, OnADevice(x), x):
+        assert xdev.device_of(thing) == xdev.device_of(x) == device
+    with pytest.raises(TypeError, match="x is no array but"):
+        xdev.to_device(OnADevice(x), "cpu")
+    assert xdev.to_numpy(x).tolist() == [1, 1, 1]
