@@ -3,6 +3,9 @@
 CUDA stands behind a driver whose copies run when they are waited for.
 """
 
+import os
+import subprocess
+import sys
 from functools import partial
 from types import SimpleNamespace
 
@@ -10,7 +13,8 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.transfer import cuda_short, schedule
+from xdev.device import registry
+from xdev.transfer import cuda, cuda_short, schedule
 
 LAYOUTS = {
     "C": lambda x: x,
@@ -66,6 +70,30 @@ def test_what_others_are_to_see_is_left_to_them(driver, monkeypatch):
         others = SimpleNamespace(**vars(streams) | seen)
         monkeypatch.setattr(cuda_short, "live_streams", others)
         assert cuda_short.fetch(there) is None
+
+
+FAKE = """
+import numpy, xdev
+from xdev.device import cuda
+xdev.to_numpy(xdev.to_device(numpy.ones(3), "fake"))
+assert not cuda._probe.cache_info().currsize
+"""
+
+
+def test_programs_on_fake_devices_do_not_look_for_cudas():
+    environment = os.environ | {"XDEV_DEVICE": "fake"}
+    subprocess.run([sys.executable, "-c", FAKE], check=True, env=environment)
+
+
+def test_the_way_is_short_once_the_only_device_is_in_use(monkeypatch):
+    cupy = pytest.importorskip("cupy")
+    for count, ways in (2, {}), (1, {cupy.ndarray: cuda_short.fetch}):
+        monkeypatch.setattr(
+            type(registry.backend("cuda")), "count", lambda _, n=count: n
+        )
+        monkeypatch.setattr(cuda, "short_ways", {})
+        cuda._shorten()
+        assert cuda.short_ways == ways
 
 
 @pytest.mark.cuda

@@ -39,8 +39,13 @@ SMALL = 64 << 10  # the driver takes so much of pageable memory at once [B]
 NOTHING = nullcontext()  # in place of a stream
 
 
-if registry.backend("cuda").count() == 1:  # else it may not be the current one
-    short_ways[_optional.cupy().ndarray] = fetch
+def _shorten() -> None:
+    """Let small downloads be short, where the only device is the current one."""
+    if registry.backend("cuda").count() == 1:
+        short_ways[_optional.cupy().ndarray] = fetch
+
+
+registry.when_started("cuda", _shorten)  # this module loads for fake devices too
 
 
 def check(dtype: np.dtype[Any], target: Device) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 #: What downloads an array of a type into a new one in short, or returns None. A route
-#: adds its own when its module loads.
+#: adds its own once its device is in use.
 short_ways: dict[type, Callable[[Any], Any]] = {}
 
 
