@@ -102,6 +102,13 @@ def test_of_subnormal_numbers(dtype, seed):
 
 
 @both
+def test_no_quotient_underflows(dtype):
+    x, y = np.array([[np.finfo(dtype).tiny], [np.finfo(dtype).max]]).repeat(64, 1)
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(LIKE_NUMPYS[np.fmod](x, y), x)
+
+
+@both
 def test_a_rare_divisor_changes_no_other_lane(dtype):
     x, y = np.random.default_rng(0).uniform(1, 9, (2, 64)).astype(dtype)
     for k in range(x.size):

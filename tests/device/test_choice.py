@@ -246,6 +246,14 @@ def test_device_of_other_libraries_arrays():
             xdev.device_of(kind)
 
 
+def test_an_array_of_a_type_that_was_seen_is_still_asked_where_it_is():
+    cupy = pytest.importorskip("cupy")
+    for index in (0, 1, 0):
+        memory = cupy.cuda.UnownedMemory(1 << 20, 12, None, index)
+        x = cupy.ndarray(3, "f4", cupy.cuda.MemoryPointer(memory, 0))
+        assert str(xdev.device_of(x)) == f"cuda:{index}"
+
+
 def test_peers_and_synchronize(device):
     xdev.synchronize(device)
 
