@@ -241,6 +241,13 @@ def test_device_of_other_libraries_arrays():
     assert xdev.device_of(strict.zeros(3, device=strict.Device("device2"))) == "fake:1"
     with pytest.raises(TypeError, match="is no array"):
         xdev.device_of([1, 2])
+
+    class Sparse:
+        device = property(lambda _: 1 / 0)
+        tocsr = tocoo = None
+
+    with pytest.raises(TypeError, match="Sparse is no array"):
+        xdev.device_of(Sparse())
     for kind in (np.ndarray, np.float64, type(strict.zeros(3)), int):
         with pytest.raises(TypeError, match=f"the class {kind.__name__} is no array"):
             xdev.device_of(kind)
@@ -290,14 +297,20 @@ def test_a_forked_child_gets_a_clear_error(cuda):
     del cuda
     code = """
 import os, xdev
-xdev.zeros(3, device="cuda")
+x = xdev.zeros(3, device="cuda")
+xdev.to_numpy(x)
+calls = [lambda: xdev.zeros(3, device="cuda"), lambda: xdev.to_numpy(x)]
 pid = os.fork()
 if not pid:
-    try:
-        xdev.zeros(3, device="cuda")
-    except xdev.DeviceUnavailableError as error:
-        os._exit(0 if "spawn" in str(error) else 2)
-    os._exit(3)
+    for call in calls:
+        try:
+            call()
+        except xdev.DeviceUnavailableError as error:
+            if "spawn" not in str(error):
+                os._exit(2)
+        else:
+            os._exit(3)
+    os._exit(0)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
     assert run(code, XDEV_DEVICE="cuda").stdout.strip() == "0"

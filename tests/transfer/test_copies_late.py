@@ -249,7 +249,7 @@ def test_packed_memory_goes_by_machine_code(below, monkeypatch):
 
 def test_small_memory_goes_by_the_drivers_own_copy(driver, below):
     x = values((190, 371))[:90]  # between what is taken at once and what is staged
-    assert cuda.SMALL < x.nbytes < schedule.DIRECT
+    assert schedule.SMALL < x.nbytes < schedule.DIRECT
 
     there = cuda.upload(x, DEVICE, None, False, None)
     assert driver.waits == 0

@@ -242,14 +242,16 @@ def device_of(x: Any) -> Device:
         return CPU
     if hasattr(x, "_meta") and hasattr(x, "dask"):  # a collection: where its chunks are
         return Device(device_of(x._meta), "dask")  # noqa: SLF001 - Dask's own protocol
-    native = None if isinstance(x, type) else getattr(x, "device", None)
+    # CuPy's sparse matrices have the attribute, but it is not implemented.
+    none = isinstance(x, type) or hasattr(kind, "tocsr")
+    native = None if none else getattr(x, "device", None)
     if native is not None and not callable(native):
         device = named(native)
         # Of others more is to be asked, as whether they may be written to.
         if of_one_library(kind, native) and hasattr(x, "shape"):
             own_kinds.add(kind)
         return device
-    found = None if isinstance(x, type) else _exported(x)
+    found = None if none else _exported(x)
     if found is None:
         what = f"the class {x.__name__}" if isinstance(x, type) else kind.__name__
         message = f"{what} is no array: pass an array, or make one with xdev.asarray"

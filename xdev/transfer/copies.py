@@ -139,6 +139,7 @@ def _placed(
     there.check(dtype, target)
     refuse_mask(x)
     if not stays:
+        source.require()  # in a forked child it cannot be used
         announce(source, target, math.prod(x.shape) * dtype.itemsize)
     return _copied(x, source, there, target, stream, non_blocking, out)
 

@@ -35,17 +35,23 @@ if TYPE_CHECKING:
 
 #: The dtypes that CuPy has kernels for, besides ml_dtypes' bfloat16.
 CHARS = frozenset("?bhilqBHILQefdFD")
-SMALL = 64 << 10  # the driver takes so much of pageable memory at once [B]
+#: cudaDevAttrPageableMemoryAccessUsesHostPageTables: where a device has it, as in Grace
+#: Hopper, the driver's own copy of pageable memory may be late, so all is staged.
+HOST_PAGE_TABLES = 100
 NOTHING = nullcontext()  # in place of a stream
 
 
-def _shorten() -> None:
-    """Let small downloads be short, where the only device is the current one."""
-    if registry.backend("cuda").count() == 1:
-        short_ways[_optional.cupy().ndarray] = fetch
+def _prepare() -> None:
+    """Choose by the devices which ways small copies go, at CUDA's first use."""
+    cupy, count = _optional.cupy(), registry.backend("cuda").count()
+    ask = cupy.cuda.runtime.deviceGetAttribute
+    if any(ask(HOST_PAGE_TABLES, index) for index in range(count)):
+        schedule.DIRECT = schedule.SMALL = 0
+    if count == 1:  # else it may not be the current one
+        short_ways[cupy.ndarray] = fetch
 
 
-registry.when_started("cuda", _shorten)  # this module loads for fake devices too
+registry.when_started("cuda", _prepare)  # this module loads for fake devices too
 
 
 def check(dtype: np.dtype[Any], target: Device) -> None:
@@ -101,16 +107,15 @@ def _upload(values: Any, index: int, non_blocking: bool, out: Any) -> Any:
         packed = array_maker()(host.shape, dtype.newbyteorder("="))
     used: list[Any] = []
     if host.size:
-        used = _send(
-            host, packed, queue, index, SMALL if non_blocking else schedule.DIRECT
-        )
+        at_once = schedule.SMALL if non_blocking else schedule.DIRECT
+        used = _send(host, packed, queue, index, at_once)
     made = packed.T if turned else packed
     if landing is None:
         out = made
     elif landing.data.ptr != made.data.ptr:
         _optional.cupy().copyto(landing, made)
     given_back(queue, owner)
-    if used and non_blocking:
+    if non_blocking:
         keep(queue, index, *used)
     elif used:
         queue.synchronize()

@@ -17,7 +17,7 @@ from xdev import _optional, memory
 from xdev.device import Device, registry
 from xdev.device.copies import announce
 from xdev.memory.device_arrays import array_maker
-from xdev.transfer.cuda import CHARS, SMALL
+from xdev.transfer.cuda import CHARS
 from xdev.transfer.lifetimes import keep
 from xdev.transfer.packs import packs
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from xdev.transfer.packs import Pack
 
+SMALL = 64 << 10  # larger arrays fill the bus alone [B]
 IN_FLIGHT = 16  # packs whose pinned memory is in use at a time
 HOST = Device("cpu")
 

@@ -6,6 +6,7 @@ add a module of its name.
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 #: What downloads an array of a type into a new one in short, or returns None. A route
 #: adds its own once its device is in use.
 short_ways: dict[type, Callable[[Any], Any]] = {}
+# In a child the long way refuses: it asks whether the device can be used.
+os.register_at_fork(after_in_child=short_ways.clear)
 
 
 class Route(Protocol):

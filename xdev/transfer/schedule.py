@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from types import EllipsisType
 
 LANES = 8  # more threads than saturate the bus only take turns at it
-DIRECT = 2 << 20  # up to here CUDA's own copy of pageable memory is quicker [B]
+SMALL = 64 << 10  # CUDA's own copy takes so much of pageable memory at once [B]
+DIRECT = 2 << 20  # up to here it is quicker than a staged one [B]
 SLOTS = 2  # of a lane: one on the bus, one in the thread's hands
 
 
