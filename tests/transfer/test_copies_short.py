@@ -85,15 +85,21 @@ def test_programs_on_fake_devices_do_not_look_for_cudas():
     subprocess.run([sys.executable, "-c", FAKE], check=True, env=environment)
 
 
-def test_the_way_is_short_once_the_only_device_is_in_use(monkeypatch):
-    cupy = pytest.importorskip("cupy")
-    for count, ways in (2, {}), (1, {cupy.ndarray: cuda_short.fetch}):
-        monkeypatch.setattr(
-            type(registry.backend("cuda")), "count", lambda _, n=count: n
-        )
-        monkeypatch.setattr(cuda, "short_ways", {})
-        cuda._shorten()
-        assert cuda.short_ways == ways
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("late", [False, True])
+def test_ways_are_chosen_by_the_devices(monkeypatch, driver, count, late):
+    driver.deviceGetAttribute = lambda asked, index: late and index == count - 1
+    monkeypatch.setattr(type(registry.backend("cuda")), "count", lambda _: count)
+    monkeypatch.setattr(cuda, "short_ways", {})
+    for name in ("SMALL", "DIRECT"):
+        monkeypatch.setattr(schedule, name, 1000)
+
+    cuda._prepare()
+
+    assert cuda.short_ways == ({driver.ndarray: cuda_short.fetch} if count == 1 else {})
+    assert schedule.SMALL == schedule.DIRECT == (0 if late else 1000)
+    there = on_device(driver, np.arange(3.0))
+    assert (cuda_short.fetch(there) is None) == late
 
 
 @pytest.mark.cuda
