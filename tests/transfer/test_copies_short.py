@@ -88,7 +88,8 @@ def test_programs_on_fake_devices_do_not_look_for_cudas():
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("late", [False, True])
 def test_ways_are_chosen_by_the_devices(monkeypatch, driver, count, late):
-    driver.deviceGetAttribute = lambda asked, index: late and index == count - 1
+    tables = {(cuda.HOST_PAGE_TABLES, count - 1)} if late else set()
+    driver.deviceGetAttribute = lambda *asked: asked in tables
     monkeypatch.setattr(type(registry.backend("cuda")), "count", lambda _: count)
     monkeypatch.setattr(cuda, "short_ways", {})
     for name in ("SMALL", "DIRECT"):
