@@ -15,14 +15,45 @@ def type_name(x: Any) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> type_name(np.ones(3)), type_name(3)
-    ('numpy.ndarray', 'int')
+    >>> type_name(np.ones(3)), type_name(3), type_name(int)
+    ('numpy.ndarray', 'int', 'the class int')
     """
+    if isinstance(x, type):
+        return f"the class {x.__name__}"
     kind = type(x)
     module = kind.__module__
     if module == "builtins":
         return kind.__name__
     return f"{_PUBLIC.get(module, module.partition('.')[0])}.{kind.__qualname__}"
+
+
+def not_array(x: Any, way: str, name: str = "x") -> str:
+    """Return what messages call an object where an array is wanted, and the way out.
+
+    Parameters
+    ----------
+    x : object
+        What was given.
+    way : str
+        The way out, where there is no better one.
+    name : str
+        The argument that it was given as.
+
+    Examples
+    --------
+    >>> not_array({1, 2}, "make one of a list")
+    'no array but set: make one of a list'
+    >>> not_array(set, "make one of a list")
+    'no array but the class set: pass an object of it'
+    """
+    if isinstance(x, type):
+        way = "pass an object of it"
+    elif hasattr(x, "tocsr"):
+        way = (
+            f"pass {name}.toarray(), or move the sparse one to the CPU or to CUDA with "
+            f"xdev.adapt(device, {name})"
+        )
+    return f"no array but {type_name(x)}: {way}"
 
 
 def users_level() -> int:

@@ -149,7 +149,28 @@ def test_out_that_is_no_array_is_refused(out):
         xdev.add(HOST, HOST, out=out)
 
 
-@pytest.mark.parametrize("x", [[1, 2], (1, 2), "abc", None, object(), np.float64])
+@pytest.mark.parametrize("kind", [np.float64, np.ndarray, int])
+@pytest.mark.parametrize("device", ["cpu", "fake"])
+def test_a_class_is_no_array(kind, device):
+    text = f"is no array but the class {kind.__name__}: pass an object of it$"
+    for dtype in (None, np.float32):
+        with pytest.raises(TypeError, match=f"asarray: obj {text}"):
+            xdev.asarray(kind, dtype=dtype, device=device)
+    with pytest.raises(TypeError, match=f"sum: x {text}"):
+        xdev.sum(kind)
+
+
+@pytest.mark.parametrize("device", ["cpu", "fake"])
+def test_a_sparse_matrix_is_no_array(device):
+    sparse = pytest.importorskip("scipy.sparse").csr_array(np.eye(3))
+    text = r"scipy.*pass obj\.toarray\(\), or .* with xdev\.adapt\(device, obj\)$"
+    for dtype in (None, np.float32):
+        with pytest.raises(TypeError, match=rf"obj is no array but {text}"):
+            xdev.asarray(sparse, dtype=dtype, device=device)
+    assert xdev.asarray(sparse.toarray(), device=device).shape == (3, 3)
+
+
+@pytest.mark.parametrize("x", [[1, 2], (1, 2), "abc", None, object()])
 def test_what_is_no_array_is_refused_by_name(x):
     with pytest.raises(TypeError, match=r"xdev\.sum: x is no array.*xdev.asarray"):
         xdev.sum(x)

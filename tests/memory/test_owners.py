@@ -68,6 +68,14 @@ def test_foreign_memory_is_refused(x):
         memory.free(x)
 
 
+def test_a_class_is_no_array():
+    text = "^x is no array but the class ndarray: pass an object of it$"
+    with pytest.raises(ValueError, match=text):
+        memory.free(np.ndarray)
+    with pytest.raises(ValueError, match=text):
+        memory.record_stream(np.ndarray, 7)
+
+
 def test_of_several_threads_one_frees():
     outcomes = []
     for _ in range(50):

@@ -206,6 +206,23 @@ def test_choices_refuse_what_numpy_refuses(rng, arguments, error, text):
             generator.choice(*arguments)
 
 
+def test_what_is_no_array_of_the_device_is_refused_by_name():
+    rng, x = default_rng(0, device="fake"), np.full(2, 0.5)
+    for call, name in (
+        (rng.choice, "a"),
+        (lambda x: rng.choice(2, p=x), "p"),
+        (rng.permutation, "x"),
+    ):
+        way = rf"^{name}= is on cpu, .* xdev\.to_device\({name}, 'fake:0'\)$"
+        with pytest.raises(xdev.DeviceMismatchError, match=way):
+            call(x)
+        with pytest.raises(TypeError, match=f"^{name} is no array but the class nda"):
+            call(np.ndarray)
+        call(xdev.to_device(x, "fake:0"))
+    with pytest.raises(TypeError, match="not on the class ndarray"):
+        rng.shuffle(np.ndarray)
+
+
 def test_permutations_refuse_what_has_no_axis(rng, device):
     with pytest.raises(np.exceptions.AxisError):
         rng.permutation(xdev.arange(3, device=device), axis=1)

@@ -132,6 +132,17 @@ def test_the_fake_devices_have_no_sparse_library(form):
         xdev.adapt("fake", made(form))
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_sparse_one_is_no_array_and_is_told_what_works(form):
+    x = made(form)
+    for move in (xdev.to_numpy, lambda x: xdev.to_device(x, "fake")):
+        with pytest.raises(TypeError, match=r"x\.toarray\(\), .*adapt\(device, x\)$"):
+            move(x)
+
+    assert xdev.adapt("cpu", x) is x
+    assert xdev.to_device(x.toarray(), "fake").shape == x.shape
+
+
 def test_what_is_not_sparse_is_left_alone():
     operator = scipy.sparse.linalg.aslinearoperator(DENSE)
     assert xdev.adapt("fake", operator) is operator

@@ -12,7 +12,7 @@ from xdev._freed import is_freed, use_after_free
 from xdev.device import registry
 from xdev.device.decorators import CallDecorator
 from xdev.device.identity import Device, may_name, named, of_one_library, shown
-from xdev.errors import ConfigurationError
+from xdev.errors import ConfigurationError, not_array
 
 DLPACK_TYPES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # dlpack.h: DLDeviceType
 
@@ -253,8 +253,8 @@ def device_of(x: Any) -> Device:
         return device
     found = None if none else _exported(x)
     if found is None:
-        what = f"the class {x.__name__}" if isinstance(x, type) else kind.__name__
-        message = f"{what} is no array: pass an array, or make one with xdev.asarray"
+        way = "pass an array, or make one with xdev.asarray(x)"
+        message = f"x is {not_array(x, way)}"
         raise TypeError(message)
     return found
 

@@ -253,5 +253,5 @@ def may_name(text: object) -> bool:
 def shown(thing: object) -> str:
     """Return a short text; of arrays and containers only what they are."""
     held = hasattr(thing, "shape") or hasattr(thing, "__len__")
-    text = "" if held and not isinstance(thing, str) else repr(thing)
+    text = "" if held and not isinstance(thing, str | type) else repr(thing)
     return text if 0 < len(text) <= LONGEST_TEXT else f"an object of {type_name(thing)}"

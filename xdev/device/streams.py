@@ -140,7 +140,7 @@ class Stream:
 def _check(event: object) -> None:
     if not isinstance(event, Event):
         message = (
-            f"an event is expected, not an object of {type_name(event)}: pass what "
+            f"an event is expected, not {type_name(event)}: pass what "
             f"stream.record() returns"
         )
         raise TypeError(message)

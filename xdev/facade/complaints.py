@@ -8,20 +8,25 @@ import numpy as np
 
 from xdev.device import Device, device_of
 from xdev.device.choice import traced
-from xdev.errors import ConfigurationError, DeviceMismatchError, type_name
+from xdev.errors import ConfigurationError, DeviceMismatchError, not_array, type_name
 
 
 def no_array(name: str, label: str, x: Any) -> TypeError:
     """Return the error for an argument that is no array."""
-    what = f"the class {x.__name__}" if isinstance(x, type) else type_name(x)
     if label == "out":
+        what = type_name(x)
         return TypeError(f"xdev.{name}: out is no array but {what}: {_no_out(name, x)}")
     # xdev.asarray() itself asks, and refuses dates, texts and records of NumPy's.
     maker = "numpy" if isinstance(x, np.generic) else "xdev"
-    return TypeError(
-        f"xdev.{name}: {label} is no array but {what}: make one with "
-        f"{maker}.asarray({label})"
-    )
+    way = f"make one with {maker}.asarray({label})"
+    return TypeError(f"xdev.{name}: {label} is {not_array(x, way, label)}")
+
+
+def no_values(obj: Any) -> TypeError | None:
+    """Return the error for an array of a class or a sparse matrix, None for others."""
+    if isinstance(obj, type) or hasattr(obj, "tocsr"):
+        return no_array("asarray", "obj", obj)
+    return None
 
 
 def _no_out(name: str, x: Any) -> str:

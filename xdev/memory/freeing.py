@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _freed, _optional
-from xdev.errors import InUseError
+from xdev.errors import InUseError, not_array
 from xdev.memory import fake_arrays
 from xdev.memory.debugging.guards import poison
 from xdev.memory.owners import FOREIGN, HostLease, find
@@ -191,6 +191,8 @@ def _stranger(x: Any, address: int, *, is_view: bool = False) -> Exception:
         if is_view:
             return InUseError(VIEW)
         return ValueError("NumPy made this array and gives it back itself: drop it")
+    if isinstance(x, type):
+        return ValueError(f"x is {not_array(x, 'pass an array')}")
     size = f" of {x.nbytes:,} B" if isinstance(x, np.ndarray) else ""
     return ValueError(f"this {type(x).__name__}{size} {FOREIGN}")
 

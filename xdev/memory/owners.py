@@ -11,6 +11,7 @@ import numpy as np
 from xdev import _optional
 from xdev._freed import refuse
 from xdev.device import Device
+from xdev.errors import not_array
 from xdev.memory import registry
 from xdev.memory.streams import handle_of, live_streams
 
@@ -144,9 +145,10 @@ def _device_chunk(x: Any) -> Any:
 def _address(x: Any) -> int:
     if isinstance(x, np.ndarray):
         return int(x.ctypes.data)
-    interface = getattr(x, "__cuda_array_interface__", None)
+    export = "__cuda_array_interface__"
+    interface = None if isinstance(x, type) else getattr(x, export, None)
     if interface is None:
-        message = f"{type(x).__name__} is no array of host or CUDA memory"
+        message = f"x is {not_array(x, 'pass an array of host or CUDA memory')}"
         raise ValueError(message)
     return int(interface["data"][0] or 0)  # empty arrays may have none
 

@@ -11,7 +11,7 @@ import numpy as np
 from xdev import facade
 from xdev._freed import refuse
 from xdev.device import Device, device_of
-from xdev.errors import DeviceMismatchError
+from xdev.errors import DeviceMismatchError, not_array
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.transfer.copies import to_device
 from xdev.transfer.foreign import plain_device
@@ -180,7 +180,12 @@ def plain(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
     ------
     DeviceMismatchError
         It is an array of another device.
+    TypeError
+        It is a class.
     """
+    if isinstance(x, type):
+        message = f"{name} is {not_array(x, 'pass an array')}"
+        raise TypeError(message)
     if not is_array(x):
         return facade.asarray(x, dtype=dtype, device=plain_device(on))
     check_device(x, name, on)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import facade
+from xdev.errors import type_name
 from xdev.random import kernels, ranges
 from xdev.random.arguments import check_device, is_array, plain, write
 from xdev.transfer.exporters import dtype_of
@@ -62,7 +63,7 @@ def permutation(draws: Draws, x: Any, axis: int) -> Any:
 def shuffle(draws: Draws, x: Any, axis: int) -> None:
     """Shuffle in place as :meth:`xdev.random.Generator.shuffle` says."""
     if not is_array(x):
-        message = f"shuffle works in place on arrays, not on a {type(x).__name__}"
+        message = f"shuffle works in place on arrays, not on {type_name(x)}"
         raise TypeError(message)
     write(x, permutation(draws, x, axis))
 
@@ -159,7 +160,7 @@ def _units(p: Any) -> Any:
 
 def _chances(draws: Draws, p: Any, population: int) -> Any:
     """Return checked chances as a float64 array of the device."""
-    p = _array(draws, p)
+    p = _array(draws, p, "p")
     if p.ndim != 1:
         message = "p must be 1-dimensional"
         raise ValueError(message)
@@ -189,9 +190,9 @@ def _population(draws: Draws, a: Any, axis: int, count: int) -> tuple[int, Any]:
             raise ValueError(message)
         return max(number, 0), None
     if isinstance(a, float) or not (is_array(a) or hasattr(a, "__len__")):
-        message = f"a must be a sequence or an integer, not {type(a)}"
+        message = f"a must be a sequence or an integer, not {type_name(a)}"
         raise ValueError(message)
-    a = _array(draws, a)
+    a = _array(draws, a, "a")
     extent = _extent(a, axis)
     if not extent and count:
         message = "a cannot be empty unless no samples are taken"
@@ -208,12 +209,12 @@ def _integer(x: Any) -> int | None:
         return None
 
 
-def _array(draws: Draws, x: Any) -> Any:
-    """Return what is permuted as an array of the generator's device."""
+def _array(draws: Draws, x: Any, name: str = "x") -> Any:
+    """Return an argument as an array of the generator's device."""
     if not is_array(x) and not hasattr(x, "__len__"):
-        message = f"expected an integer or an array, not {type(x).__name__}"
+        message = f"{name}: expected an integer or an array, not {type_name(x)}"
         raise TypeError(message)
-    return plain(x, "x", draws.device)
+    return plain(x, name, draws.device)
 
 
 def _extent(x: Any, axis: int) -> int:

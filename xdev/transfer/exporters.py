@@ -11,7 +11,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.device import device_of, registry
-from xdev.errors import type_name
+from xdev.errors import not_array
 
 READABLE = ("__array__", "__array_interface__", "__buffer__")  # by numpy.asarray
 HEAD = object.__basicsize__  # what every object begins with [B]
@@ -36,10 +36,9 @@ def as_array(x: Any) -> Any:
     >>> as_array(memoryview(b"ab"))
     array([97, 98], dtype=uint8)
     """
-    if isinstance(x, type):  # which has an array's attributes: not their values
-        raise _no_array(f"the class {x.__name__}")
-    if hasattr(x, "tocsr"):  # a sparse matrix: several arrays
-        raise _no_array(type_name(x))
+    # A class has an array's attributes, not their values; a sparse matrix is several.
+    if isinstance(x, type) or hasattr(x, "tocsr"):
+        raise _no_array(x)
     located = hasattr(x, "device") or not hasattr(x, "__array_interface__")
     if located and hasattr(x, "shape") and hasattr(x, "dtype"):
         return x
@@ -57,14 +56,15 @@ def as_array(x: Any) -> Any:
         return np.asarray(memoryview(x))
     except TypeError:
         pass
-    raise _no_array(type_name(x))
+    raise _no_array(x)
 
 
-def _no_array(what: str) -> TypeError:
-    return TypeError(
-        f"x is no array but {what}: make one with xdev.asarray(x, device=...), or move "
-        f"the arrays in it with xdev.adapt(device, x)"
+def _no_array(x: Any) -> TypeError:
+    way = (
+        "make one with xdev.asarray(x, device=...), or move the arrays in it with "
+        "xdev.adapt(device, x)"
     )
+    return TypeError(f"x is {not_array(x, way)}")
 
 
 @final

@@ -11,7 +11,7 @@ import numpy as np
 from xdev._freed import refuse
 from xdev._tracking import TRACKING
 from xdev.errors import type_name
-from xdev.facade.complaints import held_elsewhere
+from xdev.facade.complaints import held_elsewhere, no_values
 from xdev.facade.cpu import bare
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.host_memory import POOLED_FROM, SMALL, host_array, is_small, pooled
@@ -69,8 +69,8 @@ def number(name: str, value: Any) -> Any:
     if good:
         return value
     message = (
-        f"xdev.{name}: fill_value is an object of {type_name(value)}, no number: give "
-        f"a bool, int, float or complex, or a 0-d array"
+        f"xdev.{name}: fill_value is {type_name(value)}, no number: give a bool, "
+        f"int, float or complex, or a 0-d array"
     )
     raise TypeError(message)
 
@@ -187,8 +187,8 @@ class HostPlace:
             return out
         try:
             made = np.array(obj, dtype=kind, copy=copy)
-        except TypeError as error:
-            refusal = held_elsewhere(_array_of_another(obj))
+        except (TypeError, ValueError) as error:
+            refusal = no_values(obj) or held_elsewhere(_array_of_another(obj))
             if refusal is None:
                 raise
             raise refusal from error
@@ -197,7 +197,7 @@ class HostPlace:
                 f"xdev.asarray: a {type(obj).__name__} has no data type of the "
                 f"standard: give numbers that fit one, or dtype="
             )
-            raise TypeError(message)
+            raise no_values(obj) or TypeError(message)
         return pooled(made) if made.base is None else made
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
