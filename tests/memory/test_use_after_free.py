@@ -147,28 +147,40 @@ def total(x, y):
     return x + y
 
 
+@xdev.guvectorize("(n)->(),()")
+def ends(values, first, last):
+    first[0] = values[0]
+    last[0] = values[-1]
+
+
 @pytest.mark.parametrize("warm", [False, True])
 def test_ufuncs_refuse_freed_arrays_and_write_nothing(warm):
     a, x = np.ones(SHAPE), freed()
     if warm:
         total(a, a, out=a.copy())
         total(a, 2.0, out=a.copy())
-    for call in (
-        lambda: total(a, x),
-        lambda: total(x, a),
-        lambda: total(x, 1.0),
-        lambda: total(a, a, out=x),
-        lambda: total(a, a, x),
-        lambda: total(a, 2.0, out=x),
-        lambda: total(a, a, where=x),
-        lambda: total.reduce(x),
-        lambda: total.reduce(a, out=x),
-        lambda: total.accumulate(x),
-        lambda: total.outer(a, x),
-        lambda: total.at(x, [0], 1.0),
+    for call, label in (
+        (lambda: total(a, x), "y"),
+        (lambda: total(x, a), "x"),
+        (lambda: total(x, 1.0), "x"),
+        (lambda: total(a, a, out=x), "out="),
+        (lambda: total(a, a, x), "out="),
+        (lambda: total(a, 2.0, out=x), "out="),
+        (lambda: total(a, a, where=x), "where="),
+        (lambda: total(a, a, out=a, where=x), "where="),
+        (lambda: total.reduce(x), "array"),
+        (lambda: total.reduce(a, out=x), "out="),
+        (lambda: total.reduce(a, where=x), "where="),
+        (lambda: total.accumulate(x), "array"),
+        (lambda: total.outer(a, x), "b"),
+        (lambda: total.at(x, [0], 1.0), "a"),
+        (lambda: total.at(a, [0], x), "b"),
+        (lambda: ends(x), "values"),
+        (lambda: ends(a, out=(a[:, 0], x)), r"out\[1\]"),
     ):
-        with pytest.raises(UseAfterFreeError):
+        with pytest.raises(UseAfterFreeError, match=rf"\b{label} of shape"):
             call()
+    assert (a == 1).all()
 
 
 def test_ufuncs_refuse_freed_cupy_arrays_before_any_driver_call(on_device):

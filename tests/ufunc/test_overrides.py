@@ -162,9 +162,9 @@ def test_one_output_in_a_tuple(name, device):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda x: add.reduce(x, out=5), "pass out= a NumPy array"),
-        (lambda x: add.accumulate(x, out=[1]), "pass out= a NumPy array"),
-        (lambda x: add.reduceat(x, [0], out=(5,)), "pass out= a NumPy array"),
+        (lambda x: add.reduce(x, out=5), "pass out= an array of the"),
+        (lambda x: add.accumulate(x, out=[1]), "pass out= an array of the"),
+        (lambda x: add.reduceat(x, [0], out=(5,)), "pass out= an array of the"),
         (lambda x: add.reduce(x, out=np.zeros((2, 3, 4))), "of the result's shape"),
         (lambda x: add.accumulate(x, out=np.zeros(3)), "of as many dimensions"),
     ],

@@ -17,7 +17,7 @@ WAYS = {
     "non-broadcastable output": "pass out= of the broadcast shape, or leave it out",
     "read-only": "pass out= an array that may be written",
     "to dtype('bool')": "pass where= a bool, or an array of bool, as mask != 0",
-    "must be of ArrayType": "pass out= a NumPy array, or a tuple of them",
+    "must be of ArrayType": "pass out= an array of the inputs' device, or a tuple",
     "'out' tuple": "pass one array, or None, for each output",
     "could not be broadcast": "make the axes of inputs and out= match, or be 1",
 }

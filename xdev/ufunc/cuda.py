@@ -10,7 +10,7 @@ import numpy as np
 
 from xdev import _optional, device
 from xdev.compile import cubins, elementwise, launch
-from xdev.errors import DeviceMismatchError
+from xdev.errors import DeviceMismatchError, not_array
 from xdev.memory.device_arrays import array_maker
 from xdev.ufunc import cuda_fast, cuda_plan, cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
@@ -260,11 +260,11 @@ def require() -> None:
 
 def written(x: Any, name: str) -> Array:
     """Return what an output is; its library is told that it is going to be written."""
-    array = isinstance(x, Array) or is_cuda(x) or hasattr(x, "__array__")
+    array = isinstance(x, Array) or is_cuda(x) or hasattr(type(x), "__array__")
     found = read(x, name) if array else None
     foreign.claim(x, name)
     if not isinstance(found, Array):
-        message = f"{name}: out must be an array, not {type(x).__name__}"
+        message = f"{name}: out= is {not_array(x, 'pass an array on the device')}"
         raise TypeError(message)
     if not found.writable:
         message = f"{name}: out is read-only: pass an array that may be written"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
-from xdev._freed import refuse
+from xdev._freed import is_freed, use_after_free
 from xdev.compile.launch import Value
 from xdev.compile.machine_launch import BYTES, SLOT
-from xdev.errors import DeviceMismatchError
+from xdev.errors import DeviceMismatchError, not_array
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_layout import Reach, contiguous
 from xdev.ufunc.foreign import numba
@@ -208,17 +208,18 @@ def read(x: Any, name: str) -> Array | Number:
     found = _of_library(x, name)
     if found is not None:
         return found
-    refuse(name, x)
+    if is_freed(x):
+        raise use_after_free(x, f"{name}: an argument")
     if isinstance(x, np.ndarray) and x.ndim == 0:
         return Number(x[()])
-    if isinstance(x, np.ndarray) or hasattr(x, "__array__"):
+    if isinstance(x, np.ndarray) or hasattr(type(x), "__array__"):
         message = (
             f"{name} got arrays of two devices: {type(x).__name__} of shape "
             f"{getattr(x, 'shape', '?')} is on cpu, others are on cuda; move it with "
             "xdev.to_device(x, 'cuda')"
         )
         raise DeviceMismatchError(message)
-    message = f"{name} takes arrays and numbers, not {type(x).__name__}"
+    message = f"{name}: an argument is {not_array(x, 'pass an array or a number')}"
     raise TypeError(message)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.device import device_of
-from xdev.errors import DeviceMismatchError, users_level
+from xdev.errors import DeviceMismatchError, not_array, type_name, users_level
 from xdev.ufunc import fake
 from xdev.ufunc.inputs import resolve
 
@@ -20,8 +20,17 @@ if TYPE_CHECKING:
 PLAIN = (np.ndarray, np.generic, bool, int, float, complex)
 
 
-def operands(args: Sequence[Any], outs: Sequence[Any] | None, name: str) -> list[Any]:
+def operands(
+    args: Sequence[Any], outs: Sequence[Any] | None, name: str, labels: Sequence[str]
+) -> list[Any]:
     """Return what NumPy can compute with.
+
+    Parameters
+    ----------
+    args, outs : sequence
+        The inputs, and the outputs that are given.
+    name, labels
+        The function's name and its inputs', for errors.
 
     Raises
     ------
@@ -42,7 +51,10 @@ def operands(args: Sequence[Any], outs: Sequence[Any] | None, name: str) -> list
                     f"xdev.to_device(x, '{first[1]}')"
                 )
                 raise DeviceMismatchError(message)
-    return [_operand(x, name) for x in args]
+    return [
+        x if isinstance(x, PLAIN) else _operand(x, name, label)
+        for x, label in zip(args, labels, strict=True)
+    ]
 
 
 def _is_array(x: Any) -> bool:
@@ -50,24 +62,51 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, np.ndarray) or hasattr(kind, "__array_namespace__")
 
 
-def _operand(x: Any, name: str) -> Any:
-    if isinstance(x, PLAIN):
-        return x
-    kind = type(x)
-    full = f"{kind.__module__}.{kind.__qualname__}"
+def _operand(x: Any, name: str, label: str, device: str = "cpu") -> Any:
+    """Return what NumPy makes of an input; ``device`` is where the others are."""
+    kind, what = type(x), f"{label} is {type_name(x)}"
     if hasattr(kind, "__dask_graph__"):
-        message = f"{name}() takes no {full}: map it over the blocks, x.map_blocks(f)"
+        message = (
+            f"{name}() takes no arrays of Dask, and {what}: map it over the blocks, "
+            f"{label}.map_blocks(f)"
+        )
         raise TypeError(message)
     if hasattr(kind, "__dlpack__") or hasattr(kind, "__array_namespace__"):
         message = (
-            f"{name}() takes NumPy and CUDA arrays, not {full}: pass "
-            "xdev.to_device(x, 'cpu'), which copies only where it must"
+            f"{name}() takes NumPy and CUDA arrays, and {what}: pass xdev.to_device("
+            f"{label}, '{device}'), which copies only where it must"
         )
         raise TypeError(message)
     if hasattr(kind, "__array__") or isinstance(x, list | tuple):
         return np.asarray(x)
-    message = f"{name}() takes arrays and numbers, not {full}"
+    message = f"{name}: {label} is {not_array(x, 'pass an array or a number', label)}"
     raise TypeError(message)
+
+
+def on_fake(
+    loops: Callable[..., Any],
+    name: str,
+    args: Sequence[Any],
+    outs: Sequence[Any] | None,
+    keywords: dict[str, Any],
+    labels: Sequence[str],
+) -> Any:
+    """Return what :func:`fake.call` does, of inputs of which some are fake arrays.
+
+    Raises
+    ------
+    TypeError
+        Another is an array of a library that computes elsewhere, or no array at all.
+    """
+    arrays = (*args, *(outs or ()), *keywords.values())
+    there = next(str(x.device) for x in arrays if fake.is_fake(x))
+    values = [
+        x
+        if fake.is_fake(x) or isinstance(x, (*PLAIN, list, tuple))
+        else _operand(x, name, label, there)
+        for x, label in zip(args, labels, strict=True)
+    ]
+    return fake.call(loops, name, values, outs, keywords, labels)
 
 
 def overriding(operands: Sequence[Any]) -> list[Any]:
@@ -102,12 +141,8 @@ def override(
     """
     if any(map(fake.is_fake, (*args, *(outs or ()), keywords.get("where")))):
         loops, name = ufunc._cpu, ufunc.__name__  # noqa: SLF001 - a friend
-        args = [
-            x if fake.is_fake(x) or isinstance(x, list | tuple) else _operand(x, name)
-            for x in args
-        ]
         labels = ufunc.scalar.labels
-        return fake.call(loops, name, args, outs, for_cuda(ufunc, keywords), labels)
+        return on_fake(loops, name, args, outs, for_cuda(ufunc, keywords), labels)
     if outs is not None:
         keywords = {**keywords, "out": outs}
     try:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev._freed import is_freed, use_after_free
 from xdev.compile.halves import is_bfloat16
+from xdev.errors import not_array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +19,37 @@ Labels = tuple[str, ...]
 SUPPORTED = frozenset("?bhilqBHILQefdFD")
 WEAK = (int, float, complex)
 DIGITS = 128  # the bits of an int that an error spells out
+
+
+def refuse(name: str, labels: Labels, operands: Sequence[Any], nout: int = 1) -> None:
+    """Refuse classes and freed arrays.
+
+    Parameters
+    ----------
+    name : str
+        The function's, for errors.
+    labels : tuple of str
+        The inputs' names, for errors.
+    operands : sequence
+        The inputs, then the outputs that are given, then ``where``.
+    nout : int
+        How many outputs are given.
+
+    Raises
+    ------
+    TypeError
+        One is a class.
+    UseAfterFreeError
+        One was freed.
+    """
+    for number, x in enumerate(operands):
+        if isinstance(x, type) or is_freed(x):
+            outs = ["out="] if nout == 1 else [f"out[{k}]" for k in range(nout)]
+            what = f"{name}: {[*labels, *outs, 'where='][number]}"
+            if is_freed(x):
+                raise use_after_free(x, what)
+            message = f"{what} is {not_array(x, 'pass an array')}"
+            raise TypeError(message)
 
 
 def check(dtype: np.dtype[Any], name: str) -> None:

@@ -26,6 +26,11 @@ INPUTS = {
     "outer": ("a", "b"),
     "at": ("a", "indices", "b"),
 }
+#: Those of them that are values.
+VALUES = {
+    method: tuple(label for label in labels if label != "indices")
+    for method, labels in INPUTS.items()
+}
 FOLDS = ("reduce", "accumulate", "reduceat")
 OPTIONS = ("axis", "dtype", "out")  # a fold's arguments behind its inputs
 
@@ -92,8 +97,9 @@ def _overridden(
     inputs += tuple(
         keywords.pop(label) for label in labels[len(inputs) :] if label in keywords
     )
-    nin = len(inputs) - 1 if name == "at" else 2
-    ufunc._check_method(name, *inputs, nin=nin)  # noqa: SLF001 - a friend
+    values = inputs if name == "outer" else inputs[::2]
+    nin = len(values) if name == "at" else 2
+    ufunc._check_method(name, *values, nin=nin)  # noqa: SLF001 - a friend
     outs = _outs(keywords.pop("out", None))
     if name == "reduce":  # which hands on its defaults
         defaults = {"axis": 0, "dtype": None}
@@ -103,7 +109,6 @@ def _overridden(
     if outs:
         keywords["out"] = outs
     shown: Any = ufunc
-    values = inputs if name == "outer" else inputs[::2]
     weak = name == "at" and type(inputs[-1]) in WEAK  # of which NumPy's at has int64
     if all(map(_typed, values)) and not weak:
         shown = _real(ufunc, name, inputs, keywords)

@@ -56,6 +56,7 @@ class ScalarFunction:
     ) -> None:
         self.nin, self.defaults = parameters.counted(function)
         self.function = function
+        self.labels = function.__code__.co_varnames[: self.nin]
         self.name: str = function.__name__
         self.doc: str = inspect.getdoc(function) or ""
         self.signatures = tuple(signatures)
@@ -87,11 +88,6 @@ class ScalarFunction:
         takes = f"{least} to {self.nin}" if most else f"{self.nin}"
         message = f"{self.name}() takes {takes} arguments, not {len(args)}"
         raise TypeError(message)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The inputs' names."""
-        return self.function.__code__.co_varnames[: self.nin]
 
     def many(self, given: int, nout: int) -> str:
         """Return the text for a call with too many arguments."""

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy import ndarray
 
-from xdev._freed import refuse
 from xdev.compile.quick_call import Quick
 from xdev.ufunc import foreign, hosted, overrides, parameters, pickling
-from xdev.ufunc.inputs import WEAK
+from xdev.ufunc.inputs import WEAK, refuse
 from xdev.ufunc.on_cuda import ALWAYS, is_cuda
 from xdev.ufunc.scalar import ScalarFunction
 
@@ -125,7 +124,8 @@ class Vectorized(Quick):
                 raise parameters.unknown(self.scalar.function, keyword, KEYWORDS)
         args, outs = self._bound(args, out)
         operands = [*args, *(outs or ()), keywords.get("where", True)]
-        refuse(self.__name__, *operands)
+        labels = self.scalar.labels
+        refuse(self.__name__, labels, operands, len(outs or ()))
         if any(map(is_cuda, operands)):
             return self._cuda(args, outs, **hosted.for_cuda(self, keywords))
         if foreign.any_of(operands):
@@ -133,7 +133,7 @@ class Vectorized(Quick):
             return foreign.on_host(self, self.__name__, args, keywords, outs or ())
         if hosted.overriding(operands):
             return hosted.override(self, args, outs, keywords)
-        plain = hosted.operands(args, outs, self.__name__)
+        plain = hosted.operands(args, outs, self.__name__, labels)
         if self.target == "cuda":
             cuda = hosted.for_cuda(self, keywords)
             return hosted.on_cuda(self._cuda, plain, outs, cuda)
@@ -290,7 +290,7 @@ class Vectorized(Quick):
                 f"and {self.__name__} takes {self.nin}"
             )
             raise ValueError(message)
-        refuse(f"{self.__name__}.{method}", *operands)
+        refuse(f"{self.__name__}.{method}", overrides.VALUES[method], operands)
 
     # What numpy.ufunc tells of itself.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, final
 
-from xdev._freed import refuse
 from xdev.ufunc import fake, foreign, hosted, pickling
 from xdev.ufunc.generalized.cpu import CpuCores
 from xdev.ufunc.generalized.cuda import CudaCores
 from xdev.ufunc.generalized.functions import CoreFunction
+from xdev.ufunc.inputs import refuse
 from xdev.ufunc.on_cuda import is_cuda
 
 if TYPE_CHECKING:
@@ -86,17 +86,17 @@ class Generalized:
                 )
                 raise TypeError(message)
         operands = [*inputs, *(outs or ())]
-        refuse(name, *operands)
+        labels = self.core.labels[: self.nin]
+        refuse(name, labels, operands, len(outs or ()))
         if any(map(is_cuda, operands)):
             return self._cuda(inputs, outs, **self._elsewhere(keywords))
         if any(map(fake.is_fake, operands)):
             keywords = self._elsewhere(keywords)
-            names = self.core.function.__code__.co_varnames[: self.nin]
-            return fake.call(self._cpu, name, inputs, outs, keywords, names)
+            return hosted.on_fake(self._cpu, name, inputs, outs, keywords, labels)
         if foreign.any_of(operands):
             keywords = keywords if outs is None else {**keywords, "out": outs}
             return foreign.on_host(self, name, inputs, keywords, outs or ())
-        inputs = hosted.operands(inputs, outs, name)
+        inputs = hosted.operands(inputs, outs, name, labels)
         if self.target == "cuda":
             keywords = self._elsewhere(keywords)
             return hosted.on_cuda(self._cuda, inputs, outs, keywords)
