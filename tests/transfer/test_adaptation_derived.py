@@ -5,6 +5,7 @@ import dataclasses
 import time
 import types
 import typing
+from functools import partial
 
 import numpy as np
 import pytest
@@ -221,6 +222,49 @@ class HasParts(typing.Protocol):
 def test_what_is_no_base_of_its_classes_cannot_be_registered(kind):
     with pytest.raises(TypeError, match="register the classes themselves"):
         xdev.adapt.register(kind)
+
+
+@pytest.mark.parametrize("name", ["adapt", "cu"])
+def test_an_array_that_cannot_move_is_told_where_it_is(name):
+    move = xdev.cu if name == "cu" else partial(xdev.adapt, "fake")
+    freed = xdev.empty(100_000, device="cpu")
+    xdev.memory.free(freed)
+    masked = np.ma.masked_array([1.0, 2.0], [0, 1])
+    wrong = [(freed, xdev.UseAfterFreeError)]
+    if name == "adapt":  # cu has the CPU keep these
+        wrong += [(masked, TypeError), (np.array(["a"]), TypeError)]
+    good = np.ones(3)
+    for x, error in wrong:
+        for tree, path in (
+            ({"train": {"names": x}, "test": good}, r"obj\['train'\]\['names'\]"),
+            ([good, (good, x)], r"obj\[1\]\[1\]"),
+            (types.SimpleNamespace(a=[good], b=x), r"obj\.b"),
+            (x, "obj"),
+        ):
+            with pytest.raises(error, match=rf"^adapt cannot move {path}: "):
+                move(tree)
+
+
+def test_an_array_that_a_rule_made_is_told_to_be_one():
+    class Names:
+        pass
+
+    @xdev.adapt.register(Names)
+    def _(move, _):
+        return move(np.array(["made here"]))
+
+    with pytest.raises(TypeError, match=r"move an array that a rule made: .*<U9"):
+        xdev.adapt("fake", [Names()])
+
+
+def test_texts_are_told_what_encodes_them():
+    x = np.array(["b", "a", "b"])
+
+    with pytest.raises(TypeError, match="encode it, as") as caught:
+        xdev.adapt("fake", {"names": x})
+    advice = str(caught.value).rpartition(", as ")[2].removesuffix(" does")
+    codes = eval(advice, {"numpy": np, "x": x})  # noqa: S307 - our advice
+    assert xdev.to_numpy(xdev.adapt("fake", codes)).tolist() == [1, 0, 1]
 
 
 def test_a_rule_that_returns_nothing_is_told_so():

@@ -15,10 +15,11 @@ import numpy as np
 
 from xdev.device import Device, default_device, device_of, registry
 from xdev.device.choice import target_of
+from xdev.errors import UseAfterFreeError
 from xdev.transfer import structures
 from xdev.transfer.copies import to_device
-from xdev.transfer.storage import store
-from xdev.transfer.structures import Walk, arrays_in
+from xdev.transfer.storage import packed
+from xdev.transfer.structures import Walk, arrays_in, path_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,8 +75,17 @@ def _moved(
     there = np.ndarray if target.kind == "cpu" and prepare is None else None
     found = arrays_in(obj, there)
     arrays = [*found.values()]
-    ready = arrays if prepare is None else [*map(prepare, arrays)]
-    moved = store(ready, target, non_blocking=non_blocking)
+    ready = arrays
+    if prepare is not None:
+        ready = _each(lambda number: prepare(arrays[number]), arrays, obj)
+    together = packed(ready, target)
+
+    def alone(number: int) -> Any:
+        if number in together:
+            return together[number]
+        return to_device(ready[number], target, non_blocking=non_blocking)
+
+    moved = _each(alone, arrays, obj)
     if all(map(is_, moved, arrays)):
         return obj
     places = dict(zip(found, moved, strict=True))
@@ -87,6 +97,18 @@ def _moved(
         return to_device(late, target)
 
     return Walk(place).move(obj)
+
+
+def _each(make: Callable[[int], Any], arrays: list[Any], obj: Any) -> list[Any]:
+    """Return what is made of each array's number; an error says where the array is."""
+    made = []
+    for number, x in enumerate(arrays):
+        try:
+            made.append(make(number))
+        except (TypeError, ValueError, UseAfterFreeError) as error:
+            error.args = (f"adapt cannot move {path_to(x, obj)}: {error}",)
+            raise
+    return made
 
 
 @final
@@ -121,9 +143,11 @@ class _Adapt:
         RecursionError
             Containers are nested deeper than Python's calls may be.
         TypeError
-            An array has a dtype, or a sparse matrix a format, that the device does not
-            have; a class does not let its containers be rebuilt, the text says where; a
-            registered rule returned None.
+            An array has a dtype that the device does not have, or a class does not let
+            its containers be rebuilt: the text says where. The device does not have a
+            sparse matrix's format; a registered rule returned None.
+        UseAfterFreeError
+            An array was freed; the text says where.
         ConfigurationError, DeviceUnavailableError
             The device is unknown, or cannot be used.
 

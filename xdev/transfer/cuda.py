@@ -59,6 +59,11 @@ def check(dtype: np.dtype[Any], target: Device) -> None:
     if dtype.char not in CHARS and not is_bfloat16(dtype):
         if dtype.names:
             way = f'move its fields one by one, as x["{dtype.names[0]}"]'
+        elif dtype.kind in "SUT":
+            way = (
+                "leave text out, or encode it, as numpy.unique(x, return_inverse=True)"
+                "[1] does"
+            )
         else:
             kind = "int64" if dtype.kind in "mM" else "float32"
             way = f'convert it first, as in x.astype("{kind}")'

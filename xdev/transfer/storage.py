@@ -1,4 +1,4 @@
-"""Where arrays are stored: a structure's arrays, all of them, moved to a device."""
+"""How a structure's arrays are stored: small ones cross to and from CUDA together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from xdev.device import Device
-from xdev.transfer.copies import to_device
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,12 +13,8 @@ if TYPE_CHECKING:
 FEW = 2  # a lone small array gains nothing by a pack
 
 
-def store(
-    arrays: Sequence[Any], target: Device, *, non_blocking: bool = False
-) -> list[Any]:
-    """Return arrays on a device, each as :func:`~xdev.to_device` does it.
-
-    Small ones cross to and from CUDA in packs.
+def packed(arrays: Sequence[Any], target: Device) -> dict[int, Any]:
+    """Move the arrays that cross to or from CUDA in packs.
 
     Parameters
     ----------
@@ -27,27 +22,18 @@ def store(
         Of any library and device.
     target : Device
         Where to.
-    non_blocking : bool
-        As :func:`~xdev.to_device` has it.
+
+    Returns
+    -------
+    dict
+        What they became, by their number; the others are to be moved one by one.
 
     Examples
     --------
     >>> import numpy as np
-    >>> x = np.ones(2)
-    >>> store([x], Device("cpu"))[0] is x
-    True
+    >>> packed([np.ones(2), np.ones(3)], Device("cpu"))
+    {}
     """
-    packed = _packed(arrays, target)
-    return [
-        packed[number]
-        if number in packed
-        else to_device(x, target, non_blocking=non_blocking)
-        for number, x in enumerate(arrays)
-    ]
-
-
-def _packed(arrays: Sequence[Any], target: Device) -> dict[int, Any]:
-    """Move the arrays that go in packs; return them by their number."""
     if target.kind not in ("cpu", "cuda") or "cupy" not in sys.modules:
         return {}
     from xdev.transfer import cuda_packs

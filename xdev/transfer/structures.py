@@ -72,16 +72,19 @@ class Walk:
         if key in seen:
             moved = seen[key][1]
             if moved is OPEN:
-                raise _cycle(part, [x for x, y in seen.values() if y is OPEN])
+                raise _cycle(part, self.way())
             return moved
         seen[key] = part, OPEN
         try:
             moved = rule(self.move, part)
         except derived.NotRebuilt as error:
-            way = [x for x, y in seen.values() if y is OPEN]
-            raise _not_rebuilt(way, error) from error.__cause__
+            raise _not_rebuilt(self.way(), error) from error.__cause__
         seen[key] = part, moved
         return moved
+
+    def way(self) -> list[Any]:
+        """Return the containers that are being moved, each inside the one before."""
+        return [x for x, y in self._seen.values() if y is OPEN]
 
 
 def arrays_in(whole: Any, there: type | None = None) -> dict[int, Any]:
@@ -98,6 +101,20 @@ def arrays_in(whole: Any, there: type | None = None) -> dict[int, Any]:
 
     Walk(note).move(whole)
     return found
+
+
+def path_to(array: Any, whole: Any) -> str:
+    """Return how an array inside an object is reached, as it would be written."""
+    paths = []
+
+    def note(x: Any) -> Any:
+        if x is array:
+            paths.append(_paths((*walk.way(), x))[-1])
+        return x
+
+    walk = Walk(note)
+    walk.move(whole)
+    return paths[0] if paths else "an array that a rule made"
 
 
 def _array(storage: Move, x: Any) -> Any:
