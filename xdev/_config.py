@@ -89,7 +89,7 @@ def _switch(name: str) -> bool:
 @cache
 def device() -> str:
     """Return ``XDEV_DEVICE``: auto, cpu, cuda, cuda:N, fake or fake:N."""
-    text = (_read("XDEV_DEVICE") or "auto").lower()
+    text = _read("XDEV_DEVICE") or "auto"
     if not re.fullmatch(r"auto|cpu|(cuda|fake)(:\d+)?", text):
         raise _refuse("XDEV_DEVICE", text, "auto, cpu, cuda, cuda:N, fake or fake:N")
     return text
