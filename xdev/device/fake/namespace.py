@@ -56,7 +56,14 @@ class FakeNamespace(ModuleType):
         if full in NOT_IN_CUPY or name.startswith("_"):
             message = f"{self.__name__} has no {name!r}, as cupy has none"
             raise AttributeError(message)
-        found = getattr(getattr(np, self._room[:-1]) if self._room else np, name)
+        try:
+            found = getattr(getattr(np, self._room[:-1]) if self._room else np, name)
+        except AttributeError as error:
+            message = (
+                f"{self.__name__} has no {name!r}: it has what NumPy and CuPy share; "
+                f"xdev.to_numpy(x) copies an array to the host"
+            )
+            raise AttributeError(message) from error
         if isinstance(found, ModuleType):
             found = self._opened(name)
         elif callable(found) and not isinstance(found, type):
