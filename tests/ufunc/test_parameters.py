@@ -112,6 +112,32 @@ def test_a_function_whose_call_computes_nothing_is_refused(decorator, function, 
         decorator(function)
 
 
+def checked(x, out):
+    if x < out:
+        return x
+    raise ValueError(x)
+
+
+def asserted(x, out):
+    assert x > 0
+    return x + out
+
+
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [(checked, r"raise ValueError\(x\)"), (asserted, "assert x > 0")],
+)
+@pytest.mark.parametrize(
+    "decorator", [xdev.vectorize, xdev.kernel, xdev.guvectorize("(n)->(n)")]
+)
+def test_a_function_that_raises_is_refused_with_the_line(decorator, function, line):
+    first = function.__code__.co_firstlineno
+    number = first + (3 if function is checked else 1)
+    text = rf"raises, which .*\n  {re.escape(__file__)}:{number}: {line}$"
+    with pytest.raises(TypeError, match=text):
+        decorator(function)
+
+
 @xdev.vectorize
 def add(left, right):
     return left + right

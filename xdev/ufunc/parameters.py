@@ -42,12 +42,11 @@ def counted(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
         )
         raise TypeError(message)
     refuse_deferred(function)
-    if RAISE in function.__code__.co_code[::2]:
-        message = (
-            f"{function.__name__} raises, which a ufunc cannot do per element: return "
-            "math.nan, or check the arrays before the call"
-        )
-        raise TypeError(message)
+    refuse_raising(
+        function,
+        "a ufunc cannot do per element: return math.nan, or check the arrays before "
+        "the call",
+    )
     return len(parameters), function.__defaults__ or ()
 
 
@@ -79,6 +78,24 @@ def refuse_deferred(function: Callable[..., Any]) -> None:
             raise TypeError(message)
 
 
+def refuse_raising(function: Callable[..., Any], way: str) -> None:
+    """Refuse a function that raises; ``way`` says who cannot, and what to do.
+
+    Raises
+    ------
+    TypeError
+        It does; the text has the line.
+    """
+    code = function.__code__
+    if RAISE not in code.co_code[::2]:
+        return
+    places = (x.positions for x in get_instructions(code) if x.opcode == RAISE)
+    place = next(places, None)
+    line = (place and place.lineno) or code.co_firstlineno
+    message = f"{function.__name__} raises, which {way}\n{_shown(code, line)}"
+    raise TypeError(message)
+
+
 def refuse_arrays(
     function: Callable[..., Any],
     outside: dict[str, Any],
@@ -106,13 +123,17 @@ def refuse_arrays(
     for label, value, line in _read(function.__code__, outside):
         if _is_array(value) or (isinstance(value, tuple) and _holds_array(value)):
             what = "an array of the tuple" if isinstance(value, tuple) else "the array"
-            file = function.__code__.co_filename
-            source = linecache.getline(file, line).strip()
             message = (
                 f"{function.__name__} reads {what} {label!r} from outside: pass it as "
-                f"an argument{way}\n  {file}:{line}: {source}"
+                f"an argument{way}\n{_shown(function.__code__, line)}"
             )
             raise TypeError(message)
+
+
+def _shown(code: CodeType, line: int) -> str:
+    """Return a line of a function's source, with its file and number."""
+    file = code.co_filename
+    return f"  {file}:{line}: {linecache.getline(file, line).strip()}"
 
 
 def _read(code: CodeType, outside: dict[str, Any]) -> Iterator[tuple[str, Any, int]]:

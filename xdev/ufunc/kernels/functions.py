@@ -15,7 +15,7 @@ from xdev.compile.grid import Grid
 from xdev.errors import users_level
 from xdev.ufunc import literals, sources
 from xdev.ufunc.kernels import bounds, ranges, writes
-from xdev.ufunc.parameters import refuse_arrays, refuse_deferred
+from xdev.ufunc.parameters import refuse_arrays, refuse_deferred, refuse_raising
 from xdev.ufunc.rules import Rules
 from xdev.ufunc.scalar import ScalarFunction
 
@@ -224,12 +224,11 @@ def check_plain(
         )
         raise TypeError(message)
     refuse_deferred(function)
-    if any(i.opname == "RAISE_VARARGS" for i in get_instructions(function)):
-        message = (
-            f"{function.__name__} raises, which compiled code cannot: write a mark "
-            "into an array, and look at it after the call"
-        )
-        raise TypeError(message)
+    refuse_raising(
+        function,
+        "compiled code cannot: write a mark into an array, and look at it after the "
+        "call",
+    )
     for lost in _bound_anew(function):
         message = (
             f"{function.__name__}: {lost} = … binds the name anew, which writes "
