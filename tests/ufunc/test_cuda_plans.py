@@ -235,7 +235,9 @@ X = np.zeros((2, 3), np.float32)
         ((X, X), {"out": np.zeros((1, 3), np.float32)}, ValueError, "out has shape"),
         ((X, X), {"out": (X, X)}, TypeError, "1 outputs, but out has 2"),
         ((X, X), {"out": 3.0}, TypeError, "out= is no array but float"),
+        ((X, X), {"out": np.ndarray}, TypeError, "out= is no array but the class nda"),
         ((X, "text"), {}, TypeError, "no array but str"),
+        ((X, np.ndarray), {}, TypeError, "no array but the class ndarray: pass an ob"),
         ((X, X), {"where": np.ones((2, 3))}, TypeError, "where must be bool"),
         (
             (X, X),
