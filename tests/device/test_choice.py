@@ -3,7 +3,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from functools import partial
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 import xdev
 from xdev import ConfigurationError, DeviceUnavailableError
-from xdev.device import registry
 
 
 def run(code, **environment):
@@ -280,18 +278,6 @@ def test_bad_devices_change_nothing(name):
     assert xdev.default_device() == before
 
 
-def test_start_runs_each_callback_once_and_late_ones_at_once():
-    calls = []
-    registry.when_started("made up", lambda: calls.append(1))
-    registry.when_started("made up", lambda: registry.start("made up"))
-
-    for _ in range(3):
-        registry.start("made up")
-    registry.when_started("made up", lambda: calls.append(2))
-
-    assert calls == [1, 2]
-
-
 @pytest.mark.cuda
 def test_a_forked_child_gets_a_clear_error(cuda):
     del cuda
@@ -314,45 +300,3 @@ if not pid:
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
     assert run(code, XDEV_DEVICE="cuda").stdout.strip() == "0"
-
-
-def test_first_uses_by_several_threads_all_wait_for_what_it_starts(monkeypatch):
-    monkeypatch.setattr(registry, "_on_start", {})
-    done, seen = [], []
-    began = threading.Event()
-
-    def slow():
-        began.set()
-        time.sleep(0.05)
-        done.append(True)
-
-    def use():
-        registry.start("slow")
-        seen.append(list(done))
-
-    registry.when_started("slow", slow)
-    first = threading.Thread(target=use)
-    first.start()
-    began.wait()
-    use()
-    first.join()
-    assert seen == [[True], [True]]
-
-
-def test_what_an_interrupt_left_runs_at_the_next_use(monkeypatch):
-    monkeypatch.setattr(registry, "_on_start", {})
-    ran, interrupts = [], [KeyboardInterrupt]
-
-    def interrupted():
-        if interrupts:
-            raise interrupts.pop()
-        ran.append("second")
-
-    registry.when_started("interrupted", lambda: ran.append("first"))
-    registry.when_started("interrupted", interrupted)
-
-    with pytest.raises(KeyboardInterrupt):
-        registry.start("interrupted")
-    for _ in range(2):
-        registry.start("interrupted")
-    assert ran == ["first", "second"]
