@@ -59,7 +59,7 @@ class HostArray:
         return HostArray(self.values.copy())
 
 
-def read(x, _name):
+def read(x, *_):
     if not isinstance(x, np.ndarray):
         return Number(x)
     return Array(x, HostArray(x).data.ptr, x.shape, x.strides, x.dtype)

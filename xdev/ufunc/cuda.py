@@ -103,11 +103,11 @@ class CudaLoops:
         DeviceMismatchError
             Arrays of two devices. Whatever is raised, nothing was written.
         """
-        name = self.scalar.name
+        name, labels = self.scalar.name, self.scalar.labels
         if len(args) != self.scalar.nin:
             message = f"{name} takes {self.scalar.nin} arguments, not {len(args)}"
             raise TypeError(message)
-        inputs = [read(x, name) for x in args]
+        inputs = [read(x, name, label) for x, label in zip(args, labels, strict=True)]
         given = out if isinstance(out, tuple) else () if out is None else (out,)
         outputs = [None if x is None else written(x, name) for x in given]
         mask = _mask(where, name)

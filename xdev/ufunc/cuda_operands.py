@@ -186,8 +186,15 @@ def handed(
         raise too_large([x.owner for x in operands], dtypes, name, labels) from error
 
 
-def read(x: Any, name: str) -> Array | Number:
+def read(x: Any, name: str, label: str = "an argument") -> Array | Number:
     """Return what an argument is.
+
+    Parameters
+    ----------
+    x : object
+        What was given.
+    name, label : str
+        The function's name and the argument's, for errors.
 
     Raises
     ------
@@ -209,7 +216,7 @@ def read(x: Any, name: str) -> Array | Number:
     if found is not None:
         return found
     if is_freed(x):
-        raise use_after_free(x, f"{name}: an argument")
+        raise use_after_free(x, f"{name}: {label}")
     if isinstance(x, np.ndarray) and x.ndim == 0:
         return Number(x[()])
     if isinstance(x, np.ndarray) or hasattr(type(x), "__array__"):
@@ -219,7 +226,7 @@ def read(x: Any, name: str) -> Array | Number:
             "xdev.to_device(x, 'cuda')"
         )
         raise DeviceMismatchError(message)
-    message = f"{name}: an argument is {not_array(x, 'pass an array or a number')}"
+    message = f"{name}: {label} is {not_array(x, 'pass an array or a number')}"
     raise TypeError(message)
 
 

@@ -81,7 +81,8 @@ class CudaCores:
         function, name = self._function, self._function.name
         layout = function.layout
         axes = Axes.read(layout, name, **keywords)
-        inputs = [read(x, name) for x in args]
+        named = zip(args, function.labels, strict=False)  # the outputs' come after
+        inputs = [read(x, name, label) for x, label in named]
         given = outs or (None,) * len(layout.outputs)
         outputs = [None if x is None else cuda.written(x, name) for x in given]
         arrays = [x for x in (*inputs, *outputs) if isinstance(x, Array)]

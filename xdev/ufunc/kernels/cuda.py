@@ -82,7 +82,9 @@ class CudaKernels:
         """
         function, indices = self._function, extents.dimensions
         names = function.split(indices, len(args))
-        operands = [read(x, function.name) for x in args]
+        operands = [
+            read(x, function.name, label) for x, label in zip(args, names, strict=True)
+        ]
         arrays = [x for x in operands if isinstance(x, Array)]
         with cuda.on_device(arrays, function.name) as place:
             narrow = extents.whole and arguments.narrow(extents.shape, arrays)
