@@ -46,6 +46,7 @@ EXCEPTIONS = {
         "linalg.eigvals": "likewise",
     },
     "cuda": {
+        "astype": "looks at the data type, and where the result is to be",
         "clip": "looks at its bounds",
         "from_dlpack": PLACE,
         "linspace": PLACE,
