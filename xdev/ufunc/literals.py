@@ -81,17 +81,21 @@ def typed(
         swapped = {
             k: v for k in outside if (v := replace(outside[k])) is not outside[k]
         }
-        return Typed(sources.rebuilt(function, code, swapped), working)
+        return Typed(sources.rebuilt(function, code, swapped), _counted(working))
     tree = copy.deepcopy(source.node)
     scope = Scope(tree, outside, also(tree) if also else {})
     rewriter = _Rewriter(scope, working, level, replace)
     rewriter.function(tree)
     new = sources.compiled(sources.Source(tree, source.imports), code)
-    grown = working.kind == "b" and rewriter.counts
     return Typed(
         sources.rebuilt(function, new, scope.constants),
-        np.dtype(np.int64) if grown else working,
+        _counted(working) if rewriter.counts else working,
     )
+
+
+def _counted(working: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of counts: bools are counted in int64."""
+    return np.dtype(np.int64) if working.kind == "b" else working
 
 
 @final

@@ -8,6 +8,7 @@ import numpy as np
 
 Dtypes = tuple[np.dtype[Any], ...]
 WIDEST = np.dtype(np.uint64)
+NATIVE = np.dtype(np.int64)  # the integers that compilers compute in
 
 
 @final
@@ -49,6 +50,12 @@ class Rules:
         """
         known = bool(self.inputs) and self.working.kind != "b"
         return known and (self.bounded or self.mixed)
+
+    @property
+    def needs_source(self) -> bool:
+        """Return whether compilers' integers would give other numbers than NumPy's."""
+        integers = {dtype for dtype in self.inputs if dtype.kind in "iu"}
+        return self.numpys and bool(integers - {NATIVE})
 
     @property
     def words(self) -> tuple[bool, bool]:

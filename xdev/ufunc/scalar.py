@@ -237,7 +237,7 @@ class ScalarFunction:
         from xdev.ufunc import results
 
         refusal = None
-        for level in typings.LEVELS[: -1 if rules.mixed else None]:
+        for level in typings.LEVELS[: -1 if rules.needs_source else None]:
             typed = self._typed(function, level, rules)
             try:
                 found = cpu.infer(typed.function, rules.inputs)

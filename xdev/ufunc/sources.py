@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import linecache
+import sys
 from dis import get_instructions
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any, cast, final
 from xdev.compile.outside import named_globals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
+COMMAND = "<string>"  # the file of what ``python -c`` runs
 FUTURES = 0x1FF0000  # the flags of ``from __future__ import …`` in a code object
 
 
@@ -72,15 +74,26 @@ class Source:
 
 def find(code: CodeType) -> Source | None:
     """Return the syntax tree that compiles to this code, None if there is no such."""
-    text = "".join(linecache.getlines(code.co_filename))
-    functions, imports = _parsed(text)
-    for node in functions:
-        decorators = getattr(node, "decorator_list", ())
-        if min([node.lineno, *(d.lineno for d in decorators)]) == code.co_firstlineno:
-            source = Source(node, imports)
-            if _same(compiled(source, code), code):
-                return source
+    for text in _texts(code):
+        functions, imports = _parsed(text)
+        for node in functions:
+            decorators = getattr(node, "decorator_list", ())
+            first = min([node.lineno, *(d.lineno for d in decorators)])
+            if first == code.co_firstlineno:
+                source = Source(node, imports)
+                if _same(compiled(source, code), code):
+                    return source
     return None
+
+
+def _texts(code: CodeType) -> Iterator[str]:
+    """Return the texts that code may come from; a wrong one compiles to another."""
+    yield "".join(linecache.getlines(code.co_filename))
+    shell = getattr(linecache, "_getlines_from_code", None)  # from Python 3.14 on
+    if shell is not None:
+        yield "".join(shell(code))
+    if code.co_filename == COMMAND:
+        yield from sys.orig_argv[1:]
 
 
 @lru_cache(maxsize=8)

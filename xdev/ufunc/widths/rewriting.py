@@ -71,18 +71,23 @@ class Widths:
 
 
 def require_source(function: Callable[..., Any], rules: Rules) -> None:
-    """Refuse uint64 with signed integers where nothing can be rewritten.
+    """Refuse integers that compilers widen where nothing can be rewritten.
 
     Raises
     ------
     TypeError
-        They meet in a function without source.
+        The function has no source.
     """
-    signed = any(dtype.kind == "i" for dtype in rules.inputs)
-    if rules.mixed and signed and not sources.find(function.__code__):
+    if rules.needs_source and not sources.find(function.__code__):
+        inputs = ", ".join(map(str, rules.inputs))
+        code = function.__code__
         message = (
-            f"{function.__name__}: uint64 with signed integers is for functions whose "
-            "source can be read: cast an argument with astype"
+            f"{function.__name__}({inputs}): no source was found at "
+            f"{code.co_filename}:{code.co_firstlineno}, by which integers have NumPy's "
+            "dtypes; compilers would give other numbers. Put the function into a file, "
+            "use IPython or the shell of Python 3.13 or later, which keep sources, "
+            "cast the arguments to int64, or give signatures, as "
+            f'@vectorize(["int64({inputs})"]), which compute in 64 bits'
         )
         raise TypeError(message)
 

@@ -1,0 +1,117 @@
+"""Functions are computed by their sources: where these are, and what is without."""
+
+import doctest
+import io
+import linecache
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import xdev
+
+MEAN = "def mean(x, y):\n    return (x + y) // 2\n"
+LARGE = np.array([200, 100], "B")
+PROGRAM = f"""
+import numpy as np, xdev
+@xdev.vectorize
+{MEAN}
+x = np.array([200, 100], "B")
+print(mean(x, x).tolist())
+"""
+
+
+def without_source(text, name):
+    scope = {}
+    exec(compile(text, "<nowhere>", "exec"), scope)  # noqa: S102
+    return scope[name]
+
+
+@pytest.mark.parametrize("types", ["BB", "bb", "Hi", "Bf", "Ll", "L?"])
+def test_without_source_integers_that_would_be_wider_are_refused(device, types):
+    x, y = (xdev.asarray(np.ones(3, t), device=device) for t in types)
+    mean = xdev.vectorize(without_source(MEAN, "mean"))
+
+    words = r"mean.*no source .*<nowhere>:1.*a file.*3\.13.*int64.*signatures"
+    for _ in range(2):
+        with pytest.raises(TypeError, match=words):
+            mean(x, y)
+
+
+@pytest.mark.parametrize("types", ["dd", "ff", "fd", "ll", "l?", "??", "ld", "DD"])
+def test_without_source_others_are_computed(device, types):
+    x, y = (np.array([3, 1], t) for t in types)
+    product = xdev.vectorize(without_source("def f(x, y): return x * y * 2", "f"))
+
+    found = product(*(xdev.asarray(each, device=device) for each in (x, y)))
+
+    np.testing.assert_array_equal(xdev.to_numpy(found), x.real.astype(int) * y * 2)
+
+
+def test_without_source_a_signature_is_the_way_out(device):
+    mean = xdev.vectorize(["uint8(uint8, uint8)"])(without_source(MEAN, "mean"))
+    x = xdev.asarray(LARGE, device=device)
+
+    assert xdev.to_numpy(mean(x, x)).tolist() == [200, 100]
+
+
+def test_a_function_without_source_is_refused_inside_another():
+    inner = xdev.vectorize(without_source(MEAN, "mean"))
+    outer = xdev.vectorize(lambda x: inner(x, x) + 1)
+
+    assert outer(np.float32(3)) == 4
+    with pytest.raises(TypeError, match=r"mean.*: no source"):
+        outer(LARGE)
+
+
+@pytest.mark.parametrize("options", [["-c"], ["-Wdefault", "-sc"]])
+def test_the_source_of_a_command_is_found(options):
+    run = [sys.executable, *options, PROGRAM, "an argument"]
+    ran = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
+
+    assert ran.stdout == "[72, 100]\n"
+
+
+def test_standard_input_has_no_source_before_python_3_13():
+    ran = subprocess.run(
+        [sys.executable],
+        input=PROGRAM,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    if ran.returncode:
+        assert "TypeError: mean(uint8, uint8): no source" in ran.stderr
+    else:
+        assert ran.stdout == "[72, 100]\n"
+
+
+def test_shells_that_keep_their_lines_have_sources(monkeypatch):
+    """IPython, Jupyter and the shell of Python 3.13 do so, under names of their own."""
+    name = "<python-input-7>"
+    entry = len(MEAN), None, MEAN.splitlines(keepends=True), name
+    monkeypatch.setitem(linecache.cache, name, entry)
+    scope = {}
+    exec(compile(MEAN, name, "exec"), scope)  # noqa: S102
+
+    assert xdev.vectorize(scope["mean"])(LARGE, LARGE).tolist() == [72, 100]
+
+
+def test_examples_in_docstrings_have_sources():
+    example = f"""
+    >>> @xdev.vectorize
+    {textwrap.indent(MEAN, "    ... ").lstrip()}
+    >>> mean(x, x).tolist()
+    [72, 100]
+    """
+    scope = {"xdev": xdev, "x": LARGE}
+    parsed = doctest.DocTestParser().get_doctest(example, scope, "example", None, None)
+    told = io.StringIO()
+
+    failures, _ = doctest.DocTestRunner().run(parsed, out=told.write)
+
+    assert not failures, told.getvalue()
