@@ -298,3 +298,21 @@ def test_a_refused_repetition_goes_the_general_way(gpu, monkeypatch):
             methods.reduce.again = cuda_reductions._repeater(methods.reduce._known)
         assert gpu.host(total.reduce(gpu.array(x))) == x.sum()
         assert next(calls) == refused + 1
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("out", ["?", "h", "L", "e", "f", "d", "D"])
+@pytest.mark.parametrize("char", ["B", "i", "f", "D"])
+def test_folds_take_outs_dtype_as_numpys(gpu, char, out):
+    ufunc, x = gpu.methods("add", 0), np.full((3, 200), 3, char)
+    for method, shape, inputs in (
+        ("reduce", (3,), {}),
+        ("accumulate", (3, 200), {}),
+        ("reduceat", (3, 2), {"indices": [0, 50]}),
+    ):
+        expected, made = np.zeros(shape, out), np.zeros(shape, out)
+        getattr(np.add, method)(x, *inputs.values(), axis=1, out=expected)
+        keywords = {**inputs, "axis": 1, "dtype": None, "out": gpu.array(made)}
+        getattr(ufunc, method)(gpu.array(x), **keywords)
+
+        np.testing.assert_array_equal(made, expected)

@@ -142,3 +142,51 @@ def test_an_axis_that_is_not_there(device, axis):
 def test_methods_are_of_functions_of_two(device, method):
     with pytest.raises(ValueError, match="needs a function of two arguments"):
         getattr(flipped, method)(on(device, values("d")))
+
+
+OUTS = ["?", "h", "L", "e", "f", "d", "D"]
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("dtype", [None, "B", "f"])
+@pytest.mark.parametrize("out", OUTS)
+@pytest.mark.parametrize("char", ["B", "i", "f", "D"])
+def test_folds_compute_in_the_dtype_that_out_and_array_have_in_common(
+    device, char, out, dtype
+):
+    x = np.full((3, 200), 3, char)  # sums of uint8 would wrap
+    there = on(device, x)
+
+    for method, shape, inputs in (
+        ("reduce", (3,), ()),
+        ("accumulate", (3, 200), ()),
+        ("reduceat", (3, 2), ([0, 50],)),
+    ):
+        expected, got = np.zeros(shape, out), on(device, np.zeros(shape, out))
+        places = tuple(on(device, np.asarray(i)) for i in inputs)
+        keywords = {"axis": 1, "dtype": dtype}
+        getattr(np.add, method)(x, *inputs, **keywords, out=expected)
+        result = getattr(add, method)(there, *places, **keywords, out=got)
+
+        assert result is got
+        same(got, expected)
+
+
+@pytest.mark.cuda
+@pytest.mark.usefixtures("cuda")
+def test_folds_of_the_cuda_target_take_outs_dtype():
+    uploading = xdev.vectorize(identity=0, target="cuda")(lambda x, y: x + y)
+
+    assert uploading.reduce(np.ones(1000, np.uint8), out=np.zeros(())) == 1000
+    out = np.zeros((), np.int32)
+    assert uploading.reduce(np.full(4, 2.5), out=out) is out
+    assert out == 10
+
+
+def test_a_typed_fold_needs_a_typing_for_out_as_numpys():
+    typed = xdev.vectorize(["float32(float32, float32)"])(lambda x, y: x + y)
+    x = np.ones(3, np.float32)
+
+    assert typed.reduce(x, dtype="f", out=np.zeros(())) == 3
+    with pytest.raises(TypeError, match="no signature takes"):
+        typed.reduce(x, out=np.zeros(()))

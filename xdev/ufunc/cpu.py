@@ -121,17 +121,19 @@ class CpuLoops:
         labels = self.scalar.labels[1:]
         ufunc.at(a, indices, *strong(values, dtypes[1:], name, labels))
 
-    def folded(self, array: Any, dtype: Any) -> tuple[np.ufunc, np.dtype[Any]]:
+    def folded(
+        self, array: Any, out: Any, dtype: Any
+    ) -> tuple[np.ufunc, np.dtype[Any]]:
         """Return the ufunc that takes its own results, and their dtype."""
-        given = dtype_of(array) if dtype is None else np.dtype(dtype)
-        made = folding(self.scalar, given)
+        target = out.dtype if isinstance(out, ndarray) else None
+        made = folding(self.scalar, dtype_of(array), target, dtype)
         return self.ufunc(made), made.outputs[0]
 
     def reduce(
         self, array: Any, axis: Any, dtype: Any, out: Any, **keywords: Any
     ) -> Any:
         """Reduce as :meth:`numpy.ufunc.reduce` does."""
-        ufunc, dtype = self.folded(array, dtype)
+        ufunc, dtype = self.folded(array, out, dtype)
         try:
             return ufunc.reduce(array, axis, dtype, out, **keywords)
         except (TypeError, ValueError) as error:
@@ -146,7 +148,7 @@ class CpuLoops:
 
     def accumulate(self, array: Any, axis: int, dtype: Any, out: Any) -> Any:
         """Accumulate as :meth:`numpy.ufunc.accumulate` does, into the pool's memory."""
-        ufunc, dtype = self.folded(array, dtype)
+        ufunc, dtype = self.folded(array, out, dtype)
         if out is None and type(array) is ndarray:
             out = host_array(array.shape, dtype)
         try:
@@ -158,7 +160,7 @@ class CpuLoops:
         self, array: Any, indices: Any, axis: int, dtype: Any, out: Any
     ) -> Any:
         """Reduce over slices as :meth:`numpy.ufunc.reduceat` does."""
-        ufunc, dtype = self.folded(array, dtype)
+        ufunc, dtype = self.folded(array, out, dtype)
         try:
             return ufunc.reduceat(array, indices, axis, dtype, out)
         except (TypeError, ValueError) as error:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
 from xdev.memory.device_arrays import array_maker
 from xdev.ufunc import cuda_plan, cuda_streams, foreign
-from xdev.ufunc.cuda import new_array, on_device, written
+from xdev.ufunc.cuda import new_array, on_device
 from xdev.ufunc.cuda_operands import Array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
 
     from xdev.compile.launch import Launch
 
@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 class CudaCall:
     """One call: its device and stream, its result, and memory that lasts for it."""
 
-    def __init__(self, name: str, operands: list[Array], out: Any) -> None:
-        out = out[0] if isinstance(out, tuple) else out
-        self._name, self._operands, self._out = name, operands, out
+    def __init__(self, name: str, operands: list[Array], out: Array | None) -> None:
+        self._name, self._operands, self._target = name, operands, out
         self._kept: list[Any] = []
-        self._target = None if out is None else written(out, name)
-        given = [] if self._target is None else [self._target]
+        given = [] if out is None else [out]
         self._device = on_device([*operands, *given], name)
         self._order = cuda_streams.ordered([*operands, *given])
         self._entered = ExitStack()
@@ -42,7 +40,10 @@ class CudaCall:
         self._entered.close()
 
     def result(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """Return where the result goes: the caller's array, or a new one."""
+        """Return where the result goes: the caller's array, or a new one.
+
+        As NumPy's methods do, the kernels cast to whatever ``out`` holds.
+        """
         y = self._target
         if y is None:
             plain = cuda_plan.Result(shape, tuple(range(len(shape))), dtype)
@@ -50,9 +51,6 @@ class CudaCall:
         if y.shape != shape:
             message = f"{self._name}: out has shape {y.shape}, but the result {shape}"
             raise ValueError(message)
-        if not np.can_cast(dtype, y.dtype, "same_kind"):
-            message = f"{self._name}: its result of {dtype} cannot go to {y.dtype}"
-            raise TypeError(message)
         return y
 
     def apart(self, x: Array) -> Array:
@@ -82,8 +80,8 @@ class CudaCall:
 
     def owner(self, y: Array) -> Any:
         """Return what the caller gets, once all is launched."""
-        if self._out is not None:
-            return self._out
+        if self._target is not None:
+            return self._target.owner
         return foreign.lift(y.owner, self._operands[0].owner)
 
 

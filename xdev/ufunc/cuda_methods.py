@@ -18,7 +18,7 @@ from xdev.ufunc.cuda import require
 from xdev.ufunc.cuda_axes import axis_of
 from xdev.ufunc.cuda_call import CudaCall
 from xdev.ufunc.cuda_operands import Array, read
-from xdev.ufunc.cuda_reductions import ADDRESSES, CudaReduction, launch, source
+from xdev.ufunc.cuda_reductions import ADDRESSES, CudaReduction, launch, operands_of
 from xdev.ufunc.on_cuda import is_cuda
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ class CudaMethods:
 
     def accumulate(self, array: Any, *, axis: Any, dtype: Any, out: Any) -> Any:
         """Fold along an axis and keep each step, as :meth:`numpy.ufunc.accumulate`."""
-        x, spec = source(self._loops, array, dtype)
+        x, given, spec = operands_of(self._loops, array, out, dtype)
         if not x.shape:
             message = f"{self._name}.accumulate needs an array of one dimension or more"
             raise TypeError(message)
         axis = axis_of(axis, len(x.shape))
         loop = computed(spec.outputs[0])
-        with CudaCall(self._name, [x], out) as ready:
+        with CudaCall(self._name, [x], given) as ready:
             x = ready.apart(x)
             y = ready.result(x.shape, spec.outputs[0])
             if not prod(x.shape):
@@ -91,12 +91,12 @@ class CudaMethods:
         self, array: Any, *, indices: Any, axis: Any, dtype: Any, out: Any
     ) -> Any:
         """Fold slices, as :meth:`numpy.ufunc.reduceat` does."""
-        x, spec = source(self._loops, array, dtype)
+        x, given, spec = operands_of(self._loops, array, out, dtype)
         axis = axis_of(axis, len(x.shape))
         loop, length = computed(spec.outputs[0]), x.shape[axis]
         places = read(indices, self._name) if is_cuda(indices) else indices
         operands = [i for i in (x, places) if isinstance(i, Array)]
-        with CudaCall(self._name, operands, out) as ready:
+        with CudaCall(self._name, operands, given) as ready:
             x = ready.apart(x)
             starts = cuda_scatter.starts(places, length)
             if starts is None:

@@ -18,7 +18,7 @@ from xdev.memory.device_arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.streams import live_streams
 from xdev.ufunc import cuda_fast, cuda_folds as folds, cuda_layout
-from xdev.ufunc.cuda import require
+from xdev.ufunc.cuda import require, written
 from xdev.ufunc.cuda_axes import axes_of, surely_whole
 from xdev.ufunc.cuda_call import CudaCall, straightened
 from xdev.ufunc.cuda_operands import Array, Number, read
@@ -106,7 +106,7 @@ class CudaReduction:
         TypeError
             An axis is no integer.
         """
-        x, spec = source(self._loops, array, dtype)
+        x, given, spec = operands_of(self._loops, array, out, dtype)
         axes = axes_of(axis, len(x.shape))
         if len(axes) > 1 and self._identity is None:
             raise refusal("not reorderable", self._name)
@@ -119,7 +119,7 @@ class CudaReduction:
         one = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
         left = tuple(n for i, n in enumerate(x.shape) if i not in axes)
         operands = [x] if mask is None else [x, mask]
-        with CudaCall(self._name, operands, out) as ready:
+        with CudaCall(self._name, operands, given) as ready:
             x, mask = ready.apart(x), mask and ready.apart(mask)
             y = ready.result(one if keepdims else left, spec.outputs[0])
             kept = y.strides if keepdims else _with_axes(y.strides, axes)
@@ -302,16 +302,18 @@ def _repeater(known: dict[Any, Known]) -> Callable[[Any, Any, Any], Any]:
     return again
 
 
-def source(loops: CudaLoops, array: Any, dtype: Any) -> tuple[Array, Specialisation]:
-    """Return what is folded, and the typing for it or for a dtype."""
+def operands_of(
+    loops: CudaLoops, array: Any, out: Any, dtype: Any
+) -> tuple[Array, Array | None, Specialisation]:
+    """Return what is folded, where the results go if said, and the fold's typing."""
     require()
     name = loops.scalar.name
     x = read(array, name)
     if isinstance(x, Number):
         message = f"{name} needs an array, not {type(array).__name__}"
         raise TypeError(message)
-    given = x.dtype if dtype is None else np.dtype(dtype)
-    return x, folding(loops.scalar, given)
+    y = None if out is None else written(out, name)
+    return x, y, folding(loops.scalar, x.dtype, y and y.dtype, dtype)
 
 
 def launch(

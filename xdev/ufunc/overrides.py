@@ -131,7 +131,8 @@ def _real(
     """
     loops = ufunc._cpu  # noqa: SLF001 - a friend
     if name in FOLDS:
-        real, dtype = loops.folded(inputs[0], keywords.get("dtype"))
+        (out,) = keywords.get("out") or (None,)
+        real, dtype = loops.folded(inputs[0], out, keywords.get("dtype"))
         if dtype != inputs[0].dtype:
             keywords["dtype"] = dtype
         return real

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import numpy as np
 
     from xdev.ufunc.scalar import ScalarFunction
     from xdev.ufunc.signatures import Signature
@@ -75,15 +75,35 @@ class Specialisation:
         )
 
 
-def folding(scalar: ScalarFunction, dtype: np.dtype[Any]) -> Specialisation:
-    """Return the typing for values of a dtype that takes its own results.
+def folding(
+    scalar: ScalarFunction,
+    array: np.dtype[Any],
+    out: np.dtype[Any] | None,
+    dtype: Any,
+) -> Specialisation:
+    """Return the typing of a fold, which takes its own results.
+
+    Parameters
+    ----------
+    scalar : ScalarFunction
+        The function.
+    array : numpy.dtype
+        The array's.
+    out : numpy.dtype or None
+        That of where the results go, which counts as a first value does.
+    dtype : dtype-like or None
+        What to fold in instead.
 
     Raises
     ------
     TypeError
         The function has no typing for them.
     """
-    made = scalar.specialise((dtype, dtype))
+    if dtype is not None:
+        given = np.dtype(dtype)
+    else:
+        given = array if out is None else np.result_type(out, array)
+    made = scalar.specialise((given, given))
     if set(made.inputs) != set(made.outputs):
         (result, *_) = made.outputs
         made = scalar.specialise((result, result))
