@@ -242,3 +242,52 @@ def test_outputs_of_the_same_kind_are_written(device):
     assert xdev.to_numpy(out).tolist() == [0, 0.5, 1, 1.5]
     with pytest.raises(TypeError, match="casting rule 'safe'"):
         halved(x, out=out, casting="safe")
+
+
+TYPES = ["void(int64[:], int64[:])", "void(float64[:], float64[:])"]
+
+
+@pytest.fixture(scope="module")
+def typed():
+    numba = pytest.importorskip("numba")
+    vectorizers = xdev.guvectorize, numba.guvectorize
+    return [guvectorize(TYPES, "(n)->(n)")(copied) for guvectorize in vectorizers]
+
+
+@pytest.mark.parametrize("casting", ["no", "safe", "same_kind", "unsafe"])
+@pytest.mark.parametrize("asked", ["d", "l", "f"])
+@pytest.mark.parametrize("char", "lhfd")
+def test_typings_obey_dtype_and_casting_as_numbas(device, char, asked, casting, typed):
+    ours, theirs = typed
+    x, keywords = np.arange(4).astype(char), {"dtype": asked, "casting": casting}
+    given = xdev.asarray(x, device=device)
+
+    if asked == "f":
+        with pytest.raises(TypeError, match="no signature gives float32; it has int64"):
+            ours(given, **keywords)
+    elif np.can_cast(x.dtype, asked, casting):
+        expected, made = theirs(x, **keywords), ours(given, **keywords)
+        assert made.dtype == expected.dtype
+        np.testing.assert_array_equal(xdev.to_numpy(made), expected)
+    else:
+        with pytest.raises(TypeError, match="with casting"):
+            ours(given, **keywords)
+
+
+def test_of_typings_that_give_dtype_the_first_that_takes_the_inputs_serves(device):
+    types = [
+        "void(float32[:], float64[:])",
+        "void(complex128[:], float64[:])",
+        "void(float64[:], float64[:])",
+    ]
+    made = xdev.guvectorize(types, "(n)->(n)")(real_part)
+    x = xdev.asarray(np.full(3, 1 + 2**-40), device=device)
+
+    assert xdev.to_numpy(made(x, dtype="d")).tolist() == [1 + 2**-40] * 3
+    with pytest.raises(TypeError, match="no signature gives int64"):
+        made(x, dtype=int)
+
+
+def real_part(x, out):
+    for i in range(x.shape[0]):
+        out[i] = x[i].real

@@ -79,7 +79,8 @@ class CpuCores:
         outs : tuple of arrays and None, optional
             Where the results go; returned themselves.
         dtype : dtype-like, optional
-            The results' dtype where no array is given for them.
+            The results' dtype where no array is given for them; with signatures that of
+            all that they give.
         **keywords
             ``axes``, ``axis``, ``keepdims``, ``casting``, ``order`` and ``subok``, as
             in NumPy.
@@ -96,6 +97,8 @@ class CpuCores:
         casting = keywords.get("casting", "same_kind")
         made = function.specialise(inputs, dtypes, dtype, casting)
         ufunc = self.ufunc(made)
+        if dtype is not None and function.signatures:  # else NumPy casts safely alone
+            keywords["signature"] = (*made.inputs, *made.outputs)
         numbers = strong(args, inputs, function.name, function.labels)
         operands = [_apart(np.asanyarray(x), given) for x in numbers]
         if not {"axes", "axis", "keepdims"} & keywords.keys():

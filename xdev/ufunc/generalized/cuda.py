@@ -59,7 +59,8 @@ class CudaCores:
         outs : tuple of arrays and None, optional
             Where the results go; written in place and returned themselves.
         dtype : dtype-like, optional
-            The results' dtype where no array is given for them.
+            The results' dtype where no array is given for them; with signatures that of
+            all that they give.
         casting : str
             What casts of inputs are allowed; outputs have the typing's dtypes.
         **keywords

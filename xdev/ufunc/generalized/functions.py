@@ -108,9 +108,11 @@ class CoreFunction:
         outputs : sequence of numpy.dtype and None
             Those of the outputs that are given.
         dtype : dtype-like, optional
-            That of the others; None: the inputs' result type.
+            That of the others; None: the inputs' result type. With signatures that of
+            all results: those are looked through which give it.
         casting : str
-            How that may be cast to the dtypes of the outputs that are given.
+            How that may be cast to the dtypes of the outputs that are given, and the
+            inputs to a signature's that gives ``dtype``.
 
         Raises
         ------
@@ -120,7 +122,7 @@ class CoreFunction:
         """
         native = tuple(dtype.newbyteorder("=") for dtype in inputs)
         if self.signatures:
-            types = self._choose(native)
+            types = self._choose(native, dtype, casting)
         else:
             working = np.result_type(*native) if dtype is None else np.dtype(dtype)
             self._check_outputs(working, outputs, casting)
@@ -156,19 +158,39 @@ class CoreFunction:
                 )
                 raise TypeError(message)
 
-    def _choose(self, inputs: Dtypes) -> Types:
-        for types in self.signatures:
-            taken = [dtype for dtype, _ in types[: len(inputs)]]
-            if all(map(np.can_cast, inputs, taken)):
-                return types
+    def _choose(self, inputs: Dtypes, dtype: Any, casting: str) -> Types:
+        """Return the first signature that takes the inputs safely.
+
+        Where a dtype of the results is asked for, the first of those that give it will
+        do that takes them by ``casting``.
+        """
+        able, rule = self.signatures, "safe"
+        can_cast: Any = np.can_cast  # checks the word itself
+        if dtype is not None:
+            asked, rule = np.dtype(dtype), casting
+            able = tuple(
+                types
+                for types in able
+                if all(own == asked for own, _ in types[len(inputs) :])
+            )
+        for each in ("safe", rule):
+            for types in able:
+                pairs = zip(inputs, types, strict=False)  # the results' come after
+                if all(can_cast(x, own, each) for x, (own, _) in pairs):
+                    return types
         listed = "; ".join(
-            ", ".join(str(dtype) for dtype, _ in types) for types in self.signatures
+            ", ".join(str(own) for own, _ in types) for types in self.signatures
         )
-        message = (
-            f"{self.name}: no signature takes ({', '.join(map(str, inputs))}) safely; "
-            f"it has {listed}. Cast the arguments, or add a signature"
-        )
-        raise TypeError(message)
+        taken = f"takes ({', '.join(map(str, inputs))})"
+        if dtype is None:
+            flaw, way = f"{taken} safely", "Cast the arguments"
+        elif able:
+            flaw = f"that gives {asked} {taken} with casting={casting!r}"
+            way = "Cast the arguments, pass casting='unsafe'"
+        else:
+            flaw, way = f"gives {asked}", "Leave out dtype="
+        message = f"{self.name}: no signature {flaw}; it has {listed}. {way}, or "
+        raise TypeError(message + "add a signature")
 
     def _make(self, types: Types, inputs: Dtypes, outputs: Dtypes) -> Specialisation:
         for dtype, _ in types:
