@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from xdev import _config, device, errors, facade
@@ -68,91 +67,34 @@ if TYPE_CHECKING:
     from xdev.ufunc.graphs import graph
     from xdev.ufunc.kernels import kernel
 else:
-
-    class _Room(ModuleType):
-        # A room that is not loaded yet; loading it puts the real one in its place. (A
-        # comment, since its docstring is the real one's.)
-
-        def __getattr__(self, name: str) -> Any:
-            found = getattr(importlib.import_module(self.__name__), name)
-            if callable(found):  # `from xdev import fft` holds on to this object
-                vars(self)[name] = found
-            return found
-
-        @property
-        def __doc__(self) -> Any:
-            return importlib.import_module(self.__name__).__doc__
-
-        def __reduce__(self) -> Any:
-            return importlib.import_module, (self.__name__,)
-
-        def __dir__(self) -> list[str]:
-            return dir(importlib.import_module(self.__name__))
-
-    def _find(room: str, name: str) -> Any:
-        return getattr(importlib.import_module(room), name)
-
-    class _Name:
-        # A name of a room that is not loaded yet; its first use replaces it. (A
-        # comment, since its docstring is the real one's.)
-
-        def __init__(self, room: str, name: str) -> None:
-            self._room, self.__name__ = room, name
-
-        @property
-        def __wrapped__(self) -> Any:
-            globals()[self.__name__] = real = _find(self._room, self.__name__)
-            return real
-
-        @property
-        def __doc__(self) -> Any:
-            return self.__wrapped__.__doc__
-
-        def __reduce__(self) -> Any:
-            return _find, (self._room, self.__name__)
-
-        def __call__(self, *args: Any, **kwargs: Any) -> Any:
-            return self.__wrapped__(*args, **kwargs)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.__wrapped__, name)
-
-        def __repr__(self) -> str:
-            return repr(self.__wrapped__)
-
-    _LAZY = {
-        "xdev.timing": ("compare", "timeit"),
-        "xdev.transfer": (
-            "adapt",
-            "batches",
-            "cu",
-            "empty_pinned",
-            "is_pinned",
-            "pin",
-            "to_device",
-            "to_numpy",
-            "transfer_guard",
-        ),
-        "xdev.ufunc": ("vectorize",),
-        "xdev.ufunc.generalized": ("guvectorize",),
-        "xdev.ufunc.graphs": ("graph",),
-        "xdev.ufunc.kernels": ("kernel",),
-    }
-    for _room in (
-        "atomic",
-        "fft",
-        "linalg",
-        "memory",
-        "random",
-        "testing",
-        "timing",
-        "transfer",
+    _ROOMS = frozenset((
+        "atomic", "fft", "linalg", "memory", "random", "testing", "timing", "transfer",
         "ufunc",
-    ):
-        globals()[_room] = _Room(f"xdev.{_room}")
-    for _room, _names in _LAZY.items():
-        globals().update({_name: _Name(_room, _name) for _name in _names})
-    del _room, _names
+    ))  # fmt: skip
+    _TRANSFER = (
+        "adapt", "batches", "cu", "empty_pinned", "is_pinned", "pin", "to_device",
+        "to_numpy", "transfer_guard",
+    )  # fmt: skip
+    _LAZY = {
+        **dict.fromkeys(_TRANSFER, "xdev.transfer"),
+        **dict.fromkeys(("compare", "timeit"), "xdev.timing"),
+        "vectorize": "xdev.ufunc",
+        "guvectorize": "xdev.ufunc.generalized",
+        "graph": "xdev.ufunc.graphs",
+        "kernel": "xdev.ufunc.kernels",
+    }
+
+    def __getattr__(name: str) -> Any:
+        """Load a room, or a room for its name; say what does the same as NumPy's."""
+        if name in _ROOMS:
+            return importlib.import_module(f"xdev.{name}")
+        if name not in _LAZY:
+            from xdev._numpy_names import missing
+
+            raise missing(__name__, name)
+        globals()[name] = found = getattr(importlib.import_module(_LAZY[name]), name)
+        return found
+
 
 if "cupy" in sys.modules:  # its user's first call need not wait for them
     importlib.import_module("xdev.ufunc.cuda")

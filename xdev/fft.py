@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,6 +45,15 @@ _rfft = bare("fft.rfft")
 def __dir__() -> list[str]:
     """List the standard's names: what Tab shows."""
     return __all__
+
+
+if not TYPE_CHECKING:  # type checkers know what is there
+
+    def __getattr__(name: str) -> Any:
+        """Say what does the same as a name of NumPy's."""
+        from xdev._numpy_names import missing
+
+        raise missing(__name__, name)
 
 
 def fft(

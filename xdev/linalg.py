@@ -75,6 +75,15 @@ def __dir__() -> list[str]:
     return __all__
 
 
+if not TYPE_CHECKING:  # type checkers know what is there
+
+    def __getattr__(name: str) -> Any:
+        """Say what does the same as a name of NumPy's."""
+        from xdev._numpy_names import missing
+
+        raise missing(__name__, name)
+
+
 def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """Cross product of vectors in three dimensions.
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev._freed import Remains, use_after_free
+from xdev._numpy_names import advice_on
 from xdev.device.copies import announce
 from xdev.device.fake.blocks import settle
-from xdev.device.fake.counterparts import counterpart
 from xdev.device.fake.integers import positions, refuse_arrays
 from xdev.device.fake.members import equip
 from xdev.device.fake.surface import BINARY, COMPARISONS, DTYPES
@@ -90,11 +90,11 @@ class FakeArray:
         raise TypeError(message)
 
     def __array_function__(self, function: Any, *_: Any) -> Any:
-        own = counterpart(function)
-        way = f"use {own}, which takes arrays on any device, or " if own else ""
+        way = advice_on(function)
+        more = f"{way}, which takes arrays on any device, or " if way else ""
         message = (
             f"{function.__name__}() is a function of NumPy's, and got an array on "
-            f"{self.device}: {way}copy it with xdev.to_numpy(x) first"
+            f"{self.device}: {more}copy it with xdev.to_numpy(x) first"
         )
         raise TypeError(message)
 

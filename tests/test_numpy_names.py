@@ -1,0 +1,255 @@
+"""NumPy's names that xdev lacks: the error names what gives the same result."""
+
+import io
+import itertools
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import _numpy_names, _optional
+
+SAME = _numpy_names.SAME
+DTYPES = ("float64", "float32", "int64", "complex128")
+HOST_DTYPES = ("bool", "int8", "uint8", "float16")
+ROOMS = {
+    "": (np, xdev),
+    "linalg.": (np.linalg, xdev.linalg),
+    "fft.": (np.fft, xdev.fft),
+}
+LACKING = [
+    f"{room}{name}"
+    for room, (numpys, own) in ROOMS.items()
+    for name in dir(numpys)
+    if not name.startswith("_") and name not in own.__all__
+]
+
+
+def array(ndim, dtype, seed, *, nan):
+    """Return an array with zeros, negative and equal values, and NaN if asked for."""
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0 if dtype == "uint8" else -2, 3, (3,) * ndim)
+    if np.dtype(dtype).kind in "fc":
+        values = values + rng.integers(0, 4, values.shape) / 4
+    if np.dtype(dtype).kind == "c":
+        values = values + 1j * (rng.integers(-2, 3, values.shape) + 0.25)
+    values = values.astype(dtype)
+    if nan:
+        values.flat[1] = np.nan
+    return values
+
+
+def cases(call, remark, device):
+    """Yield the arguments of a call, for arrays of one to three axes."""
+    dtypes = DTYPES + (HOST_DTYPES if device == "cpu" else ())
+    if remark == " of floats":
+        dtypes = [dtype for dtype in dtypes if np.dtype(dtype).kind == "f"]
+    for ndim, other, dtype in itertools.product((1, 2, 3), (1, 2, 3), dtypes):
+        nan = call.startswith("nan")
+        x, y = array(ndim, dtype, 1, nan=nan), array(other, dtype, 2, nan=nan)
+        y[y == 0] = 1  # devices may differ in what they divide by zero to
+        yield {
+            "x": x,
+            "y": y,
+            "arrays": [x, array(ndim, dtype, 3, nan=nan), x],
+            "mask": array(ndim, "bool", 4, nan=False),
+            "axes": (1, 2, 0)[:ndim] if ndim == 3 else tuple(range(ndim))[::-1],
+            "axis": ndim - 1,
+            "i": ndim - 1,
+            "j": 0,
+            "n": 4,
+            "ord": 1,
+            "start": -1.0,
+            "stop": 3.0,
+            "dtype": np.dtype(dtype),
+            "other": np.dtype("int16"),
+        }
+
+
+def moved(value, device):
+    if isinstance(value, list):
+        return [moved(each, device) for each in value]
+    if isinstance(value, np.ndarray):
+        return xdev.to_device(value, device)
+    return value
+
+
+def assert_same(own, numpys, rtol):
+    if isinstance(numpys, tuple):
+        assert isinstance(own, tuple)
+        for one, other in zip(own, numpys, strict=True):
+            assert_same(one, other, rtol)
+    elif isinstance(numpys, np.ndarray | np.generic) and not isinstance(
+        numpys, np.bool
+    ):
+        own = xdev.to_numpy(own)
+        assert own.dtype == numpys.dtype
+        np.testing.assert_allclose(own, numpys, rtol=rtol, atol=rtol, strict=True)
+    else:
+        assert own == numpys
+
+
+@pytest.mark.parametrize("row", SAME)
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:Casting complex")
+def test_both_sides_of_a_row_give_the_same(device, row):
+    call, remark = re.fullmatch(r"([^ ]+\(.*\))(.*)", row).groups()
+    compared = set()
+    for case in cases(call, remark, device):
+        try:
+            numpys = eval(f"np.{call}", {"np": np, **case})  # noqa: S307 - the table's
+        except (TypeError, ValueError, IndexError, np.linalg.LinAlgError):
+            continue  # NumPy's has none of this shape or data type
+        if call.startswith("swapaxes") and case["i"] == case["j"]:
+            continue  # nothing to do
+        scope = {name: moved(value, device) for name, value in case.items()}
+        with xdev.use_device(device):
+            own = eval(SAME[row], {"xp": xdev, **scope})  # noqa: S307 - the table's
+        short = case["x"].dtype in (np.float32, np.float16)
+        assert_same(own, numpys, 1e-3 if short else 1e-12)
+        compared.add(case["x"].ndim)
+
+    assert compared, "no case was compared"
+
+
+@pytest.mark.parametrize("path", LACKING)
+def test_every_public_name_of_numpy_is_answered(path):
+    room, _, name = path.rpartition(".")
+    module = getattr(xdev, room) if room else xdev
+
+    with pytest.raises(AttributeError, match=r"\(NumPy's\): .*use ") as caught:
+        getattr(module, name)
+    text = str(caught.value)
+    assert text.startswith(f"{module.__name__} has no '{name}' (NumPy's): ")
+    assert "xp." not in text
+    for found in re.findall(r"xdev((?:\.\w+)+)", text.partition(": ")[2]):
+        assert resolved(xdev, found) is not None
+    for found in re.findall(r"numpy((?:\.\w+)+)", text):
+        with warnings.catch_warnings(action="ignore"):
+            assert resolved(np, found) is not None
+
+
+def resolved(owner, path):
+    for name in path.strip(".").split("."):
+        owner = getattr(owner, name)
+    return owner
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, x in vars(np).items() if x in np.sctypeDict.values()]
+)
+def test_numpys_data_types_are_the_same_here(name):
+    if name in xdev.__all__:
+        return
+    with pytest.raises(AttributeError) as caught:
+        getattr(xdev, name)
+    room, told = re.search(r"use (xdev|numpy)\.(\w+)$", str(caught.value)).groups()
+    assert np.dtype(getattr(np, told)) == np.dtype(getattr(np, name))
+    assert (room == "xdev") == (told in xdev.__all__)
+
+
+@pytest.mark.parametrize("name", _numpy_names.OLD)
+def test_names_that_numpy_had_once_are_answered(name):
+    with pytest.raises(AttributeError, match=rf"no '{name}' \(NumPy's\): .*use "):
+        getattr(xdev, name)
+
+
+@pytest.mark.skipif(not _optional.installed("cupy"), reason="needs the group cuda")
+@pytest.mark.parametrize("path", [x for x in LACKING if "(" not in x])
+def test_what_is_told_to_be_of_every_library_is(path):
+    told = re.search(r"namespace\(x\)\.([\w.]+)$", _numpy_names.advice(path))
+    if told:
+        assert callable(resolved(_optional.cupy(), told[1]))
+    elif path in _numpy_names.HOST:
+        with pytest.raises(AttributeError):
+            resolved(_optional.cupy(), path)
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("concatt", "Did you mean: 'concat'?"),
+        ("linalg.slogdett", "Did you mean: 'slogdet'?"),
+        ("fft.fftfrek", "Did you mean: 'fftfreq'?"),
+        ("_nothing", "module 'xdev' has no attribute '_nothing'"),
+        ("hstack", "xdev.concat(arrays, axis=0 if"),
+    ],
+)
+def test_a_misspelt_name_is_pythons_to_answer(expression, told):
+    done = subprocess.run(
+        [sys.executable, "-c", f"import xdev; xdev.{expression}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told in done.stderr
+    assert ("Did you mean" in done.stderr) == ("Did you mean" in told)
+
+
+def test_a_missing_name_does_not_load_a_room():
+    code = (
+        "import sys, xdev; assert not hasattr(xdev, 'median');"
+        "print([x for x in sys.modules if x.startswith('xdev.transfer')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout == b"[]\n"
+
+
+def test_the_table_of_the_docs_is_this_one():
+    page = Path(xdev.__file__).parents[1] / "docs" / "facade.md"
+    section = page.read_text().partition("## Coming from NumPy")[2]
+    rows = re.findall(r"^\| `(.*?)`(.*?) \| `(.*)` \|$", section, re.MULTILINE)
+
+    assert [(call + more, own) for call, more, own in rows] == list(SAME.items())
+
+
+@pytest.mark.fake
+class TestFakeArrays:
+    """A fake array in NumPy's functions: the text names what xdev has for them."""
+
+    @staticmethod
+    def refused(function, *args):
+        with pytest.raises(TypeError, match=r"NumPy's.*on fake:0: ") as caught:
+            function(*args)
+        text = str(caught.value)
+        assert text.endswith("copy it with xdev.to_numpy(x) first")
+        return text.partition("on fake:0: ")[2].rpartition("copy it")[0]
+
+    @pytest.mark.parametrize(
+        ("function", "args", "told"),
+        [
+            (np.sum, 1, "use xdev.sum, which takes"),
+            (np.sin, 1, "use xdev.sin, which takes"),
+            (np.linalg.inv, 1, "use xdev.linalg.inv, which takes"),
+            (np.fft.fft, 1, "use xdev.fft.fft, which takes"),
+            (np.fft.fft2, 1, "for fft.fft2(x) use xdev.fft.fftn(x, axes=(-2, -1)), "),
+            (np.linalg.norm, 1, "for linalg.norm(x) use xdev.linalg.vector_norm(x), "),
+            (np.absolute, 1, "for absolute(x) use xdev.abs(x), which takes"),
+            (np.trace, 1, "for trace(x) use xdev.linalg.trace(xdev.moveaxis("),
+            (np.inner, 2, "for inner(x, y) use xdev.tensordot(x, y, axes="),
+            (np.median, 1, ""),
+            (lambda x: np.concatenate([x, x]), 1, "for concatenate(arrays, axis=0) "),
+            (lambda x: np.swapaxes(x, 0, 1), 1, "for swapaxes(x, i, j) use xdev.mov"),
+            (lambda x: np.einsum("ij->", x), 1, ""),
+            (lambda x: np.save(io.BytesIO(), x), 1, ""),
+        ],
+    )
+    def test_text_of(self, function, args, told):
+        x = xdev.asarray(np.eye(3), device="fake")
+
+        way = self.refused(function, *[x] * args)
+        assert way.startswith(told)
+        assert bool(way) == bool(told)
+
+    @pytest.mark.parametrize("room", ["", ".linalg"])
+    def test_a_name_that_the_library_lacks_is_told_as_its_own(self, room):
+        library = xdev.namespace(xdev.ones(3, device="fake"))
+        library = library.linalg if room else library
+        for name in ("asnumpy", "nothing", "__nothing__"):
+            with pytest.raises(AttributeError, match=rf"^xdev\.fake{room} has no '"):
+                getattr(library, name)

@@ -1,0 +1,248 @@
+"""NumPy's names that xdev lacks, and what gives the same result.
+
+From here come the errors for a missing name, what fake arrays say in NumPy's functions,
+and the table of docs/facade.md; tests compute both sides of each row with NumPy.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import Any
+
+import numpy as np
+
+FLAT_X, FLAT_Y = "xp.reshape(x, (-1,))", "xp.reshape(y, (-1,))"
+
+#: A call of NumPy's, with what its arrays hold where that matters: the same call here.
+SAME = {
+    # elementwise
+    "absolute(x)": "xp.abs(x)",
+    "fabs(x) of floats": "xp.abs(x)",
+    "power(x, y)": "xp.pow(x, y)",
+    "mod(x, y)": "xp.remainder(x, y)",
+    "true_divide(x, y)": "xp.divide(x, y)",
+    "divmod(x, y)": "(xp.floor_divide(x, y), xp.remainder(x, y))",
+    "conjugate(x)": "xp.conj(x)",
+    "arcsin(x)": "xp.asin(x)",
+    "arccos(x)": "xp.acos(x)",
+    "arctan(x)": "xp.atan(x)",
+    "arctan2(x, y)": "xp.atan2(x, y)",
+    "arcsinh(x)": "xp.asinh(x)",
+    "arccosh(x)": "xp.acosh(x)",
+    "arctanh(x)": "xp.atanh(x)",
+    "deg2rad(x) of floats": "x * (xp.pi / 180)",
+    "radians(x) of floats": "x * (xp.pi / 180)",
+    "rad2deg(x) of floats": "x * (180 / xp.pi)",
+    "degrees(x) of floats": "x * (180 / xp.pi)",
+    "exp2(x) of floats": "xp.pow(2, x)",
+    "rint(x) of floats": "xp.round(x)",
+    "fix(x)": "xp.trunc(x)",
+    "around(x)": "xp.round(x)",
+    "isposinf(x)": "x == xp.inf",
+    "isneginf(x)": "x == -xp.inf",
+    "invert(x)": "xp.bitwise_invert(x)",
+    "bitwise_not(x)": "xp.bitwise_invert(x)",
+    "left_shift(x, y)": "xp.bitwise_left_shift(x, y)",
+    "right_shift(x, y)": "xp.bitwise_right_shift(x, y)",
+    # products
+    "dot(x, y)": (
+        "xp.matmul(x, y) if y.ndim < 3 else xp.tensordot(x, y, axes=((-1,), (-2,)))"
+    ),
+    "inner(x, y)": "xp.tensordot(x, y, axes=((-1,), (-1,)))",
+    "vdot(x, y)": f"xp.vecdot({FLAT_X}, {FLAT_Y})",
+    "outer(x, y)": f"xp.linalg.outer({FLAT_X}, {FLAT_Y})",
+    "cross(x, y)": "xp.linalg.cross(x, y)",
+    "matvec(x, y)": "xp.matmul(x, y[..., None])[..., 0]",
+    "vecmat(x, y)": "xp.vecdot(x[..., None], y, axis=-2)",
+    "trace(x)": "xp.linalg.trace(xp.moveaxis(x, (0, 1), (-2, -1)))",
+    "diagonal(x)": "xp.linalg.diagonal(xp.moveaxis(x, (0, 1), (-2, -1)))",
+    "diag(x)": "xp.linalg.diagonal(x) if x.ndim == 2 else xp.namespace(x).diag(x)",
+    "linalg.norm(x)": "xp.linalg.vector_norm(x)",
+    "linalg.norm(x, ord)": (
+        "xp.linalg.vector_norm(x, ord=ord) if x.ndim == 1 else "
+        "xp.linalg.matrix_norm(x, ord=ord)"
+    ),
+    # reductions and scans
+    "amax(x, axis)": "xp.max(x, axis=axis)",
+    "amin(x, axis)": "xp.min(x, axis=axis)",
+    "ptp(x, axis)": "xp.max(x, axis=axis) - xp.min(x, axis=axis)",
+    "average(x, axis)": "xp.mean(x, axis=axis)",
+    "nansum(x, axis) of floats": "xp.sum(xp.where(xp.isnan(x), 0, x), axis=axis)",
+    "nanprod(x, axis) of floats": "xp.prod(xp.where(xp.isnan(x), 1, x), axis=axis)",
+    "cumsum(x, axis)": "xp.cumulative_sum(x, axis=axis)",
+    "cumsum(x)": f"xp.cumulative_sum({FLAT_X})",
+    "cumprod(x, axis)": "xp.cumulative_prod(x, axis=axis)",
+    "cumprod(x)": f"xp.cumulative_prod({FLAT_X})",
+    "ediff1d(x)": f"xp.diff({FLAT_X})",
+    "array_equal(x, y)": "x.shape == y.shape and bool(xp.all(x == y))",
+    # searching, sets
+    "argwhere(x)": "xp.stack(xp.nonzero(x), axis=1)",
+    "flatnonzero(x)": f"xp.nonzero({FLAT_X})[0]",
+    "extract(mask, x)": "x[mask]",
+    "unique(x) without NaN": "xp.sort(xp.unique_values(x))",
+    "union1d(x, y) without NaN": (
+        "xp.sort(xp.unique_values(xp.concat((x, y), axis=None)))"
+    ),
+    # shapes
+    "array(x)": "xp.asarray(x, copy=True)",
+    "asanyarray(x)": "xp.asarray(x)",
+    "copy(x)": "xp.asarray(x, copy=True)",
+    "concatenate(arrays, axis=0)": "xp.concat(arrays, axis=0)",
+    "append(x, y)": "xp.concat((x, y), axis=None)",
+    "append(x, y, axis)": "xp.concat((x, y), axis=axis)",
+    "hstack(arrays)": "xp.concat(arrays, axis=0 if arrays[0].ndim == 1 else 1)",
+    "vstack(arrays)": (
+        "xp.stack(arrays) if arrays[0].ndim == 1 else xp.concat(arrays, axis=0)"
+    ),
+    "column_stack(arrays)": (
+        "xp.stack(arrays, axis=1) if arrays[0].ndim == 1 else xp.concat(arrays, axis=1)"
+    ),
+    "transpose(x)": "xp.permute_dims(x, tuple(reversed(range(x.ndim))))",
+    "transpose(x, axes)": "xp.permute_dims(x, axes)",
+    "swapaxes(x, i, j)": "xp.moveaxis(x, (i, j), (j, i))",
+    "rollaxis(x, i)": "xp.moveaxis(x, i, 0)",
+    "ravel(x)": FLAT_X,
+    "atleast_1d(x)": "x if x.ndim else xp.reshape(x, (1,))",
+    "atleast_2d(x)": "x if x.ndim > 1 else xp.reshape(x, (1, -1))",
+    "fliplr(x)": "xp.flip(x, axis=1)",
+    "flipud(x)": "xp.flip(x, axis=0)",
+    "size(x)": "x.size",
+    "ndim(x)": "x.ndim",
+    "shape(x)": "x.shape",
+    # creation
+    "identity(n)": "xp.eye(n)",
+    "tri(n)": "xp.tril(xp.ones((n, n)))",
+    "logspace(start, stop, n)": "xp.pow(10.0, xp.linspace(start, stop, n))",
+    # data types
+    "iscomplexobj(x)": "xp.isdtype(x.dtype, 'complex floating')",
+    "isrealobj(x)": "not xp.isdtype(x.dtype, 'complex floating')",
+    "promote_types(dtype, other)": "xp.result_type(dtype, other)",
+    # transforms
+    **{
+        f"fft.{way}2(x)": f"xp.fft.{way}n(x, axes=(-2, -1))"
+        for way in ("fft", "ifft", "rfft", "irfft")
+    },
+}
+
+#: Names that NumPy had once, and its own for the same now.
+OLD = {
+    "Inf": "inf",
+    "Infinity": "inf",
+    "NaN": "nan",
+    "alltrue": "all",
+    "bool8": "bool_",
+    "cfloat": "cdouble",
+    "complex_": "cdouble",
+    "cumproduct": "cumprod",
+    "float_": "double",
+    "infty": "inf",
+    "product": "prod",
+    "round_": "round",
+    "row_stack": "vstack",
+    "singlecomplex": "csingle",
+    "sometrue": "any",
+    "trapz": "trapezoid",
+}
+#: Functions that other libraries do not have, CuPy among them.
+HOST = frozenset({
+    "asmatrix", "block", "bmat", "busday_count", "busday_offset", "datetime_as_string",
+    "datetime_data", "einsum_path", "fft.test", "frompyfunc", "fromregex", "geomspace",
+    "get_include", "getbufsize", "geterr", "geterrcall", "histogram_bin_edges", "info",
+    "insert", "is_busday", "isnat", "linalg.multi_dot", "linalg.test", "nanpercentile",
+    "nanquantile", "nested_iters", "polyder", "polydiv", "polyint", "setbufsize",
+    "seterr", "seterrcall", "show_runtime", "spacing", "test",
+})  # fmt: skip
+
+
+def missing(room: str, name: str) -> AttributeError:
+    """Return the error for a name that a module of the standard's names lacks.
+
+    Parameters
+    ----------
+    room : {"xdev", "xdev.linalg", "xdev.fft"}
+        The module.
+    name : str
+        What is not there.
+
+    Examples
+    --------
+    >>> print(missing("xdev", "ravel"))
+    xdev has no 'ravel' (NumPy's): for ravel(x) use xdev.reshape(x, (-1,))
+    """
+    way = advice(f"{room}.{name}".removeprefix("xdev."))
+    if way is None:  # Python looks for a name like it
+        text = f"module {room!r} has no attribute {name!r}"
+        return AttributeError(text, name=name, obj=sys.modules[room])
+    # Without the module: what has a name like it may do another thing.
+    return AttributeError(f"{room} has no {name!r} (NumPy's): {way}", name=name)
+
+
+def advice(name: str) -> str | None:
+    """Return what does the same as a name of NumPy's; None if NumPy has no such.
+
+    Parameters
+    ----------
+    name : str
+        As ``linalg.norm``.
+
+    Examples
+    --------
+    >>> advice("concatenate")
+    'for concatenate(arrays, axis=0) use xdev.concat(arrays, axis=0)'
+    >>> advice("double"), advice("median"), advice("no_such")
+    ('use xdev.float64', 'use xdev.namespace(x).median', None)
+    """
+    name = OLD.get(name, name)
+    if rows := _rows(name):
+        ways = ", ".join(f"for {row} use {SAME[row]}" for row in rows)
+        return ways.replace("xp.", "xdev.")
+    *rooms, last = name.split(".")
+    module = getattr(np, rooms[0]) if rooms else np
+    if last in dir(module) and not last.startswith("_"):
+        return f"use {_like(name, getattr(module, last))}"
+    if name in ("int", "float", "complex", "str", "object"):  # NumPy had them once
+        return f"use Python's {name}"
+    return None
+
+
+def advice_on(function: Any) -> str | None:
+    """Return what does the same as a function of NumPy's on any device, None: nothing.
+
+    Parameters
+    ----------
+    function : function or ufunc
+        NumPy's.
+
+    Examples
+    --------
+    >>> advice_on(np.sum), advice_on(np.absolute), advice_on(np.median)
+    ('use xdev.sum', 'for absolute(x) use xdev.abs(x)', None)
+    """
+    module = getattr(function, "__module__", None) or "numpy"
+    name = f"{module}.{function.__name__}".removeprefix("numpy.")
+    if _rows(name):
+        return advice(name)
+    *rooms, last = name.split(".")
+    own = sys.modules["xdev"]
+    here = getattr(own, rooms[0], None) if rooms else own
+    return f"use xdev.{name}" if last in getattr(here, "__all__", ()) else None
+
+
+def _rows(name: str) -> list[str]:
+    return [call for call in SAME if call.partition("(")[0] == name]
+
+
+def _like(name: str, numpys: Any) -> str:
+    """Return what is the most like something of NumPy's that nothing here equals."""
+    here = vars(sys.modules["xdev"])
+    if name in here:  # by a name that NumPy had once
+        return f"xdev.{name}"
+    if isinstance(numpys, type) and numpys in np.sctypeDict.values():
+        own = np.dtype(numpys).name
+        return f"xdev.{own}" if own in here else f"numpy.{name}"
+    if not callable(numpys) or inspect.isclass(numpys):
+        return f"numpy.{name}"
+    if name in HOST:
+        return f"numpy.{name}, on the host"
+    return f"xdev.namespace(x).{name}"
