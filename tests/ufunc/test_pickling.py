@@ -1,6 +1,8 @@
 """Pickles of ufuncs and kernels: by name in a program, by value by tools that do so."""
 
 import copy
+import importlib.util
+import inspect
 import pickle
 import subprocess
 import sys
@@ -165,3 +167,115 @@ def test_a_program_without_the_function_says_which_is_missing():
     assert read.returncode
     assert b"Can't get attribute 'scaled" in read.stderr
     assert b"__main__" in read.stderr
+
+
+ELSEWHERE = """
+import xdev, math
+import numpy as np
+
+if True:
+    def make(limit):
+        @xdev.vectorize
+        def wrapped(x, y):
+            if x < y:  # of two lines
+                return (
+                    x + y) // 2
+            return np.maximum(x, y) * 3 - limit
+        return wrapped
+
+two = xdev.vectorize
+twice = xdev.vectorize(lambda x: inner(x + x) // 2); inner = two(lambda x: x * 3)
+
+@xdev.guvectorize("(n)->(n)")
+def running(x, out):
+    for k in range(x.size):
+        out[k] = math.sqrt(x[k]) * 0.1
+
+@xdev.kernel
+def scaled(i, x, out):
+    out[i] = x[i] * 0.1 + 3
+"""
+
+
+def made_elsewhere(folder):
+    """Return what functions of a file give, which is then removed, and a pickle."""
+    file = folder / "elsewhere.py"
+    file.write_text(ELSEWHERE)
+    spec = importlib.util.spec_from_file_location("elsewhere", file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["elsewhere"] = module
+    try:
+        spec.loader.exec_module(module)
+        cloudpickle.register_pickle_by_value(module)
+        wrapped = module.make(5)
+        made = wrapped, module.twice, module.running, module.scaled
+        return outcomes(*made), cloudpickle.dumps(made)
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+        del sys.modules["elsewhere"]
+        file.unlink()
+
+
+def outcomes(wrapped, twice, running, scaled):
+    """Return what functions give of narrow integers, and of float32."""
+    x, y = np.array([250, 100, 200, 3], "B"), np.array([251, 200, 100, 1], "B")
+    third = np.arange(4, dtype="f") / 3
+    out = np.zeros_like(third)
+    scaled[4](third, out)
+    found = wrapped(x, y), twice(x), running(third), out
+    return [(each.dtype.str, each.tolist()) for each in found]
+
+
+RECEIVER = f"""
+import pickle, sys
+import numpy as np
+{inspect.getsource(outcomes)}
+made = pickle.loads(sys.stdin.buffer.read())
+print([outcomes(*made), outcomes(*pickle.loads(cloudpickle.dumps(made)))])
+"""
+
+
+def test_sources_go_along_to_machines_without_the_file(tmp_path):
+    here, data = made_elsewhere(tmp_path)
+    program = tmp_path / "receiver.py"
+    program.write_text("import cloudpickle\n" + RECEIVER)
+
+    ran = subprocess.run(
+        [sys.executable, str(program)],
+        input=data,
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+
+    assert here[0][1] == [122, 22, 83, 4]
+    assert here[1][1] == [110, 44, 88, 9]
+    assert ran.stdout.decode().strip() == repr([here, here])
+
+
+SPAWNING = """
+import multiprocessing
+import numpy as np, xdev
+
+@xdev.vectorize
+def mean(x, y):
+    return (x + y) // 2
+
+def called(function):
+    x = np.array([200, 100], "B")
+    return function(x, x).tolist()
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(called(mean), pool.map(called, [mean]))
+"""
+
+
+def test_functions_of_a_program_that_spawns_processes(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(SPAWNING)
+
+    run = [sys.executable, str(program)]
+    ran = subprocess.run(run, capture_output=True, text=True, timeout=120, check=True)
+
+    assert ran.stdout == "[72, 100] [[72, 100]]\n"

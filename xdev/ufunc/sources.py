@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import hashlib
 import linecache
 import sys
 from dis import get_instructions
@@ -72,18 +73,61 @@ class Source:
         self.node, self.imports = node, imports
 
 
+#: A file's name, the number of the first line, and lines with all that ``find`` needs.
+Excerpt = tuple[str, int, str]
+
+
 def find(code: CodeType) -> Source | None:
     """Return the syntax tree that compiles to this code, None if there is no such."""
+    return next(
+        (found for text in _texts(code) if (found := _within(text, code))), None
+    )
+
+
+def excerpt(code: CodeType) -> Excerpt | None:
+    """Return the lines of a file that a function's source is in, None if none is."""
     for text in _texts(code):
-        functions, imports = _parsed(text)
-        for node in functions:
-            decorators = getattr(node, "decorator_list", ())
-            first = min([node.lineno, *(d.lineno for d in decorators)])
-            if first == code.co_firstlineno:
-                source = Source(node, imports)
-                if _same(compiled(source, code), code):
-                    return source
+        source = _within(text, code)
+        if source is None:
+            continue
+        for statement in ast.parse(text).body:
+            first, last = _first_line(statement), statement.end_lineno or 0
+            if first <= code.co_firstlineno <= last:
+                lines = text.split("\n")[first - 1 : last]
+                lines += [f"import {name}" for name in source.imports]
+                return code.co_filename, first, "\n".join(lines)
     return None
+
+
+def restore(function: Callable[..., Any], excerpt: Excerpt | None) -> None:
+    """Give a function that has no source here the one that it came with."""
+    code = function.__code__
+    if excerpt is None or find(code):
+        return
+    file, first, lines = excerpt
+    text = "\n" * (first - 1) + lines
+    if _within(text, code):
+        name = f"<{file} {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
+        kept = [f"{line}\n" for line in text.split("\n")]
+        linecache.cache[name] = len(text), None, kept, name
+        function.__code__ = code.replace(co_filename=name)
+
+
+def _within(text: str, code: CodeType) -> Source | None:
+    """Return the syntax tree in a text that compiles to this code."""
+    functions, imports = _parsed(text)
+    for node in functions:
+        if _first_line(node) == code.co_firstlineno:
+            source = Source(node, imports)
+            if _same(compiled(source, code), code):
+                return source
+    return None
+
+
+def _first_line(node: ast.stmt | ast.Lambda) -> int:
+    """Return the number of a node's first line, that of a decorator if it has one."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(each.lineno for each in decorators)])
 
 
 def _texts(code: CodeType) -> Iterator[str]:

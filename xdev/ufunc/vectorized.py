@@ -331,15 +331,19 @@ class Vectorized(Quick):
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by the Python function and the options."""
         scalar = self.scalar
-        function = pickling.reachable(self, scalar.function)
-        parts = function, scalar.signatures, scalar.fastmath
+        function = pickling.parts(self, scalar.function)
+        parts = *function, scalar.signatures, scalar.fastmath
         return _rebuild, (*parts, self.target, self._identity)
 
 
 def _rebuild(
-    function: Callable[..., Any], signatures: Any, fastmath: bool, *options: Any
+    function: Callable[..., Any],
+    excerpt: Any,
+    signatures: Any,
+    fastmath: bool,
+    *options: Any,
 ) -> Vectorized:
-    found = pickling.owner(function)
+    found = pickling.owner(function, excerpt)
     if isinstance(found, Vectorized):
         return found
     scalar = ScalarFunction(function, signatures, fastmath=fastmath)

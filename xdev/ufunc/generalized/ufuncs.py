@@ -178,19 +178,20 @@ class Generalized:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by the Python function and the options."""
         core = self.core
-        function = pickling.reachable(self, core.function)
-        parts = function, core.layout, core.signatures, core.fastmath
+        function = pickling.parts(self, core.function)
+        parts = *function, core.layout, core.signatures, core.fastmath
         return _rebuild, (*parts, self.target)
 
 
 def _rebuild(
     function: Callable[..., Any],
+    excerpt: Any,
     layout: Any,
     signatures: Any,
     fastmath: bool,
     target: str | None,
 ) -> Generalized:
-    found = pickling.owner(function)
+    found = pickling.owner(function, excerpt)
     if isinstance(found, Generalized):
         return found
     core = CoreFunction(function, layout, signatures, fastmath=fastmath)

@@ -136,8 +136,7 @@ class Kernel:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by the Python function and the option."""
-        function = pickling.reachable(self, self.function)
-        return _rebuild, (function, self._fastmath)
+        return _rebuild, (*pickling.parts(self, self.function), self._fastmath)
 
     def _run(self, bound: Bound, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Run it where its arguments are."""
@@ -228,8 +227,8 @@ def _kinds(key: Any) -> Any:
     return repr(key) if tuple in kinds else kinds
 
 
-def _rebuild(function: Callable[..., Any], fastmath: bool) -> Kernel:
-    found = pickling.owner(function)
+def _rebuild(function: Callable[..., Any], excerpt: Any, fastmath: bool) -> Kernel:
+    found = pickling.owner(function, excerpt)
     if isinstance(found, Kernel):
         return found
     return Kernel(KernelFunction(function, fastmath=fastmath))
