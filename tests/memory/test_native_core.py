@@ -63,15 +63,17 @@ def test_any_history_is_that_of_the_model(make, seed):
     calls, words, model = make(), fresh_core(), Model()
     address_of, rng = words.ctypes.data, random.Random(seed)  # noqa: S311 - no secret
     out = np.zeros(64, np.int64)
-    numbers, next_address = {}, 1 << 20
+    next_address = 1 << 20
     for _ in range(1500):
         action = rng.choice("aattttggggmd")
         size, stream = QUANTUM * rng.randint(1, 5), rng.choice([0, 1, 0x7F0012345600])
         if action == "a":
             next_address += QUANTUM * rng.randint(5, 9)
             class_ = rng.choice([size, size, 0])
-            number = calls["core_adopt"](address_of, next_address, size, stream, class_)
-            numbers[number] = next_address
+            number = calls["core_adopt"](
+                address_of, next_address, size, stream, class_, 0
+            )
+            assert number >= 0
             model.live[next_address] = (size, stream, class_)
         elif action == "t":
             found = calls["core_take"](address_of, size - rng.randint(0, 511), stream)
@@ -89,7 +91,7 @@ def test_any_history_is_that_of_the_model(make, seed):
             count = len(out)
             while count == len(out):
                 count = calls["core_drain"](address_of, out.ctypes.data, len(out))
-                found |= {numbers.pop(int(number)) for number in out[:count]}
+                found |= set(out[:count].tolist())
             assert found == {address for address, _ in model.idle()}
             model.free, model.odd = {}, []
         idle = sum(entry[0] for _, entry in model.idle())
@@ -112,7 +114,7 @@ def test_the_peak_is_of_what_is_in_use():
     words, calls = fresh_core(), compiled()
     at = words.ctypes.data
     words[layout.BASE] = words[layout.PEAK] = 1024
-    calls["core_adopt"](at, 1 << 20, 1024, 0, 1024)
+    calls["core_adopt"](at, 1 << 20, 1024, 0, 1024, 0)
     calls["core_give"](at, 1 << 20)
     words[layout.PEAK] = 0
     assert calls["core_take"](at, 1024, 0) == 1 << 20
@@ -122,7 +124,7 @@ def test_the_peak_is_of_what_is_in_use():
 def test_a_closed_core_takes_back_and_hands_nothing_out():
     words, calls = fresh_core(), compiled()
     at = words.ctypes.data
-    calls["core_adopt"](at, 1 << 20, 1024, 0, 1024)
+    calls["core_adopt"](at, 1 << 20, 1024, 0, 1024, 0)
     words[layout.OPEN] = 0
     assert calls["core_give"](at, 1 << 20) == 1
     assert calls["core_take"](at, 1024, 0) == 0
@@ -134,7 +136,7 @@ def test_a_child_gives_back_nothing_of_its_parents():
     words, calls = fresh_core(), compiled()
     at = words.ctypes.data
     for address in (1 << 20, 1 << 21):
-        calls["core_adopt"](at, address, 1024, 0, 1024)
+        calls["core_adopt"](at, address, 1024, 0, 1024, 0)
     calls["core_give"](at, 1 << 20)
     core.inherit(words)
     assert calls["core_take"](at, 1024, 0) == 0
@@ -149,7 +151,7 @@ def test_bins_beyond_the_last_start_afresh():
     many = layout.MOST_BINS + 10
     for number in range(many):
         address, size = (1 << 30) + number * (1 << 22), QUANTUM * (number + 1)
-        assert calls["core_adopt"](at, address, size, 0, size) == number
+        assert calls["core_adopt"](at, address, size, 0, size, 0) == number
         assert calls["core_give"](at, address) == 1
     assert calls["core_take"](at, QUANTUM * many, 0) > 0
     assert calls["core_drain"](at, out.ctypes.data, len(out)) == many - 1
@@ -159,8 +161,8 @@ def test_a_full_core_says_so():
     words, calls = fresh_core(), compiled()
     at = words.ctypes.data
     for number in range(layout.BLOCKS):
-        assert calls["core_adopt"](at, (1 << 30) + 512 * number, 512, 0, 512) >= 0
-    assert calls["core_adopt"](at, 1 << 20, 512, 0, 512) == -1
+        assert calls["core_adopt"](at, (1 << 30) + 512 * number, 512, 0, 512, 0) >= 0
+    assert calls["core_adopt"](at, 1 << 20, 512, 0, 512, 0) == -1
     assert calls["core_give"](at, 1 << 20) == 0
 
 

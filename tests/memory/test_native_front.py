@@ -15,7 +15,7 @@ from xdev import memory
 from xdev.errors import OutOfMemoryError
 from xdev.memory import records
 from xdev.memory.bridges.cupy import functions
-from xdev.memory.bridges.misses import _miss
+from xdev.memory.bridges.misses import serve
 from xdev.memory.native import entries, layout
 from xdev.memory.native.front import Devices
 from xdev.memory.pools import Pool
@@ -47,6 +47,12 @@ class Client:
             assert self.pool.stock_up(nbytes, self.stream)
             address = self.hit(nbytes)
         return address
+
+
+def miss(pool, nbytes, stream):
+    """Return what a C client gets for a request that is no hit."""
+    found = entries.served(serve(pool).core, nbytes, stream)
+    return found & ~entries.FRESH if found > 0 else found
 
 
 @pytest.fixture(params=["split", "binned", "simple"])
@@ -177,9 +183,9 @@ def test_a_block_that_came_back_under_tracking_is_no_leak(pool):
 
 def tracked_malloc(client, nbytes):
     """Allocate as NumPy and PyTorch do while blocks are tracked."""
-    address = _miss(client.pool, nbytes, client.stream)
+    address = miss(client.pool, nbytes, client.stream)
     assert address > 0
-    return address & ~entries.FRESH
+    return address
 
 
 def test_a_lowered_limit_holds_for_c_clients_too(pool):
@@ -189,9 +195,9 @@ def test_a_lowered_limit_holds_for_c_clients_too(pool):
     pool.budget.set(4096)
     assert client.hit(4096) == 0
     assert not pool.stock_up(4096, 0)
-    assert _miss(pool, 4096, 0) == entries.REFUSED
+    assert miss(pool, 4096, 0) == entries.REFUSED
     client.free(kept)
-    address = _miss(pool, 4096, 0) & ~entries.FRESH
+    address = miss(pool, 4096, 0)
     assert client.hit(4096) == 0
     client.free(address)
     pool.budget.set(None)
@@ -225,7 +231,7 @@ def test_no_block_is_too_large_for_a_front_without_a_word():
     pool = Pool(FakeSource((1 << 63) - 1), "binned")
     Client(pool)
     assert not pool.stock_up((1 << 61) + 1, 0)
-    assert _miss(pool, (1 << 61) + 1, 0) == entries.NOT_SERVED
+    assert miss(pool, (1 << 61) + 1, 0) == entries.NOT_SERVED
     assert pool.stats().live == 0
 
 
@@ -241,7 +247,7 @@ def test_free_blocks_make_room_in_a_full_core(pool):
     held = [client.malloc(8192) for _ in range(2)]
     assert all(held)
     assert not pool.stock_up(8192, 0)
-    assert _miss(pool, 8192, 0) == entries.NOT_SERVED
+    assert miss(pool, 8192, 0) == entries.NOT_SERVED
     assert pool.stats().live == 3
 
 

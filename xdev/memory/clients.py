@@ -39,8 +39,11 @@ class Clients:
         front.open(hands_out=not stock.listeners)
         front.shut(shut=stock.shut)
 
-    def hand_over(self, chunk: Chunk, *, free: bool) -> bool:
-        """Let the front hold a chunk in use; say whether it does."""
+    def hand_over(self, chunk: Chunk, *, free: bool, answer: int = 0) -> bool:
+        """Let the front hold a chunk in use; say whether it does.
+
+        The parameters are :meth:`Front.hold`'s.
+        """
         stock, front = self._stock, self._stock.front
         if front is None or (free and stock.listeners):
             return False
@@ -51,6 +54,6 @@ class Clients:
             if front.full():
                 for idle in stock.from_front():
                     heap.put(idle)
-            return front.hold(chunk, granted, free=free)
+            return front.hold(chunk, granted, free=free, answer=answer)
 
         return bool(stock.decide(hold))

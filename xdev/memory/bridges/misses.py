@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 from functools import partial
 from typing import TYPE_CHECKING
 
-from xdev.errors import OutOfMemoryError
-from xdev.memory.native import entries
+from xdev.memory.native import entries, layout
 
 if TYPE_CHECKING:
     from xdev.memory.native.front import Front
@@ -26,12 +26,10 @@ def serve(pool: Pool) -> Front | None:
     return front
 
 
-def _miss(pool: Pool, nbytes: int, stream: int) -> int:
-    try:
-        chunk, fresh = pool.take_fresh(nbytes, stream)
-    except OutOfMemoryError:
-        return entries.REFUSED
-    if not pool.stock.clients.hand_over(chunk, free=False):
+def _miss(pool: Pool, nbytes: int, stream: int, place: int) -> None:
+    chunk, fresh = pool.take_fresh(nbytes, stream)
+    answer = (ctypes.c_int64 * layout.ANSWER).from_address(place)
+    answer[layout.ADDED] = entries.FRESH if fresh else 0
+    if not pool.stock.clients.hand_over(chunk, free=False, answer=place):
         chunk.give(chunk)
-        return entries.NOT_SERVED
-    return chunk.address + (entries.FRESH if fresh else 0)
+        answer[0] = entries.NOT_SERVED

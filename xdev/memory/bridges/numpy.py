@@ -1,9 +1,9 @@
 """NumPy's array buffers, in every thread, by the allocator that NEP 49 describes.
 
 Who owns what, for how long: the host pool owns the segments, and a buffer is a block of
-it from ``ndarray``'s making to its end. New arrays of 64 KiB and more are served, and
-those that grow to it; smaller ones, and all that was made before and does not grow, are
-the allocator's that was there.
+it from ``ndarray``'s making to its end. New arrays of 64 KiB and more are served. The
+others stay the allocator's that was there, also where they grow: only that one knows
+how large its buffers are.
 
 A thread starts with NumPy's default handler, whichever its parent set, so the bridge
 does not set a handler: it puts its functions into the default one. They are machine
@@ -71,8 +71,6 @@ class Functions:
         self._set(entries.COPY_AT, _address(ctypes.memmove))
         ours = ctypes.CDLL(None)
         self._set(entries.ADVISE_AT, _address(getattr(ours, "madvise", 0)))
-        usable = getattr(ours, "malloc_usable_size", 0)
-        self._set(entries.USABLE_AT, _address(usable))
         self._addresses = [machine().addresses[name] for name in FUNCTIONS]
 
     def put_in(self) -> None:

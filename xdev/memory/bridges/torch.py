@@ -15,6 +15,7 @@ own figures (``torch.cuda.memory_allocated``) are not kept then; xdev's are.
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -23,7 +24,7 @@ from xdev._machine_code import immortal
 from xdev.device import Device
 from xdev.memory import registry
 from xdev.memory.bridges.misses import serve
-from xdev.memory.native.front import Devices
+from xdev.memory.native.front import Devices, answering
 from xdev.memory.native.layout import BLOCKS
 from xdev.memory.native.machine import machine
 
@@ -61,7 +62,8 @@ class TorchBridge:
         native = torch._C._cuda_customAllocator(  # noqa: SLF001 - takes addresses
             code.addresses["torch_malloc"], code.addresses["torch_free"]
         )
-        native.set_record_stream_fn(_recorder(pools))
+        devices.record(answering(partial(_record, pools)))
+        native.set_record_stream_fn(code.addresses["torch_record"])
         allocator = torch.cuda.memory._CUDAAllocator(native)  # noqa: SLF001
         try:
             torch.cuda.memory.change_current_allocator(allocator)
@@ -81,17 +83,20 @@ def _devices() -> list[Device]:
     return [device for device in devices() if device.type == "cuda"]
 
 
-def _recorder(pools: list[Pool]) -> int:
-    """Return the address of ``void record(void *address, cudaStream_t stream)``."""
+def _record(pools: list[Pool], address: int, stream: int, _: int) -> None:
+    """Mark a block: PyTorch's ``void record(void *address, cudaStream_t stream)``."""
 
-    def record(address: int, stream: int) -> None:
+    def mark() -> None:
         for pool in pools:
             chunk = pool.find(address)
             if chunk is not None:
                 pool.stock.mark(chunk, (stream,))
 
-    kind = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
-    return ctypes.cast(immortal(kind(record)), ctypes.c_void_p).value or 0
+    try:
+        mark()
+    except KeyboardInterrupt:  # it comes again; without a mark, data would be lost
+        mark()
+        raise
 
 
 def _throw(torch: Any) -> int:

@@ -195,8 +195,14 @@ def size_of(w: Words, address: int) -> int:
     return w[NBYTES + block]
 
 
+def state_of(w: Words, address: int) -> int:
+    """Return the state of a block, 0 where there is none at the address."""
+    slot = slot_of(w, address)
+    return w[STATE + w[NUMBER + slot]] if w[KEY + slot] != 0 else 0
+
+
 def drain(w: Words, out: Words, room: int) -> int:
-    """Remove up to ``room`` free blocks; write their numbers; return how many."""
+    """Remove up to ``room`` free blocks; write their addresses; return how many."""
     found = 0
     for at in range(w[BINS] + 1):
         head = ODD if at == w[BINS] else BIN_FIRST + w[BIN_LIST + at]
@@ -206,7 +212,7 @@ def drain(w: Words, out: Words, room: int) -> int:
             w[IDLE] -= w[NBYTES + block]
             w[BASE] -= w[NBYTES + block]
             count(w, GIVEN, block, -1)
-            out[found] = block
+            out[found] = w[ADDRESS + block]
             found += 1
             remove(w, slot_of(w, w[ADDRESS + block]))
     return found

@@ -15,15 +15,29 @@ from xdev.memory.native.core import (
     give,
     mark,
     size_of,
+    state_of,
     stock_up,
     take,
 )
-from xdev.memory.native.layout import CORES_AT, MISS, REFUSAL_AT, STREAM_AT, TOKEN
+from xdev.memory.native.layout import (
+    ADDED,
+    CORES_AT,
+    INTERRUPT,
+    INTERRUPTED,
+    MISS,
+    RECORD_AT,
+    REFUSAL_AT,
+    STATE_OF_ANSWER,
+    STREAM_AT,
+    UNANSWERED,
+)
 from xdev.memory.native.operations import (
     WORD,
     call,
+    exchange,
     load,
     lock,
+    new_answer,
     torch_word,
     unlock,
     view,
@@ -32,16 +46,18 @@ from xdev.memory.native.operations import (
 
 # Of `devices`.
 STREAM, REFUSAL, CORES = WORD * STREAM_AT, WORD * REFUSAL_AT, WORD * CORES_AT
+RECORD = WORD * RECORD_AT
 # `table`: the core; whether new arrays are served, and from which size on; the
-# context and the functions of the allocator that was there; C's memset, memmove,
-# madvise and malloc_usable_size, the last two 0 where there are none.
+# context and the functions of the allocator that was there; C's memset, memmove and
+# madvise, the last 0 where there is none.
 CORE, SERVES, LEAST = 0, WORD, 2 * WORD
 CONTEXT = 3 * WORD
 MALLOC_AT, CALLOC_AT, REALLOC_AT, FREE_AT = (WORD * at for at in range(4, 8))
-FILL_AT, COPY_AT, ADVISE_AT, USABLE_AT = (WORD * at for at in range(8, 12))
-TABLE_WORDS = 12
+FILL_AT, COPY_AT, ADVISE_AT = (WORD * at for at in range(8, 11))
+TABLE_WORDS = 11
 
-REFUSED, NOT_SERVED = 0, -1  # what a miss returns in place of an address
+FREE_AT_ONCE = -1  # in the place of an answer
+REFUSED, NOT_SERVED = 0, -1  # what a miss answers in place of an address
 FRESH = 1  # added to the address of memory that the system has filled with zeros
 PAGE = 4096  # [B]
 LAZY = 32 << 20  # from here on the system makes the zeros, where they are touched [B]
@@ -65,19 +81,30 @@ def core_give(core: int, address: int) -> int:
     return known
 
 
-def core_adopt(core: int, address: int, nbytes: int, stream: int, size: int) -> int:
-    """Add a block in use; return its number, or -1."""
+def core_adopt(
+    core: int, address: int, nbytes: int, stream: int, size: int, answer: int
+) -> int:
+    """Add a block; return its number, or -1.
+
+    It is in use, and its address goes to an ``answer``, if any (0), in the same step,
+    so that nothing comes between. Or it is ``FREE_AT_ONCE``.
+    """
     lock(core)
     block = adopt(words(core), address, nbytes, stream, size)
+    if block >= 0 and answer == FREE_AT_ONCE:
+        stock_up(words(core), address)
+    elif block >= 0 and answer != 0:
+        exchange(answer, address)
     unlock(core)
     return block
 
 
-def core_stock_up(core: int, address: int) -> None:
-    """Make a block that was just adopted free."""
+def core_state(core: int, address: int) -> int:
+    """Return the state of a block, 0 where the core has none at the address."""
     lock(core)
-    stock_up(words(core), address)
+    state = state_of(words(core), address)
     unlock(core)
+    return state
 
 
 def core_mark(core: int, address: int) -> None:
@@ -88,7 +115,7 @@ def core_mark(core: int, address: int) -> None:
 
 
 def core_drain(core: int, out: int, room: int) -> int:
-    """Remove up to ``room`` free blocks; write their numbers; return how many."""
+    """Remove up to ``room`` free blocks; write their addresses; return how many."""
     lock(core)
     count = drain(words(core), view(out, room), room)
     unlock(core)
@@ -96,12 +123,27 @@ def core_drain(core: int, out: int, room: int) -> int:
 
 
 def served(core: int, nbytes: int, stream: int) -> int:
-    """Return a block's address, or what a miss returns."""
+    """Return a block's address, or what a miss answers."""
     found = core_take(core, nbytes, stream)
     miss = load(core + WORD * MISS)
     if found != 0 or miss == 0:
         return found if found != 0 else NOT_SERVED
-    return call(miss, load(core + WORD * TOKEN), nbytes, stream, 0)
+    return asked(miss, load(core + WORD * INTERRUPT), nbytes, stream)
+
+
+def asked(function: int, interrupt: int, first: int, second: int) -> int:
+    """Return what Python answers to two numbers, 0 where it raises.
+
+    Where it raised before it did anything, it is asked again.
+    """
+    answer = new_answer()
+    call(function, first, second, answer, 0)
+    if load(answer + WORD * STATE_OF_ANSWER) == UNANSWERED:
+        call(function, first, second, answer, 1)
+    if load(answer + WORD * STATE_OF_ANSWER) == INTERRUPTED:
+        call(interrupt, 0, 0, 0, 0)  # who called us goes on, and is interrupted next
+    found = load(answer)
+    return found + load(answer + WORD * ADDED) if found > 0 else found
 
 
 def core_of(devices: int, device: int) -> int:
@@ -167,28 +209,12 @@ def numpy_free(table: int, address: int, nbytes: int) -> None:
         call(load(table + FREE_AT), load(table + CONTEXT), address, nbytes, 0)
 
 
-def numpy_grow(table: int, address: int, nbytes: int) -> int:
-    """Move what is not the core's into it where it grows large; else resize it there.
-
-    The allocator that was there is told a size at which it keeps nothing for later.
-    """
-    context, usable, room = load(table + CONTEXT), load(table + USABLE_AT), nbytes
-    if usable != 0 and load(table + SERVES) != 0 and nbytes >= load(table + LEAST):
-        room = call(usable, address, 0, 0, 0)
-    if room >= nbytes:
-        return call(load(table + REALLOC_AT), context, address, nbytes, 0)
-    found = served(load(table + CORE), nbytes, 0)
-    if found == NOT_SERVED:
-        return call(load(table + REALLOC_AT), context, address, nbytes, 0)
-    moved = found & ~FRESH
-    if moved != 0:
-        call(load(table + COPY_AT), moved, address, room, 0)
-        call(load(table + FREE_AT), context, address, nbytes, 0)
-    return moved
-
-
 def numpy_realloc(table: int, address: int, nbytes: int) -> int:
-    """Keep a block that fits and is at least half used; else move."""
+    """Keep a block that fits and is at least half used; else move.
+
+    What is not the core's stays with the allocator that was there: only that one knows
+    how large it is.
+    """
     core = load(table + CORE)
     held = 0
     if address != 0 and address & ALIGNED == 0:
@@ -196,7 +222,8 @@ def numpy_realloc(table: int, address: int, nbytes: int) -> int:
         held = size_of(words(core), address)
         unlock(core)
     if held == 0:
-        return numpy_grow(table, address, nbytes)
+        context = load(table + CONTEXT)
+        return call(load(table + REALLOC_AT), context, address, nbytes, 0)
     if held // 2 <= nbytes <= held:
         return address
     moved = numpy_malloc(table, nbytes)
@@ -223,3 +250,11 @@ def torch_free(address: int, nbytes: int, device: int, stream: int) -> None:  # 
     core = core_of(load(torch_word()), device)
     if core != 0:
         core_give(core, address)
+
+
+def torch_record(address: int, stream: int) -> None:
+    """Keep PyTorch's block, once given back, until a stream is done with it."""
+    devices = load(torch_word())
+    record = load(devices + RECORD)
+    if record != 0:
+        asked(record, load(devices + RECORD + WORD), address, stream)

@@ -13,12 +13,14 @@ gone.
 from __future__ import annotations
 
 import ctypes
+import threading
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev._machine_code import immortal
-from xdev.memory.native import layout
+from xdev.errors import OutOfMemoryError
+from xdev.memory.native import entries, layout
 from xdev.memory.native.machine import machine
 
 if TYPE_CHECKING:
@@ -57,11 +59,12 @@ class Front:
         self.words[layout.QUANTUM] = quantum
         self.words[layout.EIGHTHS] = eighths
         self.words[layout.YIELD] = _address_in_c("sched_yield")
-        self._chunks: dict[int, Chunk] = {}
+        self.words[layout.INTERRUPT] = INTERRUPT
+        self._chunks: dict[int, Chunk] = {}  # by address; some may be no longer held
         self._out = np.empty(ROOM, np.int64)
         code = machine()
         self._adopt = code.function("core_adopt")
-        self._stock_up = code.function("core_stock_up")
+        self._state = code.function("core_state")
         self._mark = code.function("core_mark")
         self._drain = code.function("core_drain")
         self._give = code.function("core_give")
@@ -79,8 +82,10 @@ class Front:
         words = self.words
         return not words[layout.VACANT] and words[layout.USED] == layout.BLOCKS
 
-    def hold(self, chunk: Chunk, size: int, *, free: bool) -> bool:
+    def hold(self, chunk: Chunk, size: int, *, free: bool, answer: int = 0) -> bool:
         """Keep a chunk that is in use; say whether there was room for it.
+
+        It is the core's in one step, so that nobody else has it whatever is raised.
 
         Parameters
         ----------
@@ -90,19 +95,22 @@ class Front:
             Its class; a chunk of another size is held, but no hit [B].
         free : bool
             Whether to let the core hand it out first, in place of its holder.
+        answer : int
+            Where its address goes, to who asked for it.
         """
         address, nbytes = chunk.address, chunk.nbytes
         marked = chunk.uses is not None or nbytes != size
         class_ = 0 if marked else size
         if (free and marked) or nbytes > layout.LARGEST:
             return False
-        number = self._adopt(self.core, address, nbytes, chunk.stream, class_)
-        if number < 0:
-            return False
-        self._chunks[number] = chunk
+        order = chunk.stream, class_, entries.FREE_AT_ONCE if free else answer
+        give, request = chunk.give, chunk.request
+        self._chunks[address] = chunk
         chunk.give, chunk.request = self.give, None  # it may serve any of its class
-        if free:
-            self._stock_up(self.core, address)
+        if self._adopt(self.core, address, nbytes, *order) < 0:
+            chunk.give, chunk.request = give, request
+            del self._chunks[address]
+            return False
         return True
 
     def give(self, chunk: Chunk) -> None:
@@ -125,11 +133,15 @@ class Front:
             found += map(self._chunks.pop, self._out[:count].tolist())
         return found
 
+    def held(self) -> dict[int, int]:
+        """Return the states of the chunks that the core has, by address."""
+        known = [(at, self._state(self.core, at)) for at in list(self._chunks)]
+        return {address: state for address, state in known if state}
+
     def idle(self) -> Iterable[Chunk]:
         """Return the free chunks, which stay."""
-        state, free = layout.STATE, layout.FREE
-        held = list(self._chunks.items())
-        return [chunk for number, chunk in held if self.words[state + number] == free]
+        held = self.held().items()
+        return [self._chunks[at] for at, state in held if state == layout.FREE]
 
     def inherit(self) -> None:
         """In a forked child: what is held is the parent's."""
@@ -139,19 +151,16 @@ class Front:
         self.words[layout.LOCK] = 0  # a thread that is not here may have held it
         self._chunks.clear()
 
-    def serve(self, miss: Callable[[int, int], int]) -> None:
+    def serve(self, miss: Callable[[int, int, int], object]) -> None:
         """Have a miss of C clients served by Python, while there is an interpreter.
 
         Parameters
         ----------
         miss : callable
-            Of bytes and stream; returns an address, or one of
-            :data:`~xdev.memory.native.entries.REFUSED` and ``NOT_SERVED``. What it
-            raises is reported as in a finalizer, and the request refused.
+            Of bytes, stream and the address of an answer, as
+            :func:`answering` takes it.
         """
-        kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 4)
-        closure = immortal(kind(lambda _, nbytes, stream: miss(nbytes, stream)))
-        self.words[layout.MISS] = ctypes.cast(closure, ctypes.c_void_p).value or 0
+        self.words[layout.MISS] = answering(miss)
 
     def retire(self) -> None:
         """Serve hits only from now on; a miss is not served."""
@@ -182,6 +191,11 @@ class Devices:
         """Serve a device from its front."""
         self._words[layout.CORES_AT + index] = front.core
 
+    def record(self, function: int) -> None:
+        """Tell of streams that use blocks by a function that :func:`answering` made."""
+        words: Any = function, INTERRUPT
+        self._words[layout.RECORD_AT : layout.RECORD_AT + 2] = words
+
     def throw(self, function: int, *texts: bytes) -> None:
         """Report failures by a C++ function of the library.
 
@@ -190,6 +204,42 @@ class Devices:
         buffers = [ctypes.create_string_buffer(each) for each in texts]
         addresses = [ctypes.addressof(immortal(each)) for each in buffers]
         self._words[layout.REFUSAL_AT : layout.REFUSAL_AT + 4] = [function, *addresses]
+
+
+def answering(act: Callable[[int, int, int], object]) -> int:
+    """Return the address of a C function that answers by Python, for ever.
+
+    Parameters
+    ----------
+    act : callable
+        Of two numbers, and the address of an answer
+        (:data:`~xdev.memory.native.layout.ANSWER`), which it may fill in.
+
+    Notes
+    -----
+    What ``act`` raises leaves the answer as it is: 0, unless it was filled in. An
+    OutOfMemoryError is told by that. KeyboardInterrupt comes again once C has gone on.
+    Any other goes to :func:`sys.unraisablehook`.
+    """
+    main = threading.main_thread().ident
+
+    def answer(first: int, second: int, place: int, again: int) -> None:
+        try:
+            words = (ctypes.c_int64 * layout.ANSWER).from_address(place)
+            # Asked again: what was raised at the first line above could be told nobody.
+            interrupted = again and threading.get_ident() == main
+            state = layout.INTERRUPTED if interrupted else layout.ANSWERED
+            words[layout.STATE_OF_ANSWER] = state
+            act(first, second, place)
+        except OutOfMemoryError:
+            return
+        except KeyboardInterrupt:
+            if threading.get_ident() != main:
+                raise
+            words[layout.STATE_OF_ANSWER] = layout.INTERRUPTED
+
+    kind = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
+    return ctypes.cast(immortal(kind(answer)), ctypes.c_void_p).value or 0
 
 
 def _zeros(count: int) -> memoryview[int]:
@@ -211,3 +261,6 @@ def _address_in_c(name: str) -> int:
     """Return the address of a function of the process, 0 where there is none."""
     found: Any = getattr(ctypes.CDLL(None), name, None)
     return 0 if found is None else ctypes.cast(found, ctypes.c_void_p).value or 0
+
+
+INTERRUPT = _address_in_c("PyErr_SetInterrupt")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from xdev import _optional
-from xdev.memory.native.layout import TORCH_WORD
+from xdev.memory.native.layout import ANSWER, TORCH_WORD
 
 
 def intrinsics() -> dict[str, Any]:  # noqa: C901 - short functions, no branches
-    """Return the first five of the operations, for compiled code."""
+    """Return the first six of the operations, for compiled code."""
     numba, ir = _optional.numba(), _optional.llvm_ir()
     int64, voidptr = numba.types.int64, numba.types.voidptr
     intrinsic, carray = numba.extending.intrinsic, numba.carray
@@ -28,6 +28,13 @@ def intrinsics() -> dict[str, Any]:  # noqa: C901 - short functions, no branches
 
     def emit_pointer(_: Any, builder: Any, __: Any, values: Any) -> Any:
         return builder.inttoptr(values[0], byte.as_pointer())
+
+    def emit_new_answer(_: Any, builder: Any, __: Any, ___: Any) -> Any:
+        kind = ir.ArrayType(word, ANSWER)
+        with builder.goto_entry_block():  # one place, wherever it is asked for
+            place = builder.alloca(kind)
+        builder.store(kind(None), place)
+        return builder.ptrtoint(place, word)
 
     def emit_torch_word(_: Any, builder: Any, __: Any, ___: Any) -> Any:
         found = builder.module.globals.get(TORCH_WORD)
@@ -55,6 +62,10 @@ def intrinsics() -> dict[str, Any]:  # noqa: C901 - short functions, no branches
         return voidptr(int64), emit_pointer
 
     @intrinsic  # type: ignore[untyped-decorator]
+    def new_answer(_: Any) -> Any:
+        return int64(), emit_new_answer
+
+    @intrinsic  # type: ignore[untyped-decorator]
     def torch_word(_: Any) -> Any:
         return int64(), emit_torch_word
 
@@ -62,5 +73,5 @@ def intrinsics() -> dict[str, Any]:  # noqa: C901 - short functions, no branches
     def view(address: int, count: int) -> Any:
         return carray(pointer(address), (count,), int64)
 
-    found = load, exchange, call, torch_word
+    found = load, exchange, call, new_answer, torch_word
     return {each.__name__: each for each in found} | {"view": view}

@@ -18,8 +18,8 @@ USED = 7  # block numbers from here on were never used
 VACANT = 8  # the first of the block numbers that are free again
 BINS = 9  # how many bins there are
 ODD = 10  # the first of the free blocks that no bin takes
-MISS = 11  # the address of what serves a miss: f(token, nbytes, stream); 0 for none
-TOKEN = 12  # its first argument
+MISS = 11  # the address of what serves a miss: f(nbytes, stream, answer, again); or 0
+INTERRUPT = 12  # the address of what interrupts Python's main thread
 YIELD = 13  # the address of sched_yield, or 0
 SHUT = 14  # whether nothing is handed out for another reason: the pool's limit
 HEADER = 16
@@ -62,8 +62,16 @@ LIVE = 1  # in use
 FREE = 2  # in a bin, or in the list of the odd ones
 INHERITED = 3  # the parent process's: giving it back does nothing
 
+# What Python answers to a call from C is not returned, since ctypes returns whatever
+# lies there where Python raises: Python, or the core itself, writes it into words that
+# are 0 before. They are an address, whether there is an answer, and what to add to the
+# address.
+ANSWER, STATE_OF_ANSWER, ADDED = 3, 1, 2
+UNANSWERED, ANSWERED, INTERRUPTED = range(3)
+
 # The words of `devices`: how many cores follow; what returns CuPy's current stream;
 # PyTorch's function that throws a C++ exception, where that says it is from, its text
-# for a refusal, and that for a block which is not served; cores.
-STREAM_AT, REFUSAL_AT, CORES_AT = 1, 2, 6
+# for a refusal, and that for a block which is not served; what records a stream's use,
+# and what interrupts Python, as for a core; cores.
+STREAM_AT, REFUSAL_AT, RECORD_AT, CORES_AT = 1, 2, 6, 8
 TORCH_WORD = "xdev_torch_devices"  # what points to it for PyTorch, in the object file

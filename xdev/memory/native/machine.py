@@ -25,8 +25,8 @@ PARTS = (
 ENTRIES: dict[str, tuple[int, int | None]] = {
     "core_take": (3, None),
     "core_give": (2, None),
-    "core_adopt": (5, None),
-    "core_stock_up": (2, None),
+    "core_adopt": (6, None),
+    "core_state": (2, None),
     "core_mark": (2, None),
     "core_drain": (3, None),
     "cupy_malloc": (3, 2),
@@ -39,6 +39,7 @@ ENTRIES: dict[str, tuple[int, int | None]] = {
     "numpy_realloc": (3, None),
     "torch_malloc": (3, 1),
     "torch_free": (4, 2),
+    "torch_record": (2, None),
 }
 _cache = DiskCache("native")
 _lock = module_lock()  # guards the one below

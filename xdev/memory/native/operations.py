@@ -1,6 +1,6 @@
 """What the entries need of the machine.
 
-The first five are done here by ctypes, which is the reference; compiled code has its
+The first six are done here by ctypes, which is the reference; compiled code has its
 own (:mod:`~xdev.memory.native.intrinsics`), under the same names.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from xdev.memory.native.layout import LOCK, WORDS, YIELD
+from xdev.memory.native.layout import ANSWER, LOCK, WORDS, YIELD
 
 WORD = 8  # [B]
 _FUNCTION = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)
 _torch = ctypes.c_int64(0)
+_answers: list[Any] = []
 
 
 def load(address: int) -> int:
@@ -36,6 +37,15 @@ def call(function: int, first: int, second: int, third: int, fourth: int) -> int
 def torch_word() -> int:
     """Return the address of the word that says where PyTorch's ``devices`` are."""
     return ctypes.addressof(_torch)
+
+
+def new_answer() -> int:
+    """Return the address of an :data:`~xdev.memory.native.layout.ANSWER`, all zeros.
+
+    Compiled, it is on the stack of the entry.
+    """
+    _answers.append((ctypes.c_int64 * ANSWER)())
+    return ctypes.addressof(_answers[-1])
 
 
 def view(address: int, count: int) -> Any:
