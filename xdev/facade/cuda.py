@@ -76,7 +76,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _with_room(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def with_room(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function that takes memory past the pool try again once there is some."""
     if name in WITHIN or not name.startswith(OUTSIDE):
         return function
@@ -125,7 +125,7 @@ class CuPyLibrary:
             found = operator.attrgetter(name)(self.namespace)
         else:
             found = _bare(operator.attrgetter(name)(self.standard), self.namespace)
-        found = _with_room(name, found)
+        found = with_room(name, found)
         self.functions[name] = found  # from here on another thread marks it, or we do
         if live_streams.several:
             self.functions[name] = marking(found)

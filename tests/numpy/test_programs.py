@@ -1,0 +1,244 @@
+"""NumPy programs, as they are written, with ``import xdev.numpy as np``."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy  # noqa: ICN001 - np is what is tested
+import pytest
+
+import xdev
+import xdev.numpy
+
+
+def jacobi(np):
+    a = np.fromfunction(lambda i, j: i * (j + 2) / 30, (30, 30), dtype=np.float64)
+    b = a.copy()
+    for _ in range(5):
+        b[1:-1, 1:-1] = 0.2 * (
+            a[1:-1, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[2:, 1:-1] + a[:-2, 1:-1]
+        )
+        a[1:-1, 1:-1] = b[1:-1, 1:-1]
+    return a
+
+
+def floyd_warshall(np):
+    path = np.random.default_rng(0).integers(1, 100, (20, 20))
+    for k in range(20):
+        path[:] = np.minimum(path[:], np.add.outer(path[:, k], path[k, :]))
+    return path
+
+
+def mandelbrot(np):
+    y, x = np.ogrid[-1:1:20j, -2:1:30j]
+    c = x + 1j * y
+    z, count = np.zeros_like(c), np.zeros(c.shape, dtype=int)
+    for _ in range(20):
+        inside = np.abs(z) < 2
+        count += inside
+        z[inside] = z[inside] ** 2 + c[inside]
+    return count
+
+
+def azimuthal_mean(np):
+    rng = np.random.default_rng(1)
+    data, radius = rng.random(1000), rng.random(1000)
+    counts = np.histogram(radius, 10)[0]
+    return np.histogram(radius, 10, weights=data)[0] / counts
+
+
+def conjugate_gradients(np):
+    n = 20
+    matrix = np.eye(n) * 3 - np.eye(n, k=1) - np.eye(n, k=-1)
+    b, x = np.ones(n), np.zeros(n)
+    r = b - matrix @ x
+    p, old = r.copy(), np.dot(r, r)
+    for _ in range(30):
+        ap = np.dot(matrix, p)
+        alpha = old / np.dot(p, ap)
+        x += alpha * p
+        r -= alpha * ap
+        new = np.dot(r, r)
+        if np.sqrt(new) < 1e-12:
+            break
+        p, old = r + (new / old) * p, new
+    return x
+
+
+def n_body_energies(np):
+    np.random.seed(17)
+    mass, where = 20.0 * np.ones((5, 1)) / 5, np.random.randn(5, 3)
+    energies = np.ndarray(3, dtype=np.float64)
+    for step in range(3):
+        dx = where[:, 0:1].T - where[:, 0:1]
+        inverse = np.sqrt(dx**2 + 0.1)
+        inverse[inverse > 0] = 1.0 / inverse[inverse > 0]
+        energies[step] = np.sum(np.sum(np.triu(-(mass * mass.T) * inverse, 1)))
+        where = where + np.hstack((dx @ mass, dx @ mass, dx @ mass)) * 0.01
+    return energies
+
+
+def statistics(np):
+    data = np.linspace(-1, 1, 60).reshape(20, 3) ** np.array([1, 2, 3])
+    centred = (data - np.mean(data, axis=0)) / np.std(data, axis=0, ddof=1)
+    values = np.linalg.eigvalsh(np.cov(centred, rowvar=False))
+    assert isinstance(data, np.ndarray)
+    return np.concatenate([values, np.percentile(data, [25, 75])])
+
+
+def spectrum(np):
+    signal = np.sin(2 * np.pi * 5 * np.arange(0, 1, 1 / 64))
+    power = np.abs(np.fft.rfft(signal)) ** 2
+    return np.where(power > 1, np.fft.rfftfreq(signal.size, 1 / 64), 0.0)
+
+
+PROGRAMS = [
+    jacobi,
+    floyd_warshall,
+    mandelbrot,
+    azimuthal_mean,
+    conjugate_gradients,
+    n_body_energies,
+    statistics,
+    spectrum,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_numpy_program_gives_numpys_numbers_on_every_device(device, program):
+    wanted = program(numpy)
+
+    with xdev.use_device(device):
+        result = program(xdev.numpy)
+
+    assert xdev.device_of(result) == device
+    numpy.testing.assert_allclose(xdev.to_numpy(result), wanted, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "zeros((2, 3))",
+        "zeros((2, 3), 'f4', 'F')",
+        "ones(3, dtype=int)",
+        "empty((2, 3), order='F')",
+        "full((2, 3), [1, 2, 3])",
+        "full(3, 7)",
+        "eye(2, 3, 1, int)",
+        "eye(3, order='F')",
+        "identity(3, 'f4')",
+        "arange(5)",
+        "arange(1, 5, 2, 'f4')",
+        "arange(start=1, stop=5)",
+        "arange(stop=5)",
+        "linspace(0, 1, 5, dtype='f4')",
+        "linspace([0, 1], 2, 5, axis=1)",
+        "array([[1, 2], [3, 4]], order='F')",
+        "array(3.0)",
+        "mgrid[0:2, 0:3]",
+        "r_[1, 2, 3:6]",
+        "c_[[1, 2], [3, 4]]",
+        "ogrid[0:2, 0:3][1]",
+        "ndarray((2, 3), 'f4')",
+        "random.default_rng(3).normal(size=4)",
+        "random.RandomState(3).rand(4)",
+        "random.Generator(numpy.random.PCG64(1)).permutation(5)",
+        "linalg.svd([[1.0, 2.0], [3.0, 5.0]]).S",
+    ],
+)
+def test_what_makes_arrays_makes_numpys_on_the_default_device(device, written):
+    wanted = eval(f"numpy.{written}")  # noqa: S307 - the list above
+
+    with xdev.use_device(device):
+        result = eval(f"np.{written}", {"np": xdev.numpy, "numpy": numpy})  # noqa: S307
+
+    assert xdev.device_of(result) == device
+    assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype)
+    assert result.flags.f_contiguous == wanted.flags.f_contiguous
+    if "empty" not in written and "ndarray" not in written:
+        numpy.testing.assert_array_equal(xdev.to_numpy(result), wanted)
+
+
+def test_like_says_the_device(device):
+    np = xdev.numpy
+    x = xdev.asarray([1.0, 2.0], device=device)
+
+    for result in (np.zeros(3, like=x), np.full(2, x), np.array([x, x]), np.r_[x, x]):
+        assert xdev.device_of(result) == device
+
+
+def test_a_ufunc_has_numpys_methods(device):
+    np = xdev.numpy
+    x = xdev.asarray([1.0, 2.0, 4.0], device=device)
+    total = xdev.zeros((), device=device)
+
+    assert float(np.add.reduce(x)) == 7
+    assert xdev.to_numpy(np.subtract.outer(x, x)).tolist()[2] == [3, 2, 0]
+    assert np.add.reduce(x, out=total) is total
+    assert (np.add.nin, np.add.identity, np.frexp.nout) == (2, 0, 2)
+    assert isinstance(np.add, np.ufunc)
+
+
+def test_vectorize_runs_where_the_arrays_are(device):
+    np = xdev.numpy
+    x = xdev.asarray([-1.0, 2.0], device=device)
+    relu = np.vectorize(lambda v: v if v > 0 else 0.0)
+
+    result = relu(x)
+
+    assert xdev.device_of(result) == device
+    assert xdev.to_numpy(result).tolist() == [0, 2]
+
+
+def test_arrays_of_two_devices_are_refused_with_the_way_out():
+    np = xdev.numpy
+    with xdev.use_device("fake"):
+        x = np.ones(3)
+
+    with pytest.raises(xdev.DeviceMismatchError, match=r"x2 .*to_device\(x2, 'fake:0'"):
+        np.add(x, numpy.ones(3))
+    with pytest.raises(xdev.DeviceMismatchError, match=r"tup\[1\]"):
+        np.hstack([x, numpy.ones(3)])
+    assert xdev.to_numpy(np.add(x, numpy.array(1.0))).tolist() == [2, 2, 2]
+    assert xdev.to_numpy(np.add(numpy.array(1.0), x)).tolist() == [2, 2, 2]
+
+
+def test_what_cupy_lacks_says_which_copy_would_do():
+    with xdev.use_device("fake"):
+        x = xdev.numpy.ones(3)
+
+    with pytest.raises(TypeError, match=r"cupy has no 'insert'.*xdev\.to_numpy"):
+        xdev.numpy.insert(x, 0, 1)
+    with pytest.raises(TypeError, match=r"draws on the host.*default_rng"):
+        xdev.numpy.random.permutation(x)
+
+
+def test_a_freed_array_is_refused(device):
+    x = xdev.ones(100_000, device=device)
+    xdev.memory.free(x)
+
+    with pytest.raises(xdev.UseAfterFreeError):
+        xdev.numpy.sum(x)
+
+
+def test_names_pickle_and_are_listed():
+    np = xdev.numpy
+
+    for thing in (np.add, np.abs, np.hstack, np.linalg.norm, np.fft.rfft):
+        assert pickle.loads(pickle.dumps(thing)) is thing  # noqa: S301 - ours
+    assert {"hstack", "pi", "float32", "linalg"} <= {*dir(np)}
+    assert "norm" in dir(np.linalg)
+    assert "default_rng" in dir(np.random)
+    assert np.hstack.__doc__ == numpy.hstack.__doc__
+    namespace = {}
+    exec("from xdev.numpy import *", namespace)  # noqa: S102 - what a program does
+    assert namespace["sin"] is np.sin
+
+
+def test_a_misspelt_name_is_said_to_be_none_of_these():
+    with pytest.raises(
+        AttributeError, match=r"'?xdev\.numpy'? has no attribute 'sine'"
+    ):
+        _ = xdev.numpy.sine
+    with pytest.raises(AttributeError, match=r"xdev\.numpy\.linalg"):
+        _ = xdev.numpy.linalg.sine

@@ -1,0 +1,2 @@
+from numpy import *
+from numpy import fft as fft, linalg as linalg, random as random

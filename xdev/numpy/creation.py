@@ -1,0 +1,207 @@
+"""NumPy's functions that make arrays: on the default device, from xdev's pool.
+
+Their arguments are NumPy's, ``order=`` and ``like=`` too. Data types that only NumPy
+has (texts, objects, records) are made by NumPy, on the CPU.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import xdev.facade as xp
+from xdev.numpy.dispatch import (
+    DEVICE_KINDS,
+    _AnyArray,
+    call,
+    is_array,
+    settled,
+    where,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "arange",
+    "empty",
+    "eye",
+    "fromfunction",
+    "full",
+    "identity",
+    "linspace",
+    "ndarray",
+    "ones",
+    "zeros",
+]
+
+
+def _filled(
+    make: Callable[..., Any], name: str, shape: Any, dtype: Any, order: str, at: object
+) -> Any:
+    """Return a new array, in the order that is asked for."""
+    kind = np.dtype(dtype)
+    if kind.kind not in DEVICE_KINDS:
+        return getattr(np, name)(shape, dtype=kind, order=order)
+    if order in ("F", "f") and not isinstance(shape, int):
+        extents = tuple(shape)[::-1]
+        axes = tuple(range(len(extents)))[::-1]
+        return xp.permute_dims(make(extents, dtype=kind, device=at), axes)
+    return make(shape, dtype=kind, device=at)
+
+
+def empty(
+    shape: Any,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: object = None,
+    like: Any = None,
+) -> Any:
+    """As ``numpy.empty``, on the default device, or that of ``like``."""
+    return _filled(xp.empty, "empty", shape, dtype, order, where(like, device))
+
+
+def zeros(
+    shape: Any,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: object = None,
+    like: Any = None,
+) -> Any:
+    """As ``numpy.zeros``, on the default device, or that of ``like``."""
+    return _filled(xp.zeros, "zeros", shape, dtype, order, where(like, device))
+
+
+def ones(
+    shape: Any,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: object = None,
+    like: Any = None,
+) -> Any:
+    """As ``numpy.ones``, on the default device, or that of ``like``."""
+    return _filled(xp.ones, "ones", shape, dtype, order, where(like, device))
+
+
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: object = None,
+    like: Any = None,
+) -> Any:
+    """As ``numpy.full``, on the default device, or that of ``like``.
+
+    An array as ``fill_value`` says the device, and is broadcast.
+    """
+    value = fill_value if is_array(fill_value) else np.asarray(fill_value)
+    if like is device is None and is_array(fill_value):
+        like = fill_value
+    kind = value.dtype if dtype is None else dtype
+    out = empty(shape, kind, order, device=device, like=like)
+    out[...] = value[()] if is_array(fill_value) or not value.ndim else settled(value)
+    return out
+
+
+def eye(
+    N: int,  # noqa: N803 - NumPy's name
+    M: int | None = None,  # noqa: N803 - likewise
+    k: int = 0,
+    dtype: Any = float,
+    order: str = "C",
+    *,
+    device: object = None,
+    like: Any = None,
+) -> Any:
+    """As ``numpy.eye``, on the default device, or that of ``like``."""
+    out = xp.eye(N, M, k=k, dtype=np.dtype(dtype), device=where(like, device))
+    return (
+        call("asfortranarray", np.asfortranarray, (out,), {}) if order == "F" else out
+    )
+
+
+def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:
+    """As ``numpy.identity``, on the default device, or that of ``like``."""
+    return eye(n, dtype=dtype, like=like)
+
+
+def arange(
+    *args: Any, dtype: Any = None, device: object = None, like: Any = None, **named: Any
+) -> Any:
+    """As ``numpy.arange``, on the default device, or that of ``like``."""
+    if len(args) == 4:  # noqa: PLR2004 - start, stop, step, dtype
+        *args, dtype = args  # type: ignore[assignment]
+    kind = None if dtype is None else np.dtype(dtype)
+    if kind is not None and kind.kind not in DEVICE_KINDS:
+        return np.arange(*args, dtype=kind, **named)
+    if not args or ("stop" in named and len(args) == 1):
+        start = args[0] if args else named.pop("start", 0)  # all have names in NumPy
+        args = start, named.pop("stop")
+    return xp.arange(*args, dtype=kind, device=where(like, device), **named)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: object = None,
+) -> Any:
+    """As ``numpy.linspace``, on the default device; arrays as ends say theirs."""
+    if is_array(start) or is_array(stop) or retstep or axis:
+        options = {"endpoint": endpoint, "retstep": retstep, "dtype": dtype}
+        options |= {"axis": axis}
+        return call("linspace", np.linspace, (start, stop, num), options)
+    kind = None if dtype is None else np.dtype(dtype)
+    return xp.linspace(
+        start, stop, num=num, endpoint=endpoint, dtype=kind, device=device
+    )
+
+
+def fromfunction(
+    function: Callable[..., Any],
+    shape: Any,
+    *,
+    dtype: Any = float,
+    like: Any = None,  # noqa: ARG001 - the indices are on the default device
+    **options: Any,
+) -> Any:
+    """As ``numpy.fromfunction``: the function gets indices on the default device."""
+    indices = settled(np.indices(tuple(shape), dtype=dtype))
+    return function(*indices, **options)
+
+
+class ndarray(metaclass=_AnyArray):  # noqa: N801 - NumPy's name of it
+    """What arrays of every library are instances of; called, it makes an empty one.
+
+    Examples
+    --------
+    >>> import xdev.numpy as np
+    >>> isinstance(np.zeros(3), np.ndarray), np.ndarray((2, 3)).shape
+    (True, (2, 3))
+    """
+
+    def __new__(  # noqa: D102 - the class says it
+        cls,
+        shape: Any,
+        dtype: Any = float,
+        buffer: Any = None,
+        offset: int = 0,
+        strides: Any = None,
+        order: Any = "C",
+    ) -> Any:
+        if buffer is None and strides is None:
+            return empty(shape, dtype, order)
+        return np.ndarray(shape, dtype, buffer, offset, strides, order)
+
+    __class_getitem__ = np.ndarray.__class_getitem__

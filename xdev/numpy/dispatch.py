@@ -1,0 +1,325 @@
+"""Which library a call of one of NumPy's functions goes to: that of its arrays.
+
+A call without arrays is NumPy's, and arrays that it returns are made on the default
+device: a NumPy program's ``np.array([1, 2])`` is where its other arrays are.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xdev._freed import FREED, refuse
+from xdev.device import default_device
+from xdev.device.choice import CPU
+from xdev.device.fake.arrays import strict
+from xdev.device.fake.integers import positions
+from xdev.device.fake.namespace import NOT_IN_CUPY
+from xdev.facade.complaints import mismatch, where_is
+from xdev.facade.cpu import NUMPY
+from xdev.facade.functions import Functions
+from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, known, library_of
+from xdev.facade.places import place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from xdev.facade.protocols import Library
+
+ndarray = np.ndarray
+NOT_ARRAYS = PYTHON_SCALARS | HOST_SCALARS | {str, bytes, type, type(None), np.dtype}
+#: The kinds of data types that every device has; arrays of others stay on the host.
+DEVICE_KINDS = frozenset("?biufc")
+# Whether objects of a type are arrays, for types that are not in `NOT_ARRAYS`.
+_array_types: dict[type, bool] = {ndarray: True}
+
+
+def is_array(x: object) -> bool:
+    """Say whether an object is an array of NumPy's or of another library.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> is_array(numpy.ones(3)), is_array(numpy.float64(1)), is_array([1.0])
+    (True, False, False)
+    """
+    kind = type(x)
+    if kind in NOT_ARRAYS:
+        return False
+    found = _array_types.get(kind)
+    if found is None:
+        compat = importlib.import_module("array_api_compat")
+        found = isinstance(x, ndarray) or (
+            not isinstance(x, type | np.generic)
+            and (kind in known or compat.is_array_api_obj(x))
+        )
+        _array_types[kind] = found
+    return found
+
+
+def arrays_in(values: Sequence[Any], path: tuple[int, ...] = ()) -> Iterator[Any]:
+    """Yield each array among nested sequences and slices, as a pair with its path."""
+    for index, value in enumerate(values):
+        kind = type(value)
+        if kind in NOT_ARRAYS:
+            continue
+        if kind is list or kind is tuple:
+            yield from arrays_in(value, (*path, index))
+        elif kind is slice:
+            parts = value.start, value.stop, value.step
+            yield from arrays_in(parts, (*path, index))
+        elif is_array(value):
+            yield (*path, index), value
+
+
+def call(name: str, function: Callable[..., Any], args: Any, options: Any) -> Any:
+    """Call NumPy's function, or what another library has under its name.
+
+    Parameters
+    ----------
+    name : str
+        The function's name in NumPy's namespace: ``"linalg.norm"``, ``"add.reduce"``.
+    function : callable
+        NumPy's own.
+    args, options : tuple and dict
+        Its arguments.
+
+    Returns
+    -------
+    object
+        What that library's function returns, on the arrays' device; without arrays,
+        what NumPy's does, and arrays are on the default device.
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two libraries or devices.
+    TypeError
+        The arrays' library has no such function.
+    """
+    library, like = leader(name, function, args, options)
+    if library is not NUMPY:
+        return _functions(library)[name](like)(*args, **options)
+    result = function(*args, **options)
+    return settled(result) if like is None else result
+
+
+def leader(
+    name: str, function: Callable[..., Any], args: Any, options: Any
+) -> tuple[Library, Any]:
+    """Return the library of all arrays among the arguments, and the first of them.
+
+    Without arrays they are NumPy and None. A 0-d array of NumPy's is a number, which
+    goes anywhere.
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two libraries or devices.
+    """
+    library: Library = NUMPY
+    first: tuple[tuple[int, ...], Any] | None = None
+    for found in arrays_in((*args, *options.values())):
+        x = found[1]
+        if type(x) is ndarray:
+            if x.dtype is FREED:
+                refuse(f"xdev.numpy.{name}", x)
+            other: Library = NUMPY
+        else:
+            other = library_of(x, name)
+        if first is None or (library is NUMPY and not first[1].ndim):
+            library, first = other, found
+        elif other is NUMPY and not x.ndim:
+            continue
+        elif other is not library or other.device(x) != library.device(first[1]):
+            raise _mixed(name, function, args, options, first, found)
+    return library, None if first is None else first[1]
+
+
+def settled(result: Any) -> Any:
+    """Return a result with its NumPy arrays on the default device.
+
+    Arrays of data types that only NumPy has, texts or objects, stay where they are.
+    """
+    kind = type(result)
+    if kind is ndarray:
+        device = default_device()
+        if device is CPU or result.dtype.kind not in DEVICE_KINDS:
+            return result
+        return place(device).asarray(result, None, None)
+    if kind is tuple or kind is list:
+        return kind(map(settled, result))
+    if isinstance(result, tuple) and hasattr(kind, "_make"):  # linalg's named results
+        return kind._make(map(settled, result))
+    return result
+
+
+@functools.cache
+def _functions(library: Any) -> Functions:
+    """Return a library's functions by NumPy's names.
+
+    Each takes an array, on whose device it runs, and returns what computes there.
+    """
+    if library.device_type == "cuda":
+        return Functions(functools.partial(_of_cuda, library))
+    find = _of_fake if library.device_type == "fake" else _of_namespace
+
+    def plain(name: str) -> Callable[..., Any]:
+        function = find(library, name)
+        return lambda _: function
+
+    return Functions(plain)
+
+
+def _of_namespace(library: Library, name: str) -> Callable[..., Any]:
+    """Return the function of this name in a library's namespace, or xdev's own."""
+    try:
+        found: Callable[..., Any] = operator.attrgetter(name)(library.namespace)
+    except AttributeError:
+        found = _standard(library, name)
+    return found
+
+
+def _of_fake(library: Library, name: str) -> Callable[..., Any]:
+    """Return NumPy's function for fake arrays, where CuPy has one of its name."""
+    root, _, rest = name.partition(".")
+    if root in NOT_IN_CUPY or f"{root}.{rest}" in NOT_IN_CUPY:
+        return _standard(library, name)
+    return strict(f"xdev.numpy.{name}", operator.attrgetter(name)(np))
+
+
+def _of_cuda(library: Library, name: str) -> Callable[[Any], Callable[..., Any]]:
+    """Return what finds CuPy's function for arrays of one GPU, as the facade calls it.
+
+    It runs with the arrays' device current, marks the streams that use its arguments,
+    and tries again where a library of CUDA's found no memory.
+    """
+    cuda = importlib.import_module("xdev.facade.cuda")
+    streams = importlib.import_module("xdev.memory.streams").live_streams
+    function = cuda.with_room(name, _of_namespace(library, name))
+    marking = cuda.marking(function)
+
+    def on_device_of(x: Any) -> Callable[..., Any]:
+        found: Callable[..., Any] = marking if streams.several else function
+        return cuda.guarded(found, x.device) if library.several else found
+
+    return on_device_of
+
+
+def _standard(library: Library, name: str) -> Callable[..., Any]:
+    """Return xdev's own function of a name, where the library has none.
+
+    Raises
+    ------
+    TypeError
+        Nor has xdev; the text names the copy that would do.
+    """
+    try:
+        own: Callable[..., Any] = operator.attrgetter(name)(
+            importlib.import_module("xdev")
+        )
+    except AttributeError as error:
+        theirs = library.namespace.__name__.removeprefix("array_api_compat.")
+        called = "cupy" if library.device_type == "fake" else theirs
+        message = (
+            f"xdev.numpy.{name}: {called} has no {name!r}, so it takes arrays on the "
+            f"CPU alone: copy them with xdev.to_numpy(x), and the result back with "
+            f"xdev.to_device(result, xdev.device_of(x))"
+        )
+        raise TypeError(message) from error
+    return own
+
+
+def _mixed(
+    name: str,
+    function: Callable[..., Any],
+    args: Any,
+    options: Any,
+    *found: tuple[tuple[int, ...], Any],
+) -> Exception:
+    """Return the error for arrays of two libraries or devices, with their names."""
+    places = positions(function)[: len(args)]
+    labels = [*places, *(f"args[{k}]" for k in range(len(places), len(args)))]
+    labels += options
+
+    def label(path: tuple[int, ...]) -> str:
+        return labels[path[0]] + "".join(f"[{index}]" for index in path[1:])
+
+    one, two = ((label(path), x) for path, x in found)
+    return mismatch(f"numpy.{name}", one, two)
+
+
+def function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of NumPy's that serves the arrays of every library."""
+
+    @functools.wraps(function)
+    def dispatched(*args: Any, **options: Any) -> Any:
+        return call(name, function, args, options)
+
+    # Where pickle finds it; in `xdev.numpy` itself doctest would run NumPy's examples.
+    dispatched.__module__, dispatched.__qualname__ = "xdev.numpy.names", name
+    return dispatched
+
+
+class ufunc:  # noqa: N801 - NumPy's name of it
+    """A ufunc of NumPy's, on the arrays of every library that has it.
+
+    Parameters
+    ----------
+    function : numpy.ufunc
+        Its attributes are this one's.
+
+    Examples
+    --------
+    >>> import xdev.numpy as np
+    >>> np.add.reduce(np.arange(4.0)), np.multiply.outer([1, 2], [3, 4]).shape
+    (np.float64(6.0), (2, 2))
+    """
+
+    def __init__(self, function: np.ufunc) -> None:
+        self._function = function
+        self.__name__ = self.__qualname__ = function.__name__
+        self.__doc__ = function.__doc__
+        for method in ("reduce", "accumulate", "reduceat", "outer", "at"):
+            bound = getattr(function, method)
+            setattr(self, method, _method(f"{self.__name__}.{method}", bound))
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Compute, where the arrays are."""
+        return call(self.__name__, self._function, args, options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    def __repr__(self) -> str:
+        return f"<xdev.numpy ufunc {self.__name__!r}>"
+
+    def __reduce__(self) -> str:
+        return self.__name__  # of this module, as `__module__` says
+
+
+ufunc.__module__ = "xdev.numpy.names"
+
+
+def _method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    def dispatched(*args: Any, **options: Any) -> Any:
+        return call(name, method, args, options)
+
+    dispatched.__name__, dispatched.__doc__ = name, method.__doc__
+    return dispatched
+
+
+class _AnyArray(type):
+    """The type of ``ndarray``: arrays of every library are instances."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return is_array(x)
+
+
+def where(like: Any, device: object) -> object:
+    """Return the device that creation's ``device=`` and ``like=`` ask for."""
+    return device if like is None else where_is(like)
