@@ -36,6 +36,8 @@ NOT_ARRAYS = PYTHON_SCALARS | HOST_SCALARS | {str, bytes, type, type(None), np.d
 DEVICE_KINDS = frozenset("?biufc")
 # Whether objects of a type are arrays, for types that are not in `NOT_ARRAYS`.
 _array_types: dict[type, bool] = {ndarray: True}
+# By the name of the namespace. Two threads may make the same: no harm.
+_by_library: dict[str, Functions] = {}
 
 
 def is_array(x: object) -> bool:
@@ -103,6 +105,7 @@ def call(name: str, function: Callable[..., Any], args: Any, options: Any) -> An
     """
     library, like = leader(name, function, args, options)
     if library is not NUMPY:
+        args = [library.operand(x, like) if type(x) is ndarray else x for x in args]
         return _functions(library)[name](like)(*args, **options)
     result = function(*args, **options)
     return settled(result) if like is None else result
@@ -158,21 +161,29 @@ def settled(result: Any) -> Any:
     return result
 
 
-@functools.cache
-def _functions(library: Any) -> Functions:
+def _functions(library: Library) -> Functions:
     """Return a library's functions by NumPy's names.
 
     Each takes an array, on whose device it runs, and returns what computes there.
     """
-    if library.device_type == "cuda":
-        return Functions(functools.partial(_of_cuda, library))
-    find = _of_fake if library.device_type == "fake" else _of_namespace
+    name = library.namespace.__name__
+    if name not in _by_library:
+        if library.device_type == "cuda":
+            find: Callable[[str], Any] = functools.partial(_of_cuda, library)
+        elif library.device_type == "fake":
+            find = functools.partial(_anywhere, _of_fake, library)
+        else:
+            find = functools.partial(_anywhere, _of_namespace, library)
+        _by_library[name] = Functions(find)
+    return _by_library[name]
 
-    def plain(name: str) -> Callable[..., Any]:
-        function = find(library, name)
-        return lambda _: function
 
-    return Functions(plain)
+def _anywhere(
+    find: Callable[[Library, str], Callable[..., Any]], library: Library, name: str
+) -> Callable[[Any], Callable[..., Any]]:
+    """Return what gives one function for arrays of all devices."""
+    function = find(library, name)
+    return lambda _: function
 
 
 def _of_namespace(library: Library, name: str) -> Callable[..., Any]:
