@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         fft,
         linalg,
         memory,
+        numpy,
         random,
         testing,
         timing,
@@ -68,8 +69,8 @@ if TYPE_CHECKING:
     from xdev.ufunc.kernels import kernel
 else:
     _ROOMS = frozenset((
-        "atomic", "fft", "linalg", "memory", "random", "testing", "timing", "transfer",
-        "ufunc",
+        "atomic", "fft", "linalg", "memory", "numpy", "random", "testing", "timing",
+        "transfer", "ufunc",
     ))  # fmt: skip
     _TRANSFER = (
         "adapt", "batches", "cu", "empty_pinned", "is_pinned", "pin", "to_device",
@@ -105,7 +106,7 @@ __version__ = "0.1.0"
 
 def __dir__() -> list[str]:
     """List the public names: what Tab shows."""
-    return sorted(__all__)
+    return sorted((*__all__, "numpy"))  # a star would hide NumPy itself
 
 
 def _install_bridges() -> None:
