@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         fft,
         linalg,
         memory,
-        numpy,
+        numpy as numpy,  # public, though no star brings it
         random,
         testing,
         timing,
