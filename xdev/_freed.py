@@ -1,9 +1,11 @@
 """What is left of an array whose memory was given back by hand.
 
 The object stays where users hold it, without any memory. A NumPy array gets, in place,
-a data type of no bytes with which NumPy itself computes nothing: calls that work pay
-no test, and only the way of an error looks whether an argument was freed. An array of
-another library gets a class of this module's kind, which no fast way takes.
+a data type with which NumPy itself computes nothing: calls that work pay no test, and
+only the way of an error looks whether an argument was freed. The data type has no
+bytes where the memory went back, and those of the array's own where the memory is not
+a pool's and stays as it is. An array of CuPy's, or a fake one, gets a class of this
+module's kind, which no fast way takes. What cannot be changed is noted here.
 """
 
 from __future__ import annotations
@@ -15,9 +17,22 @@ import numpy as np
 
 from xdev.errors import UseAfterFreeError
 
-#: The data type of freed NumPy arrays, this very object. Of two fields: NumPy takes
-#: the only field of a record for the record itself, as in ``logical_and``.
-FREED = np.dtype([("freed", "V0"), ("memory", "V0")])
+
+def _dtype(itemsize: int) -> np.dtype[Any]:
+    """Return the data type of freed NumPy arrays whose elements had so many bytes.
+
+    Of two fields: NumPy takes the only field of a record for the record itself, as in
+    ``logical_and``.
+    """
+    fields = {"names": ["freed", "memory"], "formats": ["V0", "V0"], "offsets": [0, 0]}
+    return np.dtype({**fields, "itemsize": itemsize})  # type: ignore[call-overload,no-any-return]
+
+
+EMPTY = _dtype(0)  # of what has no memory any more
+#: The data types of freed NumPy arrays; one for each size that was met.
+FREED = {EMPTY}
+#: By identity: freed arrays that have no mark of their own.
+_noted: dict[int, weakref.ref[Any]] = {}
 _lines: dict[int, tuple[weakref.ref[Any], str]] = {}  # by identity: where it was freed
 
 
@@ -29,9 +44,26 @@ class Remains:
 
 def is_freed(x: object) -> bool:
     """Say whether an array's memory was given back by hand."""
-    if isinstance(x, np.ndarray):
-        return x.dtype is FREED
-    return isinstance(x, Remains)
+    if isinstance(x, np.ndarray) and x.dtype in FREED:
+        return True
+    noted = _noted.get(id(x)) if _noted else None
+    return isinstance(x, Remains) or (noted is not None and noted() is x)
+
+
+def mark(x: np.ndarray[Any, Any]) -> None:
+    """Make a NumPy array one of no values, in place; its memory stays as it is."""
+    dtype = _dtype(x.itemsize)
+    FREED.add(dtype)
+    if x.dtype.hasobject:  # NumPy does not let go of what such an array refers to
+        note(x)
+    else:
+        np.ndarray.dtype.__set__(x, dtype)  # type: ignore[attr-defined]
+
+
+def note(x: Any) -> None:
+    """Remember that an array of another library was freed, as long as it lives."""
+    key = id(x)
+    _noted[key] = weakref.ref(x, lambda _: _noted.pop(key, None))
 
 
 def refuse(name: str, *arguments: object) -> None:

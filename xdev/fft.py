@@ -93,7 +93,7 @@ def fft(
     >>> xdev.fft.fft(xdev.asarray([1.0, 0.0, 0.0]))
     array([1.+0.j, 1.+0.j, 1.+0.j])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _fft(x, n, axis, norm)
     return direct[type(x)]["fft.fft"](x, n=n, axis=axis, norm=norm)
 
@@ -135,7 +135,7 @@ def ifft(
     >>> xdev.fft.ifft(xdev.asarray([2.0, 0.0]))
     array([1.+0.j, 1.+0.j])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _ifft(x, n, axis, norm)
     return direct[type(x)]["fft.ifft"](x, n=n, axis=axis, norm=norm)
 
@@ -177,7 +177,7 @@ def rfft(
     >>> xdev.fft.rfft(xdev.asarray([1.0, 0.0, 0.0]))
     array([1.+0.j, 1.+0.j])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _rfft(x, n, axis, norm)
     return direct[type(x)]["fft.rfft"](x, n=n, axis=axis, norm=norm)
 
@@ -219,7 +219,7 @@ def irfft(
     >>> xdev.fft.irfft(xdev.asarray([1.0 + 0j, 1.0 + 0j]))
     array([1., 0.])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _irfft(x, n, axis, norm)
     return direct[type(x)]["fft.irfft"](x, n=n, axis=axis, norm=norm)
 
@@ -261,7 +261,7 @@ def hfft(
     >>> xdev.fft.hfft(xdev.asarray([1.0 + 0j, 0j]))
     array([1., 1.])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _hfft(x, n, axis, norm)
     return direct[type(x)]["fft.hfft"](x, n=n, axis=axis, norm=norm)
 
@@ -303,7 +303,7 @@ def ihfft(
     >>> xdev.fft.ihfft(xdev.asarray([1.0, 1.0])).shape
     (2,)
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _ihfft(x, n, axis, norm)
     return direct[type(x)]["fft.ihfft"](x, n=n, axis=axis, norm=norm)
 

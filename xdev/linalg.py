@@ -114,8 +114,8 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """
     if (
         type(x1) is type(x2) is ndarray
-        and x1.dtype is not FREED
-        and x2.dtype is not FREED
+        and x1.dtype not in FREED
+        and x2.dtype not in FREED
     ):
         return _cross(x1, x2, axis=axis)
     kind = type(x1)
@@ -145,7 +145,7 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     >>> xdev.linalg.diagonal(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2., 4.])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return x.diagonal(offset, -2, -1)
     return direct[type(x)]["linalg.diagonal"](x, offset=offset)
 
@@ -175,7 +175,7 @@ def inv(x: Array, /) -> Array:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _inv(x)
     return direct[type(x)]["linalg.inv"](x)
 
@@ -207,7 +207,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     array([[ 4.,  0.],
            [ 0., 16.]])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _matrix_power(x, n)
     return direct[type(x)]["linalg.matrix_power"](x, n)
 
@@ -277,7 +277,7 @@ def pinv(x: Array, /, *, rtol: Any = None) -> Array:
     >>> xdev.linalg.pinv(xdev.asarray([[2.0], [0.0]]))
     array([[0.5, 0. ]])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _pinv(x, rtol=rtol)
     return direct[type(x)]["linalg.pinv"](x, rtol=rtol)
 
@@ -313,8 +313,8 @@ def solve(x1: Array, x2: Array, /) -> Array:
     """
     if (
         type(x1) is type(x2) is ndarray
-        and x1.dtype is not FREED
-        and x2.dtype is not FREED
+        and x1.dtype not in FREED
+        and x2.dtype not in FREED
     ):
         return _solve(x1, x2)
     kind = type(x1)

@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 import xdev
 from xdev import memory
-from xdev.errors import InUseError
+from xdev.errors import InUseError, UseAfterFreeError
 
 SHAPE = (200, 200)
 
@@ -75,12 +75,11 @@ def test_arrays_of_all_shapes_are_freed(shape, order):
         x = memory.host_array(shape, np.dtype("c16"), order)
         if x.size:
             before = memory.allocated("cpu")
-            memory.free(x)
-            assert memory.allocated("cpu") < before
-            assert x.shape == shape
+            nbytes = memory.free(x)
+            assert memory.allocated("cpu") == before - nbytes < before
         else:  # there is no memory in it
-            with pytest.raises(ValueError, match="pools"):
-                memory.free(x)
+            assert memory.free(x) == 0
+        assert x.shape == shape
 
 
 def test_a_finalizer_may_free():
@@ -98,3 +97,119 @@ def test_a_finalizer_may_free():
         Late()
     gc.collect()
     assert memory.allocated("cpu") == before
+
+
+# -- what is not the pool's -----------------------------------------------------------
+
+
+OWN = {
+    "small": lambda: np.ones(10),
+    "large": lambda: np.ones(100_000),
+    "view": lambda: np.ones(10)[2:],
+    "strided view": lambda: np.ones((9, 9))[::2, ::3].T,
+    "reshaped": lambda: np.arange(12).reshape(3, 4),
+    "Fortran": lambda: np.ones((3, 4), order="F"),
+    "broadcast": lambda: np.broadcast_to(1.0, (3, 4)),
+    "0-d": lambda: np.array(1.0),
+    "empty": lambda: np.ones((0, 3)),
+    "no bytes": lambda: np.zeros(3, "V0"),
+    "read-only": lambda: np.frombuffer(bytes(80)),
+    "structured": lambda: np.zeros(3, "f8,i4"),
+    "text": lambda: np.array(["a", "bcd"]),
+    "objects": lambda: np.array([None, "x"], object),
+    "masked": lambda: np.ma.masked_array([1.0, 2.0], [True, False]),
+    "matrix": lambda: np.ones((2, 3)).view(np.matrix),
+    "records": lambda: np.rec.array([(1, 2.0)]),
+}
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_of_numpys_own_arrays_nothing_goes_back_and_they_are_freed(kind):
+    x = OWN[kind]()
+    view, held, before = x[...], {"x": x}, memory.allocated("cpu")
+    expected = repr(np.array(view))
+
+    assert memory.free(x) == 0
+
+    assert memory.allocated("cpu") == before
+    assert held["x"] is x
+    assert repr(np.array(view)) == expected
+    for use in (memory.free, xdev.to_numpy, xdev.device_of):
+        with pytest.raises(UseAfterFreeError, match="freed before"):
+            use(x)
+    if kind != "objects":
+        with pytest.raises(UseAfterFreeError):
+            xdev.reshape(x, (-1,))
+    memory.free(view)
+
+
+def test_a_scalar_is_freed_as_often_as_one_likes():
+    x = xdev.sum(xdev.ones(3, device="cpu"))
+    assert memory.free(x) == memory.free(x) == 0
+    assert x == 3
+
+
+def test_a_pools_memory_in_a_view_of_numpys_own_is_in_use():
+    x = xdev.ones(SHAPE, device="cpu")
+    for view in (np.asarray(memoryview(x)), x.view(Subclass), np.from_dlpack(x)):
+        with pytest.raises(InUseError, match="is a view"):
+            memory.free(view)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (200, 200)])
+@pytest.mark.parametrize("how", ["made", "computed", "copied", "from the host"])
+def test_a_program_that_frees_runs_and_errs_alike_on_every_device(device, shape, how):
+    ones = xdev.ones(shape, dtype=xdev.float32, device=device)
+    x = {
+        "made": lambda: ones,
+        "computed": lambda: xdev.asarray(xdev.add(ones, ones)),
+        "copied": lambda: xdev.to_device(ones, device, copy=True),
+        "from the host": lambda: xdev.asarray(np.ones(shape, "f4"), device=device),
+    }[how]()
+    before = memory.allocated(device)
+
+    def release(x):
+        return memory.free(x)
+
+    nbytes = release(x)
+
+    assert memory.allocated(device) == before - nbytes
+    assert x.shape == shape
+    for use in (
+        release,
+        xdev.to_numpy,
+        xdev.device_of,
+        xdev.sum,
+        lambda x: xdev.add(x, x),
+        lambda x: xdev.add(x, 1),
+        lambda x: xdev.add(ones, ones, out=x),
+        lambda x: xdev.reshape(x, (-1,)),
+        lambda x: xdev.concat([x, x]),
+        lambda x: xdev.adapt("cpu", [x]),
+        xdev.zeros_like,
+        lambda x: xdev.asarray(x, copy=True),
+        lambda x: xdev.astype(x, xdev.float64),
+        lambda x: next(xdev.batches([x], device)),
+        xdev.vectorize(lambda a: a + 1),
+    ):
+        with pytest.raises(UseAfterFreeError):
+            use(x)
+
+
+def test_views_of_a_pools_memory_are_in_use_on_every_device(device):
+    x = xdev.ones(SHAPE, device=device)
+    for view in (x[1:], x[:], x.T, x.reshape(-1)):
+        with pytest.raises(InUseError, match="is a view"):
+            memory.free(view)
+        with pytest.raises(InUseError, match="still use"):
+            memory.free(x)
+    del view
+    assert memory.free(x) > 0
+
+
+@pytest.mark.parametrize("shape", [(3,), (200, 200)])
+def test_a_list_of_freed_arrays_makes_none(shape):
+    x = xdev.ones(shape, device="cpu")
+    memory.free(x)
+    with pytest.raises(UseAfterFreeError, match=r"^xdev\.asarray"):
+        xdev.asarray([x, x])

@@ -7,6 +7,7 @@ same promises for real.
 import gc
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -116,11 +117,24 @@ class TestCupyLifetimes:
         assert cupy.ndarray((0, 3), "f4").size == 0
 
 
-def test_the_arrays_of_cupys_own_pool_cannot_be_freed_by_hand():
-    raw = cupy.cuda.UnownedMemory(4096, 400, None, 0)
+class Owner:
+    """Whose memory it is."""
+
+
+def test_of_the_arrays_of_cupys_own_pool_nothing_goes_back():
+    owner = Owner()
+    alive = weakref.ref(owner)
+    raw = cupy.cuda.UnownedMemory(4096, 400, owner, 0)
     x = cupy.ndarray((100,), "f4", memptr=cupy.cuda.MemoryPointer(raw, 0))
-    with pytest.raises(ValueError, match="does not lie in memory of xdev's pools"):
-        memory.free(x)
+    del raw, owner
+    view = x[10:]
+    for array in (x, view):
+        assert alive() is not None
+        assert memory.free(array) == 0
+        with pytest.raises(xdev.UseAfterFreeError):
+            memory.free(array)
+        with pytest.raises(xdev.UseAfterFreeError):
+            xdev.device_of(array)
 
 
 class TestInstallation:

@@ -20,7 +20,7 @@ def array():
 def test_free_gives_the_memory_back_at_once_and_once():
     before = memory.allocated("cpu")
     x = array()
-    memory.free(x)
+    assert memory.free(x) == 400_000 + -400_000 % 64
     assert memory.allocated("cpu") == before
     with pytest.raises(UseAfterFreeError, match="freed before"):
         memory.free(x)
@@ -57,20 +57,15 @@ def test_a_view_that_outlives_its_array_is_still_a_view():
         memory.free(y)
 
 
-@pytest.mark.parametrize(
-    "x",
-    [np.empty(100_000), np.empty(100_000)[1:], np.float32(1), "text", 4096, None, []],
-)
-def test_foreign_memory_is_refused(x):
-    name = type(x).__name__
-    match = rf"^this {name}( of \d+,\d+ B)? does not lie in memory of xdev's pools"
-    with pytest.raises(ValueError, match=match):
+@pytest.mark.parametrize("x", ["text", 4096, None, [], [np.ones(3)]])
+def test_what_is_no_array_cannot_be_freed(x):
+    with pytest.raises(TypeError, match=f"x is no array but {type(x).__name__}"):
         memory.free(x)
 
 
 def test_a_class_is_no_array():
     text = "^x is no array but the class ndarray: pass an object of it$"
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(TypeError, match=text):
         memory.free(np.ndarray)
     with pytest.raises(ValueError, match=text):
         memory.record_stream(np.ndarray, 7)

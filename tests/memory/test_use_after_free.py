@@ -84,9 +84,13 @@ def on_device():
     return x
 
 
-@pytest.fixture(params=["numpy", "numpy 0-d", "cupy", "fake"])
+@pytest.fixture(params=["numpy", "numpy 0-d", "numpy's own", "cupy", "fake"])
 def x(request):
     """A freed array of each kind in turn."""
+    if request.param == "numpy's own":
+        own = np.ones(SHAPE)
+        memory.free(own)
+        return own
     if request.param == "cupy":
         return request.getfixturevalue("on_device")
     if request.param == "fake":
@@ -210,8 +214,12 @@ def test_transfers_and_memory_functions_refuse_freed_arrays(x):
             call()
 
 
-def test_direct_use_in_numpy_computes_nothing_and_touches_nothing():
-    x = freed()
+@pytest.mark.parametrize("pooled", [True, False])
+def test_direct_use_in_numpy_computes_nothing_and_touches_nothing(pooled):
+    own = np.ones(SHAPE)
+    x, view = freed() if pooled else own, own[...]
+    if not pooled:
+        memory.free(own)
     for use in (
         lambda: x + 1,
         x.sum,
@@ -225,9 +233,10 @@ def test_direct_use_in_numpy_computes_nothing_and_touches_nothing():
     ):
         with pytest.raises((TypeError, ValueError)):
             use()
-    assert x.nbytes == 0
+    assert x.nbytes == 0 or not pooled
     assert x.shape == SHAPE
     assert x.base is None
+    assert (view == 1).all()
 
 
 def test_direct_use_in_cupy_finds_no_memory(on_device):

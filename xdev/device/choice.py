@@ -27,7 +27,7 @@ in_context = _default.get
 CPU = Device("cpu")  # the one object that is ever a default: compared by identity
 
 
-def devices() -> tuple[Device, ...]:
+def devices() -> list[Device]:
     """Return the devices that can be used now: the CPU, then CUDA's.
 
     Under ``XDEV_DEVICE=fake`` the fake ones follow.
@@ -40,11 +40,11 @@ def devices() -> tuple[Device, ...]:
     names = [name for name in registry.backends() if name != "fake"]
     if _config.device().startswith("fake"):
         names.append("fake")
-    return tuple(
+    return [
         Device(f"{name}:{index}")
         for name in names
         for index in range(registry.backend(name).count())
-    )
+    ]
 
 
 def default_device() -> Device:

@@ -71,7 +71,7 @@ def asarray(
     """
     kind = type(obj)
     if kind is ndarray:
-        if dtype is device is None and not copy and obj.dtype is not FREED:
+        if dtype is device is None and not copy and obj.dtype not in FREED:
             return obj
     else:
         if kind in NUMBERS_AND_ARRAYS or kind.__module__ in _PLAIN_MODULES:
@@ -125,7 +125,7 @@ def from_dlpack(
     if (
         (device is None and copy is None)
         and type(x) is ndarray
-        and x.dtype is not FREED
+        and x.dtype not in FREED
     ):
         return _from_dlpack(x)
     if not hasattr(x, "__dlpack__"):

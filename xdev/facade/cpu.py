@@ -64,13 +64,13 @@ def _round(x: Any, out: Any = None) -> Any:
 
 
 def _real(x: Any, out: Any = None) -> Any:
-    if x.dtype is FREED:  # an attribute of all data types
+    if x.dtype in FREED:  # an attribute of all data types
         raise use_after_free(x, "xdev.real: x")
     return _into(x.real, out)
 
 
 def _imag(x: Any, out: Any = None) -> Any:
-    if x.dtype is FREED:
+    if x.dtype in FREED:
         raise use_after_free(x, "xdev.imag: x")
     return _into(x.imag, out)
 

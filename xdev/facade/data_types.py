@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev._freed import FREED
+from xdev._freed import EMPTY, FREED
 from xdev.device import as_device
 from xdev.facade.cpu import bare
 from xdev.facade.dtype_names import (
@@ -34,7 +34,7 @@ __all__ = ["astype", "can_cast", "isdtype", "result_type"]
 ndarray = np.ndarray
 _can_cast = bare("can_cast")
 _result_type = bare("result_type")
-_VOID = FREED.num  # no data type of the standard has that number
+_VOID = EMPTY.num  # no data type of the standard has that number
 
 
 def astype(
@@ -72,7 +72,7 @@ def astype(
     if type(dtype) in CLASSES and device is None:
         kind = type(x)
         if kind is ndarray:
-            if x.dtype is not FREED:
+            if x.dtype not in FREED:
                 return x.astype(dtype, copy=copy)
         elif (theirs := direct.get(kind)) is not None:  # their dtypes are NumPy's
             convert: Any = theirs["astype"]

@@ -61,7 +61,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     array([[2., 0.],
            [1., 2.]])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _cholesky(x, upper=upper)
     return direct[type(x)]["linalg.cholesky"](x, upper=upper)
 
@@ -91,7 +91,7 @@ def eig(x: Array, /) -> Eig[Array]:
     >>> xdev.linalg.eig(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
     array([2.+0.j, 4.+0.j])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return complex_eig(x)
     return direct[type(x)]["linalg.eig"](x)
 
@@ -121,7 +121,7 @@ def eigh(x: Array, /) -> Eig[Array]:
     >>> xdev.linalg.eigh(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
     array([2., 4.])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _eigh(x)
     return direct[type(x)]["linalg.eigh"](x)
 
@@ -150,7 +150,7 @@ def eigvals(x: Array, /) -> Array:
     >>> xdev.linalg.eigvals(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2.+0.j, 4.+0.j])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return complex_eigvals(x)
     return direct[type(x)]["linalg.eigvals"](x)
 
@@ -179,7 +179,7 @@ def eigvalsh(x: Array, /) -> Array:
     >>> xdev.linalg.eigvalsh(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2., 4.])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _eigvalsh(x)
     return direct[type(x)]["linalg.eigvalsh"](x)
 
@@ -211,7 +211,7 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QR[A
     array([[2., 0.],
            [0., 4.]])
     """
-    if type(x) is ndarray and x.dtype is not FREED and mode in QR_MODES:
+    if type(x) is ndarray and x.dtype not in FREED and mode in QR_MODES:
         return _qr(x, mode)
     return direct[type(x)]["linalg.qr"](x, mode=mode)
 
@@ -242,7 +242,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVD[Array]:
     >>> xdev.linalg.svd(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).S
     array([4., 2.])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _svd(x, full_matrices)
     return direct[type(x)]["linalg.svd"](x, full_matrices=full_matrices)
 
@@ -271,6 +271,6 @@ def svdvals(x: Array, /) -> Array:
     >>> xdev.linalg.svdvals(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([4., 2.])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _svdvals(x)
     return direct[type(x)]["linalg.svdvals"](x)

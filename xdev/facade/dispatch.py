@@ -57,7 +57,7 @@ def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
         They are not; the text names two arguments and how to move one.
     """
     for x in arrays.values():
-        if type(x) is not ndarray or x.dtype is FREED:
+        if type(x) is not ndarray or x.dtype in FREED:
             library, like = _common(name, arrays.items())
             return library.bound(name, like)
     return NUMPY.bound(name, None)
@@ -110,7 +110,7 @@ def _leader(name: str, arguments: dict[str, Any]) -> tuple[Library, Any]:
             raise no_array(name, label, value)
         # A 0-d host array is a number that goes anywhere, unless it is written to.
         flat = kind is ndarray and not value.ndim and label != "out"
-        if (flat and value.dtype is not FREED) or kind in HOST_SCALARS:
+        if (flat and value.dtype not in FREED) or kind in HOST_SCALARS:
             hosts.append((label, value))
         elif kind not in _EITHER:
             arrays.append((label, value))

@@ -67,7 +67,7 @@ def fftn(
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _fftn(x, s, axes, norm)
     return direct[type(x)]["fft.fftn"](x, s=s, axes=axes, norm=norm)
 
@@ -110,7 +110,7 @@ def ifftn(
     array([[1.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _ifftn(x, s, axes, norm)
     return direct[type(x)]["fft.ifftn"](x, s=s, axes=axes, norm=norm)
 
@@ -152,7 +152,7 @@ def rfftn(
     >>> xdev.fft.rfftn(xdev.ones((2, 2))).shape
     (2, 2)
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _rfftn(x, s, axes, norm)
     return direct[type(x)]["fft.rfftn"](x, s=s, axes=axes, norm=norm)
 
@@ -195,6 +195,6 @@ def irfftn(
     array([[1., 1.],
            [1., 1.]])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _irfftn(x, s, axes, norm)
     return direct[type(x)]["fft.irfftn"](x, s=s, axes=axes, norm=norm)

@@ -195,7 +195,7 @@ def full_like(
     """
     if type(fill_value) not in NUMBERS:
         fill_value = checked("full_like", fill_value, x, device)
-    if type(x) is ndarray and device is None and x.dtype is not FREED:
+    if type(x) is ndarray and device is None and x.dtype not in FREED:
         return HOST.full_like(x, fill_value, dtype)
     if stays(x, device):
         return place_of(x, "full_like").full_like(x, fill_value, dtype)
@@ -262,7 +262,7 @@ def ones_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Arr
     >>> xdev.ones_like(xdev.arange(3))
     array([1, 1, 1])
     """
-    if type(x) is ndarray and device is None and x.dtype is not FREED:
+    if type(x) is ndarray and device is None and x.dtype not in FREED:
         return HOST.ones_like(x, dtype)
     if stays(x, device):
         return place_of(x, "ones_like").ones_like(x, dtype)
@@ -336,7 +336,7 @@ def zeros_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Ar
     >>> xdev.zeros_like(xdev.arange(3))
     array([0, 0, 0])
     """
-    if type(x) is ndarray and device is None and x.dtype is not FREED:
+    if type(x) is ndarray and device is None and x.dtype not in FREED:
         return HOST.zeros_like(x, dtype)
     if stays(x, device):
         return place_of(x, "zeros_like").zeros_like(x, dtype)

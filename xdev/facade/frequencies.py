@@ -168,7 +168,7 @@ def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
     >>> xdev.fft.fftshift(xdev.asarray([0, 1, -2, -1]))
     array([-2, -1,  0,  1])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _fftshift(x, axes)
     return direct[type(x)]["fft.fftshift"](x, axes=axes)
 
@@ -194,6 +194,6 @@ def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
     >>> xdev.fft.ifftshift(xdev.asarray([-2, -1, 0, 1]))
     array([ 0,  1, -2, -1])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _ifftshift(x, axes)
     return direct[type(x)]["fft.ifftshift"](x, axes=axes)

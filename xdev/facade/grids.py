@@ -268,7 +268,7 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Arra
         return ()
     kind = type(arrays[0])
     for x in arrays:
-        if type(x) is not kind or (kind is ndarray and x.dtype is FREED):
+        if type(x) is not kind or (kind is ndarray and x.dtype in FREED):
             break
     else:
         if kind is ndarray and indexing in ("xy", "ij"):

@@ -69,7 +69,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
         shape = arrays[0].shape
         alike = True
         for x in arrays:
-            if type(x) is not ndarray or x.dtype is FREED:
+            if type(x) is not ndarray or x.dtype in FREED:
                 break
             alike = alike and x.shape == shape
         else:
@@ -158,7 +158,7 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
     array([[1, 2],
            [1, 2]])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _broadcast_to(x, shape)
     return direct[type(x)]["broadcast_to"](x, shape)
 
@@ -191,7 +191,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     """
     if type(arrays) is list or type(arrays) is tuple:
         for x in arrays:
-            if type(x) is not ndarray or x.dtype is FREED:
+            if type(x) is not ndarray or x.dtype in FREED:
                 break
         else:
             try:
@@ -237,7 +237,7 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
     array([1, 1, 2, 2, 2])
     """
     if type(repeats) is int:
-        if type(x) is ndarray and x.dtype is not FREED:
+        if type(x) is ndarray and x.dtype not in FREED:
             return x.repeat(repeats, axis)
         return direct[type(x)]["repeat"](x, repeats, axis=axis)
     function, values = mixed("repeat", x=x, repeats=repeats)
@@ -275,7 +275,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
         kind = type(arrays[0])
         if kind is ndarray:
             for x in arrays:
-                if type(x) is not ndarray or x.dtype is FREED:
+                if type(x) is not ndarray or x.dtype in FREED:
                     break
             else:
                 return _stack(arrays, axis)
@@ -309,7 +309,7 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
     >>> xdev.tile(xdev.asarray([1, 2]), (2,))
     array([1, 2, 1, 2])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _tile(x, repetitions)
     return direct[type(x)]["tile"](x, repetitions)
 
@@ -335,6 +335,6 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     >>> xdev.unstack(xdev.asarray([[1, 2], [3, 4]]))
     (array([1, 2]), array([3, 4]))
     """
-    if type(x) is ndarray and x.dtype is not FREED and axis == 0 and x.ndim:
+    if type(x) is ndarray and x.dtype not in FREED and axis == 0 and x.ndim:
         return tuple(x)
     return direct[type(x)]["unstack"](x, axis=axis)

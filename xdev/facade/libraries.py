@@ -81,20 +81,25 @@ def library_of(x: Any, name: str, label: str = "x") -> Library:
     """
     kind = type(x)
     if kind is np.ndarray:
-        if x.dtype is FREED:
-            raise use_after_free(x, f"xdev.{name}: {label}")
-        return NUMPY
+        return _numpys(x, name, label)
     found = known.get(kind)
     if found is None:
+        if isinstance(x, np.ndarray):  # of a derived class
+            return _numpys(x, name, label)
         found = known[kind] = _discover(x, name, label)
         if not found.several and found.numpy_dtypes:
             direct[kind] = found.functions
     return found
 
 
+def _numpys(x: Any, name: str, label: str) -> Library:
+    """Return NumPy's library, unless its array was freed."""
+    if x.dtype in FREED:
+        raise use_after_free(x, f"xdev.{name}: {label}")
+    return NUMPY
+
+
 def _discover(x: Any, name: str, label: str) -> Library:
-    if isinstance(x, np.ndarray):
-        return NUMPY
     if isinstance(x, Remains):
         raise use_after_free(x, f"xdev.{name}: {label}")
     compat = importlib.import_module("array_api_compat")

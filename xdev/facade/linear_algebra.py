@@ -89,7 +89,7 @@ def matrix_transpose(x: Array, /) -> Array:
     >>> xdev.matrix_transpose(xdev.ones((5, 2, 3))).shape
     (5, 3, 2)
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return x.mT
     return direct[type(x)]["matrix_transpose"](x)
 

@@ -55,7 +55,7 @@ def det(x: Array, /) -> Array:
     >>> round(float(xdev.linalg.det(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))), 9)
     8.0
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _det(x)
     return direct[type(x)]["linalg.det"](x)
 
@@ -89,7 +89,7 @@ def matrix_norm(
     >>> float(xdev.linalg.matrix_norm(xdev.asarray([[3.0, 0.0], [0.0, 4.0]])))
     5.0
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _matrix_norm(x, keepdims=keepdims, ord=ord)
     return direct[type(x)]["linalg.matrix_norm"](x, keepdims=keepdims, ord=ord)
 
@@ -120,7 +120,7 @@ def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
     >>> int(xdev.linalg.matrix_rank(xdev.ones((3, 3))))
     1
     """
-    if type(x) is ndarray and x.dtype is not FREED and x.ndim > 1:
+    if type(x) is ndarray and x.dtype not in FREED and x.ndim > 1:
         return _matrix_rank(x, rtol=rtol)
     return direct[type(x)]["linalg.matrix_rank"](x, rtol=rtol)
 
@@ -149,7 +149,7 @@ def slogdet(x: Array, /) -> Slogdet[Array]:
     >>> float(xdev.linalg.slogdet(xdev.eye(2)).logabsdet)
     0.0
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _slogdet(x)
     return direct[type(x)]["linalg.slogdet"](x)
 
@@ -177,7 +177,7 @@ def trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
     >>> float(xdev.linalg.trace(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])))
     6.0
     """
-    if type(x) is ndarray and x.dtype is not FREED and dtype is None:
+    if type(x) is ndarray and x.dtype not in FREED and dtype is None:
         return x.trace(offset, -2, -1)
     if dtype is not None:
         dtype = library_of(x, "linalg.trace").dtype(dtype)
@@ -217,7 +217,7 @@ def vector_norm(
     >>> float(xdev.linalg.vector_norm(xdev.asarray([3.0, 4.0])))
     5.0
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
     return direct[type(x)]["linalg.vector_norm"](
         x, axis=axis, keepdims=keepdims, ord=ord

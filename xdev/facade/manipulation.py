@@ -54,7 +54,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     >>> xdev.expand_dims(xdev.ones(3), 0).shape
     (1, 3)
     """
-    if type(x) is ndarray and x.dtype is not FREED and type(axis) is int:
+    if type(x) is ndarray and x.dtype not in FREED and type(axis) is int:
         rank = x.ndim
         if -rank - 1 <= axis <= rank:
             at = axis if axis >= 0 else axis + rank + 1
@@ -84,7 +84,7 @@ def flip(x: Array, /, *, axis: Axes = None) -> Array:
     >>> xdev.flip(xdev.asarray([1, 2, 3]))
     array([3, 2, 1])
     """
-    if type(x) is ndarray and x.dtype is not FREED and axis is None:
+    if type(x) is ndarray and x.dtype not in FREED and axis is None:
         return x[(_BACKWARDS,) * x.ndim]
     return direct[type(x)]["flip"](x, axis=axis)
 
@@ -115,7 +115,7 @@ def moveaxis(
     if type(source) is int and type(destination) is int and type(x) is ndarray:
         rank = x.ndim
         inside = -rank <= source < rank and -rank <= destination < rank
-        if inside and x.dtype is not FREED:
+        if inside and x.dtype not in FREED:
             order = [*range(rank)]
             order.insert(destination % rank, order.pop(source))
             return x.transpose(order)
@@ -148,7 +148,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     >>> xdev.permute_dims(xdev.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return x.transpose(axes)
     return direct[type(x)]["permute_dims"](x, axes)
 
@@ -182,7 +182,7 @@ def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
     array([[0, 1],
            [2, 3]])
     """
-    if type(x) is ndarray and x.dtype is not FREED and copy is None:
+    if type(x) is ndarray and x.dtype not in FREED and copy is None:
         return x.reshape(shape)
     return direct[type(x)]["reshape"](x, shape, copy=copy)
 
@@ -210,7 +210,7 @@ def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axes = None) -> Arr
     >>> xdev.roll(xdev.asarray([1, 2, 3]), 1)
     array([3, 1, 2])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return _roll(x, shift, axis)
     return direct[type(x)]["roll"](x, shift, axis=axis)
 
@@ -241,6 +241,6 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     >>> xdev.squeeze(xdev.ones((1, 3)), 0).shape
     (3,)
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return x.squeeze(axis)
     return direct[type(x)]["squeeze"](x, axis)

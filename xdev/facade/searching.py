@@ -60,7 +60,7 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     >>> xdev.argmax(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 0])
     """
-    if type(x) is ndarray and x.dtype is not FREED and not keepdims:
+    if type(x) is ndarray and x.dtype not in FREED and not keepdims:
         return x.argmax(axis)
     return direct[type(x)]["argmax"](x, axis=axis, keepdims=keepdims)
 
@@ -93,7 +93,7 @@ def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     >>> xdev.argmin(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([0, 1])
     """
-    if type(x) is ndarray and x.dtype is not FREED and not keepdims:
+    if type(x) is ndarray and x.dtype not in FREED and not keepdims:
         return x.argmin(axis)
     return direct[type(x)]["argmin"](x, axis=axis, keepdims=keepdims)
 
@@ -122,7 +122,7 @@ def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> 
     array([1, 2])
     """
     everywhere = axis is None and not keepdims
-    if everywhere and type(x) is ndarray and x.dtype is not FREED:
+    if everywhere and type(x) is ndarray and x.dtype not in FREED:
         return _zero + _count_nonzero(x)  # the sum is 0-d, and quicker made than cast
     return direct[type(x)]["count_nonzero"](x, axis=axis, keepdims=keepdims)
 
@@ -151,7 +151,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     >>> xdev.nonzero(xdev.asarray([0, 5, 7]))
     (array([1, 2]),)
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         return x.nonzero()
     return direct[type(x)]["nonzero"](x)
 
@@ -195,8 +195,8 @@ def searchsorted(
     """
     if (
         type(x1) is type(x2) is ndarray
-        and x1.dtype is not FREED
-        and x2.dtype is not FREED
+        and x1.dtype not in FREED
+        and x2.dtype not in FREED
         and sorter is None
     ):
         return x1.searchsorted(x2, side)
@@ -237,8 +237,8 @@ def take(x: Array, indices: Any, /, *, axis: int | None = None) -> Array:
     """
     if (
         type(x) is type(indices) is ndarray
-        and x.dtype is not FREED
-        and indices.dtype is not FREED
+        and x.dtype not in FREED
+        and indices.dtype not in FREED
     ):
         return x.take(indices, axis)
     kind = type(x)
@@ -279,8 +279,8 @@ def take_along_axis(x: Array, indices: Any, /, *, axis: int = -1) -> Array:
     """
     if (
         type(x) is type(indices) is ndarray
-        and x.dtype is not FREED
-        and indices.dtype is not FREED
+        and x.dtype not in FREED
+        and indices.dtype not in FREED
     ):
         return _take_along_axis(x, indices, axis)
     kind = type(x)
@@ -329,9 +329,9 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     """
     if (
         type(condition) is type(x1) is type(x2) is ndarray
-        and condition.dtype is not FREED
-        and x1.dtype is not FREED
-        and x2.dtype is not FREED
+        and condition.dtype not in FREED
+        and x1.dtype not in FREED
+        and x2.dtype not in FREED
     ):
         return _where(condition, x1, x2)
     kind = type(condition)

@@ -65,8 +65,8 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     """
     if (
         type(x1) is type(x2) is ndarray
-        and x1.dtype is not FREED
-        and x2.dtype is not FREED
+        and x1.dtype not in FREED
+        and x2.dtype not in FREED
     ):
         return _isin(x1, x2, False, invert)
     kind = type(x1)
@@ -95,7 +95,7 @@ def unique_all(x: Array, /) -> UniqueAll[Array]:
     >>> xdev.unique_all(xdev.asarray([5, 3, 5])).indices
     array([1, 0])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         if x.size < MANY or x.dtype.char not in QUICK:
             return _UniqueAll(*_unique(x, True, True, True, equal_nan=False))
         return _sorted_all(x)
@@ -121,7 +121,7 @@ def unique_counts(x: Array, /) -> UniqueCounts[Array]:
     >>> xdev.unique_counts(xdev.asarray([5, 3, 5])).counts
     array([1, 2])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         if x.dtype.char == HALF:
             found = _sorted_all(x)
             return _UniqueCounts(found.values, found.counts)
@@ -148,7 +148,7 @@ def unique_inverse(x: Array, /) -> UniqueInverse[Array]:
     >>> xdev.unique_inverse(xdev.asarray([5, 3, 5])).inverse_indices
     array([1, 0, 1])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         if x.dtype.char == HALF:
             found = _sorted_all(x)
             return _UniqueInverse(found.values, found.inverse_indices)
@@ -175,7 +175,7 @@ def unique_values(x: Array, /) -> Array:
     >>> xdev.sort(xdev.unique_values(xdev.asarray([5, 3, 5])))
     array([3, 5])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         if x.dtype.char not in NUMBERS:
             return _unique(x, equal_nan=False, sorted=False)
         # NumPy puts some into a hash table, which takes up to 300 times as long.

@@ -46,7 +46,7 @@ def argsort(
     >>> xdev.argsort(xdev.asarray([2, 3, 1, 3]), descending=True)
     array([1, 3, 0, 2])
     """
-    if type(x) is ndarray and x.dtype is not FREED and not descending:
+    if type(x) is ndarray and x.dtype not in FREED and not descending:
         if x.size < FEW_ORDERED:
             return x.argsort(axis, stable=stable)
         return host_sorting.argsort(x, axis, stable)
@@ -82,7 +82,7 @@ def sort(
     >>> xdev.sort(xdev.asarray([2, 3, 1]))
     array([1, 2, 3])
     """
-    if type(x) is ndarray and x.dtype is not FREED and not descending:
+    if type(x) is ndarray and x.dtype not in FREED and not descending:
         if x.size >= FEW:
             return host_sorting.sort(x, axis, stable)
         result = x.copy("K")

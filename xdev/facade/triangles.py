@@ -43,7 +43,7 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
     array([[1., 0.],
            [1., 1.]])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         made = _tril(x, k)
         return made if made.nbytes < POOLED_FROM else pooled(made)
     return direct[type(x)]["tril"](x, k=k)
@@ -71,7 +71,7 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
     array([[1., 1.],
            [0., 1.]])
     """
-    if type(x) is ndarray and x.dtype is not FREED:
+    if type(x) is ndarray and x.dtype not in FREED:
         made = _triu(x, k)
         return made if made.nbytes < POOLED_FROM else pooled(made)
     return direct[type(x)]["triu"](x, k=k)

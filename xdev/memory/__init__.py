@@ -1,7 +1,8 @@
 """Memory: one caching pool a device and kind, one ledger, bridges into libraries.
 
 Every function takes ``device=None, kind=None`` last: without a device it speaks of
-the default one (:func:`reclaim`: of all), without a kind of all its kinds together.
+the default one (:func:`reclaim` and :func:`check`: of all), without a kind of all its
+kinds together.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev._freed import FREED
+from xdev._freed import EMPTY
 from xdev.device import Device
 from xdev.device.fake import blocks
 from xdev.errors import InUseError
@@ -33,15 +33,13 @@ def is_fake(x: Any) -> bool:
     return arrays is not None and type(x) is arrays.FakeArray
 
 
-def chunk_of(x: Any) -> Chunk:
-    """Return the chunk that a fake array alone uses.
+def chunk_of(x: Any) -> Chunk | None:
+    """Return the chunk that a fake array alone uses; None if it has no memory.
 
     Raises
     ------
     InUseError
         It is a view, or a view of it is alive.
-    ValueError
-        It has no memory.
     """
     from xdev.device.fake.arrays import values_of
 
@@ -54,10 +52,7 @@ def chunk_of(x: Any) -> Chunk:
         message = f"{count} view(s) still use this array's memory: drop them first"
         raise InUseError(message)
     block: Any = blocks.block_of(held[0])
-    if block is None:
-        message = f"this array of {x.nbytes:,} B does not lie in memory of xdev's pools"
-        raise ValueError(message)
-    chunk: Chunk = block.chunk
+    chunk: Chunk | None = getattr(block, "chunk", None)
     return chunk
 
 
@@ -72,5 +67,5 @@ def strip(x: Any) -> None:
     """Make a fake array one without bytes, in place; its block goes back."""
     from xdev.device.fake.freed import FreedArray
 
-    x._values = np.empty(x.shape, FREED)  # noqa: SLF001 - keeps the shape
+    x._values = np.empty(x.shape, EMPTY)  # noqa: SLF001 - keeps the shape
     x.__class__ = FreedArray

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _freed, _optional
-from xdev.errors import InUseError, not_array
+from xdev.device import device_of
+from xdev.errors import InUseError
 from xdev.memory import fake_arrays
 from xdev.memory.debugging.guards import poison
-from xdev.memory.owners import FOREIGN, HostLease, find
+from xdev.memory.owners import HostLease, find
 from xdev.memory.records import frames, tracking
 from xdev.memory.spares import KEPT
 
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
     from xdev.memory.blocks import Chunk
 
+    Ways = tuple[
+        Callable[[Any], Chunk | None], Callable[[Any], None], Callable[[Any], None]
+    ]
+
 #: Libraries whose objects that refer to an array may use its memory.
 LIBRARIES = frozenset({"numpy", "cupy", "cupyx", "numba", "pickle"})
 BUFFER = type(gc.get_referents(memoryview(b""))[0])  # what a memoryview stands on
@@ -40,33 +45,42 @@ VIEW = "this array is a view: free the array that it was made from"
 _claims: dict[int, object] = {}  # by identity: the arrays being freed now
 
 
-def free(x: Any) -> None:
+def free(x: Any) -> int:
     """Give an array's memory back now, in place of when its last reference goes.
 
-    It is for arrays that xdev's pools hold, and for nothing that is still needed: work
-    queued on other streams must be recorded (:func:`record_stream`), and other
-    libraries must not use the array any more. What is left of ``x`` has no memory;
-    xdev's functions refuse it, and so does what computes in NumPy and CuPy.
+    It is for what is not needed any more: work queued on other streams must be recorded
+    (:func:`record_stream`), and other libraries must not use the array. Where the
+    memory is xdev's pools' it goes back; other memory stays as it is and with whom it
+    is. Either way ``x`` is freed: xdev's functions refuse it, and so does what computes
+    in NumPy and CuPy.
 
     Parameters
     ----------
-    x : numpy.ndarray or cupy.ndarray
+    x : array
         The array as it was made, not a view.
+
+    Returns
+    -------
+    int
+        How much went back to the pool; 0 for what is not the pool's, as are NumPy's own
+        arrays, xdev's below 64 KiB on the CPU among them, and scalars [B].
 
     Raises
     ------
     InUseError
-        ``x`` is a view, or a view or an exported buffer still uses its memory.
+        ``x`` is a view of a pool's memory, or a view or an exported buffer still uses
+        it.
     UseAfterFreeError
         It was freed before.
-    ValueError
-        Its memory is no pool's, or the parent process's.
+    TypeError
+        It is no array.
 
     Examples
     --------
     >>> import xdev
     >>> x = xdev.empty(100_000, device="cpu")
     >>> free(x)
+    800000
     >>> xdev.sum(x)
     Traceback (most recent call last):
     xdev.errors.UseAfterFreeError: xdev.sum: x of shape (100000,) was freed before...
@@ -74,27 +88,47 @@ def free(x: Any) -> None:
     shared = sys.getrefcount(x) > ONE_NAME
     with _claim(x):
         _freed.refuse("xdev.memory.free", x)
-        find_chunk, strip = _ways(x)
+        find_chunk, strip, mark = _ways(x)
         chunk = find_chunk(x)
-        if chunk.segment.owner.inherited:  # type: ignore[attr-defined] # a stock
-            raise ValueError("this memory is the parent process's: it cannot be freed")
-        if shared:
+        owned = chunk is not None and not chunk.segment.owner.inherited  # type: ignore[attr-defined] # a stock
+        if chunk is not None and owned and shared:
             _refuse_exports(x)
         if tracking.active():
             line = frames.origin(frames.stack(2))
             _freed.remember(x, line)
-            poison(chunk, line)
+            if chunk is not None and owned:
+                poison(chunk, line)
+        if chunk is None:
+            mark(x)
+            return 0
+        nbytes = chunk.nbytes if owned else 0
         del chunk
         strip(x)
+        return nbytes
 
 
-def _ways(x: Any) -> tuple[Callable[[Any], Chunk], Callable[[Any], None]]:
-    """Return how an array's chunk is found, and how the array is left without it."""
+def _ways(x: Any) -> Ways:
+    """Return how an array's chunk is found, and how the array is left without it.
+
+    The last is for what is not a pool's.
+    """
     if isinstance(x, np.ndarray):
-        return _host_chunk, _strip_host
+        return _host_chunk, _strip_host, _freed.mark
     if fake_arrays.is_fake(x):
-        return fake_arrays.chunk_of, fake_arrays.strip
-    return _device_chunk, _strip_device
+        return fake_arrays.chunk_of, fake_arrays.strip, fake_arrays.strip
+    if type(x).__module__.startswith("cupy") and type(x) is _optional.cupy().ndarray:
+        return _device_chunk, _strip_device, _strip_device
+    device_of(x)  # raises for what is no array
+    return _no_chunk, _note, _note
+
+
+def _no_chunk(_: Any) -> None:
+    """Return no chunk: other libraries' arrays are theirs to give back."""
+
+
+def _note(x: Any) -> None:
+    if not isinstance(x, np.generic):  # a number: there is nothing to free
+        _freed.note(x)
 
 
 def _seen_by_free(x: object) -> int:
@@ -121,11 +155,13 @@ def _claim(x: Any) -> Iterator[None]:
         del _claims[id(x)]
 
 
-def _host_chunk(x: Any) -> Chunk:
+def _host_chunk(x: Any) -> Chunk | None:
     held = [x.base]
     lease = getattr(held[0], "base", None)
     if not isinstance(lease, HostLease):
-        raise _stranger(x, int(x.ctypes.data), is_view=held[0] is not None)
+        if held[0] is not None and find(int(x.ctypes.data)) is not None:
+            raise InUseError(VIEW)
+        return None
     if lease.array() is not x:
         raise InUseError(VIEW)
     KEPT.clear()  # it has references to what views refer to
@@ -133,18 +169,16 @@ def _host_chunk(x: Any) -> Chunk:
     return lease.chunk
 
 
-def _device_chunk(x: Any) -> Chunk:
+def _device_chunk(x: Any) -> Chunk | None:
     """Return the chunk of a CuPy array that the bridge's allocator served."""
-    pointer: Any = getattr(x, "data", None)
-    held: list[Any] = [getattr(pointer, "mem", None)]
-    if not hasattr(type(held[0]), "ptr") or type(x) is not _optional.cupy().ndarray:
-        raise _stranger(x, 0)
+    pointer: Any = x.data
+    held: list[Any] = [pointer.mem]
     is_view = x.base is not None or pointer.ptr != held[0].ptr
     chunk = getattr(held[0], "xdev_chunk", None)
     if chunk is None:
         found = find(pointer.ptr, "device")
         if found is None:
-            raise _stranger(x, 0)
+            return None
         chunk = found[1]
     if is_view:
         raise InUseError(VIEW)
@@ -185,21 +219,9 @@ def _used_by(what: str) -> InUseError:
     return InUseError(message)
 
 
-def _stranger(x: Any, address: int, *, is_view: bool = False) -> Exception:
-    """Return the error for an array that no pool made."""
-    if address and find(address) is not None:
-        if is_view:
-            return InUseError(VIEW)
-        return ValueError("NumPy made this array and gives it back itself: drop it")
-    if isinstance(x, type):
-        return ValueError(f"x is {not_array(x, 'pass an array')}")
-    size = f" of {x.nbytes:,} B" if isinstance(x, np.ndarray) else ""
-    return ValueError(f"this {type(x).__name__}{size} {FOREIGN}")
-
-
 def _strip_host(x: Any) -> None:
     """Make a NumPy array one without bytes, in place; its hidden base goes."""
-    x.__setstate__((1, x.shape, _freed.FREED, False, b""))
+    x.__setstate__((1, x.shape, _freed.EMPTY, False, b""))
 
 
 def _strip_device(x: Any) -> None:

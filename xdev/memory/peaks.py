@@ -73,8 +73,12 @@ class Peak:
 def peak(device: object = None, kind: str | None = None) -> Iterator[Peak]:
     """Follow the most memory in use inside a ``with`` block.
 
-    It counts what all threads use. Blocks may nest and overlap in any order, on one
-    device or several. Kinds have peaks of their own; without ``kind`` it is their sum.
+    It counts what all threads take from the pools. On the CPU that is not all there is:
+    NumPy's own arrays, which are also xdev's of less than 64 KiB and results of NumPy's
+    functions, are not seen (:func:`tracemalloc.get_traced_memory` sees them; those of
+    64 KiB and more are the pool's while the NumPy bridge is installed). Blocks may nest
+    and overlap in any order, on one device or several. Kinds have peaks of their own;
+    without ``kind`` it is their sum.
 
     Parameters are :func:`~xdev.memory.allocated`'s.
 

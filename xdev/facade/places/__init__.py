@@ -88,7 +88,7 @@ def stays(x: Any, device: object) -> bool:
     """Say whether what is made for ``device`` is where and what the array ``x`` is."""
     if device is None:
         return True
-    if type(x) is np.ndarray and x.dtype is not FREED:
+    if type(x) is np.ndarray and x.dtype not in FREED:
         return place(device) is HOST
     chosen, here = as_device(device), device_of(x)
     return chosen == here and chosen.library in (None, here.library)

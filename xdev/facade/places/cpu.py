@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev._freed import refuse
+from xdev._freed import FREED, refuse, use_after_free
 from xdev._tracking import TRACKING
 from xdev.errors import type_name
 from xdev.facade.complaints import held_elsewhere, no_values
@@ -192,6 +192,8 @@ class HostPlace:
             if refusal is None:
                 raise
             raise refusal from error
+        if made.dtype in FREED:
+            raise use_after_free(made, "xdev.asarray: what makes an array")
         if made.dtype.hasobject and kind is None:
             message = (
                 f"xdev.asarray: a {type(obj).__name__} has no data type of the "
