@@ -9,6 +9,7 @@ import numpy as np
 
 from xdev.facade.arity import binary, unary
 from xdev.facade.clipping import NUMBERS
+from xdev.facade.complaints import no_array
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import apply
 from xdev.facade.libraries import PYTHON_SCALARS, direct
@@ -242,5 +243,7 @@ def clip(
             theirs = direct.get(kind)
             if theirs is not None:
                 return theirs["clip"](x, min, max)
+    if type(x) in PYTHON_SCALARS:  # whose data type would be the result's
+        raise no_array("clip", "x", x)
     done: Array = apply("clip", out, x=x, min=min, max=max)
     return done

@@ -54,7 +54,9 @@ def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
         if bound is not None
     ]
     if not bounds:
-        return xp.positive(x, out=out) if x.dtype.kind != "b" else xp.array(x)
+        if x.dtype.kind == "b":  # positive() has no bools
+            return xp.logical_or(x, False, out=out)
+        return xp.positive(x, out=out)
     result = x
     for limit, bound in bounds[:-1]:
         result = limit(result, bound)

@@ -66,6 +66,14 @@ def no_arrays(name: str, labels: list[str]) -> TypeError:
     )
 
 
+def too_large(name: str, label: str, x: int) -> OverflowError:
+    """Return the error for a Python int that no data type holds."""
+    return OverflowError(
+        f"xdev.{name}: {label} is an int of {x.bit_length():,} bits, and 64 are the "
+        f"most: pass float({label})"
+    )
+
+
 def held_elsewhere(x: Any) -> TypeError | None:
     """Return the error for a list that holds an array of a device, None for others."""
     where = where_is(x)

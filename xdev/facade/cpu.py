@@ -60,7 +60,8 @@ def _into(result: Any, out: Any) -> Any:
 
 
 def _round(x: Any, out: Any = None) -> Any:
-    return x.round(0, out)
+    result = x.round(0, out)
+    return result if out is None else out  # of a scalar it returns another
 
 
 def _real(x: Any, out: Any = None) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.complaints import mismatch, no_array, no_arrays
+from xdev.facade.complaints import mismatch, no_array, no_arrays, too_large
 from xdev.facade.cpu import NUMPY
 from xdev.facade.libraries import (
     HOST_SCALARS,
@@ -88,9 +88,13 @@ def mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], list[Any]]:
 
 def apply(name: str, out: Any, **arguments: Any) -> Any:
     """Run an elementwise function on any mix of arrays of one device and numbers."""
+    if type(out) is tuple and len(out) == 1:
+        (out,) = out  # as NumPy's ufuncs take it
     if out is not None:
         if type(out) in _EITHER:
             raise no_array(name, "out", out)
+        if PYTHON_SCALARS.issuperset(map(type, arguments.values())):
+            arguments = {k: _scalar(name, k, x) for k, x in arguments.items()}
         library, like = _leader(name, {**arguments, "out": out})
     else:
         library, like = _leader(name, arguments)
@@ -99,6 +103,14 @@ def apply(name: str, out: Any, **arguments: Any) -> Any:
     if out is None:
         return function(*values)
     return library.write(name, function, values, out)
+
+
+def _scalar(name: str, label: str, x: Any) -> Any:
+    """Return the NumPy scalar of a Python number, which no array is beside."""
+    scalar: Any = np.asarray(x)[()]
+    if type(scalar) in HOST_SCALARS:
+        return scalar
+    raise too_large(name, label, x)
 
 
 def _leader(name: str, arguments: dict[str, Any]) -> tuple[Library, Any]:

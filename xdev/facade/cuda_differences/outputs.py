@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from xdev import _optional
 
 if TYPE_CHECKING:
@@ -25,4 +27,6 @@ def written(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def round_(x: Any, out: Any = None) -> Any:
     """Round to whole numbers, halves to the even one."""
+    if isinstance(x, np.generic):
+        x = _optional.cupy().asarray(x)
     return x.round(0, out)
