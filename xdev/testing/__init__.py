@@ -5,6 +5,8 @@
 virtual clock, and finds accesses to memory that nothing orders;
 :class:`SimulatedSource` is its memory, for a :class:`xdev.memory.Pool`.
 
+:func:`assert_allclose` and :func:`assert_array_equal` compare arrays on any devices.
+
 The pytest plug-in is :mod:`xdev.testing.plugin`.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 from xdev.device.fake.arrays import FakeArray
 from xdev.memory.sources.fake import FakeSource
+from xdev.testing.assertions import assert_allclose, assert_array_equal
 from xdev.testing.hazards import Hazard, Tenant
 from xdev.testing.simulated_memory import SimulatedSource
 from xdev.testing.simulation import SimulatedDevice, SimulatedEvent, SimulatedStream
@@ -25,4 +28,6 @@ __all__ = [
     "SimulatedSource",
     "SimulatedStream",
     "Tenant",
+    "assert_allclose",
+    "assert_array_equal",
 ]
