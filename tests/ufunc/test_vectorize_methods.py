@@ -118,6 +118,16 @@ def test_reduce_into_out_with_dims_and_initial(device):
     same(out, 10 + values("f").sum(axis=1, keepdims=True, dtype="f"))
 
 
+def test_methods_take_numpys_order_by_place(device):
+    x, out = values("f"), on(device, np.zeros((8, 1), "d"))
+    there, mask = on(device, x), on(device, x > 0)
+
+    assert add.reduce(there, 1, "d", out, True, 10, mask) is out  # noqa: FBT003
+    same(out, np.add.reduce(x, 1, "d", None, True, 10, x > 0))  # noqa: FBT003
+    same(add.accumulate(there, 1, "d"), np.add.accumulate(x, 1, "d"))
+    same(add.reduceat(there, [0, 2], 1, "d"), np.add.reduceat(x, [0, 2], 1, "d"))
+
+
 def test_reduce_in_another_dtype(device):
     same(add.reduce(on(device, values("b")), dtype="d"), values("b").sum(0, dtype="d"))
 

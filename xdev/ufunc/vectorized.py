@@ -175,10 +175,12 @@ class Vectorized(Quick):
         axis: int | tuple[int, ...] | None = 0,
         dtype: Any = None,
         out: Any = None,
-        **keywords: Any,
+        keepdims: Any = ABSENT,
+        initial: Any = ABSENT,
+        where: Any = ABSENT,
     ) -> Any:
         """Reduce along one or more axes, as :meth:`numpy.ufunc.reduce` does."""
-        if out is None and not keywords:
+        if out is None and keepdims is initial is where is ABSENT:
             if type(array) is np.ndarray and self.target != "cuda":
                 self._check_method("reduce", array)
                 return self._cpu.reduce(array, axis, dtype, None)
@@ -186,7 +188,9 @@ class Vectorized(Quick):
                 made = self._cuda_methods.reduce.again(array, axis, dtype)
                 if made is not None:
                     return made
-        return self._reduce(array, axis, dtype, out, **keywords)
+        given = {"keepdims": keepdims, "initial": initial, "where": where}
+        options = {name: value for name, value in given.items() if value is not ABSENT}
+        return self._reduce(array, axis, dtype, out, **options)
 
     @overrides.method(out=3)
     def _reduce(
