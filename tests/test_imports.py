@@ -194,11 +194,11 @@ def test_no_submodule_bears_a_public_name():
 
 
 def test_no_file_is_crowded():
-    """Over 350 lines, a file says in its first 15 why it must be longer."""
+    """Over 600 lines, a file says in its first 15 why it must be longer."""
     crowded = []
     for path in Path(xdev.__file__).parent.rglob("*.py"):
         lines = path.read_text().splitlines()
-        if len(lines) > 350 and not any("lines:" in line for line in lines[:15]):
+        if len(lines) > 600 and not any("lines:" in line for line in lines[:15]):
             crowded.append((path.name, len(lines)))
 
     assert not crowded

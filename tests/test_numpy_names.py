@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev import _numpy_names, _optional
+from xdev import _numpy_names
 
 SAME = _numpy_names.SAME
 DTYPES = ("float64", "float32", "int64", "complex128")
@@ -128,10 +128,8 @@ def test_every_public_name_of_numpy_is_answered(path):
     assert text.startswith(f"{module.__name__} has no '{name}' (NumPy's): ")
     assert "xp." not in text
     for found in re.findall(r"xdev((?:\.\w+)+)", text.partition(": ")[2]):
-        assert resolved(xdev, found) is not None
-    for found in re.findall(r"numpy((?:\.\w+)+)", text):
-        with warnings.catch_warnings(action="ignore"):
-            assert resolved(np, found) is not None
+        with warnings.catch_warnings(action="ignore"):  # of NumPy's old names
+            assert resolved(xdev, found) is not None
 
 
 def resolved(owner, path):
@@ -148,26 +146,15 @@ def test_numpys_data_types_are_the_same_here(name):
         return
     with pytest.raises(AttributeError) as caught:
         getattr(xdev, name)
-    room, told = re.search(r"use (xdev|numpy)\.(\w+)$", str(caught.value)).groups()
-    assert np.dtype(getattr(np, told)) == np.dtype(getattr(np, name))
-    assert (room == "xdev") == (told in xdev.__all__)
+    told = re.search(r"use xdev\.([\w.]+)$", str(caught.value))[1]
+    assert np.dtype(resolved(xdev, told)) == np.dtype(getattr(np, name))
+    assert told in xdev.__all__ or np.dtype(getattr(np, name)).name not in xdev.__all__
 
 
 @pytest.mark.parametrize("name", _numpy_names.OLD)
 def test_names_that_numpy_had_once_are_answered(name):
     with pytest.raises(AttributeError, match=rf"no '{name}' \(NumPy's\): .*use "):
         getattr(xdev, name)
-
-
-@pytest.mark.skipif(not _optional.installed("cupy"), reason="needs the group cuda")
-@pytest.mark.parametrize("path", [x for x in LACKING if "(" not in x])
-def test_what_is_told_to_be_of_every_library_is(path):
-    told = re.search(r"namespace\(x\)\.([\w.]+)$", _numpy_names.advice(path))
-    if told:
-        assert callable(resolved(_optional.cupy(), told[1]))
-    elif path in _numpy_names.HOST:
-        with pytest.raises(AttributeError):
-            resolved(_optional.cupy(), path)
 
 
 @pytest.mark.parametrize(
@@ -223,20 +210,20 @@ class TestFakeArrays:
     @pytest.mark.parametrize(
         ("function", "args", "told"),
         [
-            (np.sum, 1, "use xdev.sum, which takes"),
-            (np.sin, 1, "use xdev.sin, which takes"),
-            (np.linalg.inv, 1, "use xdev.linalg.inv, which takes"),
-            (np.fft.fft, 1, "use xdev.fft.fft, which takes"),
+            (np.sum, 1, "use xdev.sum, or"),
+            (np.sin, 1, "use xdev.sin, or"),
+            (np.linalg.inv, 1, "use xdev.linalg.inv, or"),
+            (np.fft.fft, 1, "use xdev.fft.fft, or"),
             (np.fft.fft2, 1, "for fft.fft2(x) use xdev.fft.fftn(x, axes=(-2, -1)), "),
             (np.linalg.norm, 1, "for linalg.norm(x) use xdev.linalg.vector_norm(x), "),
-            (np.absolute, 1, "for absolute(x) use xdev.abs(x), which takes"),
+            (np.absolute, 1, "for absolute(x) use xdev.abs(x), or"),
             (np.trace, 1, "for trace(x) use xdev.linalg.trace(xdev.moveaxis("),
             (np.inner, 2, "for inner(x, y) use xdev.tensordot(x, y, axes="),
-            (np.median, 1, ""),
+            (np.median, 1, "use xdev.numpy.median, or"),
             (lambda x: np.concatenate([x, x]), 1, "for concatenate(arrays, axis=0) "),
             (lambda x: np.swapaxes(x, 0, 1), 1, "for swapaxes(x, i, j) use xdev.mov"),
-            (lambda x: np.einsum("ij->", x), 1, ""),
-            (lambda x: np.save(io.BytesIO(), x), 1, ""),
+            (lambda x: np.einsum("ij->", x), 1, "use xdev.numpy.einsum, or"),
+            (lambda x: np.save(io.BytesIO(), x), 1, "use xdev.numpy.save, or"),
         ],
     )
     def test_text_of(self, function, args, told):
@@ -244,7 +231,6 @@ class TestFakeArrays:
 
         way = self.refused(function, *[x] * args)
         assert way.startswith(told)
-        assert bool(way) == bool(told)
 
     @pytest.mark.parametrize("room", ["", ".linalg"])
     def test_a_name_that_the_library_lacks_is_told_as_its_own(self, room):

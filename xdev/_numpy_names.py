@@ -6,7 +6,6 @@ and the table of docs/facade.md; tests compute both sides of each row with NumPy
 
 from __future__ import annotations
 
-import inspect
 import sys
 from typing import Any
 
@@ -57,7 +56,6 @@ SAME = {
     "vecmat(x, y)": "xp.vecdot(x[..., None], y, axis=-2)",
     "trace(x)": "xp.linalg.trace(xp.moveaxis(x, (0, 1), (-2, -1)))",
     "diagonal(x)": "xp.linalg.diagonal(xp.moveaxis(x, (0, 1), (-2, -1)))",
-    "diag(x)": "xp.linalg.diagonal(x) if x.ndim == 2 else xp.namespace(x).diag(x)",
     "linalg.norm(x)": "xp.linalg.vector_norm(x)",
     "linalg.norm(x, ord)": (
         "xp.linalg.vector_norm(x, ord=ord) if x.ndim == 1 else "
@@ -144,15 +142,6 @@ OLD = {
     "sometrue": "any",
     "trapz": "trapezoid",
 }
-#: Functions that other libraries do not have, CuPy among them.
-HOST = frozenset({
-    "asmatrix", "block", "bmat", "busday_count", "busday_offset", "datetime_as_string",
-    "datetime_data", "einsum_path", "fft.test", "frompyfunc", "fromregex", "geomspace",
-    "get_include", "getbufsize", "geterr", "geterrcall", "histogram_bin_edges", "info",
-    "insert", "is_busday", "isnat", "linalg.multi_dot", "linalg.test", "nanpercentile",
-    "nanquantile", "nested_iters", "polyder", "polydiv", "polyint", "setbufsize",
-    "seterr", "seterrcall", "show_runtime", "spacing", "test",
-})  # fmt: skip
 
 
 def missing(room: str, name: str) -> AttributeError:
@@ -191,16 +180,21 @@ def advice(name: str) -> str | None:
     >>> advice("concatenate")
     'for concatenate(arrays, axis=0) use xdev.concat(arrays, axis=0)'
     >>> advice("double"), advice("median"), advice("no_such")
-    ('use xdev.float64', 'use xdev.namespace(x).median', None)
+    ('use xdev.float64', 'use xdev.numpy.median', None)
     """
     name = OLD.get(name, name)
     if rows := _rows(name):
         ways = ", ".join(f"for {row} use {SAME[row]}" for row in rows)
         return ways.replace("xp.", "xdev.")
+    here = vars(sys.modules["xdev"])
     *rooms, last = name.split(".")
-    module = getattr(np, rooms[0]) if rooms else np
+    module = getattr(np, rooms[0], None) if rooms else np
     if last in dir(module) and not last.startswith("_"):
-        return f"use {_like(name, getattr(module, last))}"
+        numpys = getattr(module, last)
+        if isinstance(numpys, type) and numpys in np.sctypeDict.values():
+            last = np.dtype(numpys).name
+        known = last in here and not rooms
+        return f"use xdev.{last}" if known else f"use xdev.numpy.{name}"
     if name in ("int", "float", "complex", "str", "object"):  # NumPy had them once
         return f"use Python's {name}"
     return None
@@ -217,32 +211,17 @@ def advice_on(function: Any) -> str | None:
     Examples
     --------
     >>> advice_on(np.sum), advice_on(np.absolute), advice_on(np.median)
-    ('use xdev.sum', 'for absolute(x) use xdev.abs(x)', None)
+    ('use xdev.sum', 'for absolute(x) use xdev.abs(x)', 'use xdev.numpy.median')
     """
     module = getattr(function, "__module__", None) or "numpy"
     name = f"{module}.{function.__name__}".removeprefix("numpy.")
-    if _rows(name):
-        return advice(name)
     *rooms, last = name.split(".")
     own = sys.modules["xdev"]
-    here = getattr(own, rooms[0], None) if rooms else own
-    return f"use xdev.{name}" if last in getattr(here, "__all__", ()) else None
+    room = getattr(own, rooms[0], None) if rooms else own
+    if last in getattr(room, "__all__", ()):
+        return f"use xdev.{name}"
+    return advice(name)
 
 
 def _rows(name: str) -> list[str]:
     return [call for call in SAME if call.partition("(")[0] == name]
-
-
-def _like(name: str, numpys: Any) -> str:
-    """Return what is the most like something of NumPy's that nothing here equals."""
-    here = vars(sys.modules["xdev"])
-    if name in here:  # by a name that NumPy had once
-        return f"xdev.{name}"
-    if isinstance(numpys, type) and numpys in np.sctypeDict.values():
-        own = np.dtype(numpys).name
-        return f"xdev.{own}" if own in here else f"numpy.{name}"
-    if not callable(numpys) or inspect.isclass(numpys):
-        return f"numpy.{name}"
-    if name in HOST:
-        return f"numpy.{name}, on the host"
-    return f"xdev.namespace(x).{name}"

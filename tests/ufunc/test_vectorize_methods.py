@@ -122,8 +122,8 @@ def test_methods_take_numpys_order_by_place(device):
     x, out = values("f"), on(device, np.zeros((8, 1), "d"))
     there, mask = on(device, x), on(device, x > 0)
 
-    assert add.reduce(there, 1, "d", out, True, 10, mask) is out  # noqa: FBT003
-    same(out, np.add.reduce(x, 1, "d", None, True, 10, x > 0))  # noqa: FBT003
+    assert add.reduce(there, 1, "d", out, True, 10, mask) is out
+    same(out, np.add.reduce(x, 1, "d", None, True, 10, x > 0))
     same(add.accumulate(there, 1, "d"), np.add.accumulate(x, 1, "d"))
     same(add.reduceat(there, [0, 2], 1, "d"), np.add.reduceat(x, [0, 2], 1, "d"))
 

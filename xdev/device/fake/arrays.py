@@ -91,7 +91,7 @@ class FakeArray:
 
     def __array_function__(self, function: Any, *_: Any) -> Any:
         way = advice_on(function)
-        more = f"{way}, which takes arrays on any device, or " if way else ""
+        more = f"{way}, or " if way else ""
         message = (
             f"{function.__name__}() is a function of NumPy's, and got an array on "
             f"{self.device}: {more}copy it with xdev.to_numpy(x) first"
