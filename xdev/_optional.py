@@ -55,6 +55,17 @@ def distributions() -> dict[str, str]:
     return found
 
 
+def version(name: str) -> str | None:
+    """Return a distribution's version, asking the module where nothing else tells it.
+
+    None where it is not installed.
+    """
+    known = distributions().get(name)
+    if known is None and installed(name):
+        known = getattr(importlib.import_module(name), "__version__", None)
+    return known
+
+
 @cache
 def cupy() -> Any:
     """Return the module ``cupy``."""

@@ -1,5 +1,6 @@
 """A function's digest follows all that it computes, and nothing else."""
 
+import functools
 import importlib.util
 import math
 import sys
@@ -207,6 +208,66 @@ def test_a_value_stands_for_the_function_within():
     assert digest(function) is None
     assert digest(function, within) is not None
     assert digest(function, within) != digest(other, within)
+
+
+def scale(x):
+    return x * VALUE  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (math.nan, -math.nan),
+        (complex(0, math.nan), complex(0, -math.nan)),
+        (np.uint64(0x7FF8 << 48).view("f8"), np.uint64((0x7FF8 << 48) + 1).view("f8")),
+        (
+            float(np.uint64(0x7FF8 << 48).view("f8")),
+            float(np.uint64((0x7FF8 << 48) + 1).view("f8")),
+        ),
+        ((0.0,), (-0.0,)),
+        (frozenset({1.0}), frozenset({2.0})),
+        (np.zeros((2, 3)), np.zeros((2, 3), order="F")),
+        (np.zeros(2, "f4,i4"), np.zeros(2, "i4,f4")),
+        (np.dtype([("a", "f8")]), np.dtype([("b", "f8")])),
+        (np.dtype("f8"), np.dtype(">f8")),
+    ],
+)
+def test_what_looks_alike_is_told_apart(monkeypatch, one, other):
+    found = set()
+    for value in (one, other):
+        monkeypatch.setitem(globals(), "VALUE", value)
+        found.add(digest(scale))
+
+    assert len(found) == 2
+    assert None not in found
+
+
+class OfNumpy(np.float64):
+    pass
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        OfNumpy(2),
+        np.ma.array([1.0], mask=[True]),
+        np.frompyfunc(recursive, 1, 1),
+        numba.vectorize(recursive),
+        numba.njit(
+            recursive, pipeline_class=type("P", (numba.core.compiler.Compiler,), {})
+        ),
+        numba.types.Tuple((numba.float32,)),
+        math,
+        OfNumpy,
+        functools.partial(recursive, 1),
+        functools.wraps(OfNumpy)(functools.partial(recursive, 1)),
+    ],
+    ids=repr,
+)
+def test_what_has_more_than_is_told_leaves_a_function_without_one(monkeypatch, value):
+    monkeypatch.setitem(globals(), "VALUE", value)
+
+    assert digest(scale) is None
 
 
 NUMBERS = st.one_of(st.integers(), st.floats(), st.complex_numbers(), st.booleans())

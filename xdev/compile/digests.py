@@ -7,26 +7,32 @@ in full, such as an object of a user's class, leaves the function without a dige
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import linecache
-import os
 import sys
-from functools import cache
+from collections import ChainMap
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import _optional
+from xdev.compile.outside import reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))
+EXACT = (int, bool, str, bytes, type(None), type(...))  # their repr tells them
+NUMBERS = frozenset({"Integer", "Float", "Complex", "Boolean"})  # Numba's types of them
+# Of these the version is in every key, and of the standard library's C functions.
 LIBRARIES = frozenset({"builtins", "math", "cmath", "operator", "numpy", "numba"})
-COMPILERS = ("numba", "llvmlite", "numpy", "xdev_array")
-NAMED = {FunctionType, type, type(np.real)}  # callables that know their full names
-SOURCES = (".py", ".cu", ".cuh")
+NAMED = {
+    BuiltinFunctionType,
+    FunctionType,
+    type,
+    type(np.real),
+}  # they know their names
+REGISTRIES = ("numba.core.typing.templates", "numba.cuda.typing.templates")
 HAS_DOCSTRING = 0x4000000  # a code object's flag
 
 
@@ -71,28 +77,6 @@ def joined(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-@cache
-def environment() -> str:
-    """Return what compiled code depends on but the function: compilers, our own code.
-
-    It is found without loading a compiler, and without reading our files: when they
-    were changed, and their sizes, tell them apart, as they do for Python's own cache.
-    """
-    versions = [(name, _optional.distributions().get(name)) for name in COMPILERS]
-    parts: list[object] = [versions, sys.implementation.cache_tag]
-    here = os.path.dirname(__file__)  # noqa: PTH120 - pathlib doubles the time
-    folders = [here, f"{here}/../ufunc"]
-    for folder in folders:  # it grows
-        with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.name.endswith(SOURCES):
-                    found = entry.stat()
-                    parts.append((entry.name, found.st_size, found.st_mtime_ns))
-                elif "." not in entry.name and not entry.name.startswith("_"):
-                    folders.append(entry.path)
-    return joined(*parts)
-
-
 class _Untold(Exception):  # noqa: N818 - it never leaves this module
     """A value has no text that tells it in full."""
 
@@ -105,6 +89,7 @@ class _Digester:
         self.found = hashlib.sha256()
         self._within = within
         self._seen: dict[FunctionType, int] = {}
+        self._replaced = _replaced()
 
     def function(self, function: Any) -> None:
         """Take in a function with its defaults and all that it reads."""
@@ -119,16 +104,17 @@ class _Digester:
         self.value(function.__defaults__)
         self.value(tuple(sorted((function.__kwdefaults__ or {}).items())))
         self._code(code)
-        known = function.__globals__
-        for name in _names(code):
-            if name in known:
-                self._text("global", name)
-                self._outside(known[name], _names(code))
-        for cell in function.__closure__ or ():
-            try:
-                self._outside(cell.cell_contents, _names(code))
-            except ValueError as error:  # not assigned yet
-                raise _Untold from error
+        known = ChainMap(function.__globals__, vars(builtins))
+        cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+        for name, cell, attributes in dict.fromkeys(reads(code)):
+            self._text("outside", name, cell, attributes)
+            if cell and name in cells:
+                try:
+                    self._outside(cells[name].cell_contents, attributes)
+                except ValueError as error:  # not assigned yet
+                    raise _Untold from error
+            elif not cell and name in known:
+                self._outside(known[name], attributes)
         return None
 
     def value(self, value: Any) -> None:
@@ -141,8 +127,10 @@ class _Digester:
         """
         value = self._within(value)
         kind = type(value)
-        if kind in PLAIN:
+        if kind in EXACT:
             self._text(kind.__name__, value)
+        elif kind in {float, complex}:  # all NaNs have one text
+            self._text(kind.__name__, np.array(value).tobytes())
         elif kind in {tuple, frozenset}:
             items = value if kind is tuple else sorted(value, key=repr)
             self._text(kind.__name__, len(value))
@@ -150,51 +138,64 @@ class _Digester:
                 self.value(item)
         elif kind is CodeType:
             self._code(value)
-        elif isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
-            self._text(kind.__name__, value.dtype.str, value.shape)
-            self.found.update(value.tobytes())
         elif isinstance(value, np.dtype):
             self._text("dtype", value)
+        elif _numpys(value):
+            order = value.flags.c_contiguous, value.flags.f_contiguous
+            self._text(kind.__name__, value.dtype, value.shape, order)
+            self.found.update(value.tobytes())
+        elif id(value) in self._replaced:
+            raise _Untold
         else:
             self._callable(value)
 
     def _callable(self, value: Any) -> None:
         """Take in a function: one of a library by its name alone."""
         kind = type(value)
-        compiled = getattr(value, "py_func", None)
-        if kind is BuiltinFunctionType and isinstance(value.__self__, ModuleType):
-            self._text("builtin", value.__self__.__name__, value.__name__)
-        elif kind is np.ufunc:
-            self._text("ufunc", value.__name__)
-        elif _library(kind.__module__) and type(compiled) is FunctionType:
-            self._text("compiled", sorted(value.targetoptions.items()))
-            self.function(compiled)
-        elif kind.__module__.startswith("numba.core.types."):
+        if kind is np.ufunc and getattr(np, value.__name__, None) is value:
+            self._text(str(value))
+        elif _library(kind.__module__) and type(_plain(value)) is FunctionType:
+            self._compiled(value)
+        elif kind.__module__.startswith("numba.core.types.") and (
+            kind.__name__ in NUMBERS
+        ):
             self._text("type", str(value))
-        elif kind in NAMED and _library(value.__module__):
+        elif kind in NAMED and _of_library(value):
             self._text("library", value.__module__, value.__qualname__)
         elif kind is FunctionType:
             self.function(value)
         else:
             raise _Untold
 
-    def _outside(self, value: Any, names: tuple[str, ...]) -> None:
-        """Take in an outside value; of a user's module, what the code may read."""
-        if not isinstance(value, ModuleType):
-            self.value(value)
-            return
-        self._text("module", value.__name__)
-        if not _library(value.__name__):
-            for name in names:
-                if name in vars(value):
-                    self._text("attribute", name)
-                    rest = tuple(other for other in names if other != name)
-                    self._outside(vars(value)[name], rest)
+    def _compiled(self, dispatcher: Any) -> None:
+        """Take in a function that Numba compiles, and how it was told to do so."""
+        options = dict(dispatcher.targetoptions)
+        if options.get("link"):  # files
+            raise _Untold
+        told = options, getattr(dispatcher, "locals", {})
+        self._text("compiled")
+        self.value(_frozen(told))
+        compiler = getattr(dispatcher, "_compiler", None)
+        self.value(getattr(compiler, "pipeline_class", None))
+        if not dispatcher._can_compile:  # noqa: SLF001 - it has its signatures alone
+            self._text(*map(str, dispatcher.nopython_signatures))
+        self.function(_plain(dispatcher))
+
+    def _outside(self, value: Any, attributes: tuple[str, ...]) -> None:
+        """Take in an outside value; of a module, the attribute that the code reads."""
+        for name in attributes:
+            if not isinstance(value, ModuleType):
+                break
+            try:
+                value = getattr(value, name)
+            except AttributeError as error:
+                raise _Untold from error
+        self.value(value)
 
     def _code(self, code: CodeType) -> None:
         """Take in instructions and constants; not line numbers, nor a docstring."""
         shape = code.co_argcount, code.co_kwonlyargcount, code.co_flags
-        self._text("code", *shape, code.co_code, code.co_names)
+        self._text("code", *shape, code.co_code, code.co_names, code.co_varnames)
         self._text(code.co_freevars, code.co_cellvars, code.co_exceptiontable)
         constants = code.co_consts
         if constants and isinstance(constants[0], str) and _documented(code):
@@ -205,10 +206,43 @@ class _Digester:
         self.found.update(repr(words).encode() + b"\n")
 
 
-def _names(code: CodeType) -> tuple[str, ...]:
-    """Return the outside names of a function, those of its inner functions too."""
-    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
-    return (*code.co_names, *(name for c in inner for name in _names(c)))
+def _numpys(value: Any) -> bool:
+    """Say whether a value is an array or a scalar of NumPy that its bytes tell."""
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.hasobject:
+        return False
+    return type(value) in {np.ndarray, value.dtype.type}
+
+
+def _plain(dispatcher: Any) -> Any:
+    """Return the Python function that a dispatcher of Numba compiles, else None."""
+    return getattr(dispatcher, "py_func", None)
+
+
+def _frozen(options: Any) -> Any:
+    """Return options of a compiler as a value that a digester takes."""
+    if isinstance(options, dict):
+        options = sorted(options.items())
+    if isinstance(options, set):
+        return frozenset(options)
+    return tuple(map(_frozen, options)) if type(options) in {list, tuple} else options
+
+
+def _replaced() -> frozenset[int]:
+    """Return the ids of functions that a program has Numba compile as others.
+
+    By ``numba.extending.overload``; what Numba and xdev do so is in every key.
+    """
+    found = set()
+    for name in REGISTRIES:
+        registry = getattr(sys.modules.get(name), "builtin_registry", None)
+        for value, kind in getattr(registry, "globals", ()):
+            for template in getattr(kind, "templates", ()):
+                by = getattr(template, "_overload_func", None)
+                # Numba's own without a module are compiled from texts.
+                module = getattr(by, "__module__", None)
+                if module and not _library(module) and not module.startswith("xdev."):
+                    found.add(id(value))
+    return frozenset(found)
 
 
 def _documented(code: CodeType) -> bool:
@@ -221,3 +255,21 @@ def _documented(code: CodeType) -> bool:
 def _library(module: str | None) -> bool:
     """Say whether a module is of a library whose version is in every key."""
     return (module or "").partition(".")[0] in LIBRARIES
+
+
+def _of_library(value: Any) -> bool:
+    """Say whether a library has a function or class under the name that it bears.
+
+    What ``functools.wraps`` a library's function bears its name, too.
+    """
+    module = value.__module__ or ""
+    if type(value) is BuiltinFunctionType:
+        known = _library(module) or module in sys.stdlib_module_names
+    elif type(value) is FunctionType:
+        known = _library(value.__globals__.get("__name__"))
+    else:
+        known = _library(module)
+    found: Any = sys.modules.get(module)
+    for name in value.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return known and found is value

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xdev import _machine_code, _optional
 from xdev._disk_cache import DiskCache
-from xdev.compile import digests
+from xdev.compile import digests, environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,9 +40,7 @@ def kept(
     """
     if digest is None:
         return _loaded(*make())
-    key = digests.joined(
-        digest, parts, digests.environment(), _machine_code.processor()
-    )
+    key = digests.joined(digest, parts, environment.digest(), _machine_code.processor())
     entry = _cache.load(key)
     if entry is not None:
         symbol, _, binary = entry.partition(b"\n")

@@ -177,8 +177,12 @@ class Replacement:
 
 
 def _library(function: FunctionType) -> bool:
-    """Say whether a compiler knows a function by itself."""
-    return function.__module__.partition(".")[0] in LIBRARIES
+    """Say whether a compiler knows a function by itself.
+
+    A user's that ``functools.wraps`` a library's has but the name of that one's module.
+    """
+    module: str = function.__globals__.get("__name__", "")
+    return module.partition(".")[0] in LIBRARIES
 
 
 def check_outside(function: Callable[..., Any]) -> None:

@@ -1,0 +1,372 @@
+"""A program that was edited gets what it says now, whatever is on disk from before.
+
+All programs run in one process of each kind: before the edit, the same again, after
+the edit in the same cache, and after it in an empty one.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import pytest
+
+RUNNER = """
+import importlib, json, os, pathlib, sys
+import numpy as np
+from xdev import _config
+from xdev.compile import loops
+
+compiled = []
+real = loops.kept
+
+def kept(digest, parts, name, make, *rest):
+    def counted():
+        compiled.append(name)
+        return make()
+
+    return real(digest, parts, name, counted, *rest)
+
+loops.kept = kept
+x, found = np.array([0.3, 2.6]), {}
+for case in sorted(os.listdir(sys.argv[1])):
+    own, sys.path[0] = set(sys.modules), os.path.join(sys.argv[1], case)
+    cache = pathlib.Path(sys.argv[2], case)  # two programs may have the same code
+    _config.cache_dir = lambda: cache
+    before = len(compiled)
+    try:
+        result = importlib.import_module("program").f(x).tobytes().hex()
+    except Exception as error:
+        result = repr(error)
+    found[case] = result, len(compiled) - before
+    for name in set(sys.modules) - own:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(sys.argv[1]):
+            del sys.modules[name]
+print(json.dumps(found))
+"""
+HEAD = """
+import functools, math
+import numpy as np
+import numba
+from numba import njit
+from numba.extending import overload, register_jitable
+import xdev
+from xdev import vectorize
+"""
+KERNEL = """
+@xdev.kernel
+def k(i, x, out):
+    out[i] = {}
+
+def f(x):
+    out = np.empty_like(x)
+    k[x.size](x, out)
+    return out
+"""
+
+
+class Edit(NamedTuple):
+    """A program, one change of it, and whether its code is kept on disk at all."""
+
+    text: str
+    old: str
+    new: str
+    files: Mapping[str, str] = MappingProxyType({})  # beside program
+    kept: bool = True
+
+
+def ufunc(expression, *lines):
+    """Return a program whose ufunc computes an expression of x."""
+    function = f"@vectorize\ndef f(x):\n    return {expression}\n"
+    return HEAD + "\n".join(lines) + "\n" + function
+
+
+def kernel(expression, *lines):
+    """Return a program whose kernel computes an expression of x[i]."""
+    return HEAD + "\n".join(lines) + "\n" + KERNEL.format(expression)
+
+
+HELPER = "from numba import njit\n@njit\ndef h(x):\n    return x + 2.0\n"
+CLOSURE = """
+def outer(shift):
+    @vectorize
+    def f(x):
+        return x + shift
+    return f
+
+f = outer(2.0)
+"""
+RECORDS = 'T = np.array([(1.0, 2.0)], [("a", "f8"), ("b", "f8")])'
+LAZY = """
+def __getattr__(name):
+    if name == "SCALE":
+        return 2.0
+    raise AttributeError(name)
+"""
+CLASS = """
+import types
+
+class Lazy(types.ModuleType):
+    SCALE = property(lambda self: 2.0)
+
+import sys
+sys.modules[__name__].__class__ = Lazy
+"""
+WRAPPED = """
+@register_jitable
+@functools.wraps(math.sin)
+def h(x):
+    return x + 2.0
+"""
+OVERLOADED = """
+def h(x):
+    return None
+
+@overload(h)
+def compiled_h(x):
+    return lambda x: x + 2.0
+"""
+NAMED = """
+from collections import namedtuple
+P = namedtuple("P", "a b")(2.0, 3.0)
+"""
+ENUM = "import enum\nclass C(enum.IntEnum):\n    RED = 2\n    BLUE = 5"
+LOCALS = '@njit(locals={"y": numba.float32})\ndef h(x):\n    y = x / 3\n    return y'
+TWO = (
+    "@njit(locals={'y': numba.float32})\n"
+    "def h(x):\n    y = x / 3\n    z = x / 7\n    return y * 2 + z"
+)
+SWAPPED = "@njit\ndef h(a, b):\n    return a - b"
+SIGNED = '@njit("float32(float32)")\ndef h(x):\n    return x / 3'
+CASES = {
+    "literal_sign_of_zero": Edit(ufunc("math.copysign(x, -0.0)"), "-0.0", "0.0"),
+    "global": Edit(ufunc("x + G", "G = 2.0"), "2.0", "3.0"),
+    "type": Edit(ufunc("G(x) / 2", "G = float"), "G = float", "G = int"),
+    "kind": Edit(ufunc("K(x) / 3", "K = np.float32"), "np.float32", "np.float64"),
+    "scalar": Edit(ufunc("x + G", "G = np.float64(2)"), "(2)", "(3)"),
+    "sign_of_zero": Edit(ufunc("math.copysign(x, G)", "G = 0.0"), "0.0", "-0.0"),
+    "sign_of_nan": Edit(
+        ufunc("math.copysign(x, G)", "G = float('nan')"), "float", "-float"
+    ),
+    "sign_of_nan_of_numpy": Edit(
+        ufunc("math.copysign(x, G)", "G = np.float64('nan')"),
+        "np.float64('",
+        "-np.float64('",
+    ),
+    "nan_in_a_tuple": Edit(
+        ufunc("math.copysign(x, G[0])", "G = (float('nan'),)"), "float", "-float"
+    ),
+    "sign_of_nan_in_a_complex": Edit(
+        ufunc("math.copysign(x, G.imag)", "G = complex(0.0, float('nan'))"),
+        "float",
+        "-float",
+    ),
+    "tuple": Edit(ufunc("x + G[1]", "G = (1, 2.0)"), "2.0", "3.0"),
+    "list": Edit(ufunc("x + G[1]", "G = [1.0, 2.0]"), "2.0", "3.0", kept=False),
+    "named_tuple": Edit(ufunc("x + P.a", NAMED), "2.0", "4.0", kept=False),
+    "enum": Edit(ufunc("x + C.RED.value", ENUM), "RED = 2", "RED = 3", kept=False),
+    "closure": Edit(HEAD + CLOSURE, "outer(2.0)", "outer(3.0)"),
+    "lambda_helper": Edit(ufunc("h(x)", "h = njit(lambda x: x + 2.0)"), "2.0", "3.0"),
+    "partial_of_a_helper": Edit(
+        ufunc(
+            "h(x)",
+            "@njit\ndef g(a, b): return a * b",
+            "def made(a):\n    return njit(lambda b: g(a, b))",
+            "h = made(2.0)",
+        ),
+        "2.0",
+        "3.0",
+    ),
+    "default": Edit(
+        ufunc("h(x)", "@njit\ndef h(x, y=2.0): return x + y"), "2.0", "3.0"
+    ),
+    "nested_helpers": Edit(
+        ufunc(
+            "a(x)",
+            *(f"@njit\ndef {n}(x): return {m}(x) * 2" for n, m in ("cd", "bc", "ab")),
+            "@njit\ndef d(x): return x + 2.0",
+        ),
+        "2.0",
+        "3.0",
+    ),
+    "helpers_global": Edit(
+        ufunc("h(x)", "G = 2.0", "@njit\ndef h(x): return x + G"), "2.0", "3.0"
+    ),
+    "helpers_array": Edit(
+        ufunc("h(x)", "G = np.array([1.0, 2.0])", "@njit\ndef h(x): return x + G[1]"),
+        "2.0",
+        "3.0",
+    ),
+    "helpers_records": Edit(
+        ufunc("h(x)", RECORDS, "@njit\ndef h(x): return x + T[0].a"),
+        '("a", "f8"), ("b", "f8")',
+        '("b", "f8"), ("a", "f8")',
+    ),
+    "helpers_order": Edit(
+        ufunc(
+            "h(x)",
+            "G = np.zeros((2, 2))",
+            "@njit\ndef h(x): return x + (1 if G.flags.c_contiguous else 2)",
+        ),
+        "(2, 2))",
+        "(2, 2), order='F')",
+    ),
+    "other_file": Edit(
+        ufunc("h(x)", "from lib import h"), "2.0", "3.0", {"lib": HELPER}
+    ),
+    "module": Edit(ufunc("lib.h(x)", "import lib"), "2.0", "3.0", {"lib": HELPER}),
+    "modules_number": Edit(
+        ufunc("x + lib.G", "import lib"), "2.0", "3.0", {"lib": "G = 2.0"}
+    ),
+    "module_of_its_attributes_name": Edit(
+        ufunc("pkg.h.h(x)", "import pkg"),
+        "2.0",
+        "3.0",
+        {"pkg/__init__": "from . import h", "pkg/h": HELPER},
+    ),
+    "modules_in_modules": Edit(
+        ufunc("pkg.pkg.pkg.G * x", "import pkg"),
+        "2.0",
+        "3.0",
+        {
+            "pkg/__init__": "from . import pkg",
+            "pkg/pkg": "from pkg import later as pkg",
+            "pkg/later": "G = 2.0",
+        },
+    ),
+    "modules_getattr": Edit(
+        ufunc("x * lib.SCALE", "import lib"), "2.0", "3.0", {"lib": LAZY}
+    ),
+    "modules_class": Edit(
+        ufunc("x * lib.SCALE", "import lib"), "2.0", "3.0", {"lib": CLASS}
+    ),
+    "attribute_put_into_a_library": Edit(
+        ufunc("x * math.scale", "math.scale = 2.0"), "2.0", "3.0"
+    ),
+    "builtin_hidden": Edit(
+        ufunc("abs(x)", "def other(x): return x + 1", "other = njit(other)"),
+        "other",
+        "abs",
+    ),
+    "signature": Edit(ufunc("h(x)", SIGNED), "float32(float32)", "float64(float64)"),
+    "result_of_a_signature": Edit(
+        ufunc("h(x)", SIGNED), "float32(float32)", "float32(float64)"
+    ),
+    "locals": Edit(ufunc("h(x)", LOCALS), "numba.float32", "numba.float64"),
+    "locals_of_others": Edit(
+        ufunc("h(x)", TWO),
+        "y = x / 3\n    z = x / 7\n    return y * 2 + z",
+        "z = x / 3\n    y = x / 7\n    return z * 2 + y",
+    ),
+    "parameters_swapped": Edit(
+        ufunc("h(b=x, a=1.0)", SWAPPED),
+        "(a, b):\n    return a - b",
+        "(b, a):\n    return b - a",
+    ),
+    "wraps": Edit(ufunc("h(x)", WRAPPED), "2.0", "3.0"),
+    "overload": Edit(ufunc("h(x)", OVERLOADED), "2.0", "3.0", kept=False),
+    "inner_ufunc": Edit(
+        ufunc("h(x)", "@vectorize\ndef h(x): return x + 2.0"), "2.0", "3.0"
+    ),
+    "inner_ufunc_of_other_file": Edit(
+        ufunc("lib.h(x)", "import lib"),
+        "2.0",
+        "3.0",
+        {"lib": "import xdev\n@xdev.vectorize\ndef h(x):\n    return x + 2.0"},
+    ),
+    "kernel": Edit(kernel("x[i] + 2.0"), "2.0", "3.0"),
+    "kernels_global": Edit(kernel("x[i] + G", "G = 2.0"), "2.0", "3.0"),
+    "kernels_helper": Edit(
+        kernel("lib.h(x[i])", "import lib"),
+        "2.0",
+        "3.0",
+        {"lib": "def h(x):\n    return x + 2.0"},
+    ),
+    "kernels_helpers_helper": Edit(
+        kernel("lib.h(x[i])", "import lib"),
+        "2.0",
+        "3.0",
+        {
+            "lib": "import other\ndef h(x):\n    return other.g(x)",
+            "other": "def g(x):\n    return x + 2.0",
+        },
+    ),
+    "kernels_wraps": Edit(
+        kernel("h(x[i])", WRAPPED.replace("@register_jitable", "")), "2.0", "3.0"
+    ),
+    "kernels_compiled_helper": Edit(
+        kernel("lib.h(x[i])", "import lib"), "2.0", "3.0", {"lib": HELPER}
+    ),
+}
+
+
+def write(folder, *, edited, cases=CASES):
+    """Write programs, each into a folder of its own."""
+    for name, case in cases.items():
+        files = {"program": case.text, **case.files}
+        texts = {k: v.replace(case.old, case.new) for k, v in files.items()}
+        assert texts != files, f"{name} has no {case.old!r}"
+        for file, text in (texts if edited else files).items():
+            path = folder / name / f"{file}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+
+def run(folder, cache, **variables):
+    """Return the bytes that each program computes, and how much it compiled."""
+    command = [sys.executable, "-c", RUNNER, str(folder), str(cache)]
+    done = subprocess.run(
+        command,
+        env={**os.environ, **variables},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """Return what was found by each process."""
+    folder = tmp_path_factory.mktemp("edits")
+    write(folder / "old", edited=False)
+    write(folder / "new", edited=True)
+    return {
+        "old": run(folder / "old", folder / "cache"),
+        "again": run(folder / "old", folder / "cache"),
+        "new": run(folder / "new", folder / "cache"),
+        "true": run(folder / "new", folder / "empty"),
+    }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_edit_is_seen_and_nothing_else_is_compiled_again(found, case):
+    assert found["old"][case][1] > 0
+    assert (found["again"][case][1] == 0) == CASES[case].kept
+    assert found["again"][case][0] == found["old"][case][0]
+
+    assert found["true"][case][0] != found["old"][case][0], "the edit changes nothing"
+    assert found["new"][case] == found["true"][case]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Return the folders of one program and of its code on disk."""
+    folder = tmp_path_factory.mktemp("settings")
+    write(folder / "old", edited=False, cases={"closure": CASES["closure"]})
+    run(folder / "old", folder / "cache")
+    return folder / "old", folder / "cache"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("NUMBA_OPT", "0"), ("NUMBA_CPU_NAME", "generic"), ("NUMBA_CPU_FEATURES", "")],
+)
+def test_code_is_of_the_settings_of_its_compiler(kept, name, value):
+    for compiled in (1, 0):
+        assert run(*kept, **{name: value})["closure"][1] == compiled
+    assert run(*kept)["closure"][1] == 0
