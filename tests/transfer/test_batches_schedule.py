@@ -77,7 +77,7 @@ class Backend(HostBackend):
             self.tenant(TABLE).use(self.device.current_stream(), write=False)
             yield number
 
-    def move(self, device, number, *, non_blocking):
+    def move(self, device, number, *, non_blocking, copy):  # noqa: ARG002
         """Queue an upload from the buffer, as pinned memory is uploaded."""
         assert device == "simulated"
         assert non_blocking

@@ -24,7 +24,7 @@ from xdev.transfer.structures import Walk, arrays_in, path_to
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.transfer.structures import Rule
+    from xdev.transfer.structures import OwnRule as Rule
 
 OWN = {
     *("builtins.object", "builtins.list", "builtins.tuple", "builtins.dict"),
@@ -41,6 +41,7 @@ def move(
     prepare: Callable[[Any], Any] | None = None,
     *,
     non_blocking: bool = False,
+    copy: bool | None = None,
 ) -> Any:
     """Return what :func:`adapt` returns.
 
@@ -55,11 +56,12 @@ def move(
         The structure.
     prepare : callable, optional
         Makes of an array the one that is moved.
-    non_blocking : bool
-        As :func:`~xdev.to_device` has it.
+    non_blocking, copy
+        As :func:`~xdev.to_device` has them. With ``copy=True`` the containers are made
+        anew, too: nothing that the original's owner does shows in the result.
     """
     try:
-        return _moved(target, obj, prepare, non_blocking)
+        return _moved(target, obj, prepare, non_blocking, copy)
     except RecursionError:
         message = (
             f"the structure is nested too deep for Python's recursion limit of "
@@ -70,9 +72,14 @@ def move(
 
 
 def _moved(
-    target: Device, obj: Any, prepare: Callable[[Any], Any] | None, non_blocking: bool
+    target: Device,
+    obj: Any,
+    prepare: Callable[[Any], Any] | None,
+    non_blocking: bool,
+    copy: bool | None,
 ) -> Any:
-    there = np.ndarray if target.kind == "cpu" and prepare is None else None
+    stay = target.kind == "cpu" and prepare is None and not copy
+    there = np.ndarray if stay else None
     found = arrays_in(obj, there)
     arrays = [*found.values()]
     ready = arrays
@@ -83,10 +90,10 @@ def _moved(
     def alone(number: int) -> Any:
         if number in together:
             return together[number]
-        return to_device(ready[number], target, non_blocking=non_blocking)
+        return to_device(ready[number], target, non_blocking=non_blocking, copy=copy)
 
     moved = _each(alone, arrays, obj)
-    if all(map(is_, moved, arrays)):
+    if not copy and all(map(is_, moved, arrays)):
         return obj
     places = dict(zip(found, moved, strict=True))
 
@@ -94,9 +101,9 @@ def _moved(
         if id(x) in places:
             return places[id(x)]
         late = x if prepare is None else prepare(x)  # a rule made it just now
-        return to_device(late, target)
+        return to_device(late, target, copy=copy)
 
-    return Walk(place).move(obj)
+    return Walk(place, anew=bool(copy)).move(obj)
 
 
 def _each(make: Callable[[int], Any], arrays: list[Any], obj: Any) -> list[Any]:

@@ -1,4 +1,8 @@
-"""``batches``: the next batches are read and uploaded while this one is computed."""
+"""``batches``: the next batches are read and uploaded while this one is computed.
+
+A batch is a copy, on the CPU as elsewhere: an iterable may fill its buffers, lists and
+dicts anew, a loop may write into its batches, and neither sees the other's doing.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import weakref
 from contextlib import closing, suppress
 from contextvars import copy_context
 from functools import cache, partial
+from itertools import islice
 from operator import index
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, final
@@ -20,18 +25,18 @@ from xdev.device import Stream, current_stream, registry
 from xdev.device.choice import target_of
 from xdev.device.identity import shown
 from xdev.errors import ConfigurationError, XdevError
-from xdev.transfer.adaptation import adapt, move
+from xdev.transfer.adaptation import move
 from xdev.transfer.batch_memory import MEMORIES, NoMemory
 from xdev.transfer.structures import arrays_in
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from xdev.device import Device, Event
 
     Parcel = tuple[Any, Event]  # a batch, and when it is there
 
-#: Iterators whose batches stay as they are.
+#: Iterators whose batches stay as they are while later ones are read.
 LASTING: tuple[type, ...] = (type(iter([])), type(iter(())))
 END = object()  # of the iterable
 STOP = object()  # in place of an event: nobody takes batches any more
@@ -47,10 +52,11 @@ def batches(
 ) -> Generator[Any]:
     """Iterate over batches on a device; the next ones upload while this one computes.
 
-    Each batch is what :func:`~xdev.adapt` makes of the iterable's: its arrays are on
-    the device, and tensors of other libraries are arrays of the device's own. On the
-    CPU this is all. On other devices a thread reads the iterable and uploads on a
-    stream of its own, up to ``prefetch`` batches ahead.
+    Each batch is what :func:`~xdev.adapt` makes of the iterable's, but always a copy:
+    its arrays are on the device, and tensors of other libraries are arrays of the
+    device's own. On the CPU a batch is read and copied when it is asked for. On other
+    devices a thread reads the iterable and uploads on a stream of its own, up to
+    ``prefetch`` batches ahead.
 
     The iterator keeps no batch that it handed out: its memory goes back when nobody
     else holds it and the device is done with it. There are at most ``prefetch + 2``
@@ -61,14 +67,14 @@ def batches(
     ----------
     iterable : iterable
         Of arrays, or structures of arrays, such as a list or a PyTorch ``DataLoader``.
-        It runs in the context of this call, and may fill its buffers anew once it is
-        asked for the next batch. An array is the iterable of its items along the first
-        axis: those of a vector are arrays of no dimensions, and on the CPU NumPy's
-        numbers, which stand for them.
+        It runs in the context of this call, and may fill its buffers and containers
+        anew once it is asked for the next batch. An array is the iterable of its items
+        along the first axis: those of a vector are arrays of no dimensions, and on the
+        CPU NumPy's numbers, which stand for them.
     device : device, optional
         Where to; the default device unless given.
     prefetch : int
-        How many batches to upload ahead, at least 1.
+        How many batches to upload ahead, at least 1; on the CPU none is.
     progress : bool
         Whether to show a bar; that needs ``tqdm``.
 
@@ -107,7 +113,7 @@ def batches(
     if isinstance(iterable, np.ndarray) and not _is_cpu(target):
         source = map(_item, source)
     if target.type == "cpu":
-        moved = _handed_on(map(partial(adapt, target), source))
+        moved = _in_turn(partial(copy_context().run, _copied, source, target))
     else:
         moved = _ahead(Feed(source, target, prefetch))
     return _shown(moved, _length(iterable)) if progress else moved
@@ -146,10 +152,15 @@ def _item(x: Any) -> Any:
     return np.asarray(x) if isinstance(x, np.number | np.bool_) else x
 
 
-def _handed_on(moved: Iterator[Any]) -> Generator[Any]:
-    """Yield batches, and hold none of them meanwhile."""
-    for boxed in map(_boxed, moved):
-        yield boxed.pop()
+def _copied(source: Iterator[Any], target: Device) -> list[Any]:
+    """Read a batch; return its copy in a list, which is empty at the end."""
+    return [move(target, batch, copy=True) for batch in islice(source, 1)]
+
+
+def _in_turn(receive: Callable[[], list[Any]]) -> Generator[Any]:
+    """Yield batches, each when it is asked for, and hold none of them meanwhile."""
+    while batch := receive():
+        yield batch.pop()
 
 
 def _ahead(feed: Feed) -> Generator[Any]:
@@ -225,7 +236,7 @@ class Feed:
             name=f"xdev-batches-{self._device}",
             daemon=True,  # one that hangs in the iterable must not keep Python alive
         )
-        _feeds().add(self)
+        _note(self)
         self._thread.start()
 
     def receive(self) -> list[Any]:
@@ -274,8 +285,13 @@ class Feed:
                 self._ready.get_nowait()
 
     def join(self) -> None:
-        """Wait until the thread has ended, but not for ever."""
-        self._thread.join(PATIENCE)
+        """Wait until the thread has ended, but not for ever.
+
+        Another thread may be about to start it, or have been when this process was
+        forked: then there is none.
+        """
+        if self._thread.is_alive():
+            self._thread.join(PATIENCE)
 
     # -- the thread -------------------------------------------------------------------
 
@@ -316,19 +332,25 @@ class Feed:
         return True
 
     def _send(self, batch: Any) -> Event:
-        moved = move(self._device, batch, non_blocking=True)
+        moved = move(self._device, batch, non_blocking=True, copy=True)
         there = self._stream.record()
         self._ready.put((moved, there))
         return there
 
 
+def _note(feed: Feed) -> None:
+    """Note a feed that may be running: those left over end before Python does."""
+    feeds, key = _feeds(), id(feed)
+    feeds[key] = weakref.ref(feed, lambda _: feeds.pop(key, None))
+
+
 @cache
-def _feeds() -> weakref.WeakSet[Feed]:
-    """Return the feeds that may be running; those left over end before Python does."""
-    feeds: weakref.WeakSet[Feed] = weakref.WeakSet()
+def _feeds() -> dict[int, weakref.ref[Feed]]:
+    """Return the feeds by identity; other threads may begin some, even at the end."""
+    feeds: dict[int, weakref.ref[Feed]] = {}
 
     def end() -> None:
-        left = list(feeds)
+        left = [feed for noted in list(feeds.values()) if (feed := noted()) is not None]
         for feed in left:
             feed.stop()
         for feed in left:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Move = Callable[[Any], Any]
-    Rule = Callable[[Move, Any], Any]
+    Rule = Callable[[Move, Any, bool], Any]
 
 BASES = (OrderedDict, defaultdict, dict, deque, list, tuple)  # the narrower ones first
 
@@ -32,7 +32,7 @@ def rule_of(kind: type) -> Rule:
     values = base.values if issubclass(base, dict) else base.__iter__
     slots = _slots(kind)
 
-    def rebuilt(move: Move, whole: Any) -> Any:
+    def rebuilt(move: Move, whole: Any, anew: bool) -> Any:
         parts = list(values(whole))
         moved = list(map(move, parts))
         named = None
@@ -41,7 +41,7 @@ def rule_of(kind: type) -> Rule:
             named = dict(zip(held, map(move, held.values()), strict=True))
             parts += held.values()
         new = moved if named is None else [*moved, *named.values()]
-        if all(map(is_, new, parts)):
+        if not anew and all(map(is_, new, parts)):
             return whole
         try:
             like = _made(base, whole, moved)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from xdev.device import Device
 
     Move = Callable[[Any], Any]
-    Rule = Callable[[Move, Any], Any]
+    Rule = Callable[[Move, Any, bool], Any]
 
 FORMATS = ("coo", "csr", "csc", "dia")  # what both libraries have
 CUDA_DTYPES = "?fdFD"  # what CuPy's can hold, by NumPy's characters
@@ -29,13 +29,13 @@ def rule_of(kind: Any) -> Rule | None:
     return _move if hasattr(kind, "tocsr") else None
 
 
-def _move(move: Move, x: Any) -> Any:
+def _move(move: Move, x: Any, anew: bool) -> Any:
     """Move the parts, and rebuild in the library of where they went."""
     if x.format not in FORMATS:
-        return _refuse(move, x)
+        return _at_home(move, x, anew)
     parts = _parts(x)
     moved = [move(part) for part in parts]
-    if all(new is part for new, part in zip(moved, parts, strict=True)):
+    if not anew and all(new is part for new, part in zip(moved, parts, strict=True)):
         return x
     data, *indices = moved
     device = device_of(data)
@@ -81,11 +81,11 @@ def _is_matrix(kind: type) -> bool:
     return any(base.__name__ == "spmatrix" for base in kind.__mro__)
 
 
-def _refuse(move: Move, x: Any) -> Any:
-    """Refuse a format that CuPy does not have, unless no array would move."""
+def _at_home(move: Move, x: Any, anew: bool) -> Any:
+    """Refuse a format that CuPy does not have, unless it stays on the host."""
     probe = np.empty(0)  # such a matrix may have no arrays to ask about
-    if move(probe) is probe:
-        return x
+    if isinstance(move(probe), np.ndarray):
+        return x.copy() if anew else x
     message = (
         f"{type(x).__name__} cannot be moved: adapt moves COO, CSR, CSC and DIA, so "
         f"convert it first, as in x.tocsr()"

@@ -1,7 +1,8 @@
 """Containers: what their parts are, and how one is rebuilt from moved parts.
 
-A rule is ``rule(move, whole)``: it calls ``move`` on the parts and returns a container
-of the results, of the same type; ``whole`` itself if no part moved.
+A rule is ``rule(move, whole, anew)``: it calls ``move`` on the parts and returns a
+container of the results, of the same type; ``whole`` itself if no part moved, unless it
+is to be made anew. A user's own is ``rule(move, whole)``, called where a part moved.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     Move = Callable[[Any], Any]
-    Rule = Callable[[Move, Any], Any]
+    Rule = Callable[[Move, Any, bool], Any]
+    OwnRule = Callable[[Move, Any], Any]
 
 ARRAY_PROTOCOLS = ("__cuda_array_interface__", "__array_namespace__", "__dlpack__")
 SPARSE = ("scipy.sparse", "cupyx.scipy.sparse")
@@ -38,6 +40,8 @@ class Walk:
     ----------
     storage : callable
         Moves an array, each time that it occurs.
+    anew : bool
+        Whether containers are made anew also where no part of theirs moved.
 
     Examples
     --------
@@ -45,10 +49,10 @@ class Walk:
     {'a': array([1, 2]), 'b': 'text'}
     """
 
-    __slots__ = ("_seen", "_storage")
+    __slots__ = ("_anew", "_seen", "_storage")
 
-    def __init__(self, storage: Move) -> None:
-        self._storage = storage
+    def __init__(self, storage: Move, *, anew: bool = False) -> None:
+        self._storage, self._anew = storage, anew
         # By identity, with the original, so that no identity is reused meanwhile.
         self._seen: dict[int, tuple[Any, Any]] = {}
 
@@ -67,7 +71,7 @@ class Walk:
         if rule is None:
             return part
         if rule is _array:
-            return rule(self._storage, part)
+            return self._storage(part)
         key, seen = id(part), self._seen
         if key in seen:
             moved = seen[key][1]
@@ -76,7 +80,7 @@ class Walk:
             return moved
         seen[key] = part, OPEN
         try:
-            moved = rule(self.move, part)
+            moved = rule(self.move, part, self._anew)
         except derived.NotRebuilt as error:
             raise _not_rebuilt(self.way(), error) from error.__cause__
         seen[key] = part, moved
@@ -117,13 +121,13 @@ def path_to(array: Any, whole: Any) -> str:
     return paths[0] if paths else "an array that a rule made"
 
 
-def _array(storage: Move, x: Any) -> Any:
+def _array(storage: Move, x: Any, _: bool) -> Any:
     """Move an array, which has no parts."""
     return storage(x)
 
 
-def _sequence(move: Move, parts: Any) -> Any:
-    moved, same = [], True
+def _sequence(move: Move, parts: Any, anew: bool) -> Any:
+    moved, same = [], not anew
     for part in parts:  # no comprehension: a frame less for each level of a deep tree
         new = move(part)
         moved.append(new)
@@ -138,18 +142,18 @@ def _sequence(move: Move, parts: Any) -> Any:
     return deque(moved, parts.maxlen) if kind is deque else kind._make(moved)
 
 
-def _mapping(move: Move, parts: dict[Any, Any]) -> Any:
-    moved, same = {}, True
+def _mapping(move: Move, parts: dict[Any, Any], anew: bool) -> Any:
+    moved, same = {}, not anew
     for key, part in parts.items():
         moved[key] = new = move(part)
         same = same and new is part
     return parts if same else moved
 
 
-def _object(move: Move, whole: Any) -> Any:
+def _object(move: Move, whole: Any, anew: bool) -> Any:
     """Rebuild without ``__init__``: frozen, slotted, derived fields are all alike."""
     held = derived.attributes_of(whole)
-    moved, same = {}, True
+    moved, same = {}, not anew
     for name, part in held.items():
         moved[name] = new = move(part)
         same = same and new is part
@@ -164,11 +168,11 @@ def _object(move: Move, whole: Any) -> Any:
     return like
 
 
-def _registered(rule: Rule) -> Rule:
+def _registered(rule: OwnRule) -> Rule:
     """Return a user's rule that gives back the original where no part moved."""
 
-    def keep(move: Move, whole: Any) -> Any:
-        any_moved = False
+    def keep(move: Move, whole: Any, anew: bool) -> Any:
+        any_moved = anew
 
         def watched(part: Any) -> Any:
             nonlocal any_moved
@@ -197,7 +201,7 @@ _rules: dict[type, Rule] = {
 _known: dict[type, Rule | None] = {}  # by exact type; None: it has no arrays
 
 
-def register(kind: type, rule: Rule) -> None:
+def register(kind: type, rule: OwnRule) -> None:
     """Set how a type, and those derived from it, are rebuilt."""
     with _lock:
         _rules[kind] = _registered(rule)
