@@ -103,7 +103,7 @@ def loop(
     operands = [_operand(dtype) for dtype in inputs + outputs]
     nin = len(inputs)
     try:
-        with subroutines.unraising():
+        with subroutines.unraising(wrapping=True):
             scalar.compile(tuple(operand.computed for operand in operands[:nin]))
     except compiler_errors() as error:
         raise refusal(function, inputs, error) from cause(error)
@@ -142,7 +142,16 @@ def loop(
 def device_function(function: Callable[..., Any]) -> Any:
     """Return a function that other compiled functions can call, on every device."""
     options = {"error_model": "numpy", "forceinline": True}
-    return _optional.numba().njit(**options)(function)
+    made = _optional.numba().njit(**options)(function)
+    compiler = made._compiler  # noqa: SLF001 - compiles wherever it is first called
+    usual = compiler.compile
+
+    def compile_(*args: Any) -> Any:
+        with subroutines.unraising(wrapping=True):
+            return usual(*args)
+
+    compiler.compile = compile_
+    return made
 
 
 def computed(dtype: np.dtype[Any]) -> Any:

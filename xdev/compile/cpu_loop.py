@@ -16,14 +16,13 @@ from xdev.compile import cpu_blocks, cpu_fold
 from xdev.compile.cpu_blocks import Call
 from xdev.compile.cpu_memory import ALONE, Memory
 from xdev.compile.cpu_work import CALLING
+from xdev.compile.exceptions import ALL, INVALID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xdev.compile.cpu_body import Body
 
-# Floating point exceptions as feclearexcept numbers them: every one; an invalid value.
-ALL, INVALID = 0x1F, 0x01
 FEW = 8  # elements at strides: fewer gain nothing by SIMD
 PAIRED = 16  # values of a fold: fewer gain nothing by pairs
 BINARY = 2

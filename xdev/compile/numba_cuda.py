@@ -71,7 +71,14 @@ def ltoir(
     )
     signature = types.void(*pointers)
     try:
-        return compiled(elementwise, signature, symbol, capability, fastmath=fastmath)
+        return compiled(
+            elementwise,
+            signature,
+            symbol,
+            capability,
+            fastmath=fastmath,
+            wrapping=True,
+        )
     except compiler_errors() as error:
         raise refusal(function, inputs, error, " for CUDA") from cause(error)
 
@@ -83,6 +90,7 @@ def compiled(
     capability: tuple[int, int],
     *,
     fastmath: bool,
+    wrapping: bool = False,
 ) -> bytes:
     """Compile a function of Numba's types to LTO-IR; raises Numba's own errors.
 
@@ -94,8 +102,11 @@ def compiled(
         Its types; a tuple's items are passed one by one.
     symbol, capability, fastmath
         As :func:`ltoir` takes them.
+    wrapping : bool
+        As :func:`xdev.compile.numpy_functions.served` takes it.
     """
-    with _compiling_for(capability), subroutines.unraising_on_cuda():
+    served = subroutines.unraising_on_cuda(wrapping=wrapping)
+    with _compiling_for(capability), served:
         code, _ = _optional.numba_cuda().compile(
             function,
             signature,

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev.compile import remainders
+from xdev.compile import numpy_functions, remainders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,10 +40,12 @@ def complex_div(a: Any, b: Any) -> Any:
 
 
 @contextmanager
-def unraising() -> Iterator[None]:
+def unraising(*, wrapping: bool = False) -> Iterator[None]:
     """Have what Numba compiles for the CPU not raise, while nobody else compiles.
 
     What the user compiled, or compiles meanwhile, keeps the error model that it has.
+    Functions of numbers are those of :mod:`~xdev.compile.numpy_functions`, which knows
+    what ``wrapping`` is.
     """
     core = _optional.numba().core
 
@@ -65,16 +67,22 @@ def unraising() -> Iterator[None]:
 
     lock = core.compiler_lock.global_compiler_lock
     divided = remainders.without_conditions(asked)
-    with lock, divided, _replaced(core.base, compile_for, asked):
+    served = numpy_functions.served(numpy_functions.CPU, asked, wrapping=wrapping)
+    with lock, divided, served, _replaced(core.base, compile_for, asked):
         yield
 
 
 @contextmanager
-def unraising_on_cuda() -> Iterator[None]:
+def unraising_on_cuda(*, wrapping: bool) -> Iterator[None]:
     """Do so for CUDA; the caller has the compiler's lock."""
     base = importlib.import_module("numba.cuda.core.base")
     usual = base.BaseContext.compile_subroutine
-    with _replaced(base, usual, lambda: True):  # CUDA has no other model
+
+    def asked() -> bool:
+        return True  # CUDA has no other model
+
+    served = numpy_functions.served(numpy_functions.CUDA, asked, wrapping=wrapping)
+    with served, _replaced(base, usual, asked):
         yield
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from typing import Any
 
 import numpy as np
 
+from xdev.compile.exceptions import BITS
 from xdev.errors import users_level
 
 # By the names of np.errstate, in NumPy's order: the words of NumPy's messages, and the
@@ -19,8 +19,6 @@ ERRORS = {
     "under": ("underflow", 4),
     "invalid": ("invalid value", 8),
 }
-# The same errors as a processor's exceptions: C's FE_DIVBYZERO and so on.
-BITS = {"aarch64": (2, 4, 8, 1)}.get(os.uname().machine, (4, 8, 16, 1))
 
 
 def tell(name: str, exceptions: int) -> None:

@@ -1,0 +1,156 @@
+"""Integers' quotients, remainders, shifts and powers, which are NumPy's.
+
+Nothing here is undefined, whatever the operands: LLVM may forget a test for a divisor
+of zero, which the processor traps, where a product that is zero has overflowed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from xdev import _optional
+from xdev.compile.exceptions import DIVIDE, OVER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What differs between compilers.
+
+    Parameters
+    ----------
+    settled : callable
+        Emits a value about which LLVM assumes nothing: ``settled(builder, value)``.
+    tell : callable
+        Emits that NumPy tells of a floating point exception where a condition holds:
+        ``tell(builder, condition, exception)``.
+    """
+
+    settled: Callable[[Any, Any], Any]
+    tell: Callable[[Any, Any, int], None]
+
+
+def _divided(
+    device: Device, builder: Any, x: Any, y: Any, *, signed: bool
+) -> tuple[Any, Any, Any, Any]:
+    """Emit quotient and remainder, rounded to zero; the divisor; what overflows.
+
+    By zero both are zero.
+    """
+    b, word = builder, x.type
+    x, y = device.settled(b, x), device.settled(b, y)
+    by_zero = b.icmp_unsigned("==", y, word(0))
+    device.tell(b, by_zero, DIVIDE)
+    unsafe, overflow = by_zero, None
+    if signed:
+        least = b.icmp_unsigned("==", x, word(-1 << (word.width - 1)))
+        overflow = b.and_(least, b.icmp_unsigned("==", y, word(-1)))
+        unsafe = b.or_(by_zero, overflow)
+    divisor = b.select(unsafe, word(1), y)
+    quotient = (b.sdiv if signed else b.udiv)(x, divisor)
+    rest = (b.srem if signed else b.urem)(x, divisor)
+    return b.select(by_zero, word(0), quotient), rest, y, overflow
+
+
+def _floored(
+    device: Device, builder: Any, x: Any, y: Any, *, signed: bool
+) -> tuple[Any, Any, Any]:
+    """Emit quotient and remainder, rounded down; what overflows."""
+    b, word = builder, x.type
+    quotient, rest, y, overflow = _divided(device, b, x, y, signed=signed)
+    if signed:
+        opposite = b.icmp_signed("<", b.xor(rest, y), word(0))
+        below = b.and_(opposite, b.icmp_unsigned("!=", rest, word(0)))
+        quotient = b.add(quotient, b.sext(below, word))
+        rest = b.add(rest, b.select(below, y, word(0)))
+    return quotient, rest, overflow
+
+
+def both(device: Device, builder: Any, x: Any, y: Any, *, signed: bool) -> Any:
+    """Emit ``divmod(x, y)``, a list of two."""
+    quotient, rest, overflow = _floored(device, builder, x, y, signed=signed)
+    if overflow is not None:
+        device.tell(builder, overflow, OVER)
+    return [quotient, rest]
+
+
+def quotient(device: Device, builder: Any, x: Any, y: Any, *, signed: bool) -> Any:
+    """Emit ``x // y``."""
+    return both(device, builder, x, y, signed=signed)[0]
+
+
+def rest(device: Device, builder: Any, x: Any, y: Any, *, signed: bool) -> Any:
+    """Emit ``x % y``."""
+    return _floored(device, builder, x, y, signed=signed)[1]
+
+
+def remainder(device: Device, builder: Any, x: Any, y: Any, *, signed: bool) -> Any:
+    """Emit ``numpy.fmod(x, y)``, which has the sign of ``x``."""
+    return _divided(device, builder, x, y, signed=signed)[1]
+
+
+def left(_device: Device, builder: Any, x: Any, y: Any, *, signed: bool) -> Any:  # noqa: ARG001
+    """Emit ``x << y``; a shift by a negative number is one by many bits."""
+    b, word = builder, x.type
+    few = b.icmp_unsigned("<", y, word(word.width))
+    return b.select(few, b.shl(x, b.select(few, y, word(0))), word(0))
+
+
+def right(_device: Device, builder: Any, x: Any, y: Any, *, signed: bool) -> Any:
+    """Emit ``x >> y``."""
+    b, word = builder, x.type
+    few = b.icmp_unsigned("<", y, word(word.width))
+    if signed:
+        return b.ashr(x, b.select(few, y, word(word.width - 1)))
+    return b.select(few, b.lshr(x, b.select(few, y, word(0))), word(0))
+
+
+def power(device: Device, builder: Any, x: Any, y: Any, *, signed: bool) -> Any:
+    """Emit ``x ** y`` by repeated squares, which wrap; one below 1 is 0.
+
+    0 to a negative power is the least integer, as infinity is when it is cast.
+    """
+    b, word = builder, x.type
+    x, y = device.settled(b, x), device.settled(b, y)
+    start, body, done = b.block, *(b.append_basic_block("power") for _ in range(2))
+    some = b.icmp_unsigned("!=", y, word(0))
+    b.cbranch(some, body, done)
+    b.position_at_end(body)
+    product, square, bits = (b.phi(word) for _ in range(3))
+    following = (
+        b.mul(product, b.select(_odd(b, bits), square, word(1))),
+        b.mul(square, square),
+        b.lshr(bits, word(1)),
+    )
+    for phi, first, after in zip(
+        (product, square, bits), (word(1), x, y), following, strict=True
+    ):
+        phi.add_incoming(first, start)
+        phi.add_incoming(after, body)
+    b.cbranch(b.icmp_unsigned("!=", following[2], word(0)), body, done)
+    b.position_at_end(done)
+    found = b.phi(word)
+    found.add_incoming(word(1), start)
+    found.add_incoming(following[0], body)
+    return _inverted(b, x, y, found) if signed else found
+
+
+def _inverted(builder: Any, x: Any, y: Any, power: Any) -> Any:
+    """Emit the power, or what it is where the exponent is negative."""
+    b, word = builder, x.type
+    result = word(0)
+    for base, inverse in (
+        (0, word(-1 << (word.width - 1))),
+        (1, word(1)),
+        (-1, b.select(_odd(b, y), word(-1), word(1))),
+    ):
+        result = b.select(b.icmp_unsigned("==", x, word(base)), inverse, result)
+    return b.select(b.icmp_signed("<", y, word(0)), result, power)
+
+
+def _odd(builder: Any, value: Any) -> Any:
+    return builder.trunc(value, _optional.llvm_ir().IntType(1))
