@@ -10,11 +10,10 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import tempfile
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, final
+from typing import TYPE_CHECKING, final
 
 from xdev import _config
 
@@ -24,20 +23,25 @@ if TYPE_CHECKING:
 KINDS = ("cubins", "loops", "native", "typings")
 LIMIT = 256 * 2**20  # bytes; past it, entries that were not used for longest go
 ROOM = LIMIT // 4  # bytes that are made free then
+LARGEST = LIMIT // 4  # bytes of a file that is read
 UNFINISHED = ".xdev-"  # how the name of a file that is being written begins
 MARK = b"xdev cache 2\n"
 COUNTER = 8  # bytes of the number of loads
 DIGEST = hashlib.sha256().digest_size
 BODY = len(MARK) + COUNTER + DIGEST
 SHARED = stat.S_IWGRP | stat.S_IWOTH
+PLAIN = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe does not wait
+FOLDER = os.O_RDONLY | os.O_DIRECTORY
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 @final
 class DiskCache:
     """Entries of one kind, in a folder of the cache that is this user's alone.
 
-    Machine code is only read from where nobody else can write. Any number of processes
-    may load and save at once.
+    Machine code is only read from where nobody else can write: the cache's folder, that
+    of a kind and the file belong to the effective user, others cannot write to them,
+    and none is a link. Any number of processes may load and save at once.
 
     Parameters
     ----------
@@ -52,17 +56,18 @@ class DiskCache:
         """Return what was saved under ``key``, and count the use.
 
         None where there is none, where the entry is damaged or was saved under another
-        key, and where the folder or the file belongs to another user or others can
-        write to it.
+        key, and where it is not this user's alone.
         """
-        with suppress(OSError, RuntimeError):
-            folder = _config.cache_dir() / self._kind
-            if _private(folder.stat()):
-                with _opened(folder / key) as file:
-                    found = _read(file, self._kind, key)
-                    if found is not None:
-                        _count(file, found[0] + 1)
-                        return found[2]
+        kind = self._kind
+        with (
+            suppress(OSError, RuntimeError),
+            _folder(kind) as folder,
+            _entry(key, folder) as file,
+        ):
+            found = _read(file, kind, key)
+            if found is not None:
+                _count(file, found[0] + 1)
+                return found[2]
         return None
 
     def save(self, key: str, body: bytes, name: str) -> None:
@@ -80,32 +85,26 @@ class DiskCache:
         line = f"{int(time.time())} {' '.join(name.split())}\n".encode(errors="replace")
         content = line + body
         digest = _digest(self._kind, key, content)
+        whole = MARK + bytes(COUNTER) + digest + content
+        if len(whole) > LARGEST:
+            return
         with suppress(OSError, RuntimeError):
-            folder = _made(self._kind)
-            if not _private(folder.stat()):
-                return
-            # Written beside and moved into place: a reader sees all of it or nothing.
-            with tempfile.NamedTemporaryFile(
-                dir=folder, prefix=UNFINISHED, delete=False
-            ) as file:
-                try:
-                    file.write(MARK + bytes(COUNTER) + digest + content)
-                    file.close()
-                    Path(file.name).replace(folder / key)
-                finally:
-                    Path(file.name).unlink(missing_ok=True)
+            with _folder(self._kind, make=True) as folder:
+                _write(whole, key, folder)
             _make_room()
 
 
 def problem() -> str | None:
     """Return why nothing can be kept on disk, None where it can."""
     try:
+        root = _config.cache_dir()
+        for path in (root, *(root / kind for kind in KINDS)):
+            if path.is_symlink():
+                return f"{path} is a link"
         for kind in KINDS:
-            folder = _made(kind)
-            if not _private(folder.stat()):
-                return f"{folder} belongs to another user, or others can write to it"
-            if not os.access(folder, os.W_OK | os.X_OK):
-                return f"{folder} cannot be written to"
+            with _folder(kind, make=True) as folder:
+                if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder):
+                    return f"{root / kind} cannot be written to"
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
         return str(error)
     return None
@@ -114,19 +113,18 @@ def problem() -> str | None:
 def files() -> Iterator[tuple[Path, os.stat_result]]:
     """Return every file of the cache that is ours, with its size and times."""
     for kind in KINDS:
-        with suppress(OSError, RuntimeError):
-            entries = list(os.scandir(_config.cache_dir() / kind))
-            for entry in entries:
-                with suppress(OSError):
-                    found = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(found.st_mode) and _ours(entry):
-                        yield Path(entry.path), found
+        with suppress(OSError, RuntimeError), _folder(kind) as folder:
+            for name in os.listdir(folder):  # noqa: PTH208 - an open one
+                with suppress(OSError), _entry(name, folder) as file:
+                    if name.startswith(UNFINISHED) or _marked(file):
+                        yield _config.cache_dir() / kind / name, os.fstat(file)
 
 
 def described(path: Path) -> tuple[int, float, str] | None:
     """Return an entry's loads, when it was made and its name; None if it is damaged."""
-    with suppress(OSError), _opened(path) as file:
-        found = _read(file, path.parent.name, path.name)
+    kind, key = path.parent.name, path.name
+    with suppress(OSError), _folder(kind) as folder, _entry(key, folder) as file:
+        found = _read(file, kind, key)
         if found is not None:
             loads, line, _ = found
             made, _, name = line.partition(b" ")
@@ -147,49 +145,94 @@ def _make_room() -> None:
             excess -= size
 
 
-def _made(kind: str) -> Path:
-    """Return the folder of a kind, made where missing, for this user alone."""
-    root = _config.cache_dir()
-    folder = root / kind
-    if not folder.is_dir():
-        root.parent.mkdir(parents=True, exist_ok=True)
-        for path in (root, folder):
-            path.mkdir(mode=0o700, exist_ok=True)
-    return folder
+@contextmanager
+def _folder(kind: str, *, make: bool = False) -> Iterator[int]:
+    """Open the folder of a kind; where asked for, it is made for this user alone.
 
-
-def _private(found: os.stat_result) -> bool:
-    return found.st_uid == os.getuid() and not found.st_mode & SHARED
-
-
-def _ours(entry: os.DirEntry[str]) -> bool:
-    """Say whether xdev wrote a file: nothing else may be removed."""
-    if entry.name.startswith(UNFINISHED):
-        return True
-    with open(entry.path, "rb") as file:  # noqa: PTH123 - thousands of them
-        return file.read(len(MARK)) == MARK
-
-
-def _opened(path: Path) -> IO[bytes]:
-    """Open a file of this user's; a link is refused.
+    Each folder is opened in the one around it, so that nobody can put another in its
+    place meanwhile.
 
     Raises
     ------
     OSError
-        It cannot be opened, or belongs to another user, or others can write to it.
+        It or the cache's is not this user's alone, or is a link.
     """
+    root = _config.cache_dir()
+    if make:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _opened(root, None, FOLDER) as outer:
+        if make:
+            with suppress(FileExistsError):
+                os.mkdir(kind, mode=0o700, dir_fd=outer)
+        with _opened(root / kind, outer, FOLDER) as inner:
+            yield inner
+
+
+@contextmanager
+def _entry(name: str, folder: int) -> Iterator[int]:
+    """Open a file in a folder; one that may only be read is not written.
+
+    Raises
+    ------
+    OSError
+        It is no plain file of this user's alone, or too large.
+    """
+    with _opened(Path(name), folder, os.O_RDWR, os.O_RDONLY) as file:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+            message = f"{name} is no entry"
+            raise PermissionError(message)
+        yield file
+
+
+@contextmanager
+def _opened(path: Path, folder: int | None, *ways: int) -> Iterator[int]:
+    """Open what is this user's alone, by its name where it is in an open folder.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened in one of the ways, is a link, belongs to another user, or
+        others can write to it.
+    """
+    name = path if folder is None else path.name
+    *others, last = ways
+    file = None
+    for way in others:
+        with suppress(OSError):
+            file = os.open(name, way | PLAIN, dir_fd=folder)
+    if file is None:
+        file = os.open(name, last | PLAIN, dir_fd=folder)
     try:
-        file = open(path, "r+b", buffering=0, opener=_plain)  # noqa: SIM115
-    except OSError:  # a folder that may only be read
-        file = open(path, "rb", buffering=0, opener=_plain)  # noqa: SIM115
-    if not _private(os.fstat(file.fileno())):
-        file.close()
-        raise PermissionError(path)
-    return file
+        found = os.fstat(file)
+        if found.st_uid != os.geteuid() or found.st_mode & SHARED:
+            message = f"{path} belongs to another user, or others can write to it"
+            raise PermissionError(message)
+        yield file
+    finally:
+        os.close(file)
 
 
-def _plain(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW)
+def _write(whole: bytes, key: str, folder: int) -> None:
+    """Write a file beside and move it into place: readers see all of it or nothing."""
+    name = f"{UNFINISHED}{os.urandom(8).hex()}"
+    file = os.open(name, NEW | PLAIN, 0o600, dir_fd=folder)
+    try:
+        try:
+            rest = memoryview(whole)
+            while rest:
+                rest = rest[os.write(file, rest) :]
+        finally:
+            os.close(file)
+        os.replace(name, key, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+
+
+def _marked(file: int) -> bool:
+    """Say whether xdev wrote a file: nothing else may be removed."""
+    return os.pread(file, len(MARK), 0) == MARK
 
 
 def _digest(kind: str, key: str, content: bytes) -> bytes:
@@ -197,12 +240,12 @@ def _digest(kind: str, key: str, content: bytes) -> bytes:
     return hashlib.sha256(f"{kind}/{key}\n".encode() + content).digest()
 
 
-def _read(file: IO[bytes], kind: str, key: str) -> tuple[int, bytes, bytes] | None:
+def _read(file: int, kind: str, key: str) -> tuple[int, bytes, bytes] | None:
     """Return the loads, the line and the body of an entry.
 
     None if it is damaged, or was not saved under this kind and key.
     """
-    data = file.read()
+    data = os.pread(file, os.fstat(file).st_size + 1, 0)
     start = len(MARK)
     content = data[BODY:]
     if not data.startswith(MARK):
@@ -213,6 +256,6 @@ def _read(file: IO[bytes], kind: str, key: str) -> tuple[int, bytes, bytes] | No
     return int.from_bytes(data[start : start + COUNTER], "little"), line, body
 
 
-def _count(file: IO[bytes], loads: int) -> None:
+def _count(file: int, loads: int) -> None:
     with suppress(OSError):  # a folder that may only be read
-        os.pwrite(file.fileno(), loads.to_bytes(COUNTER, "little"), len(MARK))
+        os.pwrite(file, loads.to_bytes(COUNTER, "little"), len(MARK))

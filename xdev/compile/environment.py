@@ -54,10 +54,11 @@ def _installed() -> str:
 
 def _settings() -> tuple[object, ...]:
     """Return what Numba is told: by the environment, a file, and the program."""
+    names = [name for name in os.environ if name.startswith(VARIABLES)]
     variables = tuple(
-        (name, value)
-        for name, value in sorted(os.environ.items())
-        if name.startswith(VARIABLES) and name.removeprefix("NUMBA_") not in HARMLESS
+        (name, os.environ.get(name))
+        for name in sorted(names)
+        if name.removeprefix("NUMBA_") not in HARMLESS
     )
     try:
         with open(CONFIGURATION, "rb") as file:  # noqa: PTH123 - pathlib loads more
