@@ -28,7 +28,6 @@ import record
 
 import xdev
 from xdev.facade.libraries import library_of
-from xdev.facade.quick import QUICKENING
 from xdev.timing.verdict import ratio
 
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ EXCEPTIONS = {
 AGAIN = "again"  # the library's function, beside itself
 LONG = 20  # hundreds of calls that take well below a microsecond each
 CUDA_LIMIT = 150.0  # ns
-OFTEN = 30_000  # calls, after which elementwise functions are machine code
 
 
 class Cost(NamedTuple):
@@ -163,25 +161,21 @@ def alone(
         return {}
     real, asked = functions[name], list[Any]()
 
-    def serve(function: Callable[..., Any]) -> None:
-        functions[name] = function
-        QUICKENING.serve(type(x), functions)
-
     def asking(*given: Any, **options: Any) -> Any:
         asked.append(real(*given, **options))
         return asked[-1]
 
     try:
-        serve(asking)
+        functions[name] = asking
         calls.own(name)(*args)
         if len(asked) != 1:
             return {}
         idle = idling(real, calls.own(name), asked[0])
-        serve(idle)
+        functions[name] = idle
         pair = {"xdev": calls.own(name), "idle": idle}
         return measure(pair, args, repeat, number=LONG)
     finally:
-        serve(real)
+        functions[name] = real
 
 
 def idling(
@@ -250,8 +244,6 @@ def costs(
     print(f"{'':26}{'xdev':>9}{'library':>9}{'over':>9}{'ratio':>8}{last}")
     with xdev.use_device(device):
         arrays = calls.operands(device)
-        for _ in range(OFTEN):
-            xdev.abs(arrays["x"])
         for name in chosen:
             plain = counterpart(name, device)
             args = calls.arguments(name, arrays)

@@ -11,7 +11,6 @@ from xdev.facade.cpu import bare
 from xdev.facade.fft_axes import fftn, ifftn, irfftn, rfftn
 from xdev.facade.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from xdev.facade.libraries import direct
-from xdev.facade.quick import QUICKENING
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, Norm
@@ -306,6 +305,3 @@ def ihfft(
     if type(x) is ndarray and x.dtype not in FREED:
         return _ihfft(x, n, axis, norm)
     return direct[type(x)]["fft.ihfft"](x, n=n, axis=axis, norm=norm)
-
-
-QUICKENING.join_handing(globals(), "fft")

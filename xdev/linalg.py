@@ -18,7 +18,7 @@ from xdev.facade.decompositions import (
     svd,
     svdvals,
 )
-from xdev.facade.dispatch import of_all
+from xdev.facade.dispatch import of_all, refuse_freed
 from xdev.facade.libraries import direct
 from xdev.facade.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from xdev.facade.magnitudes import (
@@ -29,7 +29,6 @@ from xdev.facade.magnitudes import (
     trace,
     vector_norm,
 )
-from xdev.facade.quick import QUICKENING
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array
@@ -243,7 +242,8 @@ def outer(x1: Array, x2: Array, /) -> Array:
         try:
             return x1.reshape(-1, 1) * x2
         except TypeError:
-            pass  # of_all() says what is wrong, or NumPy again
+            refuse_freed("linalg.outer", x1=x1, x2=x2)
+            raise
     kind = type(x1)
     if kind is type(x2) and kind in direct:
         return direct[kind]["linalg.outer"](x1, x2)
@@ -321,6 +321,3 @@ def solve(x1: Array, x2: Array, /) -> Array:
     if kind is type(x2) and kind in direct:
         return direct[kind]["linalg.solve"](x1, x2)
     return of_all("linalg.solve", x1=x1, x2=x2)(x1, x2)
-
-
-QUICKENING.join_handing(globals(), "linalg")

@@ -1,5 +1,7 @@
 """What CuPy's functions write with no ado: told by types and shapes alone."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -36,7 +38,8 @@ def into(stream):
         "positive": lambda x, out: (x, out),
         "add": lambda x1, x2, out: (x1, x2, out),
     }
-    made = cuda_into.Into(cupy, functions)
+    library = SimpleNamespace(namespace=cupy, functions=functions, refuse=None)
+    made = cuda_into.Into(library)
     made._stream = lambda: stream[0]
     return made
 
@@ -62,29 +65,24 @@ def test_arrays_and_pythons_numbers_are_computed(into, shape):
     ids=lambda odd: type(odd).__name__,
 )
 def test_all_else_is_left_to_the_general_way(into, odd):
-    with pytest.raises(TypeError):
-        into.one["positive"](odd, Y)
+    assert into.one["positive"](odd, Y) is NotImplemented
     for pair in (odd, X), (X, odd), (odd, odd), (odd, 2.0), (2.0, odd):
-        with pytest.raises(TypeError):
-            into.two["add"](*pair, Y)
+        assert into.two["add"](*pair, Y) is NotImplemented
 
 
 def test_numbers_alone_are_left_to_the_general_way(into):
-    with pytest.raises(TypeError):
-        into.one["positive"](2.0, Y)
-    with pytest.raises(TypeError):
-        into.two["add"](1.0, 2.0, Y)
+    assert into.one["positive"](2.0, Y) is NotImplemented
+    assert into.two["add"](1.0, 2.0, Y) is NotImplemented
 
 
 def test_another_shape_is_left_to_the_general_way(into):
-    with pytest.raises(TypeError):
-        into.one["positive"](X, FLAT)
+    assert into.one["positive"](X, FLAT) is NotImplemented
     for pair in (X, X), (X, FLAT), (FLAT, X), (X, 2.0), (2.0, X):
-        with pytest.raises(TypeError):
-            into.two["add"](*pair, FLAT)
+        assert into.two["add"](*pair, FLAT) is NotImplemented
     for pair in (X, array(4)), (array(4), X), (array(4), array(3, 1)), (array(4), 2.0):
-        with pytest.raises(TypeError):  # it may be right: it broadcasts
-            into.two["add"](*pair, Y)
+        assert (
+            into.two["add"](*pair, Y) is NotImplemented
+        )  # it may be right: it broadcasts
 
 
 @pytest.mark.cuda

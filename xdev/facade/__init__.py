@@ -20,7 +20,6 @@ from xdev.facade.linear_algebra import *
 from xdev.facade.logic import *
 from xdev.facade.manipulation import *
 from xdev.facade.moments import *
-from xdev.facade.quick import QUICKENING as _QUICKENING
 from xdev.facade.running import *
 from xdev.facade.searching import *
 from xdev.facade.sets import *
@@ -187,5 +186,3 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
-
-_QUICKENING.join_handing(globals())

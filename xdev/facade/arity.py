@@ -1,7 +1,7 @@
 """Makers of elementwise functions: the NumPy call inline, everything else dispatched.
 
-Once they are called often, machine code does the same (:mod:`xdev.facade.quick`), and
-leaves what else there is to what is here.
+A call that raised is never made again: what raised may be the user's own, a handler of
+``numpy.errstate``, and ``out`` is written by then.
 
 ``out`` may be given by position, as in NumPy and CuPy; a keyword-only one would cost a
 third of the whole overhead of a call.
@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.facade.cpu import NUMPY
-from xdev.facade.dispatch import apply, of_two
-from xdev.facade.libraries import HOST, direct, into
-from xdev.facade.quick import QUICKENING
+from xdev.facade.dispatch import apply, of_two, refuse_freed
+from xdev.facade.libraries import HOST, direct, into, known
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Binary, Unary
@@ -58,9 +57,7 @@ _X1_X2 = """x1, x2 : array or number
         Shapes that broadcast; at least one is an array."""
 
 
-def unary(
-    name: str, summary: str, example: str, shown: str, *, reals: bool = False
-) -> Unary:
+def unary(name: str, summary: str, example: str, shown: str) -> Unary:
     """Make the elementwise function ``name`` of one array.
 
     Parameters
@@ -71,33 +68,34 @@ def unary(
         The docstring's first line.
     example, shown : str
         The arguments of the docstring's example, and what it shows.
-    reals : bool
-        Whether NumPy's own function is right for real floats alone.
     """
     numpys = NUMPY.bound(name, None)
 
-    def general(x: Any, out: Any) -> Any:
-        try:
-            if out is None:
-                if type(x) is ndarray:
+    def function(x: Any, /, out: Any = None) -> Any:
+        kind = type(x)
+        if out is None:
+            if kind is ndarray:
+                try:
                     return numpys(x)
-                return direct[type(x)][name](x)
-            if type(x) is type(out) is ndarray and x.shape == out.shape:
+                except TypeError:
+                    refuse_freed(name, x=x)
+                    raise
+            if kind in known:
+                return direct[kind][name](x)
+        elif kind is type(out) is ndarray and x.shape == out.shape:
+            try:
                 return numpys(x, out=out)
-            if type(out) in into:
-                return into[type(out)].one[name](x, out)
-        except (TypeError, ValueError):
-            pass  # before it wrote anything: apply() says what is wrong
+            except (TypeError, ValueError):
+                refuse_freed(name, x=x, out=out)
+                NUMPY.refuse(name, numpys, [x], out)
+                raise
+        elif type(out) in into and (
+            (written := into[type(out)].one[name](x, out)) is not NotImplemented
+        ):
+            return written
         return apply(name, out, x=x)
 
-    call = general
-
-    def function(x: Any, /, out: Any = None) -> Any:
-        return call(x, out)
-
     _describe(function, name, summary, _X, example, shown)
-    own = getattr(np, name) if reals else numpys
-    QUICKENING.join(function, general, own, reals=reals)
     return function
 
 
@@ -105,33 +103,38 @@ def binary(name: str, summary: str, example: str, shown: str) -> Binary:
     """Make the elementwise function ``name`` of two arguments; see :func:`unary`."""
     numpys = NUMPY.bound(name, None)
 
-    def general(x1: Any, x2: Any, out: Any) -> Any:
+    def function(x1: Any, x2: Any, /, out: Any = None) -> Any:
         kind, other = type(x1), type(x2)
-        try:
-            if out is None:
-                if kind is ndarray or other is ndarray:
-                    if kind in HOST and other in HOST:
-                        return numpys(x1, x2)
-                elif kind is other and kind in direct:
-                    return direct[kind][name](x1, x2)
-                else:
-                    return of_two(x1, x2, name)(x1, x2)
-            plain = kind is other is type(out) is ndarray
-            if plain and x1.shape == x2.shape == out.shape:
+        if out is None:
+            if (kind is ndarray and (other is ndarray or other in HOST)) or (
+                other is ndarray and kind in HOST
+            ):
+                try:
+                    return numpys(x1, x2)
+                except TypeError:
+                    refuse_freed(name, x1=x1, x2=x2)
+                    raise
+            if kind is other and kind in direct:
+                return direct[kind][name](x1, x2)
+            found = of_two(x1, x2, name)
+            if found is not None:
+                return found(x1, x2)
+        elif (
+            kind is other is type(out) is ndarray and x1.shape == x2.shape == out.shape
+        ):
+            try:
                 return numpys(x1, x2, out=out)
-            if type(out) in into:
-                return into[type(out)].two[name](x1, x2, out)
-        except (TypeError, ValueError):
-            pass  # before it wrote anything: apply() says what is wrong
+            except (TypeError, ValueError):
+                refuse_freed(name, x1=x1, x2=x2, out=out)
+                NUMPY.refuse(name, numpys, [x1, x2], out)
+                raise
+        elif type(out) in into and (
+            (written := into[type(out)].two[name](x1, x2, out)) is not NotImplemented
+        ):
+            return written
         return apply(name, out, x1=x1, x2=x2)
 
-    call = general
-
-    def function(x1: Any, x2: Any, /, out: Any = None) -> Any:
-        return call(x1, x2, out)
-
     _describe(function, name, summary, _X1_X2, example, shown)
-    QUICKENING.join(function, general, numpys)
     return function
 
 

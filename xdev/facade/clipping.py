@@ -43,7 +43,9 @@ def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
         try:
             return x.clip(lower, upper, out)  # they adapt to x; one pass, not two
         except OverflowError:
-            pass  # an integer beyond all floating-point numbers: see _within()
+            # NumPy refuses integers beyond all floating-point numbers: see _within().
+            if _adapting(lower) is lower and _adapting(upper) is upper:
+                raise
     xp = namespace_of(x)
     bounds = [
         (limit, _within(xp, bound, x.dtype, inwards))

@@ -236,15 +236,21 @@ class NumPyLibrary:
         shape = result_shape(values)
         if out.shape != shape:
             raise misfit(name, out, shape, result_dtype(np, function, values))
-        if not out.flags.writeable:
-            raise read_only(name, out, result_dtype(np, function, values))
         try:
             return function(*values, out=out)
-        except TypeError as error:
-            wanted = result_dtype(np, function, values)
-            if np.can_cast(wanted, out.dtype, "same_kind"):
-                raise
-            raise wrong_dtype(name, out, shape, wanted) from error
+        except (TypeError, ValueError):
+            self.refuse(name, function, values, out)
+            raise
+
+    def refuse(
+        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
+    ) -> None:
+        """Raise what is wrong with an ``out`` of the result's shape, if anything is."""
+        wanted = result_dtype(np, function, values)
+        if not out.flags.writeable:
+            raise read_only(name, out, wanted)
+        if not np.can_cast(wanted, out.dtype, "same_kind"):
+            raise wrong_dtype(name, out, out.shape, wanted)
 
 
 def result_shape(values: list[Any]) -> tuple[int, ...]:
@@ -261,7 +267,8 @@ def result_dtype(xp: Any, function: Callable[..., Any], values: list[Any]) -> An
         xp.empty(0, value.dtype) if hasattr(value, "dtype") else value
         for value in values
     ]
-    return function(*samples).dtype
+    with np.errstate(all="ignore"):  # a number may overflow even beside them
+        return function(*samples).dtype
 
 
 NUMPY = NumPyLibrary()

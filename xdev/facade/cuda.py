@@ -23,7 +23,6 @@ from xdev.facade.cuda_into import Into
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.functions import Functions
 from xdev.facade.libraries import into
-from xdev.facade.quick import QUICKENING
 from xdev.memory.outside import retrying
 from xdev.memory.owners import mark_uses
 from xdev.memory.registry import pool
@@ -129,7 +128,6 @@ class CuPyLibrary:
         self.functions[name] = found  # from here on another thread marks it, or we do
         if live_streams.several:
             self.functions[name] = marking(found)
-        QUICKENING.hand_on()
         return self.functions[name]
 
     def _mark_uses(self) -> None:
@@ -166,11 +164,17 @@ class CuPyLibrary:
             mark_uses((*values, out), self.device(out))
         try:
             return function(*values, out=out)
-        except TypeError as error:
-            wanted = self._wanted(function, values, out)
-            if np.can_cast(wanted, out.dtype, "same_kind"):
-                raise
-            raise wrong_dtype(name, out, shape, wanted) from error
+        except TypeError:
+            self.refuse(name, function, values, out)
+            raise
+
+    def refuse(
+        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
+    ) -> None:
+        """Raise what is wrong with an ``out`` of the result's shape, if anything is."""
+        wanted = self._wanted(function, values, out)
+        if not np.can_cast(wanted, out.dtype, "same_kind"):
+            raise wrong_dtype(name, out, out.shape, wanted)
 
 
 def guarded(function: Callable[..., Any], device: Any) -> Callable[..., Any]:
@@ -204,12 +208,6 @@ def marking(function: Callable[..., Any]) -> Callable[..., Any]:
 def library() -> CuPyLibrary:
     """Return the one library object of CuPy."""
     made = CuPyLibrary()
-
-    def serve() -> None:
-        QUICKENING.serve(made.namespace.ndarray, made.functions)
-
     if not made.several:
-        into[made.namespace.ndarray] = Into(made.namespace, made.functions)
-        live_streams.when_several.append(serve)  # after the functions were marked
-        serve()
+        into[made.namespace.ndarray] = Into(made)
     return made

@@ -12,23 +12,22 @@ from xdev.memory.owners import mark_uses
 from xdev.memory.streams import ONE_STREAM, live_streams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import ModuleType
+    from collections.abc import Callable
+
+    from xdev.facade.cuda import CuPyLibrary
 
 
 @final
 class Into:
     """What is called with ``out=``, where all of CuPy's arrays are on one device.
 
-    It computes what is surely right, and raises TypeError or ValueError before it wrote
-    anything for the rest: the general way knows, or says what is wrong.
+    It computes what is surely right, and returns NotImplemented, with nothing done, for
+    the rest: the general way knows, or says what is wrong.
 
     Parameters
     ----------
-    cupy : module
-        The library.
-    functions : mapping
-        What it computes by, by the standard's names.
+    library : CuPyLibrary
+        By its functions it computes.
 
     Attributes
     ----------
@@ -37,29 +36,33 @@ class Into:
         CuPy's.
     """
 
-    __slots__ = ("_array", "_functions", "_stream", "one", "two")
+    __slots__ = ("_library", "_stream", "one", "two")
 
-    def __init__(
-        self, cupy: ModuleType, functions: Mapping[str, Callable[..., Any]]
-    ) -> None:
-        self._array, self._functions = cupy.ndarray, functions
+    def __init__(self, library: CuPyLibrary) -> None:
+        self._library = library
         self._stream = ctypes.PYFUNCTYPE(ctypes.c_int64)(current_stream_function())
         self.one, self.two = Functions(self._one), Functions(self._two)
 
     def _one(self, name: str) -> Callable[[Any, Any], Any]:
-        array, functions, stream = self._array, self._functions, self._stream
+        array, functions = self._library.namespace.ndarray, self._library.functions
+        stream, refuse = self._stream, self._library.refuse
 
         def write(x: Any, out: Any) -> Any:
             if type(x) is not array or x.shape != out.shape:
-                raise TypeError(name)
+                return NotImplemented
             if not live_streams.several and stream() not in ONE_STREAM:
                 mark_uses((x, out))  # as yet no pool may have seen the stream
-            return functions[name](x, out=out)
+            try:
+                return functions[name](x, out=out)
+            except TypeError:
+                refuse(name, functions[name], [x], out)
+                raise
 
         return write
 
     def _two(self, name: str) -> Callable[[Any, Any, Any], Any]:
-        array, functions, stream = self._array, self._functions, self._stream
+        array, functions = self._library.namespace.ndarray, self._library.functions
+        stream, refuse = self._stream, self._library.refuse
 
         def write(x1: Any, x2: Any, out: Any) -> Any:
             # CuPy's own would broadcast the result to what it is written to.
@@ -76,9 +79,13 @@ class Into:
                     and x2.shape == out.shape
                 )
             if not fits:
-                raise TypeError(name)
+                return NotImplemented
             if not live_streams.several and stream() not in ONE_STREAM:
                 mark_uses((x1, x2, out))
-            return functions[name](x1, x2, out=out)
+            try:
+                return functions[name](x1, x2, out=out)
+            except TypeError:
+                refuse(name, functions[name], [x1, x2], out)
+                raise
 
         return write

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev._freed import FREED
+from xdev._freed import FREED, is_freed, use_after_free
 from xdev.facade.complaints import mismatch, no_array, no_arrays, too_large
 from xdev.facade.cpu import NUMPY
 from xdev.facade.libraries import (
@@ -26,13 +26,10 @@ _EITHER = PYTHON_SCALARS | HOST_SCALARS | {type(None)}
 OPTIONAL = ("min", "max", "sorter")  # arguments that may be None
 
 
-def of_two(x1: Any, x2: Any, name: str) -> Callable[..., Any]:
+def of_two(x1: Any, x2: Any, name: str) -> Callable[..., Any] | None:
     """Return the function ``name`` for arrays of one type, or one and a Python number.
 
-    Raises
-    ------
-    TypeError
-        They are anything else, which may be right: :func:`apply` knows.
+    None for anything else, which may be right: :func:`apply` knows.
     """
     kind, other = type(x1), type(x2)
     if kind is other:
@@ -45,7 +42,14 @@ def of_two(x1: Any, x2: Any, name: str) -> Callable[..., Any]:
         return known[kind].bound(name, x1)
     elif kind in PYTHON_SCALARS and other in known:
         return known[other].bound(name, x2)
-    raise TypeError(name)
+    return None
+
+
+def refuse_freed(name: str, **arrays: Any) -> None:
+    """Raise UseAfterFreeError if an array was freed; NumPy says it in other words."""
+    for label, x in arrays.items():
+        if is_freed(x):
+            raise use_after_free(x, f"xdev.{name}: {label}")
 
 
 def of_all(name: str, **arrays: Any) -> Callable[..., Any]:

@@ -109,11 +109,8 @@ def rfftfreq(
     """
     if device is None and dtype is None and type(n) is int and 0 < n < SMALL:
         chosen = in_context() or (from_environment and from_environment[0])
-        if chosen is CPU:
-            try:
-                return _arange(n // 2 + 1) * (1.0 / (n * d))
-            except (ArithmeticError, TypeError, ValueError):
-                pass  # said better below
+        if chosen is CPU and type(d) is float and d:
+            return _arange(n // 2 + 1) * (1.0 / (n * d))
     if type(d) is not float or not d:
         _check_distance("rfftfreq", d)
     if type(n) is not int or n < 1:

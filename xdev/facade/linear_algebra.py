@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.dispatch import of_all
+from xdev.facade.dispatch import of_all, refuse_freed
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
@@ -54,12 +54,13 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     >>> xdev.matmul(xdev.asarray([[1, 2], [3, 4]]), xdev.asarray([1, 1]))
     array([3, 7])
     """
-    try:
-        if x1.__class__ is ndarray and x2.__class__ is ndarray:
-            return _matmul(x1, x2)
-    except (TypeError, ValueError):
-        pass  # of_all() says what is wrong, or NumPy again
     kind = type(x1)
+    if kind is ndarray and type(x2) is ndarray:
+        try:
+            return _matmul(x1, x2)
+        except TypeError:
+            refuse_freed("matmul", x1=x1, x2=x2)
+            raise
     if kind is type(x2) and kind in direct:
         return direct[kind]["matmul"](x1, x2)
     return of_all("matmul", x1=x1, x2=x2)(x1, x2)
@@ -129,10 +130,13 @@ def tensordot(
     (2, 4)
     """
     if type(x1) is type(x2) is ndarray and type(axes) is int:
-        try:
-            return _contracted(x1, x2, axes)
-        except (TypeError, ValueError):
-            pass  # of_all() says what is wrong, or NumPy again
+        split = x1.ndim - axes
+        if 0 <= axes <= min(x1.ndim, x2.ndim) and x1.shape[split:] == x2.shape[:axes]:
+            try:
+                return _contracted(x1, x2, axes)
+            except TypeError:
+                refuse_freed("tensordot", x1=x1, x2=x2)
+                raise
     kind = type(x1)
     if kind is type(x2) and kind in direct:
         return direct[kind]["tensordot"](x1, x2, axes=axes)
@@ -143,8 +147,6 @@ def _contracted(x1: Any, x2: Any, count: int) -> Any:
     """Return the sum of products over the last axes of one, the first of the other."""
     split = x1.ndim - count
     kept, shared, others = x1.shape[:split], x2.shape[:count], x2.shape[count:]
-    if not 0 <= count <= min(x1.ndim, x2.ndim) or x1.shape[split:] != shared:
-        raise ValueError(count)
     rows, inner, columns = prod(kept), prod(shared), prod(others)
     product = x1.reshape(rows, inner).dot(x2.reshape(inner, columns))
     return product.reshape(kept + others)
@@ -178,14 +180,17 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     >>> xdev.vecdot(xdev.asarray([1, 2]), xdev.asarray([3, 4])).tolist()
     11
     """
-    try:
-        if type(x1) is ndarray and type(x2) is ndarray:
-            if x1.ndim == x2.ndim == 1 and axis == -1 and x1.dtype.kind != "c":
+    kind = type(x1)
+    if kind is ndarray and type(x2) is ndarray:
+        shape = x1.shape
+        alike = len(shape) == 1 and shape == x2.shape
+        try:
+            if alike and axis == -1 and x1.dtype.kind != "c":
                 return x1.dot(x2)  # a third of the time, and what it computes
             return _vecdot(x1, x2, axis=axis)
-    except (TypeError, ValueError):
-        pass  # of_all() says what is wrong, or NumPy again
-    kind = type(x1)
+        except TypeError:
+            refuse_freed("vecdot", x1=x1, x2=x2)
+            raise
     if kind is type(x2) and kind in direct:
         return direct[kind]["vecdot"](x1, x2, axis=axis)
     return of_all("vecdot", x1=x1, x2=x2)(x1, x2, axis=axis)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.facade.dispatch import of_all
+from xdev.facade.dispatch import of_all, refuse_freed
 from xdev.facade.libraries import direct, library_of
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ def cumulative_prod(
     array([ 1,  2,  6, 24])
     """
     if type(x) is ndarray and dtype is None and not include_initial:
-        try:
-            if axis is not None:
-                return _multiply(x, axis)
-            if x.ndim == 1:
-                return _multiply(x)
-        except TypeError:
-            pass  # said better below, or by NumPy again
+        ndim = x.ndim
+        if ndim == 1 or (ndim and axis is not None):
+            try:
+                return _multiply(x, 0 if axis is None else axis)
+            except TypeError:
+                refuse_freed("cumulative_prod", x=x)
+                raise
     if dtype is not None:
         dtype = library_of(x, "cumulative_prod").dtype(dtype)
     return direct[type(x)]["cumulative_prod"](
@@ -99,13 +99,13 @@ def cumulative_sum(
     array([0, 1, 3, 6])
     """
     if type(x) is ndarray and dtype is None and not include_initial:
-        try:
-            if axis is not None:
-                return _add(x, axis)
-            if x.ndim == 1:
-                return _add(x)
-        except TypeError:
-            pass  # said better below, or by NumPy again
+        ndim = x.ndim
+        if ndim == 1 or (ndim and axis is not None):
+            try:
+                return _add(x, 0 if axis is None else axis)
+            except TypeError:
+                refuse_freed("cumulative_sum", x=x)
+                raise
     if dtype is not None:
         dtype = library_of(x, "cumulative_sum").dtype(dtype)
     return direct[type(x)]["cumulative_sum"](
@@ -151,12 +151,14 @@ def diff(
     >>> xdev.diff(xdev.asarray([1, 4, 9, 16]))
     array([3, 5, 7])
     """
-    if type(x) is ndarray and n == 1 and axis == -1 and prepend is append is None:
+    plain = type(x) is ndarray and prepend is append is None
+    if plain and n == 1 and axis == -1 and x.ndim:
+        difference = np.not_equal if x.dtype.kind == "b" else np.subtract
         try:
-            difference = np.not_equal if x.dtype.kind == "b" else np.subtract
             return difference(x[..., 1:], x[..., :-1])
-        except (TypeError, IndexError):
-            pass  # said better below, or by NumPy again
+        except TypeError:
+            refuse_freed("diff", x=x)
+            raise
     if prepend is append is None:
         return direct[type(x)]["diff"](x, axis=axis, n=n)
     given = {"prepend": prepend, "append": append}

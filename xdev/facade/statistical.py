@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev.facade.dispatch import refuse_freed
 from xdev.facade.libraries import direct, library_of
 
 if TYPE_CHECKING:
@@ -57,8 +58,9 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     if type(x) is ndarray:
         try:
             return _and(x, axis, None, None, keepdims)
-        except (TypeError, ValueError):
-            pass  # said better below, or by NumPy again
+        except TypeError:
+            refuse_freed("all", x=x)
+            raise
     return direct[type(x)]["all"](x, axis=axis, keepdims=keepdims)
 
 
@@ -88,8 +90,9 @@ def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     if type(x) is ndarray:
         try:
             return _or(x, axis, None, None, keepdims)
-        except (TypeError, ValueError):
-            pass  # said better below, or by NumPy again
+        except TypeError:
+            refuse_freed("any", x=x)
+            raise
     return direct[type(x)]["any"](x, axis=axis, keepdims=keepdims)
 
 
@@ -124,8 +127,9 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     if type(x) is ndarray:
         try:
             return _maximum(x, axis, None, None, keepdims)
-        except (TypeError, ValueError):
-            pass  # said better below, or by NumPy again
+        except TypeError:
+            refuse_freed("max", x=x)
+            raise
     return direct[type(x)]["max"](x, axis=axis, keepdims=keepdims)
 
 
@@ -160,8 +164,9 @@ def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     if type(x) is ndarray:
         try:
             return _minimum(x, axis, None, None, keepdims)
-        except (TypeError, ValueError):
-            pass  # said better below, or by NumPy again
+        except TypeError:
+            refuse_freed("min", x=x)
+            raise
     return direct[type(x)]["min"](x, axis=axis, keepdims=keepdims)
 
 
@@ -195,8 +200,9 @@ def prod(
     if type(x) is ndarray and dtype is None:
         try:
             return _multiply(x, axis, None, None, keepdims)
-        except (TypeError, ValueError):
-            pass  # said better below, or by NumPy again
+        except TypeError:
+            refuse_freed("prod", x=x)
+            raise
     if dtype is not None:
         dtype = library_of(x, "prod").dtype(dtype)
     return direct[type(x)]["prod"](x, axis=axis, dtype=dtype, keepdims=keepdims)
@@ -232,8 +238,9 @@ def sum(
     if type(x) is ndarray and dtype is None:
         try:
             return _add(x, axis, None, None, keepdims)
-        except (TypeError, ValueError):
-            pass  # said better below, or by NumPy again
+        except TypeError:
+            refuse_freed("sum", x=x)
+            raise
     if dtype is not None:
         dtype = library_of(x, "sum").dtype(dtype)
     return direct[type(x)]["sum"](x, axis=axis, dtype=dtype, keepdims=keepdims)

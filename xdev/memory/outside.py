@@ -89,7 +89,7 @@ def retrying(call: Callable[P, R], pool: Callable[[], Pool]) -> Callable[P, R]:
     -------
     callable
         It raises what ``call`` raises, and OutOfMemoryError where the second try fails
-        for want of memory too. Its attribute ``tried`` is ``call``.
+        for want of memory too.
 
     Examples
     --------
@@ -121,9 +121,7 @@ def retrying(call: Callable[P, R], pool: Callable[[], Pool]) -> Callable[P, R]:
                 raise
             raise refusal(owner.stock, 0, str(error)) from error
 
-    attempt = wraps(call)(_attempt(call, again))
-    vars(attempt)["tried"] = call
-    return attempt
+    return wraps(call)(_attempt(call, again))
 
 
 def _attempt(call: Callable[P, R], again: Callable[P, R]) -> Callable[P, R]:

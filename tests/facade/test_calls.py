@@ -1,0 +1,217 @@
+"""Calls of the facade's functions: what they raise, keep, and take."""
+
+import gc
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import xdev
+
+BIG = 1.5e308
+INF = float("inf")
+# A finalizer that runs when most modules are empty: that of `os` goes late.
+LATE = """
+import os
+import numpy as np
+import xdev
+
+class Late:
+    def __init__(self, add, x):
+        self.add, self.x, self.write, self.xdev = add, x, os.write, xdev
+    def __del__(self):
+        for y in self.x, 2.0:
+            self.write(1, b"%d " % self.add(self.x, y)[-1])
+
+os.late = Late(xdev.add, np.arange(6.0))
+"""
+#: Calls in which a floating point error occurs.
+ERRORS = {
+    "log": lambda x: xdev.log(x([1.0, 0.0])),
+    "log1p": lambda x: xdev.log1p(x([1.0, -1.0])),
+    "log, out=": lambda x: xdev.log(x([1.0, 0.0]), out=x([1.0, 0.0])),
+    "expm1": lambda x: xdev.expm1(x([1.0, 1e9])),
+    "divide": lambda x: xdev.divide(x([1.0, 2.0]), x([2.0, 0.0])),
+    "divide by a number": lambda x: xdev.divide(x([1.0, 2.0]), 0),
+    "divide, broadcast": lambda x: xdev.divide(x([[1.0], [2.0]]), x([2.0, 0.0])),
+    "divide, out=": lambda x: xdev.divide(x([1.0]), x([0.0]), out=x([1.0])),
+    "multiply by a number, out=": lambda x: xdev.multiply(x([BIG]), 2, out=x([1.0])),
+    "clip": lambda x: xdev.clip(xdev.astype(x([1.0]), xdev.float32), 0, 10**39),
+    "clip, out=": lambda x: xdev.clip(
+        *(xdev.astype(x([1.0]), xdev.float32), 0, 10**39),
+        out=xdev.astype(x([1.0]), xdev.float32),
+    ),
+    "sum": lambda x: xdev.sum(x([BIG, BIG])),
+    "prod": lambda x: xdev.prod(x([BIG, BIG])),
+    "mean": lambda x: xdev.mean(x([BIG, BIG])),
+    "var": lambda x: xdev.var(x([BIG, -BIG])),
+    "cumulative_sum": lambda x: xdev.cumulative_sum(x([BIG, BIG])),
+    "cumulative_prod": lambda x: xdev.cumulative_prod(x([BIG, BIG]), axis=0),
+    "diff": lambda x: xdev.diff(x([-BIG, BIG])),
+    "matmul": lambda x: xdev.matmul(x([[INF]]), x([[0.0]])),
+    "vecdot": lambda x: xdev.vecdot(x([[INF]]), x([[0.0]])),
+    "linalg.outer": lambda x: xdev.linalg.outer(x([BIG]), x([BIG])),
+}
+
+
+class OwnError(ValueError):
+    """An error of the user's: its words are those of a refusal."""
+
+
+class Handler:
+    """What ``numpy.errstate`` calls: it raises an error, but only once."""
+
+    def __init__(self, error):
+        self.error, self.calls = error, 0
+
+    def __call__(self, *_):
+        self.calls += 1
+        if self.calls == 1:
+            raise self.error
+
+    def raised(self, call, *args):
+        """Say whether a call raises the error, which is called for once."""
+        with np.errstate(all="call", call=self), pytest.raises(type(self.error)) as it:
+            call(*args)
+        return it.value is self.error and self.calls == 1
+
+
+@pytest.mark.parametrize("where", ["cpu", "fake"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        TypeError("no loop"),
+        OwnError("read-only: Cannot cast ufunc"),
+        OverflowError("far"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize("name", ERRORS)
+def test_what_a_handler_raises_ends_the_call(name, error, where):
+    def array(values):
+        return xdev.asarray(values, device=where)
+
+    assert Handler(error).raised(ERRORS[name], array)
+
+
+@pytest.mark.parametrize("error", [TypeError, ValueError, OverflowError])
+def test_a_call_in_place_is_not_made_again(error):
+    x, y = np.array([8.0, 1.0]), np.array([2.0, 0.0])
+    assert Handler(error("mine")).raised(lambda: xdev.divide(x, y, out=x))
+    assert x[0] in {8.0, 4.0}
+
+    x = np.array([BIG, 16.0])
+    assert Handler(error("mine")).raised(lambda: xdev.multiply(x, 4.0, x))
+    assert x[1] in {16.0, 64.0}
+
+    x = np.array([16.0, -1.0])
+    assert Handler(error("mine")).raised(lambda: xdev.sqrt(x, out=x))
+    assert x[0] in {16.0, 4.0}
+
+
+@pytest.mark.parametrize("where", ["cpu", "fake"])
+def test_what_cannot_be_written_is_told_and_left_as_it_was(where):
+    x = xdev.asarray([1.0, 2.0], device=where)
+    whole = xdev.asarray([7, 7], device=where)
+    for call in (
+        lambda: xdev.add(x, x, out=whole),
+        lambda: xdev.add(x, 1.0, out=whole),
+        lambda: xdev.sqrt(x, out=whole),
+    ):
+        with pytest.raises(TypeError, match=r"out is of data type int64; .* float64"):
+            call()
+    assert xdev.to_numpy(whole).tolist() == [7, 7]
+
+
+def test_a_read_only_array_is_told():
+    x, out = np.ones(2), np.zeros(2)
+    out.flags.writeable = False
+    calls = lambda: xdev.add(x, x, out=out), lambda: xdev.sqrt(x, out)
+    for call in (*calls, lambda: xdev.add(x, 1, out=out)):
+        with pytest.raises(ValueError, match="out is read-only; it must be a writable"):
+            call()
+    assert out.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("count", [10, 300, 2_000_000])
+def test_too_many_arguments_are_refused(device, count):
+    x = xdev.ones(3, device=device)
+    for call in xdev.add, xdev.abs, xdev.sum, xdev.matmul, xdev.where, xdev.clip:
+        for _ in range(3):
+            with pytest.raises(TypeError, match="positional argument"):
+                call(*[x] * count)
+
+
+def test_many_calls_keep_nothing():
+    x, other, out = np.ones(3), np.ones(4), np.zeros(3)
+    kept = x, other, out, xdev.add, xdev.negative, np.add
+
+    def counts():
+        gc.collect()
+        return [sys.getrefcount(each) for each in kept]
+
+    def calls():
+        for _ in range(1000):
+            xdev.add(x, x)
+            xdev.add(x, 2.0, None)
+            xdev.add(x, x, out)
+            xdev.add(x, x, out=out)
+            xdev.negative(x, out=out)
+        for call in (
+            lambda: xdev.add(x, other),
+            lambda: xdev.add(x),
+            lambda: xdev.add(x, x, out, out),
+            lambda: xdev.add(x, x, where=x),
+            lambda: xdev.add(x, None),
+            lambda: xdev.add(x, x, out=other),
+            lambda: xdev.negative(x, out=None, where=x),
+        ):
+            for _ in range(100):
+                with pytest.raises((TypeError, ValueError)):
+                    call()
+
+    calls()
+    before = counts()
+    calls()
+    for one, another in zip(counts(), before, strict=True):
+        assert abs(one - another) < 50
+
+
+def test_elementwise_functions_take_out_by_place_and_by_name():
+    names = [
+        name
+        for name in xdev.facade.__all__
+        if inspect.isfunction(getattr(xdev, name))
+        and [*inspect.signature(getattr(xdev, name)).parameters][-1:] == ["out"]
+    ]
+    assert len(names) > 50
+    for name in set(names) - {"clip"}:
+        function = getattr(xdev, name)
+        assert pickle.loads(pickle.dumps(function)) is function  # noqa: S301 - ours
+        x = np.array([1, 0, 1], bool if name.startswith(("b", "l")) else int)
+        x = x.astype(float) if name.startswith("log") and "_" not in name else x
+        if "shift" in name:
+            x = x.astype(int)
+        args = (x,) * (len(inspect.signature(function).parameters) - 1)
+        with np.errstate(all="ignore"):
+            expected = function(*args)
+            by_place, by_name = np.empty_like(expected), np.empty_like(expected)
+            assert function(*args, by_place) is by_place
+            assert function(*args, out=by_name) is by_name
+        np.testing.assert_array_equal(by_place, expected)
+        np.testing.assert_array_equal(by_name, expected)
+
+
+def test_calls_of_the_last_finalizers():
+    done = subprocess.run(
+        [sys.executable, "-c", LATE],
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "10 7 ", "")
