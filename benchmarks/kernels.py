@@ -20,7 +20,6 @@ import record
 from handwritten import CHUNK
 
 import xdev
-from xdev.compile.grid import quick
 
 Calls = dict[str, Callable[[], object]]
 BINS, DEGREE = 256, 16
@@ -216,13 +215,6 @@ def enough(calls: Calls) -> int:
     return max(2, int(LONG / min(took)))
 
 
-def get_ready() -> None:
-    """Call a kernel so often that machine code makes known calls from now on."""
-    out = np.zeros(10, np.float32)
-    for _ in range(quick.CALLS + 3):
-        saxpy[10](np.float32(2), out, out, out)
-
-
 def device_time(calls: Calls, repeat: int, number: int = 10) -> dict[str, list[float]]:
     """Time each candidate between two events, in turn [s]."""
     import cupy as cp
@@ -271,7 +263,6 @@ def main() -> None:
     threads = xdev._config.num_threads()  # noqa: SLF001 - the peer gets as many
     numba.set_num_threads(min(numba.config.NUMBA_NUM_THREADS, threads))
     found: list[dict[str, Any]] = []
-    get_ready()
     for task, (calls, out) in cpu(options.n).items():
         agree(task, calls, out)
         samples = record.sample(calls, enough(calls), options.repeat)

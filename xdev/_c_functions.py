@@ -1,8 +1,4 @@
-"""C functions: their addresses, and what of Python's they are called by.
-
-Python's functions can be machine code, and so can the calls of objects: CPython calls
-those by PEP 590, as it calls its own C functions.
-"""
+"""C functions: their addresses, and functions of Python's that are machine code."""
 
 from __future__ import annotations
 
@@ -20,10 +16,6 @@ WORD = 8
 HEADER = object.__basicsize__  # where an object's own fields start; its type is last
 FASTCALL = 0x80  # METH_FASTCALL: (self, arguments, how many)
 ONE = 0x8  # METH_O: (self, argument)
-_FLAGS = HEADER + 19 * WORD  # where a type has its flags
-_BASE_TYPE, _HAVE_VECTORCALL = 1 << 10, 1 << 11  # two of them
-_MEMBERS = 72  # Py_tp_members
-_READ_ONLY_SIZE = 19, 1  # a member's type and flags: T_PYSSIZET, READONLY
 
 
 class _Definition(ctypes.Structure):
@@ -70,34 +62,6 @@ def address_of(pointer: Any) -> int:
     return ctypes.c_void_p.from_address(ctypes.addressof(pointer)).value or 0
 
 
-def caller_of(function: Callable[..., Any]) -> int:
-    """Return the address of what calls a callable by PEP 590."""
-    ask = ctypes.pythonapi.PyVectorcall_Function
-    ask.restype = ctypes.c_void_p
-    general = ctypes.pythonapi.PyObject_Vectorcall
-    return ask(ctypes.py_object(function)) or address_of(general)
-
-
-def call_instead(function: Callable[..., Any], code: int) -> None:
-    """Let Python call machine code instead of a function of Python's, from 3.12 on.
-
-    Before, the interpreter runs the function without a look at what calls it.
-
-    Parameters
-    ----------
-    function : function
-        Keeps its signature, its code and all else.
-    code : int
-        The address of ``f(function, arguments, how many, names)``, of PEP 590. What it
-        does not serve it hands to what :func:`caller_of` returned before.
-    """
-    python = ctypes.pythonapi
-    if hasattr(python, "PyFunction_SetVectorcall"):
-        python.PyFunction_SetVectorcall(
-            ctypes.py_object(function), ctypes.c_void_p(code)
-        )
-
-
 def of_numpy(table: str, place: int) -> int:
     """Return the address of a function of NumPy's.
 
@@ -132,78 +96,3 @@ def content(capsule: object) -> tuple[str, int]:
     pointer = ctypes.PYFUNCTYPE(*kinds)(("PyCapsule_GetPointer", python))
     found = name(capsule)
     return (found or b"").decode(), pointer(capsule, found) or 0
-
-
-class _Member(ctypes.Structure):
-    """CPython's ``PyMemberDef``."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("type", ctypes.c_int),
-        ("offset", ctypes.c_ssize_t),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-class _Slot(ctypes.Structure):
-    """CPython's ``PyType_Slot``."""
-
-    _fields_ = (("slot", ctypes.c_int), ("content", ctypes.c_void_p))
-
-
-class _Spec(ctypes.Structure):
-    """CPython's ``PyType_Spec``."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("basicsize", ctypes.c_int),
-        ("itemsize", ctypes.c_int),
-        ("flags", ctypes.c_uint),
-        ("slots", ctypes.POINTER(_Slot)),
-    )
-
-
-def _with_a_word() -> type:
-    """Return a class whose objects have a word: the address of what calls them.
-
-    While it is 0, as at first, they are called by their class's ``__call__``.
-    """
-    kind, flags = _READ_ONLY_SIZE
-    member = _Member(b"__vectorcalloffset__", kind, HEADER, flags, None)
-    members = immortal((_Member * 2)(member))
-    slots = (_Slot * 2)(_Slot(_MEMBERS, ctypes.addressof(members)))
-    name = f"{__name__}.Word".encode()
-    spec = immortal(_Spec(name, HEADER + WORD, 0, _BASE_TYPE, slots))
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Spec))
-    made: type = make(("PyType_FromSpec", ctypes.pythonapi))(spec)
-    return made
-
-
-Word: Any = _with_a_word()
-
-
-def understood(kind: type) -> bool:
-    """Say whether a class's flags are where this module takes them to be."""
-    return ctypes.c_ulong.from_address(id(kind) + _FLAGS).value == kind.__flags__
-
-
-def slot(kind: type, name: str) -> int:
-    """Return where a class's objects have a slot.
-
-    Its descriptor is an object with a class, a name, a longer name and the member.
-    """
-    member = ctypes.c_void_p.from_address(id(vars(kind)[name]) + HEADER + 3 * WORD)
-    return int(_Member.from_address(member.value or 0).offset)
-
-
-def let_call(kind: type) -> None:
-    """Let a class derived from :data:`Word`, with a ``__call__``, use the words."""
-    flags = ctypes.c_ulong.from_address(id(kind) + _FLAGS)
-    flags.value |= _HAVE_VECTORCALL
-    ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
-
-
-def word_of(x: object) -> ctypes.c_void_p:
-    """Return the word of an object of such a class; it does not keep the object."""
-    return ctypes.c_void_p.from_address(id(x) + HEADER)

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,8 +16,7 @@ import numpy as np
 import pytest
 
 from xdev import _config, _optional
-from xdev.compile import elementwise, machine_launch, quick_call, quick_launch
-from xdev.compile.grid import quick
+from xdev.compile import elementwise, machine_launch
 from xdev.ufunc import (
     cpu_threads,
     cuda,
@@ -30,8 +28,6 @@ from xdev.ufunc import (
     cuda_scatter,
     vectorize,
 )
-from xdev.ufunc.kernels import cpu_fast
-from xdev.ufunc.vectorized import Vectorized
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 HERE = Path(__file__).parent
@@ -245,19 +241,6 @@ def streams():
     return SimpleNamespace(get=lambda _: None, known={0: None})
 
 
-@contextmanager
-def fresh_launches():
-    """Have compiled calls ask the stand-in for launches, and then nobody."""
-    known = quick_launch.function, cuda_fast._is_asked
-    for cached in known:
-        cached.cache_clear()
-    yield
-    if cuda_fast._is_asked.cache_info().currsize:
-        quick_call.ask_first(Vectorized, 0)
-    for cached in known:
-        cached.cache_clear()
-
-
 def allocate(nbytes):
     cupy, memory = _optional.cupy(), np.empty(max(nbytes, 1), np.uint8)
     unowned = cupy.cuda.UnownedMemory(memory.ctypes.data, memory.nbytes, memory, 0)
@@ -304,7 +287,7 @@ def gpu(tmp_path_factory):
         patch.setattr(cuda_operands.Array, "cupy", copied)
         for module in (cuda_reductions, cuda_scatter):
             patch.setattr(module, "_optional", SimpleNamespace(cupy=lambda: shim))
-        with _optional.cupy().cuda.using_allocator(allocate), fresh_launches():
+        with _optional.cupy().cuda.using_allocator(allocate):
             yield made
 
 
@@ -326,22 +309,3 @@ def several_threads(monkeypatch):
     monkeypatch.setattr(cpu_threads, "TELLING", 0.0)
     yield
     _config.num_threads.cache_clear()
-
-
-@pytest.fixture
-def at_once(monkeypatch):
-    """Calls of kernels that came again are machine code, compiled or not."""
-    monkeypatch.setattr(quick, "_kept", lambda: True)
-
-
-@pytest.fixture
-def in_python(monkeypatch):
-    """The calls of kernels that came to Python."""
-    found, read = [], cpu_fast._read
-
-    def noted(args):
-        found.append(args)
-        return read(args)
-
-    monkeypatch.setattr(cpu_fast, "_read", noted)
-    return found

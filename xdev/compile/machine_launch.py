@@ -49,7 +49,7 @@ STREAM = len(FUNCTIONS)  # words of the table: addresses, then the known streams
 LAUNCH, STREAMS, FIRST_STREAM = range(STREAM + 1, STREAM + 4)
 WORDS = FIRST_STREAM + KNOWN_STREAMS
 TABLE = "xdev_launch_table"
-NAME, RAW = "xdev_launch", "xdev_launch_raw"
+NAME = "xdev_launch"
 _cache = DiskCache("native")
 
 
@@ -64,18 +64,13 @@ class Starter:
         address. Returns 0, an error of the driver, or one of ``NO_VALUE`` (a value
         does not fit), ``OVERLAP`` (an input overlaps the output), ``NEW_STREAM``: then
         nothing was launched.
-    raw : int
-        The address of ``raw(plan, values)``: the same for machine code, of words one
-        after the other in memory, which are addresses, and objects that are numbers.
     """
 
     start: Callable[..., int]
-    raw: int
 
     def __init__(self, stream: int, launch: int) -> None:
         place = _machine_code.load(_binary())
         self._table = (ctypes.c_int64 * WORDS).from_address(place(TABLE))
-        self.raw = place(RAW)
         for k, name in enumerate(FUNCTIONS):
             self._table[k] = address_of(getattr(ctypes.pythonapi, name))
         self._table[STREAM], self._table[LAUNCH] = stream, launch

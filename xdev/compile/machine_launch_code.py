@@ -29,7 +29,6 @@ from xdev.compile.machine_launch import (
     NO_VALUE,
     OUTPUT,
     OVERLAP,
-    RAW,
     SAME,
     SIGNED,
     SLOT,
@@ -43,23 +42,25 @@ from xdev.compile.machine_words import WORD
 
 
 def text() -> str:
-    """Return the functions in LLVM's language."""
+    """Return the function in LLVM's language."""
     module, table = machine_words.module(NAME, TABLE, WORDS)
     _Start(module, table, NAME, 3).write()
-    _Raw(module, table, RAW, 2).write()
     return str(module)
 
 
-class _Raw(machine_words.Writer):
-    """Writes ``raw(plan, values)``: addresses as words, numbers as objects."""
+class _Start(machine_words.Writer):
+    """Writes ``start(plan, *values)``, as CPython calls it."""
 
     def write(self) -> None:
-        self.plan, values = self.function.args
+        b = self.b
+        _, arguments, given = self.function.args
+        first = self.load(arguments)
+        self.plan = self.python("PyLong_AsUnsignedLongLong", first)
+        count = self.planned(COUNT)
+        self.refuse_if(b.not_(self.same(given, b.add(count, self.word(1)))), NO_VALUE)
         self.begin()
-        self.loop(
-            self.planned(COUNT),
-            lambda k: self._value(k, self.load(self.at(values, k))),
-        )
+        values = b.add(arguments, self.word(WORD))
+        self.loop(count, lambda k: self._value(k, self.load(self.at(values, k))))
         self.launch()
 
     def begin(self) -> None:
@@ -112,8 +113,8 @@ class _Raw(machine_words.Writer):
         self.end(b.sext(error, self.word))
 
     def end(self, code: Any) -> None:
-        """Return what happened."""
-        self.b.ret(code)
+        """Return what happened as an int."""
+        self.b.ret(self.python("PyLong_FromLong", code))
 
     def _apart(self, k: Any, written: Any) -> None:
         """Refuse an input whose distance from the output says that they overlap."""
@@ -193,7 +194,7 @@ class _Raw(machine_words.Writer):
                     word = self.load(b.add(data, self.word(half)))
                     self.store(b.add(place, self.word(half)), word)
             elif kind == ADDRESS:
-                self.store(place, self.address(value))
+                self.store(place, self.integer(value, signed=False))
             else:
                 signed = kind == SIGNED
                 number = self.integer(value, signed=signed)
@@ -204,10 +205,6 @@ class _Raw(machine_words.Writer):
                 self.store(place, number)
             b.branch(after)
         b.position_at_end(after)
-
-    def address(self, value: Any) -> Any:
-        """Return the address that a value says."""
-        return value
 
     def integer(self, value: Any, *, signed: bool) -> Any:
         """Return an int of Python's as a word."""
@@ -223,26 +220,3 @@ class _Raw(machine_words.Writer):
             with self.b.if_then(self.b.not_(self.same(raised, 0))):
                 self.python("PyErr_Clear")
                 self.end(self.word(NO_VALUE))
-
-
-class _Start(_Raw):
-    """Writes ``start(plan, *values)``, as CPython calls it."""
-
-    def write(self) -> None:
-        b = self.b
-        _, arguments, given = self.function.args
-        first = self.load(arguments)
-        self.plan = self.python("PyLong_AsUnsignedLongLong", first)
-        count = self.planned(COUNT)
-        self.refuse_if(b.not_(self.same(given, b.add(count, self.word(1)))), NO_VALUE)
-        self.begin()
-        values = b.add(arguments, self.word(WORD))
-        self.loop(count, lambda k: self._value(k, self.load(self.at(values, k))))
-        self.launch()
-
-    def end(self, code: Any) -> None:
-        """Return what happened as an int."""
-        self.b.ret(self.python("PyLong_FromLong", code))
-
-    def address(self, value: Any) -> Any:
-        return self.integer(value, signed=False)

@@ -1,4 +1,4 @@
-"""A function of words, written for LLVM: what the machine code of calls is made of."""
+"""A function of words, written for LLVM: what the code of launches is made of."""
 
 from __future__ import annotations
 
@@ -10,14 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WORD, HEADER = _c_functions.WORD, _c_functions.HEADER
-TYPE = HEADER - WORD
-LENGTH = HEADER  # of a tuple or list
-FIRST_ITEM, ITEMS = tuple.__basicsize__, HEADER + WORD  # a tuple's; a list's address
-OBJECTS = f"{HEADER}-{FIRST_ITEM}"  # what differs among Pythons, for keys on disk
-# Of an array of NumPy's.
-DATA, NDIM, SHAPE, STRIDES = HEADER, HEADER + 8, HEADER + 16, HEADER + 24
-BASE, DTYPE, FLAGS = HEADER + 32, HEADER + 40, HEADER + 48
-IN_C_ORDER, ALIGNED, WRITEABLE = 1, 0x100, 0x400  # of its flags
+DATA = HEADER  # of an array of NumPy's
 
 
 def module(name: str, table: str, words: int) -> tuple[Any, Any]:
@@ -54,7 +47,6 @@ class Writer:
         kind = ir.FunctionType(self.word, [self.word] * count)
         self.function = ir.Function(module, kind, name)
         self.b = ir.IRBuilder(self.function.append_basic_block())
-        self.way_out: Any = None  # the block of what goes another way
 
     def load(self, address: Any, offset: int = 0) -> Any:
         """Load the word so many bytes behind an address."""
@@ -102,26 +94,6 @@ class Writer:
         function = self.called(k, self.word, [self.word] * len(values))
         return self.b.call(function, values)
 
-    def is_a(self, x: Any, k: int) -> Any:
-        """Say whether an object's type is that in the table's word ``k``."""
-        return self.same(self.load(x, TYPE), self.known(k))
-
-    def count_named(self, count: Any, names: Any) -> Any:
-        """Return a count of arguments with those given by name."""
-        b = self.b
-        place = self.variable()
-        b.store(count, place)
-        with b.if_then(b.not_(self.same(names, 0))):
-            b.store(b.add(count, self.load(names, LENGTH)), place)
-        return b.load(place)
-
-    def leave_unless_only(self, names: Any, k: int) -> None:
-        """Leave where an argument has a name but that in the table's word ``k``."""
-        with self.b.if_then(self.b.not_(self.same(names, 0))):
-            self.leave_unless(self.same(self.load(names, LENGTH), 1))
-            name = self.load(names, FIRST_ITEM)
-            self.leave_unless(self.same(name, self.known(k)))
-
     def loop(self, count: Any, body: Callable[[Any], None]) -> None:
         """Write a body for each ``k`` below a count."""
         b = self.b
@@ -137,49 +109,3 @@ class Writer:
         k.add_incoming(b.add(k, self.word(1)), b.block)
         b.branch(head)
         b.position_at_end(after)
-
-    def alike(self, one: Any, other: Any, count: Any) -> Any:
-        """Say whether so many words at two addresses are the same."""
-        b, differs = self.b, self.variable()
-        b.store(self.word(0), differs)
-
-        def compare(k: Any) -> None:
-            bits = b.xor(self.load(self.at(one, k)), self.load(self.at(other, k)))
-            b.store(b.or_(b.load(differs), bits), differs)
-
-        self.loop(count, compare)
-        return self.same(b.load(differs), 0)
-
-    def search(
-        self, first: Any, count: Any, step: Any, fits: Callable[[Any], Any]
-    ) -> Any:
-        """Return the first of some rows that fits, or leave.
-
-        Parameters
-        ----------
-        first, count, step
-            The first one's address, how many there are, and the bytes of each.
-        fits : callable
-            Writes the test of the row at an address.
-        """
-        b, place = self.b, self.variable()
-        b.store(first, place)
-        end = b.add(first, b.mul(step, count))
-        look, compare, later, found = (b.append_basic_block() for _ in range(4))
-        b.branch(look)
-        b.position_at_end(look)
-        row = b.load(place)
-        b.cbranch(b.icmp_signed("<", row, end), compare, self.way_out)
-        b.position_at_end(compare)
-        b.cbranch(fits(row), found, later)
-        b.position_at_end(later)
-        b.store(b.add(row, step), place)
-        b.branch(look)
-        b.position_at_end(found)
-        return row
-
-    def leave_unless(self, condition: Any) -> None:
-        """Go to the way out, or on."""
-        on = self.b.append_basic_block()
-        self.b.cbranch(condition, on, self.way_out)
-        self.b.position_at_end(on)

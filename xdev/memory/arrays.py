@@ -11,7 +11,7 @@ import numpy as np
 from numpy import ndarray
 
 from xdev._tracking import TRACKING
-from xdev.memory import registry, spares
+from xdev.memory import registry
 from xdev.memory.owners import HostLease
 from xdev.memory.pools import ADDRESSES
 from xdev.memory.records import tracking
@@ -68,19 +68,6 @@ def large_array(
 ) -> ndarray[Any, Any]:
     """Return :func:`host_array`'s result for a shape that is known to be large."""
     return _pooled(_host_pool(), shape, dtype, size * dtype.itemsize)
-
-
-def quick_result(
-    shape: tuple[int, ...], dtype: np.dtype[Any], size: int
-) -> ndarray[Any, Any]:
-    """Return :func:`large_array`'s result, whose memory is a spare once it is free.
-
-    The policy ``none`` keeps nothing.
-    """
-    array = large_array(shape, dtype, size)
-    if array.nbytes <= spares.MOST and _host_pool().stock.policy.keeps:
-        spares.keep(array.base)
-    return array
 
 
 def transposed(array: ndarray[Any, Any], axes: Sequence[int]) -> ndarray[Any, Any]:

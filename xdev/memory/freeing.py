@@ -27,7 +27,6 @@ from xdev.memory import fake_arrays
 from xdev.memory.debugging.guards import poison
 from xdev.memory.owners import HostLease, find
 from xdev.memory.records import frames, tracking
-from xdev.memory.spares import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -164,7 +163,6 @@ def _host_chunk(x: Any) -> Chunk | None:
         return None
     if lease.array() is not x:
         raise InUseError(VIEW)
-    KEPT.clear()  # it has references to what views refer to
     _refuse_views(_references(held) - ALONE - 1)  # the array itself has one
     return lease.chunk
 

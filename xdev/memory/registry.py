@@ -14,7 +14,6 @@ from xdev.errors import ConfigurationError
 from xdev.memory import hooks, policies
 from xdev.memory.budgets import Budget
 from xdev.memory.pools import Pool
-from xdev.memory.spares import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,7 +180,6 @@ def total(where: Device) -> int:
 
 def _after_fork_in_child() -> None:
     """Start a forked child with empty pools; it frees nothing twice."""
-    KEPT.clear()  # else results would lie in the parent's blocks, and not be counted
     for found in hooks.emitters():
         found.after_fork()
 

@@ -27,7 +27,6 @@ from xdev.memory.ledger import Ledger
 from xdev.memory.lenders import lender_of
 from xdev.memory.native.layout import ODD
 from xdev.memory.returns import Returns
-from xdev.memory.spares import KEPT
 from xdev.memory.waits import Waits
 
 if TYPE_CHECKING:
@@ -125,8 +124,6 @@ class Stock:
 
     def _drain(self) -> None:
         """Take back what was dropped; called with the lock held and busy set."""
-        if KEPT:
-            KEPT.clear()  # what was free of it is pending now
         pending, heap, ledger = self.pending, self.heap, self.ledger
         while pending:
             try:

@@ -14,20 +14,18 @@ from numpy import ndarray
 
 from xdev.compile import loops as code, numpy_ufunc
 from xdev.compile.halves import is_bfloat16
-from xdev.compile.quick_call import install
 from xdev.memory import hooks
-from xdev.memory.arrays import host_array, quick_result
+from xdev.memory.arrays import host_array
 from xdev.ufunc import cpu_results, reductions
-from xdev.ufunc.cpu_refusals import explained
+from xdev.ufunc.cpu_refusals import explain, is_numpys
 from xdev.ufunc.cpu_results import POOLED
 from xdev.ufunc.cpu_threads import Threaded
-from xdev.ufunc.inputs import WEAK, dtype_of, fits, resolve, strong, too_large
+from xdev.ufunc.inputs import WEAK, dtype_of, fits, misfit, resolve, strong
 from xdev.ufunc.specialisation import folding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xdev.compile.quick_call import Quick
     from xdev.ufunc.inputs import Dtypes
     from xdev.ufunc.scalar import ScalarFunction
     from xdev.ufunc.signatures import Signature
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 NUMBERS = (bool, int, float, complex, np.generic)
 REFUSALS = TypeError, ValueError, OverflowError
-RETOLD = 1.25  # quick calls are told of limits that grew by so much
 
 
 @final
@@ -70,16 +67,11 @@ class CpuLoops:
         The function with its typings.
     identity : 0, 1, "reorderable" or None
         What a reduction of nothing is.
-    quick : Quick
-        The user's object, which is told of calls that NumPy alone can do.
     """
 
-    def __init__(
-        self, scalar: ScalarFunction, identity: int | str | None, quick: Quick
-    ) -> None:
+    def __init__(self, scalar: ScalarFunction, identity: int | str | None) -> None:
         self.scalar = scalar
         self.identity = identity
-        self._quick = weakref.ref(quick)
         self._calls: dict[tuple[Any, ...], _Call] = {}
         self._made: dict[Specialisation, Threaded] = {}
         _TRACKING.loops.add(self)
@@ -87,9 +79,6 @@ class CpuLoops:
     def forget(self) -> None:
         """Forget the calls, but no ufunc."""
         self._calls.clear()
-        quick = self._quick()
-        if quick is not None:
-            quick.forget()
 
     def ufunc(self, specialisation: Specialisation) -> np.ufunc:
         """Return the NumPy ufunc whose one loop is this typing."""
@@ -138,13 +127,16 @@ class CpuLoops:
             return ufunc.reduce(array, axis, dtype, out, **keywords)
         except (TypeError, ValueError) as error:
             case = reductions.case(str(error))
-            if case is None:
-                raise explained(error, (out,)) from error
-            raise reductions.refusal(case, self.scalar.name) from error
+            if case is not None and is_numpys(error):
+                raise reductions.refusal(case, self.scalar.name) from error
+            explain(error, (out,))
+            raise
         except OverflowError as error:
             given = (keywords.get("initial"),)
-            name = f"{self.scalar.name}.reduce"
-            raise too_large(given, (dtype,), name, ("initial",)) from error
+            found = misfit(given, (dtype,), f"{self.scalar.name}.reduce", ("initial",))
+            if found is not None:
+                raise found from error
+            raise
 
     def accumulate(self, array: Any, axis: int, dtype: Any, out: Any) -> Any:
         """Accumulate as :meth:`numpy.ufunc.accumulate` does, into the pool's memory."""
@@ -154,7 +146,8 @@ class CpuLoops:
         try:
             return ufunc.accumulate(array, axis, dtype, out)
         except (TypeError, ValueError) as error:
-            raise explained(error, (out,)) from error
+            explain(error, (out,))
+            raise
 
     def reduceat(
         self, array: Any, indices: Any, axis: int, dtype: Any, out: Any
@@ -164,7 +157,8 @@ class CpuLoops:
         try:
             return ufunc.reduceat(array, indices, axis, dtype, out)
         except (TypeError, ValueError) as error:
-            raise explained(error, (out,)) from error
+            explain(error, (out,))
+            raise
 
     def _loop(self, specialisation: Specialisation) -> code.Loop:
         types = specialisation.inputs, specialisation.outputs
@@ -225,7 +219,7 @@ class CpuLoops:
         if signature is None and not keywords:
             call = self._learn(args, specialisation)
             if call is not None:
-                return self._run(call, args, out)
+                return self._run(call, args, out, cpu_results.bound(args))
         if out is None:
             least = 1 if _TRACKING.on else POOLED
             outputs = specialisation.outputs
@@ -233,8 +227,8 @@ class CpuLoops:
         try:
             return ufunc(*args, out=out or (None,) * ufunc.nout, **keywords)
         except REFUSALS as error:
-            inputs = specialisation.inputs
-            raise self._explained(error, args, inputs, out) from error
+            self._explain(error, args, specialisation.inputs, out)
+            raise
 
     def again(self, args: Sequence[Any], out: Any = None) -> Any:
         """Repeat a call that differs from an earlier one in values and shapes alone.
@@ -244,47 +238,66 @@ class CpuLoops:
         array, scalar, tuple or None
             The result; None: there was no such call.
         """
-        kinds = [x.dtype if type(x) is ndarray else type(x) for x in args]
+        kinds: list[Any] = []
+        size, shape = 1, None
+        for x in args:
+            if type(x) is ndarray:
+                kinds.append(x.dtype)
+                if x.shape != shape:
+                    shape = x.shape
+                    size *= x.size
+            else:
+                kinds.append(type(x))
         call = self._calls.get(tuple(kinds))
         if call is None:
             return None
-        if out is None:
-            return self._run(call, args, None)
-        if type(out) is not ndarray or len(call.outputs) > 1:
-            return None
-        return self._run(call, args, (out,))
+        if out is not None:
+            if type(out) is not ndarray or len(call.outputs) > 1:
+                return None
+            out, size = (out,), max(size, out.size)
+        if size >= call.small or (out is None and size >= call.few):
+            return self._run(call, args, out, size)
+        try:
+            return call.ufunc(*args) if out is None else call.ufunc(*args, out=out)
+        except REFUSALS as error:
+            self._explain(error, args, call.inputs, out)
+            raise
 
     def _run(
-        self, call: _Call, args: Sequence[Any], out: tuple[Any, ...] | None
+        self, call: _Call, args: Sequence[Any], out: tuple[Any, ...] | None, size: int
     ) -> Any:
         """Compute what was learnt, into new arrays where they are large."""
         own = out is None
         run = call.run
         try:
             if out is None:
-                size = cpu_results.bound(args)
                 spread = size >= run.many > 0  # into results that are all there
-                if size >= call.few and len(call.outputs) == 1:
-                    out = cpu_results.plain(args, call.outputs[0], size)
+                if size >= call.few:
+                    out = cpu_results.plain(args, call.outputs, size)
                 if out is None and (spread or size >= call.few):
                     least = 0 if spread else POOLED
                     out = cpu_results.pooled(args, call.outputs, least=least)
             else:
                 size = max(getattr(x, "size", 0) for x in out)  # NumPy refuses others
+            if size < call.small and out is not None:
+                return call.ufunc(*args, out=out)
             return run(args, out, size, own=own)
         except REFUSALS as error:
-            raise self._explained(error, args, call.inputs, out) from error
+            self._explain(error, args, call.inputs, out)
+            raise
         finally:
-            if run.many > RETOLD * call.told:
-                self._tell(call, args)
+            call.small = run.small
 
-    def _explained(
+    def _explain(
         self, error: Exception, args: Sequence[Any], inputs: Dtypes, out: Any
-    ) -> Exception:
-        """Return NumPy's error for a call of a loop, with the way out."""
+    ) -> None:
+        """Raise NumPy's error for a call of a loop with the way out, if it has one."""
         if isinstance(error, OverflowError):
-            return too_large(args, inputs, self.scalar.name, self.scalar.labels)
-        return explained(error, out)
+            name, labels = self.scalar.name, self.scalar.labels
+            found = misfit(args, inputs, name, labels)
+            if found is not None:
+                raise found from error
+        explain(error, out)
 
     def _learn(
         self, args: Sequence[Any], specialisation: Specialisation
@@ -297,18 +310,9 @@ class CpuLoops:
         run, outputs = self._threaded(specialisation), specialisation.outputs
         few = POOLED // max(dtype.itemsize for dtype in outputs)
         key = tuple(x.dtype if type(x) is ndarray else type(x) for x in args)
-        call = self._calls[key] = _Call(run, specialisation.inputs, outputs, few)
+        inputs = specialisation.inputs
+        call = self._calls[key] = _Call(run, run.ufunc, inputs, outputs, few)
         return call
-
-    def _tell(self, call: _Call, args: Sequence[Any]) -> None:
-        """Say how large calls may be that NumPy alone can do."""
-        quick = self._quick()
-        if quick is None or _TRACKING.on:
-            return
-        call.told = many = call.run.many
-        limits = (min(call.few, many), many) if many else (call.few, call.few)
-        install(type(quick), quick_result)
-        quick.remember(args, call.run.ufunc, outputs=call.outputs, limits=limits)
 
 
 _TRACKING = _Tracking()
@@ -320,10 +324,11 @@ class _Call:
     """What a call needs: what computes, its results, and when they are small."""
 
     run: Threaded
+    ufunc: np.ufunc
     inputs: Dtypes
     outputs: Dtypes
-    few: int
-    told: int = -1  # what quick calls know of ``run.many``
+    few: int  # smaller results are not the pool's
+    small: int = 0  # smaller calls need no more than NumPy's ufunc
 
 
 def _numpy_agrees(args: Sequence[Any], dtypes: Dtypes) -> bool:

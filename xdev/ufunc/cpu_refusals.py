@@ -23,12 +23,18 @@ WAYS = {
 }
 
 
-def explained(error: Exception, out: Sequence[Any] | None) -> Exception:
-    """Return NumPy's error with the way out, as the built-in kind that it is."""
+def explain(error: Exception, out: Sequence[Any] | None) -> None:
+    """Raise NumPy's error with the way out, if it has one, as its built-in kind."""
     for x in out or ():
         if is_freed(x):
-            return use_after_free(x, "out=")
+            raise use_after_free(x, "out=") from error
     text = str(error)
     way = next((way for words, way in WAYS.items() if words in text), None)
-    kind = TypeError if isinstance(error, TypeError) else ValueError
-    return error if way is None else kind(f"{text}: {way}")
+    if way is not None and is_numpys(error):
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{text}: {way}") from error
+
+
+def is_numpys(error: Exception) -> bool:
+    """Say whether an error can be NumPy's own, and no class of a user's handler."""
+    return type(error).__module__.partition(".")[0] in {"builtins", "numpy"}

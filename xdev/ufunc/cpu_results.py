@@ -33,27 +33,27 @@ def bound(operands: Sequence[Any]) -> int:
     return size
 
 
-def plain(
-    operands: Sequence[Any], dtype: np.dtype[Any], size: int
-) -> tuple[Any] | None:
-    """Return one result where its layout is plain: all arrays alike, in C order.
+def plain(operands: Sequence[Any], outputs: Dtypes, size: int) -> tuple[Any] | None:
+    """Return the one result in the pool, of arrays that are alike, in C order.
 
     Parameters
     ----------
     operands : sequence
         NumPy's own arrays and numbers.
-    dtype : numpy.dtype
-        The result's.
+    outputs : tuple of numpy.dtype
+        The results'.
     size : int
         The operands' bound.
     """
     like: Any = None
+    if len(outputs) > 1:
+        return None
     for x in operands:
         if type(x) is ndarray:
             if not x.flags.c_contiguous or (like is not None and x.shape != like.shape):
                 return None
             like = x
-    return None if like is None else (large_array(like.shape, dtype, size),)
+    return None if like is None else (large_array(like.shape, outputs[0], size),)
 
 
 def pooled(

@@ -108,6 +108,13 @@ class Threaded:
             self._alone[size.bit_length()] = min(known, seconds / size)
         return result
 
+    @property
+    def small(self) -> int:
+        """So many elements or more are worth a look at the time that they take."""
+        if self.many:
+            return self.many
+        return 0 if self._calls else LEAST
+
     def _sure(self, size: int) -> bool:
         """Say whether it is known well enough that several threads are worth it."""
         return size >= SURE * self.many or size.bit_length() in self._alone

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from xdev.compile.quick_call import Quick
     from xdev.ufunc.scalar import ScalarFunction
     from xdev.ufunc.signatures import Signature
     from xdev.ufunc.specialisation import Specialisation
@@ -37,8 +36,6 @@ class CudaLoops:
     ----------
     scalar : ScalarFunction
         The function with its typings.
-    ufunc : Quick
-        The user's object, which is told of launches that its compiled call can do.
 
     Attributes
     ----------
@@ -46,12 +43,12 @@ class CudaLoops:
         ``fast(inputs, out)``: a call without keywords, where it was seen before.
     """
 
-    def __init__(self, scalar: ScalarFunction, ufunc: Quick) -> None:
+    def __init__(self, scalar: ScalarFunction) -> None:
         self.scalar = scalar
         self._lock = threading.RLock()  # guards the making of plans and kernels
         self._plans: dict[Any, cuda_plan.Plan] = {}
         self._kernels: dict[Any, Any] = {}
-        self._known = cuda_fast.Known(ufunc)
+        self._known = cuda_fast.Known()
         self.fast: Callable[..., Any] = self._first
 
     def _first(self, args: tuple[Any, ...], out: Any) -> Any:

@@ -1,27 +1,19 @@
 """The quickest ways to a launch: arrays and numbers whose plan is known.
 
-CuPy's contiguous arrays of one shape take none of this, nor numbers beside them, once
-the second call has told the ufunc's compiled call of them
-(:mod:`xdev.compile.quick_launch`). What is here takes any layout, and Numba's arrays
-too: it looks the plan up by all that it depends on. What it does not know goes the
-general way, and so does what the launch itself refuses: a stream that is new (so nobody
-needs to look for a second one here), a thread without a context, a number that does not
-fit, an output that overlaps an input. A real failure comes again there.
+They may have any layout, and be Numba's: the plan is looked up by all that it depends
+on. What is not known goes the general way, and so does what the launch itself refuses
+before anything ran: a stream that is new (so nobody needs to look for a second one
+here), a thread without a context, a number that does not fit, an output that overlaps
+an input. A real failure comes again there.
 """
-
-# ruff: noqa: SLF001 - CuPy has the flag in public only inside an object that costs more
 
 from __future__ import annotations
 
-import threading
-import weakref
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
-from xdev.compile import machine_launch, quick_call
-from xdev.compile.quick_call import MOST_OPERANDS
-from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS
+from xdev.compile import machine_launch
 from xdev.memory.device_arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.streams import live_streams
@@ -33,40 +25,24 @@ from xdev.ufunc.on_cuda import NUMBERS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.compile.quick_call import Quick
-    from xdev.compile.quick_launch import Launches
     from xdev.ufunc.cuda_plan import Plan
-
-#: What compiled calls do: operands of these kinds, and numbers of these very types. A
-#: subclass may run Python as it is converted, and that may have the launch forgotten.
-COMPILED = {"Linear", "Constant", "Output"}
-EXACT = PYTHON_SCALARS | HOST_SCALARS
 
 
 @final
 class Known:
     """The plans that can be launched without a look at more than types and layouts.
 
-    Parameters
-    ----------
-    ufunc : Quick
-        The user's object, which is told of launches that its compiled call can do.
-
     Attributes
     ----------
     any : dict
         By all dtypes, shapes and strides: the launch's address, how to make a result,
         which numbers go as bytes, with the loop's dtype, which argument's library a
-        result that is made goes to, None for CuPy, the launch, which owns what is at
-        the address since another thread may have plans forgotten, and what a compiled
-        call is to be told at the next call: None for nothing.
+        result that is made goes to, None for CuPy, and the launch, which owns what is
+        at the address: another thread may have plans forgotten.
     """
 
-    def __init__(self, ufunc: Quick) -> None:
+    def __init__(self) -> None:
         self.any: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        self._ufunc = weakref.ref(ufunc)
-        self._launches: Launches | None = None
-        self._lock = threading.RLock()  # guards the rows of those
 
     def learn(self, args: Sequence[Any], out: Any, made: Any, plan: Plan) -> None:
         """Remember a plan, if the fast ways can run it.
@@ -99,55 +75,8 @@ class Known:
         like = None
         if out is None and type(made) is not array:
             like = next(i for i, x in enumerate(args) if x is arrays[0])
-        told = None
-        if (
-            {x.kind for x in plan.elementwise.operands} <= COMPILED
-            and len(args) <= MOST_OPERANDS
-            and kinds == {array}
-            and all(x._c_contiguous and x.shape == made.shape for x in (*arrays, made))
-            and all(type(x) in EXACT for x in args if isinstance(x, NUMBERS))
-            and not encoded
-        ):
-            loop = plan.elementwise.operands[-1].loop
-            keys = [x.dtype if type(x) is array else type(x) for x in (*args, made)]
-            told = made.size, keys, loop
         if key:
-            self.any[key] = run.address, plan.results[0], encoded, like, run, told
-
-    def tell(self, key: tuple[Any, ...], entry: tuple[Any, ...]) -> None:
-        """Tell the compiled call of a launch, once: of a key and what is kept there."""
-        *kept, run, (size, keys, loop) = entry
-        self.any[key] = *kept, run, None
-        ufunc = self._ufunc()
-        kind: Any = type(ufunc)
-        if ufunc is None or not _is_asked(kind):
-            return
-        with self._lock:
-            if self._launches is None:
-                from xdev.compile.quick_launch import Launches
-
-                self._launches = Launches(ufunc, len(keys) - 1)
-            self._launches.remember(size, keys, loop, run)
-
-
-@cache
-def _is_asked(kind: Any) -> bool:
-    """Have the compiled calls of a class ask for launches, if that can be done.
-
-    They do while there is one stream: nobody needs to look which stream works on what.
-    """
-    from xdev.compile import quick_launch
-    from xdev.memory.arrays import quick_result
-
-    function = quick_launch.function()
-    if function:
-        quick_call.install(kind, quick_result)
-        quick_call.ask_first(kind, function)
-        stop = partial(quick_call.ask_first, kind, 0)
-        live_streams.when_several.append(stop)
-        if live_streams.several:
-            stop()
-    return bool(function)
+            self.any[key] = run.address, plan.results[0], encoded, like, run
 
 
 @cache
@@ -204,9 +133,7 @@ def _any(slow: Callable[..., Any], known: Known) -> Callable[..., Any]:
             if entry is not None:
                 if live.several:
                     mark_uses((*args, out))
-                plan, result, encoded, like, _, told = entry
-                if told:
-                    known.tell(key, entry)
+                plan, result, encoded, like, _ = entry
                 for i, dtype in encoded:
                     values[i] = Number(values[i]).given(dtype)
                 made = out

@@ -149,13 +149,21 @@ def strong(
 def too_large(
     args: Sequence[Any], dtypes: Sequence[np.dtype[Any]], name: str, labels: Labels
 ) -> OverflowError:
-    """Return the error for the Python int that its dtype does not hold.
+    """Return :func:`misfit`'s error for a number, whichever it is."""
+    found = misfit(args, dtypes, name, labels)
+    return found or OverflowError(f"{name}: a number does not fit into its dtype")
+
+
+def misfit(
+    args: Sequence[Any], dtypes: Sequence[np.dtype[Any]], name: str, labels: Labels
+) -> OverflowError | None:
+    """Return the error for a Python int that its dtype does not hold, if there is one.
 
     Parameters are :func:`strong`'s.
 
     Examples
     --------
-    >>> too_large((300,), (np.dtype("uint8"),), "f", ("x",))
+    >>> misfit((300,), (np.dtype("uint8"),), "f", ("x",))
     OverflowError('f: x is 300, which uint8 does not hold: pass a number that fits, \
 or use another dtype (astype, dtype=)')
     """
@@ -176,7 +184,7 @@ or use another dtype (astype, dtype=)')
                 f"{name}: {label} is {value}, which {dtype} does not hold: "
                 f"pass a number that fits{way}"
             )
-    return OverflowError(f"{name}: a number does not fit into its dtype")
+    return None
 
 
 def dtype_of(x: Any) -> np.dtype[Any]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy import ndarray
 
-from xdev.compile.quick_call import Quick
 from xdev.ufunc import foreign, hosted, overrides, parameters, pickling
 from xdev.ufunc.inputs import WEAK, refuse
 from xdev.ufunc.on_cuda import ALWAYS, is_cuda
@@ -26,7 +25,7 @@ KEYWORDS = ("out", "where", "casting", "order", "dtype", "signature", "sig", "su
 
 
 @final
-class Vectorized(Quick):
+class Vectorized:
     """A scalar Python function as a ufunc: ``f(x, y, out=None, where=True, …)``.
 
     It takes what :class:`numpy.ufunc` takes. NumPy arrays are computed by a real NumPy
@@ -92,22 +91,23 @@ class Vectorized(Quick):
         DeviceMismatchError, UseAfterFreeError
             Arrays of two devices; a freed one. Whatever is raised, nothing was written.
         """
-        # The quickest ways first. Small NumPy arrays, and CuPy's of one shape, do not
-        # get here once their types are known: compiled code calls the NumPy ufunc, or
-        # the driver (compile/quick_call.py, compile/quick_launch.py).
+        # The quickest ways first: calls like one before.
         if not keywords and args:
             out = None if out is ABSENT else out
-            kind = type(args[0])
-            if kind in ALWAYS or (
-                kind is not ndarray and not ALWAYS.isdisjoint(map(type, args))
+            kind, extra = type(args[0]), len(args) - self.nin
+            if kind is not ndarray and (
+                kind in ALWAYS or not ALWAYS.isdisjoint(map(type, args))
             ):
-                if len(args) == self.nin:
+                if not extra:
                     return self._cuda.fast(args, out)
-                if len(args) == self.nin + 1 and out is None and self.scalar.nout == 1:
+                if extra == 1 and out is None and self.scalar.nout == 1:
                     return self._cuda.fast(args[:-1], args[-1])
-            if len(args) < self.nin:
+            if extra < 0:
                 args = self.scalar.filled(args)
-            result = self._again(args, out)
+            if extra == 1 and out is None:
+                result = self._again(args[:-1], args[-1])
+            else:
+                result = self._again(args, out)
             if result is not None:
                 return result
         result = self._general(args, None if out is ABSENT else out, keywords)
@@ -259,7 +259,7 @@ class Vectorized(Quick):
     def _cpu(self) -> CpuLoops:
         from xdev.ufunc.cpu import CpuLoops
 
-        own = CpuLoops(self.scalar, self._identity, self)
+        own = CpuLoops(self.scalar, self._identity)
         made: CpuLoops = self.__dict__.setdefault("_cpu", own)
         self._again = made.again
         return made
@@ -268,9 +268,7 @@ class Vectorized(Quick):
     def _cuda(self) -> CudaLoops:
         from xdev.ufunc.cuda import CudaLoops
 
-        made: CudaLoops = self.__dict__.setdefault(
-            "_cuda", CudaLoops(self.scalar, self)
-        )
+        made: CudaLoops = self.__dict__.setdefault("_cuda", CudaLoops(self.scalar))
         return made
 
     @functools.cached_property

@@ -1,4 +1,4 @@
-"""What threads' words, and numbers, need of the machine, beyond the pool's needs.
+"""What threads' words need of the machine, beyond the pool's needs.
 
 Done here by ctypes, which is the reference; compiled code has its own
 (:func:`intrinsics`), under the same names.
@@ -30,17 +30,6 @@ def glance(address: int) -> int:
     return load(address)
 
 
-def store(address: int, value: int) -> None:
-    """Store a word that no other thread reads before it is handed to it."""
-    ctypes.c_int64.from_address(address).value = value
-
-
-def narrow(bits: int) -> int:
-    """Return the bits of a float64 as those of the nearest float32."""
-    value = ctypes.c_double.from_buffer(ctypes.c_int64(bits)).value
-    return ctypes.c_uint32.from_buffer(ctypes.c_float(value)).value
-
-
 def intrinsics() -> dict[str, Any]:
     """Return the operations, for compiled code."""
     numba, ir = _optional.numba(), _optional.llvm_ir()
@@ -60,15 +49,6 @@ def intrinsics() -> dict[str, Any]:
         place = builder.inttoptr(values[0], word.as_pointer())
         return builder.load_atomic(place, "acquire", 8)
 
-    def emit_store(context: Any, builder: Any, _: Any, values: Any) -> Any:
-        builder.store(values[1], builder.inttoptr(values[0], word.as_pointer()))
-        return context.get_dummy_value()
-
-    def emit_narrow(_: Any, builder: Any, __: Any, values: Any) -> Any:
-        wide = builder.bitcast(values[0], ir.DoubleType())
-        single = builder.fptrunc(wide, ir.FloatType())
-        return builder.zext(builder.bitcast(single, ir.IntType(32)), word)
-
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
     def add(_: Any, address: Any, value: Any) -> Any:  # noqa: ARG001 - by their types
         return int64(int64, int64), emit_add
@@ -77,12 +57,4 @@ def intrinsics() -> dict[str, Any]:
     def glance(_: Any, address: Any) -> Any:  # noqa: ARG001 - by its type
         return int64(int64), emit_glance
 
-    @numba.extending.intrinsic  # type: ignore[untyped-decorator]
-    def narrow(_: Any, bits: Any) -> Any:  # noqa: ARG001 - by its type
-        return int64(int64), emit_narrow
-
-    @numba.extending.intrinsic  # type: ignore[untyped-decorator]
-    def store(_: Any, address: Any, value: Any) -> Any:  # noqa: ARG001 - by their types
-        return numba.types.void(int64, int64), emit_store
-
-    return {each.__name__: each for each in (add, glance, narrow, store)}
+    return {each.__name__: each for each in (add, glance)}

@@ -36,8 +36,6 @@ class Code:
         :mod:`xdev.memory.native.operations`.
     entries : dict
         Those to be called from outside, and how many words each takes.
-    also : tuple of modules
-        Those whose integers the parts import.
     """
 
     def __init__(
@@ -45,10 +43,8 @@ class Code:
         name: str,
         parts: tuple[ModuleType, ...],
         entries: dict[Callable[..., int], int],
-        also: tuple[ModuleType, ...] = (),
     ) -> None:
         self._name, self._parts, self._entries = name, parts, entries
-        self._also = also
         self._addresses: dict[Callable[..., int], int] = {}
 
     def address(self, entry: Callable[..., int]) -> int:
@@ -66,12 +62,8 @@ class Code:
         prototype = ctypes.CFUNCTYPE(*[ctypes.c_int64] * (self._entries[entry] + 1))
         return prototype(self.address(entry))
 
-    def kept(self) -> bool:
-        """Say whether a process here compiled it."""
-        return bool(self._addresses) or _cache.load(self._key()) is not None
-
     def _key(self) -> str:
-        parts: tuple[Any, ...] = *self._parts, *self._also, operations, memory, pool
+        parts: tuple[Any, ...] = *self._parts, operations, memory, pool
         return _machine_code.key(__file__, *(part.__file__ for part in parts))
 
     def _load(self) -> Callable[[str], int]:

@@ -13,7 +13,7 @@ import numpy as np
 from xdev import memory
 from xdev.compile import numpy_ufunc, threads
 from xdev.compile.grid import cpu_cores
-from xdev.ufunc.cpu_refusals import explained
+from xdev.ufunc.cpu_refusals import explain
 from xdev.ufunc.cpu_results import POOLED
 from xdev.ufunc.inputs import resolve, strong
 
@@ -110,7 +110,8 @@ class CpuCores:
                     return shared
             return ufunc(*operands, out=given, **keywords)
         except (TypeError, ValueError) as error:
-            raise explained(error, outs) from error
+            explain(error, outs)
+            raise
 
     def _pooled(
         self, operands: list[Any], given: tuple[Any, ...], made: Specialisation

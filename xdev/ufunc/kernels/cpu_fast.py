@@ -1,20 +1,16 @@
 """The quickest way to a loop on the CPU: arrays and numbers as in a call before.
 
-What it does not know goes the general way. A call that it meets again becomes a row of
-machine code, by which others like it go past Python, once that code is there.
+What it does not know goes the general way.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
-from _thread import allocate_lock
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from numpy import ndarray
 
-from xdev.compile.grid.called import MOST
 from xdev.compile.machine_words import DATA
 from xdev.ufunc.on_cuda import NUMBERS
 
@@ -22,15 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xdev.compile.grid import Argument
-    from xdev.compile.grid.called import Called
-    from xdev.compile.grid.quick import Rows
     from xdev.ufunc.kernels.cpu import CpuKernels, Plan
     from xdev.ufunc.kernels.extents import Extents
 
+MOST = 64  # calls of one grid that are known at a time
 word_at = ctypes.c_int64.from_address  # by an array's attributes 0.9 us
-# Guards the rows of all kernels. Nobody waits for it: a finalizer of the thread that
-# has it would for ever, and what is not told now is told at a later call.
-_telling = allocate_lock()
 
 
 @final
@@ -46,14 +38,11 @@ class _Known:
         The places of numbers, and the types that they have there.
     layouts : list of int
         The arrays' shapes and strides.
-    told : bool
-        Whether machine code was told of it, or cannot be.
     """
 
     plan: Plan
     numbers: list[tuple[int, Any]]
     layouts: list[int]
-    told: bool = False
 
 
 @final
@@ -66,17 +55,13 @@ class Repeats:
         Runs a plan, of what its arguments are in memory.
     extents : Extents
         The grid.
-    owner : Called
-        What is called; it keeps this.
     """
 
-    __slots__ = ("_connection", "_extents", "_kernels", "_known", "_rows")
+    __slots__ = ("_extents", "_kernels", "_known")
 
-    def __init__(self, kernels: CpuKernels, extents: Extents, owner: Called) -> None:
+    def __init__(self, kernels: CpuKernels, extents: Extents) -> None:
         self._kernels, self._extents = kernels, extents
         self._known: dict[Any, _Known] = {}
-        self._connection = owner.connection()
-        self._rows: Rows | None = None
 
     def __call__(self, args: Sequence[Any]) -> bool:
         """Run, if there was such a call before; say whether it was done."""
@@ -90,11 +75,6 @@ class Repeats:
         except OverflowError:  # which the general way says in words
             return False
         self._kernels.compute(self._extents, found.plan, values + found.layouts)
-        if not found.told and _telling.acquire(blocking=False):
-            try:
-                self._tell(args, found)
-            finally:
-                _telling.release()
         return True
 
     def learn(
@@ -124,39 +104,10 @@ class Repeats:
             for i, (x, argument) in enumerate(zip(args, arguments, strict=True))
             if type(x) is not ndarray
         ]
-        if len(self._known) >= MOST and not self._forget():
-            return
+        if len(self._known) >= MOST:
+            self._known.clear()
         key, _ = _read(args)
         self._known[key] = _Known(plan, numbers, layouts)
-
-    def _forget(self) -> bool:
-        """Forget all calls, if nobody tells of one; say whether it was done."""
-        if not _telling.acquire(blocking=False):
-            return False
-        try:
-            self._known.clear()
-            if self._rows is not None:
-                self._rows.clear()
-        finally:
-            _telling.release()
-        return True
-
-    def _tell(self, args: Sequence[Any], known: _Known) -> None:
-        """Have machine code make such calls, if it can, and is worth compiling."""
-        if sys.is_finalizing():  # no module can be loaded any more
-            return
-        try:
-            from xdev.ufunc.kernels import cpu_quick
-
-            if cpu_quick.is_worth_it():
-                known.told = True
-                if self._rows is None:
-                    self._rows = cpu_quick.Rows(self._connection)
-                cpu_quick.add(
-                    self._rows, self._extents, args, known.plan, known.layouts
-                )
-        except Exception:  # noqa: BLE001 - the call is done, and did not ask for this
-            known.told = True
 
 
 def _read(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:

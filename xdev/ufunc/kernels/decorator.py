@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, final, overload
 
 from xdev._forks import module_lock
 from xdev._freed import refuse
-from xdev.compile.grid.called import Called
 from xdev.ufunc import fake, pickling
 from xdev.ufunc.kernels import cpu_fast
 from xdev.ufunc.kernels.cpu import CpuKernels
@@ -166,16 +165,13 @@ class Kernel:
         else:
             refuse(self._name, *args)
             ran = self._cpu(extents, args)
-            known = bound.repeats(cpu_fast.Repeats, self._cpu, extents, bound)
+            known = bound.repeats(cpu_fast.Repeats, self._cpu, extents)
             known.learn(args, *ran)
 
 
 @final
-class Bound(Called):
+class Bound:
     """A kernel and the extents that it runs for: ``k[extents]``.
-
-    Calls that are known on the CPU are machine code; all others, and the first ones,
-    come to :meth:`__call__`.
 
     Parameters
     ----------

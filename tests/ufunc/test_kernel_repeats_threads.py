@@ -1,9 +1,8 @@
-"""Quick calls of kernels in threads, of threads, and in other processes."""
+"""Calls of kernels that came before, in threads and in other processes."""
 
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -11,13 +10,7 @@ import pytest
 import xdev
 from xdev import _config
 from xdev.compile import threads
-from xdev.compile.grid import called, calls, quick
-from xdev.ufunc.kernels import cpu, cpu_quick
-
-pytestmark = [
-    pytest.mark.skipif(not quick.LOCKED, reason="Python without its lock"),
-    pytest.mark.usefixtures("at_once"),
-]
+from xdev.ufunc.kernels import cpu, cpu_fast
 
 
 def axpy(i, a, x, out):
@@ -30,7 +23,7 @@ def count(i, out):
 
 @pytest.mark.parametrize("telling", [0.0, 3e-6, 1e9])
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 1000, 99_991])
-def test_every_point_is_computed_once(monkeypatch, in_python, n, telling):
+def test_every_point_is_computed_once(monkeypatch, n, telling):
     for name in ("LONG", "PIECE"):
         monkeypatch.setattr(cpu, name, 1e-9)
     monkeypatch.setattr(cpu, "TELLING", telling)
@@ -39,20 +32,16 @@ def test_every_point_is_computed_once(monkeypatch, in_python, n, telling):
     for _ in range(20):
         bound(out)
     assert (out[:n] == 20).all()
-    assert len(in_python) < 20
 
 
-def test_one_thread_asks_for_no_help(monkeypatch, in_python):
+def test_one_thread_asks_for_no_help(monkeypatch):
     monkeypatch.setattr(_config, "num_threads", lambda: 1)
     monkeypatch.setattr(threads, "work", lambda *_: pytest.fail("it did"))
     out = np.zeros(1_000_000, np.int64)
     bound = xdev.kernel(count)[out.size]
     for _ in range(3):
         bound(out)
-    in_python.clear()
-    bound(out)
-    assert (out == 4).all()
-    assert not in_python
+    assert (out == 3).all()
 
 
 def test_threads_call_one_kernel_at_once():
@@ -74,36 +63,6 @@ def test_threads_call_one_kernel_at_once():
     assert not wrong
 
 
-def test_what_threads_tell_at_once_stays(monkeypatch):
-    made = cpu_quick.Rows
-
-    def slowly(connection):
-        time.sleep(1e-3)  # so that others come meanwhile
-        return made(connection)
-
-    monkeypatch.setattr(cpu_quick, "Rows", slowly)
-    x = np.arange(60.0)
-    for _ in range(10):
-        bound, ready = xdev.kernel(axpy)[3], threading.Barrier(4)
-
-        def use(step, bound=bound, ready=ready):
-            out = np.zeros(3)
-            ready.wait()
-            for _ in range(4):
-                bound(2.0, x[:: step + 1][:3], out)
-
-        users = [threading.Thread(target=use, args=(step,)) for step in range(4)]
-        for user in users:
-            user.start()
-        for user in users:
-            user.join()
-        (repeats,) = bound._repeats
-        kept = {row.ctypes.data for row, _ in repeats._rows._kept}
-        count = int(bound._table[calls.ROW_COUNT])
-        assert count > 0
-        assert set(bound._table[calls.FIRST_ROW :][:count].tolist()) <= kept
-
-
 @pytest.fixture
 def hurried_threads():
     """Threads that take turns as often as can be."""
@@ -114,12 +73,12 @@ def hurried_threads():
 
 
 @pytest.mark.usefixtures("hurried_threads")
-def test_calls_are_forgotten_while_threads_tell_of_others():
+def test_calls_are_forgotten_while_threads_call():
     bound, wrong, x = xdev.kernel(axpy)[3], [], np.arange(999.0)
 
     def use(first):
         out = np.zeros(3)
-        for step in range(first, first + 3 * called.MOST):
+        for step in range(first, first + 3 * cpu_fast.MOST):
             for _ in range(3):
                 few = x[:: step % 300 + 1][:3]
                 bound(2.0, few, out)
@@ -140,11 +99,9 @@ warnings.simplefilter("ignore")
 os.environ["XDEV_NUM_THREADS"] = "4"
 import numpy as np
 import xdev
-from xdev.compile.grid import quick
 from xdev.compile.team.threads import STARTED, stations
 from xdev.ufunc.kernels import cpu
 cpu.LONG = cpu.PIECE = 1e-9
-quick._kept = lambda: True
 
 @xdev.kernel
 def count(i, out):
@@ -177,8 +134,6 @@ import os
 os.environ["XDEV_DEBUG"] = "1"
 import numpy as np
 import xdev
-from xdev.compile.grid import quick
-quick._kept = lambda: True
 
 @xdev.kernel
 def count(i, index, out):
@@ -209,8 +164,6 @@ LATE = """
 import os
 import numpy as np
 import xdev
-from xdev.compile.grid import quick
-quick._kept = lambda: True
 
 @xdev.kernel
 def count(i, out):
@@ -227,7 +180,7 @@ class Late:
 out = np.zeros(6, int)
 for _ in range(3):
     count[6](out)
-os.late = Late(count[6], out)
+late = Late(count[6], out)
 """
 
 
@@ -248,10 +201,8 @@ import os, threading
 os.environ["XDEV_NUM_THREADS"] = "4"
 import numpy as np
 import xdev
-from xdev.compile.grid import quick
 from xdev.ufunc.kernels import cpu
 cpu.LONG = cpu.PIECE = 1e-9
-quick._kept = lambda: True
 
 @xdev.kernel
 def count(i, out):
