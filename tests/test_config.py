@@ -103,7 +103,7 @@ def test_a_variable_that_is_nearly_a_setting_is_warned_of_once(name, meant):
         check=True,
     )
     (line,) = done.stderr.splitlines()
-    assert f"{name} is no setting of xdev, and ignored: use {meant}" in line
+    assert f"{name} is not a setting of xdev, and ignored: use {meant}" in line
 
 
 @pytest.mark.parametrize("name", ["XDEV_HOME", "XDEV_TEST_DEVICES", "XDEV_DEBUG"])

@@ -67,7 +67,7 @@ def _tell_of_misspelt() -> None:
         from difflib import get_close_matches  # takes long to import
 
         for meant in get_close_matches(name, SETTINGS, 1, ALIKE):
-            message = f"{name} is no setting of xdev, and ignored: use {meant}"
+            message = f"{name} is not a setting of xdev, and ignored: use {meant}"
             warnings.warn(message, stacklevel=OUTSIDE)
 
 

@@ -21,7 +21,12 @@ from xdev.errors import DeviceUnavailableError
 INSTALLED = ".dist-info"
 PYTHON = os.__file__.removesuffix("/os.py")
 STANDARD = PYTHON, f"{PYTHON}/lib-dynload"  # hundreds of modules, no distribution
-CUDA_EXTRA = "pip install 'xdev-array[cu13]' (CUDA 13) or 'xdev-array[cu12]' (CUDA 12)"
+#: The distribution is on no package index: extras are installed from its checkout.
+CUDA_EXTRA = (
+    """python -m pip install ".[cu13]" (CUDA 13) or ".[cu12]" (CUDA 12), in xdev's """
+    "checkout"
+)
+_AGAIN = "python -m pip install . in xdev's checkout"
 
 
 def _load(name: str, command: str) -> Any:
@@ -81,7 +86,7 @@ def cupy_streams() -> Any:
 @cache
 def numba() -> Any:
     """Return the module ``numba``."""
-    return _load("numba", "pip install xdev-array")
+    return _load("numba", _AGAIN)
 
 
 @cache
@@ -135,19 +140,19 @@ def jax() -> Any:
 @cache
 def dask_array() -> Any:
     """Return the module ``dask.array``."""
-    return _load("dask.array", "pip install 'xdev-array[dask]'")
+    return _load("dask.array", """python -m pip install ".[dask]" in xdev's checkout""")
 
 
 @cache
 def llvm() -> Any:
     """Return the module ``llvmlite.binding``, which Numba brings."""
-    return _load("llvmlite.binding", "pip install xdev-array")
+    return _load("llvmlite.binding", _AGAIN)
 
 
 @cache
 def llvm_ir() -> Any:
     """Return the module ``llvmlite.ir``."""
-    return _load("llvmlite.ir", "pip install xdev-array")
+    return _load("llvmlite.ir", _AGAIN)
 
 
 @cache
@@ -171,4 +176,6 @@ def tqdm() -> Any:
 @cache
 def matplotlib_figure() -> Any:
     """Return the module ``matplotlib.figure``, which draws without a screen."""
-    return _load("matplotlib.figure", 'pip install "xdev-array[plot]"')
+    return _load(
+        "matplotlib.figure", """python -m pip install ".[plot]" in xdev's checkout"""
+    )

@@ -42,9 +42,9 @@ def not_array(x: Any, way: str, name: str = "x") -> str:
     Examples
     --------
     >>> not_array({1, 2}, "make one of a list")
-    'no array but set: make one of a list'
+    'not an array but set: make one of a list'
     >>> not_array(set, "make one of a list")
-    'no array but the class set: pass an object of it'
+    'not an array but the class set: pass an object of it'
     """
     if isinstance(x, type):
         way = "pass an object of it"
@@ -53,7 +53,7 @@ def not_array(x: Any, way: str, name: str = "x") -> str:
             f"pass {name}.toarray(), or move the sparse one to the CPU or to CUDA with "
             f"xdev.adapt(device, {name})"
         )
-    return f"no array but {type_name(x)}: {way}"
+    return f"not an array but {type_name(x)}: {way}"
 
 
 def users_level() -> int:
@@ -165,6 +165,8 @@ class OutOfMemoryError(XdevError, MemoryError):
         if change:
             way += f", or {change} with xdev.memory.set_limit(nbytes, device)"
         who = " To see who holds the memory, run under xdev.memory.track()."
-        if self.holders:
+        if not self.allocated:
+            who = ""
+        elif self.holders:
             who = "".join(f"\n  {holder}" for holder in self.holders)
         return f"{self.device}: {what}: {held}{cap}{why}. {way}.{who}"

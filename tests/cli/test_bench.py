@@ -94,8 +94,8 @@ def test_the_default_device_is_that_of_the_environment(real_device, capsys):
         (["--json", "/nowhere/at/all.json"], "cannot write"),
         (["--json", "/"], "cannot write"),
         (["--baseline", "/nowhere/at/all.json"], "cannot read '/nowhere"),
-        (["--baseline", __file__], "is no JSON"),
-        (["--baseline", "/dev/null"], "'/dev/null' is no JSON"),
+        (["--baseline", __file__], "is not JSON"),
+        (["--baseline", "/dev/null"], "'/dev/null' is not JSON"),
         (["--speed"], "unrecognized"),
     ],
 )

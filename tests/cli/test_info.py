@@ -49,7 +49,7 @@ def test_settings_in_force_are_told(monkeypatch, capsys):
     main(["info"])
     out = capsys.readouterr().out
     assert "XDEV_MEMORY_POOL" in out
-    unknown = [line for line in out.splitlines() if "is no setting" in line]
+    unknown = [line for line in out.splitlines() if "is not a setting" in line]
     assert [line.split()[0] for line in unknown] == ["XDEV_TYPO"]
 
 

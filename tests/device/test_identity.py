@@ -52,7 +52,7 @@ def test_unknown_names_are_refused_with_the_known_ones(name):
 
 @pytest.mark.parametrize("thing", [None, 3, 1.5, object(), ["cpu"], np.ones(2)])
 def test_what_is_no_device_is_refused(thing):
-    with pytest.raises(ConfigurationError, match="is no device"):
+    with pytest.raises(ConfigurationError, match="is not a device"):
         Device(thing)
 
 

@@ -145,14 +145,14 @@ def test_read_only_out_is_refused():
 
 @pytest.mark.parametrize("out", [[0, 0, 0], 3, np.float64(1)])
 def test_out_that_is_no_array_is_refused(out):
-    with pytest.raises(TypeError, match="out is no array"):
+    with pytest.raises(TypeError, match="out is not an array"):
         xdev.add(HOST, HOST, out=out)
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.ndarray, int])
 @pytest.mark.parametrize("device", ["cpu", "fake"])
 def test_a_class_is_no_array(kind, device):
-    text = f"is no array but the class {kind.__name__}: pass an object of it$"
+    text = f"is not an array but the class {kind.__name__}: pass an object of it$"
     for dtype in (None, np.float32):
         with pytest.raises(TypeError, match=f"asarray: obj {text}"):
             xdev.asarray(kind, dtype=dtype, device=device)
@@ -165,14 +165,14 @@ def test_a_sparse_matrix_is_no_array(device):
     sparse = pytest.importorskip("scipy.sparse").csr_array(np.eye(3))
     text = r"scipy.*pass obj\.toarray\(\), or .* with xdev\.adapt\(device, obj\)$"
     for dtype in (None, np.float32):
-        with pytest.raises(TypeError, match=rf"obj is no array but {text}"):
+        with pytest.raises(TypeError, match=rf"obj is not an array but {text}"):
             xdev.asarray(sparse, dtype=dtype, device=device)
     assert xdev.asarray(sparse.toarray(), device=device).shape == (3, 3)
 
 
 @pytest.mark.parametrize("x", [[1, 2], (1, 2), "abc", None, object()])
 def test_what_is_no_array_is_refused_by_name(x):
-    with pytest.raises(TypeError, match=r"xdev\.sum: x is no array.*xdev.asarray"):
+    with pytest.raises(TypeError, match=r"xdev\.sum: x is not an array.*xdev.asarray"):
         xdev.sum(x)
     with pytest.raises(TypeError, match=r"xdev\.add: "):
         xdev.add(x, x)
@@ -183,7 +183,7 @@ def test_what_is_no_array_is_refused_by_name(x):
 )
 def test_a_scalar_of_numpys_that_is_no_number_is_told_what_takes_it(x):
     for call in (xdev.asarray, xdev.sum):
-        with pytest.raises(TypeError, match=r"no array but .*make one with numpy\.as"):
+        with pytest.raises(TypeError, match=r"an array but .*make one with numpy\.as"):
             call(x, **({"device": "cpu"} if call is xdev.asarray else {}))
     made = xdev.asarray(np.asarray(x), device="cpu")
     assert made.shape == ()

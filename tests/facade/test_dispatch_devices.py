@@ -144,7 +144,7 @@ def test_jax_arrays_spread_over_devices_are_on_no_single_one():
 
     assert xdev.add(x, x).tolist() == [0, 2, 4, 6]
     assert float(xdev.sum(x)) == 6
-    with pytest.raises(xdev.ConfigurationError, match="is no device"):
+    with pytest.raises(xdev.ConfigurationError, match="is not a device"):
         xdev.device_of(x)
 
 

@@ -314,6 +314,6 @@ def test_what_is_no_out_is_told_what_out_is(device, odd):
         lambda: xdev.clip(x, 0, 1, odd),
     ):
         with pytest.raises(
-            TypeError, match=r"out is no array but .*: leave it out, or"
+            TypeError, match=r"out is not an array but .*: leave it out, or"
         ):
             call()

@@ -49,12 +49,12 @@ def test_what_is_no_number_of_a_range_is_named(device, place, odd):
     given = {"start": 0, "stop": 5, "step": 1, place: odd}
 
     with pytest.raises(
-        TypeError, match=rf"xdev\.arange: {place} is no number but .*give"
+        TypeError, match=rf"xdev\.arange: {place} is not a number but .*give"
     ):
         xdev.arange(*given.values(), device=device)
     if place != "stop":
         del given["stop"]
-        with pytest.raises(TypeError, match=rf"xdev\.arange: {place} is no number but"):
+        with pytest.raises(TypeError, match=rf"xdev\.arange: {place} is not a number"):
             xdev.arange(given["start"], step=given["step"], device=device)
 
 
@@ -140,9 +140,9 @@ def test_a_count_on_a_device_is_told_how_it_comes_to_the_host():
     for device in ("cpu", "fake"):
         with pytest.raises(TypeError, match=r"of the host, int\(num\)"):
             xdev.linspace(0, 1, count, device=device)
-        with pytest.raises(TypeError, match="is no shape"):
+        with pytest.raises(TypeError, match="is not a shape"):
             xdev.zeros(count, device=device)
-        with pytest.raises(TypeError, match="is no shape"):
+        with pytest.raises(TypeError, match="is not a shape"):
             xdev.full((2, count), 1.0, device=device)
     with pytest.raises(TypeError, match=r"start is .*of the host, float\(start\)"):
         xdev.linspace(count, 1, 5, device="cpu")

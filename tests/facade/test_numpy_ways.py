@@ -259,5 +259,5 @@ def test_a_number_in_an_array_has_no_places(device):
 def test_none_is_no_number(device, name):
     x = xdev.ones(3, device=device)
     args = (x > 0, x, None) if name == "where" else (x, None)
-    with pytest.raises(TypeError, match=r"x2 is no array but .*NoneType"):
+    with pytest.raises(TypeError, match=r"x2 is not an array but .*NoneType"):
         getattr(xdev, name)(*args)

@@ -87,7 +87,7 @@ def test_what_is_no_address_is_named_and_costs_no_budget(rubbish, policy):
     source = Faulty(rubbish)
     pool = Pool(source, policy, limit=1 << 30)
     for _ in range(3):
-        with pytest.raises(XdevError, match=r"returned .*, which is no address"):
+        with pytest.raises(XdevError, match=r"returned .*, which is not an address"):
             pool.acquire(100)
     assert source.freed == []
     assert pool.stats().reserved == pool.budget.reserved == 0

@@ -59,12 +59,12 @@ def test_a_view_that_outlives_its_array_is_still_a_view():
 
 @pytest.mark.parametrize("x", ["text", 4096, None, [], [np.ones(3)]])
 def test_what_is_no_array_cannot_be_freed(x):
-    with pytest.raises(TypeError, match=f"x is no array but {type(x).__name__}"):
+    with pytest.raises(TypeError, match=f"x is not an array but {type(x).__name__}"):
         memory.free(x)
 
 
 def test_a_class_is_no_array():
-    text = "^x is no array but the class ndarray: pass an object of it$"
+    text = "^x is not an array but the class ndarray: pass an object of it$"
     with pytest.raises(TypeError, match=text):
         memory.free(np.ndarray)
     with pytest.raises(ValueError, match=text):
@@ -103,7 +103,7 @@ def test_record_stream_keeps_a_block_until_it_is_polled():
 
 def test_record_stream_of_foreign_memory_is_refused():
     for x in (np.empty(100_000), "text"):
-        with pytest.raises(ValueError, match=r"pools|no array"):
+        with pytest.raises(ValueError, match=r"pools|not an array"):
             memory.record_stream(x, 7)
 
 

@@ -216,7 +216,7 @@ def test_what_is_no_array_of_the_device_is_refused_by_name():
         way = rf"^{name}= is on cpu, .* xdev\.to_device\({name}, 'fake:0'\)$"
         with pytest.raises(xdev.DeviceMismatchError, match=way):
             call(x)
-        with pytest.raises(TypeError, match=f"^{name} is no array but the class nda"):
+        with pytest.raises(TypeError, match=f"^{name} is not an array but the class"):
             call(np.ndarray)
         call(xdev.to_device(x, "fake:0"))
     with pytest.raises(TypeError, match="not on the class ndarray"):

@@ -106,7 +106,7 @@ def test_without_matplotlib_the_error_says_what_to_install(found, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ModuleNotFoundError) as raised:
         found.plot("never.png")
-    assert "xdev-array[plot]" in raised.value.__notes__[0]
+    assert 'python -m pip install ".[plot]"' in raised.value.__notes__[0]
 
 
 def test_names_that_are_none_are_told_with_those_that_are(found):
@@ -148,5 +148,5 @@ def test_results_that_differ_are_refused():
 
 
 def test_bytes_of_no_candidate_are_refused():
-    with pytest.raises(ValueError, match="'y', which is no candidate"):
+    with pytest.raises(ValueError, match="'y', which is not a candidate"):
         compare({"x": lambda: 1}, nbytes={"y": 8})

@@ -160,13 +160,13 @@ def test_an_out_of_another_device_is_refused():
 
 @pytest.mark.parametrize("thing", [[1, 2], "text", 3, None])
 def test_what_is_no_array_is_refused(thing):
-    with pytest.raises(TypeError, match=r"x is no array but .*: make one with"):
+    with pytest.raises(TypeError, match=r"x is not an array but .*: make one with"):
         xdev.to_device(thing, "cpu")
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.ndarray, list])
 def test_classes_are_no_arrays(kind):
-    text = f"x is no array but the class {kind.__name__}: pass an object of it$"
+    text = f"x is not an array but the class {kind.__name__}: pass an object of it$"
     for move in (xdev.to_numpy, lambda x: xdev.to_device(x, "fake")):
         with pytest.raises(TypeError, match=text):
             move(kind)

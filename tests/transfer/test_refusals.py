@@ -28,7 +28,7 @@ def test_arguments_the_wrong_way_round_are_told_so(obj, name):
 def test_an_unknown_device_is_not_taken_for_a_wrong_order():
     with pytest.raises(ConfigurationError, match="no device is called 'gpu'"):
         xdev.adapt("gpu", "cpu")
-    with pytest.raises(ConfigurationError, match="is no device"):
+    with pytest.raises(ConfigurationError, match="is not a device"):
         xdev.adapt(LARGE, LARGE)
     with pytest.raises(ConfigurationError, match="no device is called 'gpu'"):
         xdev.memory.set_limit("cpu", "gpu")
@@ -92,7 +92,7 @@ def test_pinned_memory_of_other_libraries_dtypes():
 
 @pytest.mark.parametrize("shape", ["a", None, 2.5, (2, "a"), [[1]]])
 def test_what_is_no_shape_is_refused(shape):
-    with pytest.raises(TypeError, match="no shape: give a whole number"):
+    with pytest.raises(TypeError, match="not a shape: give a whole number"):
         xdev.empty_pinned(shape)
 
 
@@ -160,6 +160,6 @@ def test_what_is_on_a_device_may_still_be_no_array(device):
     x = xdev.ones(3, device=device)
     for thing in (x, OnADevice(x), x):
         assert xdev.device_of(thing) == xdev.device_of(x) == device
-    with pytest.raises(TypeError, match="x is no array but"):
+    with pytest.raises(TypeError, match="x is not an array but"):
         xdev.to_device(OnADevice(x), "cpu")
     assert xdev.to_numpy(x).tolist() == [1, 1, 1]

@@ -23,18 +23,18 @@ def copied(x, out):
     ["", "n->n", "(n)", "(n),->(n)", "(n)->", "(n)->(n", "(2n)->()", "(n?)->()", 3],
 )
 def test_wrong_layouts_are_refused(layout):
-    with pytest.raises(TypeError, match="is no layout of core dimensions"):
+    with pytest.raises(TypeError, match="is not a layout of core dimensions"):
         xdev.guvectorize(layout)
 
 
 @pytest.mark.parametrize(
     ("signature", "message"),
     [
-        ("float32", "is no signature"),
-        (7, "is no signature"),
+        ("float32", "is not a signature"),
+        (7, "is not a signature"),
         ("void(float32[:])", "has 1 types, but"),
         ("void(text[:], float32[:])", "no type 'text'"),
-        ("void(float32[x], float32[:])", "is no type"),
+        ("void(float32[x], float32[:])", "is not a type"),
         ("void(float32, float32[:])", "is an array of 1 axes"),
         ("void(float32[:,:], float32[:])", "is an array of 1 axes"),
         ("void(float32[:], float32)", "is an array of 1 axes"),

@@ -20,7 +20,7 @@ def test_arguments_go_by_place(device, named):
     x, out = there(device, np.ones(3), np.zeros(3))
     given = dict.fromkeys(named, out)
 
-    with pytest.raises(TypeError, match=r"by place, .* add\[…\]\(x, y, out\)"):
+    with pytest.raises(TypeError, match=r"positionally, .* add\[…\]\(x, y, out\)"):
         add[3](x, x, **given)
     with pytest.raises(TypeError, match=r"say for how many points it runs"):
         add(x, x, **given)

@@ -87,7 +87,7 @@ def test_a_mask_is_refused_with_what_to_pass():
 def test_what_is_no_array_is_refused(device, wrong):
     x, out = there(device, np.zeros(3), np.zeros(3))
 
-    with pytest.raises(TypeError, match=r"takes .*arrays and numbers, not|y is no arr"):
+    with pytest.raises(TypeError, match=r"takes .*arrays and numbers, not|y is not"):
         add[3](x, wrong, out)
 
 

@@ -50,7 +50,7 @@ def test_a_class_is_named_where_an_array_belongs(device, kind, warm):
     ):
         quick = device == "cuda" and label == "add: y"  # which looks at one at a time
         what = "add: an argument" if quick else label
-        text = f"{what} is no array but the class {kind.__name__}: pass an object of"
+        text = f"{what} is not an array but the class {kind.__name__}: pass an obj"
         with pytest.raises(TypeError, match=text):
             call()
     np.testing.assert_array_equal(xdev.to_numpy(x), 1)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 NAMESAKE = (
     "warning: the distribution xdev {} is installed too, another project with the same "
-    "module name: pip uninstall xdev, then pip install --force-reinstall xdev-array"
+    "module name: python -m pip uninstall xdev, then, in xdev's checkout, python -m "
+    "pip install --force-reinstall ."
 )
 
 
@@ -86,7 +87,9 @@ def _settings() -> list[str]:
         f"{name:<17} {value}{'' if given else '  (default)'}"
         for name, (value, given) in settings.read().items()
     ]
-    return lines + [f"{name:<17} is no setting of xdev" for name in _config.unknown()]
+    return lines + [
+        f"{name:<17} is not a setting of xdev" for name in _config.unknown()
+    ]
 
 
 def _pools() -> list[str]:

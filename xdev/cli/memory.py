@@ -160,5 +160,7 @@ def _read(path: Path) -> dict[str, Any]:
         found = _PlainData(saved).load()
         return {key: found[key] for key in ("segments", "device_traces", "pools")}
     except Exception as error:  # damaged bytes may raise any
-        message = f"{path} is no snapshot that xdev memory --snapshot saved: {error!r}"
+        message = (
+            f"{path} is not a snapshot that xdev memory --snapshot saved: {error!r}"
+        )
         raise ConfigurationError(message) from error

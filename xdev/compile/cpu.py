@@ -236,7 +236,7 @@ def _results(result: Any) -> Dtypes:
         if not isinstance(part, types.Number | types.Boolean):
             what = {
                 types.none: "returns nothing",
-            }.get(part, f"returns {part}, which is no number")
+            }.get(part, f"returns {part}, which is not a number")
             if isinstance(part, types.Optional):
                 what = "returns nothing on some path"
             raise NotImplementedError(what)

@@ -44,7 +44,7 @@ def _install_command() -> str:
     if version is None:
         return _optional.CUDA_EXTRA
     extra = "cu13" if version >= FIRST_CUDA_13_DRIVER else "cu12"
-    return f"pip install 'xdev-array[{extra}]'"
+    return f"""python -m pip install ".[{extra}]" in xdev's checkout"""
 
 
 def _without_cupy() -> str:

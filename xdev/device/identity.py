@@ -239,8 +239,8 @@ def _parse_native(native: Any) -> tuple[str, int, str | None]:
             _owners[kind] = name
             return name, index, None
     message = (
-        f"{shown(native)} is no device that xdev knows: use a string such as 'cpu' or "
-        f"'cuda:0', an xdev.Device, or a device object of the array's library"
+        f"{shown(native)} is not a device that xdev knows: use a string such as "
+        f"'cpu' or 'cuda:0', an xdev.Device, or a device object of the array's library"
     )
     raise ConfigurationError(message)
 

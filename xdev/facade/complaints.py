@@ -15,7 +15,9 @@ def no_array(name: str, label: str, x: Any) -> TypeError:
     """Return the error for an argument that is no array."""
     if label == "out":
         what = type_name(x)
-        return TypeError(f"xdev.{name}: out is no array but {what}: {_no_out(name, x)}")
+        return TypeError(
+            f"xdev.{name}: out is not an array but {what}: {_no_out(name, x)}"
+        )
     # xdev.asarray() itself asks, and refuses dates, texts and records of NumPy's.
     maker = "numpy" if isinstance(x, np.generic) else "xdev"
     way = f"make one with {maker}.asarray({label})"

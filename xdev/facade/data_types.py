@@ -61,7 +61,7 @@ def astype(
     Raises
     ------
     TypeError
-        ``dtype`` is no data type of the library.
+        ``dtype`` is not a data type of the library.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def _is_of_kind(dtype: Any, kind: str) -> bool:
 
 
 def _no_kind(kind: str) -> str:
-    return f"{kind!r} is no kind of data type: use one of {_KINDS}"
+    return f"{kind!r} is not a kind of data type: use one of {_KINDS}"
 
 
 _KINDS = (

@@ -102,7 +102,7 @@ def library_of_dtype(dtype: Any) -> ModuleType | None:
 def unknown(dtype: Any, library: str) -> TypeError:
     """Return the error for a data type that a library does not have."""
     known = ", ".join(f"xdev.{name}" for name in NAMES)
-    return TypeError(f"{dtype!r} is no data type of {library}: use one of {known}")
+    return TypeError(f"{dtype!r} is not a data type of {library}: use one of {known}")
 
 
 def _name(dtype: Any) -> str:

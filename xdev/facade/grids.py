@@ -118,7 +118,7 @@ def _number(name: str, label: str, x: Any) -> Any:
     if good:
         return x
     way = f" of the host, float({label})" if getattr(x, "shape", None) == () else ""
-    message = f"xdev.{name}: {label} is no number but {type_name(x)}: give one{way}"
+    message = f"xdev.{name}: {label} is not a number but {type_name(x)}: give one{way}"
     raise TypeError(message)
 
 

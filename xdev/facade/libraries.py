@@ -144,8 +144,8 @@ def owner_of(thing: Any, name: str, label: str) -> Library | None:
         if not hasattr(root, "empty"):
             listed = ", ".join(f"xdev.{dtype}" for dtype in NAMES)
             message = (
-                f"xdev.{name}: {label} is {thing!r}, no array and no data type: use "
-                f"{listed}"
+                f"xdev.{name}: {label} is {thing!r}, neither an array nor a data type: "
+                f"use {listed}"
             )
             raise TypeError(message)
         compat = importlib.import_module("array_api_compat")

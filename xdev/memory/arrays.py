@@ -101,7 +101,9 @@ def pinned_array(
     """
     nbytes = size_of(shape, dtype)
     if dtype.hasobject:
-        message = f"pinned memory cannot hold Python objects: {dtype} is no plain dtype"
+        message = (
+            f"pinned memory cannot hold Python objects: {dtype} is not a plain dtype"
+        )
         raise TypeError(message)
     pool = registry.pool("cpu", "pinned")
     return _pooled(pool, shape, dtype, nbytes, order)

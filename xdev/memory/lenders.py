@@ -97,7 +97,7 @@ class Desk:
             address = -1
         says = f"{self._name}: the source returned"
         if not 0 < address < ADDRESSES:
-            raise XdevError(f"{says} {found!r}, which is no address")
+            raise XdevError(f"{says} {found!r}, which is not an address")
         if address % self._alignment:
             self._source.free(address, size, *order)
             aligned = f"not aligned to {self._alignment} B"
@@ -277,7 +277,7 @@ def lent_by(source: Source, policy: Policy) -> Source | AsyncSource:
     """
     if isinstance(source, type) or not all(hasattr(source, each) for each in METHODS):
         needs = f"an object with the methods {', '.join(METHODS)}"
-        raise TypeError(f"{source!r} is no source of memory: give {needs}")
+        raise TypeError(f"{source!r} is not a source of memory: give {needs}")
     if not policy.asynchronous:
         return source
     from xdev.memory.sources.asynchronous import in_stream_order

@@ -218,7 +218,7 @@ class Pool:
         UseAfterFreeError
             It was released before.
         ValueError
-            It is no block of this pool.
+            It is not a block of this pool.
         """
         try:
             chunk = block.chunk
@@ -236,7 +236,7 @@ class Pool:
             self._stock.tend()
 
     def _foreign(self, block: object) -> ValueError:
-        return ValueError(f"{self.name}: {block!r} is no block of this pool")
+        return ValueError(f"{self.name}: {block!r} is not a block of this pool")
 
     def reclaim(self, nbytes: int | None = None) -> int:
         """Give cached memory back to the source.

@@ -135,5 +135,7 @@ def handle_of(stream: object) -> int:
         message = f"stream={stream!r} is not the handle of a stream: {way}"
         raise TypeError(message) from None
     if not 0 <= handle < HANDLES:
-        raise ValueError(f"stream={handle} is no handle, negative or too large: {way}")
+        raise ValueError(
+            f"stream={handle} is not a handle, negative or too large: {way}"
+        )
     return handle

@@ -112,7 +112,7 @@ def _named(args: tuple[Any, ...], others: dict[str, Any]) -> str:
 
 def _check(name: object) -> None:
     if not isinstance(name, str) or name not in BACKENDS:
-        message = f"{name!r} is no backend: use one of {', '.join(BACKENDS)}"
+        message = f"{name!r} is not a backend: use one of {', '.join(BACKENDS)}"
         raise ValueError(message)
 
 

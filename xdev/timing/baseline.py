@@ -103,13 +103,13 @@ def read(baseline: Path | str | Mapping[str, Any]) -> Mapping[str, Any]:
         try:
             found = json.loads(Path(baseline).read_text(encoding="utf-8"))
         except ValueError as error:
-            raise ConfigurationError(f"{where} is no JSON: {error}") from error
+            raise ConfigurationError(f"{where} is not JSON: {error}") from error
     match found:
         case {"environment": {}, "rows": [*rows]}:
             record: Mapping[str, Any] = found
         case _:
             raise ConfigurationError(
-                f"{where} is no record of compare, sweep or bench, which has an "
+                f"{where} is not a record of compare, sweep or bench, which has an "
                 "'environment' and 'rows'"
             )
     for row in rows:

@@ -152,7 +152,7 @@ def _bytes_by_name(
         return dict.fromkeys(candidates, whole(nbytes, "nbytes", 0))
     for name in nbytes:
         if name not in candidates:
-            raise ValueError(f"nbytes has {name!r}, which is no candidate")
+            raise ValueError(f"nbytes has {name!r}, which is not a candidate")
     return {name: whole(n, f"nbytes of {name!r}", 0) for name, n in nbytes.items()}
 
 

@@ -111,7 +111,7 @@ class Row:
 
 
 def check_name(name: str, names: Iterable[str]) -> None:
-    """Refuse what is no candidate's name."""
+    """Refuse what is not a candidate's name."""
     if name not in names:
         known = ", ".join(map(repr, names))
         raise KeyError(f"no candidate is called {name!r}: there are {known}")

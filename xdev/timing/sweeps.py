@@ -84,7 +84,7 @@ class Sweep:
         Raises
         ------
         KeyError
-            One is no candidate.
+            One is not a candidate.
         """
         return _crossover(self.times(name), self.times(other))
 
@@ -116,7 +116,7 @@ class Sweep:
         Raises
         ------
         ModuleNotFoundError
-            Matplotlib is missing: ``pip install xdev-array[plot]``.
+            Matplotlib is missing: ``python -m pip install ".[plot]"``.
         """
         draw({name: self.times(name) for name in self.names}, path)
 
@@ -203,7 +203,10 @@ def draw(times: Mapping[str, Runs], path: Path | str) -> None:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
-        error.add_note("a plot needs Matplotlib: pip install xdev-array[plot]")
+        error.add_note(
+            "a plot needs Matplotlib: "
+            """python -m pip install ".[plot]" in xdev's checkout"""
+        )
         raise
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
@@ -255,7 +258,7 @@ def sweep(
     ResultsDifferError
         Two results differ; also a ValueError.
     ValueError
-        No sizes, or one that is no whole number of at least 1, or what ``compare``
+        No sizes, or one that is not a whole number of at least 1, or what ``compare``
         refuses.
 
     Examples

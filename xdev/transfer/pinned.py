@@ -46,7 +46,7 @@ def empty_pinned(shape: int | tuple[int, ...], dtype: Any = float) -> Any:
     try:
         extents = tuple(map(operator.index, extents))
     except TypeError as error:
-        message = f"{shape!r} is no shape: give a whole number or a tuple of them"
+        message = f"{shape!r} is not a shape: give a whole number or a tuple of them"
         raise TypeError(message) from error
     return _empty(extents, numpys(dtype, "use one that it has, such as float32"))
 
@@ -56,7 +56,7 @@ def _empty(
 ) -> Any:
     if dtype.hasobject:
         message = (
-            f"pinned memory cannot hold Python objects: {dtype} is no plain dtype; "
+            f"pinned memory cannot hold Python objects: {dtype} is not a plain dtype; "
             f'convert them to numbers first, as in x.astype("float64")'
         )
         raise TypeError(message)

@@ -45,7 +45,7 @@ def axis_of(axis: Any, rank: int) -> int:
         There are not so many.
     """
     if isinstance(axis, bool | np.bool_):
-        message = f"the axis is {axis}, which is no integer"
+        message = f"the axis is {axis}, which is not an integer"
         raise TypeError(message)
     return normalize_axis_index(axis, rank)
 

@@ -56,7 +56,7 @@ def unknown(
     """Return the error of a call with a keyword that is none of a ufunc's."""
     name = function.__name__
     if keyword in inspect.signature(function).parameters:
-        return TypeError(f"{name}() takes {keyword!r} by place, not by name")
+        return TypeError(f"{name}() takes {keyword!r} positionally, not by keyword")
     valid = ", ".join(keywords)
     return TypeError(f"{name}() has no keyword {keyword!r}; valid are {valid}")
 

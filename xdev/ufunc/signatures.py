@@ -87,7 +87,7 @@ def parse(signature: object) -> tuple[Dtypes, Dtypes]:
     found = re.fullmatch(pattern, signature) if isinstance(signature, str) else None
     if found is None:
         message = (
-            f"{signature!r} is no signature: write it as Numba does, "
+            f"{signature!r} is not a signature: write it as Numba does, "
             "'float32(float32, float32)'"
         )
         raise TypeError(message)

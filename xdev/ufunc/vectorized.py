@@ -147,8 +147,8 @@ class Vectorized:
         args = scalar.filled(args)
         args, positional = args[:nin], tuple(args[nin:])
         if positional and out is not None:
-            message = f"{name}() takes {nin} arguments, and out once: by place or name"
-            raise TypeError(message)
+            message = f"{name}() takes {nin} arguments, and out once: positionally or "
+            raise TypeError(message + "by keyword")
         outs = out if isinstance(out, tuple) else None if out is None else (out,)
         outs = outs or positional
         if not outs or all(x is None for x in outs):

@@ -143,7 +143,7 @@ sys.exit(status)
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert 'pip install "xdev-array[plot]"' in done.stderr
+    assert 'pip install ".[plot]"' in done.stderr
     assert done.stdout == ""
 
 

@@ -231,3 +231,37 @@ def test_that_nothing_is_live_is_said_too():
 def test_a_report_that_cannot_be_written_changes_no_exit(end):
     done = run(LIVE + end, XDEV_MEMORY_TRACK="exit")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.fixture
+def limited():
+    before = memory.get_limit("fake")
+    memory.set_limit(1_000_000, "fake")
+    yield xdev.Device("fake")
+    memory.set_limit(before, "fake")
+
+
+def refused(device):
+    with pytest.raises(xdev.OutOfMemoryError) as caught:
+        xdev.zeros(1_000_000, device=device)
+    return str(caught.value)
+
+
+@pytest.mark.fake
+def test_a_refusal_tells_who_holds_the_memory_or_how_to_see_it(limited):
+    assert "track" not in refused(limited)  # nobody does
+    with memory.track():
+        assert "track" not in refused(limited)
+    old = xdev.zeros(1000, device=limited)
+    assert refused(limited).endswith("run under xdev.memory.track().")
+    with memory.track():
+        text = refused(limited)
+        assert text.endswith(
+            f"\n  {memory.allocated('fake'):,} B taken before tracking began"
+        )
+        assert "track()" not in text
+        new = xdev.zeros(1000, device=limited)
+        text = refused(limited)
+        assert __file__ in text
+        assert "track()" not in text
+    del old, new

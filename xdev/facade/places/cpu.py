@@ -41,7 +41,7 @@ def as_shape(shape: Any) -> Shape:
         return (operator.index(shape),)
     except TypeError as error:
         message = (
-            f"{shape!r} is no shape: give a whole number or a tuple of them, int(n) "
+            f"{shape!r} is not a shape: give a whole number or a tuple of them, int(n) "
             f"for an array n"
         )
         raise TypeError(message) from error

@@ -55,7 +55,9 @@ class Tracker:
 
     def largest(self, stock: Any, count: int) -> tuple[str, ...]:
         """Return the lines that hold the most of a pool."""
-        return tuple(map(str, leaks.by_line(self.items({stock}))[:count]))
+        lines = tuple(map(str, leaks.by_line(self.items({stock}))[:count]))
+        before = f"{stock.ledger.allocated:,} B taken before tracking began"
+        return lines or (before,)
 
     def frames_of(self, stock: Any) -> dict[int, frames.Frames]:
         """Return who made each live block of a pool, by address."""

@@ -51,8 +51,8 @@ class Layout:
         found = WHOLE.fullmatch(text) if isinstance(text, str) else None
         if found is None:
             message = (
-                f"{text!r} is no layout of core dimensions: write one pair of brackets "
-                "an operand, '(m,n),(n)->(m)'"
+                f"{text!r} is not a layout of core dimensions: write one pair of "
+                "brackets an operand, '(m,n),(n)->(m)'"
             )
             raise TypeError(message)
         inputs, outputs = (

@@ -74,7 +74,7 @@ def _operands(signature: object) -> Types:
     whole = WHOLE.fullmatch(signature) if isinstance(signature, str) else None
     if whole is None:
         message = (
-            f"{signature!r} is no signature: write it as Numba does, "
+            f"{signature!r} is not a signature: write it as Numba does, "
             "'void(float32[:], float32[:], float32[:])'"
         )
         raise TypeError(message)
@@ -82,7 +82,7 @@ def _operands(signature: object) -> Types:
     for text in re.split(r",(?![^\[]*\])", whole[1]):
         found = OPERAND.fullmatch(text)
         if found is None:
-            message = f"{signature}: {text.strip()!r} is no type"
+            message = f"{signature}: {text.strip()!r} is not a type"
             raise TypeError(message)
         name, axes = found.groups()
         types.append(

@@ -115,7 +115,7 @@ class Generalized:
             raise TypeError(message)
         args, outs = args[:nin], tuple(args[nin:])
         if outs and out is not None:
-            message = f"{name}() takes out once: by place or by name"
+            message = f"{name}() takes out once: positionally or by keyword"
             raise TypeError(message)
         if outs:
             return args, (*outs, *[None] * (nout - len(outs)))

@@ -143,8 +143,8 @@ class Kernel:
         if named:
             names = ", ".join(self._typed.names[extents.dimensions :])
             message = (
-                f"{self._name} takes its arguments by place, not {', '.join(named)} by "
-                f"name: {self._name}[…]({names})"
+                f"{self._name} takes its arguments positionally, not "
+                f"{', '.join(named)} by keyword: {self._name}[…]({names})"
             )
             raise TypeError(message)
         if any(map(is_cuda, args)):
