@@ -67,7 +67,7 @@ def minimum(session):
 
 @nox.session
 def soak(session):
-    """Run what takes an hour: NumPy's tests on the pool, 1000 exits, A/A tables."""
+    """Run what takes hours: NumPy's tests on the pool, 1000 exits, random programs."""
     install(session, "test", "cuda")
     session.install("meson", "ninja")  # some of NumPy's tests compile
     rooms = [f"numpy.{room}" for room in ("_core", "lib", "linalg", "fft")]
@@ -76,8 +76,8 @@ def soak(session):
     options = ["-p", "xdev", "-n", "auto", "-k", "not test_mem_policy"]
     numpys = ["pytest", *alone, *options, "--pyargs", *rooms]
     session.run(*numpys, env={"XDEV_NUMPY_POOL": "1"})
-    exits = "tests/memory/test_exits.py"
-    session.run("pytest", exits, env={"HYPOTHESIS_PROFILE": "deep"})
+    for deep in ("tests/memory/test_exits.py", "tests/ufunc/test_random_programs.py"):
+        session.run("pytest", deep, env={"HYPOTHESIS_PROFILE": "deep"})
     session.run("python", "benchmarks/harness.py")
 
 

@@ -22,6 +22,13 @@ def abs_of(x):
     return abs(x)
 
 
+def int_of(x):
+    count = 0
+    for k in range(int(x)):
+        count += k
+    return count
+
+
 def floor_of(x):
     return math.floor(x)
 
@@ -56,7 +63,15 @@ def test_results_have_the_inputs_result_type(types, expected):
         (lambda x: x**2, "b->b f->f D->D"),
         (lambda x: max(x, 0), "b->b f->f d->d"),
         (lambda x: x if x > 0 else -1, "b->b f->f d->d"),
-        (floor_of, "f->f d->d"),
+        (lambda x: 1 if x > 0 else -1, "B->l e->l f->l d->l"),
+        (lambda x: 1.0 if x > 0 else 0, "B->d e->d f->d d->d"),
+        (lambda x: 1j if x else 0, "B->D f->D D->D"),
+        (lambda x: x if x > 0 else 0.5, "b->d e->e f->f d->d"),
+        (int_of, "B->l f->l d->l"),
+        (lambda x: np.int64(x) + 1, "B->l f->l d->l"),
+        (lambda x: np.float64(x) + 1, "B->d e->d f->d"),
+        (lambda x: -np.int8(x), "B->b h->h"),
+        (floor_of, "f->l d->l B->l"),
         (lambda x: (x << 1) & 7, "b->b L->L"),
         (lambda x: not x, "f->? b->?"),
     ],

@@ -235,6 +235,7 @@ class ScalarFunction:
         """Type as many literals as the compiler takes; return what it infers."""
         from xdev.compile import cpu
         from xdev.ufunc import results
+        from xdev.ufunc.widths import rewriting
 
         refusal = None
         for level in typings.LEVELS[: -1 if rules.needs_source else None]:
@@ -244,7 +245,12 @@ class ScalarFunction:
             except TypeError as error:
                 refusal = error
             else:
-                return typings.Typing(level, results.dtypes(found, typed.working))
+                inferred = results.dtypes(found, typed.working)
+                if level == "none":
+                    return typings.Typing(level, inferred)
+                called = partial(_called, bounded=rules.bounded)
+                given = rewriting.outputs(function, rules, called, inferred)
+                return typings.Typing(level, given)
         assert refusal is not None  # noqa: S101 - there is a level
         raise refusal
 

@@ -15,9 +15,10 @@ from xdev.ufunc.widths.kinds import (
     Kind,
     binary,
     is_dtype,
-    joined,
+    mixed,
     operated,
     same,
+    together,
     weak,
 )
 
@@ -56,7 +57,7 @@ def call(name: str, function: Any, kinds: Kinds) -> Kind:
     """
     if name in CASTS and (name, len(kinds)) != ("round", 2):
         return CASTS[name]
-    if name in EXTREMES:
+    if name in EXTREMES and kinds:
         return _extreme(kinds)
     if isinstance(function, type) and issubclass(function, np.generic):
         return _dtype(np.dtype(function))
@@ -92,12 +93,10 @@ def _dtype(dtype: np.dtype[Any]) -> Kind:
 def _extreme(kinds: Kinds) -> Kind:
     """Return the kind of the largest, or smallest, of several, or of a tuple's items.
 
-    A Python number that is not known may be any of them: so the result is not known.
+    Uint64 and signed integers have no common dtype.
     """
-    if any(same(kind, BOOL) or kind is int for kind in kinds):
-        return None
-    found = reduce(joined, kinds)
-    return None if isinstance(found, tuple) else found
+    found = None if mixed(*kinds) else reduce(together, kinds, kinds[0])
+    return None if isinstance(found, tuple) else weak(found) or found
 
 
 def _arithmetic(name: str, kinds: Kinds) -> Kind:

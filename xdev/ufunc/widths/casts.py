@@ -97,7 +97,16 @@ class Casts(ast.NodeTransformer):
             pairs = zip(node.elts, kind, strict=True)
             node.elts = [self._result(each, own) for each, own in pairs]
             return node
-        if self._inside:
+        if isinstance(node, ast.IfExp):
+            node.test = self.visit(node.test)
+            node.body = self._result(node.body, kind)
+            node.orelse = self._result(node.orelse, kind)
+            return node
+        if (
+            self._inside
+            or self._flow.branches
+            or type(self._flow.kind(node)) in NUMBERS
+        ):
             return self._as(node, kind)
         same_kind = is_dtype(kind, "iu") and same(self._flow.kind(node), kind)
         if same_kind and isinstance(node, ast.BinOp | ast.UnaryOp):
@@ -265,6 +274,24 @@ class Casts(ast.NodeTransformer):
         node.body, node.orelse = self._as(node.body, kind), self._as(node.orelse, kind)
         return node
 
+    def _extreme(self, node: ast.Call, kind: Kind) -> ast.expr:
+        """Return ``max`` or ``min`` of a dtype, which compares Python's integers too.
+
+        A negative one is below all of uint64.
+        """
+        if not any(self._flow.kind(each) is int for each in node.args):
+            node.args = [self._as(each, kind) for each in node.args]
+            return node
+        unsigned = same(kind, UNSIGNED)
+        for k, each in enumerate(node.args):
+            python = self._flow.kind(each) is int
+            node.args[k] = self._as(each, kind if unsigned and not python else INT64)
+            if unsigned and python:
+                zero = self._scope.name(each, "int64_0", INT64.type(0))
+                above = ast.Call(ast.Name("max", ast.Load()), [node.args[k], zero], [])
+                node.args[k] = self._cast(ast.copy_location(above, each), kind)
+        return self._narrowed(node, kind)
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Give arguments the dtypes that they are taken in."""
         kind, taken = self._flow.kind(node), self._flow.taken.get(node)
@@ -283,6 +310,8 @@ class Casts(ast.NodeTransformer):
             for each in node.args:
                 if self._scope.number(each) is not None:
                     self._refuse(each, common)
+            if is_dtype(kind, "iu"):
+                return self._extreme(node, kind)
         common = None
         if name in EXTREMES or function is math.gcd:
             common = kind

@@ -23,6 +23,7 @@ from xdev.ufunc.widths.kinds import (
     is_dtype,
     joined,
     same,
+    together,
     unary,
     weak,
 )
@@ -68,19 +69,25 @@ class Flow(ast.NodeVisitor):
         self._dtypes: dict[str, set[Any]] = {}
         #: Of each call of a ufunc the dtypes that it takes.
         self.taken: dict[ast.Call, tuple[np.dtype[Any], ...]] = {}
-        self._returned: list[Kind] = []
+        self._returned: dict[ast.AST, Kind] = {}
         arguments = (*tree.args.posonlyargs, *tree.args.args)
         for argument, kind in zip(arguments, inputs, strict=True):
             self._name(argument.arg, kind)
         if isinstance(tree, ast.Lambda):
-            self._returned.append(self.visit(tree.body))
+            self.visit(tree.body)
+            self._return(tree.body)
         else:
             self._block(tree.body)
 
     @property
     def returned(self) -> Kind:
         """The kind of what the function returns."""
-        return reduce(joined, self._returned) if self._returned else None
+        return reduce(together, self._returned.values()) if self._returned else None
+
+    @property
+    def branches(self) -> bool:
+        """Whether there are several results, which have one dtype."""
+        return len(self._returned) > 1
 
     def kind(self, node: ast.AST) -> Kind:
         """Return an expression's kind."""
@@ -109,7 +116,7 @@ class Flow(ast.NodeVisitor):
                 case ast.Name(id=name, ctx=ast.Store()) | ast.FunctionDef(name=name):
                     self._name(name, None)
                 case ast.Return():
-                    self._returned.append(None)
+                    self._returned[part] = None
         return None
 
     def _block(self, statements: list[ast.stmt]) -> None:
@@ -130,8 +137,20 @@ class Flow(ast.NodeVisitor):
 
     def visit_Return(self, node: ast.Return) -> None:
         """Leave the function."""
-        self._returned.append(None if node.value is None else self.visit(node.value))
+        if node.value is None:
+            self._returned[node] = None
+        else:
+            self.visit(node.value)
+            self._return(node.value)
         self._names = None
+
+    def _return(self, node: ast.expr) -> None:
+        """Keep what is returned, of conditions both answers."""
+        if isinstance(node, ast.IfExp):
+            self._return(node.body)
+            self._return(node.orelse)
+        else:
+            self._returned[node] = self.kind(node)
 
     def visit_Expr(self, node: ast.Expr) -> None:
         """Go through an expression alone."""

@@ -99,6 +99,27 @@ def joined(one: Kind, other: Kind) -> Kind:
     return None if (integers and changed) or mixed(one, other) else both
 
 
+def together(one: Kind, other: Kind) -> Kind:
+    """Return the kind of a result that is one or the other: it has one dtype.
+
+    Examples
+    --------
+    >>> together(-1, 2), together(-1, np.dtype("uint8")), together(0.5, np.dtype("i2"))
+    (<class 'int'>, dtype('uint8'), dtype('float64'))
+    """
+    if one is None or other is None or same(one, other):
+        return None if one is None or other is None else one
+    if isinstance(one, tuple) or isinstance(other, tuple):
+        alike = isinstance(one, tuple) and isinstance(other, tuple)
+        if not alike or len(one) != len(other):
+            return None
+        return tuple(map(together, one, other))
+    parts = [int if same(kind, BOOL) else weak(kind) or kind for kind in (one, other)]
+    if not any(map(is_dtype, parts)):
+        return max(parts, key=NUMBERS.index)
+    return np.result_type(*(part if is_dtype(part) else part(0) for part in parts))
+
+
 def mixed(*kinds: Kind) -> bool:
     """Say whether uint64 and signed integers are among kinds: they have no dtype."""
     signed = any(is_dtype(kind, "i") for kind in kinds)

@@ -12,7 +12,7 @@ from xdev.ufunc import results, sources
 from xdev.ufunc.scope import Scope
 from xdev.ufunc.widths.casts import Casts
 from xdev.ufunc.widths.flow import Flow
-from xdev.ufunc.widths.kinds import UNSIGNED, fits, is_dtype, strong, weak
+from xdev.ufunc.widths.kinds import UNSIGNED, is_dtype, strong, weak
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ class Widths:
             self._rules.inputs,
             flow,
             scope,
-            _given(flow.returned, self._rules.working),
+            compiled(flow.returned, self._rules.working),
             self._inner,
             bounded=self._rules.bounded,
             inside=self._inside,
@@ -94,11 +94,43 @@ def require_source(function: Callable[..., Any], rules: Rules) -> None:
 
 def returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind:
     """Return the kind of what a function gives, None where it has no source."""
+    return _given(_returned(function, rules, called), rules.working)
+
+
+def outputs(
+    function: Callable[..., Any],
+    rules: Rules,
+    called: Called,
+    inferred: tuple[np.dtype[Any], ...],
+) -> tuple[np.dtype[Any], ...]:
+    """Return the dtypes of a function's results.
+
+    Parameters
+    ----------
+    function, rules, called
+        As :class:`Widths` takes them.
+    inferred : tuple of numpy.dtype
+        What they are where the source does not tell.
+    """
+    kinds = _returned(function, rules, called) if rules.numpys else None
+    if not isinstance(kinds, tuple):
+        kinds = (kinds,) * len(inferred)
+    return tuple(
+        dtype
+        if kind is None
+        else np.dtype(number)
+        if (number := weak(kind))
+        else results.known(kind, rules.working)
+        for kind, dtype in zip(kinds, inferred, strict=True)
+    )
+
+
+def _returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind:
     source = sources.find(function.__code__)
     if source is None:
         return None
     _, flow = _analysed(function, copy.deepcopy(source.node), rules, called)
-    return _given(flow.returned, rules.working)
+    return flow.returned
 
 
 def _analysed(
@@ -121,15 +153,21 @@ def _wide(dtype: np.dtype[Any]) -> Kind:
 
 
 def _given(kind: Kind, working: np.dtype[Any]) -> Kind:
-    """Return the kind of a result, which has the inputs' result type or another's."""
+    """Return the kind of a result in a function that calls this one."""
     if isinstance(kind, tuple):
         return tuple(_given(each, working) for each in kind)
-    if type(kind) is int and working.kind in "iu" and not fits(kind, working):
+    return weak(kind) or compiled(kind, working)
+
+
+def compiled(kind: Kind, working: np.dtype[Any]) -> Kind:
+    """Return the kind in which compiled code returns a result."""
+    if isinstance(kind, tuple):
+        return tuple(compiled(each, working) for each in kind)
+    if kind is None:
         return None
-    found = weak(kind) or kind
-    return (
-        None if found is None else strong(*results.dtypes((np.dtype(found),), working))
-    )
+    if weak(kind):
+        return np.dtype(weak(kind))
+    return strong(results.known(kind, working))
 
 
 COMPARISONS = {

@@ -1,0 +1,357 @@
+"""Random functions give what Python gives with NumPy's scalars.
+
+Their expressions are of four kinds: of the arguments' dtype, real quotients of these,
+and Python's integers and floats. What depends on how Python's types change while it
+runs is not made: names keep their kinds. Elements for which NumPy raises (a Python
+integer that the dtype beside it does not have) are left out. HYPOTHESIS_PROFILE=deep
+makes many more.
+"""
+
+import linecache
+import os
+import random
+
+import numpy as np
+import pytest
+
+import xdev
+
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+SEEDS = range(4000 if DEEP else 24)
+DTYPES = "BbHhIilLfd"
+
+
+class Program:
+    """A random function's text."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)  # noqa: S311 - tests
+        self.char = DTYPES[seed % len(DTYPES)]
+        self.whole = self.char not in "fd"
+        self.names = {"T": ["x", "y"], "W": [], "F": [], "R": []}
+        self.lines = []
+        self.plain = True  # there is one result
+        self.outputs = self.random.choice([1, 1, 1, 2])
+
+    def text(self, name):
+        self.statements("    ", self.random.randint(1, 4), loop=False)
+        self.lines.append(f"    return {self.results()}")
+        return "\n".join([f"def {name}(x, y):", *self.lines]) + "\n"
+
+    def results(self):
+        kinds = [self.random.choice("TTTWFRC") for _ in range(self.outputs)]
+        return ", ".join(self.answer(kind) for kind in kinds)
+
+    def answer(self, kind):
+        """Return a result; what is of two kinds is one as it is returned alone."""
+        if self.random.random() < 0.15:
+            other = self.random.choice("TWF")
+            self.plain = False
+            return f"{self.of(other)} if {self.of('C')} else {self.of(kind)}"
+        return self.of(kind)
+
+    def statements(self, indent, count, *, loop):
+        for _ in range(count):
+            self.statement(indent, loop=loop)
+
+    def statement(self, indent, *, loop):
+        draw = self.random.random()
+        add = self.lines.append
+        if draw < 0.25:
+            add(f"{indent}if {self.of('C')}:")
+            if loop and self.random.random() < 0.5:
+                add(f"{indent}    {self.random.choice(['break', 'continue'])}")
+            elif self.random.random() < 0.6:
+                add(f"{indent}    return {self.results()}")
+                self.plain = False
+            else:
+                self.assign(f"{indent}    ", known=True)
+                if self.random.random() < 0.5:
+                    add(f"{indent}else:")
+                    self.assign(f"{indent}    ", known=True)
+        elif draw < 0.45 and not loop:
+            total, counter = self.new("T"), self.new("W")
+            if self.random.random() < 0.5:
+                add(f"{indent}{total} = {self.of('T')}")
+            else:
+                add(f"{indent}{total} = 0")
+                add(f"{indent}{total} += {self.of('T')}")
+            add(f"{indent}{counter} = {self.random.randint(0, 3)}")
+            index = self.new("W")
+            start = f"{self.random.randint(0, 2)}, " if draw < 0.35 else ""
+            add(f"{indent}for {index} in range({start}{self.random.randint(3, 5)}):")
+            self.names["T"].append(total)
+            self.names["W"] += [counter, index]
+            op = self.random.choice(["+=", "-=", "*="])
+            add(f"{indent}    {total} {op} {self.of(self.random.choice('TTW'), 2)}")
+            self.statements(f"{indent}    ", self.random.randint(0, 2), loop=True)
+            add(f"{indent}    {counter} += 1")
+        elif draw < 0.5 and not loop:
+            counter = self.new("W")
+            add(f"{indent}{counter} = 0")
+            add(f"{indent}while {counter} < {self.random.randint(1, 4)}:")
+            self.names["W"].append(counter)
+            add(f"{indent}    {counter} += 1")
+            self.assign(f"{indent}    ", known=True)
+        else:
+            self.assign(indent, known=loop)
+
+    def assign(self, indent, *, known):
+        kind = self.random.choice("TTTWFR")
+        value = self.of(kind)
+        names = [name for name in self.names[kind] if name not in "xy"]
+        if kind == "W":
+            names = [name for name in names if name.startswith("free")]
+        if known and not names:
+            names = ["x"]
+            value = self.of("T")
+        if names and (known or self.random.random() < 0.3):
+            name = self.random.choice(names)
+        else:
+            name = f"free{self.new(kind)}"
+            self.names[kind].append(name)
+        self.lines.append(f"{indent}{name} = {value}")
+
+    def new(self, kind):
+        self.count = getattr(self, "count", 0) + 1
+        return f"{kind.lower()}{self.count}"
+
+    def of(self, kind, depth=3):
+        """Return an expression."""
+        if depth <= 0 or self.random.random() < 0.15:
+            return self.leaf(kind)
+        return MAKERS[kind](self, lambda other: self.of(other, depth - 1))
+
+    def leaf(self, kind):
+        number = self.random.choice([0, 1, 2, 3, 5, 7])
+        if kind == "C":
+            return f"({self.leaf('T')} {self.comparison()} {self.leaf('T')})"
+        if kind == "R":
+            return f"({self.leaf('T')} / {self.random.choice([2, 3, 'x'])})"
+        names = self.names[kind]
+        if names and self.random.random() < 0.6:
+            return self.random.choice(names)
+        if kind == "W":
+            return f"int(x % {number + 3})" if number == 5 else f"{number}"
+        return f"{number / 4}" if kind == "F" else self.random.choice("xy")
+
+    def comparison(self):
+        return self.random.choice(["<", "<=", ">", ">=", "==", "!="])
+
+    def of_typed(self, of):
+        number = self.random.choice([1, 2, 3, 5, 7])
+        op = self.random.choice(["+", "-", "*", "//", "%"])
+        extreme = self.random.choice(["min", "max"])
+        choices = [
+            lambda: f"({of('T')} {op} {of('T')})",
+            lambda: f"({of('T')} {op} {of('W')})",
+            lambda: f"({of('W')} {op} {of('T')})",
+            lambda: f"({of('T')} {op} {number})",
+            lambda: f"(-{of('T')})",
+            lambda: f"abs({of('T')})",
+            lambda: f"{extreme}({of('T')}, {of('T')})",
+            lambda: f"{extreme}({of('T')}, {of('W')})",
+            lambda: f"{extreme}({number}, {of('T')}, {of('T')})",
+            lambda: f"({of('T')} if {of('C')} else {of('T')})",
+            lambda: f"(({of('W')} if {of('C')} else {of('T')}) + {of('T')})",
+            lambda: f"({of('C')} * {of('T')})",
+            lambda: f"({of('T')} + ({of('C')}))",
+            lambda: f"helper({of('T')}, {of('T')})",
+            lambda: f"helper({of('T')}, {number})",
+            lambda: f"({of('T')} * sign({of('T')}))",
+            lambda: f"({of('T')} ** 2)",
+        ]
+        if self.whole:
+            bits = self.random.choice(["&", "|", "^"])
+            choices += [
+                lambda: f"({of('T')} {bits} {of('T')})",
+                lambda: f"({of('T')} {bits} {number})",
+                lambda: f"(~{of('T')})",
+                lambda: f"({of('T')} << {number % 4})",
+                lambda: f"({of('T')} >> {number % 4})",
+            ]
+        else:
+            choices += [
+                lambda: f"({of('T')} {op} {of('F')})",
+                lambda: f"({of('F')} {op} {of('T')})",
+                lambda: f"({of('T')} / {of('T')})",
+            ]
+        return self.random.choice(choices)()
+
+    def of_integers(self, of):
+        number = self.random.choice([2, 3, 5, 7])
+        op = self.random.choice(["+", "-", "*", "//", "%"])
+        divides = op in {"//", "%"}
+        choices = [
+            lambda: f"({of('W')} {op} {number if divides else of('W')})",
+            lambda: f"({of('W')} if {of('C')} else {of('W')})",
+            lambda: f"abs({of('W')})",
+            lambda: f"max({of('W')}, {of('W')})",
+            lambda: f"min({number}, {of('W')})",
+            lambda: f"int({of('C')})",
+            lambda: f"int({of('T')} % 100)",
+            lambda: f"(-{of('W')})",
+            lambda: f"round({of('T')} % 50)",
+        ]
+        return self.random.choice(choices)()
+
+    def of_floats(self, of):
+        op = self.random.choice(["+", "-", "*"])
+        choices = [
+            lambda: f"({of('F')} {op} {of('F')})",
+            lambda: f"({of('F')} {op} {of('W')})",
+            lambda: f"({of('W')} / 4)",
+            lambda: f"float({of('T')})",
+            lambda: f"({of('F')} if {of('C')} else {of('F')})",
+            lambda: f"abs({of('F')})",
+        ]
+        return self.random.choice(choices)()
+
+    def of_quotients(self, of):
+        op = self.random.choice(["+", "-", "*", "/", "//", "%"])
+        choices = [
+            lambda: f"({of('T')} / {of('T')})",
+            lambda: f"({of('R')} {op} {of('T')})",
+            lambda: f"({of('W')} {op} {of('R')})",
+            lambda: f"({of('R')} {op} {of('F')})",
+            lambda: f"({of('T')} * {self.random.choice([0.5, 1.25])})",
+            lambda: f"({of('R')} if {of('C')} else {of('R')})",
+        ]
+        return self.random.choice(choices)()
+
+    def of_conditions(self, of):
+        sign = self.comparison()
+        choices = [
+            lambda: f"({of('T')} {sign} {of('T')})",
+            lambda: f"({of('T')} {sign} {of('W')})",
+            lambda: f"({of('W')} {sign} {of('W')})",
+            lambda: f"({of('R')} {sign} {of('T')})",
+            lambda: f"({of('T')} {sign} {of('T')} < {of('W')})",
+            lambda: f"(not {of('C')})",
+            lambda: f"({of('C')} and {of('C')})",
+            lambda: f"({of('C')} or {of('C')})",
+            lambda: f"bool({of('T')})",
+        ]
+        return self.random.choice(choices)()
+
+
+MAKERS = {
+    "T": Program.of_typed,
+    "W": Program.of_integers,
+    "F": Program.of_floats,
+    "R": Program.of_quotients,
+    "C": Program.of_conditions,
+}
+
+
+def helper(x, y):
+    if x > y:
+        return x - y
+    return y * 3
+
+
+def sign(x):
+    return -1 if x < 0 else 1
+
+
+def extreme(which):
+    """Return ``min`` or ``max`` with a result of one dtype."""
+
+    def chosen(*args):
+        typed = any(isinstance(each, np.generic) for each in args)
+        return np.result_type(*args).type(which(*args)) if typed else which(*args)
+
+    return chosen
+
+
+def loaded(text, name, known):
+    """Return a function of a text, whose source is found."""
+    file = f"<{name} {id(known)}>"
+    lines = text.splitlines(keepends=True)
+    linecache.cache[file] = len(text), None, lines, file
+    exec(compile(text, file, "exec"), known)  # noqa: S102
+    return known[name]
+
+
+def values(char):
+    """Return ends of a dtype's range and values between, each with each."""
+    dtype = np.dtype(char)
+    if dtype.kind == "f":
+        ends = np.array([-3.5, 0, 0.25, 1, 2, 7, 100, -1e5, np.inf, np.nan], dtype)
+    else:
+        info = np.iinfo(dtype)
+        far = 2**34 if dtype.itemsize == 8 else 1  # int64 itself may not overflow
+        low, high = info.min // far, info.max // far
+        ends = np.array([low, low + 1, 0, 1, 2, 7, 100, high // 2, high], dtype)
+    return [each.ravel() for each in np.meshgrid(ends, ends)]
+
+
+def reference(function, x, y):
+    """Return each element's results, None where NumPy raises."""
+    rows = []
+    with np.errstate(all="ignore"):
+        for pair in zip(x, y, strict=True):
+            try:
+                found = function(*pair)
+            except (OverflowError, ZeroDivisionError, ValueError):
+                rows.append(None)
+            else:
+                rows.append(found if isinstance(found, tuple) else (found,))
+    return rows
+
+
+def differs(found, expected):
+    """Say whether a result is another than NumPy's, or None: neither is defined."""
+    if type(expected) is int and found.dtype.kind in "iu":
+        info = np.iinfo(found.dtype)
+        if not info.min <= expected <= info.max:
+            return None
+    wide = np.result_type(found.dtype, np.asarray(expected).dtype)
+    if found.dtype.kind in "iub":
+        return int(found) != int(expected)
+    if wide.kind in "iub":
+        return float(found) != float(expected)
+    one, other = float(found), float(found.dtype.type(expected))
+    return not (one == other or (one != one and other != other))  # noqa: PLR0124 - NaN
+
+
+def outcome(seed, device):
+    """Return how many results were compared, after they were."""
+    program = Program(seed)
+    text = program.text("program")
+    plain = {"helper": helper, "sign": sign, "np": np}
+    plain |= {"min": extreme(min), "max": extreme(max)}
+    inner = {"helper": xdev.vectorize(helper), "sign": xdev.vectorize(sign), "np": np}
+    x, y = values(program.char)
+    rows = reference(loaded(text, "program", plain), x, y)
+    there = [xdev.asarray(each, device=device) for each in (x, y)]
+    ours = xdev.vectorize(loaded(text, "program", inner))
+    try:
+        with np.errstate(all="ignore"):
+            found = ours(*there)
+    except OverflowError as error:  # a number beside a dtype that does not have it
+        assert "out of bounds" in str(error), text  # noqa: PT017 - where it is raised
+        return 0
+    columns = found if isinstance(found, tuple) else (found,)
+    columns = [xdev.to_numpy(column) for column in columns]
+    compared = 0
+    for k, row in enumerate(rows):
+        for column, expected in zip(columns, row or (), strict=row is not None):
+            wrong = differs(column[k], expected)
+            compared += wrong is not None
+            told = f"{x[k]!r}, {y[k]!r}: {column[k]!r} is not {expected!r}\n{text}"
+            assert not wrong, told
+    for j, column in enumerate(columns if program.plain else ()):
+        kinds = {type(row[j]) for row in rows if row}
+        if len(kinds) == 1 and (number := kinds & {int, float, bool}):
+            assert column.dtype == np.dtype(*number), f"{column.dtype}\n{text}"
+    return compared
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_functions_are_numpys(device, seed):
+    outcome(seed, device)
+
+
+def test_most_results_are_compared():
+    assert sum(outcome(seed, xdev.Device("cpu")) for seed in range(8)) > 500
