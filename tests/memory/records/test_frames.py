@@ -52,3 +52,11 @@ def test_lines_are_those_that_run():
     assert lines == {0, 1, 2, 3, 4, 6}
     frame = inspect.currentframe()
     assert frames.line_of(frame.f_code, frame.f_lasti) == frame.f_lineno
+
+
+def test_code_at_the_address_of_another_is_no_other_place():
+    places = frames.Places()
+    for k in range(500):
+        code = compile("pass", f"file{k}", "exec")
+        ((file, _, _),) = places.of([code, 0])
+        assert file == f"file{k}"

@@ -79,19 +79,19 @@ class Places:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], Place] = {}  # by id: codes compare slowly
+        # By id, as codes compare slowly; each is kept, so that no other gets its id.
+        self._known: dict[tuple[int, int], tuple[Place, CodeType]] = {}
 
     def of(self, frames: Frames) -> list[Place]:
-        """Return the places of frames that outlive this object."""
+        """Return the places of frames."""
         return list(map(self._place, frames[::2], frames[1::2]))
 
     def _place(self, code: CodeType, instruction: int) -> Place:
         key = (id(code), instruction)
-        found = self._known.get(key)
-        if found is None:
-            line = line_of(code, instruction)
-            found = self._known[key] = (code.co_filename, line, code.co_name)
-        return found
+        if key not in self._known:
+            place = code.co_filename, line_of(code, instruction), code.co_name
+            self._known[key] = place, code
+        return self._known[key][0]
 
 
 def maker(found: Iterable[Place]) -> str:

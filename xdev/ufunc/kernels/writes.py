@@ -74,7 +74,7 @@ class _Visitor(ast.NodeVisitor):
         code, self._outside = function.__code__, sources.outside(function)
         self._arrays, self._own = arrays, {*code.co_varnames, *code.co_cellvars}
         # Any name may be one's then.
-        self._slices = _makes_slices(function, (), set())
+        self._slices = _makes_slices(function, (), {})
         self.surely: set[str] = set()
         self.perhaps: set[str] = set()
         self.flat: set[str] = set()
@@ -187,7 +187,7 @@ def _reads(function: Any, given: int) -> bool:
     return any(function is known for known in READERS)
 
 
-def _makes_slices(value: Any, names: tuple[str, ...], seen: set[Any]) -> bool:
+def _makes_slices(value: Any, names: tuple[str, ...], seen: dict[Any, Any]) -> bool:
     """Say whether a value is a slice, has one, or is a function that may make one.
 
     Parameters
@@ -196,8 +196,8 @@ def _makes_slices(value: Any, names: tuple[str, ...], seen: set[Any]) -> bool:
         What a function reads, or itself.
     names : tuple of str
         Those that the function has, as which it may read what is in a module.
-    seen : set
-        What was looked at with which names.
+    seen : dict
+        What was looked at with which names, by identity: values may have no hash.
     """
     value = getattr(value, "py_func", value)
     if str(getattr(value, "__module__", "")).startswith("xdev."):
@@ -208,7 +208,7 @@ def _makes_slices(value: Any, names: tuple[str, ...], seen: set[Any]) -> bool:
     parts: Iterable[Any] = ()
     if key in seen:
         return False
-    seen.add(key)
+    seen[key] = value
     if isinstance(value, tuple):
         parts = value
     elif isinstance(value, ModuleType):
