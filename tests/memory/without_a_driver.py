@@ -3,7 +3,6 @@
 import ctypes
 from contextlib import contextmanager
 
-import numpy as np
 import pytest
 
 from xdev import _optional
@@ -11,7 +10,6 @@ from xdev._c_functions import address_of
 from xdev.memory.bridges import cupy as bridge
 from xdev.memory.native import cupy as native
 from xdev.memory.native.front import Devices
-from xdev.memory.native.machine import machine
 
 TIB = 1 << 40
 
@@ -78,7 +76,7 @@ def serving(pools, current):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "current_device_function", lambda: current.device_at)
         native.facts.cache_clear()
-        native.facts_of_arrays()
+        native.facts()
         made = Served(pools, current)
         cuda.set_allocator(made.allocator)
         try:
@@ -86,22 +84,3 @@ def serving(pools, current):
         finally:
             cuda.set_allocator(before)
             native.facts.cache_clear()
-
-
-def array_like(x, dtype):
-    """Return what the machine code makes, None where it leaves that to CuPy."""
-    make = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
-    function, dtype = make(machine().addresses["cupy_array"]), np.dtype(dtype)
-    address = function(native.facts(), id(x), id(dtype), dtype.itemsize)
-    if not address:
-        return None
-    made = ctypes.cast(address, ctypes.py_object).value
-    ctypes.pythonapi.Py_DecRef(ctypes.py_object(made))  # it came with a reference
-    return made
-
-
-def like(shape, dtype="f4"):
-    """Return an array of memory that nobody touches."""
-    cupy = _optional.cupy()
-    raw = cupy.cuda.UnownedMemory(1 << 20, TIB, None, 0)
-    return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(raw, 0))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
-from xdev._c_functions import HEADER, ONE, WORD, address_of, made_of, of_cython
+from xdev._c_functions import HEADER, ONE, WORD, address_of, made_of
 from xdev._machine_code import immortal
 from xdev.device.cuda import current_device_function
 from xdev.memory.native import objects
@@ -27,14 +27,8 @@ if TYPE_CHECKING:
 
     Allocator = Callable[[int], Any]
 
-ALLOCATOR_NOW = "PyObject *(int __pyx_skip_dispatch)"
-ASSIGN = "_ZNSt6vectorIlSaIlEEaSERKS1_"  # std::vector<long>::operator=(const vector&)
 NEW = 65  # Py_tp_new
-PYTHON = (
-    *("PyLong_AsSsize_t", "PyErr_Clear", "PyObject_CallOneArg"),
-    *("Py_IncRef", "Py_DecRef"),
-)
-PROBES = ((3, 5), "f4"), ((7,), "f8"), ((2, 1, 4), "i2"), ((1, 6), "c16"), ((), "u1")
+PYTHON = (*("PyLong_AsSsize_t", "PyErr_Clear", "PyObject_CallOneArg", "Py_DecRef"),)
 
 
 def allocator(devices: Devices, rest: Allocator) -> Allocator:
@@ -56,49 +50,24 @@ def allocator(devices: Devices, rest: Allocator) -> Allocator:
 
 @cache
 def facts() -> int:
-    """Return the address of what the machine code knows; 0 where CuPy is otherwise.
-
-    What it knows of arrays is left out: a first call in a process makes none by it.
-    """
-    cupy, code = _optional.cupy(), machine().addresses
-    device = current_device_function()
-    current = of_cython(cupy.cuda.memory, "get_allocator", ALLOCATOR_NOW.__eq__)
+    """Return the address of what the machine code knows; 0 where CuPy is otherwise."""
+    cuda, device = _optional.cupy().cuda, current_device_function()
     compiled = (HEADER, tuple.__basicsize__) == (objects.FIELDS_OF, objects.ITEM)
-    if not (device and current and compiled and _is_pointer_known()):
+    if not (device and compiled and _is_pointer_known()):
         return 0
-    memory, pointer = cupy.cuda.memory.CFunctionAllocatorMemory, cupy.cuda.MemoryPointer
-    array, base = cupy.ndarray, cupy.ndarray.__mro__[1]
-    kinds = type(len), memory, pointer, array, ()
-    function, *types, empty = map(id, immortal(kinds))
-    makers = [_maker(kind) for kind in (memory, pointer, base)]
+    kinds = cuda.memory.CFunctionAllocatorMemory, cuda.MemoryPointer
+    *types, empty = map(id, immortal((*kinds, ())))
+    makers = map(_maker, kinds)
     python = [address_of(getattr(ctypes.pythonapi, name)) for name in PYTHON]
-    ours = code["cupy_free"], code["cupy_allocate"]
-    words = device, current, *ours, function, *types, *makers, empty, 0, *python
+    free = machine().addresses["cupy_free"]
+    words = device, free, *types, *makers, empty, *python
     return ctypes.addressof(immortal((ctypes.c_int64 * objects.FACTS)(*words)))
-
-
-def facts_of_arrays() -> int:
-    """Return the same, once arrays were looked at, too, for what makes them."""
-    known = facts()
-    if known and _is_array_known():
-        words = (ctypes.c_int64 * objects.FACTS).from_address(known)
-        words[objects.ASSIGN] = _assignment()
-    return known
 
 
 def _maker(kind: type) -> int:
     """Return the address of what makes a type's objects, not initialised yet."""
     find = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_int)
     return find(("PyType_GetSlot", ctypes.pythonapi))(kind, NEW) or 0
-
-
-def _assignment() -> int:
-    """Return the address of what CuPy's module assigns extents by, 0 if it has none.
-
-    What it allocates, the same module frees.
-    """
-    core = ctypes.CDLL(_optional.cupy()._core.core.__file__)  # noqa: SLF001
-    return address_of(getattr(core, ASSIGN)) if hasattr(core, ASSIGN) else 0
 
 
 def _words(x: object) -> list[int]:
@@ -123,39 +92,3 @@ def _is_pointer_known() -> bool:
         [0, 0, id(None)],
         [table, address, 3, id(memory)],
     )
-
-
-def _is_array_known() -> bool:
-    cupy = _optional.cupy()
-    base = cupy.ndarray.__mro__[1]
-    try:
-        table, *blank = _words(base.__new__(cupy.ndarray))
-        memory = cupy.cuda.UnownedMemory(1 << 20, 1 << 10, None, 0)
-        pointer = cupy.cuda.MemoryPointer(memory, 16)
-        probes = [cupy.ndarray(x, np.dtype(kind), pointer) for x, kind in PROBES]
-    except (AttributeError, TypeError, ValueError):
-        return False
-    return blank == [0] * 10 + [id(None)] * 3 and all(
-        _is_as_known(x, table) for x in probes
-    )
-
-
-def _is_as_known(x: Any, table: int) -> bool:
-    found = _words(x)
-    extents, strides = found[objects.EXTENTS], found[objects.STRIDES]
-    orders = objects.IN_C | objects.IN_FORTRAN * x.flags.f_contiguous
-    return (
-        found
-        == [
-            *(table, 0, x.size),
-            *(extents, extents + WORD * x.ndim, extents + WORD * x.ndim),
-            *(strides, strides + WORD * x.ndim, strides + WORD * x.ndim),
-            *(orders, 1, id(x.dtype), id(x.data), id(None)),
-        ]
-        and _contents(extents, x.ndim) + _contents(strides, x.ndim)
-        == x.shape + x.strides
-    )
-
-
-def _contents(address: int, count: int) -> tuple[int, ...]:
-    return tuple((ctypes.c_int64 * count).from_address(address)) if count else ()

@@ -32,7 +32,6 @@ ENTRIES: dict[str, tuple[int, int | None]] = {
     "cupy_malloc": (3, 2),
     "cupy_free": (3, 2),
     "cupy_allocate": (2, None),
-    "cupy_array": (4, None),
     "numpy_malloc": (2, None),
     "numpy_calloc": (3, None),
     "numpy_free": (3, None),
