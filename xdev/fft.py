@@ -56,12 +56,7 @@ if not TYPE_CHECKING:  # type checkers know what is there
 
 
 def fft(
-    x: Array,
-    /,
-    *,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Norm = "backward",
+    x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
     """Discrete Fourier transform along an axis.
 
@@ -98,12 +93,7 @@ def fft(
 
 
 def ifft(
-    x: Array,
-    /,
-    *,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Norm = "backward",
+    x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
     """Inverse of :func:`fft`.
 
@@ -140,12 +130,7 @@ def ifft(
 
 
 def rfft(
-    x: Array,
-    /,
-    *,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Norm = "backward",
+    x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
     """Discrete Fourier transform of real numbers: the first half.
 
@@ -182,12 +167,7 @@ def rfft(
 
 
 def irfft(
-    x: Array,
-    /,
-    *,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Norm = "backward",
+    x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
     """Inverse of :func:`rfft`.
 
@@ -224,12 +204,7 @@ def irfft(
 
 
 def hfft(
-    x: Array,
-    /,
-    *,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Norm = "backward",
+    x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
     """Transform of a signal whose second half mirrors the first, conjugated.
 
@@ -266,12 +241,7 @@ def hfft(
 
 
 def ihfft(
-    x: Array,
-    /,
-    *,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Norm = "backward",
+    x: Array, /, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> Array:
     """Inverse of :func:`hfft`.
 

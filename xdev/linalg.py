@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
+from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import NUMPY, bare
 from xdev.facade.decompositions import (
     cholesky,
@@ -31,6 +32,8 @@ from xdev.facade.magnitudes import (
 )
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array
 
 __all__ = [
@@ -83,7 +86,7 @@ if not TYPE_CHECKING:  # type checkers know what is there
         raise missing(__name__, name)
 
 
-def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+def cross(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
     """Cross product of vectors in three dimensions.
 
     Parameters
@@ -111,6 +114,8 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     >>> xdev.linalg.cross(xdev.asarray([1, 0, 0]), xdev.asarray([0, 1, 0]))
     array([0, 0, 1])
     """
+    if more:
+        raise misplaced(cross, more)
     if (
         type(x1) is type(x2) is ndarray
         and x1.dtype not in FREED
@@ -123,7 +128,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     return of_all("linalg.cross", x1=x1, x2=x2)(x1, x2, axis=axis)
 
 
-def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+def diagonal(x: Array, /, *more: Never, offset: int = 0) -> Array:
     """Diagonals of matrices.
 
     Parameters
@@ -144,6 +149,8 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     >>> xdev.linalg.diagonal(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2., 4.])
     """
+    if more:
+        raise misplaced(diagonal, more)
     if type(x) is ndarray and x.dtype not in FREED:
         return x.diagonal(offset, -2, -1)
     return direct[type(x)]["linalg.diagonal"](x, offset=offset)
@@ -250,7 +257,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
     return of_all("linalg.outer", x1=x1, x2=x2)(x1, x2)
 
 
-def pinv(x: Array, /, *, rtol: Any = None) -> Array:
+def pinv(x: Array, /, rtol: Any = None) -> Array:
     """Moore-Penrose inverse.
 
     Parameters

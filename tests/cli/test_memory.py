@@ -116,7 +116,7 @@ def test_a_file_that_is_no_snapshot_is_refused(value, tmp_path, capsys):
     path = tmp_path / "other.pickle"
     path.write_bytes(b"" if value is pytest else pickle.dumps(value))
     assert main(["memory", "--plot", str(tmp_path / "a.png"), str(path)]) == 2
-    assert "no snapshot" in capsys.readouterr().err
+    assert "not a snapshot" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_damaged_file_is_refused(damaged, tmp_path, capsys):
     path = tmp_path / "damaged.pickle"
     path.write_bytes(damaged)
     assert main(["memory", "--plot", str(tmp_path / "a.png"), str(path)]) == 2
-    assert "no snapshot" in capsys.readouterr().err
+    assert "not a snapshot" in capsys.readouterr().err
 
 
 def test_a_pickle_runs_no_code(tmp_path, capsys):

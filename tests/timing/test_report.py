@@ -230,12 +230,12 @@ ROW = {"name": "one", "samples": [1.0]}
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no JSON"),
-        ("[]", "no record of compare"),
-        ("{}", "no record of compare"),
-        ("3", "no record of compare"),
-        ('{"environment": {}, "rows": 3}', "no record of compare"),
-        ('{"environment": 3, "rows": []}', "no record of compare"),
+        ("", "not JSON"),
+        ("[]", "not a record of compare"),
+        ("{}", "not a record of compare"),
+        ("3", "not a record of compare"),
+        ('{"environment": {}, "rows": 3}', "not a record of compare"),
+        ('{"environment": 3, "rows": []}', "not a record of compare"),
         *(
             (json.dumps({"environment": HERE, "rows": [ROW, wrong]}), "has a row that")
             for wrong in (

@@ -224,7 +224,7 @@ def looked_up(x):
         (attribute, r"(?s)attribute\(float32\).*nothing.*return y.nothing"),
         (nothing, "nothing"),
         (sometimes, "nothing on some path"),
-        (text, "no number"),
+        (text, "not a number"),
         (closed, r"(?s)closed reads the array 'ARRAY' from outside.*return ARRAY \+ x"),
         (looked_up, "looked_up reads the array 'ARRAY' from outside"),
     ],

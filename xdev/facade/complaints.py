@@ -11,6 +11,38 @@ from xdev.device.choice import traced
 from xdev.errors import ConfigurationError, DeviceMismatchError, not_array, type_name
 
 
+def misplaced(function: Any, more: tuple[Any, ...]) -> TypeError:
+    """Return the error for arguments by place that go by keyword alone.
+
+    Parameters
+    ----------
+    function : function
+        One that has ``*more`` before its keyword-only parameters.
+    more : tuple
+        What came there.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> print(misplaced(xdev.mean, (True,)))
+    mean takes x and axis positionally and keepdims by keyword (keepdims=...): it got 3
+    positional arguments
+    """
+    code = function.__code__
+    count = code.co_argcount
+    names = code.co_varnames[: count + code.co_kwonlyargcount]
+    by_keyword = ", ".join(f"{name}=..." for name in names[count:])
+    return TypeError(
+        f"{function.__name__} takes {_listed(names[:count])} positionally and "
+        f"{_listed(names[count:])} by keyword ({by_keyword}): it got "
+        f"{count + len(more)} positional arguments"
+    )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
 def no_array(name: str, label: str, x: Any) -> TypeError:
     """Return the error for an argument that is no array."""
     if label == "out":

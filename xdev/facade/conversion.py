@@ -9,10 +9,13 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.device import as_device, device_of
+from xdev.facade.complaints import misplaced
 from xdev.facade.libraries import HOST as NUMBERS_AND_ARRAYS, direct
 from xdev.facade.places import homes, moved, place, place_of, stays
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import DType
 
 __all__ = [
@@ -30,8 +33,8 @@ _PLAIN_MODULES = frozenset({"builtins", "array", "mmap"})
 def asarray(
     obj: Any,
     /,
-    *,
     dtype: DType = None,
+    *more: Never,
     device: object = None,
     copy: bool | None = None,
 ) -> Any:
@@ -69,6 +72,8 @@ def asarray(
     array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
+    if more:
+        raise misplaced(asarray, more)
     kind = type(obj)
     if kind is ndarray:
         if dtype is device is None and not copy and obj.dtype not in FREED:
@@ -90,7 +95,7 @@ def asarray(
 
 
 def from_dlpack(
-    x: object, /, *, device: object = None, copy: bool | None = None
+    x: object, /, *more: Never, device: object = None, copy: bool | None = None
 ) -> Any:
     """Take over an array that another library exports by DLPack.
 
@@ -122,6 +127,8 @@ def from_dlpack(
     >>> xdev.from_dlpack(np.arange(3))
     array([0, 1, 2])
     """
+    if more:
+        raise misplaced(from_dlpack, more)
     if (
         (device is None and copy is None)
         and type(x) is ndarray

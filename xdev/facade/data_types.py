@@ -9,6 +9,7 @@ import numpy as np
 
 from xdev._freed import EMPTY, FREED
 from xdev.device import as_device
+from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.dtype_names import (
     CLASSES,
@@ -26,6 +27,8 @@ from xdev.facade.libraries import (
 from xdev.facade.places import moved, stays
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array, DType, Library
 
 __all__ = ["astype", "can_cast", "isdtype", "result_type"]
@@ -38,7 +41,7 @@ _VOID = EMPTY.num  # no data type of the standard has that number
 
 
 def astype(
-    x: Array, dtype: DType, /, *, copy: bool = True, device: object = None
+    x: Array, dtype: DType, /, *more: Never, copy: bool = True, device: object = None
 ) -> Array:
     """Convert an array to another data type.
 
@@ -69,6 +72,8 @@ def astype(
     >>> xdev.astype(xdev.asarray([1.7, -1.7]), xdev.int32)
     array([ 1, -1], dtype=int32)
     """
+    if more:
+        raise misplaced(astype, more)
     if type(dtype) in CLASSES and device is None:
         kind = type(x)
         if kind is ndarray:

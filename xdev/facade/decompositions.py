@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from xdev._freed import FREED
+from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import QR_MODES, bare, complex_eig, complex_eigvals
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array
     from xdev.facade.results import QR, SVD, Eig
 
@@ -34,7 +37,7 @@ _svd = bare("linalg.svd")
 _svdvals = bare("linalg.svdvals")
 
 
-def cholesky(x: Array, /, *, upper: bool = False) -> Array:
+def cholesky(x: Array, /, *more: Never, upper: bool = False) -> Array:
     """Triangular factor of positive definite matrices.
 
     Parameters
@@ -61,6 +64,8 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     array([[2., 0.],
            [1., 2.]])
     """
+    if more:
+        raise misplaced(cholesky, more)
     if type(x) is ndarray and x.dtype not in FREED:
         return _cholesky(x, upper=upper)
     return direct[type(x)]["linalg.cholesky"](x, upper=upper)
@@ -184,7 +189,7 @@ def eigvalsh(x: Array, /) -> Array:
     return direct[type(x)]["linalg.eigvalsh"](x)
 
 
-def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QR[Array]:
+def qr(x: Array, /, mode: Literal["reduced", "complete"] = "reduced") -> QR[Array]:
     """Orthonormal and upper triangular factors.
 
     Parameters
@@ -216,7 +221,7 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QR[A
     return direct[type(x)]["linalg.qr"](x, mode=mode)
 
 
-def svd(x: Array, /, *, full_matrices: bool = True) -> SVD[Array]:
+def svd(x: Array, /, full_matrices: bool = True) -> SVD[Array]:
     """Singular value decomposition.
 
     Parameters

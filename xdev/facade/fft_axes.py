@@ -32,7 +32,6 @@ _rfftn = bare("fft.rfftn")
 def fftn(
     x: Array,
     /,
-    *,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
@@ -75,7 +74,6 @@ def fftn(
 def ifftn(
     x: Array,
     /,
-    *,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
@@ -118,7 +116,6 @@ def ifftn(
 def rfftn(
     x: Array,
     /,
-    *,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
@@ -160,7 +157,6 @@ def rfftn(
 def irfftn(
     x: Array,
     /,
-    *,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",

@@ -9,6 +9,7 @@ import numpy as np
 from xdev._freed import FREED
 from xdev._tracking import TRACKING
 from xdev.device.choice import CPU, from_environment, in_context
+from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.fill_values import checked
 from xdev.facade.host_memory import POOLED_FROM, is_small
@@ -16,6 +17,8 @@ from xdev.facade.places import place, place_of, stays
 from xdev.facade.places.cpu import HOST, NUMBERS
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array, DType
 
 __all__ = [
@@ -36,7 +39,10 @@ _zeros: Any = np.zeros
 
 
 def empty(
-    shape: int | tuple[int, ...], *, dtype: DType = None, device: object = None
+    shape: int | tuple[int, ...],
+    dtype: DType = None,
+    *more: Never,
+    device: object = None,
 ) -> Any:
     """Array of any content, not cleared.
 
@@ -69,6 +75,8 @@ def empty(
     >>> xdev.empty((2, 3), dtype=xdev.float32).shape
     (2, 3)
     """
+    if more:
+        raise misplaced(empty, more)
     if device is None and is_small(shape, dtype):
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU:
@@ -79,7 +87,9 @@ def empty(
     return place(device).empty(shape, dtype)
 
 
-def empty_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Array:
+def empty_like(
+    x: Array, /, dtype: DType = None, *more: Never, device: object = None
+) -> Array:
     """Array of the shape of ``x``, of any content.
 
     Parameters
@@ -105,6 +115,8 @@ def empty_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Ar
     >>> xdev.empty_like(xdev.ones((2, 3))).shape
     (2, 3)
     """
+    if more:
+        raise misplaced(empty_like, more)
     plain = type(x) is ndarray and device is None and dtype is None
     if plain and 0 < x.nbytes < POOLED_FROM and TRACKING.off:
         return _empty_like(x)  # not freed: that has no bytes
@@ -116,8 +128,8 @@ def empty_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Ar
 def full(
     shape: int | tuple[int, ...],
     fill_value: complex,
-    *,
     dtype: DType = None,
+    *more: Never,
     device: object = None,
 ) -> Any:
     """Array of one value.
@@ -152,6 +164,8 @@ def full(
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
+    if more:
+        raise misplaced(full, more)
     if type(fill_value) not in NUMBERS:
         fill_value = checked("full", fill_value, None, device)
     return place(device).full(shape, fill_value, dtype)
@@ -161,8 +175,8 @@ def full_like(
     x: Array,
     /,
     fill_value: complex,
-    *,
     dtype: DType = None,
+    *more: Never,
     device: object = None,
 ) -> Array:
     """Array of the shape of ``x``, of one value.
@@ -193,6 +207,8 @@ def full_like(
     >>> xdev.full_like(xdev.arange(3), 7)
     array([7, 7, 7])
     """
+    if more:
+        raise misplaced(full_like, more)
     if type(fill_value) not in NUMBERS:
         fill_value = checked("full_like", fill_value, x, device)
     if type(x) is ndarray and device is None and x.dtype not in FREED:
@@ -204,7 +220,10 @@ def full_like(
 
 
 def ones(
-    shape: int | tuple[int, ...], *, dtype: DType = None, device: object = None
+    shape: int | tuple[int, ...],
+    dtype: DType = None,
+    *more: Never,
+    device: object = None,
 ) -> Any:
     """Array of ones.
 
@@ -233,10 +252,14 @@ def ones(
     >>> xdev.ones(3)
     array([1., 1., 1.])
     """
+    if more:
+        raise misplaced(ones, more)
     return place(device).ones(shape, dtype)
 
 
-def ones_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Array:
+def ones_like(
+    x: Array, /, dtype: DType = None, *more: Never, device: object = None
+) -> Array:
     """Array of the shape of ``x``, of ones.
 
     Parameters
@@ -262,6 +285,8 @@ def ones_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Arr
     >>> xdev.ones_like(xdev.arange(3))
     array([1, 1, 1])
     """
+    if more:
+        raise misplaced(ones_like, more)
     if type(x) is ndarray and device is None and x.dtype not in FREED:
         return HOST.ones_like(x, dtype)
     if stays(x, device):
@@ -270,7 +295,10 @@ def ones_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Arr
 
 
 def zeros(
-    shape: int | tuple[int, ...], *, dtype: DType = None, device: object = None
+    shape: int | tuple[int, ...],
+    dtype: DType = None,
+    *more: Never,
+    device: object = None,
 ) -> Any:
     """Array of zeros.
 
@@ -300,6 +328,8 @@ def zeros(
     array([[0, 0],
            [0, 0]], dtype=int8)
     """
+    if more:
+        raise misplaced(zeros, more)
     if device is None and is_small(shape, dtype):
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU:
@@ -310,7 +340,9 @@ def zeros(
     return place(device).zeros(shape, dtype)
 
 
-def zeros_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Array:
+def zeros_like(
+    x: Array, /, dtype: DType = None, *more: Never, device: object = None
+) -> Array:
     """Array of the shape of ``x``, of zeros.
 
     Parameters
@@ -336,6 +368,8 @@ def zeros_like(x: Array, /, *, dtype: DType = None, device: object = None) -> Ar
     >>> xdev.zeros_like(xdev.arange(3))
     array([0, 0, 0])
     """
+    if more:
+        raise misplaced(zeros_like, more)
     if type(x) is ndarray and device is None and x.dtype not in FREED:
         return HOST.zeros_like(x, dtype)
     if stays(x, device):

@@ -11,12 +11,15 @@ import numpy as np
 from xdev._freed import FREED
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.identity import shown
+from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.host_memory import SMALL
 from xdev.facade.libraries import direct
 from xdev.facade.places import place
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array, Axes, DType
 
 __all__ = [
@@ -33,7 +36,7 @@ _ifftshift = bare("fft.ifftshift")
 
 
 def fftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DType = None, device: object = None
+    n: int, /, d: float = 1.0, *more: Never, dtype: DType = None, device: object = None
 ) -> Any:
     """Frequencies of :func:`fft`'s elements [1/s].
 
@@ -66,6 +69,8 @@ def fftfreq(
     >>> xdev.fft.fftfreq(4, d=0.5)
     array([ 0. ,  0.5, -1. , -0.5])
     """
+    if more:
+        raise misplaced(fftfreq, more)
     if type(d) is not float or not d:
         _check_distance("fftfreq", d)
     if type(n) is not int or n < 1:
@@ -74,7 +79,7 @@ def fftfreq(
 
 
 def rfftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DType = None, device: object = None
+    n: int, /, d: float = 1.0, *more: Never, dtype: DType = None, device: object = None
 ) -> Any:
     """Frequencies of :func:`rfft`'s elements [1/s].
 
@@ -107,6 +112,8 @@ def rfftfreq(
     >>> xdev.fft.rfftfreq(4, d=0.5)
     array([0. , 0.5, 1. ])
     """
+    if more:
+        raise misplaced(rfftfreq, more)
     if device is None and dtype is None and type(n) is int and 0 < n < SMALL:
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU and type(d) is float and d:
@@ -144,7 +151,7 @@ def _check_distance(name: str, d: Any) -> None:
         raise ValueError(message)
 
 
-def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
+def fftshift(x: Array, /, axes: Axes = None) -> Array:
     """Elements in the order of their frequencies, 0 in the middle.
 
     Parameters
@@ -170,7 +177,7 @@ def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
     return direct[type(x)]["fft.fftshift"](x, axes=axes)
 
 
-def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
+def ifftshift(x: Array, /, axes: Axes = None) -> Array:
     """Inverse of :func:`fftshift`.
 
     Parameters

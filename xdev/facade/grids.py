@@ -13,6 +13,7 @@ from xdev._freed import FREED
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.identity import shown
 from xdev.errors import type_name
+from xdev.facade.complaints import misplaced
 from xdev.facade.dispatch import of_each
 from xdev.facade.host_memory import SMALL
 from xdev.facade.libraries import direct
@@ -20,6 +21,8 @@ from xdev.facade.places import place
 from xdev.facade.places.cpu import HOST
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array, DType
 
 __all__ = [
@@ -41,8 +44,8 @@ def arange(
     /,
     stop: float | None = None,
     step: float = 1,
-    *,
     dtype: DType = None,
+    *more: Never,
     device: object = None,
 ) -> Any:
     """Evenly spaced numbers in the half-open range from ``start`` to ``stop``.
@@ -76,6 +79,8 @@ def arange(
     >>> xdev.arange(0, 10, 3)
     array([0, 3, 6, 9])
     """
+    if more:
+        raise misplaced(arange, more)
     if (
         (stop is None and step is ONE and device is None and dtype is None)
         and (type(start) is int and start < SMALL)
@@ -140,9 +145,9 @@ def eye(
     n_rows: int,
     n_cols: int | None = None,
     /,
-    *,
     k: int = 0,
     dtype: DType = None,
+    *more: Never,
     device: object = None,
 ) -> Any:
     """Matrix with ones on a diagonal and zeros elsewhere.
@@ -177,6 +182,8 @@ def eye(
     array([[0., 1., 0.],
            [0., 0., 1.]])
     """
+    if more:
+        raise misplaced(eye, more)
     columns = n_rows if n_cols is None else n_cols
     if type(n_rows) is not int or type(columns) is not int or type(k) is not int:
         # NumPy's own integers overflow in what is computed of them.
@@ -189,7 +196,7 @@ def linspace(
     stop: complex,
     /,
     num: int,
-    *,
+    *more: Never,
     dtype: DType = None,
     device: object = None,
     endpoint: bool = True,
@@ -227,6 +234,8 @@ def linspace(
     >>> xdev.linspace(0, 1, 5)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
+    if more:
+        raise misplaced(linspace, more)
     try:
         return place(device).linspace(start, stop, num, dtype, endpoint)
     except (TypeError, ValueError):

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
+from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.dispatch import mixed, of_each
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Never
 
     from xdev.facade.protocols import Array
 
@@ -163,7 +165,7 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
     return direct[type(x)]["broadcast_to"](x, shape)
 
 
-def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
     """Arrays one after the other along an axis.
 
     Parameters
@@ -208,7 +210,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     return of_each("concat", "arrays", arrays)(arrays, axis=axis)
 
 
-def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
+def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     """Each element several times.
 
     Parameters
@@ -244,7 +246,7 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
     return function(*values, axis=axis)
 
 
-def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
+def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
     """Arrays of one shape along a new axis.
 
     Parameters
@@ -314,7 +316,7 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
     return direct[type(x)]["tile"](x, repetitions)
 
 
-def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: Array, /, *more: Never, axis: int = 0) -> tuple[Array, ...]:
     """Arrays that lie along an axis, apart.
 
     Parameters
@@ -335,6 +337,8 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     >>> xdev.unstack(xdev.asarray([[1, 2], [3, 4]]))
     (array([1, 2]), array([3, 4]))
     """
+    if more:
+        raise misplaced(unstack, more)
     if type(x) is ndarray and x.dtype not in FREED and axis == 0 and x.ndim:
         return tuple(x)
     return direct[type(x)]["unstack"](x, axis=axis)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
+from xdev.facade.complaints import misplaced
 from xdev.facade.dispatch import of_all, refuse_freed
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Never
 
     from xdev.facade.protocols import Array
 
@@ -96,11 +98,7 @@ def matrix_transpose(x: Array, /) -> Array:
 
 
 def tensordot(
-    x1: Array,
-    x2: Array,
-    /,
-    *,
-    axes: int | tuple[Sequence[int], Sequence[int]] = 2,
+    x1: Array, x2: Array, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2
 ) -> Array:
     """Sum of products over axes of both arrays.
 
@@ -152,7 +150,7 @@ def _contracted(x1: Any, x2: Any, count: int) -> Any:
     return product.reshape(kept + others)
 
 
-def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+def vecdot(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
     """Dot product of vectors, ``x1`` conjugated.
 
     Parameters
@@ -180,6 +178,8 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     >>> xdev.vecdot(xdev.asarray([1, 2]), xdev.asarray([3, 4])).tolist()
     11
     """
+    if more:
+        raise misplaced(vecdot, more)
     kind = type(x1)
     if kind is ndarray and type(x2) is ndarray:
         shape = x1.shape

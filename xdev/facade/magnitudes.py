@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from xdev._freed import FREED
+from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.libraries import direct, library_of
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array, Axes, DType
     from xdev.facade.results import Slogdet
 
@@ -63,7 +66,7 @@ def det(x: Array, /) -> Array:
 def matrix_norm(
     x: Array,
     /,
-    *,
+    *more: Never,
     keepdims: bool = False,
     ord: float | Literal["fro", "nuc"] | None = "fro",
 ) -> Array:
@@ -89,12 +92,14 @@ def matrix_norm(
     >>> float(xdev.linalg.matrix_norm(xdev.asarray([[3.0, 0.0], [0.0, 4.0]])))
     5.0
     """
+    if more:
+        raise misplaced(matrix_norm, more)
     if type(x) is ndarray and x.dtype not in FREED:
         return _matrix_norm(x, keepdims=keepdims, ord=ord)
     return direct[type(x)]["linalg.matrix_norm"](x, keepdims=keepdims, ord=ord)
 
 
-def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
+def matrix_rank(x: Array, /, *more: Never, rtol: Any = None) -> Array:
     """Number of singular values that count as more than 0.
 
     Parameters
@@ -120,6 +125,8 @@ def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
     >>> int(xdev.linalg.matrix_rank(xdev.ones((3, 3))))
     1
     """
+    if more:
+        raise misplaced(matrix_rank, more)
     if type(x) is ndarray and x.dtype not in FREED and x.ndim > 1:
         return _matrix_rank(x, rtol=rtol)
     return direct[type(x)]["linalg.matrix_rank"](x, rtol=rtol)
@@ -154,7 +161,7 @@ def slogdet(x: Array, /) -> Slogdet[Array]:
     return direct[type(x)]["linalg.slogdet"](x)
 
 
-def trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
+def trace(x: Array, /, *more: Never, offset: int = 0, dtype: DType = None) -> Array:
     """Sum along diagonals of matrices.
 
     Parameters
@@ -177,6 +184,8 @@ def trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
     >>> float(xdev.linalg.trace(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])))
     6.0
     """
+    if more:
+        raise misplaced(trace, more)
     if type(x) is ndarray and x.dtype not in FREED and dtype is None:
         return x.trace(offset, -2, -1)
     if dtype is not None:
@@ -185,12 +194,7 @@ def trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
 
 
 def vector_norm(
-    x: Array,
-    /,
-    *,
-    axis: Axes = None,
-    keepdims: bool = False,
-    ord: float = 2,
+    x: Array, /, *more: Never, axis: Axes = None, keepdims: bool = False, ord: float = 2
 ) -> Array:
     """Norm of vectors.
 
@@ -217,6 +221,8 @@ def vector_norm(
     >>> float(xdev.linalg.vector_norm(xdev.asarray([3.0, 4.0])))
     5.0
     """
+    if more:
+        raise misplaced(vector_norm, more)
     if type(x) is ndarray and x.dtype not in FREED:
         return _vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
     return direct[type(x)]["linalg.vector_norm"](

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xdev._freed import FREED
+from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array, Axes
 
 __all__ = [
@@ -63,7 +66,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     return direct[type(x)]["expand_dims"](x, axis)
 
 
-def flip(x: Array, /, *, axis: Axes = None) -> Array:
+def flip(x: Array, /, axis: Axes = None) -> Array:
     """Elements in reverse order along the axes.
 
     Parameters
@@ -153,7 +156,9 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     return direct[type(x)]["permute_dims"](x, axes)
 
 
-def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
+def reshape(
+    x: Array, /, shape: tuple[int, ...], *more: Never, copy: bool | None = None
+) -> Array:
     """Array with the same elements in another shape.
 
     Parameters
@@ -182,12 +187,14 @@ def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
     array([[0, 1],
            [2, 3]])
     """
+    if more:
+        raise misplaced(reshape, more)
     if type(x) is ndarray and x.dtype not in FREED and copy is None:
         return x.reshape(shape)
     return direct[type(x)]["reshape"](x, shape, copy=copy)
 
 
-def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axes = None) -> Array:
+def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axes = None) -> Array:
     """Elements shifted along the axes; what leaves the end comes in at the start.
 
     Parameters

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import FLOAT32, FLOAT64
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array, Axes
 
 __all__ = ["mean", "std", "var"]
@@ -20,7 +23,7 @@ _add: Any = np.add.reduce
 _DOUBLE_OR_SINGLE = (FLOAT64, FLOAT32)
 
 
-def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def mean(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) -> Array:
     """Arithmetic mean along the axes.
 
     Parameters
@@ -43,6 +46,8 @@ def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> xdev.mean(xdev.asarray([[1.0, 2.0], [3.0, 5.0]]), axis=0)
     array([2. , 3.5])
     """
+    if more:
+        raise misplaced(mean, more)
     if type(x) is ndarray:
         count = _count(x, axis)
         if count:
@@ -53,8 +58,8 @@ def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 def std(
     x: Array,
     /,
-    *,
     axis: Axes = None,
+    *more: Never,
     correction: float = 0.0,
     keepdims: bool = False,
 ) -> Array:
@@ -82,6 +87,8 @@ def std(
     >>> xdev.std(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1)
     array([1., 0.])
     """
+    if more:
+        raise misplaced(std, more)
     if type(x) is ndarray:
         found = _variance(x, axis, correction, keepdims)
         if found is not None:
@@ -94,8 +101,8 @@ def std(
 def var(
     x: Array,
     /,
-    *,
     axis: Axes = None,
+    *more: Never,
     correction: float = 0.0,
     keepdims: bool = False,
 ) -> Array:
@@ -123,6 +130,8 @@ def var(
     >>> xdev.var(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1, correction=1)
     array([2., 0.])
     """
+    if more:
+        raise misplaced(var, more)
     if type(x) is ndarray:
         found = _variance(x, axis, correction, keepdims)
         if found is not None:

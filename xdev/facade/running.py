@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev.facade.complaints import misplaced
 from xdev.facade.dispatch import of_all, refuse_freed
 from xdev.facade.libraries import direct, library_of
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array, DType
 
 __all__ = ["cumulative_prod", "cumulative_sum", "diff"]
@@ -22,7 +25,7 @@ _multiply: Any = np.multiply.accumulate
 def cumulative_prod(
     x: Array,
     /,
-    *,
+    *more: Never,
     axis: int | None = None,
     dtype: DType = None,
     include_initial: bool = False,
@@ -51,6 +54,8 @@ def cumulative_prod(
     >>> xdev.cumulative_prod(xdev.asarray([1, 2, 3, 4]))
     array([ 1,  2,  6, 24])
     """
+    if more:
+        raise misplaced(cumulative_prod, more)
     if type(x) is ndarray and dtype is None and not include_initial:
         ndim = x.ndim
         if ndim == 1 or (ndim and axis is not None):
@@ -69,7 +74,7 @@ def cumulative_prod(
 def cumulative_sum(
     x: Array,
     /,
-    *,
+    *more: Never,
     axis: int | None = None,
     dtype: DType = None,
     include_initial: bool = False,
@@ -98,6 +103,8 @@ def cumulative_sum(
     >>> xdev.cumulative_sum(xdev.asarray([1, 2, 3]), include_initial=True)
     array([0, 1, 3, 6])
     """
+    if more:
+        raise misplaced(cumulative_sum, more)
     if type(x) is ndarray and dtype is None and not include_initial:
         ndim = x.ndim
         if ndim == 1 or (ndim and axis is not None):
@@ -116,7 +123,7 @@ def cumulative_sum(
 def diff(
     x: Array,
     /,
-    *,
+    *more: Never,
     axis: int = -1,
     n: int = 1,
     prepend: Array | None = None,
@@ -151,6 +158,8 @@ def diff(
     >>> xdev.diff(xdev.asarray([1, 4, 9, 16]))
     array([3, 5, 7])
     """
+    if more:
+        raise misplaced(diff, more)
     plain = type(x) is ndarray and prepend is append is None
     if plain and n == 1 and axis == -1 and x.ndim:
         difference = np.not_equal if x.dtype.kind == "b" else np.subtract

@@ -8,11 +8,14 @@ import numpy as np
 from numpy._core.multiarray import count_nonzero as _count_nonzero
 
 from xdev._freed import FREED
+from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.dispatch import mixed, of_all
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array, Axes, Number, Operand, Typed
 
 __all__ = [
@@ -32,7 +35,9 @@ _take_along_axis = bare("take_along_axis")
 _where = bare("where")
 
 
-def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmax(
+    x: Array, /, axis: int | None = None, *more: Never, keepdims: bool = False
+) -> Array:
     """Index of the largest element along an axis, the first of equal ones.
 
     Parameters
@@ -60,12 +65,16 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     >>> xdev.argmax(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 0])
     """
+    if more:
+        raise misplaced(argmax, more)
     if type(x) is ndarray and x.dtype not in FREED and not keepdims:
         return x.argmax(axis)
     return direct[type(x)]["argmax"](x, axis=axis, keepdims=keepdims)
 
 
-def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmin(
+    x: Array, /, axis: int | None = None, *more: Never, keepdims: bool = False
+) -> Array:
     """Index of the smallest element along an axis, the first of equal ones.
 
     Parameters
@@ -93,12 +102,16 @@ def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     >>> xdev.argmin(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([0, 1])
     """
+    if more:
+        raise misplaced(argmin, more)
     if type(x) is ndarray and x.dtype not in FREED and not keepdims:
         return x.argmin(axis)
     return direct[type(x)]["argmin"](x, axis=axis, keepdims=keepdims)
 
 
-def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def count_nonzero(
+    x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False
+) -> Array:
     """Number of elements along the axes that are not zero.
 
     Parameters
@@ -121,6 +134,8 @@ def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> 
     >>> xdev.count_nonzero(xdev.asarray([[0, 5], [7, 2]]), axis=1)
     array([1, 2])
     """
+    if more:
+        raise misplaced(count_nonzero, more)
     everywhere = axis is None and not keepdims
     if everywhere and type(x) is ndarray and x.dtype not in FREED:
         return _zero + _count_nonzero(x)  # the sum is 0-d, and quicker made than cast
@@ -157,12 +172,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
 
 
 def searchsorted(
-    x1: Array,
-    x2: Any,
-    /,
-    *,
-    side: Literal["left", "right"] = "left",
-    sorter: Any = None,
+    x1: Array, x2: Any, /, side: Literal["left", "right"] = "left", sorter: Any = None
 ) -> Array:
     """Where to insert values so that a sorted array stays sorted.
 
@@ -207,7 +217,7 @@ def searchsorted(
     return function(x, values, side=side, sorter=order)
 
 
-def take(x: Array, indices: Any, /, *, axis: int | None = None) -> Array:
+def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
     """Elements, rows or slices at indices along an axis.
 
     Parameters
@@ -247,7 +257,7 @@ def take(x: Array, indices: Any, /, *, axis: int | None = None) -> Array:
     return of_all("take", x=x, indices=indices)(x, indices, axis=axis)
 
 
-def take_along_axis(x: Array, indices: Any, /, *, axis: int = -1) -> Array:
+def take_along_axis(x: Array, indices: Any, /, axis: int = -1) -> Array:
     """Elements at indices along an axis, matched along all the others.
 
     Parameters

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from xdev._freed import FREED
+from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.dispatch import mixed
 from xdev.facade.host_sorting import HALF, NUMBERS, QUICK, argsort, sort
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array
     from xdev.facade.results import UniqueAll, UniqueCounts, UniqueInverse
 
@@ -37,7 +40,7 @@ def isin(x1: complex, x2: Array, /, *, invert: bool = False) -> Array: ...
 def isin(x1: Array, x2: Any, /, *, invert: bool = False) -> Array: ...
 
 
-def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
+def isin(x1: Any, x2: Any, /, *more: Never, invert: bool = False) -> Any:
     """Whether each element of ``x1`` is among those of ``x2``.
 
     Parameters
@@ -63,6 +66,8 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     >>> xdev.isin(xdev.asarray([1, 2, 3]), xdev.asarray([2, 5]))
     array([False,  True, False])
     """
+    if more:
+        raise misplaced(isin, more)
     if (
         type(x1) is type(x2) is ndarray
         and x1.dtype not in FREED

@@ -8,10 +8,13 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade import host_sorting
+from xdev.facade.complaints import misplaced
 from xdev.facade.host_sorting import FEW, FEW_ORDERED
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array
 
 __all__ = ["argsort", "sort"]
@@ -20,7 +23,12 @@ ndarray = np.ndarray
 
 
 def argsort(
-    x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+    x: Array,
+    /,
+    axis: int = -1,
+    *more: Never,
+    descending: bool = False,
+    stable: bool = True,
 ) -> Array:
     """Indices that sort along an axis.
 
@@ -46,6 +54,8 @@ def argsort(
     >>> xdev.argsort(xdev.asarray([2, 3, 1, 3]), descending=True)
     array([1, 3, 0, 2])
     """
+    if more:
+        raise misplaced(argsort, more)
     if type(x) is ndarray and x.dtype not in FREED and not descending:
         if x.size < FEW_ORDERED:
             return x.argsort(axis, stable=stable)
@@ -56,7 +66,12 @@ def argsort(
 
 
 def sort(
-    x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+    x: Array,
+    /,
+    axis: int = -1,
+    *more: Never,
+    descending: bool = False,
+    stable: bool = True,
 ) -> Array:
     """Sorted copy along an axis.
 
@@ -82,6 +97,8 @@ def sort(
     >>> xdev.sort(xdev.asarray([2, 3, 1]))
     array([1, 2, 3])
     """
+    if more:
+        raise misplaced(sort, more)
     if type(x) is ndarray and x.dtype not in FREED and not descending:
         if x.size >= FEW:
             return host_sorting.sort(x, axis, stable)

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xdev.facade.complaints import misplaced
 from xdev.facade.dispatch import refuse_freed
 from xdev.facade.libraries import direct, library_of
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array, Axes, DType
 
 __all__ = [
@@ -32,7 +35,7 @@ _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
 
 
-def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def all(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) -> Array:
     """Whether all elements along the axes are true.
 
     Parameters
@@ -55,6 +58,8 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> xdev.all(xdev.asarray([[True, False], [True, True]]), axis=0)
     array([ True, False])
     """
+    if more:
+        raise misplaced(all, more)
     if type(x) is ndarray:
         try:
             return _and(x, axis, None, None, keepdims)
@@ -64,7 +69,7 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     return direct[type(x)]["all"](x, axis=axis, keepdims=keepdims)
 
 
-def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def any(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) -> Array:
     """Whether any element along the axes is true.
 
     Parameters
@@ -87,6 +92,8 @@ def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> xdev.any(xdev.asarray([[True, False], [False, False]]), axis=1)
     array([ True, False])
     """
+    if more:
+        raise misplaced(any, more)
     if type(x) is ndarray:
         try:
             return _or(x, axis, None, None, keepdims)
@@ -96,7 +103,7 @@ def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     return direct[type(x)]["any"](x, axis=axis, keepdims=keepdims)
 
 
-def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def max(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) -> Array:
     """Largest element along the axes; NaN if there is one.
 
     Parameters
@@ -124,6 +131,8 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> xdev.max(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([5, 7])
     """
+    if more:
+        raise misplaced(max, more)
     if type(x) is ndarray:
         try:
             return _maximum(x, axis, None, None, keepdims)
@@ -133,7 +142,7 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     return direct[type(x)]["max"](x, axis=axis, keepdims=keepdims)
 
 
-def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def min(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) -> Array:
     """Smallest element along the axes; NaN if there is one.
 
     Parameters
@@ -161,6 +170,8 @@ def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> xdev.min(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 2])
     """
+    if more:
+        raise misplaced(min, more)
     if type(x) is ndarray:
         try:
             return _minimum(x, axis, None, None, keepdims)
@@ -171,7 +182,12 @@ def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 def prod(
-    x: Array, /, *, axis: Axes = None, dtype: DType = None, keepdims: bool = False
+    x: Array,
+    /,
+    axis: Axes = None,
+    dtype: DType = None,
+    *more: Never,
+    keepdims: bool = False,
 ) -> Array:
     """Product along the axes.
 
@@ -197,6 +213,8 @@ def prod(
     >>> xdev.prod(xdev.asarray([[1, 2], [3, 4]]), axis=1)
     array([ 2, 12])
     """
+    if more:
+        raise misplaced(prod, more)
     if type(x) is ndarray and dtype is None:
         try:
             return _multiply(x, axis, None, None, keepdims)
@@ -209,7 +227,12 @@ def prod(
 
 
 def sum(
-    x: Array, /, *, axis: Axes = None, dtype: DType = None, keepdims: bool = False
+    x: Array,
+    /,
+    axis: Axes = None,
+    dtype: DType = None,
+    *more: Never,
+    keepdims: bool = False,
 ) -> Array:
     """Sum along the axes.
 
@@ -235,6 +258,8 @@ def sum(
     >>> xdev.sum(xdev.asarray([[1, 2], [3, 4]]), axis=0)
     array([4, 6])
     """
+    if more:
+        raise misplaced(sum, more)
     if type(x) is ndarray and dtype is None:
         try:
             return _add(x, axis, None, None, keepdims)

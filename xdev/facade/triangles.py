@@ -21,7 +21,7 @@ _tril = bare("tril")
 _triu = bare("triu")
 
 
-def tril(x: Array, /, *, k: int = 0) -> Array:
+def tril(x: Array, /, k: int = 0) -> Array:
     """Lower triangle of matrices; the rest is zero.
 
     Parameters
@@ -49,7 +49,7 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
     return direct[type(x)]["tril"](x, k=k)
 
 
-def triu(x: Array, /, *, k: int = 0) -> Array:
+def triu(x: Array, /, k: int = 0) -> Array:
     """Upper triangle of matrices; the rest is zero.
 
     Parameters

@@ -143,7 +143,8 @@ def arange(
     if not args or ("stop" in named and len(args) == 1):
         start = args[0] if args else named.pop("start", 0)  # all have names in NumPy
         args = start, named.pop("stop")
-    return xp.arange(*args, dtype=kind, device=where(like, device), **named)
+    make: Any = xp.arange  # type checkers do not see that three at most are left
+    return make(*args, dtype=kind, device=where(like, device), **named)
 
 
 def linspace(
