@@ -200,6 +200,31 @@ CASES = {
         "2.0",
         "3.0",
     ),
+    # Numba puts the addresses of such arrays into the code.
+    "helpers_strided_array": Edit(
+        ufunc(
+            "h(x)",
+            "G = np.array([1.0, 0.0, 2.0])[::2]",
+            "@njit\ndef h(x): return x + G[1]",
+        ),
+        "2.0",
+        "3.0",
+        kept=False,
+    ),
+    "helpers_large_array": Edit(
+        ufunc("h(x)", "G = np.full(10**6, 2.0)", "@njit\ndef h(x): return x + G[1]"),
+        "2.0",
+        "3.0",
+        kept=False,
+    ),
+    "kernels_large_array": Edit(
+        kernel(
+            "h(x[i])", "G = np.full(10**6, 2.0)", "@njit\ndef h(x): return x + G[1]"
+        ),
+        "2.0",
+        "3.0",
+        kept=False,
+    ),
     "helpers_records": Edit(
         ufunc("h(x)", RECORDS, "@njit\ndef h(x): return x + T[0].a"),
         '("a", "f8"), ("b", "f8")',

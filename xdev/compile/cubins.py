@@ -14,7 +14,11 @@ _cache = DiskCache("cubins")
 
 
 def kept(
-    digest: str | None, parts: object, name: str, make: Callable[[], tuple[bytes, str]]
+    digest: str | None,
+    parts: object,
+    name: str,
+    make: Callable[[], tuple[bytes, str]],
+    unchanged: Callable[[], bool] = lambda: True,
 ) -> tuple[bytes, str]:
     """Return a cubin and its kernel's name, compiled where no process has done so.
 
@@ -29,6 +33,8 @@ def kept(
         The function's name, for people.
     make : callable
         Compiles; it alone loads compilers.
+    unchanged : callable
+        Says, after that, whether what was compiled still has the digest.
 
     Examples
     --------
@@ -42,7 +48,8 @@ def kept(
     found = load(key)
     if found is None:
         found = make()
-        save(key, *found, name)
+        if unchanged():
+            save(key, *found, name)
     return found
 
 

@@ -11,6 +11,7 @@ from xdev.compile import digests, environment
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+DYNAMIC = b"numba.dynamic.globals"  # addresses in code: of large arrays, of gaps
 _cache = DiskCache("loops")
 
 
@@ -21,7 +22,11 @@ class Loop(NamedTuple):
 
 
 def kept(
-    digest: str | None, parts: object, name: str, make: Callable[[], tuple[str, bytes]]
+    digest: str | None,
+    parts: object,
+    name: str,
+    make: Callable[[], tuple[str, bytes]],
+    unchanged: Callable[[], bool] = lambda: True,
 ) -> Loop:
     """Return a C function, compiled where no process has done so.
 
@@ -37,6 +42,8 @@ def kept(
         The Python function's name, for people.
     make : callable
         Returns the C function's name and the object file; it alone loads Numba.
+    unchanged : callable
+        Says, after that, whether what was compiled still has the digest.
     """
     if digest is None:
         return _loaded(*make())
@@ -47,7 +54,8 @@ def kept(
         if _callable(binary):
             return _loaded(symbol.decode(), binary)
     made = make()
-    _cache.save(key, b"\n".join((made[0].encode(), made[1])), name)
+    if DYNAMIC not in made[1] and unchanged():
+        _cache.save(key, b"\n".join((made[0].encode(), made[1])), name)
     return _loaded(*made)
 
 

@@ -144,7 +144,13 @@ def _applied(function: Callable[..., Any], inputs: Any, outputs: Any) -> Any:
                     inputs, items(args[0], len(inputs)), strict=True
                 )
             ]
-            found = context.compile_internal(builder, function, result(*inputs), values)
+            # Not from Numba's memory, where functions with equal code are the same one,
+            # whatever their globals are.
+            called = result(*inputs)
+            compiled = context.compile_subroutine(
+                builder, function, called, caching=False
+            )
+            found = context.call_internal(builder, compiled.fndesc, called, values)
             results = [found] if len(outputs) == 1 else items(found, len(outputs))
             for kind, pointer, value in zip(
                 outputs, items(args[1], len(outputs)), results, strict=True

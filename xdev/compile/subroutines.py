@@ -96,7 +96,7 @@ def _replaced(
     def compile_subroutine(
         context: Any, builder: Any, impl: Any, sig: Any, *args: Any, **options: Any
     ) -> Any:
-        wanted = asked()
+        wanted = asked() and options.get("caching", True)
         if wanted and impl.__name__ == complex_div.__name__:
             impl = complex_div
         if not wanted or any(args) or any(options.values()):

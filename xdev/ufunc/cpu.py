@@ -176,7 +176,8 @@ class CpuLoops:
             )
 
         parts = specialisation.types, fastmath, reorderable
-        return code.kept(specialisation.digest, parts, specialisation.name, make)
+        digest, name = specialisation.digest, specialisation.name
+        return code.kept(digest, parts, name, make, specialisation.unchanged)
 
     def __call__(
         self,

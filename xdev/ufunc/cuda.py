@@ -216,7 +216,7 @@ class CudaLoops:
             )
 
         parts = spec.types, kernel.entry, kernel.macros(), capability, fastmath
-        return cubins.kept(spec.digest, parts, spec.name, make)
+        return cubins.kept(spec.digest, parts, spec.name, make, spec.unchanged)
 
     def _keep(self, key: Any, plan: cuda_plan.Plan) -> None:
         with self._lock:

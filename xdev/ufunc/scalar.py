@@ -201,7 +201,8 @@ class ScalarFunction:
             message = f"{self.name} returns {len(found)} values, not {self.nout}"
             raise TypeError(message)
         made = cache(lambda: self._typed(function, typing.level, rules).function)
-        return Specialisation(self.name, chosen, outputs, digest, made)
+        unchanged = partial(_has, function, rules, digest)
+        return Specialisation(self.name, chosen, outputs, digest, made, unchanged)
 
     def _chosen(self, inputs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Return the inputs and results of the first signature that fits, if any."""
@@ -218,17 +219,17 @@ class ScalarFunction:
 
         And the function's digest, None where it cannot be kept on disk.
         """
-        digest, reached = _digested(function)
+        digest = _digested(function)[0]
         key = typings.key(digest, rules.inputs, rules.words) if digest else ""
         typing = typings.load(key) if key else None
-        if typing is None:
-            typing = self._inferred(function, rules)
-            if not all(sources.find(f.__code__) for f in reached):
-                digest = None  # literals kept types that they lose where there is one
-            elif key:
-                typings.save(key, typing, self.name)
         if digest:
             digest = digests.joined(digest, rules.words)
+        if typing is None:
+            typing = self._inferred(function, rules)
+            if not _has(function, rules, digest):
+                digest = None
+            elif key:
+                typings.save(key, typing, self.name)
         return typing, digest
 
     def _inferred(self, function: Callable[..., Any], rules: Rules) -> typings.Typing:
@@ -316,6 +317,19 @@ def _digested(function: Any) -> tuple[str | None, list[Any]]:
         return scalar.function, bool(scalar.signatures)
 
     return digests.digest(function, within), reached
+
+
+def _has(function: Any, rules: Rules, digest: str | None) -> bool:
+    """Say whether a function still has a digest, and the sources of what it calls.
+
+    Without a source, literals keep types that they lose where there is one.
+    """
+    found, reached = _digested(function)
+    return (
+        found is not None
+        and digests.joined(found, rules.words) == digest
+        and all(sources.find(each.__code__) for each in reached)
+    )
 
 
 def _replacement(

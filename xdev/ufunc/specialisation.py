@@ -32,9 +32,11 @@ class Specialisation:
         Names the function's code on disk; None: it is not kept there.
     made : callable
         Returns ``function``.
+    unchanged : callable
+        Says whether ``function``, with all that it calls, still has the digest.
     """
 
-    __slots__ = ("digest", "inputs", "made", "name", "outputs")
+    __slots__ = ("digest", "inputs", "made", "name", "outputs", "unchanged")
 
     def __init__(
         self,
@@ -43,9 +45,10 @@ class Specialisation:
         outputs: Dtypes,
         digest: str | None,
         made: Callable[[], Callable[..., Any]],
+        unchanged: Callable[[], bool],
     ) -> None:
         self.name, self.inputs, self.outputs = name, inputs, outputs
-        self.digest, self.made = digest, made
+        self.digest, self.made, self.unchanged = digest, made, unchanged
 
     @property
     def function(self) -> Callable[..., Any]:
