@@ -19,7 +19,7 @@ from xdev.facade.decompositions import (
     svd,
     svdvals,
 )
-from xdev.facade.dispatch import of_all, refuse_freed
+from xdev.facade.dispatch import of_all, refuse
 from xdev.facade.libraries import direct
 from xdev.facade.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from xdev.facade.magnitudes import (
@@ -249,7 +249,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
         try:
             return x1.reshape(-1, 1) * x2
         except TypeError:
-            refuse_freed("linalg.outer", x1=x1, x2=x2)
+            refuse("linalg.outer", x1=x1, x2=x2)
             raise
     kind = type(x1)
     if kind is type(x2) and kind in direct:

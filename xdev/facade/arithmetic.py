@@ -11,7 +11,7 @@ from xdev.facade.arity import binary, unary
 from xdev.facade.clipping import NUMBERS
 from xdev.facade.complaints import no_array
 from xdev.facade.cpu import NUMPY
-from xdev.facade.dispatch import apply, refuse_freed
+from xdev.facade.dispatch import apply, refuse
 from xdev.facade.libraries import PYTHON_SCALARS, direct
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def clip(
                 try:
                     return _numpy_clip(x, min, max)
                 except (TypeError, ValueError):
-                    refuse_freed("clip", x=x, min=min, max=max)
+                    refuse("clip", x=x, min=min, max=max)
                     raise
         elif type(min) in NUMBERS and type(max) in NUMBERS:
             theirs = direct.get(kind)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.facade.cpu import NUMPY
-from xdev.facade.dispatch import apply, of_two, refuse_freed
+from xdev.facade.dispatch import apply, of_two, refuse
 from xdev.facade.libraries import HOST, direct, into, known
 
 if TYPE_CHECKING:
@@ -74,19 +74,19 @@ def unary(name: str, summary: str, example: str, shown: str) -> Unary:
     def function(x: Any, /, out: Any = None) -> Any:
         kind = type(x)
         if out is None:
-            if kind is ndarray:
-                try:
+            try:
+                if kind is ndarray:
                     return numpys(x)
-                except TypeError:
-                    refuse_freed(name, x=x)
-                    raise
-            if kind in known:
-                return direct[kind][name](x)
+                if kind in known:
+                    return direct[kind][name](x)
+            except TypeError:
+                refuse(name, x=x)
+                raise
         elif kind is type(out) is ndarray and x.shape == out.shape:
             try:
                 return numpys(x, out=out)
             except (TypeError, ValueError):
-                refuse_freed(name, x=x, out=out)
+                refuse(name, x=x, out=out)
                 NUMPY.refuse(name, numpys, [x], out)
                 raise
         elif type(out) in into and (
@@ -106,26 +106,26 @@ def binary(name: str, summary: str, example: str, shown: str) -> Binary:
     def function(x1: Any, x2: Any, /, out: Any = None) -> Any:
         kind, other = type(x1), type(x2)
         if out is None:
-            if (kind is ndarray and (other is ndarray or other in HOST)) or (
-                other is ndarray and kind in HOST
-            ):
-                try:
+            try:
+                if (kind is ndarray and (other is ndarray or other in HOST)) or (
+                    other is ndarray and kind in HOST
+                ):
                     return numpys(x1, x2)
-                except TypeError:
-                    refuse_freed(name, x1=x1, x2=x2)
-                    raise
-            if kind is other and kind in direct:
-                return direct[kind][name](x1, x2)
-            found = of_two(x1, x2, name)
-            if found is not None:
-                return found(x1, x2)
+                if kind is other and kind in direct:
+                    return direct[kind][name](x1, x2)
+                found = of_two(x1, x2, name)
+                if found is not None:
+                    return found(x1, x2)
+            except TypeError:
+                refuse(name, x1=x1, x2=x2)
+                raise
         elif (
             kind is other is type(out) is ndarray and x1.shape == x2.shape == out.shape
         ):
             try:
                 return numpys(x1, x2, out=out)
             except (TypeError, ValueError):
-                refuse_freed(name, x1=x1, x2=x2, out=out)
+                refuse(name, x1=x1, x2=x2, out=out)
                 NUMPY.refuse(name, numpys, [x1, x2], out)
                 raise
         elif type(out) in into and (

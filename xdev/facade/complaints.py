@@ -10,6 +10,10 @@ from xdev.device import Device, device_of
 from xdev.device.choice import traced
 from xdev.errors import ConfigurationError, DeviceMismatchError, not_array, type_name
 
+#: What data types are called, by NumPy's codes of their kinds; those of numbers.
+_KINDS = {"b": "bool", "i": "integers", "f": "real floats", "c": "complex floats"}
+_NUMBERS = {bool: "b", int: "i", float: "f", complex: "c"}
+
 
 def misplaced(function: Any, more: tuple[Any, ...]) -> TypeError:
     """Return the error for arguments by place that go by keyword alone.
@@ -74,6 +78,35 @@ def _no_out(name: str, x: Any) -> str:
         "what comes after the inputs is where to write: leave it out, or give an array "
         "of the result's shape"
     )
+
+
+def no_sequence(name: str, label: str, x: Any) -> TypeError:
+    """Return the error for one array, or a number, in place of a list of arrays."""
+    return TypeError(
+        f"xdev.{name}: {label} is {type_name(x)}, and must be a list or a tuple of "
+        f"arrays: xdev.{name}([x, y])"
+    )
+
+
+def unfit(name: str, arguments: dict[str, Any]) -> TypeError | None:
+    """Return the error for a data type that NumPy's ufunc has no loop for, or None."""
+    loops = getattr(getattr(np, name, None), "types", ())
+    taken = {np.dtype(code).kind for loop in loops for code in loop.partition("->")[0]}
+    for label, x in arguments.items():
+        dtype = getattr(x, "dtype", None)
+        kind = _NUMBERS.get(type(x)) if dtype is None else getattr(dtype, "kind", None)
+        if kind is None or kind in taken or not taken:
+            continue
+        to = "float64" if "f" in taken else "int64"
+        way = f"convert it with xdev.astype({label}, xdev.{to})"
+        if kind == "c" and "f" in taken:
+            way = f"take xdev.real({label})"
+        if dtype is None:
+            way = "give another number"
+        kinds = _listed(tuple(text for code, text in _KINDS.items() if code in taken))
+        what = type(x).__name__ if dtype is None else dtype
+        return TypeError(f"xdev.{name} takes {kinds}, and {label} is {what}: {way}")
+    return None
 
 
 def no_matrix(name: str, x: Any) -> np.linalg.LinAlgError:
@@ -143,8 +176,8 @@ def mismatch(
         )
     ]
     return DeviceMismatchError(
-        f"xdev.{name}: {one} ({type_name(x)}) is on {where or 'no one device'}, "
-        f"{other} ({type_name(y)}) is on {there or 'no one device'}. xdev moves "
+        f"xdev.{name}: {one} ({type_name(x)}) is on {_named(where, x)}, "
+        f"{other} ({type_name(y)}) is on {_named(there, y)}. xdev moves "
         f"nothing by itself: move one, {' or '.join(ways)}"
     )
 
@@ -164,6 +197,13 @@ def where_is(x: Any) -> Device | None:
         return device_of(x)
     except (TypeError, ConfigurationError):
         return None
+
+
+def _named(where: Device | None, x: Any) -> str:
+    """Return what an array's library calls its device."""
+    if where is None:
+        return "no one device"
+    return str(getattr(x, "device", where) if where.library else where)
 
 
 def _way(label: str, like: str, target: Device | None) -> str:

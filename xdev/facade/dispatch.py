@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED, is_freed, use_after_free
-from xdev.facade.complaints import mismatch, no_array, no_arrays, too_large
+from xdev.facade.complaints import (
+    mismatch,
+    no_array,
+    no_arrays,
+    no_sequence,
+    too_large,
+    unfit,
+)
 from xdev.facade.cpu import NUMPY
 from xdev.facade.libraries import (
     HOST_SCALARS,
@@ -45,11 +52,22 @@ def of_two(x1: Any, x2: Any, name: str) -> Callable[..., Any] | None:
     return None
 
 
-def refuse_freed(name: str, **arrays: Any) -> None:
-    """Raise UseAfterFreeError if an array was freed; NumPy says it in other words."""
+def refuse(name: str, **arrays: Any) -> None:
+    """Say what is wrong in a call that raised, where NumPy says it in other words.
+
+    Raises
+    ------
+    UseAfterFreeError
+        An array was freed.
+    TypeError
+        One is of a data type that the function does not take.
+    """
     for label, x in arrays.items():
         if is_freed(x):
             raise use_after_free(x, f"xdev.{name}: {label}")
+    error = unfit(name, {key: x for key, x in arrays.items() if key != "out"})
+    if error is not None:
+        raise error from None
 
 
 def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
@@ -69,6 +87,8 @@ def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
 
 def of_each(name: str, label: str, arrays: Any) -> Callable[..., Any]:
     """Return the function ``name`` for a sequence of arrays, as :func:`of_all`."""
+    if getattr(arrays, "ndim", 2) < 2 or not hasattr(arrays, "__iter__"):  # noqa: PLR2004
+        raise no_sequence(name, label, arrays)
     items = [(f"{label}[{index}]", x) for index, x in enumerate(arrays)]
     if not items:
         message = f"xdev.{name}: {label} is empty: give at least one array"

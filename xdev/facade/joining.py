@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.complaints import misplaced
+from xdev.facade.complaints import misplaced, no_sequence
 from xdev.facade.cpu import bare
 from xdev.facade.dispatch import mixed, of_each
 from xdev.facade.libraries import direct
@@ -207,7 +207,7 @@ def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
                     break
             else:
                 return direct[kind]["concat"](arrays, axis=axis)
-    return of_each("concat", "arrays", arrays)(arrays, axis=axis)
+    return _join("concat", arrays, axis)
 
 
 def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
@@ -287,7 +287,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
                     break
             else:
                 return direct[kind]["stack"](arrays, axis=axis)
-    return of_each("stack", "arrays", arrays)(arrays, axis=axis)
+    return _join("stack", arrays, axis)
 
 
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
@@ -342,3 +342,10 @@ def unstack(x: Array, /, *more: Never, axis: int = 0) -> tuple[Array, ...]:
     if type(x) is ndarray and x.dtype not in FREED and axis == 0 and x.ndim:
         return tuple(x)
     return direct[type(x)]["unstack"](x, axis=axis)
+
+
+def _join(name: str, arrays: Any, axis: Any) -> Any:
+    """Join any sequence of arrays of one library and device."""
+    if hasattr(arrays, "ndim") and hasattr(axis, "ndim"):  # two arrays, and no list
+        raise no_sequence(name, "arrays", arrays)
+    return of_each(name, "arrays", arrays)(arrays, axis=axis)

@@ -9,7 +9,7 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.complaints import misplaced
-from xdev.facade.dispatch import of_all, refuse_freed
+from xdev.facade.dispatch import of_all, refuse
 from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
@@ -57,14 +57,14 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     array([3, 7])
     """
     kind = type(x1)
-    if kind is ndarray and type(x2) is ndarray:
-        try:
+    try:
+        if kind is ndarray and type(x2) is ndarray:
             return _matmul(x1, x2)
-        except TypeError:
-            refuse_freed("matmul", x1=x1, x2=x2)
-            raise
-    if kind is type(x2) and kind in direct:
-        return direct[kind]["matmul"](x1, x2)
+        if kind is type(x2) and kind in direct:
+            return direct[kind]["matmul"](x1, x2)
+    except TypeError:
+        refuse("matmul", x1=x1, x2=x2)
+        raise
     return of_all("matmul", x1=x1, x2=x2)(x1, x2)
 
 
@@ -133,7 +133,7 @@ def tensordot(
             try:
                 return _contracted(x1, x2, axes)
             except TypeError:
-                refuse_freed("tensordot", x1=x1, x2=x2)
+                refuse("tensordot", x1=x1, x2=x2)
                 raise
     kind = type(x1)
     if kind is type(x2) and kind in direct:
@@ -189,7 +189,7 @@ def vecdot(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
                 return x1.dot(x2)  # a third of the time, and what it computes
             return _vecdot(x1, x2, axis=axis)
         except TypeError:
-            refuse_freed("vecdot", x1=x1, x2=x2)
+            refuse("vecdot", x1=x1, x2=x2)
             raise
     if kind is type(x2) and kind in direct:
         return direct[kind]["vecdot"](x1, x2, axis=axis)

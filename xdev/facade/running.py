@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.facade.complaints import misplaced
-from xdev.facade.dispatch import of_all, refuse_freed
+from xdev.facade.dispatch import of_all, refuse
 from xdev.facade.libraries import direct, library_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def cumulative_prod(
             try:
                 return _multiply(x, 0 if axis is None else axis)
             except TypeError:
-                refuse_freed("cumulative_prod", x=x)
+                refuse("cumulative_prod", x=x)
                 raise
     if dtype is not None:
         dtype = library_of(x, "cumulative_prod").dtype(dtype)
@@ -111,7 +111,7 @@ def cumulative_sum(
             try:
                 return _add(x, 0 if axis is None else axis)
             except TypeError:
-                refuse_freed("cumulative_sum", x=x)
+                refuse("cumulative_sum", x=x)
                 raise
     if dtype is not None:
         dtype = library_of(x, "cumulative_sum").dtype(dtype)
@@ -166,7 +166,7 @@ def diff(
         try:
             return difference(x[..., 1:], x[..., :-1])
         except TypeError:
-            refuse_freed("diff", x=x)
+            refuse("diff", x=x)
             raise
     if prepend is append is None:
         return direct[type(x)]["diff"](x, axis=axis, n=n)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.facade.complaints import misplaced
-from xdev.facade.dispatch import refuse_freed
+from xdev.facade.dispatch import refuse
 from xdev.facade.libraries import direct, library_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def all(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) ->
         try:
             return _and(x, axis, None, None, keepdims)
         except TypeError:
-            refuse_freed("all", x=x)
+            refuse("all", x=x)
             raise
     return direct[type(x)]["all"](x, axis=axis, keepdims=keepdims)
 
@@ -98,7 +98,7 @@ def any(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) ->
         try:
             return _or(x, axis, None, None, keepdims)
         except TypeError:
-            refuse_freed("any", x=x)
+            refuse("any", x=x)
             raise
     return direct[type(x)]["any"](x, axis=axis, keepdims=keepdims)
 
@@ -137,7 +137,7 @@ def max(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) ->
         try:
             return _maximum(x, axis, None, None, keepdims)
         except TypeError:
-            refuse_freed("max", x=x)
+            refuse("max", x=x)
             raise
     return direct[type(x)]["max"](x, axis=axis, keepdims=keepdims)
 
@@ -176,7 +176,7 @@ def min(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) ->
         try:
             return _minimum(x, axis, None, None, keepdims)
         except TypeError:
-            refuse_freed("min", x=x)
+            refuse("min", x=x)
             raise
     return direct[type(x)]["min"](x, axis=axis, keepdims=keepdims)
 
@@ -219,7 +219,7 @@ def prod(
         try:
             return _multiply(x, axis, None, None, keepdims)
         except TypeError:
-            refuse_freed("prod", x=x)
+            refuse("prod", x=x)
             raise
     if dtype is not None:
         dtype = library_of(x, "prod").dtype(dtype)
@@ -264,7 +264,7 @@ def sum(
         try:
             return _add(x, axis, None, None, keepdims)
         except TypeError:
-            refuse_freed("sum", x=x)
+            refuse("sum", x=x)
             raise
     if dtype is not None:
         dtype = library_of(x, "sum").dtype(dtype)

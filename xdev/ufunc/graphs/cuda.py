@@ -74,7 +74,7 @@ class CudaGraph:
 
     def __call__(self) -> Any:
         """Queue the work on the current stream; return the results' arrays."""
-        self._refuse_freed()
+        self._refuse()
         if self._simple:
             self._launch()
         else:
@@ -82,12 +82,12 @@ class CudaGraph:
                 self._launch()
         return self._results
 
-    def _refuse_freed(self) -> None:
+    def _refuse(self) -> None:
         """Refuse arguments that were freed, those of graphs inside this one too."""
         if not self._kinds.issuperset(map(type, self._found)):
             check_alive(name_of(self._f), self._found)
         for graph in self._inner:
-            graph._refuse_freed()  # noqa: SLF001 - one of its kind
+            graph._refuse()  # noqa: SLF001 - one of its kind
 
     def _operands(self) -> list[Array]:
         """Return the arrays of the arguments, with their libraries' streams of now."""

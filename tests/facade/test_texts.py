@@ -1,0 +1,89 @@
+"""What errors say: the argument, what it is, and what works."""
+
+import array_api_strict
+import numpy as np
+import pytest
+
+import xdev
+
+
+@pytest.mark.parametrize("join", [xdev.concat, xdev.stack])
+def test_one_array_in_a_lists_place_is_told_to_be_listed(device, join):
+    x, y = xdev.ones(3, device=device), xdev.ones((2, 2), device=device)
+    text = rf"xdev\.{join.__name__}: arrays is .*, and must be a list or a tuple of arr"
+    for wrong in ((x,), (x, x), (y, y), (3,), (y[0, 0],)):
+        with pytest.raises(TypeError, match=text):
+            join(*wrong)
+
+    rows = xdev.to_numpy(join(y))  # of which the parts are arrays, as for NumPy
+    np.testing.assert_array_equal(rows, getattr(np, join.__name__)(np.ones((2, 2))))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtypes", "text"),
+    [
+        (
+            "bitwise_and",
+            ("f8", "f8"),
+            r"integers, and x1 is float64: .*int64\)",
+        ),
+        (
+            "bitwise_or",
+            ("?", "f4"),
+            r"integers, and x2 is float32: .*astype\(x2",
+        ),
+        ("bitwise_invert", ("f8",), "bool and integers, and x is float64: convert it"),
+        ("bitwise_left_shift", ("i8", "f8"), "integers, and x2 is float64"),
+        (
+            "bitwise_xor",
+            ("c8", "i8"),
+            "integers, and x1 is complex64: convert",
+        ),
+        ("floor", ("c16",), r"real floats, and x is complex128: take xdev\.real\(x\)"),
+        ("atan2", ("f8", "c16"), "real floats, and x2 is complex128"),
+    ],
+)
+def test_a_data_type_that_a_function_does_not_take_is_named(device, name, dtypes, text):
+    function = getattr(xdev, name)
+    arrays = [xdev.asarray(np.ones((2, 2), dtype), device=device) for dtype in dtypes]
+    with pytest.raises(TypeError, match=rf"^xdev\.{name} takes .*{text}") as caught:
+        function(*arrays)
+    assert caught.value.__suppress_context__, "NumPy's own text is not shown"
+
+
+def test_a_number_that_a_function_does_not_take_is_named(device):
+    x = xdev.ones(2, dtype=xdev.int64, device=device)
+    text = "bool and integers, and x2 is float: give another number"
+    with pytest.raises(TypeError, match=rf"^xdev\.bitwise_and takes {text}$"):
+        xdev.bitwise_and(x, 1.5)
+
+
+@pytest.mark.parametrize("dtypes", [("U1", "f8"), ("f8", "M8[s]")])
+def test_matmul_names_the_data_type_that_it_does_not_take(dtypes):
+    x1, x2 = (np.ones((2, 2)).astype("i8").astype(dtype) for dtype in dtypes)
+    odd = "x1 is <U1" if dtypes[0] == "U1" else "x2 is datetime64"
+    kinds = "bool, integers, real floats and complex floats"
+    with pytest.raises(TypeError, match=rf"^xdev\.matmul takes {kinds}, and {odd}"):
+        xdev.matmul(x1, x2)
+
+
+def test_devices_of_other_libraries_have_their_own_names():
+    x = array_api_strict.ones(2)
+    y = array_api_strict.ones(2, device=array_api_strict.Device("device1"))
+    for call in (lambda: xdev.add(x, y), lambda: xdev.concat([x, y])):
+        with pytest.raises(xdev.DeviceMismatchError) as caught:
+            call()
+        text = str(caught.value)
+        assert "CPU_DEVICE" in text
+        assert "device1" in text
+        assert "fake" not in text
+
+
+def test_an_operation_of_objects_raises_what_they_raise():
+    class Odd:
+        def __and__(self, other):
+            raise TypeError("my own")
+
+    x = np.asarray([Odd()])
+    with pytest.raises(TypeError, match="my own"):
+        xdev.bitwise_and(x, x)
