@@ -76,8 +76,13 @@ def soak(session):
     options = ["-p", "xdev", "-n", "auto", "-k", "not test_mem_policy"]
     numpys = ["pytest", *alone, *options, "--pyargs", *rooms]
     session.run(*numpys, env={"XDEV_NUMPY_POOL": "1"})
-    for deep in ("tests/memory/test_exits.py", "tests/ufunc/test_random_programs.py"):
-        session.run("pytest", deep, env={"HYPOTHESIS_PROFILE": "deep"})
+    deep = [
+        "memory/test_exits",
+        "ufunc/test_random_programs",
+        "ufunc/test_numpy_functions",
+    ]
+    for file in deep:
+        session.run("pytest", f"tests/{file}.py", env={"HYPOTHESIS_PROFILE": "deep"})
     session.run("python", "benchmarks/harness.py")
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from xdev import _optional
 from xdev.compile.exceptions import DIVIDE, OVER
 
@@ -154,3 +156,12 @@ def _inverted(builder: Any, x: Any, y: Any, power: Any) -> Any:
 
 def _odd(builder: Any, value: Any) -> Any:
     return builder.trunc(value, _optional.llvm_ir().IntType(1))
+
+
+def multiple(x: Any, y: Any) -> Any:
+    """Return ``numpy.lcm(x, y)``, in Python; it wraps."""
+    a, b = np.uint64(abs(x)), np.uint64(abs(y))
+    common, rest = a, b
+    while rest != 0:
+        common, rest = rest, common % rest
+    return common if common == 0 else a // common * b

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import integers
+from xdev.compile import complexes, integers
 from xdev.compile.integers import Device
 
 if TYPE_CHECKING:
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 CPU, CUDA = "numba", "numba.cuda"  # the compilers' packages
 # NumPy's functions that are operators; the first one of each is what is emitted.
 OPERATORS: dict[np.ufunc, tuple[Any, ...]] = {
+    np.absolute: (abs,),
+    np.divide: (operator.truediv, operator.itruediv),
     np.divmod: (divmod,),
     np.floor_divide: (operator.floordiv, operator.ifloordiv),
     np.left_shift: (operator.lshift, operator.ilshift),
+    np.multiply: (operator.mul, operator.imul),
     np.power: (operator.pow, operator.ipow, pow),
     np.remainder: (operator.mod, operator.imod),
     np.right_shift: (operator.rshift, operator.irshift),
@@ -94,14 +97,168 @@ def _table(root: str, *, wrapping: bool) -> Table:
     else:
         device = Device(known if wrapping else opaque, untold)
     entries: dict[tuple[Any, str], Entry] = {}
-    for function, emit in INTEGERS.items():
-        entry = _integral(device, emit)
-        for name in (function, *OPERATORS.get(function, ())):
-            entries[name, "i"] = entries[name, "u"] = entry
     for function, names in OPERATORS.items():
         for kind in "fc":
             entries[function, kind] = _operator(names[0])
+    for function, emit in INTEGERS.items():
+        entries[function, "i"] = entries[function, "u"] = _integral(device, emit)
+    entries[np.sign, "u"] = _unsigned_sign
+    entries[np.lcm, "i"] = entries[np.lcm, "u"] = _python(integers.multiple)
+    if root == CPU:
+        entries[np.cbrt, "f"] = _real_library("cbrt")
+    own = _complex(library=root == CPU)
+    entries |= own
+    for function, kind in list(entries):
+        if kind in "iu" or (function, kind) in own:
+            for name in OPERATORS.get(function, ()):
+                entries[name, kind] = entries[function, kind]
     return entries
+
+
+def _complex(*, library: bool) -> dict[tuple[Any, str], Entry]:
+    """Return the entries of complex numbers."""
+    python = {
+        name: _python(getattr(complexes, name)) for name in ("exp", "log", "power")
+    }
+    named = dict(python)
+    if library:
+        named = {k: _library(symbol) for k, symbol in complexes.LIBRARY.items()}
+    for name, (inner, before, after) in complexes.SCALED.items():
+        named[name] = _scaled(named[inner], before, after)
+    named["absolute"], named["multiply"] = _absolute, _multiplied
+    named["power"] = _powers(named["power"])
+    for name in ("expm1", "sign"):
+        named[name] = _python(getattr(complexes, name))
+    return {(getattr(np, name), "c"): entry for name, entry in named.items()}
+
+
+def _python(function: Callable[..., Any]) -> Entry:
+    """Return an entry that is a function of Python's, compiled."""
+
+    def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return context.compile_internal(builder, function, signature, values)
+
+    return entry
+
+
+def _unsigned_sign(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    (x,) = values
+    return builder.zext(builder.icmp_unsigned("!=", x, x.type(0)), x.type)
+
+
+def _absolute(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    narrow = signature.args[0] == _optional.numba().core.types.complex64
+    function = complexes.narrow_absolute if narrow else complexes.absolute
+    return _python(function)(context, builder, signature, values)
+
+
+def _parts(context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, Any]:
+    number = context.make_complex(builder, kind, value=value)
+    return number.real, number.imag
+
+
+def _number(context: Any, builder: Any, kind: Any, real: Any, imag: Any) -> Any:
+    number = context.make_complex(builder, kind)
+    number.real, number.imag = real, imag
+    return number._getvalue()  # noqa: SLF001 - as Numba's own do
+
+
+def _multiplied(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    """Emit a product as NumPy has it: Numba's mends infinities, as C's does."""
+    b, kind = builder, signature.return_type
+    (x, y), (u, v) = (_parts(context, b, kind, value) for value in values)
+    real = b.fsub(b.fmul(x, u), b.fmul(y, v))
+    imag = b.fadd(b.fmul(x, v), b.fmul(y, u))
+    return _number(context, b, kind, real, imag)
+
+
+def _powers(general: Entry) -> Entry:
+    """Return the entry of powers: products, and others."""
+
+    def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        types = _optional.numba().core.types
+        test = types.boolean(*signature.args)
+        simple = context.compile_internal(builder, complexes.is_product, test, values)
+        simple = (
+            builder.trunc(simple, _optional.llvm_ir().IntType(1))
+            if simple.type.width > 1
+            else simple
+        )
+        with builder.if_else(simple) as (yes, no):
+            with yes:
+                product = _python(complexes.product)
+                one = product(context, builder, signature, values)
+                first = builder.block
+            with no:
+                other = general(context, builder, signature, values)
+                second = builder.block
+        found = builder.phi(one.type)
+        found.add_incoming(one, first)
+        found.add_incoming(other, second)
+        return found
+
+    return entry
+
+
+def _scaled(inner: Entry, before: float | None, after: float | None) -> Entry:
+    """Return an entry that multiplies what it hands on, or gets."""
+
+    def times(context: Any, b: Any, kind: Any, value: Any, factor: float | None) -> Any:
+        if factor is None:
+            return value
+        parts = _parts(context, b, kind, value)
+        products = [b.fmul(part, part.type(factor)) for part in parts]
+        return _number(context, b, kind, *products)
+
+    def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = signature.return_type
+        value = times(context, builder, kind, values[0], before)
+        found = inner(context, builder, signature, [value])
+        return times(context, builder, kind, found, after)
+
+    return entry
+
+
+def _library(symbol: str) -> Entry:
+    """Return an entry that calls the C library's function of ``double complex``.
+
+    On x86-64 and aarch64 it takes and gives the parts in registers.
+    """
+
+    def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        ir, b, kind = _optional.llvm_ir(), builder, signature.return_type
+        double = ir.DoubleType()
+        parts = [p for v in values for p in _parts(context, b, kind, v)]
+        real = parts[0].type
+        if real != double:
+            parts = [b.fpext(part, double) for part in parts]
+        pair = ir.LiteralStructType([double, double])
+        function = ir.FunctionType(pair, [double] * len(parts))
+        cgutils = _optional.numba().core.cgutils
+        called = cgutils.get_or_insert_function(b.module, function, symbol)
+        result = b.call(called, parts)
+        found = [b.extract_value(result, k) for k in range(2)]
+        if real != double:
+            found = [b.fptrunc(part, real) for part in found]
+        return _number(context, b, kind, *found)
+
+    return entry
+
+
+def _real_library(name: str) -> Entry:
+    """Return an entry that calls the C library's function of real numbers."""
+
+    def entry(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        ir, (x,) = _optional.llvm_ir(), values
+        suffix = "f" if x.type == ir.FloatType() else ""
+        cgutils, kind = (
+            _optional.numba().core.cgutils,
+            ir.FunctionType(x.type, [x.type]),
+        )
+        called = cgutils.get_or_insert_function(builder.module, kind, name + suffix)
+        return builder.call(called, [x])
+
+    return entry
 
 
 def _integral(device: Device, emit: Callable[..., Any]) -> Entry:

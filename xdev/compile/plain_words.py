@@ -87,6 +87,9 @@ PLAIN = {
     r"Unknown attribute '(\w+)' of type Module\(<module '(.+?)'.*": (
         rf"compiled code has no \2.\1{_NONE}"
     ),
+    r"Use of unsupported NumPy function '(numpy\.\w+)'.*": (
+        rf"compiled code has no \1{_NONE}"
+    ),
     rf"Unknown attribute '(\w+)' of type {_NUMBER}": (
         r"one number is there, a \g<number>, which has no '\1' (\g<0>)"
     ),

@@ -1,0 +1,211 @@
+"""NumPy's functions, called by name inside a function, give what NumPy gives.
+
+A quick run has those that differed once, ``HYPOTHESIS_PROFILE=deep`` all of NumPy's
+ufuncs for all dtypes. Bools are counted as Python has it, so they are not among them.
+"""
+
+import itertools
+import os
+
+import numpy as np
+import pytest
+
+import xdev
+
+INF, NAN = np.inf, np.nan
+KINDS = "bhilBHILfdFD"
+LACKING = ["bitwise_count", "frexp", "heaviside", "modf"]
+FUNCTIONS = sorted(
+    name
+    for name, found in vars(np).items()
+    if isinstance(found, np.ufunc)
+    and found.signature is None
+    and found.__name__ == name
+    and name not in LACKING
+)
+PICKED = [
+    *itertools.product(["floor_divide", "remainder"], "lfd"),
+    *itertools.product(["fmod", "divmod"], "bld"),
+    *itertools.product(["power", "sign", "lcm"], "BLl"),
+    *itertools.product(["left_shift", "right_shift"], "bl"),
+    *itertools.product(["power", "multiply", "absolute", "log", "sign"], "FD"),
+    *itertools.product(["divide", "exp", "exp2", "expm1", "log2", "log10"], "D"),
+    *itertools.product(["arccosh", "cos", "cosh", "sin", "sinh", "tanh"], "D"),
+    ("cbrt", "d"),
+]
+if os.environ.get("HYPOTHESIS_PROFILE") == "deep":
+    PICKED = list(itertools.product(FUNCTIONS, KINDS))
+# Results of floats have the inputs' width, as all of a function's have.
+WIDTHS = {"float_power", "ldexp"}
+# Of complex numbers, on CUDA: the others are the compiler's there.
+EVERYWHERE = {"power", "multiply", "absolute", "log", "sign", "divide", "exp"}
+EVERYWHERE |= {"exp2", "expm1", "log2", "log10"}
+PARTS = [0.0, -0.0, 1, -1, 1e-6, 0.5, -2.5, 3]
+FLOATS = [*PARTS, 2, -2, 2.5, 1e3, 88.7, -1e10]
+ENDLESS = [INF, -INF, NAN]
+
+
+def values(kind, *, finite=False):
+    """Return the values at which functions of a dtype go wrong."""
+    dtype = np.dtype(kind)
+    if dtype.kind in "iu":
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        small = [n for n in (-7, -3, -2, -1, 0, 1, 2, 3, 7, 39) if n >= low]
+        return np.array([low, low + 1, *small, high // 2, high - 1, high], dtype)
+    endless = [] if finite else ENDLESS
+    if dtype.kind == "c":
+        parts = [*PARTS, *endless]
+        return np.array([complex(x, y) for x in parts for y in parts], dtype)
+    info = np.finfo(dtype)
+    ends = [] if finite else [info.max, info.tiny, info.smallest_subnormal]
+    return np.array([*FLOATS, *endless, *ends], dtype)
+
+
+def operands(name, kind, *, finite=False):
+    """Return a function's arguments, each value with each."""
+    x = values(kind, finite=finite)
+    function = getattr(np, name)
+    if name == "ldexp":
+        return x, np.resize(np.array([0, 1, -1, 5, 2000, -2000, -1060], "i4"), x.shape)
+    if function.nin == 1:
+        if name == "reciprocal" and x.dtype.kind in "iu":
+            x = x[x != 0]  # C leaves it open what an integer's infinity is
+        return (x,)
+    x, y = (each.ravel() for each in np.meshgrid(x, x))
+    if name in {"power", "float_power"} and x.dtype.kind == "i":
+        x, y = x[y >= 0], y[y >= 0]  # NumPy raises
+    return x, y
+
+
+def alike(found, expected):
+    """Say which results are the same, as far as their dtype has them."""
+    if expected.dtype.kind in "biu":
+        return found == expected
+    info = np.finfo(expected.dtype)
+    undefined = np.isnan(found) & np.isnan(expected)
+    error = np.abs(found - expected)
+    near = error <= 16 * info.eps * np.abs(expected) + 4 * info.smallest_subnormal
+    near &= np.isfinite(expected)
+    if expected.dtype.kind == "c":
+        return undefined | near | (found == expected)
+    same = (found == expected) & (np.signbit(found) == np.signbit(expected))
+    return undefined | same | (near & (expected != 0))
+
+
+def reference(name, args):
+    """Return NumPy's results; those of 16 bits in float32, as they are computed."""
+    results = getattr(np, name)(*args)
+    results = results if isinstance(results, tuple) else (results,)
+    if any(each.dtype == np.float16 for each in results):
+        return reference(name, [each.astype("f4") for each in args])
+    return results
+
+
+@pytest.fixture
+def function(request, tmp_path):
+    """A ufunc of a function that calls one of NumPy's by name; it has a source."""
+    name, _ = request.node.callspec.params["case"]
+    names = "xy"[: getattr(np, name).nin]
+    results = [f"np.{name}({', '.join(names)})"]
+    if getattr(np, name).nout > 1:
+        results = [f"{results[0]}[{k}]" for k in range(getattr(np, name).nout)]
+    text = f"f = lambda {', '.join(names)}: ({', '.join(results)})\n"
+    file = tmp_path / f"{name}.py"
+    file.write_text(text)
+    namespace = {"np": np}
+    exec(compile(text, file, "exec"), namespace)  # noqa: S102 - our own text
+    return xdev.vectorize(namespace["f"])
+
+
+@pytest.mark.parametrize("case", PICKED, ids="-".join)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_function_by_name_is_numpys(case, function, device):
+    name, kind = case
+    on_cuda = device.type == "cuda"
+    if on_cuda and kind in "FD" and name not in EVERYWHERE:
+        pytest.skip("the compiler's own on CUDA")
+    args = operands(name, kind, finite=on_cuda and kind in "fdFD")
+    there = [xdev.asarray(each, device=device) for each in args]
+    try:
+        expected = reference(name, args)
+    except TypeError:  # NumPy has no such function
+        with pytest.raises(TypeError, match="compiled code has no"):
+            function(*there)
+        return
+    wide = expected
+    if kind == "F":  # NumPy's powers are less exact than float64's
+        wide = reference(name, [each.astype("D") for each in args])
+
+    results = function(*there)
+
+    results = results if isinstance(results, tuple) else (results,)
+    for found, numpys, wider in zip(results, expected, wide, strict=True):
+        assert found.dtype == numpys.dtype or name in WIDTHS
+        own = xdev.to_numpy(found)
+        good = alike(own, numpys.astype(own.dtype))
+        good |= alike(own, wider.astype(own.dtype))
+        wrong = [
+            (*(each[k] for each in args), own[k], numpys[k])
+            for k in np.flatnonzero(~good)
+        ]
+        assert wrong == []
+
+
+@xdev.vectorize
+def sign_times(x, y):
+    return np.sign(x) * y
+
+
+def test_signs_of_unsigned_integers_are_one(device):
+    x = np.array([0, 1, 128, 255], np.uint8)
+    dx = xdev.asarray(x, device=device)
+    found = sign_times(dx, dx)
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(xdev.to_numpy(found), np.sign(x) * x)
+
+
+@xdev.vectorize
+def powers(z, w):
+    return z**3, z**-1, z**2, z**w, abs(z)
+
+
+@pytest.mark.parametrize("kind", "FD")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_complex_powers_and_distances(device, kind):
+    z = np.array([3 + 4j, 0, -1e-3j, 2.5, 1e15 + 1e15j, -0.5 + 1j], kind)
+    w = np.array([2.5 + 1j, 0.5 - 0.25j, 2, -1, 3, 0], kind)
+    found = powers(*(xdev.asarray(each, device=device) for each in (z, w)))
+    wide, exponent = z.astype("D"), w.astype("D")
+    expected = wide**3, wide**-1.0, wide**2, wide**exponent, np.abs(wide)
+    for one, each in zip(found, expected, strict=True):
+        own = xdev.to_numpy(one)
+        assert alike(own, each.astype(own.dtype)).all()
+
+
+@xdev.vectorize
+def distance(z):
+    return abs(z)
+
+
+@pytest.mark.parametrize("kind", "FD")
+def test_distances_do_not_overflow(device, kind):
+    info = np.finfo(kind)
+    large, small = float(info.max) / 2, float(info.tiny)
+    z = [
+        complex(large, large),
+        complex(small, small),
+        complex(INF, NAN),
+        complex(NAN, 1),
+    ]
+    z = np.array(z, kind)
+    found = xdev.to_numpy(distance(xdev.asarray(z, device=device)))
+    np.testing.assert_allclose(found, np.abs(z), rtol=4 * info.eps)
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_what_compilers_lack_is_told(name):
+    names = "xy"[: getattr(np, name).nin]
+    source = f"lambda {', '.join(names)}: np.{name}({', '.join(names)})"
+    function = xdev.vectorize(eval(source, {"np": np}))  # noqa: S307 - our own text
+    with pytest.raises(TypeError, match=rf"has no numpy\.{name}: use operators"):
+        function(*[np.ones(3)] * len(names))
