@@ -6,7 +6,7 @@ What is decided here (the dtypes of literals and results) holds on every device.
 from __future__ import annotations
 
 import inspect
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, final
 
@@ -14,7 +14,8 @@ import numpy as np
 
 from xdev.compile import digests, typings
 from xdev.ufunc import parameters, sources
-from xdev.ufunc.inputs import WEAK, check, dtype_of, fits, resolve
+from xdev.ufunc.counts import Counts
+from xdev.ufunc.inputs import check
 from xdev.ufunc.rules import Rules
 from xdev.ufunc.specialisation import Specialisation
 
@@ -101,19 +102,14 @@ class ScalarFunction:
         return tuple(dict.fromkeys(self._specialisations.values()))
 
     def resolve(self, args: Sequence[Any]) -> Dtypes:
-        """Return each argument's dtype, as :func:`resolve` does.
+        """Return each argument's dtype, as :meth:`Counts.resolve` does."""
+        taken = [inputs for inputs, _ in self.signatures]
+        return self.counts.resolve(args, taken, self.name)
 
-        With signatures, a Python number takes what the first of them that fits has in
-        its place: an int stays one beside floating arrays.
-        """
-        if len(args) == self.nin:
-            for taken, _ in self.signatures:
-                if all(map(fits, args, taken)):
-                    return tuple(
-                        dtype if type(x) in WEAK else dtype_of(x)
-                        for x, dtype in zip(args, taken, strict=True)
-                    )
-        return resolve(args, self.name)
+    @cached_property
+    def counts(self) -> Counts:
+        """The parameters that count: ends of ``range``, and indices."""
+        return Counts(self.function)
 
     def specialise(self, inputs: Dtypes) -> Specialisation:
         """Return the typing for exactly these input dtypes.
@@ -192,7 +188,7 @@ class ScalarFunction:
         code, outside = self.function.__code__, sources.outside(self.function)
         parameters.refuse_arrays(self.function, outside)
         function = sources.rebuilt(self.function, code, outside)
-        rules = Rules(chosen, outputs)
+        rules = Rules(chosen, outputs, working=self.counts.working(chosen))
         typing, digest = self._typing(function, rules)
         found, outputs = typing.outputs, outputs or typing.outputs
         if self.nout is None:
@@ -273,7 +269,8 @@ class ScalarFunction:
             if rules.numpys:
 
                 def inner(value: Any, inputs: Dtypes) -> Any:
-                    own = Rules(inputs, bounded=bounded)
+                    working = value.scalar.counts.working(inputs)
+                    own = Rules(inputs, working=working, bounded=bounded)
                     return value.scalar.device_function(own, level)
 
                 called = partial(_called, bounded=bounded)
@@ -359,5 +356,6 @@ def _called(
         np.result_type(*strong, number(0)) if (number := weak(kind)) else kind
         for kind in kinds
     )
-    rules = Rules(inputs, bounded=bounded)
+    working = scalar.counts.working(inputs)
+    rules = Rules(inputs, working=working, bounded=bounded)
     return (inputs, scalar.returned(rules)) if rules.numpys else (None, None)

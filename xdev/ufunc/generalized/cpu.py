@@ -15,7 +15,7 @@ from xdev.compile import numpy_ufunc, threads
 from xdev.compile.grid import cpu_cores
 from xdev.ufunc.cpu_refusals import explain
 from xdev.ufunc.cpu_results import POOLED
-from xdev.ufunc.inputs import resolve, strong
+from xdev.ufunc.inputs import strong
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +91,7 @@ class CpuCores:
             As NumPy raises them, with the way out. Nothing was written.
         """
         function = self._function
-        inputs = resolve(args, function.name)
+        inputs = function.resolve(args)
         given = outs or (None,) * len(function.layout.outputs)
         dtypes = [getattr(out, "dtype", None) for out in given]
         casting = keywords.get("casting", "same_kind")

@@ -16,7 +16,7 @@ from xdev.ufunc import cuda, cuda_layout, cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.cuda_plan import Result
 from xdev.ufunc.generalized.axes import Axes
-from xdev.ufunc.inputs import resolve, strong
+from xdev.ufunc.inputs import strong
 from xdev.ufunc.kernels.extents import Extents
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class CudaCores:
         arrays = [x for x in (*inputs, *outputs) if isinstance(x, Array)]
         with cuda.on_device(arrays, name):
             values = [x.value if isinstance(x, Number) else x for x in inputs]
-            asked = resolve(values, name)
+            asked = function.resolve(values)
             dtypes = [None if x is None else x.dtype for x in outputs]
             made = function.specialise(asked, dtypes, dtype, casting)
             self._check_casts(inputs, outputs, made, casting)

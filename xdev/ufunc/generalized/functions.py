@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev.compile.grid import Argument
 from xdev.ufunc import literals
+from xdev.ufunc.counts import Counts
 from xdev.ufunc.kernels.arguments import FLOAT, SUPPORTED
 from xdev.ufunc.kernels.functions import Replacement, check_outside, check_plain
 
@@ -92,6 +94,17 @@ class CoreFunction:
         """The typings made so far."""
         return tuple(dict.fromkeys(self._made.values()))
 
+    @cached_property
+    def _counts(self) -> Counts:
+        return Counts(self.function)
+
+    def resolve(self, args: Sequence[Any]) -> Dtypes:
+        """Return the dtypes of inputs, as :meth:`Counts.resolve` does."""
+        taken = [
+            tuple(dtype for dtype, _ in types[: len(args)]) for types in self.signatures
+        ]
+        return self._counts.resolve(args, taken, self.name)
+
     def specialise(
         self,
         inputs: Dtypes,
@@ -124,7 +137,8 @@ class CoreFunction:
         if self.signatures:
             types = self._choose(native, dtype, casting)
         else:
-            working = np.result_type(*native) if dtype is None else np.dtype(dtype)
+            own = self._counts.working(native)
+            working = own if dtype is None else np.dtype(dtype)
             self._check_outputs(working, outputs, casting)
             given = (working if d is None else d.newbyteorder("=") for d in outputs)
             types = tuple(
