@@ -308,6 +308,36 @@ def test_a_signature_means_64_bits(device):
     assert xdev.to_numpy(xdev.vectorize(mean)(x, x)).tolist() == [72, 100]
 
 
+def negated(x, y):
+    return -int(x), (9 - int(y % 8)) * y, ~int(x) // 2, abs(-round(y))
+
+
+def tenths(x, y):
+    total = 0.1
+    for k in range(3):
+        total += k * 0.1
+    return total, float(x) * 0.1, k * 0.1 < 0.2, (k * 0.1) * y
+
+
+@pytest.mark.parametrize(
+    ("function", "char"),
+    [*((negated, char) for char in "BhL"), *((tenths, char) for char in "BLfd")],
+)
+def test_pythons_numbers_are_computed_as_python_does(device, function, char):
+    x, y = (np.array(each, char) for each in ([1, 5, 90], [3, 1, 7]))
+    there = [xdev.asarray(each, device=device) for each in (x, y)]
+
+    found = [xdev.to_numpy(each) for each in xdev.vectorize(function)(*there)]
+
+    for column, row in zip(
+        zip(*found, strict=True), zip(x, y, strict=True), strict=True
+    ):
+        expected = function(*row)
+        assert [*column] == [*expected]
+        kinds = [np.asarray(each).dtype for each in expected]
+        assert [each.dtype for each in column] == kinds
+
+
 def test_what_cannot_be_known_has_64_bits(device):
     signed = xdev.vectorize(["int64(int64)"])(lambda x: x)  # what it gives is Numba's
     f = xdev.vectorize(lambda x: (signed(x) + x) // 2)

@@ -133,7 +133,7 @@ class Program:
             return self.random.choice(names)
         if kind == "W":
             return f"int(x % {number + 3})" if number == 5 else f"{number}"
-        return f"{number / 4}" if kind == "F" else self.random.choice("xy")
+        return f"{number / 5}" if kind == "F" else self.random.choice("xy")
 
     def comparison(self):
         return self.random.choice(["<", "<=", ">", ">=", "==", "!="])
@@ -319,7 +319,7 @@ def outcome(seed, device):
     """Return how many results were compared, after they were."""
     program = Program(seed)
     text = program.text("program")
-    plain = {"helper": helper, "sign": sign, "np": np}
+    plain = {"helper": lambda x, y: helper(x, type(x)(y)), "sign": sign, "np": np}
     plain |= {"min": extreme(min), "max": extreme(max)}
     inner = {"helper": xdev.vectorize(helper), "sign": xdev.vectorize(sign), "np": np}
     x, y = values(program.char)

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from xdev.ufunc.widths.kinds import Kind
 
 INT64 = np.dtype(np.int64)
+PYTHONS: dict[Any, np.dtype[Any]] = {
+    int: INT64,
+    float: np.dtype(np.float64),
+}  # compilers' for Python's numbers
 
 
 @final
@@ -134,6 +138,8 @@ class Casts(ast.NodeTransformer):
                 return node
         number = self._flow.kind(node)
         dtypes = {d for target in targets for d in self._flow.dtypes_of(target)}
+        if not dtypes and type(number) in PYTHONS:
+            dtypes = {PYTHONS[type(number)]}
         if all(is_dtype(dtype, "iu") for dtype in dtypes) and type(number) is int:
             dtypes = dtypes if len(dtypes) == 1 else {INT64}
         return self._constant(node, *dtypes if len(dtypes) == 1 else (None,))
@@ -188,9 +194,12 @@ class Casts(ast.NodeTransformer):
         """Return a node in a kind, as far as it is known."""
         own = self._flow.kind(node)
         self._refuse(node, kind)
+        kind = PYTHONS.get(weak(kind), kind)
         if type(own) in NUMBERS:
             return self._constant(node, kind)
         node = self._visited(node, kind)
+        if own is int and same(kind, INT64):
+            return node
         if not is_dtype(kind, "iufc") or own is None or same(own, kind):
             return node
         is_complex = is_dtype(own, "c") or weak(own) is complex
@@ -259,7 +268,7 @@ class Casts(ast.NodeTransformer):
             parts = [self.visit(part) for part in parts]
             return signs.compared(node, parts, kinds, self._scope)
         common = reduce(partial(operated, np.maximum), kinds)
-        if is_dtype(common, "fc") or common is int:
+        if is_dtype(common, "fc") or weak(common) in PYTHONS:
             node.left, *node.comparators = [self._operand(p, common) for p in parts]
             return node
         if is_dtype(common, "iu"):
@@ -320,4 +329,6 @@ class Casts(ast.NodeTransformer):
         if is_dtype(common, "iufc"):
             node.args = [self._as(each, common) for each in node.args]
             return node
-        return self.generic_visit(node)  # type: ignore[return-value]
+        self.generic_visit(node)
+        python = kind is int or kind is float  # NumPy's dtypes equal these
+        return self._cast(node, PYTHONS[kind]) if python else node
