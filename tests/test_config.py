@@ -46,7 +46,12 @@ def read(monkeypatch):
         ("XDEV_MEMORY_TRACK", "0", False),
         ("XDEV_MEMORY_TRACK", "Exit", "exit"),
         ("XDEV_NUMPY_POOL", "1", True),
+        ("XDEV_MEMORY_LIMIT", "0.8", 0.8),
+        ("XDEV_MEMORY_LIMIT", "1.0", 1.0),
+        ("XDEV_MEMORY_LIMIT", "1", 1),
         ("XDEV_NUM_THREADS", "3", 3),
+        ("XDEV_NUM_THREADS", " 1024 ", 1024),
+        ("XDEV_NUM_THREADS", "007", 7),
         ("XDEV_DEBUG", "TRUE", True),
     ],
 )
@@ -65,7 +70,21 @@ def test_valid_settings_are_read(read, name, text, value):
         ("XDEV_MEMORY_LIMIT", "120%", '"80%"'),
         ("XDEV_MEMORY_LIMIT", "9999999TiB", '"80%"'),
         ("XDEV_MEMORY_TRACK", "maybe", "1, true, on, 0, false, off, exit"),
-        ("XDEV_NUM_THREADS", "0", "at least 1"),
+        ("XDEV_MEMORY_LIMIT", "1.5", "or 0.8"),
+        ("XDEV_MEMORY_LIMIT", "\u0663", "or 0.8"),
+        ("XDEV_DEVICE", "cuda:\u0663", "cuda:N"),
+        ("XDEV_DEVICE", "fake:\u00b2", "cuda:N"),
+        ("XDEV_DEVICE", "cuda:-1", "cuda:N"),
+        ("XDEV_DEVICE", "cuda:99999999999999999999", "cuda:N"),
+        ("XDEV_DEBUG", "\u00b9", "1, true, on"),
+        *[
+            ("XDEV_NUM_THREADS", text, "a whole number from 1 to 1024")
+            for text in (
+                *("0", "-1", "1.5", "+2", "1e3", "2 3", "0x2", "many", "1_0"),
+                *("1025", "999999999999", "9" * 5000),
+                *("\u00b2", "\u0663", "\u2460", "\uff12"),
+            )
+        ],
         ("XDEV_CACHE_DIR", "/dev/null", "a folder"),
         ("XDEV_DEBUG", "2", "1, true, on"),
     ],
@@ -116,3 +135,34 @@ def test_other_variables_are_not_warned_of(name):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_texts_advise_is_valid(read):
+    for text in ("4294967296", "4GiB", "1.5 GB", "80%", "0.8"):
+        assert text in _config.FORMS
+        assert read("XDEV_MEMORY_LIMIT", text)
+    for name in ("auto", "cpu", "cuda", "cuda:0", "fake", "fake:1"):
+        assert read("XDEV_DEVICE", name) == name
+    for text in ("1", "1024"):
+        assert read("XDEV_NUM_THREADS", text) == int(text)
+
+
+def test_an_invalid_number_of_threads_is_told_where_threads_start():
+    code = """if 1:
+        import numpy as np, xdev
+        @xdev.vectorize
+        def f(x):
+            return x + 1
+        try:
+            f(np.ones(1 << 20))
+        except xdev.ConfigurationError as error:
+            print(error)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"XDEV_NUM_THREADS": "999999999999"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "a whole number from 1 to 1024" in done.stdout

@@ -42,6 +42,7 @@ LARGEST = 2**63  # what a limit in bytes must be below
 OUTSIDE = 1000  # frames up: the environment is no line's of the program
 ALIKE = 0.8  # share of its letters that a misspelt name has in common
 NUMBER = r"(\d{1,19})(\.\d+)?\s*([A-Za-z]*|%)"
+MOST_THREADS = 1024
 FORMS = 'bytes (4294967296), a size ("4GiB", "1.5 GB") or a share ("80%", or 0.8)'
 
 
@@ -90,7 +91,7 @@ def _switch(name: str) -> bool:
 def device() -> str:
     """Return ``XDEV_DEVICE``: auto, cpu, cuda, cuda:N, fake or fake:N."""
     text = _read("XDEV_DEVICE") or "auto"
-    if not re.fullmatch(r"auto|cpu|(cuda|fake)(:\d+)?", text):
+    if not re.fullmatch(r"auto|cpu|(cuda|fake)(:\d{1,9})?", text, re.ASCII):
         raise _refuse("XDEV_DEVICE", text, "auto, cpu, cuda, cuda:N, fake or fake:N")
     return text
 
@@ -130,8 +131,8 @@ def numpy_pool() -> bool:
 def parse_limit(limit: object, name: str = "limit") -> int | float:
     """Turn a limit into bytes (int) or a fraction (float).
 
-    ``2**30`` and ``"4GiB"`` are bytes; ``"80%"`` and every other real number, such as
-    ``0.8``, are a fraction.
+    ``2**30`` and ``"4GiB"`` are bytes; ``"80%"``, every other real number, such as
+    ``0.8``, and its text are a fraction.
 
     Raises
     ------
@@ -156,6 +157,9 @@ def parse_limit(limit: object, name: str = "limit") -> int | float:
     whole, rest, unit = number[1], number[2] or "", number[3].upper()
     if unit == "%" and float(whole + rest) <= 100:  # noqa: PLR2004 - per cent
         return float(whole + rest) / 100
+    share = float(whole + rest)
+    if rest and not unit and share <= 1:
+        return share
     size = UNITS.get(unit, LARGEST)
     nbytes = int(whole) * size + int(float(rest or 0) * size)
     if nbytes >= LARGEST or (rest and size == 1):
@@ -173,12 +177,16 @@ def processors() -> int:
 
 @cache
 def num_threads() -> int:
-    """Return ``XDEV_NUM_THREADS``, or the number of processors this process may use."""
+    """Return ``XDEV_NUM_THREADS``, or the number of processors this process may use.
+
+    Of many processors at most as many as the variable may be.
+    """
     text = _read("XDEV_NUM_THREADS")
     if text is None:
-        return processors()
-    if not text.isdigit() or int(text) < 1:
-        raise _refuse("XDEV_NUM_THREADS", text, "a whole number of at least 1")
+        return min(processors(), MOST_THREADS)
+    if not re.fullmatch(r"0*[1-9]\d{0,3}", text, re.ASCII) or int(text) > MOST_THREADS:
+        valid = f"a whole number from 1 to {MOST_THREADS}"
+        raise _refuse("XDEV_NUM_THREADS", text, valid)
     return int(text)
 
 

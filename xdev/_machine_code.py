@@ -34,8 +34,11 @@ TRAITS = (
 def processor() -> str:
     """Return what code depends on here: the compilers, the processor, its features."""
     versions = [(name, _optional.distributions().get(name)) for name in COMPILERS]
-    with open(CPU, "rb", buffering=0) as file:  # noqa: PTH123 - pathlib loads more
-        first, _, _ = file.read(ENOUGH).partition(b"\n\n")
+    try:
+        with open(CPU, "rb", buffering=0) as file:  # noqa: PTH123 - pathlib loads more
+            first, _, _ = file.read(ENOUGH).partition(b"\n\n")
+    except OSError:  # there is no /proc: LLVM asks the processor itself
+        return repr((versions, _llvm().get_host_cpu_name(), _features()))
     traits = [line for line in first.splitlines() if line.startswith(TRAITS)]
     return repr((versions, traits))
 

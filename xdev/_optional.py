@@ -10,13 +10,16 @@ import importlib
 import importlib.util
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xdev.errors import DeviceUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 INSTALLED = ".dist-info"
 PYTHON = os.__file__.removesuffix("/os.py")
@@ -26,6 +29,15 @@ CUDA_EXTRA = (
     """python -m pip install ".[cu13]" (CUDA 13) or ".[cu12]" (CUDA 12), in xdev's """
     "checkout"
 )
+#: Where Numba keeps its settings, and those that numba_unset() sets back.
+CONFIGS = ("numba.core.config", "numba.cuda.core.config")
+UNSET = {
+    "BOUNDSCHECK": None,
+    "DEBUGINFO_DEFAULT": 0,
+    "CUDA_DEBUGINFO_DEFAULT": 0,
+    "DISABLE_JIT": 0,
+    "OPT": 3,
+}
 _AGAIN = "python -m pip install . in xdev's checkout"
 
 
@@ -87,6 +99,26 @@ def cupy_streams() -> Any:
 def numba() -> Any:
     """Return the module ``numba``."""
     return _load("numba", _AGAIN)
+
+
+@contextmanager
+def numba_unset() -> Iterator[None]:
+    """Let Numba compile as it does where nothing is set in the environment.
+
+    What ``NUMBA_DISABLE_JIT``, ``NUMBA_BOUNDSCHECK`` and ``NUMBA_DEBUGINFO`` ask of a
+    program's own ``@njit`` functions, xdev's loops cannot do: they call no Python. The
+    lock is that under which Numba compiles, so no other thread compiles meanwhile.
+    """
+    with numba().core.compiler_lock.global_compiler_lock:
+        configs = [vars(sys.modules[name]) for name in CONFIGS if name in sys.modules]
+        before = [{name: config[name] for name in UNSET} for config in configs]
+        for config in configs:
+            config.update(UNSET, OPT=config["_OptLevel"](3))
+        try:
+            yield
+        finally:
+            for config, values in zip(configs, before, strict=True):
+                config.update(values)
 
 
 @cache

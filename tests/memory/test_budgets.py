@@ -44,6 +44,9 @@ def unlimited():
         (np.float32(0.25), 1 << 28),
         (Fraction(1, 4), 1 << 28),
         (np.int64(4096), 4096),
+        ("0.5", 1 << 29),
+        ("1.0", 1 << 30),
+        (Decimal("0.5"), 1 << 29),
     ],
 )
 def test_limits_are_bytes_sizes_or_shares(limit, nbytes):
@@ -52,13 +55,12 @@ def test_limits_are_bytes_sizes_or_shares(limit, nbytes):
 
 SIZES = ["-1", -1, "lots", "", "4 XB", "1e9", 2**63, "9" * 400, True, [1], b"4"]
 SIZES += [
-    "0.5",
     "1.5",
     "0.5 B",
     "\u0663GiB",
     pytest.param(10**5000, id="a giant"),
     "9" * 5000,
-    Decimal("0.5"),
+    Decimal("1.5"),
 ]
 SHARES = ["-1%", "%", "101%", "\u0668%", 1.5, -0.1, float("nan"), float("inf")]
 SHARES += [np.float32(1.5), Fraction(3, 2)]

@@ -25,7 +25,7 @@ def system(tmp_path, monkeypatch):
 
     monkeypatch.setattr(host, "MEMBERSHIP", tmp_path / "membership")
     monkeypatch.setattr(host, "CGROUPS", tmp_path / "cgroup")
-    monkeypatch.setattr(host, "_machine_total", lambda: MACHINE)
+    monkeypatch.setattr(host, "_machine_total", lambda: [MACHINE])
     return make
 
 
@@ -93,7 +93,7 @@ def test_the_total_is_the_least_limit_that_holds_for_this_process(system, name):
 
 def test_a_system_without_the_file_has_the_machines_memory(monkeypatch, tmp_path):
     monkeypatch.setattr(host, "MEMBERSHIP", tmp_path / "absent")
-    monkeypatch.setattr(host, "_machine_total", lambda: MACHINE)
+    monkeypatch.setattr(host, "_machine_total", lambda: [MACHINE])
     assert host.host_total() == MACHINE
 
 

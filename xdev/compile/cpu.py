@@ -26,6 +26,7 @@ Dtypes = tuple[np.dtype[Any], ...]
 LIGHT = 2  # operations that take less time than loading and storing
 
 
+@_optional.numba_unset()
 def infer(function: Callable[..., Any], inputs: Dtypes) -> Dtypes:
     """Return the dtypes that a scalar function returns, without compiling it.
 
@@ -64,6 +65,7 @@ def infer(function: Callable[..., Any], inputs: Dtypes) -> Dtypes:
         raise refusal(function, inputs, error) from cause(error)
 
 
+@_optional.numba_unset()
 def loop(
     function: Callable[..., Any],
     inputs: Dtypes,
@@ -139,6 +141,7 @@ def loop(
         raise refusal(function, inputs, error) from cause(error)
 
 
+@_optional.numba_unset()
 def device_function(function: Callable[..., Any]) -> Any:
     """Return a function that other compiled functions can call, on every device."""
     options = {"error_model": "numpy", "forceinline": True}

@@ -39,6 +39,7 @@ def conversions(dtype: np.dtype[Any]) -> tuple[Any, Any]:
 
 
 @cache
+@_optional.numba_unset()
 def _float16() -> tuple[Any, Any]:
     njit = _optional.numba().njit(forceinline=True)
     above, below = np.float32(2.0**112), np.uint32(126 << 23)
@@ -74,6 +75,7 @@ def _float16() -> tuple[Any, Any]:
 
 
 @cache
+@_optional.numba_unset()
 def _bfloat16() -> tuple[Any, Any]:
     njit = _optional.numba().njit(forceinline=True)
 

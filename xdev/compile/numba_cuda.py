@@ -83,6 +83,7 @@ def ltoir(
         raise refusal(function, inputs, error, " for CUDA") from cause(error)
 
 
+@_optional.numba_unset()
 def compiled(
     function: Callable[..., Any],
     signature: Any,

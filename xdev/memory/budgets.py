@@ -12,6 +12,9 @@ from xdev.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+UNKNOWN = "the system does not tell how much memory there is, so a share is not known"
+BYTES = 'give the limit in bytes (4294967296), or as a size ("4GiB")'
+
 
 @final
 class Budget:
@@ -51,12 +54,16 @@ class Budget:
         Raises
         ------
         ConfigurationError
-            The limit is negative, or no size or share.
+            The limit is negative, or no size or share; it is a share of what is not
+            known.
         """
         if limit is not None:
             limit = _config.parse_limit(limit)
             if isinstance(limit, float):
-                limit = int(limit * self._total())
+                total = self._total()
+                if not total:
+                    raise ConfigurationError(f"{UNKNOWN}: {BYTES}")
+                limit = int(limit * total)
         self.limit = limit
         for pool in self.pools():
             pool.heed_limit()
@@ -104,5 +111,5 @@ class Budget:
 
 def no_total(name: str) -> int:
     """Stand in for the total of a source that names none."""
-    message = f"{name} has no total() that a share could be of: give the limit in bytes"
-    raise ConfigurationError(f'{message} (4294967296), or as a size ("4GiB")')
+    message = f"{name} has no total() that a share could be of: {BYTES}"
+    raise ConfigurationError(message)

@@ -66,6 +66,7 @@ def loop(grid: Grid) -> Callable[[int, int, bytes], None]:
     return function
 
 
+@_optional.numba_unset()
 def _compiled(grid: Grid) -> Any:
     """Return Numba's C function of the loop."""
     numba = _optional.numba()
@@ -93,6 +94,7 @@ def _compiled(grid: Grid) -> Any:
     return numba.cfunc(signature, _nrt=False)(inner)
 
 
+@_optional.numba_unset()
 def device_function(
     function: Callable[..., Any],
     kinds: Sequence[Any],

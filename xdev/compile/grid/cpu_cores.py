@@ -61,6 +61,7 @@ def loop(
     return loops.kept(digests.digest(function), parts, name, make)
 
 
+@_optional.numba_unset()
 def _compiled(
     function: Callable[..., Any],
     arguments: tuple[Argument, ...],

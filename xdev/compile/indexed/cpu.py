@@ -55,6 +55,7 @@ def _compiled(kernel: Indexed) -> tuple[str, bytes]:
     return NAME, _machine_code.emit([_text(kernel)])
 
 
+@_optional.numba_unset()
 def _text(kernel: Indexed) -> str:
     """Return the loop in LLVM's language."""
     numba = _optional.numba()

@@ -75,6 +75,7 @@ class Code:
             _cache.save(key, binary, self._name)
         return _machine_code.load(binary)
 
+    @_optional.numba_unset()
     def _llvm_texts(self) -> list[str]:
         """Compile the entries by Numba; return LLVM's text of each."""
         numba = _optional.numba()

@@ -15,6 +15,7 @@ from xdev.memory.native.intrinsics import intrinsics
 from xdev.memory.native.machine import ENTRIES, symbol
 
 
+@_optional.numba_unset()
 def texts() -> list[str]:
     """Compile every entry by Numba; return LLVM's text of each."""
     numba = _optional.numba()

@@ -82,14 +82,21 @@ def _map(nbytes: int) -> mmap.mmap:
 
 
 def host_total() -> int:
-    """Return the memory of the machine, or of this process's cgroup if less [B]."""
-    return min([_machine_total(), *_cgroup_limits()])
+    """Return the memory of the machine, or of this process's cgroup if less [B].
+
+    0 where the system tells neither.
+    """
+    known = [*_machine_total(), *_cgroup_limits()]
+    return min(known, default=0)
 
 
-def _machine_total() -> int:
-    if not hasattr(os, "sysconf"):
-        return 1 << 62  # no way to ask: a share of it limits nothing
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def _machine_total() -> Iterator[int]:
+    try:
+        pages, nbytes = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # no such function, or name
+        return
+    if pages > 0 and nbytes > 0:  # else the system does not say
+        yield pages * nbytes
 
 
 def _cgroup_limits() -> Iterator[int]:

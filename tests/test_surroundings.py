@@ -1,0 +1,155 @@
+"""Set-ups of the machine and of Numba under which everything works as elsewhere."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from xdev import _optional
+
+PROGRAM = """
+    import numpy as np, xdev
+    from xdev import memory
+
+    @xdev.vectorize
+    def double(x):
+        return x * 2 + 1
+
+    @xdev.vectorize(["float32(float32, float32)"])
+    def total(x, y):
+        return x + y
+
+    @xdev.guvectorize("(n)->()")
+    def first(x, out):
+        out[0] = x[0]
+
+    @xdev.kernel
+    def shift(i, x, out):
+        out[i] = x[i - 1]
+
+    @xdev.kernel
+    def count(i, x, out):
+        xdev.atomic.add(out, 0, x[i])
+
+    x, n = np.arange(1 << 17, dtype="f4"), 1 << 17
+    out, counted = np.empty_like(x), np.zeros(1)
+    assert double(x).dtype == "f4" and (double(x) == x * 2 + 1).all()
+    assert double(np.float16(2)) == 5
+    assert (total(x, x) == x + x).all() and total.reduce(x[:9]) == 36
+    assert first(x.reshape(2, -1)).tolist() == [0, n // 2]
+    shift[n](x, out)
+    assert (out == np.roll(x, 1)).all()
+    count[n](np.ones(n), counted)
+    assert counted == n
+    assert xdev.sum(xdev.add(x, 1)) == (x + 1).sum()
+    assert [y.sum() for y in xdev.batches([x[:3]], "cpu")] == [3]
+    memory.set_limit("50%", "cpu")
+    assert memory.get_limit("cpu") > 0
+    memory.set_limit(None, "cpu")
+    assert "cpu" in memory.summary("cpu")
+    memory.bridges.install("numpy")
+    assert np.ones(100_000).sum() == 100_000
+    memory.bridges.uninstall("numpy")
+"""
+NUMBAS = """
+    import numba
+
+    @numba.njit
+    def own(x):
+        return x[5]
+
+    assert ("Dispatcher" in type(own).__name__) == COMPILED
+    try:
+        own(np.ones(2))
+    except IndexError:
+        raised = True
+    else:
+        raised = False
+    assert raised == CHECKED
+"""
+CUDA = """
+    from xdev.compile import numba_cuda
+    f4 = (np.dtype("f4"),)
+    assert numba_cuda.ltoir(lambda x: x + x, f4, f4, "f", (9, 0))
+"""
+INFO = """
+    from xdev.cli.commands import main
+    main(["info"])
+"""
+WITHOUT_PROC = """
+    import builtins, io, os
+
+    def hidden(real):
+        def without(path, *arguments, **options):
+            if str(path).startswith(("/proc", "/sys")):
+                raise FileNotFoundError(2, "No such file or directory", str(path))
+            return real(path, *arguments, **options)
+        return without
+
+    builtins.open, os.scandir = hidden(open), hidden(os.scandir)
+    io.open, os.listdir = hidden(io.open), hidden(os.listdir)
+"""
+WITHOUT_A_TOTAL = """
+    os.sysconf = lambda name: -1
+    import xdev
+    from xdev import memory
+    assert xdev.sum(xdev.ones(100_000)) == 100_000
+    print(memory.summary("cpu"))
+    try:
+        memory.set_limit("50%", "cpu")
+    except xdev.ConfigurationError as error:
+        print(error)
+    memory.set_limit("1GiB", "cpu")
+    assert memory.get_limit("cpu") == 1 << 30
+"""
+
+
+def run(*parts, **variables):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", "if 1:" + "".join(parts)],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.fixture
+def empty(tmp_path):
+    """The variable of a cache without anything: all is compiled."""
+    return {"XDEV_CACHE_DIR": str(tmp_path)}
+
+
+def test_there_is_no_proc(empty):
+    run(WITHOUT_PROC, PROGRAM, **empty)
+    told = run(WITHOUT_PROC, INFO, **empty)
+    assert "FAIL" not in told
+    assert "PASS" in told
+
+
+def test_the_system_does_not_tell_how_much_memory_there_is():
+    told = run(WITHOUT_PROC, WITHOUT_A_TOTAL)
+    assert "give the limit in bytes (4294967296)" in told
+
+
+@pytest.mark.parametrize(
+    ("variable", "compiled", "checked"),
+    [
+        ("NUMBA_BOUNDSCHECK", True, True),
+        ("NUMBA_DEBUGINFO", True, False),
+        ("NUMBA_DISABLE_JIT", False, True),
+    ],
+)
+def test_numbas_settings_are_for_its_own_functions(empty, variable, compiled, checked):
+    own = NUMBAS.replace("COMPILED", str(compiled)).replace("CHECKED", str(checked))
+    cuda = CUDA if _optional.installed("numba_cuda") else ""
+    run(PROGRAM, own, cuda, **empty, **{variable: "1"})
+
+
+@pytest.mark.parametrize("setting", ["OPT=0", "CPU_NAME=generic"])
+def test_others_of_its_settings_keep_the_results(empty, setting):
+    name, _, value = setting.partition("=")
+    run(PROGRAM, **empty, **{f"NUMBA_{name}": value})
