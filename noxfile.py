@@ -1,6 +1,7 @@
 """One session a promise: `nox` runs what CI runs, `nox -l` lists the rest."""
 
 import os
+import runpy
 
 import nox
 
@@ -8,6 +9,7 @@ nox.needs_version = ">=2025.5"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.sessions = ["tests(cpu)", "lint", "types", "layers", "docs"]
 
+runpy.run_path("conftest.py")  # its variables: no session writes into the user's home
 PROJECT = nox.project.load_toml("pyproject.toml")
 CUDA_EXTRA = os.environ.get("XDEV_CUDA_EXTRA", "cu13")  # or cu12, as the driver is
 

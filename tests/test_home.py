@@ -1,0 +1,31 @@
+"""Tests leave the user's home as it is."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+VARIABLES = ["XDEV_CACHE_DIR", "CUPY_CACHE_DIR", "NUMBA_CACHE_DIR", "CUDA_CACHE_PATH"]
+VARIABLES += ["MPLCONFIGDIR", "IPYTHONDIR"]
+PROGRAM = """if 1:
+    import numpy as np, xdev
+
+    @xdev.vectorize
+    def f(x):
+        return x + 1
+
+    f(np.ones(3))
+    xdev.memory.bridges.install("numpy")
+"""
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_caches_have_a_folder_of_their_own(name):
+    assert os.environ[name]
+
+
+def test_what_tests_run_writes_nothing_into_the_home(tmp_path):
+    gone = {"XDG_CACHE_HOME": "", "HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", PROGRAM], env=os.environ | gone, check=True)
+    assert list(tmp_path.rglob("*")) == []
