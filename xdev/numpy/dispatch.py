@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev._freed import FREED, refuse
+from xdev._freed import refuse
 from xdev.device import default_device
 from xdev.device.choice import CPU
 from xdev.device.fake.arrays import strict
@@ -107,7 +107,12 @@ def call(name: str, function: Callable[..., Any], args: Any, options: Any) -> An
     if library is not NUMPY:
         args = [library.operand(x, like) if type(x) is ndarray else x for x in args]
         return _functions(library)[name](like)(*args, **options)
-    result = function(*args, **options)
+    try:
+        result = function(*args, **options)
+    except TypeError:  # NumPy's of a freed array, with which it computes nothing
+        for _, x in arrays_in((*args, *options.values())):
+            refuse(f"xdev.numpy.{name}", x)
+        raise
     return settled(result) if like is None else result
 
 
@@ -128,12 +133,7 @@ def leader(
     first: tuple[tuple[int, ...], Any] | None = None
     for found in arrays_in((*args, *options.values())):
         x = found[1]
-        if type(x) is ndarray:
-            if x.dtype is FREED:
-                refuse(f"xdev.numpy.{name}", x)
-            other: Library = NUMPY
-        else:
-            other = library_of(x, name)
+        other: Library = NUMPY if type(x) is ndarray else library_of(x, name)
         if first is None or (library is NUMPY and not first[1].ndim):
             library, first = other, found
         elif other is NUMPY and not x.ndim:
