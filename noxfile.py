@@ -80,6 +80,7 @@ def soak(session):
     session.run(*numpys, env={"XDEV_NUMPY_POOL": "1"})
     deep = [
         "memory/test_exits",
+        "memory/test_interrupts",
         "ufunc/test_random_programs",
         "ufunc/test_numpy_functions",
     ]

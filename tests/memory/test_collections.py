@@ -112,7 +112,7 @@ class Collector:
         # Where there are assignments only no collection can come: between a lock and
         # its flag, and under the budget's.
         stock = self.pool.stock
-        if stock._lock._is_owned() and not stock._busy:
+        if stock._lock._is_owned() and not stock._torn:
             return self.collect
         if stock.budget._lock._is_owned():
             return self.collect
@@ -149,6 +149,7 @@ def life(pools, garbage):
             block = pool.acquire(100 * KIB)
             pool.release(block)
             pool.release(pool.acquire(1))
+            pool.take(1000)  # nobody has it: it is found
             pool.stats()
             pool.reclaim()
             memory.outstanding("fake")

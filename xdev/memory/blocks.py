@@ -8,6 +8,7 @@ uses it), binned (free, waiting in the last-in-first-out list of its class) or s
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, final
 
 from xdev.memory.ordered import Ordered
@@ -62,6 +63,33 @@ class Segment:
             for chunk in self:
                 self.index.add(chunk.address, chunk)
         return self.index.floor(address)
+
+    def mend(self) -> None:
+        """Make the chunks what their links forward say, whatever was half done.
+
+        To add a chunk and to take one out each are one link; no chunk is shelved.
+        """
+        self.index = None
+        before: Chunk | None = None
+        chunk: Chunk | None = self.first
+        while chunk is not None:
+            after = chunk.after
+            end = self.address + self.nbytes if after is None else after.address
+            chunk.nbytes, chunk.before, chunk.shelved = (
+                end - chunk.address,
+                before,
+                False,
+            )
+            before, chunk = chunk, after
+
+    def holders(self) -> list[tuple[Chunk, int]]:
+        """Return the chunks, and how many references each has from outside."""
+        chunks = list(self)
+        inside = ALONE + 1 + (self.index is not None)  # the link to it
+        return [
+            (chunk, count - inside - (chunk.after is not None))
+            for chunk, count in zip(chunks, _references(chunks), strict=True)
+        ]
 
     def __iter__(self) -> Iterator[Chunk]:
         chunk: Chunk | None = self.first
@@ -151,6 +179,14 @@ class Chunk:
             gone.after.before = self
         if self.segment.index is not None:
             self.segment.index.pop(gone.address)
+
+
+def _references(held: list[Any]) -> list[int]:
+    """Return how many references the interpreter counts to each item of a list."""
+    return [sys.getrefcount(each) for each in held]
+
+
+ALONE = _references([object()])[0]  # an object that nothing but the list refers to
 
 
 def lost(chunk: Chunk) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from math import inf
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config
@@ -11,6 +12,8 @@ from xdev.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from xdev.memory.lenders import Lender
 
 UNKNOWN = "the system does not tell how much memory there is, so a share is not known"
 BYTES = 'give the limit in bytes (4294967296), or as a size ("4GiB")'
@@ -36,7 +39,7 @@ class Budget:
         self._lock = threading.RLock()
         self._total = total
         self.limit: int | None = None
-        self.reserved = 0
+        self.reserved = 0  # what the pools hold together [B]
         self._pools: list[weakref.ref[Any]] = []
 
     def join(self, pool: Any) -> None:
@@ -90,18 +93,19 @@ class Budget:
         used = sum(pool.stock.ledger.allocated for pool in self.pools())
         return bool(used + nbytes <= limit)
 
-    def draw(self, nbytes: int) -> bool:
-        """Count bytes about to be reserved, or say that they are over the limit."""
-        with self._lock:
-            if self.limit is not None and self.reserved + nbytes > self.limit:
-                return False
-            self.reserved += nbytes
-            return True
+    def draw(self, lender: Lender, nbytes: int) -> bool:
+        """Count bytes that a lender is about to reserve, or gave back (negative).
 
-    def refund(self, nbytes: int) -> None:
-        """Count bytes given back."""
-        with self._lock:
-            self.reserved -= nbytes
+        Say whether the limit has room for them.
+        """
+        top = inf if self.limit is None or nbytes < 0 else self.limit
+        n = nbytes
+        with self._lock: n *= self.reserved + n <= top; self.reserved += n; lender.drawn += n  # fmt: skip # noqa: E501, E701, E702 - see Stock
+        return n == nbytes
+
+    def note(self, lender: Lender, held: int) -> None:
+        """Count what a lender holds, over the limit or not."""
+        with self._lock: self.reserved += held - lender.drawn; lender.drawn = held  # fmt: skip # noqa: E501, E701, E702 - likewise
 
     def after_fork(self) -> None:
         """Start afresh in a forked child, whose pools are empty."""

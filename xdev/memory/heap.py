@@ -48,6 +48,18 @@ class Heap:
         #: Returns free chunks that somebody else keeps, and lets go of them.
         self.elsewhere: Callable[[], Iterable[Chunk]] = tuple
 
+    def rebuild(self, segments: Iterable[Segment]) -> None:
+        """Start afresh: no chunk of these segments is free any more."""
+        self.bins, self._classes, self._noted = {}, {}, []
+        self._shelves, self._segments, self._whole = {}, Ordered(), Ordered()
+        for segment in segments:
+            segment.mend()
+            for chunk in segment:
+                if chunk.bin is not None:
+                    chunk.bin.chunks.clear()
+                chunk.bin = Bin()
+            self._segments.add(segment.address, segment)
+
     def granted(self, nbytes: int) -> int:
         """Return the size that a request of ``nbytes`` is rounded to [B]."""
         return self.policy.granted(nbytes, self.quantum)

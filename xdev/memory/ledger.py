@@ -35,6 +35,14 @@ class Tally:
     def __init__(self) -> None:
         self.blocks, self.nbytes = [0] * layout.SIZES, [0] * layout.SIZES
 
+    def raise_to(self, other: Tally, live: Tally) -> None:
+        """Count more, until this is no less than ``other`` and what is ``live``."""
+        for number, count in enumerate(live.blocks):
+            blocks = other.blocks[number] + count
+            if blocks > self.blocks[number]:
+                self.blocks[number] = blocks
+                self.nbytes[number] = other.nbytes[number] + live.nbytes[number]
+
     def add(self, nbytes: int, count: int = 1) -> None:
         """Count ``count`` blocks of a size."""
         number = (nbytes - 1).bit_length()
@@ -160,6 +168,36 @@ class Ledger:
         for chunk in chunks:  # the front has lowered its own BASE already
             self.given.add(chunk.nbytes)
             self._used -= chunk.nbytes
+
+    def recount(
+        self, used: Iterable[int], segments: Iterable[int], held: int | None
+    ) -> None:
+        """Count what is in use and what is held, whatever was counted half.
+
+        Parameters
+        ----------
+        used, segments : iterable of int
+            The sizes of the blocks that are in use here or kept by a front, and of the
+            segments [B].
+        held : int or None
+            As in :meth:`grow`.
+        """
+        live = Tally()
+        for nbytes in used:
+            live.add(nbytes)
+        self.taken.raise_to(self.given, live)
+        for number, count in enumerate(live.blocks):
+            self.given.blocks[number] = self.taken.blocks[number] - count
+            self.given.nbytes[number] = self.taken.nbytes[number] - live.nbytes[number]
+        self._used = sum(live.nbytes)
+        if self._front is not None:
+            self._front[layout.BASE] = self._used
+        sizes = list(segments)
+        self.grown = max(self.grown, self.returned + len(sizes))
+        self.returned = self.grown - len(sizes)
+        self.grown_bytes = max(self.grown_bytes, self.returned_bytes + sum(sizes))
+        self.returned_bytes = self.grown_bytes - sum(sizes)
+        self.hold(sum(sizes) if held is None else held)
 
     def grow(self, nbytes: int, held: int | None = None) -> None:
         """Count a segment taken from the source.

@@ -7,8 +7,7 @@ what the source says that it holds.
 
 from __future__ import annotations
 
-import threading
-from collections import deque
+from contextlib import suppress
 from operator import index
 from typing import TYPE_CHECKING, Any, final
 
@@ -31,19 +30,26 @@ if TYPE_CHECKING:
         a finalizer.
         """
 
+        #: What the budget counts of it [B].
+        drawn: int
+
+        @property
+        def lent(self) -> dict[int, tuple[int, ...]]:
+            """What the source has lent and not got back: its size first, by address."""
+
         @property
         def held(self) -> int | None:
             """What the source holds in all, or None: what it has lent [B]."""
 
-        def borrow(self, size: int, stream: int) -> int | None:
-            """Return the address of fresh memory; None where the budget has no room.
+        def borrow(self, size: int, stream: int) -> int | MemoryError | None:
+            """Return the address of fresh memory, or why the source has none.
+
+            None where the budget has no room.
 
             Raises
             ------
-            MemoryError
-                The source has none.
             XdevError
-                It broke its promise.
+                The source broke its promise.
             """
 
         def take_back(self, segment: Segment) -> int:
@@ -57,6 +63,9 @@ if TYPE_CHECKING:
 
         def settle(self) -> None:
             """Bring the budget up to date."""
+
+        def recount(self) -> None:
+            """Count what is lent, whatever was half done; nobody borrows meanwhile."""
 
 
 ADDRESSES = 1 << 64  # every address is below
@@ -80,29 +89,59 @@ class Desk:
     def __init__(self, source: Any, name: str, count: Callable[[str], object]) -> None:
         self._source, self._name, self._count = source, name, count
         self._alignment: int = getattr(source, "alignment", 1)
+        #: What is lent: size, and stream if it has one, by address.
+        self.lent: dict[int, tuple[int, ...]] = {}
+        #: Orders and what came of them, until it is lent; by identity.
+        self._orders: dict[int, tuple[tuple[int, ...], list[Any]]] = {}
 
-    def fetch(self, size: int, *order: int) -> int:
-        """Allocate in the ``order`` of a stream, if any; return an address."""
-        try:
-            found = self._source.allocate(size, *order)
-        except MemoryError:
+    def fetch(self, size: int, *stream: int) -> int | MemoryError:
+        """Allocate in the order of a stream, if any; return an address, or why not."""
+        order: tuple[tuple[int, ...], list[Any]] = ((size, *stream), [])
+        self._orders[id(order)] = order
+        try:  # in one step of C's from the source's return on: it is never lost
+            order[1].extend(map(self._source.allocate, *zip(order[0])))
+        except MemoryError as error:
+            del self._orders[id(order)]
             self._count("failures")
-            raise
-        if found is None or found == 0:
+            return MemoryError(*error.args)  # without frames: they keep names
+        address = self._enter(order)
+        if address == 0:
             self._count("failures")
-            raise MemoryError(f"{self._name}: the source returned no address")
+            return MemoryError(f"{self._name}: the source returned no address")
+        return address
+
+    def _enter(self, order: tuple[tuple[int, ...], list[Any]]) -> int:
+        """Note what came of an order as lent; 0 where it is no memory."""
+        found = order[1][0]
+        says = f"{self._name}: the source returned"
         try:
-            address = index(found)
+            address = 0 if found is None else index(found)
         except TypeError:
             address = -1
-        says = f"{self._name}: the source returned"
-        if not 0 < address < ADDRESSES:
+        if not 0 <= address < ADDRESSES:
+            del self._orders[id(order)]
             raise XdevError(f"{says} {found!r}, which is not an address")
+        if address:
+            self.lent[address] = order[0]
+        del self._orders[id(order)]
         if address % self._alignment:
-            self._source.free(address, size, *order)
+            self.free(address, *order[0])
             aligned = f"not aligned to {self._alignment} B"
             raise XdevError(f"{says} {address:#x}, {aligned}")
         return address
+
+    def free(self, address: int, *order: int) -> None:
+        """Give back what was lent, in one step with its being so."""
+        freed = map(self._source.free, (address,), *zip(order))
+        list(map(self.lent.pop, (address,), freed))
+
+    def recount(self) -> int:
+        """Enter what came of orders; return how much is lent [B]."""
+        for order in list(self._orders.values()):
+            with suppress(XdevError, IndexError):  # it is no memory, or none came
+                self._enter(order)
+        self._orders.clear()
+        return sum(order[0] for order in list(self.lent.values()))
 
 
 @final
@@ -111,25 +150,27 @@ class PlainLender:
 
     held = None
 
-    def __init__(self, source: Source, budget: Budget, desk: Desk) -> None:
-        self._source, self._budget, self._desk = source, budget, desk
+    def __init__(self, budget: Budget, desk: Desk) -> None:
+        self._budget, self._desk = budget, desk
+        self.lent, self.drawn = desk.lent, 0
 
-    def borrow(self, size: int, stream: int) -> int | None:  # noqa: ARG002
+    def borrow(self, size: int, stream: int) -> int | MemoryError | None:  # noqa: ARG002
         """Allocate."""
-        if not self._budget.draw(size):
+        if not self._budget.draw(self, size):
             return None
-        address = None
         try:
-            address = self._desk.fetch(size)
-        finally:
-            if address is None:
-                self._budget.refund(size)
-        return address
+            found = self._desk.fetch(size)
+        except BaseException:
+            self.recount()
+            raise
+        if isinstance(found, MemoryError):
+            self._budget.draw(self, -size)
+        return found
 
     def take_back(self, segment: Segment) -> int:
         """Free: all of it is gone."""
-        self._source.free(segment.address, segment.nbytes)
-        self._budget.refund(segment.nbytes)
+        self._desk.free(segment.address, segment.nbytes)
+        self._budget.draw(self, -segment.nbytes)
         return segment.nbytes
 
     def trim(self, nbytes: int | None) -> int:  # noqa: ARG002
@@ -139,10 +180,14 @@ class PlainLender:
     def settle(self) -> None:
         """Do nothing: what is lent is what is drawn."""
 
+    def recount(self) -> None:
+        """Draw what is lent."""
+        self._budget.note(self, self._desk.recount())
+
 
 @final
 class AsyncLender:
-    """Borrows from a source in stream order.
+    """Borrows from a source in stream order; what it holds is drawn.
 
     ``count("syncs")`` is called for each wait for all queued work.
     """
@@ -156,99 +201,67 @@ class AsyncLender:
     ) -> None:
         self._source, self._budget, self._desk = source, budget, desk
         self._count = count
-        self._counts = threading.RLock()  # guards the two below; no call but budget's
-        self._held = self._lent = 0
-        #: Address, size and stream of what nobody has got, until it is freed.
-        self._owed: deque[tuple[int, int, int]] = deque()
+        self.lent, self.drawn = desk.lent, 0
+        self._used = 0  # of what is drawn
 
     @property
     def held(self) -> int:
         """What the source held when last asked [B]."""
-        return self._held
+        return self.drawn
 
-    def borrow(self, size: int, stream: int) -> int | None:
+    def borrow(self, size: int, stream: int) -> int | MemoryError | None:
         """Allocate; what the source keeps may serve, at no charge to the budget."""
-        fresh = max(0, size - (self._held - self._lent))
-        if not (self._budget.admits(size) and self._draw(fresh)):
+        fresh = max(0, size - (self.drawn - self._used))
+        if not (self._budget.admits(size) and self._budget.draw(self, fresh)):
             return None
-        address = None
         try:
-            address = self._desk.fetch(size, stream)
-        finally:
-            if address is None:
-                self.settle()
-        with self._counts:
-            self._lent += size
-        drawn = False
-        try:
-            drawn = self._draw(self._source.held() - self._held)
-        finally:
-            if not drawn:
-                self._undo(address, size, stream)
-        return address if drawn else None
+            found = self._desk.fetch(size, stream)
+        except BaseException:
+            self.recount()
+            raise
+        if isinstance(found, MemoryError):
+            self.settle()
+            return found
+        self._used += size
+        if self._budget.draw(self, self._source.held() - self.drawn):
+            return found
+        self._undo(found, size, stream)
+        return None
 
     def _undo(self, address: int, size: int, stream: int) -> None:
         """Get below the limit again: what was kept did not do, and more is too much."""
-        self._owed.append((address, size, stream))
         try:
-            self._repay()
+            self._desk.free(address, size, stream)
+            self._used -= size
             self._source.synchronize()
             self._count("syncs")
-            self._source.trim(self._held)
+            self._source.trim(self.drawn)
         finally:
             self.settle()
 
-    def _repay(self) -> None:
-        """Free what nobody has got; what cannot be freed waits for the next time."""
-        while self._owed:
-            try:
-                loan = self._owed.popleft()
-            except IndexError:  # a finalizer in this thread was faster
-                break
-            try:
-                self._source.free(*loan)
-            except BaseException:
-                self._owed.append(loan)
-                raise
-            with self._counts:
-                self._lent -= loan[1]
-
-    def _draw(self, nbytes: int) -> bool:
-        with self._counts:
-            drawn = nbytes <= 0 or self._budget.draw(nbytes)
-            if nbytes < 0:
-                self._budget.refund(-nbytes)
-            if drawn:
-                self._held += nbytes
-            return drawn
-
     def take_back(self, segment: Segment) -> int:
         """Free: the source keeps it."""
-        self._source.free(segment.address, segment.nbytes, segment.first.stream)
-        with self._counts:
-            self._lent -= segment.nbytes
+        self._desk.free(segment.address, segment.nbytes, segment.first.stream)
+        self._used -= segment.nbytes
         return 0
 
     def trim(self, nbytes: int | None) -> int:
         """Have the source give back; the difference of what it held is exact."""
         before = self._source.held()
         try:
-            self._repay()
             self._source.trim(0 if nbytes is None else max(0, before - nbytes))
         finally:
             self.settle()
-        return before - self._held
+        return before - self.drawn
 
     def settle(self) -> None:
-        """Free what nobody has got, and count what the source holds now."""
-        try:
-            self._repay()
-        finally:
-            held = self._source.held()
-            with self._counts:
-                change = held - self._held
-                self._held = held
-                self._budget.refund(-change)
+        """Count what the source holds now."""
+        self._budget.note(self, self._source.held())
+
+    def recount(self) -> None:
+        """Count what is lent, and what the source holds."""
+        self._used = self._desk.recount()
+        self.settle()
 
 
 def lender_of(
@@ -262,7 +275,7 @@ def lender_of(
     desk = Desk(source, name, count)
     if policy.asynchronous:
         return AsyncLender(source, budget, desk, count)
-    return PlainLender(source, budget, desk)
+    return PlainLender(budget, desk)
 
 
 def lent_by(source: Source, policy: Policy) -> Source | AsyncSource:

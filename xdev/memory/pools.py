@@ -48,7 +48,10 @@ class Block:
         self.address, self.nbytes = chunk.address, chunk.nbytes
 
     def __del__(self) -> None:
-        chunk = self.chunk
+        try:
+            chunk = self.chunk
+        except AttributeError:  # an exception came before it had any
+            return
         if chunk is not None:
             chunk.give(chunk)
 
@@ -190,9 +193,9 @@ class Pool:
     def take_fresh(self, nbytes: int, stream: int) -> tuple[Chunk, bool]:
         """Take a chunk; say whether nobody had its memory since the source lent it."""
         newest = self._stock.newest
-        newest.chunk = None
+        newest.address = 0
         chunk = self.take(nbytes, stream)
-        return chunk, newest.chunk is chunk and not self._stock.listeners
+        return chunk, newest.address == chunk.address and not self._stock.listeners
 
     def _serve(self, nbytes: int, stream: int) -> Chunk:
         nbytes, stream = index(nbytes), handle_of(stream)
@@ -263,6 +266,8 @@ class Pool:
     def stats(self) -> PoolStats:
         """Return the ledger's totals, and what the blocks are by size."""
         stock = self._stock
+        if stock.settled():
+            stock.sweep()
         return stock.look(
             lambda heap, ledger: ledger.look(Census.of(stock, heap).counts())
         )

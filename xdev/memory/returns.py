@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, final
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 class Returns:
     """What a stock gives back: wholly free segments, and what its lender keeps.
 
-    Each step holds the stock's ``moving``, so that nobody is refused meanwhile.
+    Each step is one of the stock's moves, so that nobody is refused meanwhile.
     """
 
     def __init__(self, stock: Stock) -> None:
@@ -25,6 +26,8 @@ class Returns:
         """Give back ``nbytes``, or all that can be (None), as :meth:`Pool.reclaim`."""
         nbytes, stock = enough_bytes(nbytes), self._stock
         freed = stock.tend() or 0
+        if stock.settled():
+            stock.sweep()
         if nbytes is None or freed < nbytes:
             freed += self.give_back(None if nbytes is None else nbytes - freed)
         enough = nbytes is not None and freed >= nbytes
@@ -42,12 +45,14 @@ class Returns:
         stock = self._stock
         if not stock.settled():
             return 0
-        with stock.moving:
-            _, total = self.segments(nbytes)
-            if nbytes is None or total < nbytes:
-                rest = None if nbytes is None else nbytes - total
-                total += stock.lender.trim(rest)
-                stock.decide(self._hold)
+        return stock.move(partial(self._give_back, nbytes))
+
+    def _give_back(self, nbytes: int | None) -> int:
+        _, total = self.segments(nbytes)
+        if nbytes is None or total < nbytes:
+            rest = None if nbytes is None else nbytes - total
+            total += self._stock.lender.trim(rest)
+            self._stock.decide(self._hold)
         return total
 
     def trim(self, least: int) -> None:
@@ -57,25 +62,32 @@ class Returns:
 
     def segments(self, nbytes: int | None = None, least: int = 0) -> tuple[int, int]:
         """Return wholly free segments; how many, and how much left our hands [B]."""
+        return self._stock.move(partial(self._segments, nbytes, least))
+
+    def _segments(self, nbytes: int | None, least: int) -> tuple[int, int]:
         stock = self._stock
-        with stock.moving:
-            segments = stock.decide(lambda heap: heap.spare(nbytes, least)) or []
-            count = total = 0
-            try:
-                for segment in segments:
-                    total += stock.lender.take_back(segment)
-                    count += 1
-            finally:
-                self._settle(segments[:count], segments[count:])
+        segments = stock.decide(lambda heap: heap.spare(nbytes, least)) or []
+        count = total = 0
+        try:
+            for segment in segments:
+                total += stock.lender.take_back(segment)
+                count += 1
+        finally:
+            self._settle(segments)
         return count, total
 
-    def _settle(self, gone: list[Segment], kept: list[Segment]) -> None:
+    def _settle(self, segments: list[Segment]) -> None:
+        """Note which segments went back, and put the others back into the heap."""
         stock = self._stock
+        lent = stock.lender.lent
+        gone = [segment for segment in segments if segment.address not in lent]
 
         def note(heap: Heap) -> None:
-            for segment in kept:
-                heap.restore(segment.first)
+            for segment in segments:
+                if segment.address in lent:
+                    heap.restore(segment.first)
             for segment in gone:
+                stock.segments.pop(segment.address, None)
                 stock.ledger.shrink(segment.nbytes, stock.lender.held)
             self._hold(heap)
 

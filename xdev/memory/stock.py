@@ -1,15 +1,24 @@
 """What a pool holds: heap, ledger and source, and the verbs that change them.
 
-Locks. ``_lock`` guards heap and ledger, and only pure work is done under it.
-``moving`` lets one thread at a time move memory between heap and source, so that
-nobody is refused while a return is on its way. Order: ``moving``, then ``_lock``, then
-the budget's own.
+Locks. ``_lock`` guards heap and ledger, and only pure work is done under it
+(*decisions*). ``moving`` lets one thread at a time move memory between heap and source,
+so that nobody is refused while a return is on its way (*moves*). Order: ``moving``,
+then ``_lock``, then the budget's own.
 
 Finalizers take neither: they append to ``_pending``. The collector may also run a
 user's finalizer in the middle of work under ``_lock``, in the same thread, and that may
-ask for memory: such a call finds ``_busy`` set, leaves the heap alone and is served by
+ask for memory: such a call finds ``_torn`` set, leaves the heap alone and is served by
 the source (:meth:`Stock.stray`). So does every call while Python shuts down: a daemon
 thread may have ended with a lock held, in the middle of a change.
+
+Exceptions. Ctrl-C, a RecursionError or a MemoryError may come between any two steps.
+So a decision is marked as under way before its first step, and a move too, and no
+longer after the last; who finds a mark that nobody works under rebuilds heap and ledger
+(:meth:`Stock.mend`) from what cannot be half done: what the source has lent
+(:attr:`Lender.lent`), the links of its chunks, and who refers to them. A chunk that
+nobody refers to is free: what a call took and could not deliver is found by that.
+A lock is taken in one line with what is done under it, since an exception may come
+between two lines, but not between two steps of the interpreter that call nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +26,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections import deque
+from functools import partial
 from sys import is_finalizing
 from typing import TYPE_CHECKING, TypeVar, final
 
@@ -42,6 +52,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 QUANTUM = 512  # chunks of a source that names no alignment lie so far apart [B]
+
+
+@final
+class Torn:
+    """What comes of a decision that could not be made."""
+
+
+TORN = Torn()
 
 
 @final
@@ -72,9 +90,13 @@ class Stock:
         self.front: Front | None = None  # of C clients, from their first on
         self.pending: deque[Chunk] = deque()
         self.give = self.pending.append
-        self.newest = threading.local()  # .chunk: what this thread grew last
+        self.newest = threading.local()  # .address: of what this thread grew last
         self._lock, self.moving = threading.RLock(), threading.RLock()
-        self._busy = False
+        self._torn = False  # whether a decision is under way, or was left half done
+        self._adrift = False  # likewise for moves
+        self._astray = False  # likewise for strays
+        #: All that the source has lent, by address, in the heap or not.
+        self.segments: dict[int, Segment] = {}
         self.inherited = False  # whether it is the parent's, in a forked child
         self.shut = False  # whether free memory needs a look at the limit
         self.waits, self.returns, self.clients = (
@@ -90,40 +112,139 @@ class Stock:
 
         What was dropped since the last call is drained first.
         """
-        if is_finalizing():
-            return None
-        with self._lock:
-            if self._busy:
-                return None
-            self._busy = True
-            try:
-                self._drain()
-                return choice(self.heap)
-            finally:
-                self._busy = False
+
+        def act() -> T:
+            self._drain()
+            return choice(self.heap)
+
+        found = self._locked(act)
+        return None if isinstance(found, Torn) else found
+
+    def _locked(self, act: Callable[[], T]) -> T | Torn:
+        """Act under the lock; TORN where the heap is to be left alone."""
+        while not is_finalizing():
+            with self._lock: found = self._marked(act)  # fmt: skip # noqa: E701 - see above
+            if not isinstance(found, Torn):
+                return found
+            if self._lock._is_owned() or self.moving._is_owned():  # type: ignore[attr-defined] # noqa: SLF001
+                break  # in the middle of a decision; or of a move, which has to end
+            self.move(_nothing)
+        return TORN
+
+    def _marked(self, act: Callable[[], T]) -> T | Torn:
+        if self._torn:
+            return TORN
+        self._torn = True
+        found = act()
+        self._torn = False
+        return found
 
     def hit(self, nbytes: int, stream: int) -> Chunk | None:
         """Return a free chunk of the very class, or None."""
         if is_finalizing():
             return None
-        with self._lock:
-            if self._busy:
-                return None
-            self._busy = True
-            try:
-                self._drain()
-                chunk = self.heap.bins[stream][nbytes].pop()
-                chunk.request = nbytes
-                self.ledger.take(chunk.nbytes)
-            except LookupError:
-                return None
-            else:
-                return chunk
-            finally:
-                self._busy = False
+        with self._lock: return self._hit(nbytes, stream)  # fmt: skip # noqa: E701 - see above
+
+    def _hit(self, nbytes: int, stream: int) -> Chunk | None:
+        if self._torn:
+            return None
+        self._torn = True
+        self._drain()
+        requests = self.heap.bins.get(stream)
+        chunks = None if requests is None else requests.get(nbytes)
+        chunk = None
+        if chunks:
+            chunk = chunks.pop()
+            chunk.request = nbytes
+            self.ledger.take(chunk.nbytes)
+        self._torn = False
+        return chunk
+
+    def move(self, act: Callable[[], T]) -> T:
+        """Move memory between heap and source, one thread at a time.
+
+        It is not for a finalizer in the middle of a decision (:meth:`settled`).
+        """
+        if self.moving._is_owned():  # type: ignore[attr-defined] # noqa: SLF001 - a part of a move
+            return act()
+        with self.moving: return self._moved(act)  # fmt: skip # noqa: E701 - see above
+
+    def _moved(self, act: Callable[[], T]) -> T:
+        if self._adrift or self._torn or self._astray:
+            self.mend()
+        self._adrift = True
+        found = act()
+        self._adrift = False
+        return found
+
+    # -- after an exception -----------------------------------------------------------
+
+    def sweep(self) -> None:
+        """Find chunks in use that nobody refers to, since an exception came between.
+
+        It looks at each; it is not for a finalizer in the middle of a decision.
+        """
+        if not self.moving._is_owned():  # type: ignore[attr-defined] # noqa: SLF001
+            self.move(self._sweep)
+
+    def _sweep(self) -> None:
+        if self.decide(self._has_lost):
+            self._adrift = True
+            self.mend()
+
+    def _has_lost(self, heap: Heap) -> bool:
+        if self.front is not None:
+            self.front.forget()
+        free = {id(chunk) for chunk in heap.binned()}
+        return any(
+            not (holders or chunk.shelved or id(chunk) in free)
+            for segment in list(self.segments.values())
+            for chunk, holders in segment.holders()
+        )
+
+    def mend(self) -> None:
+        """Rebuild what was left half done; called with ``moving`` held."""
+        self.lender.recount()
+        with self._lock: self._mend()  # fmt: skip # noqa: E701 - see above
+
+    def _mend(self) -> None:
+        if not (self._torn or self._adrift or self._astray):
+            return  # it was another thread's decision, which is done
+        self._torn = True
+        heap, lent, known = self.heap, self.lender.lent, self.segments
+        self.segments = {
+            address: known.get(address) or Segment(address, order[0], self)
+            for address, order in lent.items()
+        }
+        segments = self.segments.values()
+        was_free = {id(chunk) for chunk in heap.binned()}
+        for segment in segments:
+            was_free.update(id(chunk) for chunk in segment if chunk.shelved)
+        heap.rebuild(segments)
+        if self.front is not None:
+            self.front.forget()
+        free, used = self._sort(was_free)
+        heap.restore(*free)
+        sizes = [segment.nbytes for segment in segments]
+        self.ledger.recount(used, sizes, self.lender.held)
+        self._torn = self._adrift = self._astray = False
+
+    def _sort(self, was_free: set[int]) -> tuple[list[Chunk], list[int]]:
+        """Return the free chunks, and the sizes of those in use."""
+        late = {id(chunk) for chunk in self.waits.chunks()}
+        free, used = [], []
+        for segment in self.segments.values():
+            for chunk, holders in segment.holders():
+                if holders and id(chunk) not in late:
+                    used.append(chunk.nbytes)
+                    if self.front is None or not self.front.holds(chunk):
+                        chunk.give = self.give
+                elif id(chunk) in was_free or (not holders and self._came_back(chunk)):
+                    free.append(chunk)
+        return free, used
 
     def _drain(self) -> None:
-        """Take back what was dropped; called with the lock held and busy set."""
+        """Take back what was dropped; called in a decision."""
         pending, heap, ledger = self.pending, self.heap, self.ledger
         while pending:
             try:
@@ -148,7 +269,7 @@ class Stock:
         return chunk.uses is None
 
     def from_front(self) -> list[Chunk]:
-        """Take the front's free chunks; called with the lock held and busy set."""
+        """Take the front's free chunks; called in a decision."""
         if self.front is None:
             return []
         chunks = self.front.drain()
@@ -165,7 +286,7 @@ class Stock:
         return None
 
     def _hand_out(self, heap: Heap, chunk: Chunk | None, nbytes: int) -> Chunk | None:
-        """Count a chunk as used; called with the lock held and busy set."""
+        """Count a chunk as used; called in a decision."""
         if chunk is not None:
             heap.assign(chunk, nbytes)
             chunk.give = self.give
@@ -180,17 +301,17 @@ class Stock:
     def aside(self, act: Callable[[], object]) -> None:
         """Do what leaves the heap alone, also in the middle of a decision.
 
-        Busy meanwhile: a finalizer must not wait for ``moving`` with ``_lock`` held.
+        Marked meanwhile: a finalizer must not wait for ``moving`` with ``_lock`` held.
         """
         if is_finalizing():
             act()
             return
-        with self._lock:
-            busy, self._busy = self._busy, True
-            try:
-                act()
-            finally:
-                self._busy = busy
+        with self._lock: self._aside(act)  # fmt: skip # noqa: E701 - see above
+
+    def _aside(self, act: Callable[[], object]) -> None:
+        torn, self._torn = self._torn, True
+        act()
+        self._torn = torn
 
     # -- verbs of the ladder: each returns a chunk in use, or None --------------------
 
@@ -206,19 +327,30 @@ class Stock:
 
     def grow(self, nbytes: int, stream: int, size: int) -> Chunk | None:
         """Serve from a new segment of ``size`` bytes."""
-        with self.moving:
-            address = self.lender.borrow(size, stream)
-            if address is None:
-                return None
+        found = self.move(partial(self._grow, nbytes, stream, size))
+        if isinstance(found, MemoryError):
+            try:
+                raise found
+            finally:
+                del found  # else it keeps this frame, which keeps it
+        if found is not None:
+            for listener in self.listeners:
+                listener.grown(self, found.segment.address, size)
+        return found
 
-            def adopt(heap: Heap) -> Chunk | None:
-                chunk = heap.adopt(address, size, self, nbytes, stream)
-                self.ledger.grow(size, self.lender.held)
-                return self._hand_out(heap, chunk, nbytes)
+    def _grow(self, nbytes: int, stream: int, size: int) -> Chunk | MemoryError | None:
+        address = self.lender.borrow(size, stream)
+        if address is None or isinstance(address, MemoryError):
+            return address
 
-            chunk = self.newest.chunk = self.decide(adopt)
-        for listener in self.listeners:
-            listener.grown(self, address, size)
+        def adopt(heap: Heap) -> Chunk | None:
+            chunk = heap.adopt(address, size, self, nbytes, stream)
+            self.segments[address] = chunk.segment
+            self.ledger.grow(size, self.lender.held)
+            return self._hand_out(heap, chunk, nbytes)
+
+        chunk = self.decide(adopt)
+        self.newest.address = 0 if chunk is None else chunk.address
         return chunk
 
     def steal(self, nbytes: int, stream: int, least: int = 0) -> Chunk | None:
@@ -226,40 +358,51 @@ class Stock:
 
         ``least`` is :meth:`Heap.steal`'s.
         """
-        with self.moving:
-            chunk = self.decide(
-                lambda heap: self._admitted(heap, heap.steal(nbytes, stream, least))
-            )
-            if chunk is None:
-                return None
-            try:
-                self.source.wait(stream, self.source.record(chunk.stream))
-            except BaseException:
-                self.decide(lambda heap: heap.restore(chunk))
-                raise
+        return self.move(partial(self._steal, nbytes, stream, least))
 
-            def change(heap: Heap) -> Chunk | None:
-                chunk.stream = stream
-                self.ledger.steals += 1
-                self.ledger.events += 1
-                return self._hand_out(heap, chunk, nbytes)
+    def _steal(self, nbytes: int, stream: int, least: int) -> Chunk | None:
+        chunk = self.decide(
+            lambda heap: self._admitted(heap, heap.steal(nbytes, stream, least))
+        )
+        if chunk is None:
+            return None
+        try:
+            self.source.wait(stream, self.source.record(chunk.stream))
+        except BaseException:
+            self.decide(partial(_restore, [chunk]))
+            del chunk  # the frame lives as long as the exception
+            raise
 
-            return self.decide(change)
+        def change(heap: Heap) -> Chunk | None:
+            chunk.stream = stream
+            self.ledger.steals += 1
+            self.ledger.events += 1
+            return self._hand_out(heap, chunk, nbytes)
+
+        return self.decide(change)
 
     def stray(self, nbytes: int, stream: int) -> Chunk | None:
         """Serve a finalizer that runs in the middle of a decision; leave the heap be.
 
         The segment joins the heap when its one chunk comes back.
         """
+        self._astray = True
         size = self.heap.granted(nbytes)
         address = self.lender.borrow(size, stream)
+        if isinstance(address, MemoryError):
+            try:
+                raise address
+            finally:
+                del address
         if address is None:
             return None
-        chunk = Segment(address, size, self).first
+        segment = self.segments[address] = Segment(address, size, self)
+        chunk = segment.first
         chunk.stream, chunk.request = stream, nbytes
         chunk.bin, chunk.give = Bin(), self.give
         self.ledger.grow(size, self.lender.held)
         self.ledger.take(size)
+        self._astray = False
         return chunk
 
     # -- steps that make room ---------------------------------------------------------
@@ -267,25 +410,26 @@ class Stock:
     def collect(self) -> None:
         """Collect garbage: it may hold blocks."""
         gc.collect()
-        self.tend()
+        if self.tend() is not None:
+            self.sweep()
 
     def synchronize(self) -> int:
         """Wait for all queued work; then no stream's memory is apart from another's.
 
         Return how much went back to the source, as :meth:`tend` does [B].
         """
-        if not self.settled():
-            return 0
-        with self.moving:
-            gone = self.tend() or 0
-            most, lifted = self.decide(Heap.lift) or (0, [])
-            try:
-                free = self.waits.synchronize()
-            except BaseException:
-                self.decide(lambda heap: heap.restore(*lifted))
-                raise
-            self.decide(lambda heap: heap.unify(most, lifted + free))
-            self.count("syncs")
+        return self.move(self._synchronize) if self.settled() else 0
+
+    def _synchronize(self) -> int:
+        gone = self.tend() or 0
+        most, lifted = self.decide(Heap.lift) or (0, [])
+        try:
+            free = self.waits.synchronize()
+        except BaseException:
+            self.decide(partial(_restore, lifted))
+            raise
+        self.decide(lambda heap: heap.unify(most, lifted + free))
+        self.count("syncs")
         return gone
 
     def tend(self) -> int | None:
@@ -296,8 +440,7 @@ class Stock:
         """
         if not self.settled():
             return None
-        with self.moving:
-            self.waits.tend()
+        self.move(self.waits.tend)
         return 0 if self.policy.keeps else self.returns.segments()[1]
 
     def settled(self) -> bool:
@@ -317,24 +460,28 @@ class Stock:
         half changed.
         """
         self.tend()
-        if is_finalizing():
+        found = self._locked(lambda: view(self.heap, self.ledger))
+        if isinstance(found, Torn):
             return view(Heap(self.policy, self.quantum), self.ledger)
-        with self._lock:
-            if self._busy:
-                return view(Heap(self.policy, self.quantum), self.ledger)
-            self._busy = True
-            try:
-                return view(self.heap, self.ledger)
-            finally:
-                self._busy = False
+        return found
 
     def mark(self, chunk: Chunk, streams: Iterable[int]) -> None:
         """Keep a live chunk, once dropped, until these streams' work is done."""
 
         def note() -> None:
-            chunk.uses = (chunk.uses or set()) | set(streams)
-            chunk.request = None  # no reuse without a look
+            chunk.request = None  # no reuse without a look: before there is one to take
             if self.front is not None:
                 self.front.mark(chunk)
+            chunk.uses = (chunk.uses or set()) | set(streams)
 
         self.aside(note)
+
+
+def _nothing() -> None:
+    """Move nothing: what was left half done is mended before."""
+
+
+def _restore(chunks: list[Chunk], heap: Heap) -> None:
+    """Put chunks back; no list of them stays with a frame."""
+    heap.restore(*chunks)
+    chunks.clear()

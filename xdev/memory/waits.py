@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from xdev.memory.heap import Heap
@@ -21,8 +22,9 @@ class Waits:
 
     A chunk that was marked is *dropped* here without a driver call, since that may be
     in a finalizer; later an event is recorded on each stream that uses it, and when all
-    are done the chunk is free. All methods but :meth:`drop` and :meth:`chunks` run with
-    the stock's ``moving`` held; a finalizer in the same thread may still get between.
+    are done the chunk is free. Until then its ``uses`` say so: where an exception comes
+    between, it is dropped here again. All methods but :meth:`drop` and :meth:`chunks`
+    are parts of moves; a finalizer in the same thread may still get between.
     """
 
     def __init__(self, stock: Stock) -> None:
@@ -46,7 +48,7 @@ class Waits:
         """Record what was dropped, and free whose events are done."""
         self._record()
         for chunk in self._done():
-            self._stock.decide(lambda heap, chunk=chunk: heap.put(chunk))  # type: ignore[misc]
+            self._stock.decide(partial(_put, chunk))
 
     def _record(self) -> None:
         if live_streams.captured:  # an event of a stream that joined it would be part
@@ -63,7 +65,6 @@ class Waits:
                 self._dropped.append(chunk)
                 raise
             self._stock.count("events", len(events))
-            chunk.uses = None
             self._recorded.append((events, chunk))
 
     def _done(self) -> Iterator[Chunk]:
@@ -91,7 +92,10 @@ class Waits:
         except BaseException:
             self._recorded.extend(recorded)
             raise
-        return [chunk for _, chunk in recorded]
+        chunks = [chunk for _, chunk in recorded]
+        for chunk in chunks:
+            chunk.uses = None
+        return chunks
 
     def meet(self, stream: int) -> None:
         """Note who asks, and let it have the free memory of streams that ended.
@@ -108,3 +112,8 @@ class Waits:
                 stock.mark(chunk, (stream,))
         for handle in self._retired():
             stock.decide(lambda heap, gone=handle: heap.bequeath(gone, stream))  # type: ignore[misc]
+
+
+def _put(chunk: Chunk, heap: Heap) -> None:
+    chunk.uses = None
+    heap.put(chunk)

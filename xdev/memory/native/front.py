@@ -133,6 +133,17 @@ class Front:
             found += map(self._chunks.pop, self._out[:count].tolist())
         return found
 
+    def forget(self) -> None:
+        """Forget the chunks that the core does not have."""
+        known = self.held()
+        for address in list(self._chunks):
+            if address not in known:
+                self._chunks.pop(address, None)
+
+    def holds(self, chunk: Chunk) -> bool:
+        """Say whether a chunk is one of those kept."""
+        return self._chunks.get(chunk.address) is chunk
+
     def held(self) -> dict[int, int]:
         """Return the states of the chunks that the core has, by address."""
         known = [(at, self._state(self.core, at)) for at in list(self._chunks)]

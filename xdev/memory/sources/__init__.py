@@ -20,7 +20,8 @@ class Source(Protocol):
     so, a stream's handle must not become another's).
 
     A pool calls ``allocate``, ``free`` and ``synchronize`` one at a time, and none of
-    the methods while it holds the lock of its ledger.
+    the methods while it holds the lock of its ledger. What raises has done nothing:
+    Ctrl-C may come between any two lines, so the last line does it.
     """
 
     def allocate(self, nbytes: int) -> int:

@@ -47,13 +47,13 @@ class CudaSource:
         """Allocate on the device."""
         self._call.check_process()
         live_streams.see(self._cuda.get_current_stream())
-        with self._cuda.Device(self.index):
-            return self._call(self._cuda.runtime.malloc, nbytes)
+        device, malloc = self._cuda.Device(self.index), self._cuda.runtime.malloc
+        with device: return self._call(malloc, nbytes)  # fmt: skip # noqa: E701 - nothing is raised once it is done
 
     def free(self, address: int, nbytes: int) -> None:  # noqa: ARG002
         """Free, once queued work that uses it is done."""
-        with self._cuda.Device(self.index):
-            self._cuda.runtime.free(address)
+        runtime = self._cuda.runtime
+        with self._cuda.Device(self.index): runtime.free(address)  # fmt: skip # noqa: E701 - likewise
 
     def record(self, stream: int) -> Any:
         """Record an event without timing.

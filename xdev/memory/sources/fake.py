@@ -65,24 +65,27 @@ class FakeSource:
     def allocate(self, nbytes: int) -> int:
         """Lend a range that was never lent before."""
         self._call(MemoryError, "allocate", nbytes)
-        with self._lock:
-            if nbytes > self.room()[0]:
-                message = f"{nbytes} B over a capacity of {self.capacity} B"
-                raise MemoryError(message)
-            span = -(-nbytes // ALIGNMENT) * ALIGNMENT
-            # At once: a finalizer that the collector runs here may allocate as well.
-            address, self._next = self._next, self._next + span
-            self.lent[address] = nbytes
-        return address
+        with self._lock: return self._lend(nbytes)  # fmt: skip # noqa: E701 - as in a stock
+
+    def _lend(self, nbytes: int) -> int:
+        if nbytes > self.room()[0]:
+            message = f"{nbytes} B over a capacity of {self.capacity} B"
+            raise MemoryError(message)
+        span = -(-nbytes // ALIGNMENT) * ALIGNMENT
+        # At once: a finalizer that the collector runs here may allocate as well.
+        address, self._next = self._next, self._next + span
+        self.lent[address] = nbytes; return address  # fmt: skip # noqa: E702 - nothing is raised in between
 
     def free(self, address: int, nbytes: int) -> None:
         """Take a range back; it must be lent, and of that size."""
         self._call(RuntimeError, "free", address, nbytes)
-        with self._lock:
-            if self.lent.get(address) != nbytes:
-                message = f"{nbytes} B at {address:#x} are not lent"
-                raise ValueError(message)
-            del self.lent[address]
+        with self._lock: self._take_back(address, nbytes)  # fmt: skip # noqa: E701 - as in a stock
+
+    def _take_back(self, address: int, nbytes: int) -> None:
+        if self.lent.get(address) != nbytes:
+            message = f"{nbytes} B at {address:#x} are not lent"
+            raise ValueError(message)
+        del self.lent[address]
 
     def record(self, stream: int) -> tuple[int, int]:
         """Return an event: the stream, and how many calls came before."""

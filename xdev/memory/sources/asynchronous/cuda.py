@@ -70,18 +70,19 @@ class CudaAsyncSource:
         """Allocate in a stream's order."""
         self._call.check_process()
         live_streams.see(self._cuda.get_current_stream())
-        with self._cuda.Device(self.index):
-            allocate = self._runtime.mallocFromPoolAsync
-            return self._call(allocate, nbytes, self._pool, stream)
+        order = self._runtime.mallocFromPoolAsync, nbytes, self._pool, stream
+        with self._cuda.Device(self.index): return self._call(*order)  # fmt: skip # noqa: E701 - nothing is raised once it is done
 
     def free(self, address: int, nbytes: int, stream: int) -> None:  # noqa: ARG002
         """Free in a stream's order, or after all work where the stream may be gone."""
-        with self._cuda.Device(self.index):
-            alive = live_streams.get(stream)
-            if alive is None:
-                self._runtime.deviceSynchronize()
-                stream = 0
-            self._runtime.freeAsync(address, stream)
+        with self._cuda.Device(self.index): self._free(address, stream)  # fmt: skip # noqa: E701 - likewise
+
+    def _free(self, address: int, stream: int) -> None:
+        alive = live_streams.get(stream)
+        if alive is None:
+            self._runtime.deviceSynchronize()
+            stream = 0
+        self._runtime.freeAsync(address, stream)
 
     def held(self) -> int:
         """Ask the driver; a forked child has nothing."""

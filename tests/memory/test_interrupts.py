@@ -1,0 +1,220 @@
+"""An exception at any line of the pool, as of Ctrl-C: the pool is whole after it.
+
+One scenario is run once for each line of `xdev.memory` that it executes, and at that
+line something is raised. The default suite takes a sample, `HYPOTHESIS_PROFILE=deep`
+all of them.
+"""
+
+import ctypes
+import gc
+import os
+import random
+import sys
+import threading
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from xdev import memory
+from xdev.errors import OutOfMemoryError
+from xdev.memory.bridges.misses import serve
+from xdev.memory.bridges.numpy import Functions
+from xdev.memory.native import entries
+from xdev.memory.native.machine import machine
+from xdev.memory.pools import Pool
+from xdev.memory.sources.fake import FakeSource
+
+MIB = 1 << 20
+ROOM = str(Path(memory.__file__).parent)
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+SAMPLE = 40  # lines of a scenario in the default suite
+ERRORS = KeyboardInterrupt, RecursionError, MemoryError
+
+
+class Interrupting:
+    """Raises an error at line number `at` of xdev.memory, counted from 0; once."""
+
+    def __init__(self, error=None, at=-1):
+        self.error, self.at, self.lines = error, at, []
+
+    def __enter__(self):
+        sys.settrace(self._call)
+
+    def __exit__(self, *_):
+        sys.settrace(None)
+
+    def _call(self, frame, _event, _):
+        inside = frame.f_code.co_filename.startswith(ROOM)
+        return self._line if inside else None
+
+    def _line(self, frame, event, _):
+        if event == "line":
+            self.lines.append((frame.f_code.co_filename, frame.f_lineno))
+            if len(self.lines) - 1 == self.at:
+                raise self.error
+        return self._line
+
+
+class Driver:
+    """What the scenarios do to a pool."""
+
+    def __init__(self, policy):
+        self.source = FakeSource(64 * MIB)
+        self.pool = Pool(self.source, policy, 48 * MIB)
+        self.held = []
+        self.addresses = []
+        self.functions = None
+
+    def acquire(self, nbytes, stream=0):
+        self.held.append(self.pool.acquire(nbytes, stream))
+
+    def python(self):
+        """Acquire, drop, split, merge, steal, mark, be refused, reclaim."""
+        self.acquire(1000)
+        self.held.clear()
+        self.acquire(1000)
+        self.acquire(700_000)
+        self.acquire(3 * MIB, 7)
+        self.held[1:2] = []
+        self.acquire(100_000)
+        self.pool.stock.mark(self.held[0].chunk, (9,))
+        self.pool.release(self.held.pop(0))
+        self.acquire(20 * MIB)
+        self.held.pop()
+        self.acquire(20 * MIB, 3)
+        with suppress(OutOfMemoryError):
+            self.acquire(60 * MIB)
+        self.pool.reclaim(MIB)
+        self.pool.budget.set(30 * MIB)
+        with suppress(OutOfMemoryError):
+            self.acquire(20 * MIB)
+        self.pool.budget.set(48 * MIB)
+        self.held.clear()
+        self.acquire(5000, 3)
+        self.pool.reclaim()
+
+    def tracked(self):
+        with memory.track():
+            self.acquire(1000)
+            self.acquire(5000)
+            self.held.pop()
+            self.acquire(5000)
+
+    def native(self):
+        """Hits, misses and refusals of C clients, and what the heap takes from them."""
+        for nbytes in (1000, 70_000, 3 * MIB, 60 * MIB):
+            self._malloc(nbytes)
+        for _ in range(2):
+            if self.addresses:
+                self._free(self.addresses.pop())
+        self.acquire(70_000)
+        self.pool.stock_up(9000, 0)
+        self.pool.reclaim(1)
+        self._malloc(9000)
+
+    def _malloc(self, nbytes):
+        """Allocate as NumPy does."""
+        if self.functions is None:
+            functions = Functions()
+            functions.table[entries.LEAST // 8] = 0
+            functions.serve(serve(self.pool).core)
+            self.functions = functions
+        call = machine().function("numpy_malloc")
+        # In one step: an interrupt may come right after it.
+        self.addresses.extend(map(call, (self._table(),), (nbytes,)))
+
+    def _free(self, address):
+        machine().function("numpy_free")(self._table(), address, 0)
+
+    def _table(self):
+        return ctypes.addressof(self.functions.table)
+
+    def check(self):
+        """Check the laws of a pool, with what is held and after that is gone."""
+        gc.collect()
+        live = {block.address: block.nbytes for block in self.held}
+        for address in filter(None, self.addresses):
+            live[address] = self.pool.find(address).nbytes
+        self._check(live)
+        for address in self.addresses:
+            self._free(address)
+        self.held.clear()
+        self.pool.reclaim()
+        self._check({})
+        assert self.source.lent == {}
+        self._check_from_another_thread()
+
+    def _check(self, live):
+        stats, stock = self.pool.stats(), self.pool.stock
+        lent = sum(self.source.lent.values())
+        assert (stats.reserved, self.pool.budget.reserved) == (lent, lent)
+        assert (stats.allocated, stats.live) == (sum(live.values()), len(live))
+        assert stats.allocated + stats.cached == stats.reserved
+        assert stats.segments == len(stock.segments)
+        assert stats.reserved == stats.grown_bytes - stats.returned_bytes + stats.idle
+        assert self.pool.allocated == stats.allocated
+        for (start, nbytes), (after, _) in pairwise(sorted(live.items())):
+            assert start + nbytes <= after
+        for segment in stock.segments.values():
+            chunks = list(segment)
+            assert sum(chunk.nbytes for chunk in chunks) == segment.nbytes
+            assert all(a.address + a.nbytes == b.address for a, b in pairwise(chunks))
+
+    def _check_from_another_thread(self):
+        seen = []
+
+        def work():
+            sizes = 1000, 100_000, 20 * MIB
+            seen.extend(self.pool.acquire(nbytes).nbytes for nbytes in sizes)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(20)
+        assert len(seen) == 3, "a lock was left held"
+
+
+def interrupted(policy, scenario, error, at):
+    """Run a scenario that is interrupted; return the lines that it executed."""
+    driver = Driver(policy)
+    interrupting = Interrupting(error, at)
+    with suppress(error or (), MemoryError, KeyboardInterrupt), interrupting:
+        getattr(driver, scenario)()
+    driver.check()
+    return interrupting.lines
+
+
+def chosen(lines, rng):
+    """Return numbers of executed lines: all, or a sample in which lines are equal."""
+    if DEEP:
+        return range(len(lines))
+    places = {}
+    for at, line in enumerate(lines):
+        places.setdefault(line, []).append(at)
+    return sorted(rng.choice(places[line]) for line in rng.sample(list(places), SAMPLE))
+
+
+SCENARIOS = [
+    *((policy, "python") for policy in ("split", "binned", "simple", "none", "async")),
+    ("split", "tracked"),
+    ("split", "native"),
+    ("binned", "native"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(("policy", "scenario"), SCENARIOS)
+def test_the_pool_is_whole_whatever_is_raised_wherever(policy, scenario, monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    interrupted(policy, scenario, None, -1)  # imports are done
+    lines = interrupted(policy, scenario, None, -1)
+    rng = random.Random(5)  # noqa: S311 - no secret
+    failures = []
+    for at in chosen(lines, rng):
+        error = rng.choice(ERRORS)
+        try:
+            interrupted(policy, scenario, error, at)
+        except Exception as failure:  # noqa: BLE001 - the test shows it
+            failures.append((at, lines[at], error.__name__, str(failure)[:100]))
+    assert failures == []
