@@ -126,7 +126,7 @@ def _complex(*, library: bool) -> dict[tuple[Any, str], Entry]:
     for name, (inner, before, after) in complexes.SCALED.items():
         named[name] = _scaled(named[inner], before, after)
     named["absolute"], named["multiply"] = _absolute, _multiplied
-    named["power"] = _powers(named["power"])
+    named["power"] = named["float_power"] = _powers(named["power"])
     for name in ("expm1", "sign"):
         named[name] = _python(getattr(complexes, name))
     return {(getattr(np, name), "c"): entry for name, entry in named.items()}
