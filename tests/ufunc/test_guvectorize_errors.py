@@ -80,7 +80,7 @@ def test_a_wrong_number_of_arguments_is_refused(pair):
             dot(*args)
     with pytest.raises(TypeError, match="out once"):
         dot(x, y, y, out=y)
-    with pytest.raises(TypeError, match="has 1 outputs, but out has 2"):
+    with pytest.raises(ValueError, match="has 1 outputs, but out has 2"):
         dot(x, y, out=(y, y))
     with pytest.raises(TypeError, match="has no keyword 'where'"):
         dot(x, y, where=True)

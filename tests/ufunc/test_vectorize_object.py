@@ -121,7 +121,7 @@ def test_it_is_pickled_by_name():
             "no keyword 'nowhere'; valid are out",
         ),
         (lambda: add(X, X, X, out=X), TypeError, "out once"),
-        (lambda: add(X, X, out=(X, X)), TypeError, "1 outputs, but out has 2"),
+        (lambda: add(X, X, out=(X, X)), ValueError, "1 outputs, but out has 2"),
         (lambda: add(X, X, out=np.zeros(3)), ValueError, "out="),
         (lambda: add(X, X, out=np.zeros((6, 7), "i")), TypeError, "casting='unsafe'"),
         (lambda: add(X, X, out=[0.0]), TypeError, "array of the inputs"),

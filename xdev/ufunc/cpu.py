@@ -15,7 +15,6 @@ from numpy import ndarray
 from xdev.compile import loops as code, numpy_ufunc
 from xdev.compile.halves import is_bfloat16
 from xdev.memory import hooks
-from xdev.memory.arrays import host_array
 from xdev.ufunc import cpu_results, reductions
 from xdev.ufunc.cpu_refusals import explain, is_numpys
 from xdev.ufunc.cpu_results import POOLED
@@ -142,7 +141,8 @@ class CpuLoops:
         """Accumulate as :meth:`numpy.ufunc.accumulate` does, into the pool's memory."""
         ufunc, dtype = self.folded(array, out, dtype)
         if out is None and type(array) is ndarray:
-            out = host_array(array.shape, dtype)
+            outs = cpu_results.pooled((array,), (dtype,), least=0)
+            out = outs and outs[0]
         try:
             return ufunc.accumulate(array, axis, dtype, out)
         except (TypeError, ValueError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from array import array as buffer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from xdev.ufunc.vectorized import Vectorized
 
+#: Python's own that are arrays to NumPy: sequences and buffers.
+SEQUENCES = (list, tuple, range, bytearray, memoryview, buffer)
 PLAIN = (np.ndarray, np.generic, bool, int, float, complex)
 
 
@@ -77,7 +80,7 @@ def _operand(x: Any, name: str, label: str, device: str = "cpu") -> Any:
             f"{label}, '{device}'), which copies only where it must"
         )
         raise TypeError(message)
-    if hasattr(kind, "__array__") or isinstance(x, list | tuple):
+    if hasattr(kind, "__array__") or isinstance(x, SEQUENCES):
         return np.asarray(x)
     message = f"{name}: {label} is {not_array(x, 'pass an array or a number', label)}"
     raise TypeError(message)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.ufunc import fake, foreign, hosted
+from xdev.ufunc import fake, foreign, hosted, results
 from xdev.ufunc.inputs import WEAK, resolve
 from xdev.ufunc.on_cuda import NUMBERS, is_cuda
 
@@ -50,10 +50,16 @@ def method(out: int) -> Callable[[Any], Any]:
 
 
 def _one_out(call: Any, name: str, place: int) -> Any:
-    """Let a fold take its ``out`` in a tuple, as NumPy's do."""
+    """Let a fold take its ``out`` in a tuple, or as ``...``, as NumPy's do."""
 
     @functools.wraps(call)
     def on_any(self: Vectorized, *args: Any, **keywords: Any) -> Any:
+        if keywords.get("out") is ...:
+            keywords["out"] = None
+            return results.arrays(call(self, *args, **keywords))
+        if len(args) > place and args[place] is ...:
+            args = (*args[:place], None, *args[place + 1 :])
+            return results.arrays(call(self, *args, **keywords))
         if isinstance(keywords.get("out"), tuple):
             keywords["out"] = _only(keywords["out"], f"{self.__name__}.{name}")
         elif len(args) > place and isinstance(args[place], tuple):

@@ -66,6 +66,13 @@ def _dtype(found: np.dtype[Any], working: np.dtype[Any]) -> np.dtype[Any]:
     return working
 
 
+def arrays(result: Any) -> Any:
+    """Return what ``out=...`` asks for: 0-d arrays in the place of NumPy's scalars."""
+    if isinstance(result, tuple):
+        return tuple(map(arrays, result))
+    return np.asarray(result) if isinstance(result, np.generic) else result
+
+
 def real(working: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of the real part of values of an inexact dtype."""
     dtype: np.dtype[Any] = working.type(0).real.dtype

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy import ndarray
 
-from xdev.ufunc import foreign, hosted, overrides, parameters, pickling
+from xdev.ufunc import foreign, hosted, overrides, parameters, pickling, results
 from xdev.ufunc.inputs import WEAK, refuse
 from xdev.ufunc.on_cuda import ALWAYS, is_cuda
 from xdev.ufunc.scalar import ScalarFunction
@@ -71,7 +71,8 @@ class Vectorized:
         out : array, or tuple of arrays and None, optional
             Where the results go: any shape that the inputs broadcast to, any strides,
             any library of the inputs' device. It is written in place. Beside
-            ``where=``, None says that new results may hold anything elsewhere.
+            ``where=``, None says that new results may hold anything elsewhere; ``...``
+            makes arrays of what would be scalars.
         **keywords
             ``where``, ``casting``, ``order``, ``dtype``, ``signature`` and ``subok``,
             as those of :class:`numpy.ufunc`.
@@ -91,6 +92,8 @@ class Vectorized:
         DeviceMismatchError, UseAfterFreeError
             Arrays of two devices; a freed one. Whatever is raised, nothing was written.
         """
+        if out is ...:
+            return results.arrays(self(*args, out=None, **keywords))
         # The quickest ways first: calls like one before.
         if not keywords and args:
             out = None if out is ABSENT else out
@@ -150,8 +153,8 @@ class Vectorized:
             message = f"{name}() takes {nin} arguments, and out once: positionally or "
             raise TypeError(message + "by keyword")
         outs = out if isinstance(out, tuple) else None if out is None else (out,)
-        outs = outs or positional
-        if not outs or all(x is None for x in outs):
+        outs = positional if outs is None else outs
+        if not isinstance(out, tuple) and all(x is None for x in outs):
             return args, None
         nout = scalar.nout
         if nout is None:  # never typed yet
@@ -164,8 +167,9 @@ class Vectorized:
             outs = (*positional, *[None] * (nout - len(positional)))
         if len(outs) != nout:
             message = f"{name}() has {nout} outputs, but out has {len(outs)}: pass one "
-            raise TypeError(message + "array, or None, for each")
-        return args, outs
+            wrong = ValueError if isinstance(out, tuple) else TypeError  # as NumPy's
+            raise wrong(message + "array, or None, for each")
+        return args, None if all(x is None for x in outs) else outs
 
     # Reductions and the other methods: on the CPU they are NumPy's.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.ufunc import fake, foreign, hosted, pickling
+from xdev.ufunc import fake, foreign, hosted, pickling, results
 from xdev.ufunc.generalized.cpu import CpuCores
 from xdev.ufunc.generalized.cuda import CudaCores
 from xdev.ufunc.generalized.functions import CoreFunction
@@ -58,6 +58,7 @@ class Generalized:
         out : array, or tuple of arrays and None, optional
             Where the results go, of any library of the inputs' device. It is written in
             place. A new one has the inputs' result type, and nothing is in it before.
+            ``...`` makes arrays of what would be scalars.
         **keywords
             ``axes``, ``axis``, ``keepdims``, ``casting``, ``order``, ``dtype`` (of the
             results) and ``subok``, as those of :class:`numpy.ufunc`.
@@ -76,6 +77,8 @@ class Generalized:
         DeviceMismatchError, UseAfterFreeError
             Arrays of two devices; a freed one. Whatever is raised, nothing was written.
         """
+        if out is ...:
+            return results.arrays(self(*args, **keywords))
         name = self.__name__
         inputs, outs = self._bound(args, out)
         for keyword in keywords:
@@ -124,7 +127,8 @@ class Generalized:
         outs = out if isinstance(out, tuple) else (out,)
         if len(outs) != nout:
             message = f"{name}() has {nout} outputs, but out has {len(outs)}"
-            raise TypeError(message)
+            wrong = ValueError if isinstance(out, tuple) else TypeError  # as NumPy's
+            raise wrong(message)
         return args, None if all(x is None for x in outs) else outs
 
     def _elsewhere(self, keywords: dict[str, Any]) -> dict[str, Any]:
