@@ -176,8 +176,13 @@ def _powers(general: Entry) -> Entry:
     """Return the entry of powers: products, and others."""
 
     def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        types = _optional.numba().core.types
-        test = types.boolean(*signature.args)
+        types, kind = _optional.numba().core.types, signature.return_type
+        values = [  # Numba has float_power of complex64, which gives complex128
+            context.cast(builder, value, own, kind)
+            for value, own in zip(values, signature.args, strict=True)
+        ]
+        signature = kind(kind, kind)
+        test = types.boolean(kind, kind)
         simple = context.compile_internal(builder, complexes.is_product, test, values)
         simple = (
             builder.trunc(simple, _optional.llvm_ir().IntType(1))
