@@ -251,6 +251,24 @@ def test_signatures_take_what_casts_safely(device, char):
     np.testing.assert_array_equal(xdev.to_numpy(made), x.astype(made.dtype) + x[:, :1])
 
 
+@pytest.mark.parametrize("text", ["f8[:], f8, f8[:]", "(float64[:],f8,f8[::1])"])
+def test_signatures_without_void_or_parentheses_are_numbas(text):
+    numba = pytest.importorskip("numba")
+
+    made = [
+        f([text], "(n),()->(n)")(scaled_by)
+        for f in (xdev.guvectorize, numba.guvectorize)
+    ]
+
+    for vectorized in made:
+        assert vectorized(np.arange(3), 2).tolist() == [0.0, 2.0, 4.0]
+
+
+def scaled_by(x, factor, out):
+    for i in range(x.shape[0]):
+        out[i] = factor * x[i]
+
+
 def test_signatures_are_numbas():
     numba = pytest.importorskip("numba")
     f = numba.float64

@@ -37,7 +37,7 @@ PAIRS = {
     "less": (less, np.less),
 }
 KINDS = TypeError, ValueError, IndexError, OverflowError
-CHARS = "?bBilefdFD"
+CHARS = "?BlefD"
 SHAPES = [(), (0,), (1,), (3,), (2, 3), (2, 0), (2, 1, 3)]
 TWO_SHAPES = list(itertools.product(SHAPES, repeat=2))
 

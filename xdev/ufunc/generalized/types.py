@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: For each operand the dtype, and the number of axes; None for a number.
 Types = tuple[tuple[np.dtype[Any], int | None], ...]
 OPERAND = re.compile(r"\s*(\w+)\s*(?:\[([:,\s1]*)\])?\s*")
-WHOLE = re.compile(r"\s*(?:void\s*)?\((.*)\)\s*", re.DOTALL)
+WHOLE = re.compile(r"\s*(?:void\s*)?\((.*)\)\s*|([^()]*,[^()]*)", re.DOTALL)
 
 
 def parse(signature: object, layout: Layout) -> Types:
@@ -79,7 +79,7 @@ def _operands(signature: object) -> Types:
         )
         raise TypeError(message)
     types = []
-    for text in re.split(r",(?![^\[]*\])", whole[1]):
+    for text in re.split(r",(?![^\[]*\])", whole[1] or whole[2]):
         found = OPERAND.fullmatch(text)
         if found is None:
             message = f"{signature}: {text.strip()!r} is not a type"
