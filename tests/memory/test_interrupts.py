@@ -19,11 +19,13 @@ import pytest
 
 from xdev import memory
 from xdev.errors import OutOfMemoryError
+from xdev.memory import hooks
 from xdev.memory.bridges.misses import serve
 from xdev.memory.bridges.numpy import Functions
 from xdev.memory.native import entries
 from xdev.memory.native.machine import machine
 from xdev.memory.pools import Pool
+from xdev.memory.records import tracking
 from xdev.memory.sources.fake import FakeSource
 
 MIB = 1 << 20
@@ -201,6 +203,17 @@ SCENARIOS = [
     ("split", "native"),
     ("binned", "native"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def untracked():
+    """End what an interrupt in the middle of track() left open."""
+    depth = tracking._depth
+    yield
+    tracking._depth = depth
+    if not depth:
+        hooks.unsubscribe(tracking.TRACKER)
+        tracking._settle()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -182,7 +182,8 @@ class PlainLender:
 
     def recount(self) -> None:
         """Draw what is lent."""
-        self._budget.note(self, self._desk.recount())
+        while self.drawn != self._desk.recount():  # a finalizer may borrow meanwhile
+            self._budget.note(self, self._desk.recount())
 
 
 @final
@@ -260,7 +261,8 @@ class AsyncLender:
 
     def recount(self) -> None:
         """Count what is lent, and what the source holds."""
-        self._used = self._desk.recount()
+        while self._used != self._desk.recount():  # likewise
+            self._used = self._desk.recount()
         self.settle()
 
 

@@ -211,29 +211,42 @@ class Stock:
         if not (self._torn or self._adrift or self._astray):
             return  # it was another thread's decision, which is done
         self._torn = True
-        heap, lent, known = self.heap, self.lender.lent, self.segments
-        self.segments = {
-            address: known.get(address) or Segment(address, order[0], self)
-            for address, order in lent.items()
-        }
-        segments = self.segments.values()
+        segments: list[Segment] | None = None
+        while segments is None or len(segments) != len(self.segments):
+            segments = self._reconciled()
+            self._rebuild(segments)  # a finalizer may come between, and be served
+        self._torn = self._adrift = self._astray = False
+
+    def _reconciled(self) -> list[Segment]:
+        """Return the segments that are lent, all and no others."""
+        lent = self.lender.lent
+        for address, order in list(lent.items()):
+            if address not in self.segments:
+                self.segments[address] = Segment(address, order[0], self)
+        for address in [each for each in list(self.segments) if each not in lent]:
+            self.segments.pop(address, None)
+        return list(self.segments.values())
+
+    def _rebuild(self, segments: list[Segment]) -> None:
+        heap = self.heap
         was_free = {id(chunk) for chunk in heap.binned()}
         for segment in segments:
             was_free.update(id(chunk) for chunk in segment if chunk.shelved)
         heap.rebuild(segments)
         if self.front is not None:
             self.front.forget()
-        free, used = self._sort(was_free)
+        free, used = self._sort(segments, was_free)
         heap.restore(*free)
         sizes = [segment.nbytes for segment in segments]
         self.ledger.recount(used, sizes, self.lender.held)
-        self._torn = self._adrift = self._astray = False
 
-    def _sort(self, was_free: set[int]) -> tuple[list[Chunk], list[int]]:
+    def _sort(
+        self, segments: list[Segment], was_free: set[int]
+    ) -> tuple[list[Chunk], list[int]]:
         """Return the free chunks, and the sizes of those in use."""
         late = {id(chunk) for chunk in self.waits.chunks()}
         free, used = [], []
-        for segment in self.segments.values():
+        for segment in segments:
             for chunk, holders in segment.holders():
                 if holders and id(chunk) not in late:
                     used.append(chunk.nbytes)
