@@ -262,7 +262,7 @@ class OfNumpy(np.float64):
         functools.partial(recursive, 1),
         functools.wraps(OfNumpy)(functools.partial(recursive, 1)),
     ],
-    ids=repr,
+    ids=lambda x: type(x).__name__,
 )
 def test_what_has_more_than_is_told_leaves_a_function_without_one(monkeypatch, value):
     monkeypatch.setitem(globals(), "VALUE", value)

@@ -124,7 +124,7 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("value", NUMBERS, ids=repr)
+@pytest.mark.parametrize("value", NUMBERS, ids=lambda x: type(x).__name__)
 def test_numbers_sequences_and_buffers(value):
     for char in "ild":
         x = sample(3, char)
