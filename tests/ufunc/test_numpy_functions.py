@@ -186,6 +186,51 @@ def test_complex_powers_and_distances(device, kind):
         assert alike(own, each.astype(own.dtype)).all()
 
 
+def of_two(x, y):
+    return np.divide(x, y), np.multiply(x, y), np.power(x, y)
+
+
+@pytest.mark.parametrize("kinds", ["FD", "DF", "fd", "df"])
+def test_numbers_of_two_widths_meet(device, kinds):
+    x, y = np.array([1, 2, 7], kinds[0]), np.array([2, 0.5, -3], kinds[1])
+    there = [xdev.asarray(each, device=device) for each in (x, y)]
+    for found, expected in zip(
+        xdev.vectorize(of_two)(*there), of_two(x, y), strict=True
+    ):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(xdev.to_numpy(found), expected, rtol=1e-14)
+
+
+def extremes(x, y):
+    return min(x, y), max(x, y), min(x, 2.0, y), max(y, 2.0, x)
+
+
+@xdev.kernel
+def extremes_by_element(i, x, y, small, large):
+    small[i] = min(x[i], y[i])
+    large[i] = max(x[i], y[i])
+
+
+@pytest.mark.parametrize("kinds", ["ff", "dd", "fd"])
+def test_the_smaller_and_the_larger_are_the_first_where_neither_is(device, kinds):
+    ends = np.array([NAN, -INF, -0.0, 0.0, 1.5, INF])
+    x, y = (each.ravel() for each in np.meshgrid(ends, ends))
+    expected = np.array([extremes(*pair) for pair in zip(x, y, strict=True)]).T
+    x, y = (
+        xdev.asarray(each.astype(kind), device=device)
+        for each, kind in zip((x, y), kinds, strict=True)
+    )
+    small, large = xdev.zeros(36, device=device), xdev.zeros(36, device=device)
+
+    extremes_by_element[36](x, y, small, large)
+    found = [*xdev.vectorize(extremes)(x, y), small, large]
+
+    for own, python in zip(found, [*expected, *expected[:2]], strict=True):
+        values = xdev.to_numpy(own)
+        np.testing.assert_array_equal(values, python)
+        np.testing.assert_array_equal(np.signbit(values), np.signbit(python))
+
+
 @xdev.vectorize
 def distance(z):
     return abs(z)

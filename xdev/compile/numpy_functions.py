@@ -106,6 +106,9 @@ def _table(root: str, *, wrapping: bool) -> Table:
     entries[np.lcm, "i"] = entries[np.lcm, "u"] = _python(integers.multiple)
     if root == CPU:
         entries[np.cbrt, "f"] = _real_library("cbrt")
+    else:  # the compiler's own leave NaN out, of two but not of three
+        entries[min, "f"] = _extreme(operator.lt)
+        entries[max, "f"] = _extreme(operator.gt)
     own = _complex(library=root == CPU)
     entries |= own
     for function, kind in list(entries):
@@ -284,6 +287,44 @@ def _integral(device: Device, emit: Callable[..., Any]) -> Entry:
     return entry
 
 
+def _extreme(compare: Any) -> Entry:
+    """Return an entry that is Python's ``min`` or ``max``: the first if none is beyond.
+
+    So NaN stays where it is the first, and is passed over elsewhere.
+    """
+
+    def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found, *others = values
+        test = _optional.numba().core.types.boolean(*signature.args[:2])
+        beyond = context.get_function(compare, test)
+        for other in others:
+            found = builder.select(beyond(builder, (other, found)), other, found)
+        return found
+
+    return entry
+
+
+def _alike(entry: Entry) -> Entry:
+    """Return an entry that gets its numbers in the largest of their types.
+
+    Integers of two types have a type of their result's instead, which is another.
+    """
+
+    def widened(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        types = _optional.numba().core.types
+        widest = max(signature.args, key=operator.attrgetter("bitwidth"))
+        if isinstance(widest, types.Integer):
+            return entry(context, builder, signature, values)
+        same = signature.return_type(*[widest] * len(values))
+        numbers = [
+            context.cast(builder, value, own, widest)
+            for value, own in zip(values, signature.args, strict=True)
+        ]
+        return entry(context, builder, same, numbers)
+
+    return widened
+
+
 def _operator(name: Any) -> Entry:
     """Return an entry that is an operator."""
 
@@ -315,7 +356,7 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
         key = _key(function, signature) if asked() else None
         entry = entries.get(key) if key else None
         if entry is not None:
-            return wrap(entry, context, signature.as_function())
+            return wrap(_alike(entry), context, signature.as_function())
         return usual_function(context, function, signature, **more)
 
     def get_ufunc_info(context: Any, ufunc: np.ufunc) -> Any:
@@ -348,8 +389,9 @@ def _key(function: Any, signature: Any) -> tuple[Any, str] | None:
     every = (*plain.args, result)
     if all(isinstance(kind, types.Integer) for kind in every):
         return function.get_impl_key(plain), "i" if result.signed else "u"
-    if all(isinstance(kind, types.Complex) for kind in plain.args):
-        return function.get_impl_key(plain), "c"
+    for parts, letter in ((types.Float, "f"), (types.Complex, "c")):
+        if all(isinstance(kind, parts) for kind in plain.args):
+            return function.get_impl_key(plain), letter
     return None
 
 
