@@ -172,6 +172,46 @@ def decays(z: Any, a: Any, b: Any) -> Calls:
     }
 
 
+def smoothed(c: Any, n: Any, s: Any, w: Any, e: Any) -> Any:
+    """Return what a stencil of five points leads to."""
+    return (n + s + w + e) * 0.25 - c
+
+
+def stencils(n: int, dtype: str) -> Calls:
+    """Return calls of a stencil on slices of a matrix, and the same by an index."""
+    u = values(n, n, dtype)
+    o, p = np.zeros_like(u), np.zeros_like(u)
+    around = u[:-2, 1:-1], u[2:, 1:-1], u[1:-1, :-2], u[1:-1, 2:]
+    slices, inner, other = (u[1:-1, 1:-1], *around), o[1:-1, 1:-1], p[1:-1, 1:-1]
+    ours = xdev.vectorize(smoothed)
+
+    @xdev.kernel
+    def kernel(i, j, u, o):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        near = u[i, j + 1] + u[i + 2, j + 1] + u[i + 1, j] + u[i + 1, j + 2]
+        o[i + 1, j + 1] = near * 0.25 - u[i + 1, j + 1]
+
+    def by_index() -> Any:
+        kernel[n - 2, n - 2](u, p)
+        return other
+
+    return {
+        "NumPy": lambda: np.copyto(inner, smoothed(*slices)) or inner,
+        "xdev": lambda: ours(*slices, out=inner),
+        "xdev kernel": by_index,
+    }
+
+
+def broadcasts(n: int, dtype: str) -> Calls:
+    """Return calls on a matrix, a row and a column."""
+    x = values(n, n, dtype)
+    row, column, o = x[0] / 2, x[:, :1] / 2, np.empty_like(x)
+    ours = xdev.vectorize(lambda x, a, b: x * a + b)
+    return {
+        "NumPy": lambda: np.add(x * row, column, out=o),
+        "xdev": lambda: ours(x, row, column, out=o),
+    }
+
+
 def sums(n: int, dtype: str) -> Calls:
     """Return reductions by a sum, in pairs and one by one."""
     # Whole numbers whose sum is exact in any order.
@@ -267,6 +307,11 @@ def main() -> None:
             rows += measured(title, arrays, number, repeat)
             title = title.replace("three arrays", "every other element")
             rows += measured(title, slices(n, dtype), number, repeat)
+        for n in (50, 350, 1000):
+            title, number = f"{n} x {n}, {np.dtype(dtype)}", 10**7 // n**2 + 2
+            rows += measured(f"a stencil, {title}", stencils(n, dtype), number, repeat)
+            lines = broadcasts(n, dtype)
+            rows += measured(f"row and column, {title}", lines, number, repeat)
         for n in SIZES:
             title = f"f.reduce, n = {n}, {np.dtype(dtype)}"
             number = max(2, 2 * 10**6 // n)

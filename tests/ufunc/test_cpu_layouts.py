@@ -176,6 +176,64 @@ def test_in_place_and_beside(name, n):
     np.testing.assert_array_equal(record["x"], expected)
 
 
+def stencil(c, n, s, w, e):
+    return (n + s + w + e) * 0.25 - c
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+@pytest.mark.parametrize("shape", [(150, 170), (5000, 9), (7, 4000), (3, 90, 100)])
+def test_rows_of_slices_and_of_what_broadcasts(shape, dtype):
+    f = xdev.vectorize(stencil)
+    whole = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    middle = whole[..., 1:-1, 1:-1]
+    around = [whole[..., rows, 1:-1] for rows in (slice(-2), slice(2, None))]
+    around += [whole[..., 1:-1, columns] for columns in (slice(-2), slice(2, None))]
+    row, column = middle[..., :1, :], np.asfortranarray(middle)[..., :1]
+    operands = {
+        "slices": (middle, *around),
+        "backwards": (middle[..., ::-1], *(x[..., ::-1, :] for x in around)),
+        "a row, a column": (middle, row, around[0], column, column[..., :1, :]),
+        "numbers": (middle, *around[:3], 2.0),
+        "in Fortran's order": (np.asfortranarray(middle), *around),
+    }
+    size = np.getbufsize()
+    for case, args in operands.items():
+        expected = stencil(*args)
+        for out in (None, np.full_like(whole, 7), np.full(shape, 7, "c16")):
+            inner = None if out is None else out[..., 1:-1, 1:-1]
+            for _ in range(3):
+                made = f(*args, out=inner)
+
+            np.testing.assert_array_equal(made, expected, err_msg=case)
+            assert inner is None or made is inner
+            assert out is None or np.all(out[..., 0] == 7)
+            assert out is None or np.all(out[..., -1, :] == 7)
+    expected = stencil(middle, *around)
+    np.testing.assert_array_equal(f(middle, *around, out=middle), expected)
+    assert np.getbufsize() == size
+
+
+def test_sizes_of_numpys_buffers_stay_as_they_are():
+    f = xdev.vectorize(lambda x, y: x / y)
+    x, y = np.ones((200, 300)), np.zeros((200, 300))
+    seen = []
+
+    def handler(*_):
+        seen.append(np.getbufsize())
+
+    usual = np.setbufsize(4096)
+    try:
+        for _ in range(3):
+            with pytest.raises(FloatingPointError), np.errstate(divide="raise"):
+                f(x[:, 1:], y[:, 1:], out=x[:, :-1])
+            with np.errstate(divide="call", call=handler):
+                f(x[:, 1:], y[:, 1:], out=x[:, :-1])
+            assert np.getbufsize() == 4096
+    finally:
+        np.setbufsize(usual)
+    assert seen
+
+
 def called(ufunc, count, places, steps):
     """Call the loop of int64 itself, as NumPy does, at places in memory."""
     specialisation = ufunc.scalar.specialise((np.dtype("l"),) * ufunc.nin)

@@ -7,7 +7,6 @@ are copied block by block, and contiguous operands are used where they lie.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any, final
 
 from xdev.compile.cpu_memory import LINE, Memory
@@ -70,20 +69,14 @@ def contiguous(memory: Memory, body: Body, call: Call) -> list[Any]:
     ]
 
 
-def emit(memory: Memory, body: Body, call: Call) -> None:
-    """Emit the loop over operands that are apart, whatever their strides.
+def whole(memory: Memory, body: Body, call: Call) -> None:
+    """Emit the loop over operands that are contiguous and apart."""
+    memory.builder.call(_row_of(memory, body), [*call.pointers, call.count])
 
-    Where the body is not ``dear`` they are contiguous, or inputs that are numbers.
-    """
-    b, operands = memory.builder, body.operands
-    # A function of its own: loops inside a loop take LLVM longer.
-    row = memory.function("row", "p" * len(operands) + "i", _row, body)
-    plain = contiguous(memory, body, call)
-    with b.if_else(reduce(b.and_, plain)) as (whole, parts):
-        with whole:
-            b.call(row, [*call.pointers, call.count])
-        with parts:
-            _parts(memory, body, call, plain, row)
+
+def _row_of(memory: Memory, body: Body) -> Any:
+    """Return the loop as a function: loops inside a loop take LLVM longer."""
+    return memory.function("row", "p" * len(body.operands) + "i", _row, body)
 
 
 def _row(memory: Memory, body: Body, *arguments: Any) -> None:
@@ -93,16 +86,16 @@ def _row(memory: Memory, body: Body, *arguments: Any) -> None:
     elementwise(memory, body, Call(pointers, strides, count), apart=True)
 
 
-def _parts(
-    memory: Memory, body: Body, call: Call, plain: Sequence[Any], row: Any
-) -> None:
-    """Emit the loop over blocks.
+def emit(memory: Memory, body: Body, call: Call) -> None:
+    """Emit the loop over operands that are apart, whatever their strides.
 
-    What differs between operands is in values, without a branch: LLVM would make a loop
-    for each combination.
+    Where the body is not ``dear`` they are contiguous, or inputs that are numbers. What
+    differs between operands is in values, without a branch: LLVM would make a loop for
+    each combination.
     """
     b, intp, nin = memory.builder, memory.intp, len(body.inputs)
     sizes = [operand.itemsize for operand in body.operands]
+    plain = contiguous(memory, body, call)
     length = max(min(LONG, ROOM // sum(sizes)) // LINE * LINE, SHORT)
     rows = [memory.room(length * size) for size in sizes]
     none, block = intp(0), intp(length)
@@ -134,7 +127,7 @@ def _parts(
             if k < nin:
                 count = memory.smaller(n, copied[k])
                 memory.copy(rows[k], own[k], strides[k], count, sizes[k])
-        b.call(row, [*used, n])
+        b.call(_row_of(memory, body), [*used, n])
         for k in moving:
             if k >= nin:
                 count = memory.smaller(n, copied[k])

@@ -56,6 +56,11 @@ def emit(
     done = builder.append_basic_block("done")
     cases, blocks = _cases(body)
     if blocks:
+        rows = [operand.itemsize for operand in operands]
+        whole = builder.and_(loop.has_strides(rows), loop.apart_at(rows))
+        with builder.if_then(whole):
+            cpu_blocks.whole(memory, body, call)
+            builder.branch(done)
         with builder.if_then(loop.apart()):
             for case in cases:
                 with builder.if_then(loop.has_strides(case)):
@@ -176,18 +181,18 @@ class _Loop:
         return b.icmp_signed("!=", reduce(b.and_, tests), memory.intp(0))
 
     def suits_blocks(self) -> Any:
-        """Return whether the loop in blocks gains by its rows, or needs none."""
+        """Return whether the loop in blocks gains by its rows."""
         b, memory, body = self.builder, self.memory, self.body
-        plain = cpu_blocks.contiguous(memory, body, self.call)
         several = b.icmp_signed(">=", self.call.count, memory.intp(FEW))
         if not body.dear:  # numbers alone are worth rows
             strides = self.call.strides
+            plain = cpu_blocks.contiguous(memory, body, self.call)
             near = [
                 b.or_(one, self._equal(strides[k], 0)) if k < len(body.inputs) else one
                 for k, one in enumerate(plain)
             ]
             several = b.and_(several, self._all(near))
-        return b.or_(self._all(plain), several)
+        return several
 
     def is_reduction(self) -> Any:
         """Return whether the output and the first input are one and the same value."""

@@ -18,6 +18,7 @@ from xdev.memory import hooks
 from xdev.ufunc import cpu_results, reductions
 from xdev.ufunc.cpu_refusals import explain, is_numpys
 from xdev.ufunc.cpu_results import POOLED
+from xdev.ufunc.cpu_rows import MANY
 from xdev.ufunc.cpu_threads import Threaded
 from xdev.ufunc.inputs import WEAK, dtype_of, fits, misfit, resolve, strong
 from xdev.ufunc.specialisation import folding
@@ -259,6 +260,8 @@ class CpuLoops:
         if size >= call.small or (out is None and size >= call.few):
             return self._run(call, args, out, size)
         try:
+            if size >= MANY:
+                return call.run.alone(args, out)
             return call.ufunc(*args) if out is None else call.ufunc(*args, out=out)
         except REFUSALS as error:
             self._explain(error, args, call.inputs, out)
@@ -281,7 +284,7 @@ class CpuLoops:
             else:
                 size = max(getattr(x, "size", 0) for x in out)  # NumPy refuses others
             if size < call.small and out is not None:
-                return call.ufunc(*args, out=out)
+                return run.alone(args, out)
             return run(args, out, size, own=own)
         except REFUSALS as error:
             self._explain(error, args, call.inputs, out)

@@ -82,7 +82,10 @@ def operands(
         extents, rows = [arrays[-1].size], [steps]
     else:
         try:
-            strides = [np.broadcast_to(x, shape).strides for x in arrays]
+            strides = [
+                x.strides if x.shape == shape else np.broadcast_to(x, shape).strides
+                for x in arrays
+            ]
         except ValueError:
             return None
         extents, rows = _merged(shape, strides)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy import ndarray
 
 from xdev import _config
+from xdev.ufunc import cpu_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,9 +98,8 @@ class Threaded:
             call = cpu_ranges.operands(operands, outs, self._dtypes)
             if call is not None and (own or _apart(operands, outs)):
                 return self._spread(call, outs)
-        keywords = {} if outs is None else {"out": outs}
         start = perf_counter()
-        result = self.ufunc(*operands, **keywords)
+        result = self.alone(operands, outs)
         seconds = perf_counter() - start
         size = (result[0] if type(result) is tuple else result).size
         self._learn(seconds, size)
@@ -107,6 +107,10 @@ class Threaded:
             known = self._alone.get(size.bit_length(), seconds / size)
             self._alone[size.bit_length()] = min(known, seconds / size)
         return result
+
+    def alone(self, operands: Sequence[Any], outs: tuple[Any, ...] | None) -> Any:
+        """Compute the ufunc of many elements in one thread."""
+        return cpu_rows.call(self.ufunc, operands, outs, self._dtypes)
 
     @property
     def small(self) -> int:
