@@ -1,5 +1,7 @@
 """Kernels over a grid are compiled for every architecture without a GPU."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -221,6 +223,20 @@ def test_atomics_are_the_machines_own(function, char, instruction, instructions)
     code, _ = cuda.cubin(grid(function, 1, first, array(char)), (9, 0))
 
     assert any(instruction in line for line in instructions(code))
+
+
+def first(window, out):
+    out[0] = window[0]
+
+
+def test_a_number_for_an_array_is_read_where_it_lies(instructions):
+    number = Argument(L, 1)
+    cores = Cores(first, (number, array("l", 1, False)), 1, frozenset({0}))
+    code, _ = cuda.cubin(cores, (9, 0))
+
+    lines = instructions(code)
+    assert any("STG" in line for line in lines)
+    assert not any(re.search(r"\bLDG?\b", line) for line in lines)
 
 
 @pytest.mark.parametrize("function", [saxpy, histogram])

@@ -88,7 +88,7 @@ class Cores:
         values = []
         for k, argument in enumerate(self.arguments):
             if k in self.constants:
-                values.append(memory.number(argument, place))
+                values.append(memory.constant(argument, place))
                 place += argument.words
                 continue
             data = memory.pointer(memory.word(place))

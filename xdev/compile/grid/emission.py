@@ -133,6 +133,15 @@ class Memory:
             argument, self._place(place, self.target.cgutils.ir.IntType(8))
         )
 
+    def constant(self, argument: Argument, place: int) -> Any:
+        """Return the number whose bytes begin at a word, or an array of it alone."""
+        if argument.ndim is None:
+            return self.number(argument, place)
+        data = self._place(place, self.target.cgutils.ir.IntType(8))
+        one, step = self.int64(1), self.int64(argument.dtype.itemsize)
+        ndim = argument.ndim
+        return self.array(argument, data, [one] * ndim, [step] * ndim)
+
     def loaded(self, argument: Argument, data: Any) -> Any:
         """Return the number at a ``char*``."""
         model = self.context.data_model_manager[argument.type]
