@@ -97,6 +97,7 @@ def assert_same(own, numpys, rtol):
 @pytest.mark.parametrize("row", SAME)
 @pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:Casting complex")
+@pytest.mark.filterwarnings("ignore:numpy.* deprecated:DeprecationWarning")
 def test_both_sides_of_a_row_give_the_same(device, row):
     call, remark = re.fullmatch(r"([^ ]+\(.*\))(.*)", row).groups()
     compared = set()
