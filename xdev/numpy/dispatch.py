@@ -292,7 +292,7 @@ class ufunc:  # noqa: N801 - NumPy's name of it
     """
 
     def __init__(self, function: np.ufunc) -> None:
-        self._function = function
+        self.__wrapped__ = function
         self.__name__ = self.__qualname__ = function.__name__
         self.__doc__ = function.__doc__
         for method in ("reduce", "accumulate", "reduceat", "outer", "at"):
@@ -301,10 +301,10 @@ class ufunc:  # noqa: N801 - NumPy's name of it
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Compute, where the arrays are."""
-        return call(self.__name__, self._function, args, options)
+        return call(self.__name__, self.__wrapped__, args, options)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._function, name)
+        return getattr(self.__wrapped__, name)
 
     def __repr__(self) -> str:
         return f"<xdev.numpy ufunc {self.__name__!r}>"

@@ -22,6 +22,7 @@ import numpy as np
 
 from xdev.compile.halves import is_half
 from xdev.ufunc import sources
+from xdev.ufunc.numpys import OfNumbers, inside
 from xdev.ufunc.results import real
 from xdev.ufunc.scope import Scope
 from xdev.ufunc.widths.kinds import fits
@@ -78,12 +79,12 @@ def typed(
     outside = sources.outside(function)
     source = sources.find(code)
     if source is None or level == "none":
-        swapped = {
-            k: v for k in outside if (v := replace(outside[k])) is not outside[k]
-        }
+        known = inside(code, outside)
+        swapped = {k: v for k in outside if (v := replace(known[k])) is not outside[k]}
         return Typed(sources.rebuilt(function, code, swapped), _counted(working))
     tree = copy.deepcopy(source.node)
     scope = Scope(tree, outside, also(tree) if also else {})
+    OfNumbers(scope).visit(tree)
     rewriter = _Rewriter(scope, working, level, replace)
     rewriter.function(tree)
     new = sources.compiled(sources.Source(tree, source.imports), code)
@@ -219,9 +220,8 @@ class _Rewriter(ast.NodeTransformer):
         return cast("ast.expr", self.generic_visit(node)) if new is node else new
 
     def _replaced(self, node: ast.Name | ast.Attribute) -> ast.expr:
-        value = self._scope.static(node)
-        new = self._replace(value)
-        if new is value:
+        new = self._replace(self._scope.static(node))
+        if new is self._scope.value(node):
             return node
         return self._scope.name(node, ast.unparse(node).replace(".", "_"), new)
 

@@ -16,6 +16,7 @@ from xdev.compile import digests, typings
 from xdev.ufunc import parameters, sources
 from xdev.ufunc.counts import Counts
 from xdev.ufunc.inputs import check
+from xdev.ufunc.numpys import numpys
 from xdev.ufunc.rules import Rules
 from xdev.ufunc.specialisation import Specialisation
 
@@ -309,7 +310,7 @@ def _digested(function: Any) -> tuple[str | None, list[Any]]:
     def within(value: object) -> object:
         scalar = getattr(value, "scalar", None)
         if not isinstance(scalar, ScalarFunction):
-            return value
+            return numpys(value)
         reached.append(scalar.function)
         return scalar.function, bool(scalar.signatures)
 

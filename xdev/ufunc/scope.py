@@ -6,6 +6,8 @@ import ast
 from types import ModuleType
 from typing import Any, final
 
+from xdev.ufunc.numpys import numpys
+
 
 @final
 class Scope:
@@ -57,11 +59,15 @@ class Scope:
         return node.id if own and isinstance(node, ast.Name) else ""
 
     def static(self, node: ast.expr) -> Any:
+        """Return what an outside name or a module's attribute means, else None."""
+        return numpys(self.value(node))
+
+    def value(self, node: ast.expr) -> Any:
         """Return the value of an outside name or a module's attribute, else None."""
         if isinstance(node, ast.Name):
-            return self._outside.get(node.id)
+            return self._outside.get(node.id, self.constants.get(node.id))
         if isinstance(node, ast.Attribute):
-            owner = self.static(node.value)
+            owner = self.value(node.value)
             if isinstance(owner, ModuleType):
                 return getattr(owner, node.attr, None)
         return None

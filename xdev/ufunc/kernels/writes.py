@@ -16,6 +16,7 @@ import numpy as np
 
 from xdev.ufunc import sources
 from xdev.ufunc.kernels.bounds import UPDATES
+from xdev.ufunc.numpys import numpys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -81,7 +82,7 @@ class _Visitor(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         """Look at what a function gets: many only read."""
-        called = self._value(node.func)
+        called = numpys(self._value(node.func))
         reads = _reads(called, len(node.args))
         if called is None:
             self.visit(node.func)
@@ -199,7 +200,7 @@ def _makes_slices(value: Any, names: tuple[str, ...], seen: dict[Any, Any]) -> b
     seen : dict
         What was looked at with which names, by identity: values may have no hash.
     """
-    value = getattr(value, "py_func", value)
+    value = numpys(getattr(value, "py_func", value))
     if str(getattr(value, "__module__", "")).startswith("xdev."):
         return False  # those that compiled code may call make none
     if value is slice or isinstance(value, slice):

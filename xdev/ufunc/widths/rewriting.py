@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.ufunc import results, sources
+from xdev.ufunc.numpys import OfNumbers
 from xdev.ufunc.scope import Scope
 from xdev.ufunc.widths.casts import Casts
 from xdev.ufunc.widths.flow import Flow
@@ -140,6 +141,7 @@ def _analysed(
     called: Called,
 ) -> tuple[Scope, Flow]:
     scope = Scope(tree, sources.outside(function))
+    OfNumbers(scope).visit(tree)
     _Plain(scope).visit(tree)
     kind = strong if rules.bounded else _wide
     return scope, Flow(tree, [kind(dtype) for dtype in rules.inputs], scope, called)
@@ -192,8 +194,6 @@ class _Plain(ast.NodeTransformer):
         function = self._scope.static(node.func)
         found: ast.expr = node
         match node:
-            case ast.Call(args=[test, one, other], keywords=[]) if function is np.where:
-                found = ast.IfExp(test, one, other)
             case ast.Call(args=[left, right], keywords=[]) if (
                 isinstance(function, np.ufunc) and function in COMPARISONS
             ):

@@ -1,0 +1,256 @@
+"""Inside functions, xdev's and xdev.numpy's names mean NumPy's functions of numbers."""
+
+import numpy as np
+import pytest
+
+import xdev
+import xdev as xp
+import xdev.numpy as xnp
+from xdev import maximum, pi, sin, where
+
+UNARY = [
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "ceil",
+    "conj",
+    "cos",
+    "cosh",
+    "exp",
+    "expm1",
+    "floor",
+    "imag",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logical_not",
+    "negative",
+    "positive",
+    "real",
+    "reciprocal",
+    "round",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+]
+BINARY = [
+    "add",
+    "atan2",
+    "copysign",
+    "divide",
+    "equal",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "hypot",
+    "less",
+    "less_equal",
+    "logaddexp",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "nextafter",
+    "not_equal",
+    "pow",
+    "remainder",
+    "subtract",
+]
+X, Y = np.array([0.3, 0.7, -0.2, 2.5]), np.array([0.5, 2.0, -1.0, 2.5])
+
+
+def on(device, *arrays):
+    """Return the arrays on a device."""
+    return [xdev.asarray(each, device=device) for each in arrays]
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Return a function that makes one of a lambda's text, with a source or without."""
+
+    def make(text, *, source=True):
+        file = tmp_path / "written.py"
+        if source:
+            file.write_text(f"f = {text}\n")
+        names = {"xp": xp, "np": xnp, "sin": sin, "where": where, "tau": 2 * pi}
+        exec(compile(f"f = {text}\n", file, "exec"), names)  # noqa: S102 - our own text
+        return names["f"]
+
+    return make
+
+
+@pytest.mark.parametrize("room", ["xp", "np"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_every_elementwise_name_is_numpys(device, written, room):
+    calls = [f"{room}.{name}(x)" for name in UNARY]
+    calls += [f"{room}.{name}(x, y)" for name in BINARY]
+    expected = [getattr(np, name)(X) for name in UNARY]
+    expected += [getattr(np, name)(X, Y) for name in BINARY]
+    function = xdev.vectorize(written(f"lambda x, y: ({', '.join(calls)})"))
+
+    results = function(*on(device, X, Y))
+
+    for call, found, numpys in zip(calls, results, expected, strict=True):
+        assert found.dtype == numpys.dtype, call
+        np.testing.assert_allclose(
+            xdev.to_numpy(found), numpys, rtol=1e-14, err_msg=call
+        )
+
+
+@xdev.vectorize
+def by_import(x, y):
+    return where(x > y, sin(x) * pi, maximum(x, y)) + xp.e
+
+
+@xdev.vectorize
+def by_module(x, y):
+    return xnp.where(xnp.greater(x, y), xp.sin(x) * xnp.pi, xnp.maximum(x, y)) + xnp.e
+
+
+@pytest.mark.parametrize("function", [by_import, by_module])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_names_are_found_by_import_and_in_modules(device, function, dtype):
+    x, y = X.astype(dtype), Y.astype(dtype)
+    expected = np.where(x > y, np.sin(x) * np.pi, np.maximum(x, y)) + np.e
+    found = function(*on(device, x, y))
+    assert found.dtype == dtype
+    np.testing.assert_allclose(
+        xdev.to_numpy(found), expected, rtol=8 * np.finfo(dtype).eps
+    )
+
+
+@xdev.vectorize
+def limited(x, low, high):
+    return xp.clip(x, low, high), np.clip(x, 2, 9), xp.clip(x, max=high), xp.clip(x)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f4", "f8"])
+def test_clip_of_numbers_is_numpys(device, dtype):
+    x, low, high = (np.array(v, dtype) for v in ([0, 4, 20, 9], [1, 5, 1, 1], [7] * 4))
+    expected = np.clip(x, low, high), np.clip(x, 2, 9), np.minimum(x, high), x
+    found = limited(*on(device, x, low, high))
+    for one, numpys in zip(found, expected, strict=True):
+        assert one.dtype == dtype
+        np.testing.assert_array_equal(xdev.to_numpy(one), numpys)
+
+
+def test_clip_of_nan_is_nan(device):
+    x = np.array([np.nan, 1.0, 2.0])
+    low = np.array([0.0, np.nan, 0.0])
+    with np.errstate(invalid="ignore"):
+        found, *_ = limited(*on(device, x, low, np.full(3, 1.5)))
+    np.testing.assert_array_equal(xdev.to_numpy(found), [np.nan, np.nan, 1.5])
+
+
+def helper(x, y):
+    return xp.maximum(xnp.exp(x), where(y > 1, x, y))
+
+
+def expected_of_helper(x, y):
+    return np.maximum(np.exp(x), np.where(y > 1, x, y)) + np.clip(x, 0.0, 0.5)
+
+
+@xdev.guvectorize("(n),(n)->(n)")
+def rows(x, y, out):
+    for k in range(x.shape[0]):
+        out[k] = helper(x[k], y[k]) + xp.clip(x[k], 0.0, 0.5)
+
+
+@xdev.kernel
+def points(i, x, y, out):
+    out[i] = helper(x[i], y[i]) + xnp.clip(x[i], 0.0, 0.5)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_generalized_ufuncs_and_kernels_have_them_too(device, dtype):
+    x, y = X.astype(dtype), Y.astype(dtype)
+    expected = expected_of_helper(x, y)
+    dx, dy = on(device, x, y)
+    out = xdev.empty_like(dx)
+    points[4](dx, dy, out)
+    for found in (rows(dx, dy), out):
+        assert found.dtype == dtype
+        np.testing.assert_allclose(
+            xdev.to_numpy(found), expected, rtol=8 * np.finfo(dtype).eps
+        )
+
+
+@xdev.vectorize
+def inner(x):
+    return xp.square(x) + tau_of(1)
+
+
+@xdev.vectorize
+def tau_of(x):
+    return 2 * xp.pi * x
+
+
+@xdev.vectorize
+def outer(x):
+    return inner(xp.sqrt(x))
+
+
+def test_ufuncs_inside_ufuncs_have_them_too(device):
+    found = outer(*on(device, Y[[0, 1, 3]]))
+    np.testing.assert_allclose(xdev.to_numpy(found), Y[[0, 1, 3]] + 2 * np.pi)
+
+
+@pytest.mark.parametrize(
+    "text", ["lambda x: xp.sin(x) * tau", "lambda x: sin(x) * np.pi * 2.0"]
+)
+def test_functions_without_source_have_them(device, written, text):
+    function = xdev.vectorize(written(text, source=False))
+    found = function(*on(device, X))
+    np.testing.assert_allclose(xdev.to_numpy(found), np.sin(X) * 2 * np.pi, rtol=1e-14)
+
+
+def test_integers_keep_their_width(device):
+    x, y = np.array([200, 3], "u1"), np.array([100, 250], "u1")
+    function = xdev.vectorize(added_up)
+    found = function(*on(device, x, y))
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(xdev.to_numpy(found), np.add(x, y) // 2)
+
+
+def added_up(x, y):
+    return xp.add(x, y) // 2
+
+
+def test_what_compilers_lack_is_told_by_the_name_as_written(written):
+    function = xdev.vectorize(written("lambda x: xp.sort(x)"))
+    with pytest.raises(TypeError, match=r"compiled code has no .*sort.*numbers"):
+        function(X)
+
+
+def test_a_users_function_of_such_a_name_is_his(device):
+    found = shadowed(*on(device, X))
+    np.testing.assert_allclose(xdev.to_numpy(found), X + 1)
+
+
+@xdev.vectorize
+def plus_one(x):
+    return x + 1
+
+
+plus_one.__name__ = "sin"
+
+
+@xdev.vectorize
+def shadowed(x):
+    return plus_one(x)
