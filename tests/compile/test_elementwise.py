@@ -163,3 +163,45 @@ def test_an_untypable_function_is_refused_with_types_and_line():
 
     with pytest.raises(TypeError, match=r"(?s)broken\(float32\).*nothing_like_that"):
         built(broken, "f", "f")
+
+
+LACKING = {"bitwise_count", "frexp", "heaviside", "modf"}  # of every compiler
+
+
+def named(name, results):
+    """Return a Python function that calls one of NumPy's."""
+    numpys = getattr(np, name)
+    names = ", ".join("xyz"[: numpys.nin])
+    part = "[0]" if results > 1 else ""
+    return eval(f"lambda {names}: f({names}){part}", {"f": numpys})  # noqa: S307
+
+
+@pytest.mark.parametrize("char", "fdF")
+def test_numpys_functions_are_compiled_and_linked(char):
+    built_ones = 0
+    for name, numpys in vars(np).items():
+        if not isinstance(numpys, np.ufunc) or numpys.signature or name in LACKING:
+            continue
+        inputs = char * numpys.nin
+        if name == "ldexp" and char in "fd":
+            inputs = f"{char}l"
+        try:
+            dtypes = numpys.resolve_dtypes(
+                (*map(np.dtype, inputs), *(None,) * numpys.nout)
+            )
+        except TypeError:  # NumPy has none of these types
+            continue
+        output = dtypes[numpys.nin].char
+        if output in DTYPES:
+            assert built(named(name, numpys.nout), inputs, output), name
+            built_ones += 1
+    assert built_ones > 30
+
+
+@pytest.mark.parametrize("char", "fdFl")
+def test_round_is_compiled_and_linked(char):
+    assert built(np_round, char, char)
+
+
+def np_round(x):
+    return np.round(x)

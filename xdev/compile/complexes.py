@@ -79,6 +79,12 @@ def expm1(z: Any) -> Any:
     return complex(real, math.exp(z.real) * math.sin(z.imag))
 
 
+def log1p(z: Any) -> Any:
+    """Return log(1 + z)."""
+    x = z.real + 1
+    return complex(math.log(math.hypot(x, z.imag)), math.atan2(z.imag, x))
+
+
 def exp(z: Any) -> Any:
     """Return the exponential."""
     size = math.exp(z.real)

@@ -8,6 +8,7 @@ other. While a function of ours is compiled, this one goes before both. An entry
 from __future__ import annotations
 
 import importlib
+import math
 import operator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import complexes, integers
+from xdev.compile import complexes, integers, reals
 from xdev.compile.integers import Device
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     Entry = Callable[[Any, Any, Any, Any], Any]
     Table = Mapping[tuple[Any, str], Entry]
 
+MOST = 1 << 20  # an exponent that no float has
 CPU, CUDA = "numba", "numba.cuda"  # the compilers' packages
+# For these Numba's code is the C library's or LLVM's, which NVVM lacks.
+LIBDEVICE = ("exp", "exp2", "expm1", "fabs", "log1p", "nextafter", "rint", "sqrt")
 # NumPy's functions that are operators; the first one of each is what is emitted.
 OPERATORS: dict[np.ufunc, tuple[Any, ...]] = {
     np.absolute: (abs,),
@@ -104,11 +108,7 @@ def _table(root: str, *, wrapping: bool) -> Table:
         entries[function, "i"] = entries[function, "u"] = _integral(device, emit)
     entries[np.sign, "u"] = _unsigned_sign
     entries[np.lcm, "i"] = entries[np.lcm, "u"] = _python(integers.multiple)
-    if root == CPU:
-        entries[np.cbrt, "f"] = _real_library("cbrt")
-    else:  # the compiler's own leave NaN out, of two but not of three
-        entries[min, "f"] = _extreme(operator.lt)
-        entries[max, "f"] = _extreme(operator.gt)
+    entries |= {(function, "f"): entry for function, entry in _real(root).items()}
     own = _complex(library=root == CPU)
     entries |= own
     for function, kind in list(entries):
@@ -116,6 +116,19 @@ def _table(root: str, *, wrapping: bool) -> Table:
             for name in OPERATORS.get(function, ()):
                 entries[name, kind] = entries[function, kind]
     return entries
+
+
+def _real(root: str) -> dict[Any, Entry]:
+    """Return the entries of real numbers that are no operators."""
+    if root == CPU:
+        return {np.cbrt: _real_library("cbrt")}
+    named = {name: _real_library(f"__nv_{name}") for name in LIBDEVICE}
+    for name in ("logaddexp", "logaddexp2"):
+        named[name] = _python(getattr(reals, name))
+    named |= {"ldexp": _scaled_by_two, "spacing": _spacing}
+    # The compiler's own leave NaN out, of two but not of three.
+    extremes = {min: _extreme(operator.lt), max: _extreme(operator.gt)}
+    return {getattr(np, name): entry for name, entry in named.items()} | extremes
 
 
 def _complex(*, library: bool) -> dict[tuple[Any, str], Entry]:
@@ -130,8 +143,10 @@ def _complex(*, library: bool) -> dict[tuple[Any, str], Entry]:
         named[name] = _scaled(named[inner], before, after)
     named["absolute"], named["multiply"] = _absolute, _multiplied
     named["power"] = named["float_power"] = _powers(named["power"])
-    for name in ("expm1", "sign"):
+    for name in ("expm1", "log1p", "sign"):
         named[name] = _python(getattr(complexes, name))
+    if not library:
+        named["rint"] = _nearest_number
     return {(getattr(np, name), "c"): entry for name, entry in named.items()}
 
 
@@ -254,19 +269,51 @@ def _library(symbol: str) -> Entry:
 
 
 def _real_library(name: str) -> Entry:
-    """Return an entry that calls the C library's function of real numbers."""
+    """Return an entry that calls the C library's function, or libdevice's, of reals."""
 
     def entry(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        ir, (x,) = _optional.llvm_ir(), values
-        suffix = "f" if x.type == ir.FloatType() else ""
-        cgutils, kind = (
-            _optional.numba().core.cgutils,
-            ir.FunctionType(x.type, [x.type]),
-        )
-        called = cgutils.get_or_insert_function(builder.module, kind, name + suffix)
-        return builder.call(called, [x])
+        return _called(builder, name, *values)
 
     return entry
+
+
+def _called(builder: Any, name: str, *values: Any) -> Any:
+    ir, kind = _optional.llvm_ir(), values[0].type
+    suffix = "f" if kind == ir.FloatType() else ""
+    function = ir.FunctionType(kind, [kind] * len(values))
+    cgutils = _optional.numba().core.cgutils
+    called = cgutils.get_or_insert_function(builder.module, function, name + suffix)
+    return builder.call(called, values)
+
+
+def _nearest_number(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    """Emit a complex number's parts, both rounded."""
+    kind = signature.return_type
+    parts = _parts(context, builder, kind, values[0])
+    rounded = (_called(builder, "__nv_rint", part) for part in parts)
+    return _number(context, builder, kind, *rounded)
+
+
+def _scaled_by_two(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    """Emit C's ``ldexp``, with an exponent of 32 bits, beyond which nothing changes."""
+    ir, (x, exponent) = _optional.llvm_ir(), values
+    number, bound = ir.IntType(32), exponent.type(MOST)
+    if exponent.type.width > number.width:
+        for order, end in (("<", bound), (">", exponent.type(-MOST))):
+            within = builder.icmp_signed(order, exponent, end)
+            exponent = builder.select(within, exponent, end)
+        exponent = builder.trunc(exponent, number)
+    name = "__nv_ldexpf" if x.type == ir.FloatType() else "__nv_ldexp"
+    function = ir.FunctionType(x.type, [x.type, number])
+    cgutils = _optional.numba().core.cgutils
+    called = cgutils.get_or_insert_function(builder.module, function, name)
+    return builder.call(called, [x, exponent])
+
+
+def _spacing(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    (x,) = values
+    end = _called(builder, "__nv_copysign", x.type(math.inf), x)
+    return builder.fsub(_called(builder, "__nv_nextafter", x, end), x)
 
 
 def _integral(device: Device, emit: Callable[..., Any]) -> Entry:
@@ -376,11 +423,19 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
     with ExitStack() as stack:
         stack.enter_context(_replaced(owner, "get_function", get_function))
         stack.enter_context(_replaced(owner, "get_ufunc_info", get_ufunc_info))
+        if root == CUDA:
+            arrays = importlib.import_module(f"{root}.np.arraymath")
+            stack.enter_context(_replaced(arrays, "_np_round_intrinsic", _nearest))
         for name in ("cpython.numbers", "np.math.numbers") if wrapping else ():
             numbers = importlib.import_module(f"{root}.{name}")
             usual_flags = numbers._int_arith_flags  # noqa: SLF001
             stack.enter_context(_replaced(numbers, "_int_arith_flags", flags))
         yield
+
+
+def _nearest(kind: Any) -> str:
+    """Return the function that rounds for ``numpy.round``, where LLVM's is lacking."""
+    return "__nv_rintf" if kind.bitwidth == 32 else "__nv_rint"  # noqa: PLR2004
 
 
 def _key(function: Any, signature: Any) -> tuple[Any, str] | None:
