@@ -8,6 +8,7 @@ disturb less.
 """
 
 import importlib.util
+import itertools
 import math
 import os
 import statistics
@@ -212,6 +213,25 @@ def broadcasts(n: int, dtype: str) -> Calls:
     }
 
 
+def scattered(n: int, dtype: str) -> Calls:
+    """Return calls that add at indices, of which many are the same."""
+    rng = np.random.default_rng(0)
+    indices, values = rng.integers(0, 1000, n), rng.integers(0, 3, n).astype(dtype)
+    ours = xdev.vectorize(add)
+
+    def at(ufunc: Any) -> Callable[[], Any]:
+        a = np.zeros(1000, dtype)
+
+        def call() -> Any:
+            a.fill(0)
+            ufunc.at(a, indices, values)
+            return a
+
+        return call
+
+    return {"NumPy": at(np.add), "xdev": at(ours)}
+
+
 def sums(n: int, dtype: str) -> Calls:
     """Return reductions by a sum, in pairs and one by one."""
     # Whole numbers whose sum is exact in any order.
@@ -271,6 +291,26 @@ def measured(name: str, calls: Calls, number: int, repeat: int) -> list[dict[str
     return rows
 
 
+def of_matrices(repeat: int) -> list[dict[str, Any]]:
+    """Measure calls on slices of matrices, and on what broadcasts."""
+    rows = []
+    for dtype, n in itertools.product(("f4", "f8"), (50, 350, 1000)):
+        title, number = f"{n} x {n}, {np.dtype(dtype)}", 10**7 // n**2 + 2
+        rows += measured(f"a stencil, {title}", stencils(n, dtype), number, repeat)
+        lines = broadcasts(n, dtype)
+        rows += measured(f"row and column, {title}", lines, number, repeat)
+    return rows
+
+
+def at_indices(repeat: int) -> list[dict[str, Any]]:
+    """Measure calls that work in place at indices."""
+    rows = []
+    for dtype in ("f4", "f8", "i8"):
+        calls, title = scattered(10**5, dtype), f"f.at, n = 100000, {np.dtype(dtype)}"
+        rows += measured(title, calls, 20, repeat)
+    return rows
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = record.arguments(__doc__ or "")
@@ -307,15 +347,11 @@ def main() -> None:
             rows += measured(title, arrays, number, repeat)
             title = title.replace("three arrays", "every other element")
             rows += measured(title, slices(n, dtype), number, repeat)
-        for n in (50, 350, 1000):
-            title, number = f"{n} x {n}, {np.dtype(dtype)}", 10**7 // n**2 + 2
-            rows += measured(f"a stencil, {title}", stencils(n, dtype), number, repeat)
-            lines = broadcasts(n, dtype)
-            rows += measured(f"row and column, {title}", lines, number, repeat)
         for n in SIZES:
             title = f"f.reduce, n = {n}, {np.dtype(dtype)}"
             number = max(2, 2 * 10**6 // n)
             rows += measured(title, sums(n, dtype), number, repeat)
+    rows += of_matrices(repeat) + at_indices(repeat)
     for n in (10**6, 10**7):
         inputs = values(3, n, "f4")
         number = 3 * 10**6 // n + 1

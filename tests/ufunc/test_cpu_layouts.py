@@ -213,6 +213,12 @@ def test_rows_of_slices_and_of_what_broadcasts(shape, dtype):
     assert np.getbufsize() == size
 
 
+def test_numbers_alone_as_the_first_call():
+    f = xdev.vectorize(lambda x, y: x * y)
+
+    assert [f(np.float64(1.5), 2.0) for _ in range(3)] == [3, 3, 3]
+
+
 def test_sizes_of_numpys_buffers_stay_as_they_are():
     f = xdev.vectorize(lambda x, y: x / y)
     x, y = np.ones((200, 300)), np.zeros((200, 300))

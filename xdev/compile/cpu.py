@@ -121,17 +121,17 @@ def loop(
     )
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
-    def run(typing: Any, args: Any, dimensions: Any, steps: Any) -> Any:
+    def run(typing: Any, args: Any, dimensions: Any, steps: Any, data: Any) -> Any:
         body.resolve(typing)
 
         def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
             cpu_loop.emit(context, builder, body, values, reorderable=reorderable)
             return context.get_dummy_value()
 
-        return types.void(args, dimensions, steps), generate
+        return types.void(args, dimensions, steps, data), generate
 
-    def inner(args, dimensions, steps, data):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
-        run(args, dimensions, steps)
+    def inner(args, dimensions, steps, data):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        run(args, dimensions, steps, data)
 
     pointer = types.voidptr
     try:

@@ -44,16 +44,27 @@ def emit(
         Where to.
     body : Body
         What one iteration does; resolved.
-    arguments : sequence of three LLVM values
-        NumPy's ``args``, ``dimensions`` and ``steps``.
+    arguments : sequence of four LLVM values
+        NumPy's ``args``, ``dimensions``, ``steps`` and ``data``. NumPy calls the loop
+        with no data. Others give it int64 indices there, one an iteration: the first
+        input, which is the output too, has ``dimensions[1]`` elements, and each
+        iteration works in place on that of its index.
     reorderable : bool
         Whether reductions may fold values in pairs.
     """
     memory = Memory(context, builder)
     memory.align_stack()
+    *arguments, indices = arguments
     loop = _Loop(memory, body, *arguments)
     call, operands = loop.call, body.operands
     done = builder.append_basic_block("done")
+    in_place = len(body.outputs) == 1 and operands[0] == operands[-1]
+    if in_place and len(body.inputs) <= BINARY:
+        number = builder.ptrtoint(indices, memory.intp)
+        there = builder.icmp_unsigned("!=", number, memory.intp(0))
+        with builder.if_then(there, likely=False):
+            loop.go_to(indices, loop.extent(arguments[1]))
+            builder.branch(done)
     cases, blocks = _cases(body)
     if blocks:
         rows = [operand.itemsize for operand in operands]
@@ -75,9 +86,7 @@ def emit(
             with builder.if_then(alone):
                 loop.go_through(case)
                 builder.branch(done)
-    if (len(body.inputs), len(operands)) == (BINARY, BINARY + 1) and (
-        operands[0] == operands[-1]
-    ):
+    if in_place and len(body.inputs) == BINARY:
         with builder.if_then(loop.is_reduction()):
             paired = reorderable and operands[0] == operands[1]
             if paired:
@@ -215,6 +224,30 @@ class _Loop:
         if few:
             memory.advise(end, ALONE)
         memory.store(kind, b.load(running), last)
+
+    def go_to(self, indices: Any, extent: Any) -> None:
+        """Emit the loop over indices, of which negative ones count from the end."""
+        b, memory, body = self.builder, self.memory, self.body
+        (first, *others), count = self.call.pointers[:-1], self.call.count
+        kind, word = body.operands[0].stored, memory.intp
+        typed = b.bitcast(indices, word.as_pointer())
+        with memory.cgutils.for_range(b, count, intp=word) as loop:
+            index = b.load(b.gep(typed, [loop.index], inbounds=True))
+            negative = b.icmp_signed("<", index, word(0))
+            index = b.select(negative, b.add(index, extent), index)
+            place = memory.at(first, index, self.call.strides[0])
+            values = [memory.load(kind, place)]
+            for k, other in enumerate(others, 1):
+                value = memory.at(other, loop.index, self.call.strides[k])
+                values.append(memory.load(body.operands[k].stored, value))
+            (result,) = body.apply(memory.context, b, values)
+            memory.store(kind, result, place)
+            end = b.block
+        memory.advise(end, ALONE)
+
+    def extent(self, dimensions: Any) -> Any:
+        """Return how many elements there are to work on by indices."""
+        return self._word(dimensions, self.memory.intp, 1)
 
     def clear_exceptions(self, which: int) -> None:
         """Emit a call of C's ``feclearexcept``, which is slow, where one was raised."""

@@ -106,9 +106,9 @@ class CpuLoops:
         values = tuple(x if type(x) in WEAK else np.asanyarray(x) for x in values)
         name = f"{self.scalar.name}.at"
         dtypes = resolve((a, *values), name)
-        ufunc = self.ufunc(self.scalar.specialise(dtypes))
+        run = self._threaded(self.scalar.specialise(dtypes))
         labels = self.scalar.labels[1:]
-        ufunc.at(a, indices, *strong(values, dtypes[1:], name, labels))
+        run.at(a, indices, *strong(values, dtypes[1:], name, labels))
 
     def folded(
         self, array: Any, out: Any, dtype: Any

@@ -45,9 +45,10 @@ def _by_row(operands: Sequence[Any], dtypes: Sequence[np.dtype[Any]]) -> bool:
     Rows are along the last axis; others are copied whatever their length.
     """
     arrays = [x for x in operands if type(x) is ndarray]
-    shape: tuple[int, ...] = max(arrays, key=attrgetter("size")).shape
-    if len(shape) < MATRIX:
+    largest: Any = max(arrays, key=attrgetter("size"), default=None)
+    if largest is None or largest.ndim < MATRIX:
         return False
+    shape: tuple[int, ...] = largest.shape
     nbytes = 0
     for x, dtype in zip(operands, dtypes, strict=False):  # outputs may be left out
         if type(x) is ndarray:

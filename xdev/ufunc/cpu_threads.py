@@ -112,6 +112,18 @@ class Threaded:
         """Compute the ufunc of many elements in one thread."""
         return cpu_rows.call(self.ufunc, operands, outs, self._dtypes)
 
+    def at(self, a: Any, indices: Any, *values: Any) -> None:
+        """Work in place at indices, as :meth:`numpy.ufunc.at` does."""
+        from xdev.ufunc import cpu_indexed
+
+        exceptions = cpu_indexed.run(self._loop, self._dtypes, a, indices, values)
+        if exceptions is None:
+            self.ufunc.at(a, indices, *values)
+        elif exceptions:
+            from xdev.ufunc import float_errors
+
+            float_errors.tell(self.ufunc.__name__, exceptions)
+
     @property
     def small(self) -> int:
         """So many elements or more are worth a look at the time that they take."""
