@@ -90,10 +90,11 @@ def vectorize(
     if function is None:
         explicit = []
         return decorate
-    if isinstance(function, str | list | tuple) or hasattr(function, "return_type"):
+    containers = list | tuple | set | frozenset
+    if isinstance(function, str | containers) or hasattr(function, "return_type"):
         from xdev.ufunc.signatures import parse
 
-        several = function if isinstance(function, list | tuple) else [function]
+        several = function if isinstance(function, containers) else [function]
         explicit = [parse(signature) for signature in several]
         return decorate
     explicit = []

@@ -38,8 +38,8 @@ class ScalarFunction:
     function : callable
         A Python function of scalars; several outputs are returned as a tuple.
     signatures : sequence of (inputs, outputs)
-        Pairs of dtype tuples, tried in this order with safe casting; empty for
-        one typing per exact input dtypes.
+        Pairs of dtype tuples, tried in this order with safe casting; outputs may be
+        empty, and are inferred then. None for one typing per exact input dtypes.
     fastmath : bool
         Whether the compiler may reorder and contract floating point arithmetic.
 
@@ -63,7 +63,7 @@ class ScalarFunction:
         self.doc: str = inspect.getdoc(function) or ""
         self.signatures = tuple(signatures)
         self.fastmath = fastmath
-        self.nout: int | None = len(signatures[0][1]) if signatures else None
+        self.nout: int | None = (len(signatures[0][1]) or None) if signatures else None
         self._lock = RLock()  # guards the dict below: a typing is made once
         self._specialisations: dict[Dtypes, Specialisation] = {}
         self._device_functions: dict[Any, Any] = {}

@@ -59,19 +59,31 @@ NAMES = {
 }
 
 
+#: What is returned: several in a tuple, written in one of three ways, or one.
+RETURNED = (
+    r"(?:Tuple\s*\(\s*[(\[](?P<tuple>[^()\[\]]+)[)\]]\s*\)"
+    r"|UniTuple\s*\(\s*(?P<each>\w+)\s*,\s*(?P<count>\d+)\s*\)"
+    r"|\((?P<several>[^()]+)\)|(?P<one>\w+))"
+)
+BARE = r"(?P<bare>\w+(?:\s*,\s*\w+)*\s*,?)"
+FORM = re.compile(rf"\s*(?:(?:{RETURNED}\s*)?\((?P<taken>[^()]+)\)|{BARE})\s*")
+
+
 def parse(signature: object) -> tuple[Dtypes, Dtypes]:
     """Turn one signature into the dtypes of its inputs and outputs.
 
     Parameters
     ----------
-    signature : str or Numba signature
-        ``"float32(float32, float32)"`` or ``numba.float32(numba.float32, …)``.
-        Several results are written ``"(float32, bool)(float32)"``.
+    signature : str, Numba signature, type or tuple of types
+        ``"float32(float32, float32)"`` or ``numba.float32(numba.float32, …)``. Several
+        results are written ``"Tuple((float32, bool))(float32)"``, ``"UniTuple(float32,
+        2)(float32)"`` or ``"(float32, bool)(float32)"``. Without what is returned,
+        ``"(float32, float32)"``, there are no dtypes of outputs.
 
     Raises
     ------
     TypeError
-        It is neither, or names a type that ufuncs do not have.
+        It is none, or names a type that ufuncs do not have.
 
     Examples
     --------
@@ -83,16 +95,31 @@ def parse(signature: object) -> tuple[Dtypes, Dtypes]:
         taken = getattr(signature, "args", ())
         parts = returned if hasattr(returned, "__iter__") else (returned,)
         return _dtypes(map(str, taken), signature), _dtypes(map(str, parts), signature)
-    pattern = r"\s*(?:\(([^()]+)\)|(\w+))\s*\(([^()]+)\)\s*"
-    found = re.fullmatch(pattern, signature) if isinstance(signature, str) else None
+    if isinstance(signature, tuple):
+        return _dtypes(map(str, signature), signature), ()
+    found = FORM.fullmatch(
+        signature if isinstance(signature, str) else _word(signature)
+    )
     if found is None:
         message = (
             f"{signature!r} is not a signature: write it as Numba does, "
             "'float32(float32, float32)'"
         )
         raise TypeError(message)
-    given = found[1] or found[2]
-    return _dtypes(found[3].split(","), signature), _dtypes(given.split(","), signature)
+    given = found["tuple"] or found["several"] or found["one"] or ""
+    if found["each"]:
+        given = ",".join([found["each"]] * int(found["count"]))
+    inputs = _dtypes(_listed(found["taken"] or found["bare"]), signature)
+    return inputs, _dtypes(_listed(given), signature) if given else ()
+
+
+def _word(signature: object) -> str:
+    """Return the name of a type alone, '' of what is none."""
+    return str(signature) if str(signature) in NAMES else ""
+
+
+def _listed(text: str) -> list[str]:
+    return text.strip().removesuffix(",").split(",")
 
 
 def _dtypes(names: Any, signature: object) -> Dtypes:
@@ -170,7 +197,8 @@ def chosen(
         if all(map(np.can_cast, inputs, taken)):
             return taken, given
     listed = ", ".join(
-        f"({', '.join(map(str, i))}) -> {', '.join(map(str, o))}" for i, o in signatures
+        f"({', '.join(map(str, i))})" + (f" -> {', '.join(map(str, o))}" if o else "")
+        for i, o in signatures
     )
     message = (
         f"{name}: no signature takes ({', '.join(map(str, inputs))}) safely; "

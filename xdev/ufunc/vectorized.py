@@ -304,9 +304,10 @@ class Vectorized:
     def nout(self) -> int:
         """The number of outputs."""
         if self.scalar.nout is None:
-            for probe in "dlD":
+            probes = [inputs for inputs, _ in self.scalar.signatures]
+            for inputs in probes or [(np.dtype(char),) * self.nin for char in "dlD"]:
                 try:
-                    self.scalar.specialise((np.dtype(probe),) * self.nin)
+                    self.scalar.specialise(inputs)
                     break
                 except TypeError:
                     continue
@@ -321,9 +322,12 @@ class Vectorized:
     def types(self) -> list[str]:
         """The typings: the explicit signatures, or those made so far."""
         if self.scalar.signatures:
-            pairs = self.scalar.signatures
-            chars = (["".join(d.char for d in ds) for ds in pair] for pair in pairs)
-            return [f"{read}->{written}" for read, written in chars]
+            return [
+                f"{''.join(d.char for d in inputs)}->{''.join(d.char for d in outputs)}"
+                if outputs
+                else self.scalar.specialise(inputs).types
+                for inputs, outputs in self.scalar.signatures
+            ]
         return [made.types for made in self.scalar.specialisations]
 
     @property
