@@ -90,8 +90,8 @@ def vectorize(
     if function is None:
         explicit = []
         return decorate
-    containers = list | tuple | set | frozenset
-    if isinstance(function, str | containers) or hasattr(function, "return_type"):
+    containers = (list, tuple, set, frozenset)
+    if isinstance(function, (str, *containers)) or hasattr(function, "return_type"):
         from xdev.ufunc.signatures import parse
 
         several = function if isinstance(function, containers) else [function]
