@@ -83,7 +83,7 @@ def two_gpus(monkeypatch):
 def test_cuda_is_described_and_not_started(two_gpus):
     info = xdev.__array_namespace_info__()
 
-    assert info.devices()[:3] == ["cpu", two_gpus.native(0), two_gpus.native(1)]
+    assert info.devices()[:3] == ("cpu", two_gpus.native(0), two_gpus.native(1))
     for name in ("cuda", "cuda:1", two_gpus.native(1)):
         assert info.dtypes(device=name, kind="bool") == {"bool": np.dtype(bool)}
         assert info.default_dtypes(device=name)["integral"] == xdev.int64

@@ -91,17 +91,17 @@ class NamespaceInfo:
         found: dict[str, Any] = _info(where).dtypes(device=_place(where), kind=kind)
         return found
 
-    def devices(self) -> list[Any]:
+    def devices(self) -> tuple[Any, ...]:
         """Return the devices that can be used now.
 
         Returns
         -------
-        list of devices
+        tuple of devices
             As the arrays' own ``device`` names them, so that ``x.device`` is among
             them: CuPy's is equal to no other library's. :func:`xdev.devices` gives
-            xdev's.
+            xdev's. A tuple, as the standard says since 2025.12.
         """
-        return [*map(_native, devices())]
+        return tuple(map(_native, devices()))
 
 
 def _usable(device: object) -> Device:
