@@ -1,5 +1,6 @@
 """Generalized ufuncs: NumPy's own rules for core and loop dimensions, everywhere."""
 
+import itertools
 import math
 import pickle
 
@@ -339,3 +340,30 @@ def test_it_pickles():
     remade = pickle.loads(pickle.dumps(shifted))  # noqa: S301
 
     np.testing.assert_array_equal(remade(np.arange(3.0), 1), [1, 2, 3])
+
+
+SHAPES = [(), (1,), (2,), (1, 1), (1, 2), (2, 1), (2, 2)]
+
+
+@xdev.guvectorize("(n),(n)->()", target="parallel")
+def inner_product(x, y, out):
+    out[0] = 0
+    for k in range(x.shape[0]):
+        out[0] += x[k] * y[k]
+
+
+def test_out_has_any_shape_that_numpys_generalized_ufuncs_take(device):
+    rng = np.random.default_rng(0)
+    for one, two, shape in itertools.product(SHAPES, SHAPES, SHAPES):
+        x, y = rng.random((*one, 3)), rng.random((*two, 3))
+        expected = np.zeros(shape)
+        out, dx, dy = (xdev.asarray(each, device=device) for each in (expected, x, y))
+        out = xdev.asarray(out, copy=True)
+        try:
+            np.vecdot(x, y, out=expected)
+        except ValueError:
+            with pytest.raises(ValueError, match=r"out has shape|broadcast"):
+                inner_product(dx, dy, out=out)
+            continue
+        assert inner_product(dx, dy, out=out) is out
+        np.testing.assert_allclose(xdev.to_numpy(out), expected, err_msg=f"{one} {two}")

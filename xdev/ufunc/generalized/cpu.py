@@ -155,9 +155,13 @@ class CpuCores:
             np.broadcast_to(x, loop + x.shape[x.ndim - len(own) :])
             for x, own in zip(operands, layout.inputs, strict=True)
         ]
+        writes = [
+            out[(None,) * (len(loop) + len(own) - out.ndim)]
+            for out, own in zip(given, layout.outputs, strict=True)
+        ]
 
         def piece(start: int, stop: int) -> None:
-            part = tuple(out[start:stop] for out in given)
+            part = tuple(out[start:stop] for out in writes)
             ufunc(*(x[start:stop] for x in whole), out=part)
 
         threads.run(piece, loop[0])

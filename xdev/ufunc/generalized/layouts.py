@@ -131,6 +131,11 @@ class Layout:
             raise ValueError(message)
         count = len(self.inputs)
         reads = [shape for shape in loops[:count] if shape is not None]
-        writes = [shape for shape in loops[count:] if shape is not None]
+        most = max(map(len, reads), default=0)  # unlike other ufuncs' outputs, these
+        writes = [  # may lack leading dimensions of length 1
+            (1,) * (most - len(shape)) + shape
+            for shape in loops[count:]
+            if shape is not None
+        ]
         loop = cuda_layout.broadcast(reads, writes, name)
         return loop, [loop + tuple(lengths[n] for n in own) for own in self.outputs]
