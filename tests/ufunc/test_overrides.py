@@ -49,18 +49,6 @@ class Telling(np.ndarray):
         return method, [type(x) for x in inputs], keywords
 
 
-class Wrapped:
-    """An array with a dtype, as NumPy's documents write one."""
-
-    def __init__(self, array):
-        self.array, self.dtype = array, array.dtype
-
-    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
-        assert isinstance(ufunc, np.ufunc) or type(inputs[-1]) is int
-        plain = [x.array if isinstance(x, Wrapped) else x for x in inputs]
-        return "wrapped", getattr(ufunc, method)(*plain, **keywords)
-
-
 A, O = Recording(), np.zeros(3)
 CALLS = [
     lambda f: f.reduce(A),
@@ -112,26 +100,141 @@ def test_who_is_asked_first():
         add.outer(Later(), O)
 
 
-def test_operands_with_dtypes_get_a_real_ufunc():
-    x = np.arange(12, dtype="f").reshape(3, 4)
-    y = x.copy()
-    for name, rest in (
-        ("reduce", ()),
-        ("accumulate", (1,)),
-        ("reduceat", ([0, 2],)),
-        ("outer", (x,)),
+@xdev.vectorize
+def wave(x, y):
+    return 2 * x + y
+
+
+@xdev.guvectorize("(n)->(n)")
+def turned(x, out):
+    for k in range(x.shape[0]):
+        out[k] = x[x.shape[0] - 1 - k]
+
+
+class Seen:
+    """An operand that keeps what it is handed, and computes of what it holds."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+        plain = [x.array if isinstance(x, Seen) else x for x in inputs]
+        keywords |= {
+            name: tuple(x.array if isinstance(x, Seen) else x for x in outs)
+            for name, outs in keywords.items()
+            if name == "out"
+        }
+        return ufunc, method, getattr(ufunc, method)(*plain, **keywords)
+
+
+class SeenWithDtype(Seen):
+    """One that says its dtype, and computes in another."""
+
+    def __init__(self, array):
+        super().__init__(array.astype("f8"))
+        self.dtype, self.shape = np.dtype("i8"), array.shape
+
+
+class SeenSubclass(np.ndarray):
+    """A subclass, as NumPy's documents write one."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+        plain = [np.asarray(x) for x in inputs]
+        return ufunc, method, super().__array_ufunc__(ufunc, method, *plain, **keywords)
+
+
+KINDS = [Seen, SeenWithDtype, lambda x: x.view(SeenSubclass)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_operands_are_handed_the_ufunc_that_was_called(kind):
+    x = np.arange(3)
+    for call, expected in (
+        (lambda: wave(kind(x), 1), 2 * x + 1),
+        (lambda: wave(x, kind(x)), 3 * x),
+        (lambda: wave(kind(x), x, where=x > 0, out=np.zeros(3)), 3 * x),
+        (lambda: wave.reduce(kind(x)), 4),
+        (lambda: wave.outer(kind(x), x), np.add.outer(2 * x, x)),
+        (lambda: turned(kind(x)), x[::-1]),
     ):
-        tag, found = getattr(add, name)(Wrapped(x), *rest)
-        assert tag == "wrapped"
-        expected = getattr(np.add, name)(x, *rest)
+        ufunc, method, found = call()
+        assert ufunc is wave or ufunc is turned
+        assert method in {"__call__", "reduce", "outer"}
         np.testing.assert_array_equal(found, expected)
-        assert found.dtype == expected.dtype
-    assert add.at(Wrapped(y), [0, 0], 1) == ("wrapped", None)
-    assert add.at(Wrapped(y), [0], Wrapped(x[1])) == ("wrapped", None)
-    np.testing.assert_array_equal(y[0], x[0] + 2 + x[1])
-    mask = x > 5
-    _, found = below.reduce(Wrapped(mask))
-    np.testing.assert_array_equal(found, np.less.reduce(mask))
+
+
+def test_outputs_and_masks_decide_too():
+    x, out = np.arange(3.0), Seen(np.zeros(3))
+    ufunc, _, found = wave(x, x, out=out)
+    assert ufunc is wave
+    assert found is out.array
+    assert turned(x, out=out)[0] is turned
+    assert wave(x, x, where=A, out=None)[0] == "__call__"
+
+
+class Refusing:
+    """One that has no ufuncs."""
+
+    __array_ufunc__ = None
+
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError
+
+
+@pytest.mark.parametrize("call", [lambda x: wave(x, 1.0), turned, wave.reduce])
+def test_none_in_its_place_refuses(call):
+    with pytest.raises(TypeError, match="Refusing does not support ufuncs"):
+        call(Refusing())
+
+
+def test_who_is_asked_first_in_a_call():
+    for f in (wave, np.hypot):
+        assert f(A, Deeper()) == ("deeper", "__call__")
+        assert f(Later(), A)[0] == "__call__"
+        with pytest.raises(TypeError, match="Later"):
+            f(Later(), 1.0)
+        assert f(O, A, sig="dd->d")[2] == {"signature": "dd->d"}
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "divmod", "maximum"])
+def test_names_that_libraries_know_are_not_handed_on(name):
+    def function(x, y):
+        return x + 10 * y
+
+    function.__name__ = name
+    ufunc, _, found = xdev.vectorize(function)(Seen(np.ones(2)), 1)
+    assert ufunc.__name__ == f"xdev:{name}"
+    assert found.tolist() == [11, 11]
+
+
+class Holder(Seen):
+    """One that may hold a collection of Dask's, as those of xarray and pint."""
+
+    def __dask_graph__(self):
+        return None if isinstance(self.array, np.ndarray) else {}
+
+
+def test_what_may_hold_dask_has_its_way_unless_it_does():
+    x = np.ones(2)
+    assert wave(Holder(x), 1.0)[0] is wave
+    for call in (lambda h: wave(h, 1.0), turned):
+        with pytest.raises(TypeError, match=r"arrays of Dask.*map_blocks"):
+            call(Holder("graph"))
+
+
+def test_xarray_keeps_its_names():
+    xarray = pytest.importorskip("xarray")
+    x = xarray.DataArray(np.arange(3.0), dims="time")
+    assert wave(x, 1.0).equals(2 * x + 1)
+
+
+def test_pandas_keeps_its_index_and_runs_no_function_of_its_own():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1, 2], "b": [0.5, 1.5]}, index=[3, 4])
+    assert wave(frame, 1).equals(2 * frame + 1)
+    ten = xdev.vectorize(lambda x, y: x + 10 * y)
+    ten.__name__ = "add"
+    assert ten(frame, 1).equals(frame + 10)
 
 
 def test_plain_subclasses_go_on_as_numpy_has_them():

@@ -11,7 +11,7 @@ import numpy as np
 from xdev.device import device_of
 from xdev.errors import DeviceMismatchError, not_array, type_name, users_level
 from xdev.ufunc import fake
-from xdev.ufunc.inputs import resolve
+from xdev.ufunc.inputs import is_dask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ def _is_array(x: Any) -> bool:
 def _operand(x: Any, name: str, label: str, device: str = "cpu") -> Any:
     """Return what NumPy makes of an input; ``device`` is where the others are."""
     kind, what = type(x), f"{label} is {type_name(x)}"
-    if hasattr(kind, "__dask_graph__"):
+    if is_dask(x):
         message = (
             f"{name}() takes no arrays of Dask, and {what}: map it over the blocks, "
             f"{label}.map_blocks(f)"
@@ -110,63 +110,6 @@ def on_fake(
         for x, label in zip(args, labels, strict=True)
     ]
     return fake.call(loops, name, values, outs, keywords, labels)
-
-
-def overriding(operands: Sequence[Any]) -> list[Any]:
-    """Return the operands that bring their own way, each type once.
-
-    That is an ``__array_ufunc__`` (not Dask's, which would look the function up by its
-    name), or to be on a fake device.
-    """
-    found = {
-        type(x): x
-        for x in operands
-        if fake.is_fake(x)
-        or (
-            not isinstance(x, PLAIN)
-            and getattr(type(x), "__array_ufunc__", None) is not None
-            and not hasattr(type(x), "__dask_graph__")
-        )
-    }
-    return list(found.values())
-
-
-def override(
-    ufunc: Vectorized,
-    args: Sequence[Any],
-    outs: tuple[Any, ...] | None,
-    keywords: dict[str, Any],
-) -> Any:
-    """Let an operand's ``__array_ufunc__`` decide, as NumPy does.
-
-    It is handed the real NumPy ufunc where all operands have dtypes, so that what it
-    knows of NumPy's ufuncs holds; else ``ufunc`` itself.
-    """
-    if any(map(fake.is_fake, (*args, *(outs or ()), keywords.get("where")))):
-        loops, name = ufunc._cpu, ufunc.__name__  # noqa: SLF001 - a friend
-        labels = ufunc.scalar.labels
-        return on_fake(loops, name, args, outs, for_cuda(ufunc, keywords), labels)
-    if outs is not None:
-        keywords = {**keywords, "out": outs}
-    try:
-        dtypes = resolve([_with_dtype(x) for x in args], ufunc.__name__)
-    except TypeError:
-        for x in overriding([*args, *(outs or ())]):
-            result = type(x).__array_ufunc__(x, ufunc, "__call__", *args, **keywords)
-            if result is not NotImplemented:
-                return result
-        kinds = ", ".join(type(x).__name__ for x in args)
-        message = f"{ufunc.__name__}(): no operand of {kinds} implements it"
-        raise TypeError(message) from None
-    real = ufunc._cpu.ufunc(ufunc.scalar.specialise(dtypes))  # noqa: SLF001 - a friend
-    return real(*args, **keywords)
-
-
-def _with_dtype(x: Any) -> Any:
-    if isinstance(x, PLAIN) or hasattr(x, "dtype"):
-        return x
-    message = f"{type(x).__name__} has no dtype"
-    raise TypeError(message)
 
 
 def tell_unwritten(keywords: dict[str, Any]) -> None:

@@ -207,5 +207,14 @@ def dtype_of(x: Any) -> np.dtype[Any]:
     return found
 
 
+def is_dask(x: Any) -> bool:
+    """Say whether an object is a collection of Dask's, or one is in it.
+
+    What may hold one (xarray, pint) has its protocol, and no graph where it does not.
+    """
+    graph = getattr(type(x), "__dask_graph__", None)
+    return graph is not None and graph(x) is not None
+
+
 def _is_list(x: Any) -> bool:
     return isinstance(x, list | tuple)

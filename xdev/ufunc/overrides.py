@@ -6,17 +6,19 @@ Another library's arrays and fake ones first, then an operand's ``__array_ufunc_
 from __future__ import annotations
 
 import functools
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.ufunc import fake, foreign, hosted, results
-from xdev.ufunc.inputs import WEAK, resolve
+from xdev.ufunc import fake, foreign, results
+from xdev.ufunc.inputs import is_dask
 from xdev.ufunc.on_cuda import NUMBERS, is_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from xdev.ufunc.generalized.ufuncs import Generalized
     from xdev.ufunc.vectorized import Vectorized
 
 INPUTS = {
@@ -86,7 +88,7 @@ def _overridable(call: Any, name: str) -> Any:
     @functools.wraps(call)
     def on_any(self: Vectorized, *args: Any, **keywords: Any) -> Any:
         operands = [*args, keywords.get("array"), *_outs(keywords.get("out"))]
-        if not any(map(_overrides, operands)) or any(map(is_cuda, operands)):
+        if not any(map(overrides, operands)) or any(map(is_cuda, operands)):
             return call(self, *args, **keywords)
         return _overridden(self, name, args, keywords)
 
@@ -112,53 +114,80 @@ def _overridden(
         keywords = {
             k: v for k, v in keywords.items() if v is not defaults.get(k, keywords)
         }
+    return ask(ufunc, name, inputs, outs, keywords)
+
+
+def ask(
+    ufunc: Vectorized | Generalized,
+    name: str,
+    inputs: Sequence[Any],
+    outs: Sequence[Any],
+    keywords: dict[str, Any],
+) -> Any:
+    """Return what the operands' ``__array_ufunc__`` make of a call, as in NEP 13.
+
+    Parameters
+    ----------
+    ufunc : Vectorized or Generalized
+        What is called, which they are handed.
+    name : str
+        The method, ``"__call__"`` among them.
+    inputs, outs : sequence
+        The inputs, and the outputs that are given.
+    keywords : dict
+        The others.
+
+    Raises
+    ------
+    TypeError
+        None of them implements it, or one has None in its place.
+    """
     if outs:
-        keywords["out"] = outs
-    shown: Any = ufunc
-    weak = name == "at" and type(inputs[-1]) in WEAK  # of which NumPy's at has int64
-    if all(map(_typed, values)) and not weak:
-        shown = _real(ufunc, name, inputs, keywords)
-    for x in _in_order((*inputs, *outs)):
-        result = type(x).__array_ufunc__(x, shown, name, *inputs, **keywords)
+        keywords = {**keywords, "out": tuple(outs)}
+    shown = _shown(ufunc)
+    for x in _in_order((*inputs, *outs, keywords.get("where"))):
+        own = type(x).__array_ufunc__
+        if own is None:
+            message = (
+                f"{ufunc.__name__}: {type(x).__name__} does not support ufuncs "
+                "(__array_ufunc__ = None): pass an array that it holds"
+            )
+            raise TypeError(message)
+        result = own(x, shown, name, *inputs, **keywords)
         if result is not NotImplemented:
             return result
     kinds = ", ".join(type(x).__name__ for x in (*inputs, *outs))
-    message = f"{ufunc.__name__}.{name}: no operand of {kinds} implements it"
+    called = ufunc.__name__ + (f".{name}" if name in INPUTS else "()")
+    message = f"{called}: no operand of {kinds} implements it"
     raise TypeError(message)
 
 
-def _real(
-    ufunc: Vectorized, name: str, inputs: Sequence[Any], keywords: dict[str, Any]
-) -> np.ufunc:
-    """Return NumPy's ufunc for operands that have dtypes.
+def _shown(ufunc: Any) -> Any:
+    """Return a ufunc as operands are handed it: itself, or one of another name.
 
-    A fold whose results are of another dtype than its array is told so: the ufunc has
-    one typing.
+    Libraries look up what they know by the name: ``add`` would run theirs.
     """
-    loops = ufunc._cpu  # noqa: SLF001 - a friend
-    if name in FOLDS:
-        (out,) = keywords.get("out") or (None,)
-        real, dtype = loops.folded(inputs[0], out, keywords.get("dtype"))
-        if dtype != inputs[0].dtype:
-            keywords["dtype"] = dtype
-        return real
-    values = inputs if name == "outer" else inputs[::2]
-    dtypes = resolve(values, f"{ufunc.__name__}.{name}")
-    return loops.ufunc(ufunc.scalar.specialise(dtypes))
+    name = ufunc.__name__
+    if not (hasattr(operator, name) or isinstance(getattr(np, name, None), np.ufunc)):
+        return ufunc
+    loops = ufunc._cpu  # noqa: SLF001 - a friend; it is one for both
+    renamed = object.__new__(type(ufunc))
+    vars(renamed).update(vars(ufunc), _cpu=loops, __name__=f"xdev:{name}")
+    return renamed
 
 
 def _in_order(operands: Iterable[Any]) -> list[Any]:
     """Return those that override, each type once, subclasses before their bases."""
     found: list[Any] = []
     for x in operands:
-        if not _overrides(x) or any(type(x) is type(y) for y in found):
+        if not overrides(x) or any(type(x) is type(y) for y in found):
             continue
         bases = (k for k, y in enumerate(found) if issubclass(type(x), type(y)))
         found.insert(next(bases, len(found)), x)
     return found
 
 
-def _overrides(x: Any) -> bool:
+def overrides(x: Any) -> bool:
     """Say whether an operand has an ``__array_ufunc__`` of its own.
 
     Dask's would look the function up by its name.
@@ -166,16 +195,8 @@ def _overrides(x: Any) -> bool:
     kind = type(x)
     if kind is np.ndarray or isinstance(x, NUMBERS):
         return False
-    own = getattr(kind, "__array_ufunc__", None)
-    return (
-        own is not None
-        and own is not np.ndarray.__array_ufunc__
-        and not hasattr(kind, "__dask_graph__")
-    )
-
-
-def _typed(x: Any) -> bool:
-    return isinstance(x, hosted.PLAIN) or hasattr(x, "dtype")
+    plain = np.ndarray.__array_ufunc__
+    return getattr(kind, "__array_ufunc__", plain) is not plain and not is_dask(x)
 
 
 def _outs(out: Any) -> tuple[Any, ...]:

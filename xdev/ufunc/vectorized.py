@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy import ndarray
 
-from xdev.ufunc import foreign, hosted, overrides, parameters, pickling, results
+from xdev.ufunc import fake, foreign, hosted, overrides, parameters, pickling, results
 from xdev.ufunc.inputs import WEAK, refuse
 from xdev.ufunc.on_cuda import ALWAYS, is_cuda
 from xdev.ufunc.scalar import ScalarFunction
@@ -134,8 +134,13 @@ class Vectorized:
         if foreign.any_of(operands):
             keywords["out"] = outs
             return foreign.on_host(self, self.__name__, args, keywords, outs or ())
-        if hosted.overriding(operands):
-            return hosted.override(self, args, outs, keywords)
+        if any(map(fake.is_fake, operands)):
+            there = hosted.for_cuda(self, keywords)
+            return hosted.on_fake(self._cpu, self.__name__, args, outs, there, labels)
+        if any(map(overrides.overrides, operands)):
+            if "sig" in keywords:
+                keywords["signature"] = keywords.pop("sig")
+            return overrides.ask(self, "__call__", args, outs or (), keywords)
         plain = hosted.operands(args, outs, self.__name__, labels)
         if self.target == "cuda":
             cuda = hosted.for_cuda(self, keywords)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.ufunc import fake, foreign, hosted, pickling, results
+from xdev.ufunc import fake, foreign, hosted, overrides, pickling, results
 from xdev.ufunc.generalized.cpu import CpuCores
 from xdev.ufunc.generalized.cuda import CudaCores
 from xdev.ufunc.generalized.functions import CoreFunction
@@ -47,7 +47,9 @@ class Generalized:
         self._cpu = CpuCores(function, parallel=target == "parallel")
         self._cuda = CudaCores(function)
 
-    def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
+    def __call__(  # noqa: PLR0911 - one for each kind of arrays
+        self, *args: Any, out: Any = None, **keywords: Any
+    ) -> Any:
         """Compute the function for every loop index.
 
         Parameters
@@ -99,6 +101,8 @@ class Generalized:
         if foreign.any_of(operands):
             keywords = keywords if outs is None else {**keywords, "out": outs}
             return foreign.on_host(self, name, inputs, keywords, outs or ())
+        if any(map(overrides.overrides, operands)):
+            return overrides.ask(self, "__call__", inputs, outs or (), keywords)
         inputs = hosted.operands(inputs, outs, name, labels)
         if self.target == "cuda":
             keywords = self._elsewhere(keywords)

@@ -12,6 +12,7 @@ import numpy as np
 from xdev.compile.grid import Argument
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_operands import Array, Number
+from xdev.ufunc.inputs import is_dask
 from xdev.ufunc.results import real
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def host(x: Any, name: str) -> Array | Number:
         way = "pass xdev.asarray(x), so that the kernel's writes can be seen"
     elif isinstance(x, np.ma.MaskedArray):
         way = "pass x.filled(value), or x.data and x.mask each"
-    elif hasattr(kind, "__dask_graph__"):
+    elif is_dask(x):
         way = "map it over the blocks, x.map_blocks(f)"
     elif hasattr(kind, "__dlpack__"):
         way = "pass xdev.to_device(x, 'cpu'), which copies only where it must"
