@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import complexes, integers, reals
+from xdev.compile import complexes, integers, reals, remainders
 from xdev.compile.integers import Device
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 MOST = 1 << 20  # an exponent that no float has
 CPU, CUDA = "numba", "numba.cuda"  # the compilers' packages
 # For these Numba's code is the C library's or LLVM's, which NVVM lacks.
-LIBDEVICE = ("exp", "exp2", "expm1", "fabs", "log1p", "nextafter", "rint", "sqrt")
+LIBDEVICE = (
+    *("cbrt", "exp", "exp2", "expm1", "fabs"),
+    *("fmod", "log1p", "nextafter", "rint", "sqrt"),
+)
 # NumPy's functions that are operators; the first one of each is what is emitted.
 OPERATORS: dict[np.ufunc, tuple[Any, ...]] = {
     np.absolute: (abs,),
@@ -110,6 +113,8 @@ def _table(root: str, *, wrapping: bool) -> Table:
     entries[np.lcm, "i"] = entries[np.lcm, "u"] = _python(integers.multiple)
     entries |= {(function, "f"): entry for function, entry in _real(root).items()}
     own = _complex(library=root == CPU)
+    if root == CUDA:
+        own |= {(function, "f"): entry for function, entry in _divisions().items()}
     entries |= own
     for function, kind in list(entries):
         if kind in "iu" or (function, kind) in own:
@@ -129,6 +134,30 @@ def _real(root: str) -> dict[Any, Entry]:
     # The compiler's own leave NaN out, of two but not of three.
     extremes = {min: _extreme(operator.lt), max: _extreme(operator.gt)}
     return {getattr(np, name): entry for name, entry in named.items()} | extremes
+
+
+def _divisions() -> dict[Any, Entry]:
+    """Return those of whole quotients on CUDA, where LLVM's own rest is rounded."""
+
+    def fmod(builder: Any, x: Any, y: Any) -> Any:
+        return _called(builder, "__nv_fmod", x, y)
+
+    def floor(builder: Any, x: Any) -> Any:
+        return _called(builder, "__nv_floor", x)
+
+    def both(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        x, y = values
+        return remainders.quotient_and_rest(builder, x, y, fmod, floor)
+
+    def pair(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found = both(context, builder, signature, values)
+        return context.make_tuple(builder, signature.return_type, found)
+
+    return {
+        np.divmod: pair,
+        np.floor_divide: lambda *given: both(*given)[0],
+        np.remainder: lambda *given: both(*given)[1],
+    }
 
 
 def _complex(*, library: bool) -> dict[tuple[Any, str], Entry]:

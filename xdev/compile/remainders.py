@@ -21,8 +21,35 @@ if TYPE_CHECKING:
 BITS = {"float": 32, "double": 64}  # of LLVM's types
 
 
-def quotient_and_rest(builder: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    """Emit ``x // y`` and ``x % y``, of CPython's and NumPy's algorithm."""
+def _rest(builder: Any, x: Any, y: Any) -> Any:
+    """Emit C's ``fmod``."""
+    return builder.frem(x, y)
+
+
+def _floor(builder: Any, x: Any) -> Any:
+    """Emit C's ``floor``."""
+    floor = builder.module.declare_intrinsic("llvm.floor", [x.type])
+    return builder.call(floor, [x])
+
+
+def quotient_and_rest(
+    builder: Any,
+    x: Any,
+    y: Any,
+    fmod: Callable[..., Any] = _rest,
+    floor: Callable[..., Any] = _floor,
+) -> tuple[Any, Any]:
+    """Emit ``x // y`` and ``x % y``, of CPython's and NumPy's algorithm.
+
+    Parameters
+    ----------
+    builder : LLVM instruction builder
+        Where instructions go.
+    x, y : LLVM values
+        Floats of one type.
+    fmod, floor : callable
+        ``fmod(builder, x, y)`` and ``floor(builder, x)`` emit C's functions.
+    """
     ir, b, real = _optional.llvm_ir(), builder, x.type
     word = ir.IntType(BITS[str(real)])
     sign = ir.Constant(word, -1 << (word.width - 1))
@@ -37,7 +64,7 @@ def quotient_and_rest(builder: Any, x: Any, y: Any) -> tuple[Any, Any]:
     by_zero = b.fcmp_ordered("==", y, zero)
     lost = b.select(by_zero, x, nan)
     undefined = b.fdiv(b.fsub(lost, lost), zero)
-    rest = b.frem(b.select(by_zero, one, x), b.select(by_zero, one, y))
+    rest = fmod(b, b.select(by_zero, one, x), b.select(by_zero, one, y))
     quotient = b.fdiv(b.fsub(x, rest), y)  # x / y where that is 0
     # The rest has the divisor's sign, and the quotient is whole but for rounding.
     there, signs = b.fcmp_unordered("!=", rest, zero), b.xor(bits(rest), bits(y))
@@ -47,7 +74,7 @@ def quotient_and_rest(builder: Any, x: Any, y: Any) -> tuple[Any, Any]:
     quotient = b.fsub(quotient, b.select(other, one, zero))
     there = b.fcmp_unordered("!=", quotient, zero)
     finite = b.select(by_zero, one, quotient)
-    down = b.call(b.module.declare_intrinsic("llvm.floor", [real]), [finite])
+    down = floor(b, finite)
     above = b.icmp_signed(">", bits(b.fsub(finite, down)), bits(half))
     whole = b.fadd(down, b.select(above, one, zero))
     whole = b.select(there, whole, signed_zero(b.xor(bits(x), bits(y))))
