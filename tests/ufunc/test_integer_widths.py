@@ -6,6 +6,7 @@ more by ``HYPOTHESIS_PROFILE=deep``.
 """
 
 import math
+import operator
 import os
 
 import numpy as np
@@ -154,6 +155,11 @@ def powers(x, y):
     return x**2 % 7, x**3 // 2, (x & 3) ** (y & 3) / 2
 
 
+def named(x, y):
+    tripled = operator.mul(x, 3)
+    return tripled // 2, pow(x, 2) // 2, operator.gt(x * 3, 200), len((x, y)) * x // 2
+
+
 FUNCTIONS = [
     mean,
     ring,
@@ -173,6 +179,7 @@ FUNCTIONS = [
     from_bools,
     bits,
     powers,
+    named,
 ]
 
 

@@ -53,9 +53,13 @@ class Rules:
 
     @property
     def needs_source(self) -> bool:
-        """Return whether compilers' integers would give other numbers than NumPy's."""
+        """Return whether compilers' integers would give other numbers than NumPy's.
+
+        Of bools they would give integers.
+        """
         integers = {dtype for dtype in self.inputs if dtype.kind in "iu"}
-        return self.numpys and bool(integers - {NATIVE})
+        bools = bool(self.inputs) and self.working.kind == "b"
+        return (bools and self.bounded) or (self.numpys and bool(integers - {NATIVE}))
 
     @property
     def words(self) -> tuple[bool, bool]:

@@ -119,7 +119,7 @@ def _within(text: str, code: CodeType) -> Source | None:
     for node in functions:
         if _first_line(node) == code.co_firstlineno:
             source = Source(node, imports)
-            if _same(compiled(source, code), code):
+            if _content(compiled(source, code)) == _content(code):
                 return source
     return None
 
@@ -162,16 +162,20 @@ def _parsed(
     return tuple(functions), tuple(names - {"*"})
 
 
-def _same(one: CodeType, other: CodeType) -> bool:
-    """Say whether two code objects do the same on the same names."""
-    names = ("co_code", "co_names", "co_varnames", "co_freevars")
+def _content(code: CodeType) -> tuple[object, ...]:
+    """Return what code does, and on what names, to be compared.
 
-    def constants(code: CodeType) -> list[object]:
-        return [(type(c), c) for c in code.co_consts if not isinstance(c, CodeType)]
-
-    return all(getattr(one, n) == getattr(other, n) for n in names) and (
-        constants(one) == constants(other)
-    )
+    Constants are told by their texts: 0.0 equals -0.0, and (1,) equals (True,).
+    """
+    constants = [
+        _content(each)
+        if isinstance(each, CodeType)
+        else sorted(map(repr, each))
+        if isinstance(each, frozenset)
+        else repr(each)
+        for each in code.co_consts
+    ]
+    return code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants
 
 
 def compiled(source: Source, like: CodeType) -> CodeType:

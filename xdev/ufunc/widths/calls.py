@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 
 EXTREMES = frozenset({"max", "min"})
 DIVISION = "divmod"
-CASTS = {"bool": BOOL, "int": int, "float": float, "complex": complex, "round": int}
+CASTS = {
+    "bool": BOOL,
+    "int": int,
+    "float": float,
+    "complex": complex,
+    "len": int,
+    "round": int,
+}
 
 
 def value(found: object) -> Kind:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import copy
+import operator
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -13,7 +15,7 @@ from xdev.ufunc.numpys import OfNumbers
 from xdev.ufunc.scope import Scope
 from xdev.ufunc.widths.casts import Casts
 from xdev.ufunc.widths.flow import Flow
-from xdev.ufunc.widths.kinds import UNSIGNED, is_dtype, strong, weak
+from xdev.ufunc.widths.kinds import OPERATORS, UNSIGNED, is_dtype, strong, weak
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,10 +86,10 @@ def require_source(function: Callable[..., Any], rules: Rules) -> None:
         code = function.__code__
         message = (
             f"{function.__name__}({inputs}): no source was found at "
-            f"{code.co_filename}:{code.co_firstlineno}, by which integers have NumPy's "
-            "dtypes; compilers would give other numbers. Put the function into a file, "
-            "use IPython or the shell of Python 3.13 or later, which keep sources, "
-            "cast the arguments to int64, or give signatures, as "
+            f"{code.co_filename}:{code.co_firstlineno}, by which bools and integers "
+            "have NumPy's dtypes; compilers would give other numbers. Put the function "
+            "into a file, use IPython or the shell of Python 3.13 or later, which keep "
+            "sources, cast the arguments to int64, or give signatures, as "
             f'@vectorize(["int64({inputs})"]), which compute in 64 bits'
         )
         raise TypeError(message)
@@ -172,7 +174,14 @@ def compiled(kind: Kind, working: np.dtype[Any]) -> Kind:
     return strong(results.known(kind, working))
 
 
-COMPARISONS = {
+BINARY: dict[Any, Any] = {function: kind for kind, (_, function) in OPERATORS.items()}
+COMPARISONS: dict[Any, type[ast.cmpop]] = {
+    operator.lt: ast.Lt,
+    operator.le: ast.LtE,
+    operator.gt: ast.Gt,
+    operator.ge: ast.GtE,
+    operator.eq: ast.Eq,
+    operator.ne: ast.NotEq,
     np.less: ast.Lt,
     np.less_equal: ast.LtE,
     np.greater: ast.Gt,
@@ -184,7 +193,7 @@ COMPARISONS = {
 
 @final
 class _Plain(ast.NodeTransformer):
-    """Writes ``x += y``, and NumPy's functions that Python has words for, in these."""
+    """Writes ``x += y``, and functions that Python has operators for, with these."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -192,12 +201,16 @@ class _Plain(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         function = self._scope.static(node.func)
+        if self._scope.builtin(node.func) == "pow":
+            function = operator.pow
+        if not isinstance(function, np.ufunc | BuiltinFunctionType):
+            return node
         found: ast.expr = node
         match node:
-            case ast.Call(args=[left, right], keywords=[]) if (
-                isinstance(function, np.ufunc) and function in COMPARISONS
-            ):
+            case ast.Call(args=[left, right], keywords=[]) if function in COMPARISONS:
                 found = ast.Compare(left, [COMPARISONS[function]()], [right])
+            case ast.Call(args=[left, right], keywords=[]) if function in BINARY:
+                found = ast.BinOp(left, BINARY[function](), right)
         return ast.copy_location(found, node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
