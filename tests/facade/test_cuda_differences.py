@@ -38,6 +38,14 @@ CASES = {
     "tan": [(np.asarray([1 + 1j, complex(INF, 0.0)]),), (REAL[:4],)],
     "acosh": [(np.asarray([1 + 1j, complex(2.5, NAN)]),), (np.asarray([1.0, INF]),)],
     "remainder": [(REAL, np.float64(INF)), (REAL, -3.0), (WHOLE, 2), (2.0, REAL)],
+    "logical_and": [(COMPLEX, COMPLEX[::-1]), (REAL, 0j), (REAL, WHOLE[:1])],
+    "logical_or": [(COMPLEX, np.zeros(5, complex)), (REAL > 0, REAL < 0)],
+    "logical_xor": [(COMPLEX, np.zeros(5, complex)), (REAL, 1.0)],
+    "logical_not": [(np.asarray([0j, 1j, 1.0]),), (REAL,)],
+    "atan2": [(REAL, 2.0), (REAL, REAL[::-1])],
+    "copysign": [(REAL, -2.0), (REAL, REAL[::-1])],
+    "hypot": [(REAL, 2.0), (REAL, REAL[::-1])],
+    "nextafter": [(REAL, 2.0), (REAL, REAL[::-1])],
     "sign": [(REAL,), (WHOLE,), (np.asarray([0j, 3 + 4j]),)],
     "ceil": [(REAL,), (WHOLE,)],
     "floor": [(REAL,), (WHOLE,)],
@@ -136,6 +144,21 @@ def test_writes_the_same_into_out_also_with_strides(device, name, args):
     assert function(name)(*on(device, args), out=out) is out
     assert_same([xdev.to_numpy(out)], [wanted])
     assert not xdev.to_numpy(whole)[..., 0].any()
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        *((name, (REAL, 1j)) for name in ("atan2", "copysign", "hypot", "nextafter")),
+        ("hypot", (COMPLEX, COMPLEX)),
+        ("sign", (REAL > 0,)),
+    ],
+)
+def test_refuses_what_numpy_has_none_of(device, name, args):
+    x, *rest = on(device, args)
+    for out in ({}, {"out": xdev.zeros(x.shape, dtype="complex128", device=device)}):
+        with pytest.raises(TypeError):
+            function(name)(x, *rest, **out)
 
 
 @pytest.mark.parametrize("name", ["log", "expm1", "remainder", "ceil", "sign", "real"])

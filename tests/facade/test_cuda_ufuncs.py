@@ -85,6 +85,30 @@ def test_other_data_types_keep_cupys_loops(name):
     assert own._preamble == ""  # else their loops would lack it
 
 
+@pytest.mark.parametrize("name", ["and", "or", "xor", "not"])
+def test_truth_values_of_complex_numbers_have_loops(name):
+    made, own = mended()[f"logical_{name}"], getattr(cupy, f"logical_{name}")
+
+    assert made.types[: len(own.types)] == own.types
+    added = made.types[len(own.types) :]
+    assert added == [f"{char * own.nin}->?" for char in "FD"]
+
+
+@pytest.mark.parametrize("name", ["atan2", "copysign", "hypot", "nextafter"])
+def test_real_functions_have_no_complex_loops(name):
+    own = getattr(cupy, "arctan2" if name == "atan2" else name)
+
+    assert [x for x in own.types if x[0] not in "FD"] == mended()[name].types
+
+
+def test_signs_of_bools_are_refused():
+    made = mended()["sign"]
+
+    assert made.types == ["?->?", *cupy.sign.types]
+    with pytest.raises(TypeError, match=r"xdev\.sign takes no bool"):
+        made._ops.ops[0].error_func()
+
+
 @pytest.fixture(scope="module")
 def on_host(tmp_path_factory):
     """The source as a library of the host."""

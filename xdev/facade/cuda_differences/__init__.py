@@ -39,7 +39,13 @@ from xdev.facade.cuda_differences.linear_algebra import (
 )
 from xdev.facade.cuda_differences.moments import std, var
 from xdev.facade.cuda_differences.outputs import round_, written
-from xdev.facade.cuda_differences.ufuncs import remainder, special
+from xdev.facade.cuda_differences.ufuncs import (
+    no_bool,
+    real,
+    remainder,
+    special,
+    truth,
+)
 from xdev.facade.pseudoinverses import pinv
 
 if TYPE_CHECKING:
@@ -69,8 +75,25 @@ def mended() -> dict[str, Callable[..., Any]]:
         "acosh": special("acosh", cupy.arccosh),
         # is x1 - floor(x1 / x2) * x2: inexact, NaN at infinity, drops -0
         "remainder": remainder(),
+        # have no loops for complex numbers
+        "logical_and": truth(
+            "logical_and", "out0 = in0 != in0_type(0) && in1 != in0_type(0)"
+        ),
+        "logical_or": truth(
+            "logical_or", "out0 = in0 != in0_type(0) || in1 != in0_type(0)"
+        ),
+        "logical_xor": truth(
+            "logical_xor", "out0 = (in0 != in0_type(0)) != (in1 != in0_type(0))"
+        ),
+        "logical_not": truth("logical_not", "out0 = in0 == in0_type(0)"),
+        # have such as do not compile
+        "atan2": real("atan2", cupy.arctan2),
+        "copysign": real("copysign"),
+        "hypot": real("hypot"),
+        "nextafter": real("nextafter"),
+        # casts bools; array_api_compat's has no out=
+        "sign": no_bool("sign"),
         # array_api_compat's, older than CuPy's right ones, have no out=
-        "sign": cupy.sign,
         "ceil": cupy.ceil,
         "floor": cupy.floor,
         "trunc": cupy.trunc,
