@@ -213,6 +213,22 @@ def test_what_cupy_lacks_says_which_copy_would_do():
         xdev.numpy.random.permutation(x)
 
 
+def test_numpys_assertions_take_arrays_of_any_device(device):
+    np = xdev.numpy
+    x = xdev.asarray([1.0, 2.0], device=device)
+
+    np.testing.assert_allclose(x, [1, 2 + 1e-9])
+    np.testing.assert_array_equal(x, x)
+    np.testing.assert_equal([x, 1], [numpy.array([1.0, 2.0]), 1])
+    with pytest.raises(AssertionError):
+        np.testing.assert_array_less(x, x)
+
+
+def test_a_class_derived_from_ndarray_is_refused_with_the_way_out():
+    with pytest.raises(TypeError, match=r"derive from numpy\.ndarray"):
+        type("Matrix", (xdev.numpy.ndarray,), {})
+
+
 def test_a_freed_array_is_refused(device):
     x = xdev.ones(100_000, device=device)
     xdev.memory.free(x)

@@ -19,7 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from xdev.numpy import fft as fft, linalg as linalg, random as random
+from xdev.numpy import (
+    fft as fft,
+    linalg as linalg,
+    random as random,
+    testing as testing,
+)
 from xdev.numpy.names import LEFT_OUT, dispatched
 
 __all__ = [name for name in np.__all__ if name not in LEFT_OUT]
@@ -33,4 +38,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, "fft", "linalg", "random"})
+    return sorted({*__all__, "fft", "linalg", "random", "testing"})

@@ -1,2 +1,2 @@
 from numpy import *
-from numpy import fft as fft, linalg as linalg, random as random
+from numpy import fft as fft, linalg as linalg, random as random, testing as testing

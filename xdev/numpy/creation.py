@@ -205,4 +205,11 @@ class ndarray(metaclass=_AnyArray):  # noqa: N801 - NumPy's name of it
             return empty(shape, dtype, order)
         return np.ndarray(shape, dtype, buffer, offset, strides, order)
 
+    def __init_subclass__(cls) -> None:
+        message = (
+            "xdev.numpy.ndarray stands for the arrays of every library and has no "
+            "classes derived from it: derive from numpy.ndarray, for arrays on the CPU"
+        )
+        raise TypeError(message)
+
     __class_getitem__ = np.ndarray.__class_getitem__

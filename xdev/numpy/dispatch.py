@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ndarray = np.ndarray
 NOT_ARRAYS = PYTHON_SCALARS | HOST_SCALARS | {str, bytes, type, type(None), np.dtype}
+PLAIN = NOT_ARRAYS | {ndarray}  # with these alone a call is NumPy's
 #: The kinds of data types that every device has; arrays of others stay on the host.
 DEVICE_KINDS = frozenset("?biufc")
 # Whether objects of a type are arrays, for types that are not in `NOT_ARRAYS`.
@@ -119,9 +120,10 @@ def call(name: str, function: Callable[..., Any], args: Any, options: Any) -> An
 def leader(
     name: str, function: Callable[..., Any], args: Any, options: Any
 ) -> tuple[Library, Any]:
-    """Return the library of all arrays among the arguments, and the first of them.
+    """Return the library of all arrays among the arguments, and an array of it.
 
-    Without arrays they are NumPy and None. A 0-d array of NumPy's is a number, which
+    Without arrays they are NumPy and None; of NumPy's arrays the class may stand for
+    one. A 0-d array of NumPy's is a number, which
     goes anywhere.
 
     Raises
@@ -129,6 +131,9 @@ def leader(
     DeviceMismatchError
         The arrays are of two libraries or devices.
     """
+    kinds = {*map(type, args), *map(type, options.values())}
+    if kinds <= PLAIN:
+        return NUMPY, ndarray if ndarray in kinds else None
     library: Library = NUMPY
     first: tuple[tuple[int, ...], Any] | None = None
     for found in arrays_in((*args, *options.values())):

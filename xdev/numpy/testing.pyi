@@ -1,0 +1,1 @@
+from numpy.testing import *
