@@ -230,7 +230,7 @@ def test_xarray_keeps_its_names():
 
 def test_pandas_keeps_its_index_and_runs_no_function_of_its_own():
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"a": [1, 2], "b": [0.5, 1.5]}, index=[3, 4])
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [0.5, 1.5]}, index=[3, 4])
     assert wave(frame, 1).equals(2 * frame + 1)
     ten = xdev.vectorize(lambda x, y: x + 10 * y)
     ten.__name__ = "add"
