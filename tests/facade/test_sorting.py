@@ -215,3 +215,10 @@ def test_sets_are_numpys(shape, dtype, content):
     np.testing.assert_array_equal(
         np.sort(xdev.unique_values(x)), expected.values, strict=True
     )
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "f8", "F", "D", "?"])
+def test_distinct_values_are_in_ascending_order(device, dtype):
+    x = np.random.default_rng(1).integers(0, 99, 4000).astype(dtype)
+    found = xdev.unique_values(xdev.asarray(x, device=device))
+    np.testing.assert_array_equal(xdev.to_numpy(found), np.unique(x), strict=True)

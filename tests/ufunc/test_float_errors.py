@@ -1,5 +1,7 @@
 """Floating point errors that a ufunc tells of, and what is none."""
 
+import cmath
+import math
 import warnings
 
 import numpy as np
@@ -37,3 +39,59 @@ def test_comparisons_hide_no_other_errors(size):
     root = xdev.vectorize(lambda x: 0 / x)
     with pytest.warns(RuntimeWarning, match="invalid value"):
         root(np.zeros(size))
+
+
+@xdev.vectorize
+def told_apart(x):
+    return np.isfinite(x), np.isnan(x), np.isinf(x)
+
+
+@xdev.vectorize
+def told_apart_by_math(x):
+    return math.isfinite(x), math.isnan(x), math.isinf(x)
+
+
+@xdev.vectorize
+def told_apart_by_cmath(x):
+    return cmath.isfinite(x), cmath.isnan(x), cmath.isinf(x)
+
+
+@xdev.guvectorize(["f8[:],b1[:]", "f4[:],b1[:]"], "(n)->(n)")
+def finite_rows(x, out):
+    for k in range(x.shape[0]):
+        out[k] = np.isfinite(x[k])
+
+
+@xdev.kernel
+def finite_points(i, x, out):
+    out[i] = math.isfinite(x[i])
+
+
+SPECIAL = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1e38, 1e-45]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "F", "D"])
+@pytest.mark.parametrize("size", [1, 9, 63, 20_007])
+def test_to_tell_what_is_finite_is_no_error(device, dtype, size):
+    complexes = dtype in "FD"
+    values = np.resize(np.array(SPECIAL, "f4"), size)
+    if complexes:
+        both = np.stack([values, np.roll(values, 1)], -1)
+        values = both.reshape(-1).view("F")
+    values = values.astype(dtype)
+    parts = np.isfinite(values), np.isnan(values), np.isinf(values)
+    functions = [told_apart, told_apart_by_cmath if complexes else told_apart_by_math]
+    for step in (1, 2):
+        x = xdev.asarray(values, device=device)[::step]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for function in functions:
+                for found, expected in zip(function(x), parts, strict=True):
+                    own = xdev.to_numpy(found)
+                    np.testing.assert_array_equal(own, expected[::step])
+            if not complexes:
+                out = xdev.zeros(x.shape, dtype=xdev.bool, device=device)
+                finite_points[x.shape[0]](x, out)
+                for found in (finite_rows(x), out):
+                    own = xdev.to_numpy(found)
+                    np.testing.assert_array_equal(own, parts[0][::step])

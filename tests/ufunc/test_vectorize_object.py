@@ -306,3 +306,21 @@ def test_help_of_a_function_without_a_docstring_shows_how_it_is_called():
         text = pydoc.plain(pydoc.render_doc(made))
         assert shown in text
         assert "scalar" not in text
+
+
+@xdev.guvectorize("(n)->(n)")
+def filled(x, out):
+    out[:] = x[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["nin", "nout", "nargs", "types", "ntypes", "identity", "signature"]
+)
+def test_attributes_of_ufuncs_cannot_be_set(name):
+    for each in (np.add, add, *[filled] * (name != "identity")):
+        before = getattr(each, name)
+        with pytest.raises(AttributeError, match=f"{name}"):
+            setattr(each, name, 3)
+        assert getattr(each, name) == before
+    add.note = "of mine"  # others can
+    assert add.note == "of mine"

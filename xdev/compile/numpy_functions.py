@@ -455,11 +455,27 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
         if root == CUDA:
             arrays = importlib.import_module(f"{root}.np.arraymath")
             stack.enter_context(_replaced(arrays, "_np_round_intrinsic", _nearest))
+        else:
+            for name in ("cpython.mathimpl", "np.math.mathimpl"):
+                real = importlib.import_module(f"{root}.{name}")
+                stack.enter_context(_replaced(real, "is_finite", _finite))
         for name in ("cpython.numbers", "np.math.numbers") if wrapping else ():
             numbers = importlib.import_module(f"{root}.{name}")
             usual_flags = numbers._int_arith_flags  # noqa: SLF001
             stack.enter_context(_replaced(numbers, "_int_arith_flags", flags))
         yield
+
+
+def _finite(builder: Any, value: Any) -> Any:
+    """Emit whether a float is finite, by its bits: Numba's difference tells of NaN."""
+    ir = _optional.llvm_ir()
+    integer, exponent = (
+        (ir.IntType(32), 0x7F80_0000)
+        if value.type == ir.FloatType()
+        else (ir.IntType(64), 0x7FF0_0000_0000_0000)
+    )
+    bits = builder.and_(builder.bitcast(value, integer), integer(exponent))
+    return builder.icmp_unsigned("!=", bits, integer(exponent))
 
 
 def _nearest(kind: Any) -> str:

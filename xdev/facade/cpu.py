@@ -134,6 +134,10 @@ def _count_nonzero(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     return np.asarray(np.count_nonzero(x, axis=axis, keepdims=keepdims))[()]
 
 
+def _unique_values(x: Any) -> Any:
+    return np.unique(x, equal_nan=False)
+
+
 def _complex_eig(x: Any) -> Any:
     result = values, vectors = _eig(x)
     if values.dtype.kind == "c":
@@ -192,6 +196,7 @@ MENDED: dict[str, Callable[..., Any]] = {
     "sort": _sort,  # has no descending=
     "argsort": _argsort,  # has no descending=
     "count_nonzero": _count_nonzero,  # returns a Python int
+    "unique_values": _unique_values,  # has the order of a hash table
     "linalg.eig": complex_eig,  # may be real where all imaginary parts are 0
     "linalg.eigvals": complex_eigvals,  # likewise
     "linalg.matrix_rank": _matrix_rank,  # accepts vectors

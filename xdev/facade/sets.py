@@ -162,7 +162,7 @@ def unique_inverse(x: Array, /) -> UniqueInverse[Array]:
 
 
 def unique_values(x: Array, /) -> Array:
-    """Distinct values, in no particular order.
+    """Distinct values; of NumPy's and CuPy's arrays in ascending order.
 
     Parameters
     ----------
@@ -177,12 +177,12 @@ def unique_values(x: Array, /) -> Array:
     Examples
     --------
     >>> import xdev
-    >>> xdev.sort(xdev.unique_values(xdev.asarray([5, 3, 5])))
+    >>> xdev.unique_values(xdev.asarray([5, 3, 5]))
     array([3, 5])
     """
     if type(x) is ndarray and x.dtype not in FREED:
         if x.dtype.char not in NUMBERS:
-            return _unique(x, equal_nan=False, sorted=False)
+            return _unique(x, equal_nan=False)
         # NumPy puts some into a hash table, which takes up to 300 times as long.
         ordered = sort(x.ravel(), 0, stable=False)
         return ordered[_changes(ordered)]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from xdev.ufunc.cuda_methods import CudaMethods
 
 ABSENT: Any = np._NoValue  # noqa: SLF001 - NumPy's own default
+FIXED = frozenset(("identity", "nin", "signature"))
 KEYWORDS = ("out", "where", "casting", "order", "dtype", "signature", "sig", "subok")
 
 
@@ -44,6 +45,8 @@ class Vectorized:
 
     __name__: str
     __qualname__: str
+    nin: int
+    identity: int | str | None
     signature = None  # as that of every numpy.ufunc without core dimensions
 
     def __init__(
@@ -53,8 +56,8 @@ class Vectorized:
         self.__qualname__ = self.__qualname__.removesuffix(pickling.INSIDE)
         self.scalar = scalar
         self.target = target
-        self.identity = None if identity == "reorderable" else identity
-        self.nin = scalar.nin
+        given = None if identity == "reorderable" else identity
+        vars(self).update(nin=scalar.nin, identity=given)
         self._identity = identity
         self._again: Callable[..., Any] = lambda *_: None  # until there are CPU loops
         self.__signature__ = parameters.of_a_call(scalar.function)
@@ -339,6 +342,13 @@ class Vectorized:
     def ntypes(self) -> int:
         """The number of typings."""
         return len(self.types)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute that is not one of :class:`numpy.ufunc`'s."""
+        if name in FIXED:  # those without a property, which are read at each call
+            message = f"attribute {name!r} of ufunc {self.__name__!r} is not writable"
+            raise AttributeError(message)
+        object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return f"<xdev ufunc {self.__name__!r}>"
