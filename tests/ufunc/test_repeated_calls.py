@@ -99,7 +99,12 @@ def test_a_dtype_at_the_address_of_another_is_no_other_dtype():
 
 @pytest.mark.parametrize(
     "error",
-    [TypeError("no loop"), OwnError("read-only: Cannot cast ufunc"), OverflowError()],
+    [
+        TypeError("no loop"),
+        ValueError("a bad input is read-only"),
+        OwnError("read-only: Cannot cast ufunc"),
+        OverflowError(),
+    ],
     ids=lambda error: type(error).__name__,
 )
 @pytest.mark.parametrize("n", [3, 100_000])

@@ -36,5 +36,9 @@ def explain(error: Exception, out: Sequence[Any] | None) -> None:
 
 
 def is_numpys(error: Exception) -> bool:
-    """Say whether an error can be NumPy's own, and no class of a user's handler."""
-    return type(error).__module__.partition(".")[0] in {"builtins", "numpy"}
+    """Say whether an error is NumPy's own, and not what a user's handler raised."""
+    end = error.__traceback__
+    while end is not None and end.tb_next is not None:
+        end = end.tb_next
+    module = "" if end is None else end.tb_frame.f_globals.get("__name__", "")
+    return module.partition(".")[0] in {"xdev", "numpy"}
