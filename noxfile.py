@@ -79,6 +79,7 @@ def soak(session):
     numpys = ["pytest", *alone, *options, "--pyargs", *rooms]
     session.run(*numpys, env={"XDEV_NUMPY_POOL": "1"})
     deep = [
+        "compile/test_edits",
         "memory/test_exits",
         "memory/test_interrupts",
         "ufunc/test_random_programs",

@@ -94,6 +94,21 @@ def test_builtins_are_called(name):
     assert cubin(BUILTINS[name], "f", "f")[0].startswith(b"\x7fELF")
 
 
+NUMPYS = [
+    f"np.{name}({'x, y'[: 3 * function.nin - 2]})"
+    for name, function in vars(np).items()
+    if isinstance(function, np.ufunc) and f"{'d' * function.nin}->d" in function.types
+    if function.signature is None and name != "heaviside"
+]
+
+
+@pytest.mark.parametrize("char", "fd")
+def test_numpys_functions_of_floats_compile(char):
+    total = eval(f"lambda x, y: {' + '.join(NUMPYS)}", {"np": np})  # noqa: S307
+
+    assert cubin(total, char * 2, char)[0].startswith(b"\x7fELF")
+
+
 def summed(x):
     result = x * 0
     for _ in range(3):
