@@ -22,10 +22,9 @@ def dot(x, y, out):
 def product(a, b, c):
     for i in range(c.shape[0]):
         for j in range(c.shape[1]):
-            total = 0 * c[i, j]
+            c[i, j] = 0
             for k in range(a.shape[1]):
-                total += a[i, k] * b[k, j]
-            c[i, j] = total
+                c[i, j] += a[i, k] * b[k, j]
 
 
 @xdev.guvectorize("(n)->(n),()")
