@@ -89,6 +89,9 @@ else:
         """Load a room, or a room for its name; say what does the same as NumPy's."""
         if name in _ROOMS:
             return importlib.import_module(f"xdev.{name}")
+        if name.startswith("_"):  # Python asks before it imports a module
+            text = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(text, name=name, obj=sys.modules[__name__])
         if name not in _LAZY:
             from xdev._numpy_names import missing
 
