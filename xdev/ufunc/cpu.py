@@ -219,7 +219,7 @@ class CpuLoops:
         if signature is not None or not _numpy_agrees(args, inputs):
             args = strong(args, inputs, self.scalar.name, self.scalar.labels)
         if signature is None and not keywords:
-            call = self._learn(args, specialisation)
+            call = self._learn(args, out, specialisation)
             if call is not None:
                 return self._run(call, args, out, cpu_results.bound(args))
         if out is None:
@@ -232,8 +232,13 @@ class CpuLoops:
             self._explain(error, args, specialisation.inputs, out)
             raise
 
-    def again(self, args: Sequence[Any], out: Any = None) -> Any:
+    def again(self, args: tuple[Any, ...]) -> Any:
         """Repeat a call that differs from an earlier one in values and shapes alone.
+
+        Parameters
+        ----------
+        args : tuple
+            The inputs, and behind them the outputs that are given.
 
         Returns
         -------
@@ -241,30 +246,27 @@ class CpuLoops:
             The result; None: there was no such call.
         """
         kinds: list[Any] = []
-        size, shape = 1, None
+        size = 1
         for x in args:
             if type(x) is ndarray:
                 kinds.append(x.dtype)
-                if x.shape != shape:
-                    shape = x.shape
-                    size *= x.size
+                size *= x.size
             else:
                 kinds.append(type(x))
         call = self._calls.get(tuple(kinds))
         if call is None:
             return None
-        if out is not None:
-            if type(out) is not ndarray or len(call.outputs) > 1:
-                return None
-            out, size = (out,), max(size, out.size)
-        if size >= call.small or (out is None and size >= call.few):
-            return self._run(call, args, out, size)
+        if size >= call.small or size >= call.few:  # as far as sizes alone tell
+            nin, size = len(call.inputs), cpu_results.bound(args)
+            if size >= call.small or (size >= call.few and len(args) == nin):
+                return self._run(call, args[:nin], args[nin:] or None, size)
         try:
             if size >= MANY:
-                return call.run.alone(args, out)
-            return call.ufunc(*args) if out is None else call.ufunc(*args, out=out)
+                return call.run.alone(args, None)
+            return call.ufunc(*args)
         except REFUSALS as error:
-            self._explain(error, args, call.inputs, out)
+            nin = len(call.inputs)
+            self._explain(error, args[:nin], call.inputs, args[nin:])
             raise
 
     def _run(
@@ -304,16 +306,23 @@ class CpuLoops:
         explain(error, out)
 
     def _learn(
-        self, args: Sequence[Any], specialisation: Specialisation
+        self,
+        args: Sequence[Any],
+        out: tuple[Any, ...] | None,
+        specialisation: Specialisation,
     ) -> _Call | None:
         """Remember a call on NumPy arrays and numbers; return what it needs."""
         if _TRACKING.on:
             return None
         if not all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args):
             return None
+        outs = out or ()
+        if not all(type(x) is ndarray for x in outs):
+            outs = ()
         run, outputs = self._threaded(specialisation), specialisation.outputs
         few = POOLED // max(dtype.itemsize for dtype in outputs)
-        key = tuple(x.dtype if type(x) is ndarray else type(x) for x in args)
+        operands = (*args, *outs)
+        key = tuple(x.dtype if type(x) is ndarray else type(x) for x in operands)
         inputs = specialisation.inputs
         call = self._calls[key] = _Call(run, run.ufunc, inputs, outputs, few)
         return call

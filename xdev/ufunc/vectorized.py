@@ -110,12 +110,10 @@ class Vectorized:
                     return self._cuda.fast(args[:-1], args[-1])
             if extra < 0:
                 args = self.scalar.filled(args)
-            if extra == 1 and out is None:
-                result = self._again(args[:-1], args[-1])
-            else:
-                result = self._again(args, out)
-            if result is not None:
-                return result
+            if extra <= 0 or (extra == 1 and out is None):
+                result = self._again(args if out is None else (*args, out))
+                if result is not None:
+                    return result
         result = self._general(args, None if out is ABSENT else out, keywords)
         if out is ABSENT and all(x is None for x in args[self.nin :]):
             hosted.tell_unwritten(keywords)
