@@ -302,6 +302,35 @@ def of_matrices(repeat: int) -> list[dict[str, Any]]:
     return rows
 
 
+def complexes(dtype: str, function: Callable[[Any], Any]) -> Calls:
+    """Return calls of a function of complex numbers."""
+    real, imag = np.random.default_rng(0).uniform(-2, 2, (2, 10**5))
+    z = (real + 1j * imag).astype(dtype)
+    ours = xdev.vectorize(function)
+    o = np.empty_like(ours(z))
+    return {"NumPy": lambda: function(z), "xdev": lambda: ours(z, out=o)}
+
+
+def distance(z: Any) -> Any:
+    """Return the distance from zero."""
+    return abs(z)
+
+
+def of_complex_numbers(repeat: int) -> list[dict[str, Any]]:
+    """Measure distances, powers and products of complex numbers."""
+    rows = []
+    functions: dict[str, Callable[[Any], Any]] = {
+        "abs(z)": distance,
+        "z**3": lambda z: z**3,
+        "z z + c": lambda z: z * z + (0.3 + 0.1j),
+    }
+    for dtype, name in itertools.product(("c8", "c16"), functions):
+        calls = complexes(dtype, functions[name])
+        title = f"{name}, n = 100000, {np.dtype(dtype)}"
+        rows += measured(title, calls, 20, repeat)
+    return rows
+
+
 def at_indices(repeat: int) -> list[dict[str, Any]]:
     """Measure calls that work in place at indices."""
     rows = []
@@ -351,7 +380,7 @@ def main() -> None:
             title = f"f.reduce, n = {n}, {np.dtype(dtype)}"
             number = max(2, 2 * 10**6 // n)
             rows += measured(title, sums(n, dtype), number, repeat)
-    rows += of_matrices(repeat) + at_indices(repeat)
+    rows += of_matrices(repeat) + at_indices(repeat) + of_complex_numbers(repeat)
     for n in (10**6, 10**7):
         inputs = values(3, n, "f4")
         number = 3 * 10**6 // n + 1
