@@ -43,12 +43,66 @@ def forced(x):
     return y  # noqa: RET504 - objmode names what it gives
 
 
+def place(x):
+    return (10.0, 20.0).index(x)
+
+
+def looked_up(x):
+    table = {1.0: 10.0, 2.0: 20.0}
+    return table[x]
+
+
+def found(x):
+    return [5.0, 6.0].index(x)
+
+
+def removed(x):
+    values = {1.0, 2.0}
+    values.remove(x)
+    return len(values)
+
+
+def largest(x):
+    return max([k for k in range(int(x))])  # noqa: C416
+
+
+def stepped(x):
+    total = 0
+    for k in range(0, 9, int(x)):
+        total += k
+    return total
+
+
+def sized(x):
+    return np.zeros(int(x)).sum()
+
+
+@numba.njit
+def of_a_dict(x):
+    table = {1: 10.0}
+    return table[int(x)]
+
+
+def called_with_a_dict(x):
+    return of_a_dict(x)
+
+
 REFUSED = [
+    (place, r"may raise ValueError: tuple\.index\(x\): x not in tuple", "def place"),
+    (stepped, r"may raise ValueError: range\(\) arg 3 must not be zero", "def stepped"),
     (outside, "may raise IndexError: tuple index out of range", "def outside"),
     (local, "may raise IndexError|new memory is asked for", "def local"),
     (called, "may raise ValueError: negative", 'raise ValueError\\("negative'),
     (printed, "needs the Python interpreter", r"print\(y\)"),
     (forced, "needs the Python interpreter", "def forced"),
+]
+WITH_MEMORY = [  # which only ufuncs can ask for
+    (looked_up, r"may raise KeyError, .*conditions.*\n.*def looked_up"),
+    (found, "may raise ValueError: value not in list"),
+    (removed, "may raise KeyError: set.remove.*discard"),
+    (largest, "may raise StopIteration, "),
+    (sized, "may raise ValueError: negative dim"),
+    (called_with_a_dict, "may raise KeyError"),
 ]
 FORMS = ["kernel", "ufunc", "gufunc"]
 
@@ -88,6 +142,16 @@ def test_functions_that_may_raise_or_print_are_refused(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(("function", "reason"), WITH_MEMORY)
+def test_functions_whose_containers_may_raise_are_refused(function, reason):
+    x, out = np.array([1.0, 7.0, 2.0]), np.full(3, -1.0)
+
+    with pytest.raises(TypeError, match=reason):
+        xdev.vectorize(function)(x, out=out)
+
+    assert out.tolist() == [-1, -1, -1]
+
+
 def test_what_is_tested_first_is_compiled():
     def looked_up(i):
         return TABLE[i] if 0 <= i < len(TABLE) else math.nan
@@ -95,6 +159,46 @@ def test_what_is_tested_first_is_compiled():
     x = np.array([0, 7, 2, -9])
     got = xdev.vectorize(looked_up)(x)
     np.testing.assert_array_equal(got, [1, np.nan, 3, np.nan])
+
+
+def test_what_cannot_happen_is_compiled():
+    def guarded(i):
+        total = 0
+        for k in range(0, 9, max(i, 1)):
+            total += k
+        return total + ((1, 2, 4).index(i) if i in (1, 2, 4) else -1)
+
+    x = np.array([1, 2, 3, 4, 0])
+    expected = list(map(guarded, x.tolist()))
+    assert xdev.vectorize(guarded)(x).tolist() == expected
+
+
+def test_memory_of_a_function_that_uses_containers_is_given_back():
+    def counted(i):
+        values, table = {1, 2}, {1: 2}
+        values.discard(i)
+        array = np.zeros(3)
+        array[0] = len(values) + len(table) + (i in table)
+        return array[0]
+
+    x = np.array([1, 2, 3])
+    assert xdev.vectorize(counted)(x).tolist() == [3.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("line", [34, 92, 10, 13])  # pickled: quotes, a backslash …
+def test_the_line_of_an_error_may_have_any_number(line):
+    name = f"raising_{line}.py"
+    text = "\n" * (line - 1) + "def inner(x):\n if x > 0: raise ValueError\n return x"
+    text = text.replace("\n", "", 1)
+    names = {}
+    exec(compile(text, name, "exec"), names)  # noqa: S102 - a function at that line
+    inner = numba.njit(names["inner"])
+
+    def outer(x):
+        return inner(x)
+
+    with pytest.raises(TypeError, match=r"may raise ValueError"):
+        xdev.vectorize(["float64(float64)"])(outer)(np.ones(3))
 
 
 @pytest.mark.parametrize("dtype", ["F", "D"])

@@ -42,6 +42,11 @@ def generating(i, x, out):
     out[i] = sum(x[i] * k for k in range(3))
 
 
+@xdev.kernel
+def returning(i, x):
+    return x[i]
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -61,6 +66,9 @@ def generating(i, x, out):
             lambda x: scaled[3, 3](x, 2.0, x),
             r"2 arguments \(factor, out\), not 3: each extent.* an index.*scaled\[n\]",
         ),
+        (lambda x: scaled[3](x, 2.0), r"factor, out\), not 2: out is missing; each"),
+        (scaled[3], "not 1: factor, out are missing"),
+        (returning[3], r"it returns float64, .*\n  .*:\d+: def returning"),
     ],
 )
 def test_kernels(call, words):

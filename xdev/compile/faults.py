@@ -19,11 +19,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 INTERPRETER = "@numba_gil_ensure("  # the lock that print and objmode take
-PICKLED = re.compile(r'@\.const\.pickledata\.\w+ = .*? c"(.*)"', re.MULTILINE)
-ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2})")
+# What was linked from two libraries under one name has a number in one of them.
+PICKLED = re.compile(r'@\.const\.pickledata\.\w+(?:\.\d+)? = .*? c"(.*)"', re.MULTILINE)
+ESCAPE = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
 CALL = re.compile(r"\b(?:call|invoke)\b[^@\n]*@(?!llvm\.)")
 # Python's own: no memory is left; powers of complex zeros, which are NaN in loops.
 BORNE = (MemoryError, ZeroDivisionError)
+# Numba's own: its dicts were damaged, or found no memory, or compared keys by an
+# ``__eq__`` that failed, as none of numbers does.
+DAMAGE = (RuntimeError, AssertionError)
+COMPARED = ("key comparison failed",)
+WAYS = {
+    KeyError: "write the keys as conditions, or search a tuple in a loop; of sets, use "
+    "discard",
+    StopIteration: "compare in a loop, or the items of a tuple: max((x, y))",
+}
+TESTED = "test the values first, and give a mark such as NaN instead"
 
 
 def check(function: Callable[..., Any], shown: Sequence[object], compiled: Any) -> None:
@@ -54,18 +65,15 @@ def check(function: Callable[..., Any], shown: Sequence[object], compiled: Any) 
     library = Path(_optional.numba().__file__).parent
     for kind, args, place in _raised(text):
         own = place is not None and not Path(place[1]).is_relative_to(library)
-        if issubclass(kind, BORNE) and not own:
+        if not own and _is_borne(kind, args):
             continue
-        # Without words it is the end of a point whose bounds were checked: reported.
-        if own or (issubclass(kind, IndexError) and args):
-            what = ": ".join((kind.__name__, *map(str, args or ())))
-            message = (
-                f"it may raise {what}, which compiled loops cannot: test the values "
-                "first, and give a mark such as NaN instead"
-            )
-            if place is not None:
-                message += f'\nFile "{place[1]}", line {place[2]}'
-            raise refusal(function, shown, RuntimeError(message))
+        words = (arg for arg in args or () if isinstance(arg, str | int | float))
+        what = ": ".join((kind.__name__, *map(str, words)))
+        way = TESTED if own else WAYS.get(kind, TESTED)
+        message = f"it may raise {what}, which compiled loops cannot: {way}"
+        if own:
+            message += f'\nFile "{place[1]}", line {place[2]}'
+        raise refusal(function, shown, RuntimeError(message))
 
 
 def is_straight(compiled: Any) -> bool:
@@ -75,12 +83,25 @@ def is_straight(compiled: Any) -> bool:
     return len(list(made.blocks)) == 1 and not CALL.search(str(made))
 
 
+def _is_borne(kind: type[BaseException], args: Any) -> bool:
+    """Say whether an error of Numba's own never happens, or is told of otherwise."""
+    if issubclass(kind, (*BORNE, *DAMAGE)) or args == COMPARED:
+        return True
+    # Without words it is the end of a point whose bounds were checked: reported.
+    return issubclass(kind, IndexError) and not args
+
+
 def _raised(text: str) -> Iterator[tuple[Any, Any, Any]]:
     """Yield the errors in a module: class, arguments, place where it is written out."""
     for literal in PICKLED.findall(text):
-        data = ESCAPE.sub(lambda m: bytes([int(m[1], 16)]), literal.encode())
+        data = ESCAPE.sub(_unescaped, literal.encode())
         found = pickle.loads(data)  # noqa: S301 - Numba has just written it
         yield found if len(found) == 3 else (*found, None)  # noqa: PLR2004
+
+
+def _unescaped(escape: re.Match[bytes]) -> bytes:
+    """Return the byte that an escape of LLVM's stands for."""
+    return escape[1] if escape[1] == b"\\" else bytes([int(escape[1], 16)])
 
 
 def _printing(function: Callable[..., Any]) -> int | None:

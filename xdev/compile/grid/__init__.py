@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
+from xdev.compile.refusals import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -148,13 +149,11 @@ def check_result(
         That is something.
     """
     if returned is not _optional.numba().core.types.none:
-        types = ", ".join(map(str, shown))
-        name = function.__name__
         message = (
-            f"cannot compile {name}({types}): it returns {returned}, but what it "
-            "computes goes to its arrays: out[i] = …"
+            f"it returns {returned}, but what it computes goes to its arrays: "
+            "out[i] = …"
         )
-        raise TypeError(message)
+        raise refusal(function, shown, TypeError(message))
 
 
 def packer(arguments: Sequence[Argument]) -> Callable[..., bytes]:

@@ -77,12 +77,20 @@ class KernelFunction:
             taken = "argument" if len(names) == 1 else "arguments"
             message = (
                 f"{self.name}({', '.join(self.names)}) of {indices} {index} takes "
-                f"{len(names)} {taken} ({', '.join(names)}), not {given}: each extent "
-                "in the brackets gives an index, by which its parameters begin"
+                f"{len(names)} {taken} ({', '.join(names)}), not {given}: "
+            )
+            if missing := names[given:]:
+                verb = "is" if len(missing) == 1 else "are"
+                message += f"{', '.join(missing)} {verb} missing; "
+            message += (
+                "each extent in the brackets gives an index, by which its parameters "
+                "begin"
             )
             extents = EXTENTS.get(len(self.names) - given)
             if extents:
-                message += f"; for {given} give it the extents {self.name}[{extents}]"
+                message += (
+                    f", so for {given} give it the extents {self.name}[{extents}]"
+                )
             raise TypeError(message)
         return names
 
