@@ -1,5 +1,6 @@
 """What cannot be compiled is refused with the reason, the line and the types."""
 
+import math
 import sys
 
 import numpy as np
@@ -120,6 +121,10 @@ def of_the_facade(x):
     return xdev.sin(x)
 
 
+def fixed(x):
+    return np.fix(x)
+
+
 def importing(x):
     import math
 
@@ -171,6 +176,7 @@ def unpacked(x):
         (linear, "no norm(float32): use", "return np.linalg.norm(x)"),
         (transformed, "no numpy.fft.fft: use", "return np.fft.fft(x)"),
         (of_the_facade, "no xdev.sin: use", "return xdev.sin(x)"),
+        (fixed, "no numpy.fix: use np.trunc", "return np.fix(x)"),
         (importing, "imports nothing: import at the top of", "import math"),
         (attribute, "'upper'", "return y.upper()"),
         (unknown, "'nowhere'", "return x + nowhere"),
@@ -212,6 +218,14 @@ def test_the_reason_the_line_and_the_types_are_told(device, function, words, lin
     assert second.startswith(f"  {HERE}:")
     assert line in second
     assert not np.any(xdev.to_numpy(out))
+
+
+def test_functions_of_real_numbers_say_which_take_complex_ones():
+    def logarithm(x):
+        return math.log(x)
+
+    with pytest.raises(TypeError, match=r"there is log\(complex128\): use np\.log"):
+        xdev.vectorize(logarithm)(np.ones(3, complex))
 
 
 @xdev.kernel

@@ -75,6 +75,10 @@ PLAIN = {
         "take, which @kernel and @guvectorize do not have: pass an array, or use a "
         "tuple; elements are assigned in a loop"
     ),
+    rf"{_CALL}(clip\(.*)": r"compiled code has no \1: use min(max(x, low), high)",
+    rf"{_CALL}((sqrt|exp|log|log10|sin|cos|tan|sinh|cosh|tanh)\(complex\d+\))": (
+        r"math's functions are of real numbers, and there is \1: use np.\2"
+    ),
     rf"{_CALL}(.*)": rf"compiled code has no \1{_NONE}",
     # So it says where a function is known, but not for these types.
     r"Implementation function returned by `@overload` has an unexpected type\..*": (
@@ -86,6 +90,9 @@ PLAIN = {
     ),
     r"Unknown attribute '(\w+)' of type Module\(<module '(.+?)'.*": (
         rf"compiled code has no \2.\1{_NONE}"
+    ),
+    r"Use of unsupported NumPy function 'numpy\.fix'.*": (
+        "compiled code has no numpy.fix: use np.trunc"
     ),
     r"Use of unsupported NumPy function '(numpy\.\w+)'.*": (
         rf"compiled code has no \1{_NONE}"
