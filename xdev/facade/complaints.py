@@ -36,11 +36,14 @@ def misplaced(function: Any, more: tuple[Any, ...]) -> TypeError:
     count = code.co_argcount
     names = code.co_varnames[: count + code.co_kwonlyargcount]
     by_keyword = ", ".join(f"{name}=..." for name in names[count:])
-    return TypeError(
+    text = (
         f"{function.__name__} takes {_listed(names[:count])} positionally and "
         f"{_listed(names[count:])} by keyword ({by_keyword}): it got "
         f"{count + len(more)} positional arguments"
     )
+    if names[count - 1] == "shape" and all(type(value) is int for value in more):
+        text += "; the extents of a shape go in one tuple"
+    return TypeError(text)
 
 
 def _listed(names: tuple[str, ...]) -> str:
