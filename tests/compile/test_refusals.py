@@ -118,7 +118,7 @@ def transformed(x):
 
 
 def of_the_facade(x):
-    return xdev.sin(x)
+    return xdev.sort(x)
 
 
 def fixed(x):
@@ -175,7 +175,7 @@ def unpacked(x):
     [
         (linear, "no norm(float32): use", "return np.linalg.norm(x)"),
         (transformed, "no numpy.fft.fft: use", "return np.fft.fft(x)"),
-        (of_the_facade, "no xdev.sin: use", "return xdev.sin(x)"),
+        (of_the_facade, "no sort(float", "return xdev.sort(x)"),
         (fixed, "no numpy.fix: use np.trunc", "return np.fix(x)"),
         (importing, "imports nothing: import at the top of", "import math"),
         (attribute, "'upper'", "return y.upper()"),

@@ -130,10 +130,13 @@ def test_a_function_by_name_is_numpys(case, function, device):
     there = [xdev.asarray(each, device=device) for each in args]
     try:
         expected = reference(name, args)
-    except TypeError:  # NumPy has no such function
-        with pytest.raises(TypeError, match="compiled code has no"):
-            function(*there)
-        return
+    except TypeError:
+        if name != "ldexp":  # NumPy has no such function
+            with pytest.raises(TypeError, match="compiled code has no"):
+                function(*there)
+            return
+        # From NumPy 2.5 on bytes are no numbers in half precision.
+        expected = reference(name, [args[0].astype("f4"), args[1]])
     wide = expected
     if kind == "F":  # NumPy's powers are less exact than float64's
         wide = reference(name, [each.astype("D") for each in args])

@@ -31,7 +31,7 @@ CPU, CUDA = "numba", "numba.cuda"  # the compilers' packages
 # For these Numba's code is the C library's or LLVM's, which NVVM lacks.
 LIBDEVICE = (
     *("cbrt", "exp", "exp2", "expm1", "fabs"),
-    *("fmod", "log1p", "nextafter", "rint", "sqrt"),
+    *("fmod", "log1p", "nextafter", "rint", "sqrt", "trunc"),
 )
 # NumPy's functions that are operators; the first one of each is what is emitted.
 OPERATORS: dict[np.ufunc, tuple[Any, ...]] = {
@@ -126,11 +126,11 @@ def _table(root: str, *, wrapping: bool) -> Table:
 def _real(root: str) -> dict[Any, Entry]:
     """Return the entries of real numbers that are no operators."""
     if root == CPU:
-        return {np.cbrt: _real_library("cbrt")}
+        return {np.cbrt: _real_library("cbrt"), np.sign: _real_sign}
     named = {name: _real_library(f"__nv_{name}") for name in LIBDEVICE}
     for name in ("logaddexp", "logaddexp2"):
         named[name] = _python(getattr(reals, name))
-    named |= {"ldexp": _scaled_by_two, "spacing": _spacing}
+    named |= {"ldexp": _scaled_by_two, "sign": _real_sign, "spacing": _spacing}
     # The compiler's own leave NaN out, of two but not of three.
     extremes = {min: _extreme(operator.lt), max: _extreme(operator.gt)}
     return {getattr(np, name): entry for name, entry in named.items()} | extremes
@@ -191,6 +191,16 @@ def _python(function: Callable[..., Any]) -> Entry:
 def _unsigned_sign(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
     (x,) = values
     return builder.zext(builder.icmp_unsigned("!=", x, x.type(0)), x.type)
+
+
+def _real_sign(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    """Emit the sign of a float: of both zeros 0, of NaN itself."""
+    (x,) = values
+    zero = x.type(0.0)
+    below, above = (builder.fcmp_ordered(order, x, zero) for order in "<>")
+    found = builder.select(below, x.type(-1.0), zero)
+    found = builder.select(above, x.type(1.0), found)
+    return builder.select(builder.fcmp_unordered("uno", x, x), x, found)
 
 
 def _absolute(context: Any, builder: Any, signature: Any, values: Any) -> Any:
