@@ -173,7 +173,15 @@ def test_what_cannot_happen_is_compiled():
     assert xdev.vectorize(guarded)(x).tolist() == expected
 
 
-def test_memory_of_a_function_that_uses_containers_is_given_back():
+def test_functions_of_arrays_made_inside_are_compiled():
+    def counted(x):
+        return np.ones(max(int(x), 0)).sum()
+
+    x = np.array([1.0, -2.0, 7.0])
+    assert xdev.vectorize(counted)(x).tolist() == [1.0, 0.0, 7.0]
+
+
+def test_functions_with_containers_that_cannot_raise_are_compiled():
     def counted(i):
         values, table = {1, 2}, {1: 2}
         values.discard(i)

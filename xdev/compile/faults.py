@@ -26,9 +26,9 @@ CALL = re.compile(r"\b(?:call|invoke)\b[^@\n]*@(?!llvm\.)")
 # Python's own: no memory is left; powers of complex zeros, which are NaN in loops.
 BORNE = (MemoryError, ZeroDivisionError)
 # Numba's own: its dicts were damaged, or found no memory, or compared keys by an
-# ``__eq__`` that failed, as none of numbers does.
+# ``__eq__`` that failed, as none of numbers does; an array is beyond all memory.
 DAMAGE = (RuntimeError, AssertionError)
-COMPARED = ("key comparison failed",)
+UNHEARD = ("key comparison failed", "array is too big")
 WAYS = {
     KeyError: "write the keys as conditions, or search a tuple in a loop; of sets, use "
     "discard",
@@ -85,7 +85,9 @@ def is_straight(compiled: Any) -> bool:
 
 def _is_borne(kind: type[BaseException], args: Any) -> bool:
     """Say whether an error of Numba's own never happens, or is told of otherwise."""
-    if issubclass(kind, (*BORNE, *DAMAGE)) or args == COMPARED:
+    if issubclass(kind, (*BORNE, *DAMAGE)):
+        return True
+    if args and str(args[0]).startswith(UNHEARD):
         return True
     # Without words it is the end of a point whose bounds were checked: reported.
     return issubclass(kind, IndexError) and not args
