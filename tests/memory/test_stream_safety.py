@@ -170,7 +170,7 @@ METHODS = {
 LINES = [
     (
         Stock,
-        "steal",
+        "_steal",
         "self.source.wait(stream, self.source.record(chunk.stream))",
         "pass",
     ),

@@ -101,7 +101,7 @@ class Desk:
         try:  # in one step of C's from the source's return on: it is never lost
             order[1].extend(map(self._source.allocate, *zip(order[0])))
         except MemoryError as error:
-            del self._orders[id(order)]
+            self._orders.pop(id(order), None)
             self._count("failures")
             return MemoryError(*error.args)  # without frames: they keep names
         address = self._enter(order)
@@ -119,11 +119,11 @@ class Desk:
         except TypeError:
             address = -1
         if not 0 <= address < ADDRESSES:
-            del self._orders[id(order)]
+            self._orders.pop(id(order), None)
             raise XdevError(f"{says} {found!r}, which is not an address")
         if address:
             self.lent[address] = order[0]
-        del self._orders[id(order)]
+        self._orders.pop(id(order), None)  # another thread may have recounted
         if address % self._alignment:
             self.free(address, *order[0])
             aligned = f"not aligned to {self._alignment} B"
@@ -136,11 +136,14 @@ class Desk:
         list(map(self.lent.pop, (address,), freed))
 
     def recount(self) -> int:
-        """Enter what came of orders; return how much is lent [B]."""
+        """Enter what came of orders; return how much is lent [B].
+
+        Orders of which nothing came yet may be another thread's, and stay.
+        """
         for order in list(self._orders.values()):
-            with suppress(XdevError, IndexError):  # it is no memory, or none came
-                self._enter(order)
-        self._orders.clear()
+            if order[1]:
+                with suppress(XdevError):  # it is no memory
+                    self._enter(order)
         return sum(order[0] for order in list(self.lent.values()))
 
 
