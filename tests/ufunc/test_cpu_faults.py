@@ -66,13 +66,6 @@ def largest(x):
     return max([k for k in range(int(x))])  # noqa: C416
 
 
-def stepped(x):
-    total = 0
-    for k in range(0, 9, int(x)):
-        total += k
-    return total
-
-
 def sized(x):
     return np.zeros(int(x)).sum()
 
@@ -89,7 +82,6 @@ def called_with_a_dict(x):
 
 REFUSED = [
     (place, r"may raise ValueError: tuple\.index\(x\): x not in tuple", "def place"),
-    (stepped, r"may raise ValueError: range\(\) arg 3 must not be zero", "def stepped"),
     (outside, "may raise IndexError: tuple index out of range", "def outside"),
     (local, "may raise IndexError|new memory is asked for", "def local"),
     (called, "may raise ValueError: negative", 'raise ValueError\\("negative'),
@@ -171,6 +163,57 @@ def test_what_cannot_happen_is_compiled():
     x = np.array([1, 2, 3, 4, 0])
     expected = list(map(guarded, x.tolist()))
     assert xdev.vectorize(guarded)(x).tolist() == expected
+
+
+def stepped(x):
+    total = 100.0
+    for k in range(0, 9, int(x)):
+        total += k
+    return total
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [5, 100_000])
+def test_a_range_with_a_step_of_zero_ends_its_point_alone(form, size):
+    shape = (size, 1) if form == "gufunc" else size
+    x = np.resize([1.0, 0.0, 2.0, 4.0, -1.0], shape)
+    out = np.full(shape, -1.0)
+
+    _call(form, stepped, x, out)
+
+    unwritten = math.nan if form == "ufunc" else -1.0
+    expected = np.resize([136.0, unwritten, 120.0, 112.0, 100.0], size)
+    np.testing.assert_array_equal(out.ravel(), expected)
+
+
+@pytest.mark.parametrize(("dtype", "undefined"), [("f4", math.nan), ("i2", 0)])
+def test_a_ufunc_of_a_step_of_zero_gives_nan_or_zero(device, dtype, undefined):
+    def summed(x):
+        total = x
+        for _ in range(0, 9, int(x)):
+            total += x
+        return total, x
+
+    x = xdev.asarray(np.array([3, 0, 5], dtype), device=device)
+    out = [xdev.full(3, 7, dtype=x.dtype, device=device) for _ in range(2)]
+    xdev.vectorize(summed)(x, out=tuple(out))
+    expected = [[12, undefined, 15], [3, undefined, 5]]
+    for each, values in zip(out, expected, strict=True):
+        np.testing.assert_array_equal(xdev.to_numpy(each), values)
+
+
+def test_a_sieve_is_compiled(device):
+    @xdev.kernel
+    def sieve(i, steps, primes):
+        for k in range(2 * steps[i], len(primes), steps[i]):
+            primes[k] = 0
+
+    primes = xdev.ones(100, dtype=xdev.int8, device=device)
+    primes[:2] = 0
+    sieve[9](xdev.arange(2, 11, device=device), primes)
+
+    expected = [n for n in range(2, 100) if all(n % k for k in range(2, n))]
+    assert xdev.to_numpy(xdev.nonzero(primes)[0]).tolist() == expected
 
 
 def test_functions_of_arrays_made_inside_are_compiled():

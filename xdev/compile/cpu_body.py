@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
+from xdev.compile import subroutines
 from xdev.compile.cpu_math import linking
 from xdev.compile.cpu_memory import ALONE, LINE
 from xdev.compile.cpu_work import NONE, Work
@@ -120,7 +121,7 @@ class Body:
         )
         if not own:  # conversions report nothing
             return result
-        wrong = _undefined(context, builder, signature.return_type)
+        wrong = subroutines.undefined(context, builder, signature.return_type)
         return builder.select(status.is_error, wrong, result)
 
     def compute(self, context: Any, builder: Any, values: Sequence[Any]) -> list[Any]:
@@ -160,17 +161,3 @@ class Body:
         if operand.narrow is None:
             return value
         return self.call(context, builder, operand.narrow, (value,))
-
-
-def _undefined(context: Any, builder: Any, kind: Any) -> Any:
-    """Return what an element is whose complex division is by zero: NaN, or zero."""
-    numba = _optional.numba()
-    types, cgutils = numba.core.types, numba.core.cgutils
-    if isinstance(kind, types.BaseTuple):
-        parts = [_undefined(context, builder, part) for part in kind]
-        return context.make_tuple(builder, kind, parts)
-    if isinstance(kind, types.Float):
-        return context.get_constant(kind, float("nan"))
-    if isinstance(kind, types.Complex):
-        return context.get_constant(kind, complex("nan+nanj"))
-    return cgutils.get_null_value(context.get_value_type(kind))

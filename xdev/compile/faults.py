@@ -27,8 +27,11 @@ CALL = re.compile(r"\b(?:call|invoke)\b[^@\n]*@(?!llvm\.)")
 BORNE = (MemoryError, ZeroDivisionError)
 # Numba's own: its dicts were damaged, or found no memory, or compared keys by an
 # ``__eq__`` that failed, as none of numbers does; an array is beyond all memory.
+# A range with a step of 0 ends its point: a ufunc's result there is NaN, or 0; others
+# write nothing more there. Sieves and strided loops need no test of each step for that.
 DAMAGE = (RuntimeError, AssertionError)
-UNHEARD = ("key comparison failed", "array is too big")
+NO_STEP = "range() arg 3 must not be zero"
+UNHEARD = ("key comparison failed", "array is too big", NO_STEP)
 WAYS = {
     KeyError: "write the keys as conditions, or search a tuple in a loop; of sets, use "
     "discard",

@@ -151,7 +151,11 @@ def _applied(function: Callable[..., Any], inputs: Any, outputs: Any) -> Any:
             compiled = context.compile_subroutine(
                 builder, function, called, caching=False
             )
-            found = context.call_internal(builder, compiled.fndesc, called, values)
+            status, found = context.call_internal_no_propagate(
+                builder, compiled.fndesc, called, values
+            )
+            wrong = subroutines.undefined(context, builder, result)
+            found = builder.select(status.is_error, wrong, found)
             results = [found] if len(outputs) == 1 else items(found, len(outputs))
             for kind, pointer, value in zip(
                 outputs, items(args[1], len(outputs)), results, strict=True

@@ -39,6 +39,20 @@ def complex_div(a: Any, b: Any) -> Any:
     return complex(NAN, NAN)
 
 
+def undefined(context: Any, builder: Any, kind: Any) -> Any:
+    """Return what an element is for which a function raises: NaN, or zero."""
+    numba = _optional.numba()
+    types, cgutils = numba.core.types, numba.core.cgutils
+    if isinstance(kind, types.BaseTuple):
+        parts = [undefined(context, builder, part) for part in kind]
+        return context.make_tuple(builder, kind, parts)
+    if isinstance(kind, types.Float):
+        return context.get_constant(kind, float("nan"))
+    if isinstance(kind, types.Complex):
+        return context.get_constant(kind, complex("nan+nanj"))
+    return cgutils.get_null_value(context.get_value_type(kind))
+
+
 @contextmanager
 def unraising(*, wrapping: bool = False) -> Iterator[None]:
     """Have what Numba compiles for the CPU not raise, while nobody else compiles.
