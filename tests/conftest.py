@@ -6,6 +6,7 @@ import gc
 import os
 
 import hypothesis
+import numpy as np
 import pytest
 
 import xdev
@@ -64,3 +65,22 @@ def real_device(request):
 def cuda():
     """The CUDA device, for what only it has; mark the test ``cuda`` as well."""
     return _require("cuda")
+
+
+@pytest.fixture
+def raised_by_handler():
+    """Say whether a call raises an error that ``numpy.errstate`` calls for, once."""
+
+    def is_raised(error, call):
+        calls = []
+
+        def handler(*_):
+            calls.append(1)
+            if len(calls) == 1:
+                raise error
+
+        with np.errstate(all="call", call=handler), pytest.raises(type(error)) as it:
+            call()
+        return it.value is error and len(calls) == 1
+
+    return is_raised

@@ -17,24 +17,6 @@ class OwnError(ValueError):
     """An error of the user's: its words are those of a refusal."""
 
 
-class Handler:
-    """What ``numpy.errstate`` calls: it raises an error, but only once."""
-
-    def __init__(self, error):
-        self.error, self.calls = error, 0
-
-    def __call__(self, *_):
-        self.calls += 1
-        if self.calls == 1:
-            raise self.error
-
-    def raised(self, call):
-        """Say whether a call raises the error, which is called for once."""
-        with np.errstate(all="call", call=self), pytest.raises(type(self.error)) as it:
-            call()
-        return it.value is self.error and self.calls == 1
-
-
 @xdev.vectorize
 def divide(x, y):
     return x / y
@@ -108,7 +90,7 @@ def test_a_dtype_at_the_address_of_another_is_no_other_dtype():
     ids=lambda error: type(error).__name__,
 )
 @pytest.mark.parametrize("n", [3, 100_000])
-def test_what_a_handler_raises_ends_the_call(error, n):
+def test_what_a_handler_raises_ends_the_call(raised_by_handler, error, n):
     x, zeros, out = np.full(n, BIG), np.zeros(n), np.ones(n)
     calls = (
         lambda: divide(x, zeros),
@@ -133,12 +115,12 @@ def test_what_a_handler_raises_ends_the_call(error, n):
             for _ in range(3):
                 call()
         for _ in range(2):
-            assert Handler(error).raised(call)
+            assert raised_by_handler(error, call)
 
 
 @pytest.mark.usefixtures("several_threads")
 @pytest.mark.parametrize("error", [TypeError, OwnError, OverflowError])
-def test_what_a_handler_raises_ends_a_call_in_threads(error):
+def test_what_a_handler_raises_ends_a_call_in_threads(raised_by_handler, error):
     @xdev.vectorize
     def quotient(x, y):
         return x / y
@@ -147,17 +129,17 @@ def test_what_a_handler_raises_ends_a_call_in_threads(error):
     for _ in range(5):
         quotient(x, y)
     y[7] = 0
-    assert Handler(error("mine")).raised(lambda: quotient(x, y, out=x))
+    assert raised_by_handler(error("mine"), lambda: quotient(x, y, out=x))
     assert set(np.delete(x, 7).tolist()) == {4.0}
 
 
 @pytest.mark.parametrize("error", [TypeError, OwnError, OverflowError])
-def test_a_call_in_place_is_not_made_again(error):
+def test_a_call_in_place_is_not_made_again(raised_by_handler, error):
     for _ in range(3):
         x, y = np.array([8.0, 1.0]), np.array([2.0, 1.0])
         divide(x, y, out=x)
         x, y = np.array([8.0, 1.0]), np.array([2.0, 0.0])
-        assert Handler(error("mine")).raised(lambda x=x, y=y: divide(x, y, out=x))
+        assert raised_by_handler(error("mine"), lambda x=x, y=y: divide(x, y, out=x))
         assert x[0] in {8.0, 4.0}
 
 
