@@ -3,6 +3,7 @@
 The expected batches are deep copies, taken when the loader hands them out.
 """
 
+import array
 import collections
 import contextlib
 import copy
@@ -166,8 +167,38 @@ class Pinned(Loader):
         self.buffer = xdev.pin(self.buffer)
 
 
+class Buffers(Loader):
+    """Python's own, which stay on the host; a view's memory is copied, too."""
+
+    kept = bytearray(3), array.array("d", [0, 0]), set()
+
+    def batch(self, number):
+        self.kept[0][1] = self.kept[1][1] = number
+        self.kept[2].add(number)
+        return {"kept": list(self.kept), "view": View(memoryview(self.kept[0]))}
+
+
+class OnlyBytes(Loader):
+    kept = bytearray(1)
+
+    def batch(self, number):
+        self.kept[0] = number
+        return self.kept
+
+
+@dataclasses.dataclass
+class View:
+    view: memoryview
+
+    def __deepcopy__(self, _):
+        return View(memoryview(bytes(self.view)))
+
+
 LOADERS = [Loader, Views, Strides, Lists, Dicts, OnlyNumbers, Others, Dataclasses]
-LOADERS += [FrozenOnes, Shared, Registered, Tensors, Pinned]
+LOADERS += [Buffers, OnlyBytes, FrozenOnes, Shared, Registered, Tensors, Pinned]
+
+
+SEQUENCES = list, tuple, collections.deque, bytearray, array.array, set, memoryview
 
 
 def plain(x):
@@ -175,13 +206,13 @@ def plain(x):
     if isinstance(x, dict):
         held = {**x, **getattr(x, "__dict__", {})}
         return {key: plain(part) for key, part in held.items()}
-    if isinstance(x, list | tuple | collections.deque):
+    if isinstance(x, SEQUENCES):
         return [plain(part) for part in x]
     if dataclasses.is_dataclass(x):
         return [plain(getattr(x, field.name)) for field in dataclasses.fields(x)]
     if isinstance(x, Own | types.SimpleNamespace):
         return plain(vars(x))
-    if isinstance(x, int | str | None):
+    if isinstance(x, int | float | str | None):
         return x
     return xdev.to_numpy(x)
 

@@ -7,6 +7,8 @@ is to be made anew. A user's own is ``rule(move, whole)``, called where a part m
 
 from __future__ import annotations
 
+import array
+import copy
 import dataclasses
 from collections import deque
 from itertools import pairwise
@@ -168,6 +170,16 @@ def _object(move: Move, whole: Any, anew: bool) -> Any:
     return like
 
 
+def _content(_: Move, whole: Any, anew: bool) -> Any:
+    """Copy what holds numbers of its own and no arrays."""
+    return copy.copy(whole) if anew else whole
+
+
+def _view(_: Move, whole: memoryview, anew: bool) -> memoryview:
+    """Copy the memory that a view shows."""
+    return np.array(whole).data if anew else whole
+
+
 def _registered(rule: OwnRule) -> Rule:
     """Return a user's rule that gives back the original where no part moved."""
 
@@ -197,6 +209,8 @@ _rules: dict[type, Rule] = {
     **dict.fromkeys((list, tuple, deque), _sequence),
     dict: _mapping,
     SimpleNamespace: _object,
+    **dict.fromkeys((array.array, bytearray, set), _content),
+    memoryview: _view,
 }
 _known: dict[type, Rule | None] = {}  # by exact type; None: it has no arrays
 
