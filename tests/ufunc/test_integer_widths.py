@@ -366,6 +366,33 @@ def test_bools_count(device):
     np.testing.assert_array_equal(xdev.to_numpy(found), counts)
 
 
+def casts_of_bools(x, y):
+    return np.int64(x) + y, np.int8(x), np.uint16(x) * np.uint16(y), ~np.int64(x)
+
+
+def operators_of_bools(x, y):
+    return x + y, x * y, x & y, ~x, x / y, x + 1, x & 3, x << 1, (x | y) * 2.5
+
+
+def functions_of_bools(x, y):
+    return np.divide(x, y), np.maximum(x, y), np.square(x), np.float_power(x, y)
+
+
+@pytest.mark.parametrize(
+    "function", [casts_of_bools, operators_of_bools, functions_of_bools]
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_functions_of_bools_alone_have_numpys_dtypes(device, function):
+    x, y = np.array([[True, True, False, False], [True, False, True, False]])
+    there = [xdev.asarray(each, device=device) for each in (x, y)]
+
+    found = xdev.vectorize(function)(*there)
+
+    for own, expected in zip(found, function(x, y), strict=True):
+        assert own.dtype == expected.dtype
+        np.testing.assert_array_equal(xdev.to_numpy(own), expected)
+
+
 @pytest.mark.parametrize("pair", ["BB", "BH"])
 @pytest.mark.parametrize("function", ALONE, ids=lambda f: f.__name__)
 def test_functions_that_cuda_lacks_have_numpys_dtypes(function, pair):

@@ -5,12 +5,14 @@ ufuncs for all dtypes. Bools are counted as Python has it, so they are not among
 """
 
 import itertools
+import math
 import os
 
 import numpy as np
 import pytest
 
 import xdev
+import xdev.numpy
 
 INF, NAN = np.inf, np.nan
 KINDS = "bhilBHILfdFD"
@@ -32,11 +34,12 @@ PICKED = [
     *zip(["exp2", "expm1", "log10", "arccosh", "tanh"], "DDFDD", strict=True),
     *zip(["sign", "float_power", "absolute", "copysign"], "FDlf", strict=True),
     *zip(["floor", "logaddexp2", "fmod", "remainder"], "ffdl", strict=True),
+    *zip(["float_power", "ldexp", "sqrt"], "FDF", strict=True),
 ]
 if os.environ.get("HYPOTHESIS_PROFILE") == "deep":
     PICKED = list(itertools.product(FUNCTIONS, KINDS))
 # Results of floats have the inputs' width, as all of a function's have.
-WIDTHS = {"float_power", "ldexp"}
+WIDTHS = {"ldexp"}
 # Of complex numbers, on CUDA: the others are the compiler's there.
 EVERYWHERE = {"power", "multiply", "absolute", "log", "sign", "divide", "exp"}
 EVERYWHERE |= {"exp2", "expm1", "log2", "log10", "float_power"}
@@ -131,7 +134,7 @@ def test_a_function_by_name_is_numpys(case, function, device):
     try:
         expected = reference(name, args)
     except TypeError:
-        if name != "ldexp":  # NumPy has no such function
+        if name != "ldexp" or kind in "FD":  # NumPy has no such function
             with pytest.raises(TypeError, match="compiled code has no"):
                 function(*there)
             return
@@ -158,6 +161,49 @@ def test_a_function_by_name_is_numpys(case, function, device):
             for k in np.flatnonzero(~good)
         ]
         assert wrong == []
+
+
+@pytest.mark.parametrize("kind", "fd")
+@pytest.mark.parametrize("ldexp", [np.ldexp, math.ldexp, xdev.numpy.ldexp])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_powers_of_two_beyond_32_bits(device, kind, ldexp):
+    x = np.array([1, 1, 3, -0.0, INF, NAN, 1e-30, 1e30, -2], kind)
+    exponents = [-(2**63), 2**63 - 1, -(2**40), 5, -2000, 3, 60, 2**32, -(2**31)]
+    exponents = np.array(exponents)
+    expected = np.ldexp(x, exponents)
+    there = [xdev.asarray(each, device=device) for each in (x, exponents)]
+
+    @xdev.vectorize
+    def scaled(x, k):
+        return ldexp(x, k)
+
+    found = xdev.to_numpy(scaled(*there))
+
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+def spacings(x):
+    return np.spacing(x)
+
+
+def following(x):
+    return xdev.nextafter(x, 2.0)
+
+
+inner = xdev.vectorize(following)
+
+
+@pytest.mark.parametrize("function", [spacings, following, lambda x: inner(x) + 1])
+@pytest.mark.parametrize("signatures", [[], ["float16(float16)"]])
+def test_neighbours_of_half_precision_are_refused(device, function, signatures):
+    x = xdev.asarray(np.ones(3, np.float16), device=device)
+    ufunc = xdev.vectorize(signatures)(function)
+    with pytest.raises(TypeError, match=r"computed in float32.*x\.astype\(float32\)"):
+        ufunc(x)
+    wide = np.ones(3, np.float32)
+    wider = xdev.vectorize(function)(xdev.asarray(wide, device=device))
+    assert xdev.to_numpy(wider).tolist() == function(wide).tolist()
 
 
 @xdev.vectorize

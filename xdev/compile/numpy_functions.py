@@ -126,11 +126,13 @@ def _table(root: str, *, wrapping: bool) -> Table:
 def _real(root: str) -> dict[Any, Entry]:
     """Return the entries of real numbers that are no operators."""
     if root == CPU:
-        return {np.cbrt: _real_library("cbrt"), np.sign: _real_sign}
+        own = {np.cbrt: _real_library("cbrt"), np.sign: _real_sign}
+        return own | {np.ldexp: _scaled_by_two("ldexp")}
     named = {name: _real_library(f"__nv_{name}") for name in LIBDEVICE}
     for name in ("logaddexp", "logaddexp2"):
         named[name] = _python(getattr(reals, name))
-    named |= {"ldexp": _scaled_by_two, "sign": _real_sign, "spacing": _spacing}
+    named |= {"ldexp": _scaled_by_two("__nv_ldexp"), "sign": _real_sign}
+    named["spacing"] = _spacing
     # The compiler's own leave NaN out, of two but not of three.
     extremes = {min: _extreme(operator.lt), max: _extreme(operator.gt)}
     return {getattr(np, name): entry for name, entry in named.items()} | extremes
@@ -333,20 +335,28 @@ def _nearest_number(context: Any, builder: Any, signature: Any, values: Any) -> 
     return _number(context, builder, kind, *rounded)
 
 
-def _scaled_by_two(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-    """Emit C's ``ldexp``, with an exponent of 32 bits, beyond which nothing changes."""
-    ir, (x, exponent) = _optional.llvm_ir(), values
-    number, bound = ir.IntType(32), exponent.type(MOST)
-    if exponent.type.width > number.width:
-        for order, end in (("<", bound), (">", exponent.type(-MOST))):
-            within = builder.icmp_signed(order, exponent, end)
-            exponent = builder.select(within, exponent, end)
-        exponent = builder.trunc(exponent, number)
-    name = "__nv_ldexpf" if x.type == ir.FloatType() else "__nv_ldexp"
-    function = ir.FunctionType(x.type, [x.type, number])
-    cgutils = _optional.numba().core.cgutils
-    called = cgutils.get_or_insert_function(builder.module, function, name)
-    return builder.call(called, [x, exponent])
+def _scaled_by_two(name: str) -> Entry:
+    """Return an entry of C's ``ldexp``, under a library's name.
+
+    The exponent has 32 bits there, beyond which nothing changes.
+    """
+
+    def entry(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        ir, (x, exponent) = _optional.llvm_ir(), values
+        number = ir.IntType(32)
+        if exponent.type.width > number.width:
+            for order, bound in (("<", MOST), (">", -MOST)):
+                end = exponent.type(bound)
+                within = builder.icmp_signed(order, exponent, end)
+                exponent = builder.select(within, exponent, end)
+            exponent = builder.trunc(exponent, number)
+        suffix = "f" if x.type == ir.FloatType() else ""
+        function = ir.FunctionType(x.type, [x.type, number])
+        cgutils = _optional.numba().core.cgutils
+        called = cgutils.get_or_insert_function(builder.module, function, name + suffix)
+        return builder.call(called, [x, exponent])
+
+    return entry
 
 
 def _spacing(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:

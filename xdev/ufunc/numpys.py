@@ -8,6 +8,7 @@ alone is written in other words.
 from __future__ import annotations
 
 import ast
+import math
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, final
 
@@ -78,7 +79,7 @@ def _with(module: ModuleType, name: str, *rest: str) -> ModuleType:
 
 @final
 class OfNumbers(ast.NodeTransformer):
-    """Writes NumPy's ``where`` and ``clip`` in words that compilers have for numbers.
+    """Writes NumPy's ``where``, and its like, in words that compilers have for numbers.
 
     Parameters
     ----------
@@ -93,6 +94,8 @@ class OfNumbers(ast.NodeTransformer):
         """Write a condition, or the larger and the smaller of two."""
         self.generic_visit(node)
         function = self._scope.static(node.func)
+        if function is math.ldexp:  # compilers cut its exponent off at 32 bits
+            node.func = self._scope.name(node.func, np.ldexp.__name__, np.ldexp)
         if function is np.where and len(node.args) == 3 and not node.keywords:  # noqa: PLR2004
             return ast.copy_location(ast.IfExp(*node.args), node)
         if function is not np.clip or not node.args:

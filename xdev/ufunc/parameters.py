@@ -8,6 +8,11 @@ from dis import get_instructions, opmap
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from xdev.ufunc import sources
+from xdev.ufunc.numpys import numpys
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType
@@ -19,6 +24,7 @@ DEFERRED = {
 }
 ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 MEMBERS = ATTRIBUTES | {"LOAD_CONST"}  # no outside names
+NEIGHBOURS = np.nextafter, np.spacing
 PROTOCOLS = ("__dlpack__", "__array_interface__", "__cuda_array_interface__")
 
 
@@ -120,12 +126,39 @@ def refuse_arrays(
     TypeError
         It does; the text has the line.
     """
+    if not any(
+        isinstance(x, ModuleType | tuple) or _is_array(x) for x in outside.values()
+    ):
+        return
     for label, value, line in _read(function.__code__, outside):
         if _is_array(value) or (isinstance(value, tuple) and _holds_array(value)):
             what = "an array of the tuple" if isinstance(value, tuple) else "the array"
             message = (
                 f"{function.__name__} reads {what} {label!r} from outside: pass it as "
                 f"an argument{way}\n{_shown(function.__code__, line)}"
+            )
+            raise TypeError(message)
+
+
+def refuse_neighbours(function: Callable[..., Any]) -> None:
+    """Refuse a function of 16-bit floats that asks for the float next to another.
+
+    They are computed in float32, whose neighbours are others.
+
+    Raises
+    ------
+    TypeError
+        It does; the text has the line.
+    """
+    outside = sources.outside(function)
+    for label, value, line in _read(function.__code__, outside):
+        if any(numpys(value) is each for each in NEIGHBOURS):
+            message = (
+                f"{function.__name__} calls {label}, but floats of 16 bits are "
+                "computed in float32, in which other floats are next to them: call it "
+                "outside, as numpy.spacing(x), or give float32 arrays, as "
+                "x.astype(float32)\n"
+                f"{_shown(function.__code__, line)}"
             )
             raise TypeError(message)
 
@@ -138,10 +171,6 @@ def _shown(code: CodeType, line: int) -> str:
 
 def _read(code: CodeType, outside: dict[str, Any]) -> Iterator[tuple[str, Any, int]]:
     """Return the outside values that code reads, modules' too, by name and line."""
-    if not any(
-        isinstance(x, ModuleType | tuple) or _is_array(x) for x in outside.values()
-    ):
-        return
     label, value, line = "", None, code.co_firstlineno
     for instruction in get_instructions(code):
         place = instruction.positions  # starts_line is no number since Python 3.13

@@ -44,12 +44,8 @@ class Rules:
 
     @property
     def numpys(self) -> bool:
-        """Return whether compilers' integers are not what is meant.
-
-        Bools alone are counted, as Python has it.
-        """
-        known = bool(self.inputs) and self.working.kind != "b"
-        return known and (self.bounded or self.mixed)
+        """Return whether compilers' integers are not what is meant."""
+        return bool(self.inputs) and (self.bounded or self.mixed)
 
     @property
     def needs_source(self) -> bool:
@@ -58,8 +54,8 @@ class Rules:
         Of bools they would give integers.
         """
         integers = {dtype for dtype in self.inputs if dtype.kind in "iu"}
-        bools = bool(self.inputs) and self.working.kind == "b"
-        return (bools and self.bounded) or (self.numpys and bool(integers - {NATIVE}))
+        bools = self.working.kind == "b"
+        return self.numpys and (bools or bool(integers - {NATIVE}))
 
     @property
     def words(self) -> tuple[bool, bool]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.compile import digests, typings
+from xdev.compile.halves import is_half
 from xdev.ufunc import parameters, sources
 from xdev.ufunc.counts import Counts
 from xdev.ufunc.inputs import check
@@ -188,6 +189,9 @@ class ScalarFunction:
         # Outside values may change between typing and compiling: both take these.
         code, outside = self.function.__code__, sources.outside(self.function)
         parameters.refuse_arrays(self.function, outside)
+        if any(map(is_half, (*chosen, *outputs))):
+            for called in _digested(self.function)[1]:
+                parameters.refuse_neighbours(called)
         function = sources.rebuilt(self.function, code, outside)
         rules = Rules(chosen, outputs, working=self.counts.working(chosen))
         typing, digest = self._typing(function, rules)

@@ -76,9 +76,9 @@ def call(name: str, function: Any, kinds: Kinds) -> Kind:
 def ufunc(function: np.ufunc, kinds: Kinds) -> tuple[Any, Kind]:
     """Return the dtypes that one of NumPy's ufuncs takes, and what it gives.
 
-    None where compilers have others: where NumPy has bools or float16.
+    None where compilers have others: where NumPy has float16.
     """
-    known = all(is_dtype(kind, "iuf") or weak(kind) for kind in kinds)
+    known = all(is_dtype(kind) or weak(kind) for kind in kinds)
     strong = any(map(is_dtype, kinds))
     if not known or not strong or (function.nin, function.nout) != (len(kinds), 1):
         return None, None

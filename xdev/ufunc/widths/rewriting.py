@@ -118,9 +118,10 @@ def outputs(
     kinds = _returned(function, rules, called) if rules.numpys else None
     if not isinstance(kinds, tuple):
         kinds = (kinds,) * len(inferred)
+    bools = rules.working.kind == "b"  # a count of bools alone is one, as NumPy's sum
     return tuple(
         dtype
-        if kind is None
+        if kind is None or (bools and weak(kind) is int)
         else np.dtype(number)
         if (number := weak(kind))
         else results.known(kind, rules.working)
