@@ -1,8 +1,11 @@
 """What cannot be compiled is refused with the reason, the line and the types."""
 
+import gc
 import math
 import sys
+import weakref
 
+import numba
 import numpy as np
 import pytest
 
@@ -256,3 +259,31 @@ def test_the_compilers_own_traceback_is_for_debugging(debugging, monkeypatch):
         xdev.vectorize(attribute)(np.ones(3))
     assert (caught.value.__cause__ is not None) == debugging
     assert caught.value.__suppress_context__
+
+
+@numba.njit
+def failing(x):
+    return x.nope
+
+
+class Held:
+    """What the caller of a function has."""
+
+
+@pytest.mark.parametrize("called", [inner, failing])
+def test_a_refusal_keeps_nothing_of_the_callers(device, called):
+    x = xdev.ones(3, device=device)
+
+    @xdev.vectorize
+    def calling(x):
+        return called(x) + 1
+
+    def refused():
+        held = Held()
+        with pytest.raises(TypeError, match="'nope'"):
+            calling(x)
+        return weakref.ref(held)
+
+    held = refused()
+    gc.collect()
+    assert held() is None

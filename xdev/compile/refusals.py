@@ -5,14 +5,18 @@ from __future__ import annotations
 import linecache
 import re
 import sys
+from contextlib import suppress
+from functools import reduce
 from pathlib import Path
+from types import CellType
 from typing import TYPE_CHECKING, Any
 
 from xdev import _config
+from xdev.compile.outside import reads
 from xdev.compile.plain_words import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 # Lines from which on Numba's text tells of its own search, or repeats itself.
 REST = re.compile(r"File |There are|During|Overload|This error may")
@@ -75,6 +79,7 @@ def refusal(
     >>> str(refusal(half, ("str",), ValueError("no such operation"))).splitlines()[0]
     'cannot compile half(str): no such operation'
     """
+    _drop_frames(function)
     call = f"{function.__name__}({', '.join(map(str, inputs))})"
     return TypeError(f"cannot compile {call}{place}: {reason(error, function)}")
 
@@ -85,6 +90,32 @@ def cause(error: Exception) -> Exception | None:
     A :func:`refusal` has all of them that is about the function.
     """
     return error if _config.debug() else None
+
+
+def _drop_frames(function: Callable[..., Any], *above: Any) -> None:
+    """Drop the frames of the failures that Numba keeps with the functions called.
+
+    They lead to the frames of all callers, whose arrays would never be given back.
+    """
+    for called in _dispatchers(function):
+        for failure in getattr(called._compiler, "_failed_cache", {}).values():  # noqa: SLF001
+            failure.__traceback__ = None
+        if called not in above:
+            _drop_frames(called.py_func, called, *above)
+
+
+def _dispatchers(function: Callable[..., Any]) -> Iterator[Any]:
+    """Return the functions compiled by Numba that a function reads from outside."""
+    code = function.__code__
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    outside = function.__globals__ | {
+        name: cell.cell_contents for name, cell in cells if cell != CellType()
+    }
+    for name, _, attributes in reads(code):
+        with suppress(KeyError, AttributeError):
+            value = reduce(getattr, attributes, outside[name])
+            if hasattr(value, "_compiler") and hasattr(value, "py_func"):
+                yield value
 
 
 def reason(error: Exception, function: Callable[..., Any]) -> str:
