@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import sys
+import weakref
 
 import numpy  # noqa: ICN001 - np is what is tested
 import pytest
@@ -258,3 +261,32 @@ def test_a_misspelt_name_is_said_to_be_none_of_these():
         _ = xdev.numpy.sine
     with pytest.raises(AttributeError, match=r"xdev\.numpy\.linalg"):
         _ = xdev.numpy.linalg.sine
+
+
+@pytest.mark.parametrize("numbers", [[1.5] * 10_000, [[1, 2.5, None]] * 1000])
+def test_long_lists_of_numbers_are_not_gone_through_one_by_one(numbers):
+    np, lines = xdev.numpy, []
+
+    def line(_frame, event, _argument):
+        lines.append(event)
+        return line
+
+    np.array(numbers, dtype=object)  # imports are done
+    sys.settrace(lambda *_: line)
+    try:
+        np.array(numbers, dtype=object)
+    finally:
+        sys.settrace(None)
+    assert len(lines) < 15 * 1000
+
+
+def test_classes_that_a_program_makes_are_not_kept():
+    def asked():
+        kind = type("Number", (), {"__float__": lambda _: 1.0})
+        assert xdev.numpy.add.reduce([kind()], dtype=object) is not None
+        return weakref.ref(kind)
+
+    kinds = [asked() for _ in range(1000)]
+    gc.collect()
+    left = sum(kind() is not None for kind in kinds)
+    assert left <= 500  # array_api_compat keeps the last hundreds

@@ -10,6 +10,7 @@ import functools
 import importlib
 import operator
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -35,8 +36,9 @@ NOT_ARRAYS = PYTHON_SCALARS | HOST_SCALARS | {str, bytes, type, type(None), np.d
 PLAIN = NOT_ARRAYS | {ndarray}  # with these alone a call is NumPy's
 #: The kinds of data types that every device has; arrays of others stay on the host.
 DEVICE_KINDS = frozenset("?biufc")
-# Whether objects of a type are arrays, for types that are not in `NOT_ARRAYS`.
-_array_types: dict[type, bool] = {ndarray: True}
+# Whether objects of a type are arrays, for types of which that is not known otherwise;
+# weak, since a program may make classes again and again.
+_array_types: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 # By the name of the namespace. Two threads may make the same: no harm.
 _by_library: dict[str, Functions] = {}
 
@@ -53,19 +55,20 @@ def is_array(x: object) -> bool:
     kind = type(x)
     if kind in NOT_ARRAYS:
         return False
+    if kind in known or isinstance(x, ndarray):
+        return True
     found = _array_types.get(kind)
     if found is None:
         compat = importlib.import_module("array_api_compat")
-        found = isinstance(x, ndarray) or (
-            not isinstance(x, type | np.generic)
-            and (kind in known or compat.is_array_api_obj(x))
-        )
-        _array_types[kind] = found
+        number = isinstance(x, type | np.generic)
+        found = _array_types[kind] = not number and compat.is_array_api_obj(x)
     return found
 
 
 def arrays_in(values: Sequence[Any], path: tuple[int, ...] = ()) -> Iterator[Any]:
     """Yield each array among nested sequences and slices, as a pair with its path."""
+    if NOT_ARRAYS.issuperset(map(type, values)):  # long lists of numbers, in no time
+        return
     for index, value in enumerate(values):
         kind = type(value)
         if kind in NOT_ARRAYS:

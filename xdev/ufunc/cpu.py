@@ -16,7 +16,7 @@ from xdev.compile import loops as code, numpy_ufunc
 from xdev.compile.halves import is_bfloat16
 from xdev.memory import hooks
 from xdev.ufunc import cpu_results, reductions
-from xdev.ufunc.cpu_refusals import explain, is_numpys
+from xdev.ufunc.cpu_refusals import explain, raised_by_numpy
 from xdev.ufunc.cpu_results import POOLED
 from xdev.ufunc.cpu_rows import MANY
 from xdev.ufunc.cpu_threads import Threaded
@@ -127,7 +127,7 @@ class CpuLoops:
             return ufunc.reduce(array, axis, dtype, out, **keywords)
         except (TypeError, ValueError) as error:
             case = reductions.case(str(error))
-            if case is not None and is_numpys(error):
+            if case is not None and raised_by_numpy(error):
                 raise reductions.refusal(case, self.scalar.name) from error
             explain(error, (out,))
             raise

@@ -30,12 +30,12 @@ def explain(error: Exception, out: Sequence[Any] | None) -> None:
             raise use_after_free(x, "out=") from error
     text = str(error)
     way = next((way for words, way in WAYS.items() if words in text), None)
-    if way is not None and is_numpys(error):
+    if way is not None and raised_by_numpy(error):
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{text}: {way}") from error
 
 
-def is_numpys(error: Exception) -> bool:
+def raised_by_numpy(error: Exception) -> bool:
     """Say whether an error is NumPy's own, and not what a user's handler raised."""
     end = error.__traceback__
     while end is not None and end.tb_next is not None:
