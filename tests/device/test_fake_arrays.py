@@ -92,6 +92,7 @@ OPERATIONS = {
     "text": str,
     "integers": lambda x: (x[1], x[-1, 2], x[1, ...], x[:, None, 1]),
     "slices": lambda x: (x[::-1, 1:], x[..., ::2]),
+    "slices to arrays": lambda x: (x[: (x[0] > 2).sum()], x[:, (x > 9).sum() :: 2]),
     "mask": lambda x: (x[x > 0], x[:, (x[0] > 0)]),
     "index arrays": lambda x: (x[x[0].argsort()[:2] % 2], x[:, [2, 0]]),
 }
@@ -112,6 +113,7 @@ def written(x):
     x[:, ::2] *= 2
     x[x > 6] = -1.0
     x[:, x[0].argsort()[:1]] = 0
+    x[1, (x > 99).sum() : (x > 99).sum() + 1] = 7
     return x
 
 

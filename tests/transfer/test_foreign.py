@@ -52,6 +52,21 @@ def test_the_devices_library_is_honoured(device, library, copy):
         assert xdev.to_numpy(back)[0, 1] == 1
 
 
+@pytest.mark.parametrize("copy", [None, True])
+@pytest.mark.parametrize("dtype", ["float32", ">f4", "bfloat16"])
+def test_jax_arrays_are_not_what_a_program_goes_on_to_write(copy, dtype):
+    pytest.importorskip("jax")
+    memory = np.zeros(1 << 16, np.uint8)
+    start = -memory.ctypes.data % 64  # what JAX could share
+    x = memory[start : start + 4096].view(dtype)
+    x[:] = 1
+
+    there = xdev.asarray(x, device=xdev.Device("cpu", "jax"), copy=copy)
+
+    x[:] = 2
+    assert float(there.max()) == 1
+
+
 def test_an_array_of_the_library_is_copied_on_request():
     torch = pytest.importorskip("torch")
     x = torch.ones(3)
@@ -75,7 +90,41 @@ def test_structures_keep_to_the_library():
     assert isinstance(moved[1]["a"], torch.Tensor)
 
 
-@pytest.mark.parametrize("exporter", [OnlyDlpack, OnlyInterface])
+class Labelled(OnlyDlpack):
+    """An array of a library whose devices and data types only it knows, as Warp's."""
+
+    def __init__(self, x):
+        super().__init__(x)
+        self.device, self.dtype = "its processor", OnlyInterface
+
+
+@pytest.mark.parametrize("export", [xdev.asarray, xdev.from_dlpack])
+def test_exporters_with_devices_of_their_own_are_where_dlpack_says(export):
+    x = np.arange(5.0)
+    there = Labelled(x)
+
+    assert xdev.device_of(there) == "cpu"
+    for y in (
+        export(there),
+        xdev.to_device(there, "cpu", copy=False),
+        xdev.to_numpy(there),
+    ):
+        assert y.ctypes.data == x.ctypes.data
+        assert y.dtype == x.dtype
+    moved = export(there, device="fake")
+    assert xdev.device_of(moved) == "fake"
+    np.testing.assert_array_equal(xdev.to_numpy(moved), x)
+
+
+def test_what_names_an_unknown_device_and_exports_nothing_is_refused():
+    there = Labelled(np.arange(5.0))
+    there.__class__ = type("Labelled", (), {"shape": (5,), "dtype": np.dtype(float)})
+
+    with pytest.raises(xdev.ConfigurationError, match="'its processor'"):
+        xdev.device_of(there)
+
+
+@pytest.mark.parametrize("exporter", [OnlyDlpack, OnlyInterface, Labelled])
 @pytest.mark.parametrize("target", ["cpu", "fake"])
 @pytest.mark.parametrize("copy", [None, True])
 def test_exporters_by_one_protocol_are_moved(exporter, target, copy):

@@ -246,7 +246,16 @@ def device_of(x: Any) -> Device:
     none = isinstance(x, type) or hasattr(kind, "tocsr")
     native = None if none else getattr(x, "device", None)
     if native is not None and not callable(native):
-        device = named(native)
+        try:
+            device = named(native)
+        except ConfigurationError:
+            # The word of a library that is not known, as Warp's: DLPack's may be there.
+            from xdev.device.natives import library_of_type
+
+            exported = _exported(x) if library_of_type(kind) is None else None
+            if exported is None:
+                raise
+            return exported
         # Of others more is to be asked, as whether they may be written to.
         if of_one_library(kind, native) and hasattr(x, "shape"):
             own_kinds.add(kind)
@@ -260,7 +269,7 @@ def device_of(x: Any) -> Device:
 
 
 def _exported(x: Any) -> Device | None:
-    """Return the device that an exporter without a ``device`` names, if it is one."""
+    """Return the device that an exporter names by its protocol, if it is one."""
     if hasattr(x, "__dlpack_device__"):
         type_, index = x.__dlpack_device__()
         name = DLPACK_TYPES.get(int(type_), str(type_))

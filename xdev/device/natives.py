@@ -100,11 +100,16 @@ class Jax:
         return chosen
 
     def adopt(self, x: Any, native: Any) -> Any:
-        """Copy: a JAX array never changes, and the memory of ``x`` may."""
+        """Copy: a JAX array never changes, and the memory of ``x`` may.
+
+        ``device_put(may_alias=False)`` shares memory of NumPy's that is aligned.
+        """
         jax = _optional.jax()
-        if not isinstance(x, np.ndarray):
-            x = jax.dlpack.from_dlpack(x.copy(order="C"))
-        return jax.device_put(x, native, may_alias=False)
+        if isinstance(x, np.ndarray):
+            own = x.astype(x.dtype.newbyteorder("="), order="C")
+        else:
+            own = jax.dlpack.from_dlpack(x.copy(order="C"))
+        return jax.device_put(own, native)
 
 
 @final

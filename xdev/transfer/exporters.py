@@ -11,6 +11,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.device import device_of, registry
+from xdev.device.natives import library_of_type
 from xdev.errors import not_array
 
 READABLE = ("__array__", "__array_interface__", "__buffer__")  # by numpy.asarray
@@ -40,7 +41,8 @@ def as_array(x: Any) -> Any:
     if isinstance(x, type) or hasattr(x, "tocsr"):
         raise _no_array(x)
     located = hasattr(x, "device") or not hasattr(x, "__array_interface__")
-    if located and hasattr(x, "shape") and hasattr(x, "dtype"):
+    described = located and hasattr(x, "shape") and hasattr(x, "dtype")
+    if described and not _told_by_dlpack(x):
         return x
     if hasattr(x, "__cuda_array_interface__"):
         return CudaExport(x)
@@ -57,6 +59,17 @@ def as_array(x: Any) -> Any:
     except TypeError:
         pass
     raise _no_array(x)
+
+
+def _told_by_dlpack(x: Any) -> bool:
+    """Say whether the dtype, as Warp's, is none that NumPy can name, but DLPack can."""
+    if isinstance(x.dtype, np.dtype) or library_of_type(type(x)) is not None:
+        return False
+    try:
+        nameless = numpys(x.dtype, "").hasobject  # what NumPy makes of any class
+    except TypeError:
+        nameless = True
+    return nameless and hasattr(x, "__dlpack__")
 
 
 def _no_array(x: Any) -> TypeError:

@@ -149,10 +149,10 @@ class FakeArray:
         return (self[index] for index in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        return run("x[y]", np.ndarray.__getitem__, self, index)
+        return run("x[y]", np.ndarray.__getitem__, self, _with_ends(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        run("x[y] = z", np.ndarray.__setitem__, self, index, value)
+        run("x[y] = z", np.ndarray.__setitem__, self, _with_ends(index), value)
 
     def __copy__(self) -> FakeArray:
         return FakeArray(self._values.copy(), self.device)
@@ -250,6 +250,20 @@ def _device(x: Any) -> Device | str:
 
 def _text(label: str, x: Any) -> str:
     return f"{label} ({type_name(x)} of shape {getattr(x, 'shape', '?')})"
+
+
+def _with_ends(index: Any) -> Any:
+    """Return an index whose slices have Python's integers: CuPy reads arrays there."""
+    if isinstance(index, tuple):
+        return tuple(map(_with_ends, index))
+    if isinstance(index, slice):
+        return slice(*map(_end, (index.start, index.stop, index.step)))
+    return index
+
+
+def _end(x: Any) -> Any:
+    number = isinstance(x, FakeArray) and not x.ndim and x.dtype.kind in "iu"
+    return int(x) if number else x
 
 
 def _labels() -> Iterator[str]:
