@@ -89,7 +89,7 @@ class _Digester:
         self.found = hashlib.sha256()
         self._within = within
         self._seen: dict[FunctionType, int] = {}
-        self._replaced = _replaced()
+        self._replaced = replaced()
 
     def function(self, function: Any) -> None:
         """Take in a function with its defaults and all that it reads."""
@@ -227,7 +227,7 @@ def _frozen(options: Any) -> Any:
     return tuple(map(_frozen, options)) if type(options) in {list, tuple} else options
 
 
-def _replaced() -> frozenset[int]:
+def replaced() -> frozenset[int]:
     """Return the ids of functions that a program has Numba compile as others.
 
     By ``numba.extending.overload``; what Numba and xdev do so is in every key.

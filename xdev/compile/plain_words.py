@@ -103,10 +103,7 @@ PLAIN = {
     rf"(?:Invalid use of getiter with parameters \(|failed to unpack ){_NUMBER}\)?": (
         r"one number is there, a \g<number>, which has no items (\g<0>)"
     ),
-    rf"{_GLOBAL}'function'>": (
-        r"'\1' is a plain function: compile it too, by @xdev.vectorize or @numba.njit "
-        r"(\g<0>)"
-    ),
+    rf"{_GLOBAL}'function'>": (rf"compiled code has no \1{_NONE} (\g<0>)"),
     rf"{_GLOBAL}'type'>": rf"'\1' is a class{_READ} (\g<0>)",
     rf"{_GLOBAL}'(?:__main__\.)?(.+)'>": rf"'\1' is of class \2{_READ} (\g<0>)",
     r"The use of a (?:reflected )?(\w+)\(.*? variable '(\w+)' in globals.*": (

@@ -6,8 +6,9 @@ What is decided here (the dtypes of literals and results) holds on every device.
 from __future__ import annotations
 
 import inspect
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from threading import RLock
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from xdev.ufunc.signatures import Signature
 
 Dtypes = tuple[np.dtype[Any], ...]
+LIBRARIES = ("numpy", "numba", "xdev", "math", "cmath", "operator", "builtins")
 
 
 @final
@@ -274,9 +276,10 @@ class ScalarFunction:
             if rules.numpys:
 
                 def inner(value: Any, inputs: Dtypes) -> Any:
-                    working = value.scalar.counts.working(inputs)
+                    scalar: Any = within(value)
+                    working = scalar.counts.working(inputs)
                     own = Rules(inputs, working=working, bounded=bounded)
-                    return value.scalar.device_function(own, level)
+                    return scalar.device_function(own, level)
 
                 called = partial(_called, bounded=bounded)
                 also = rewriting.Widths(function, rules, called, inner, inside=inside)
@@ -307,18 +310,42 @@ class ScalarFunction:
         return self._device_functions[key]
 
 
+def is_plain(value: object) -> bool:
+    """Say whether a value is a function of the user's that no compiler knows yet.
+
+    A user's that ``functools.wraps`` a library's has but the name of that one's module.
+    """
+    if type(value) is not FunctionType:
+        return False
+    module: str = value.__globals__.get("__name__", "")
+    known = module.partition(".")[0] in LIBRARIES
+    return not known and id(value) not in digests.replaced()
+
+
+def within(value: object) -> ScalarFunction | None:
+    """Return what a ufunc, or a plain function, is where a ufunc calls it."""
+    scalar = getattr(value, "scalar", None)
+    if isinstance(scalar, ScalarFunction):
+        return scalar
+    return _of_plain(value) if is_plain(value) else None
+
+
+_of_plain: Callable[[Any], ScalarFunction] = lru_cache(maxsize=256)(ScalarFunction)
+
+
 def _digested(function: Any) -> tuple[str | None, list[Any]]:
     """Return a function's digest, and all functions whose literals are typed."""
     reached = [function]
 
-    def within(value: object) -> object:
+    def told(value: object) -> object:
         scalar = getattr(value, "scalar", None)
-        if not isinstance(scalar, ScalarFunction):
-            return numpys(value)
-        reached.append(scalar.function)
-        return scalar.function, bool(scalar.signatures)
+        if isinstance(scalar, ScalarFunction):
+            return scalar.function, bool(scalar.signatures)
+        if is_plain(value):
+            reached.append(value)
+        return numpys(value)
 
-    return digests.digest(function, within), reached
+    return digests.digest(function, told), reached
 
 
 def _has(function: Any, rules: Rules, digest: str | None) -> bool:
@@ -338,10 +365,10 @@ def _replacement(
     value: object, *, level: typings.Level, working: np.dtype[Any]
 ) -> object:
     """Return the function inside a ufunc, which compiled code can call."""
-    scalar = getattr(value, "scalar", None)
-    if isinstance(scalar, ScalarFunction):
-        return scalar.device_function(Rules((), working=working), level)
-    return value
+    scalar = within(value)
+    if scalar is None:
+        return value
+    return scalar.device_function(Rules((), working=working), level)
 
 
 def _called(
@@ -350,8 +377,8 @@ def _called(
     """Return what a ufunc takes inside another, and gives; None where not known."""
     from xdev.ufunc.widths.kinds import is_dtype, weak
 
-    scalar = getattr(value, "scalar", None)
-    if not isinstance(scalar, ScalarFunction) or scalar.signatures:
+    scalar = within(value)
+    if scalar is None or scalar.signatures:
         return None, None
     kinds = scalar.filled(kinds)
     if not all(is_dtype(kind) or weak(kind) for kind in kinds):

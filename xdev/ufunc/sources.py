@@ -193,6 +193,8 @@ def compiled(source: Source, like: CodeType) -> CodeType:
     outer = cast("ast.FunctionDef", ast.parse("def closure(): pass").body[0])
     outer.args.args = [ast.arg(name) for name in like.co_freevars]
     outer.body = [body]
+    if isinstance(body, ast.FunctionDef) and body.name not in like.co_freevars:
+        outer.body.insert(0, ast.Global([body.name]))  # as one that calls itself has it
     imports = [ast.Import([ast.alias(name)]) for name in source.imports]
     module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
     flags = like.co_flags & FUTURES

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def guvectorize(
-    signatures: Any,
-    layout: str | None = None,
+    signatures: Any = None,
     /,
+    signature: str | None = None,
     *,
     target: str | None = None,
     fastmath: bool = False,
@@ -31,8 +31,8 @@ def guvectorize(
         The core dimensions of inputs and outputs, ``"(m,n),(n)->(m)"``; the others are
         loop dimensions, which broadcast. Types may come before them, as Numba writes
         them: ``["void(float32[:,:], float32[:], float32[:])"]``.
-    layout : str, optional
-        The core dimensions, where types come first.
+    signature : str, optional
+        The core dimensions, where types come first, or by its name.
     target : "cpu", "parallel", "cuda" or None
         Where arrays in host memory are computed: by default on the CPU, with
         ``"parallel"`` in threads that share the first loop dimension of a call with
@@ -85,15 +85,15 @@ def guvectorize(
         ):
             message = f"guvectorize cannot have {option}={value!r}: leave it out"
             raise TypeError(message)
-    if layout is None:
-        signatures, layout = [], signatures
-    if callable(layout):
+    if signature is None:
+        signatures, signature = None, signatures
+    if not isinstance(signature, str):
         message = "guvectorize needs core dimensions: @guvectorize('(n),(n)->()')"
         raise TypeError(message)
-    core = Layout.parse(layout)
+    core = Layout.parse(signature)
     several = isinstance(signatures, list | set | frozenset)
-    given = signatures if several else [signatures]
-    explicit = [types.parse(signature, core) for signature in given]
+    given = signatures if several or signatures is None else [signatures]
+    explicit = [types.parse(each, core) for each in given or ()]
 
     def decorate(function: Any) -> Generalized:
         if isinstance(function, Generalized):

@@ -6,7 +6,6 @@ import inspect
 import re
 import warnings
 from dis import get_instructions
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config
@@ -17,7 +16,7 @@ from xdev.ufunc import literals, sources
 from xdev.ufunc.kernels import bounds, ranges, writes
 from xdev.ufunc.parameters import refuse_arrays, refuse_deferred, refuse_raising
 from xdev.ufunc.rules import Rules
-from xdev.ufunc.scalar import ScalarFunction
+from xdev.ufunc.scalar import ScalarFunction, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 # How a call says for how many points it runs, by the number of indices.
 EXTENTS = {1: "n", 2: "h, w", 3: "d, h, w"}
 FAST = re.compile(r"(LOAD|STORE)_FAST")
-LIBRARIES = ("numpy", "numba", "xdev", "math", "cmath", "operator", "builtins")
 
 
 @final
@@ -165,7 +163,7 @@ class Replacement:
             return scalar.device_function(Rules((), working=self._working), "inexact")
         typed = getattr(value, "_typed", None)
         plain = typed.function if isinstance(typed, KernelFunction) else value
-        if type(plain) is not FunctionType or _library(plain):
+        if not is_plain(plain):
             return value
         if plain in self._calling:
             name = plain.__name__
@@ -182,15 +180,6 @@ class Replacement:
         inner = Replacement((*self._calling, value), self._working)
         typed = literals.typed(value, self._working, "inexact", inner)
         return compiler.device_function(typed.function)
-
-
-def _library(function: FunctionType) -> bool:
-    """Say whether a compiler knows a function by itself.
-
-    A user's that ``functools.wraps`` a library's has but the name of that one's module.
-    """
-    module: str = function.__globals__.get("__name__", "")
-    return module.partition(".")[0] in LIBRARIES
 
 
 def check_outside(function: Callable[..., Any]) -> None:

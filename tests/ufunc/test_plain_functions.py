@@ -1,0 +1,144 @@
+"""Plain functions that functions of ``@vectorize`` call compute as these do."""
+
+import textwrap
+
+import numpy as np
+import pytest
+
+import xdev
+import xdev as xp
+
+SCALE = 3
+
+
+def doubled(x):
+    return x * 2
+
+
+def scaled(x, y=SCALE):
+    return xp.maximum(doubled(x) + y, x)
+
+
+def sum_and_difference(x, y):
+    return x + y, x - y
+
+
+def power(x, k=2):
+    return x**k
+
+
+@xdev.vectorize
+def helped(x):
+    return scaled(x)
+
+
+@xdev.vectorize
+def product(x, y):
+    above, below = sum_and_difference(x, y)
+    return above * below
+
+
+@xdev.vectorize
+def by_keyword(x):
+    return power(x, k=3) + power(x)
+
+
+@xdev.vectorize
+def of_a_lambda(x):
+    successor = lambda y: y + 1  # noqa: E731
+    return successor(x)
+
+
+@xdev.vectorize(["float64(float64)"])
+def with_a_signature(x):
+    return doubled(x)
+
+
+def closed_over(factor):
+    def inner(x):
+        return x * factor
+
+    return xdev.vectorize(lambda x: inner(x) + 1)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f4", "f8"])
+@pytest.mark.parametrize(
+    ("function", "numpys"),
+    [
+        (helped, lambda x: np.maximum(x * 2 + SCALE, x)),
+        (by_keyword, lambda x: x**3 + x**2),
+        (of_a_lambda, lambda x: x + 1),
+        (with_a_signature, lambda x: x.astype("f8") * 2),
+        (closed_over(3), lambda x: x * 3 + 1),
+    ],
+)
+def test_a_plain_function_has_numpys_dtypes(device, function, numpys, dtype):
+    x = np.array([1, 7, 200 if dtype == "u1" else 5], dtype)
+
+    found = function(xdev.asarray(x, device=device))
+
+    np.testing.assert_array_equal(xdev.to_numpy(found), numpys(x), strict=True)
+
+
+def test_several_results_are_a_tuple(device):
+    x, y = np.array([5, 7], "i4"), np.array([3, 9], "i4")
+    found = product(xdev.asarray(x, device=device), xdev.asarray(y, device=device))
+    np.testing.assert_array_equal(xdev.to_numpy(found), (x + y) * (x - y), strict=True)
+
+
+def itself(x):
+    return itself(x - 1) if x > 0 else x
+
+
+def raising(x):
+    if x < 0:
+        raise ValueError
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f8"])
+@pytest.mark.parametrize(
+    ("inner", "words"),
+    [
+        (itself, "itself calls itself: write the recursion as a loop"),
+        (raising, "raising raises, which a ufunc cannot do per element"),
+    ],
+)
+def test_what_a_ufunc_may_not_do_a_plain_function_may_not(dtype, inner, words):
+    function = xdev.vectorize(lambda x: inner(x) + x)
+    with pytest.raises(TypeError, match=words):
+        function(np.ones(2, dtype))
+
+
+def test_a_plain_function_that_numba_was_told_of_is_numbas():
+    extending = pytest.importorskip("numba.extending")
+
+    def told(x):
+        return x
+
+    @extending.overload(told)
+    def _(x):  # noqa: ARG001 - Numba looks at the name
+        return lambda x: x + 41
+
+    function = xdev.vectorize(lambda x: told(x) + 1)
+    assert function(np.ones(1))[0] == 43
+
+
+def test_an_edit_of_a_plain_function_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDEV_CACHE_DIR", str(tmp_path))
+    for number in (2, 5):
+        path = tmp_path / f"version{number}.py"
+        path.write_text(
+            textwrap.dedent(f"""
+                import xdev
+                def inner(x):
+                    return x * {number}
+                @xdev.vectorize
+                def outer(x):
+                    return inner(x)
+            """)
+        )
+        module = {"__name__": "edited"}
+        exec(compile(path.read_text(), str(path), "exec"), module)  # noqa: S102
+        x = np.array([1, 200], "u1")
+        np.testing.assert_array_equal(module["outer"](x), x * number, strict=True)
