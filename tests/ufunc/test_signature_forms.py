@@ -101,3 +101,21 @@ def test_numbers_of_results_that_differ_are_refused():
 def test_others_are_no_signatures(signature):
     with pytest.raises(TypeError, match="is not a signature: write it"):
         xdev.vectorize([signature])(total)
+
+
+@pytest.mark.parametrize(
+    ("args", "options"),
+    [
+        ((), {"signature": "(n)->(n)"}),
+        ((["void(float64[:], float64[:])"],), {"signature": "(n)->(n)"}),
+    ],
+)
+def test_core_dimensions_go_by_their_name(device, args, options):
+    @xdev.guvectorize(*args, **options)
+    def doubled(x, out):
+        for k in range(len(x)):
+            out[k] = 2 * x[k]
+
+    found = doubled(xdev.asarray(np.arange(3.0), device=device))
+
+    assert xdev.to_numpy(found).tolist() == [0, 2, 4]
