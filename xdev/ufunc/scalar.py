@@ -9,7 +9,7 @@ import inspect
 from functools import cache, cached_property, lru_cache, partial
 from threading import RLock
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeGuard, final
 
 import numpy as np
 
@@ -310,7 +310,7 @@ class ScalarFunction:
         return self._device_functions[key]
 
 
-def is_plain(value: object) -> bool:
+def is_plain(value: object) -> TypeGuard[FunctionType]:
     """Say whether a value is a function of the user's that no compiler knows yet.
 
     A user's that ``functools.wraps`` a library's has but the name of that one's module.

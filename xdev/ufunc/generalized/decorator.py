@@ -87,7 +87,7 @@ def guvectorize(
             raise TypeError(message)
     if signature is None:
         signatures, signature = None, signatures
-    if not isinstance(signature, str):
+    if signature is None or callable(signature):
         message = "guvectorize needs core dimensions: @guvectorize('(n),(n)->()')"
         raise TypeError(message)
     core = Layout.parse(signature)

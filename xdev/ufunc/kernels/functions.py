@@ -176,9 +176,9 @@ class Replacement:
                 "both need a plain function"
             )
             raise TypeError(message)
-        check_outside(value)
-        inner = Replacement((*self._calling, value), self._working)
-        typed = literals.typed(value, self._working, "inexact", inner)
+        check_outside(plain)
+        inner = Replacement((*self._calling, plain), self._working)
+        typed = literals.typed(plain, self._working, "inexact", inner)
         return compiler.device_function(typed.function)
 
 
