@@ -152,6 +152,32 @@ def test_numpys_data_types_are_the_same_here(name):
     assert told in xdev.__all__ or np.dtype(getattr(np, name)).name not in xdev.__all__
 
 
+@pytest.mark.parametrize(
+    ("room", "names"),
+    [
+        ("random", [n for n in dir(np.random) if not n.startswith("_")]),
+        ("testing", [n for n in np.testing.__all__ if n.startswith("assert_")]),
+    ],
+)
+def test_names_of_random_numbers_and_tests_are_answered(room, names):
+    own, numpys = getattr(xdev, room), getattr(xdev.numpy, room)
+    for name in names:
+        if name in own.__all__:
+            continue
+        with pytest.raises(AttributeError, match=r"\(NumPy's\): ") as caught:
+            getattr(own, name)
+        told = str(caught.value)
+        assert f"use xdev.numpy.{room}.{name}" in told
+        assert hasattr(numpys, name)
+        drawn = re.search(r"default_rng\(seed\)\.(\w+)", told)
+        assert drawn is None or hasattr(xdev.random.Generator, drawn[1])
+    assert "default_rng(seed).integers" in str(
+        _numpy_names.missing("xdev.random", "randint")
+    )
+    with pytest.raises(AttributeError, match=rf"^module 'xdev\.{room}' has no "):
+        _ = own.nothing
+
+
 @pytest.mark.parametrize("name", _numpy_names.OLD)
 def test_names_that_numpy_had_once_are_answered(name):
     with pytest.raises(AttributeError, match=rf"no '{name}' \(NumPy's\): .*use "):

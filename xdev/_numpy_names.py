@@ -143,13 +143,23 @@ OLD = {
     "trapz": "trapezoid",
 }
 
+#: NumPy's functions of random numbers, and the methods of generators that do the same.
+DRAWN = {
+    "rand": "random",
+    "randint": "integers",
+    "randn": "standard_normal",
+    "random_sample": "random",
+    "ranf": "random",
+    "sample": "random",
+}
+
 
 def missing(room: str, name: str) -> AttributeError:
     """Return the error for a name that a module of the standard's names lacks.
 
     Parameters
     ----------
-    room : {"xdev", "xdev.linalg", "xdev.fft"}
+    room : {"xdev", "xdev.linalg", "xdev.fft", "xdev.random", "xdev.testing"}
         The module.
     name : str
         What is not there.
@@ -194,7 +204,8 @@ def advice(name: str) -> str | None:
         if isinstance(numpys, type) and numpys in np.sctypeDict.values():
             last = np.dtype(numpys).name
         known = last in here and not rooms
-        return f"use xdev.{last}" if known else f"use xdev.numpy.{name}"
+        way = f"use xdev.{last}" if known else f"use xdev.numpy.{name}"
+        return f"{way}{_drawn(last)}" if rooms == ["random"] else way
     if name in ("int", "float", "complex", "str", "object"):  # NumPy had them once
         return f"use Python's {name}"
     return None
@@ -221,6 +232,14 @@ def advice_on(function: Any) -> str | None:
     if last in getattr(room, "__all__", ()):
         return f"use xdev.{name}"
     return advice(name)
+
+
+def _drawn(name: str) -> str:
+    """Return how xdev's generators draw what a function of ``numpy.random`` does."""
+    method = DRAWN.get(name, name)
+    if not hasattr(sys.modules["xdev"].random.Generator, method):
+        return ""
+    return f", or on the device xdev.random.default_rng(seed).{method}"
 
 
 def _rows(name: str) -> list[str]:

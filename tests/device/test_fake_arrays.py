@@ -287,3 +287,23 @@ def test_its_library_has_no_more_than_cupy():
     # Widths of the platform, which NumPy names after their bits.
     absent -= {"float96", "float128", "complex192", "complex256"}
     assert absent <= NOT_IN_CUPY
+
+
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
+def test_what_numpys_and_cupys_arrays_let_one_set():
+    x = fake()
+    transposed = x.T
+
+    x.shape = 6
+    assert x.shape == (6,)
+    x.shape = (-1, 2)
+    assert host(x).tolist() == VALUES.reshape(3, 2).tolist()
+    with pytest.raises(AttributeError, match="Incompatible shape"):
+        transposed.shape = 6
+    z = fake(VALUES + 1j)
+    z.real, z.imag = 2, fake()
+    np.testing.assert_array_equal(host(z), 2 + VALUES * 1j)
+    with pytest.raises(xdev.DeviceMismatchError):
+        z.real = VALUES
+    with pytest.raises(AttributeError):
+        x.dtype = np.int64

@@ -12,6 +12,7 @@ import pytest
 
 import xdev
 import xdev.numpy
+from xdev.device.fake.namespace import is_in_cupy
 
 
 def jacobi(np):
@@ -214,6 +215,66 @@ def test_what_cupy_lacks_says_which_copy_would_do():
         xdev.numpy.insert(x, 0, 1)
     with pytest.raises(TypeError, match=r"draws on the host.*default_rng"):
         xdev.numpy.random.permutation(x)
+
+
+def test_methods_of_ufuncs_are_those_that_cupy_has():
+    cupy = pytest.importorskip("cupy")
+    for name in dir(numpy):
+        numpys, own = getattr(numpy, name), getattr(cupy, name, None)
+        if not isinstance(numpys, numpy.ufunc) or not isinstance(own, cupy.ufunc):
+            continue
+        for method, count in (("reduce", 1), ("accumulate", 1), ("reduceat", 2)):
+            try:  # it looks at its own name first
+                getattr(own, method)(*[None] * count)
+            except NotImplementedError:
+                there = False
+            except (AttributeError, TypeError, ValueError):
+                there = True
+            assert is_in_cupy(f"{name}.{method}") == there, (name, method)
+        try:
+            own.at(None, None, None)
+        except NotImplementedError:
+            assert not is_in_cupy(f"{name}.at"), name
+        except (AttributeError, TypeError, ValueError):
+            assert is_in_cupy(f"{name}.at"), name
+
+
+@pytest.mark.fake
+@pytest.mark.parametrize("written", ["minimum.reduce(x)", "hypot.accumulate(x)"])
+@pytest.mark.parametrize("room", [xdev, xdev.numpy])
+def test_a_method_that_cupy_lacks_says_which_copy_would_do(room, written):
+    x = xdev.ones(3, device="fake")
+    text = rf"cupy has no '{written[:-3]}'.*xdev\.to_numpy\(x\)"
+
+    with pytest.raises(TypeError, match=text):
+        eval(f"np.{written}", {"np": room, "x": x})  # noqa: S307 - the list above
+
+
+def test_classes_of_arrays_are_derived_from_ndarray(device):
+    np = xdev.numpy
+    x = xdev.ones(3, device=device)
+
+    assert issubclass(type(x), np.ndarray)
+    assert issubclass(np.ndarray, np.ndarray)
+    assert not issubclass(int, np.ndarray)
+    assert not issubclass(numpy.float64, np.ndarray)
+    assert not issubclass(xdev.Device, np.ndarray)
+
+
+def test_ufuncs_list_what_numpys_have():
+    assert {"nin", "types", "reduce"} <= {*dir(xdev.numpy.add)}
+    assert xdev.numpy.add.reduce.__qualname__ == "add.reduce"
+
+
+@pytest.mark.fake
+def test_a_text_names_a_generator_of_xdevs_where_it_draws_the_same():
+    x = xdev.ones(2, device="fake")
+    rng = xdev.numpy.random.default_rng(1)
+
+    with pytest.raises(TypeError, match=r"default_rng\(seed\)\.normal"):
+        rng.normal(x)
+    with pytest.raises(TypeError, match=r"another device: copy it with xdev\.to_n"):
+        rng.multivariate_normal(x, x)
 
 
 def test_numpys_assertions_take_arrays_of_any_device(device):

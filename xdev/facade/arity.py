@@ -9,7 +9,8 @@ third of the whole overhead of a call.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from xdev.facade.dispatch import apply, of_two, refuse
 from xdev.facade.libraries import HOST, direct, into, known
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from xdev.facade.protocols import Binary, Unary
 
 ndarray = np.ndarray
@@ -51,6 +54,7 @@ _DOC = """{summary}
     >>> xdev.{name}({example})
     {shown}
     """
+METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 _X = """x : array
         Any shape."""
 _X1_X2 = """x1, x2 : array or number
@@ -135,6 +139,20 @@ def binary(name: str, summary: str, example: str, shown: str) -> Binary:
         return apply(name, out, x1=x1, x2=x2)
 
     _describe(function, name, summary, _X1_X2, example, shown)
+    vars(function).update((method, _method(name, method)) for method in METHODS)
+    return cast("Binary", function)
+
+
+def _method(name: str, method: str) -> Callable[..., Any]:
+    """Return a ufunc's method, which is that of NumPy's names: a room above."""
+
+    def function(*args: Any, **options: Any) -> Any:
+        numpys = getattr(importlib.import_module("xdev.numpy"), name)
+        return getattr(numpys, method)(*args, **options)
+
+    function.__name__, function.__qualname__ = method, f"{name}.{method}"
+    function.__module__ = "xdev"
+    function.__doc__ = f"As :meth:`numpy.ufunc.{method}`, where the arrays are."
     return function
 
 

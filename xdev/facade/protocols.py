@@ -140,6 +140,12 @@ class Binary(Protocol):
     """
 
     __name__: str
+    # As those of numpy.ufunc.
+    reduce: Callable[..., Any]
+    accumulate: Callable[..., Any]
+    reduceat: Callable[..., Any]
+    outer: Callable[..., Any]
+    at: Callable[..., None]
 
     @overload
     def __call__(

@@ -19,7 +19,7 @@ from xdev.device import default_device
 from xdev.device.choice import CPU
 from xdev.device.fake.arrays import strict
 from xdev.device.fake.integers import positions
-from xdev.device.fake.namespace import NOT_IN_CUPY
+from xdev.device.fake.namespace import METHODS_IN_CUPY, is_in_cupy
 from xdev.facade.complaints import mismatch, where_is
 from xdev.facade.cpu import NUMPY
 from xdev.facade.functions import Functions
@@ -205,8 +205,7 @@ def _of_namespace(library: Library, name: str) -> Callable[..., Any]:
 
 def _of_fake(library: Library, name: str) -> Callable[..., Any]:
     """Return NumPy's function for fake arrays, where CuPy has one of its name."""
-    root, _, rest = name.partition(".")
-    if root in NOT_IN_CUPY or f"{root}.{rest}" in NOT_IN_CUPY:
+    if not is_in_cupy(name):
         return _standard(library, name)
     return strict(f"xdev.numpy.{name}", operator.attrgetter(name)(np))
 
@@ -219,7 +218,9 @@ def _of_cuda(library: Library, name: str) -> Callable[[Any], Callable[..., Any]]
     """
     cuda = importlib.import_module("xdev.facade.cuda")
     streams = importlib.import_module("xdev.memory.streams").live_streams
-    function = cuda.with_room(name, _of_namespace(library, name))
+    method = name.rpartition(".")[2] in METHODS_IN_CUPY
+    find = _standard if method and not is_in_cupy(name) else _of_namespace
+    function = cuda.with_room(name, find(library, name))
     marking = cuda.marking(function)
 
     def on_device_of(x: Any) -> Callable[..., Any]:
@@ -235,12 +236,13 @@ def _standard(library: Library, name: str) -> Callable[..., Any]:
     Raises
     ------
     TypeError
-        Nor has xdev; the text names the copy that would do.
+        Nor has xdev, whose ufuncs' methods are these; the text names the copy that
+        would do.
     """
+    method = isinstance(getattr(np, name.partition(".")[0], None), np.ufunc)
+    room = None if method else importlib.import_module("xdev")
     try:
-        own: Callable[..., Any] = operator.attrgetter(name)(
-            importlib.import_module("xdev")
-        )
+        own: Callable[..., Any] = operator.attrgetter(name)(room)
     except AttributeError as error:
         theirs = library.namespace.__name__.removeprefix("array_api_compat.")
         called = "cupy" if library.device_type == "fake" else theirs
@@ -314,6 +316,9 @@ class ufunc:  # noqa: N801 - NumPy's name of it
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__wrapped__, name)
 
+    def __dir__(self) -> list[str]:
+        return dir(self.__wrapped__)
+
     def __repr__(self) -> str:
         return f"<xdev.numpy ufunc {self.__name__!r}>"
 
@@ -328,7 +333,8 @@ def _method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     def dispatched(*args: Any, **options: Any) -> Any:
         return call(name, method, args, options)
 
-    dispatched.__name__, dispatched.__doc__ = name, method.__doc__
+    dispatched.__name__ = dispatched.__qualname__ = name
+    dispatched.__doc__ = method.__doc__
     return dispatched
 
 
@@ -337,6 +343,12 @@ class _AnyArray(type):
 
     def __instancecheck__(cls, x: object) -> bool:
         return is_array(x)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        if issubclass(kind, np.generic):  # has __array_namespace__, too
+            return False
+        arrays = issubclass(kind, ndarray) or kind in known
+        return cls is kind or arrays or hasattr(kind, "__array_namespace__")
 
 
 def where(like: Any, device: object) -> object:

@@ -12,6 +12,8 @@ The pytest plug-in is :mod:`xdev.testing.plugin`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from xdev.device.fake.arrays import FakeArray
 from xdev.memory.sources.fake import FakeSource
 from xdev.testing.assertions import assert_allclose, assert_array_equal
@@ -31,3 +33,11 @@ __all__ = [
     "assert_allclose",
     "assert_array_equal",
 ]
+
+if not TYPE_CHECKING:  # type checkers know what is there
+
+    def __getattr__(name: str) -> Any:
+        """Say what does the same as a name of NumPy's."""
+        from xdev._numpy_names import missing
+
+        raise missing(__name__, name)

@@ -16,6 +16,7 @@ from xdev.device.fake.surface import (
     DOWNLOADS,
     METHODS,
     NOT_IN_PLACE,
+    SETTABLE,
     STARRED,
     UNARY,
 )
@@ -38,7 +39,7 @@ def equip(kind: Any, run: Callable[..., Any]) -> None:
         Calls a function of NumPy's on fake arrays of one device.
     """
     members = {name: _method(kind, run, name, text) for name, text in METHODS.items()}
-    members |= {name: _attribute(kind, name) for name in ATTRIBUTES}
+    members |= {name: _attribute(kind, run, name) for name in ATTRIBUTES}
     members |= {f"__{name}__": _conversion(name) for name in CONVERSIONS}
     written = {name: f"{name} x" for name in UNARY}
     for name, (sign, _) in {**BINARY, **COMPARISONS}.items():
@@ -77,12 +78,16 @@ def _method(kind: Any, run: Callable[..., Any], name: str, accepted: str) -> Any
     return method
 
 
-def _attribute(kind: Any, name: str) -> Any:
+def _attribute(kind: Any, run: Callable[..., Any], name: str) -> Any:
     def get(self: Any) -> Any:
         found = getattr(self._values, name)
         return kind(found, self.device) if isinstance(found, np.ndarray) else found
 
-    return property(get, doc=f"As ``numpy.ndarray.{name}``.")
+    def set_(self: Any, value: Any) -> None:
+        run(f"x.{name} = y", getattr(np.ndarray, name).__set__, self, value)
+
+    settable = set_ if name in SETTABLE else None
+    return property(get, settable, doc=f"As ``numpy.ndarray.{name}``.")
 
 
 def _operator(run: Callable[..., Any], name: str, written: str) -> Any:

@@ -36,10 +36,37 @@ NOT_IN_CUPY = frozenset(
         *("linalg.trace", "linalg.vecdot", "linalg.vector_norm", "fft.test"),
     )
 )
+#: CuPy's ufuncs that have a method; all have ``outer``.
+METHODS_IN_CUPY = {
+    "reduce": ("add", "multiply"),
+    "accumulate": ("add", "multiply"),
+    "reduceat": ("add",),
+    "at": (
+        *("add", "bitwise_and", "bitwise_or", "bitwise_xor"),
+        *("maximum", "minimum", "subtract"),
+    ),
+}
 #: Rooms of their own: random numbers and tests are not wrapped.
 ROOMS = ("linalg", "fft")
 #: Functions that upload host arrays when asked to.
 UPLOADS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
+
+
+def is_in_cupy(name: str) -> bool:
+    """Say whether CuPy has what NumPy has under a name.
+
+    Examples
+    --------
+    >>> is_in_cupy("add.reduce"), is_in_cupy("hypot.reduce"), is_in_cupy("insert")
+    (True, False, False)
+    """
+    root, _, rest = name.partition(".")
+    having = METHODS_IN_CUPY.get(rest)
+    return not (
+        root in NOT_IN_CUPY
+        or name in NOT_IN_CUPY
+        or (having is not None and root not in having)
+    )
 
 
 class FakeNamespace(ModuleType):

@@ -43,6 +43,8 @@ ATTRIBUTES = (
     *("T", "dtype", "flags", "imag", "itemsize", "mT", "nbytes", "ndim", "real"),
     *("shape", "size", "strides"),
 )
+#: Those that can be set.
+SETTABLE = ("imag", "real", "shape")
 UNARY = ("neg", "pos", "abs", "invert")
 #: By Python's names: how an operator is written, and NumPy's ufunc of it.
 BINARY = {
