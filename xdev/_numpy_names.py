@@ -205,7 +205,7 @@ def advice(name: str) -> str | None:
             last = np.dtype(numpys).name
         known = last in here and not rooms
         way = f"use xdev.{last}" if known else f"use xdev.numpy.{name}"
-        return f"{way}{_drawn(last)}" if rooms == ["random"] else way
+        return f"{way}{drawn(last)}" if rooms == ["random"] else way
     if name in ("int", "float", "complex", "str", "object"):  # NumPy had them once
         return f"use Python's {name}"
     return None
@@ -234,8 +234,14 @@ def advice_on(function: Any) -> str | None:
     return advice(name)
 
 
-def _drawn(name: str) -> str:
-    """Return how xdev's generators draw what a function of ``numpy.random`` does."""
+def drawn(name: str) -> str:
+    """Return how xdev's generators draw what a function of ``numpy.random`` does.
+
+    Examples
+    --------
+    >>> drawn("rand"), drawn("multivariate_normal")
+    (', or on the device xdev.random.default_rng(seed).random', '')
+    """
     method = DRAWN.get(name, name)
     if not hasattr(sys.modules["xdev"].random.Generator, method):
         return ""

@@ -273,7 +273,7 @@ def test_a_text_names_a_generator_of_xdevs_where_it_draws_the_same():
 
     with pytest.raises(TypeError, match=r"default_rng\(seed\)\.normal"):
         rng.normal(x)
-    with pytest.raises(TypeError, match=r"another device: copy it with xdev\.to_n"):
+    with pytest.raises(TypeError, match=r"copy it with xdev\.to_numpy\(x\)$"):
         rng.multivariate_normal(x, x)
 
 

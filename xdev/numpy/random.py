@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev import random as xdev_random
+from xdev._numpy_names import drawn
 from xdev.numpy.dispatch import arrays_in, settled
 
 if TYPE_CHECKING:
@@ -28,12 +28,10 @@ def _drawing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def draw(*args: Any, **options: Any) -> Any:
         for _, x in arrays_in((*args, *options.values())):
             if type(x) is not np.ndarray:
-                own = hasattr(xdev_random.Generator, name)
-                way = f"use xdev.random.default_rng(seed).{name}, which draws on the "
                 message = (
                     f"xdev.numpy.random.{name} draws on the host, as NumPy does, and "
-                    f"got an array ({type(x).__name__}) of another device: "
-                    f"{f'{way}device, or ' if own else ''}copy it with xdev.to_numpy(x)"
+                    f"got an array ({type(x).__name__}) of another device: copy it "
+                    f"with xdev.to_numpy(x){drawn(name)}"
                 )
                 raise TypeError(message)
         result = function(*args, **options)
