@@ -72,3 +72,73 @@ def test_an_out_that_is_a_list_is_told_what_is_one(device, function):
     x = xdev.ones(2, device=device)
     with pytest.raises(TypeError, match=r"array o(f the inputs'|n the) device"):
         function(x, x, out=[1, 2])
+
+
+class Exporter:
+    """Memory of another library's, by NumPy's first protocol."""
+
+    values = np.arange(3.0)
+    __array_interface__ = values.__array_interface__
+
+
+def test_numpys_interface_makes_an_operand():
+    np.testing.assert_equal(add(Exporter(), 1.0), [1, 2, 3])
+    np.testing.assert_equal(add.outer(Exporter(), [1.0]), [[1], [2], [3]])
+    assert add.reduce(Exporter()) == dot(Exporter(), np.ones(3)) == 3
+
+
+@pytest.mark.parametrize(
+    "call", [add, add.reduce, add.accumulate, lambda x, *_: add.outer(x, x)]
+)
+def test_lists_that_are_no_array_are_told_so(call):
+    with pytest.raises(ValueError, match="inhomogeneous shape"):
+        call([[1], [1, 2]], *[1] * (call is add))
+
+
+@pytest.mark.parametrize("fold", [add.reduce, add.accumulate])
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array(["a"], np.dtypes.StringDType()),
+        np.array([1], "m8[s]"),
+        np.array([1], object),
+    ],
+    ids=lambda x: x.dtype.name,
+)
+def test_folds_of_dtypes_that_ufuncs_do_not_have_are_refused(fold, x):
+    out = np.zeros((1,) if fold.__name__ == "accumulate" else ())
+
+    for keywords in ({}, {"out": out}):
+        with pytest.raises(
+            TypeError, match=r"add: dtype .* is not supported; use bool"
+        ):
+            fold(x, **keywords)
+    assert not out.any()
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_outer_takes_no_matrices_as_numpys():
+    x, y = np.matrix([[1.0, 2.0]]), np.ones(2)
+
+    for pair in ((x, y), (y, x), (x, 2.0)):
+        with pytest.raises(TypeError, match="matrix"):
+            np.add.outer(*pair)
+        with pytest.raises(TypeError, match=r"add.outer.*numpy.matrix.*numpy.asarray"):
+            add.outer(*pair)
+
+
+def test_an_int_beyond_64_bits_is_refused_whatever_was_called_before():
+    for big in (2**63, -(2**63) - 1, 2**64, 2**70):
+        for warm in (False, True):
+            plus = xdev.vectorize(add.__wrapped__)
+            negative = xdev.vectorize(lambda x: -x)
+            if warm:
+                plus(1, 1), plus(1, 2.5), negative(1)
+            for call in (
+                lambda: plus(big, 1),  # noqa: B023 - called at once
+                lambda: plus(1, big),  # noqa: B023
+                lambda: plus(big, 2.5),  # noqa: B023
+                lambda: negative(big),  # noqa: B023
+            ):
+                with pytest.raises(OverflowError, match="which int64 does not hold"):
+                    call()

@@ -298,7 +298,7 @@ class CpuLoops:
         self, error: Exception, args: Sequence[Any], inputs: Dtypes, out: Any
     ) -> None:
         """Raise NumPy's error for a call of a loop with the way out, if it has one."""
-        if isinstance(error, OverflowError):
+        if not isinstance(error, ValueError):
             name, labels = self.scalar.name, self.scalar.labels
             found = misfit(args, inputs, name, labels)
             if found is not None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from xdev.ufunc.vectorized import Vectorized
 
 #: Python's own that are arrays to NumPy: sequences and buffers.
+ARRAYS = ("__array__", "__array_interface__", "__array_struct__")
 SEQUENCES = (list, tuple, range, bytearray, memoryview, buffer)
 PLAIN = (np.ndarray, np.generic, bool, int, float, complex)
 
@@ -80,7 +81,7 @@ def _operand(x: Any, name: str, label: str, device: str = "cpu") -> Any:
             f"{label}, '{device}'), which copies only where it must"
         )
         raise TypeError(message)
-    if hasattr(kind, "__array__") or isinstance(x, SEQUENCES):
+    if any(hasattr(kind, name) for name in ARRAYS) or isinstance(x, SEQUENCES):
         return np.asarray(x)
     message = f"{name}: {label} is {not_array(x, 'pass an array or a number', label)}"
     raise TypeError(message)

@@ -102,13 +102,14 @@ def resolve(args: Sequence[Any], name: str) -> Dtypes:
 def _weak(known: Sequence[np.dtype[Any]], x: complex) -> np.dtype[Any]:
     """Return what a Python number is beside dtypes; bfloat16 takes it as float16 does.
 
-    ml_dtypes makes float64 of bfloat16 and a float.
+    ml_dtypes makes float64 of bfloat16 and a float. An int is one, however large: NumPy
+    would take one alone that int64 does not hold for uint64, or for an object.
     """
     if known and type(x) is not complex:
         others = np.result_type(*known)
         if is_bfloat16(others):
             return others
-    return np.result_type(*known, x)
+    return np.result_type(*known, 0 if type(x) is int else x)
 
 
 def fits(x: Any, dtype: np.dtype[Any]) -> bool:
@@ -197,6 +198,8 @@ def dtype_of(x: Any) -> np.dtype[Any]:
     try:
         found = np.dtype(dtype) if dtype is not None else np.asarray(x).dtype
     except (TypeError, ValueError):
+        if dtype is None and _is_list(x):
+            raise  # NumPy says what is wrong in it
         found = None
     if found is None or (dtype is None and found.hasobject and not _is_list(x)):
         message = (

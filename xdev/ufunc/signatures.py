@@ -150,6 +150,8 @@ def asked(name: str, nin: int, keywords: dict[str, Any]) -> dict[str, Any]:
     ------
     TypeError
         More than one of them, or what is none.
+    ValueError
+        A signature has too few parts.
 
     Examples
     --------
@@ -177,7 +179,8 @@ def asked(name: str, nin: int, keywords: dict[str, Any]) -> dict[str, Any]:
                 f"pass type characters, {'f' * nin + '->f'!r}, or a tuple of dtypes "
                 "and None, one for each input and output"
             )
-            raise TypeError(message)
+            several = isinstance(value, str | tuple) and len(value) != 1
+            raise (ValueError if several else TypeError)(message)  # as NumPy's
         dtypes = tuple(None if one is None else np.dtype(one) for one in parts)
         rest["signature"] = dtypes[:nin], dtypes[nin:]
     return rest

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev.ufunc.inputs import check
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -105,6 +107,7 @@ def folding(
     if dtype is not None:
         given = np.dtype(dtype)
     else:
+        check(array, scalar.name)  # before NumPy says that nothing is common to both
         given = array if out is None else np.result_type(out, array)
     made = scalar.specialise((given, given))
     if set(made.inputs) != set(made.outputs):

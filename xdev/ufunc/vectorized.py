@@ -243,6 +243,9 @@ class Vectorized:
     def outer(self, a: Any, b: Any, /, **keywords: Any) -> Any:
         """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
         self._check_method("outer", a, b, keywords.get("out"))
+        if isinstance(a, np.matrix) or isinstance(b, np.matrix):
+            message = f"{self.__name__}.outer takes no numpy.matrix, which cannot have "
+            raise TypeError(message + "more than two axes: pass numpy.asarray(x)")
         if is_cuda(a) or is_cuda(b):
             outs, cuda = keywords.get("out"), hosted.for_cuda(self, keywords)
             made = self._cuda_methods.outer(a, b, outs, cuda)
