@@ -67,6 +67,26 @@ def test_matmul_names_the_data_type_that_it_does_not_take(dtypes):
         xdev.matmul(x1, x2)
 
 
+@pytest.mark.parametrize(
+    ("shapes", "text"),
+    [
+        (((2, 2), (3,)), r"last axis of x1 has 2 elements and the only one of x2 3, "),
+        (((5, 2), (4, 3, 6)), r"has 2 elements and the second last one of x2 3, and "),
+        (((2,), ()), r"a number multiplies by xdev\.multiply\(x1, x2\)$"),
+        (((), (2, 2)), r"a number multiplies by xdev\.multiply"),
+        (((2, 3, 3), (4, 3, 3)), r"the axes before the last two must broadcast: "),
+    ],
+)
+def test_matmul_names_shapes_that_do_not_fit(device, shapes, text):
+    x1, x2 = (xdev.ones(shape, device=device) for shape in shapes)
+    start = f"xdev.matmul: x1 is of shape {shapes[0]} and x2 of shape {shapes[1]}: "
+
+    with pytest.raises(ValueError, match=text) as caught:
+        xdev.matmul(x1, x2)
+    assert str(caught.value).startswith(start)
+    assert caught.value.__suppress_context__
+
+
 def test_devices_of_other_libraries_have_their_own_names():
     x = array_api_strict.ones(2)
     y = array_api_strict.ones(2, device=array_api_strict.Device("device1"))

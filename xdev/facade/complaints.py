@@ -112,6 +112,28 @@ def unfit(name: str, arguments: dict[str, Any]) -> TypeError | None:
     return None
 
 
+def no_product(x1: Any, x2: Any) -> ValueError | None:
+    """Return the error for shapes of which there is no matrix product, or None."""
+    shapes = f"xdev.matmul: x1 is of shape {x1.shape} and x2 of shape {x2.shape}"
+    if not (x1.ndim and x2.ndim):
+        return ValueError(f"{shapes}: a number multiplies by xdev.multiply(x1, x2)")
+    columns, rows = x1.shape[-1], x2.shape[-2:][0]
+    if columns != rows:
+        return ValueError(
+            f"{shapes}: the last axis of x1 has {columns} elements and the "
+            f"{'second last' if x2.ndim > 1 else 'only'} one of x2 {rows}, and they "
+            f"must be equal: xdev.matrix_transpose(x) swaps the last two axes"
+        )
+    try:
+        np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    except ValueError:
+        return ValueError(
+            f"{shapes}: the axes before the last two must broadcast: "
+            f"xdev.expand_dims(x, axis=i) adds one of length 1"
+        )
+    return None
+
+
 def no_matrix(name: str, x: Any) -> np.linalg.LinAlgError:
     """Return the error for an array with fewer than two axes."""
     return np.linalg.LinAlgError(

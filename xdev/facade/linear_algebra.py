@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.complaints import misplaced
+from xdev.facade.complaints import misplaced, no_product
 from xdev.facade.dispatch import of_all, refuse
 from xdev.facade.libraries import direct
 
@@ -62,10 +62,14 @@ def matmul(x1: Array, x2: Array, /) -> Array:
             return _matmul(x1, x2)
         if kind is type(x2) and kind in direct:
             return direct[kind]["matmul"](x1, x2)
+        return of_all("matmul", x1=x1, x2=x2)(x1, x2)
     except TypeError:
         refuse("matmul", x1=x1, x2=x2)
         raise
-    return of_all("matmul", x1=x1, x2=x2)(x1, x2)
+    except ValueError:
+        if (error := no_product(x1, x2)) is not None:
+            raise error from None
+        raise
 
 
 def matrix_transpose(x: Array, /) -> Array:

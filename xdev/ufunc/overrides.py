@@ -158,7 +158,9 @@ def ask(
             return result
     kinds = ", ".join(type(x).__name__ for x in (*inputs, *outs))
     called = ufunc.__name__ + (f".{name}" if name in INPUTS else "()")
-    message = f"{called}: no operand of {kinds} implements it"
+    message = (
+        f"{called}: no operand of {kinds} implements it: pass the arrays that they hold"
+    )
     raise TypeError(message)
 
 

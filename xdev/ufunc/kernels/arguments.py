@@ -46,7 +46,7 @@ def host(x: Any, name: str) -> Array | Number:
     if isinstance(x, bool | int | float | complex | np.generic):
         return Number(x)
     kind = type(x)
-    way = "pass arrays and numbers"
+    way = "pass an array that it holds, or a number"
     if isinstance(x, list | tuple):
         way = "pass xdev.asarray(x), so that the kernel's writes can be seen"
     elif isinstance(x, np.ma.MaskedArray):
