@@ -14,7 +14,7 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 CUDA_EXTRA = os.environ.get("XDEV_CUDA_EXTRA", "cu13")  # or cu12, as the driver is
 
 DEVICES = ["cpu", "fake", "cuda"]
-LIBRARIES = ["torch", "jax", "dask"]  # whose arrays pass through
+LIBRARIES = ["torch", "jax"]  # whose arrays pass through; Dask's do in all sessions
 # Beside each other, a file's tests in one process: they share what they compile.
 SPREAD = ["-n", "2", "--dist", "loadfile"]
 
@@ -51,9 +51,8 @@ def tests(session, device):
     promised = {"cuda": "cpu,cuda"}.get(device, "cpu")
     # On a GPU one after the other. Beside others (-n) only what is -m "not full_card".
     options = {"cpu": SPREAD, "fake": [*SPREAD, "-m", "fake"]}.get(device, [])
-    session.run(
-        "pytest", *options, *session.posargs, env={"XDEV_TEST_DEVICES": promised}
-    )
+    also = {"XDEV_TEST_DEVICES": promised, "XDEV_TEST_LIBRARIES": "dask"}
+    session.run("pytest", *options, *session.posargs, env=also)
 
 
 @nox.session(python=nox.project.python_versions(PROJECT)[0])

@@ -41,6 +41,7 @@ from xdev.facade import *  # noqa: F403 - the standard's names, as facade.__all_
 if TYPE_CHECKING:
     from xdev import (
         atomic,
+        distributed,
         fft,
         linalg,
         memory,
@@ -69,8 +70,8 @@ if TYPE_CHECKING:
     from xdev.ufunc.kernels import kernel
 else:
     _ROOMS = frozenset((
-        "atomic", "fft", "linalg", "memory", "numpy", "random", "testing", "timing",
-        "transfer", "ufunc",
+        "atomic", "distributed", "fft", "linalg", "memory", "numpy", "random",
+        "testing", "timing", "transfer", "ufunc",
     ))  # fmt: skip
     _TRANSFER = (
         "adapt", "batches", "cu", "empty_pinned", "is_pinned", "pin", "to_device",
@@ -143,8 +144,8 @@ __all__ = [  # noqa: RUF022 - in two groups
     "Event", "InUseError", "OutOfMemoryError", "Stream", "UseAfterFreeError",
     "XdevError", "__version__", "adapt", "atomic", "batches", "can_access_peer",
     "compare", "cu", "current_stream", "default_device", "device", "device_of",
-    "devices", "empty_pinned", "errors", "facade", "fft", "graph", "guvectorize",
-    "is_pinned", "kernel", "linalg", "memory", "pin", "random",
+    "devices", "distributed", "empty_pinned", "errors", "facade", "fft", "graph",
+    "guvectorize", "is_pinned", "kernel", "linalg", "memory", "pin", "random",
     "set_default_device", "synchronize", "testing", "timeit", "timing",
     "to_device", "to_numpy", "transfer", "transfer_guard", "ufunc", "use_device",
     "vectorize",

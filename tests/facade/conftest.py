@@ -151,19 +151,8 @@ CALLS = [
 ]
 
 
-#: What Dask lacks, or does for single matrices only: its own limits.
-BEYOND_DASK = {
-    "from_dlpack",
-    "take_along_axis",
-    "repeat-",  # by an array of counts
-    *(
-        f"linalg.{name}"
-        for name in (
-            *("cholesky", "cross", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv"),
-            *("matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve"),
-        )
-    ),
-}
+#: What Dask's collections cannot do: they have no memory, and need the result's shape.
+BEYOND_DASK = {"from_dlpack", "repeat-"}  # by an array of counts
 
 
 @dataclass(frozen=True)

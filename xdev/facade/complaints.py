@@ -12,6 +12,8 @@ from xdev.errors import ConfigurationError, DeviceMismatchError, not_array, type
 
 #: What data types are called, by NumPy's codes of their kinds; those of numbers.
 _KINDS = {"b": "bool", "i": "integers", "f": "real floats", "c": "complex floats"}
+#: The page of the documentation on Dask's collections.
+PAGE = "docs: When one machine is not enough"
 _NUMBERS = {bool: "b", int: "i", float: "f", complex: "c"}
 
 
@@ -262,6 +264,30 @@ def never_written(name: str, out: Any, reason: str) -> TypeError:
     return TypeError(
         f"xdev.{name}: out ({type_name(out)}) cannot be written: {reason}. Leave out= "
         f"out, and use what xdev.{name} returns"
+    )
+
+
+def of_slice(name: str, out: Any) -> ValueError:
+    """Return the error for an ``out=`` that is a slice of a Dask collection."""
+    return ValueError(
+        f"xdev.{name}: out (shape {out.shape}) is a slice of a collection of Dask's, "
+        f"which is no view: leave out= out, and assign the result to the slice, "
+        f"y[...] = xdev.{name}(...)"
+    )
+
+
+def not_over_blocks(
+    name: str, reason: str, join: str | None = None
+) -> NotImplementedError:
+    """Return the error for what Dask's collections cannot do, with the ways out.
+
+    ``join`` is the call that joins chunks, where that is one of them.
+    """
+    first = f"Join the chunks, {join}; or compute" if join else "Compute"
+    return NotImplementedError(
+        f"xdev.{name} of a collection of Dask's: {reason}. {first} it, "
+        f"xdev.{name}(x.compute()), or map a function over the blocks, "
+        f"xdev.distributed.map(f, x) ({PAGE})"
     )
 
 

@@ -11,7 +11,7 @@ from xdev._freed import FREED
 from xdev.device import as_device, device_of
 from xdev.facade.complaints import misplaced
 from xdev.facade.libraries import HOST as NUMBERS_AND_ARRAYS, direct
-from xdev.facade.places import homes, moved, place, place_of, stays
+from xdev.facade.places import collections, homes, moved, place, place_of, stays
 
 if TYPE_CHECKING:
     from typing import Never
@@ -37,6 +37,7 @@ def asarray(
     *more: Never,
     device: object = None,
     copy: bool | None = None,
+    chunks: Any = None,
 ) -> Any:
     """Make an array of numbers, nested sequences, buffers, or another array.
 
@@ -50,6 +51,8 @@ def asarray(
         For what is no array, the default device unless given.
     copy : bool, optional
         True: always; False: never; None: where it must be.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks.
 
     Returns
     -------
@@ -74,6 +77,9 @@ def asarray(
     """
     if more:
         raise misplaced(asarray, more)
+    if chunks is not None:
+        whole = asarray(obj, dtype, device=device, copy=copy)
+        return collections(chunks, device_of(whole)).cut(whole)
     kind = type(obj)
     if kind is ndarray:
         if dtype is device is None and not copy and obj.dtype not in FREED:
@@ -136,10 +142,10 @@ def from_dlpack(
     ):
         return _from_dlpack(x)
     if not hasattr(x, "__dlpack__"):
-        message = (
-            f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: use "
-            f"xdev.asarray(x)"
-        )
+        way = "use xdev.asarray(x)"
+        if hasattr(x, "dask"):
+            way = "it has no memory before x.compute()"
+        message = f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: {way}"
         raise TypeError(message)
     if device is None and type(x) in homes:
         return homes[type(x)].from_dlpack(x, copy)

@@ -213,6 +213,7 @@ class NumPyLibrary:
     numpy_dtypes = True
     device_type: str | None = "cpu"
     several = False
+    chunk: Callable[[Any], tuple[type, object]] | None = None
 
     def __init__(self) -> None:
         self.namespace: ModuleType = np

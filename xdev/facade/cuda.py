@@ -101,6 +101,7 @@ class CuPyLibrary:
     __slots__ = ("_known", "functions", "namespace", "several", "standard")
     numpy_dtypes = True
     device_type: str | None = "cuda"
+    chunk: Callable[[Any], tuple[type, object]] | None = None
 
     def __init__(self) -> None:
         self.namespace: ModuleType = _optional.cupy()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED, is_freed, use_after_free
+from xdev.device import device_of
 from xdev.facade.complaints import (
     mismatch,
     no_array,
@@ -163,8 +164,17 @@ def _common(name: str, items: Any) -> tuple[Library, Any]:
         here = library.device(value)
         if first is None:
             first, common, where = (label, value), library, here
-        elif library is not common or not (
-            here == where or here is None or where is None
-        ):
+        elif library is common and (here == where or here is None or where is None):
+            continue
+        elif _may_join(library, value, first[1]):
+            first, common, where = (label, value), library, here
+        elif not _may_join(common, first[1], value):
             raise mismatch(name, first, (label, value))
     return common, first[1]
+
+
+def _may_join(library: Library, collection: Any, x: Any) -> bool:
+    """Say whether an array may stand beside a collection: it is like its chunks."""
+    if library.chunk is None:
+        return False
+    return library.chunk(collection) == (type(x), device_of(x))

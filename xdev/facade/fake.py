@@ -33,6 +33,7 @@ class FakeLibrary:
     numpy_dtypes = True
     device_type: str | None = "fake"
     several = True
+    chunk: Callable[[Any], tuple[type, object]] | None = None
 
     def __init__(self) -> None:
         self.functions = Functions(

@@ -8,12 +8,13 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev._tracking import TRACKING
+from xdev.device import device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.fill_values import checked
 from xdev.facade.host_memory import POOLED_FROM, is_small
-from xdev.facade.places import place, place_of, stays
+from xdev.facade.places import collections, place, place_of, stays
 from xdev.facade.places.cpu import HOST, NUMBERS
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def empty(
     dtype: DType = None,
     *more: Never,
     device: object = None,
+    chunks: Any = None,
 ) -> Any:
     """Array of any content, not cleared.
 
@@ -54,6 +56,9 @@ def empty(
         float64 unless given.
     device : device, optional
         The default device unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks, each made on the
+        device when it is computed.
 
     Returns
     -------
@@ -77,18 +82,23 @@ def empty(
     """
     if more:
         raise misplaced(empty, more)
-    if device is None and is_small(shape, dtype):
+    if device is chunks is None and is_small(shape, dtype):
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU:
             try:
                 return _empty(shape, dtype)
             except (TypeError, ValueError):
                 pass  # said better below
-    return place(device).empty(shape, dtype)
+    return _place(device, chunks).empty(shape, dtype)
 
 
 def empty_like(
-    x: Array, /, dtype: DType = None, *more: Never, device: object = None
+    x: Array,
+    /,
+    dtype: DType = None,
+    *more: Never,
+    device: object = None,
+    chunks: Any = None,
 ) -> Array:
     """Array of the shape of ``x``, of any content.
 
@@ -98,6 +108,9 @@ def empty_like(
         Any shape.
     dtype, device : optional
         Those of ``x`` unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks, each made on the
+        device when it is computed.
 
     Returns
     -------
@@ -117,9 +130,11 @@ def empty_like(
     """
     if more:
         raise misplaced(empty_like, more)
-    plain = type(x) is ndarray and device is None and dtype is None
+    plain = type(x) is ndarray and device is dtype is chunks is None
     if plain and 0 < x.nbytes < POOLED_FROM and TRACKING.off:
         return _empty_like(x)  # not freed: that has no bytes
+    if chunks is not None:
+        return _cut(x, device, chunks).empty_like(x, dtype)
     if stays(x, device):
         return place_of(x, "empty_like").empty_like(x, dtype)
     return place(device).empty(*_shape_and_dtype(x, dtype))
@@ -131,6 +146,7 @@ def full(
     dtype: DType = None,
     *more: Never,
     device: object = None,
+    chunks: Any = None,
 ) -> Any:
     """Array of one value.
 
@@ -144,6 +160,9 @@ def full(
         ``fill_value``'s unless given.
     device : device, optional
         The default device unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks, each made on the
+        device when it is computed.
 
     Returns
     -------
@@ -168,7 +187,7 @@ def full(
         raise misplaced(full, more)
     if type(fill_value) not in NUMBERS:
         fill_value = checked("full", fill_value, None, device)
-    return place(device).full(shape, fill_value, dtype)
+    return _place(device, chunks).full(shape, fill_value, dtype)
 
 
 def full_like(
@@ -178,6 +197,7 @@ def full_like(
     dtype: DType = None,
     *more: Never,
     device: object = None,
+    chunks: Any = None,
 ) -> Array:
     """Array of the shape of ``x``, of one value.
 
@@ -189,6 +209,9 @@ def full_like(
         The value.
     dtype, device : optional
         Those of ``x`` unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks, each made on the
+        device when it is computed.
 
     Returns
     -------
@@ -211,8 +234,10 @@ def full_like(
         raise misplaced(full_like, more)
     if type(fill_value) not in NUMBERS:
         fill_value = checked("full_like", fill_value, x, device)
-    if type(x) is ndarray and device is None and x.dtype not in FREED:
+    if type(x) is ndarray and device is chunks is None and x.dtype not in FREED:
         return HOST.full_like(x, fill_value, dtype)
+    if chunks is not None:
+        return _cut(x, device, chunks).full_like(x, fill_value, dtype)
     if stays(x, device):
         return place_of(x, "full_like").full_like(x, fill_value, dtype)
     shape, kind = _shape_and_dtype(x, dtype)
@@ -224,6 +249,7 @@ def ones(
     dtype: DType = None,
     *more: Never,
     device: object = None,
+    chunks: Any = None,
 ) -> Any:
     """Array of ones.
 
@@ -235,6 +261,9 @@ def ones(
         float64 unless given.
     device : device, optional
         The default device unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks, each made on the
+        device when it is computed.
 
     Returns
     -------
@@ -254,11 +283,16 @@ def ones(
     """
     if more:
         raise misplaced(ones, more)
-    return place(device).ones(shape, dtype)
+    return _place(device, chunks).ones(shape, dtype)
 
 
 def ones_like(
-    x: Array, /, dtype: DType = None, *more: Never, device: object = None
+    x: Array,
+    /,
+    dtype: DType = None,
+    *more: Never,
+    device: object = None,
+    chunks: Any = None,
 ) -> Array:
     """Array of the shape of ``x``, of ones.
 
@@ -268,6 +302,9 @@ def ones_like(
         Any shape.
     dtype, device : optional
         Those of ``x`` unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks, each made on the
+        device when it is computed.
 
     Returns
     -------
@@ -287,8 +324,10 @@ def ones_like(
     """
     if more:
         raise misplaced(ones_like, more)
-    if type(x) is ndarray and device is None and x.dtype not in FREED:
+    if type(x) is ndarray and device is chunks is None and x.dtype not in FREED:
         return HOST.ones_like(x, dtype)
+    if chunks is not None:
+        return _cut(x, device, chunks).ones_like(x, dtype)
     if stays(x, device):
         return place_of(x, "ones_like").ones_like(x, dtype)
     return place(device).ones(*_shape_and_dtype(x, dtype))
@@ -299,6 +338,7 @@ def zeros(
     dtype: DType = None,
     *more: Never,
     device: object = None,
+    chunks: Any = None,
 ) -> Any:
     """Array of zeros.
 
@@ -310,6 +350,9 @@ def zeros(
         float64 unless given.
     device : device, optional
         The default device unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks, each made on the
+        device when it is computed.
 
     Returns
     -------
@@ -330,18 +373,23 @@ def zeros(
     """
     if more:
         raise misplaced(zeros, more)
-    if device is None and is_small(shape, dtype):
+    if device is chunks is None and is_small(shape, dtype):
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU:
             try:
                 return _zeros(shape, dtype)
             except (TypeError, ValueError):
                 pass  # said better below
-    return place(device).zeros(shape, dtype)
+    return _place(device, chunks).zeros(shape, dtype)
 
 
 def zeros_like(
-    x: Array, /, dtype: DType = None, *more: Never, device: object = None
+    x: Array,
+    /,
+    dtype: DType = None,
+    *more: Never,
+    device: object = None,
+    chunks: Any = None,
 ) -> Array:
     """Array of the shape of ``x``, of zeros.
 
@@ -351,6 +399,9 @@ def zeros_like(
         Any shape.
     dtype, device : optional
         Those of ``x`` unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks, each made on the
+        device when it is computed.
 
     Returns
     -------
@@ -370,11 +421,22 @@ def zeros_like(
     """
     if more:
         raise misplaced(zeros_like, more)
-    if type(x) is ndarray and device is None and x.dtype not in FREED:
+    if type(x) is ndarray and device is chunks is None and x.dtype not in FREED:
         return HOST.zeros_like(x, dtype)
+    if chunks is not None:
+        return _cut(x, device, chunks).zeros_like(x, dtype)
     if stays(x, device):
         return place_of(x, "zeros_like").zeros_like(x, dtype)
     return place(device).zeros(*_shape_and_dtype(x, dtype))
+
+
+def _place(device: object, chunks: Any) -> Any:
+    return place(device) if chunks is None else collections(chunks, device)
+
+
+def _cut(x: Any, device: object, chunks: Any) -> Any:
+    """Return the place of collections where an array is, unless told otherwise."""
+    return collections(chunks, device_of(x) if device is None else device)
 
 
 def _shape_and_dtype(x: Any, dtype: DType) -> tuple[tuple[int, ...], DType]:

@@ -17,7 +17,7 @@ from xdev.facade.complaints import misplaced
 from xdev.facade.dispatch import of_each
 from xdev.facade.host_memory import SMALL
 from xdev.facade.libraries import direct
-from xdev.facade.places import place
+from xdev.facade.places import collections, place
 from xdev.facade.places.cpu import HOST
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def arange(
     dtype: DType = None,
     *more: Never,
     device: object = None,
+    chunks: Any = None,
 ) -> Any:
     """Evenly spaced numbers in the half-open range from ``start`` to ``stop``.
 
@@ -58,6 +59,9 @@ def arange(
         From the arguments unless given.
     device : device, optional
         The default device unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks, each made on the
+        device when it is computed.
 
     Returns
     -------
@@ -82,15 +86,17 @@ def arange(
     if more:
         raise misplaced(arange, more)
     if (
-        (stop is None and step is ONE and device is None and dtype is None)
+        (stop is None and step is ONE and device is dtype is chunks is None)
         and (type(start) is int and start < SMALL)
         and (in_context() or (from_environment and from_environment[0])) is CPU
     ):
         return _arange(0, start, ONE, INT64)  # its own look for a type takes 30 ns
-    return _range(start, stop, step, dtype, device)
+    return _range(start, stop, step, dtype, device, chunks)
 
 
-def _range(start: Any, stop: Any, step: Any, dtype: DType, device: object) -> Any:
+def _range(
+    start: Any, stop: Any, step: Any, dtype: DType, device: object, chunks: Any
+) -> Any:
     """Return :func:`arange`'s result: apart, since each local costs its frame time."""
     if type(start) not in PLAIN:
         start = _number("arange", "start", start)
@@ -101,7 +107,7 @@ def _range(start: Any, stop: Any, step: Any, dtype: DType, device: object) -> An
     if not step:
         message = f"xdev.arange: step is {step}, which leads nowhere: use another"
         raise ValueError(message)
-    where = place(device)
+    where = place(device) if chunks is None else collections(chunks, device)
     try:
         return where.arange(start, stop, step, dtype)
     except (ArithmeticError, RuntimeError, ValueError) as error:
@@ -149,6 +155,7 @@ def eye(
     dtype: DType = None,
     *more: Never,
     device: object = None,
+    chunks: Any = None,
 ) -> Any:
     """Matrix with ones on a diagonal and zeros elsewhere.
 
@@ -162,6 +169,9 @@ def eye(
         float64 unless given.
     device : device, optional
         The default device unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks, each made on the
+        device when it is computed.
 
     Returns
     -------
@@ -188,7 +198,8 @@ def eye(
     if type(n_rows) is not int or type(columns) is not int or type(k) is not int:
         # NumPy's own integers overflow in what is computed of them.
         n_rows, columns, k = _whole("eye", n_rows=n_rows, n_cols=columns, k=k)
-    return place(device).eye(n_rows, columns, k, dtype)
+    where = place(device) if chunks is None else collections(chunks, device)
+    return where.eye(n_rows, columns, k, dtype)
 
 
 def linspace(
@@ -200,6 +211,7 @@ def linspace(
     dtype: DType = None,
     device: object = None,
     endpoint: bool = True,
+    chunks: Any = None,
 ) -> Any:
     """Evenly spaced numbers over a range.
 
@@ -215,6 +227,9 @@ def linspace(
         The default device unless given.
     endpoint : bool
         Whether ``stop`` is the last of them.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks, each made on the
+        device when it is computed.
 
     Returns
     -------
@@ -236,8 +251,9 @@ def linspace(
     """
     if more:
         raise misplaced(linspace, more)
+    where = place(device) if chunks is None else collections(chunks, device)
     try:
-        return place(device).linspace(start, stop, num, dtype, endpoint)
+        return where.linspace(start, stop, num, dtype, endpoint)
     except (TypeError, ValueError):
         _whole("linspace", num=num)
         _number("linspace", "start", start)

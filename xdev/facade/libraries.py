@@ -121,6 +121,9 @@ def library_named(namespace: ModuleType) -> Library:
             _by_name[name] = importlib.import_module("xdev.facade.fake").library()
         elif name == "array_api_compat.numpy":  # not jax.numpy
             _by_name[name] = NUMPY
+        elif name == "array_api_compat.dask.array":
+            dask = importlib.import_module("xdev.facade.dask")
+            _by_name[name] = dask.DaskLibrary(namespace)
         else:
             other = importlib.import_module("xdev.facade.other")
             _by_name[name] = other.StandardLibrary(namespace)

@@ -44,38 +44,6 @@ def _isin(x1: Any, x2: Any, *, invert: bool) -> Any:
     return xp.logical_not(found) if invert else found
 
 
-def _eye(rows: int, columns: int, **options: Any) -> Any:
-    xp = importlib.import_module("array_api_compat.dask.array")
-    return xp.eye(max(rows, columns), **options)[:rows, :columns]
-
-
-def _searchsorted(x1: Any, x2: Any, **options: Any) -> Any:
-    xp = importlib.import_module("array_api_compat.dask.array")
-    values = xp.asarray(x2)
-    if values.ndim:
-        return xp.searchsorted(x1, values, **options)
-    return xp.searchsorted(x1, values[None], **options)[0]
-
-
-def _take(x: Any, indices: Any, *, axis: int | None) -> Any:
-    xp = importlib.import_module("array_api_compat.dask.array")
-    return xp.take(x, indices, axis=0 if axis is None and x.ndim == 1 else axis)
-
-
-def _cholesky(x: Any, *, upper: bool) -> Any:
-    xp = importlib.import_module("dask.array")
-    return xp.linalg.cholesky(x, lower=not upper)
-
-
-def _svd(x: Any, *, full_matrices: bool) -> Any:
-    xp: Any = importlib.import_module("array_api_compat.dask.array")
-    return xp.linalg.SVDResult(*xp.linalg.svd(x, full_matrices=full_matrices))
-
-
-def _svdvals(x: Any) -> Any:
-    return _svd(x, full_matrices=False).S
-
-
 def _matrix_rank(x: Any, *, rtol: Any) -> Any:
     xp = importlib.import_module("array_api_compat").array_namespace(x)
     sizes = xp.linalg.svd(x, full_matrices=False)[1]
@@ -88,15 +56,6 @@ def _matrix_rank(x: Any, *, rtol: Any) -> Any:
 
 #: By the namespace's name and the standard's, with the reason.
 MENDED: Mapping[str, Mapping[str, Callable[..., Any]]] = {
-    "array_api_compat.dask.array": {
-        "eye": _eye,  # lacks blocks of what is wider than high
-        "linalg.cholesky": _cholesky,  # gives the upper factor unless told
-        "linalg.matrix_rank": _matrix_rank,  # asks Dask's svd for what it has not
-        "linalg.svd": _svd,  # gives a plain tuple
-        "linalg.svdvals": _svdvals,  # array_api_compat asks for full matrices
-        "searchsorted": _searchsorted,  # takes no number, and no 0-d array
-        "take": _take,  # needs an axis
-    },
     "array_api_compat.torch": {
         # Of another kind of dtype array_api_compat asks for its dtype.
         "finfo": _torch_limits("finfo"),
@@ -123,6 +82,7 @@ class StandardLibrary:
     numpy_dtypes = False
     device_type: str | None = None
     several = True
+    chunk: Callable[[Any], tuple[type, object]] | None = None
 
     def __init__(self, namespace: ModuleType) -> None:
         self.namespace = namespace

@@ -32,6 +32,8 @@ class Library(Protocol):
     numpy_dtypes: bool
     #: The type of the devices whose arrays are all of this library, if there is one.
     device_type: str | None
+    #: What says the type of a collection's chunks, and their device; None for arrays.
+    chunk: Callable[[Any], tuple[type, object]] | None
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:
         """Return a function (``"sort"``, ``"linalg.svd"``) for where ``like`` is."""

@@ -14,6 +14,7 @@ from xdev.errors import DeviceMismatchError, not_array
 from xdev.memory.device_arrays import array_maker
 from xdev.ufunc import cuda_fast, cuda_plan, cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
+from xdev.ufunc.inputs import is_collection
 from xdev.ufunc.on_cuda import is_cuda
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class CudaLoops:
     ----------
     scalar : ScalarFunction
         The function with its typings.
+    lazy : callable
+        ``lazy(inputs, outputs)``: a call with Dask's collections among its arguments.
 
     Attributes
     ----------
@@ -43,8 +46,8 @@ class CudaLoops:
         ``fast(inputs, out)``: a call without keywords, where it was seen before.
     """
 
-    def __init__(self, scalar: ScalarFunction) -> None:
-        self.scalar = scalar
+    def __init__(self, scalar: ScalarFunction, lazy: Callable[..., Any]) -> None:
+        self.scalar, self._lazy = scalar, lazy
         self._lock = threading.RLock()  # guards the making of plans and kernels
         self._plans: dict[Any, cuda_plan.Plan] = {}
         self._kernels: dict[Any, Any] = {}
@@ -54,8 +57,13 @@ class CudaLoops:
     def _first(self, args: tuple[Any, ...], out: Any) -> Any:
         """Make the fast path at the first call: CUDA is not touched before."""
         require()
-        self.fast = cuda_fast.path(self, self._known)
+        self.fast = cuda_fast.path(self._slow, self._known)
         return self.fast(args, out)
+
+    def _slow(self, args: tuple[Any, ...], out: Any) -> Any:
+        if any(map(is_collection, args)):
+            return self._lazy(args, None if out is None else (out,), {})
+        return self(args, out)
 
     def __call__(
         self,

@@ -71,8 +71,8 @@ def _operand(x: Any, name: str, label: str, device: str = "cpu") -> Any:
     kind, what = type(x), f"{label} is {type_name(x)}"
     if is_dask(x):
         message = (
-            f"{name}() takes no arrays of Dask, and {what}: map it over the blocks, "
-            f"{label}.map_blocks(f)"
+            f"{name}() takes dask.array's collections alone of Dask's, and {what}: "
+            f"map it over the parts, {label}.map_partitions(f) or {label}.map(f)"
         )
         raise TypeError(message)
     if hasattr(kind, "__dlpack__") or hasattr(kind, "__array_namespace__"):

@@ -18,6 +18,7 @@ Dtypes = tuple[np.dtype[Any], ...]
 Labels = tuple[str, ...]
 SUPPORTED = frozenset("?bhilqBHILQefdFD")
 WEAK = (int, float, complex)
+_collections: dict[type, bool] = {}  # by exact type: whether it is Dask's
 DIGITS = 128  # the bits of an int that an error spells out
 
 
@@ -217,6 +218,17 @@ def is_dask(x: Any) -> bool:
     """
     graph = getattr(type(x), "__dask_graph__", None)
     return graph is not None and graph(x) is not None
+
+
+def is_collection(x: Any) -> bool:
+    """Say whether an object is a ``dask.array``: not what may hold one."""
+    kind = type(x)
+    try:
+        return _collections[kind]
+    except KeyError:
+        array = getattr(sys.modules.get("dask.array"), "Array", None)
+        found = array is not None and issubclass(kind, array)
+        return _collections.setdefault(kind, found)
 
 
 def _is_list(x: Any) -> bool:

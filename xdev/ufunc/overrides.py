@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.ufunc import fake, foreign, results
-from xdev.ufunc.inputs import is_dask
+from xdev.ufunc import dask, fake, foreign, results
+from xdev.ufunc.inputs import is_collection
 from xdev.ufunc.on_cuda import NUMBERS, is_cuda
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def method(out: int) -> Callable[[Any], Any]:
     def decorate(call: Any) -> Any:
         name = call.__name__.lstrip("_")
         whole = foreign.method(out=out)(fake.method(_overridable(call, name)))
+        whole = dask.method(whole, name)
         return _one_out(whole, name, out) if name in FOLDS else whole
 
     return decorate
@@ -192,13 +193,13 @@ def _in_order(operands: Iterable[Any]) -> list[Any]:
 def overrides(x: Any) -> bool:
     """Say whether an operand has an ``__array_ufunc__`` of its own.
 
-    Dask's would look the function up by its name.
+    Dask's would look the function up by its name; its collections have their own way.
     """
     kind = type(x)
     if kind is np.ndarray or isinstance(x, NUMBERS):
         return False
     plain = np.ndarray.__array_ufunc__
-    return getattr(kind, "__array_ufunc__", plain) is not plain and not is_dask(x)
+    return getattr(kind, "__array_ufunc__", plain) is not plain and not is_collection(x)
 
 
 def _outs(out: Any) -> tuple[Any, ...]:

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy import ndarray
 
-from xdev.ufunc import fake, foreign, hosted, overrides, parameters, pickling, results
-from xdev.ufunc.inputs import WEAK, refuse
+from xdev.ufunc import (
+    dask,
+    fake,
+    foreign,
+    hosted,
+    overrides,
+    parameters,
+    pickling,
+    results,
+)
+from xdev.ufunc.inputs import WEAK, is_collection, refuse
 from xdev.ufunc.on_cuda import ALWAYS, is_cuda
 from xdev.ufunc.scalar import ScalarFunction
 
@@ -119,7 +128,7 @@ class Vectorized:
             hosted.tell_unwritten(keywords)
         return result
 
-    def _general(
+    def _general(  # noqa: PLR0911 - one for each kind of arrays
         self, args: tuple[Any, ...], out: Any, keywords: dict[str, Any]
     ) -> Any:
         """Sort out the arguments, and send them to their device."""
@@ -130,6 +139,8 @@ class Vectorized:
         operands = [*args, *(outs or ()), keywords.get("where", True)]
         labels = self.scalar.labels
         refuse(self.__name__, labels, operands, len(outs or ()))
+        if any(map(is_collection, operands)):
+            return dask.call(self, args, outs, keywords)
         if any(map(is_cuda, operands)):
             return self._cuda(args, outs, **hosted.for_cuda(self, keywords))
         if foreign.any_of(operands):
@@ -281,7 +292,8 @@ class Vectorized:
     def _cuda(self) -> CudaLoops:
         from xdev.ufunc.cuda import CudaLoops
 
-        made: CudaLoops = self.__dict__.setdefault("_cuda", CudaLoops(self.scalar))
+        own = CudaLoops(self.scalar, functools.partial(dask.call, self))
+        made: CudaLoops = self.__dict__.setdefault("_cuda", own)
         return made
 
     @functools.cached_property
@@ -321,6 +333,11 @@ class Vectorized:
                 except TypeError:
                     continue
         return self.scalar.nout or 1
+
+    @property
+    def reorderable(self) -> bool:
+        """Whether a reduction may take its elements in any order."""
+        return self._identity is not None
 
     @property
     def nargs(self) -> int:

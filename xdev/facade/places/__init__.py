@@ -65,6 +65,19 @@ def place(device: object = None) -> Place:
     return fresh
 
 
+def collections(chunks: Any, device: object = None) -> Any:
+    """Return the place of Dask's collections with such chunks on a device.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device, it cannot be used, or is another library's; Dask is not
+        installed.
+    """
+    module = importlib.import_module("xdev.facade.places.dask")
+    return module.CollectionPlace(as_device(device), chunks)
+
+
 def place_of(x: Any, name: str) -> Place:
     """Return the place that an array is on, in its own library.
 

@@ -7,8 +7,6 @@ import importlib
 import math
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
 from xdev.device import device_of
 from xdev.device.choice import CPU
 from xdev.device.copies import announce, guards
@@ -16,8 +14,6 @@ from xdev.facade.libraries import library_named
 from xdev.transfer.exporters import dtype_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from xdev.device import Device
     from xdev.facade.protocols import DType, Library
 
@@ -25,26 +21,9 @@ if TYPE_CHECKING:
 #: The namespaces that serve the arrays of :attr:`xdev.Device.library`.
 _NAMESPACES = {
     "array_api_strict": "array_api_strict",
-    "dask": "array_api_compat.dask.array",
     "jax": "jax.numpy",
     "torch": "array_api_compat.torch",
 }
-_CALLS = (
-    "empty",
-    "zeros",
-    "ones",
-    "full",
-    "empty_like",
-    "zeros_like",
-    "ones_like",
-    "full_like",
-    "arange",
-    "linspace",
-    "eye",
-    "asarray",
-    "fftfreq",
-    "rfftfreq",
-)
 
 
 @final
@@ -124,58 +103,11 @@ class OtherPlace:
         return self.xp.from_dlpack(x, device=self.device, copy=copy)
 
 
-@final
-class ChunkedPlace:
-    """Dask arrays with their chunks on another device than the host.
-
-    Dask's own functions make chunks of NumPy arrays; each is moved when it is computed.
-
-    Parameters
-    ----------
-    host : OtherPlace
-        Dask's arrays of NumPy chunks.
-    device : Device
-        Where the chunks go.
-    """
-
-    def __init__(self, host: OtherPlace, device: Device) -> None:
-        self._chunks, self.from_dlpack = str(device), host.from_dlpack
-        transfer = importlib.import_module("xdev.transfer")
-        self._xp, self._to_device = host.xp, transfer.to_device
-        for name in _CALLS:
-            function = getattr(host, name)
-            liking = self._like if name.endswith("_like") else self._as_given
-            setattr(self, name, self._moving(function, liking))
-
-    def _as_given(self, x: Any) -> Any:
-        return x
-
-    def _like(self, x: Any) -> Any:
-        """Return the same chunks of NumPy arrays: Dask makes others' by their own."""
-        return self._xp.empty(x.shape, dtype=x.dtype, chunks=x.chunks)
-
-    def _moving(
-        self, function: Callable[..., Any], prepared: Callable[[Any], Any]
-    ) -> Callable[..., Any]:
-        def moved(first: Any, *args: Any) -> Any:
-            made = function(prepared(first), *args)
-            if device_of(made) == self._chunks:
-                return made
-            meta = np.empty((0,) * made.ndim, made.dtype)
-            return made.map_blocks(
-                self._to_device,
-                self._chunks,
-                dtype=made.dtype,
-                meta=self._to_device(meta, self._chunks),
-            )
-
-        return moved
-
-
 def foreign(device: Device) -> Any:
     """Return the place of a device for the arrays of its library."""
+    if device.library == "dask":
+        from xdev.facade.places.dask import CollectionPlace
+
+        return CollectionPlace(device)
     namespace = importlib.import_module(_NAMESPACES[str(device.library)])
-    host = OtherPlace(library_named(namespace), device.native)
-    if device.library == "dask" and device.type != "cpu":
-        return ChunkedPlace(host, device)
-    return host
+    return OtherPlace(library_named(namespace), device.native)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.ufunc import fake, foreign, hosted, overrides, pickling, results
+from xdev.ufunc import dask, fake, foreign, hosted, overrides, pickling, results
 from xdev.ufunc.generalized.cpu import CpuCores
 from xdev.ufunc.generalized.cuda import CudaCores
 from xdev.ufunc.generalized.functions import CoreFunction
-from xdev.ufunc.inputs import refuse
+from xdev.ufunc.inputs import is_collection, refuse
 from xdev.ufunc.on_cuda import is_cuda
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ class Generalized:
         operands = [*inputs, *(outs or ())]
         labels = self.core.labels[: self.nin]
         refuse(name, labels, operands, len(outs or ()))
+        if any(map(is_collection, operands)):
+            return dask.call_generalized(self, inputs, outs, keywords)
         if any(map(is_cuda, operands)):
             return self._cuda(inputs, outs, **self._elsewhere(keywords))
         if any(map(fake.is_fake, operands)):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.compile.grid import Argument
+from xdev.facade.complaints import PAGE
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_operands import Array, Number
 from xdev.ufunc.inputs import is_dask
@@ -52,7 +53,7 @@ def host(x: Any, name: str) -> Array | Number:
     elif isinstance(x, np.ma.MaskedArray):
         way = "pass x.filled(value), or x.data and x.mask each"
     elif is_dask(x):
-        way = "map it over the blocks, x.map_blocks(f)"
+        way = f"map it over the blocks, xdev.distributed.map(kernel, x) ({PAGE})"
     elif hasattr(kind, "__dlpack__"):
         way = "pass xdev.to_device(x, 'cpu'), which copies only where it must"
     message = f"{name} takes NumPy and CUDA arrays and numbers, not "

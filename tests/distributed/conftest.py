@@ -1,0 +1,26 @@
+"""A scheduler that refuses, so that nothing is computed unasked."""
+
+import pytest
+
+import xdev
+
+
+class Lazy:
+    """Collections that must not be computed but by :meth:`values`."""
+
+    def values(self, x):
+        """Compute a collection, as a NumPy array."""
+        return xdev.to_numpy(x.compute(scheduler="sync"))
+
+
+@pytest.fixture
+def lazy():
+    """Fail where something is computed by itself."""
+
+    dask = pytest.importorskip("dask")
+
+    def refuse(*_, **__):
+        raise AssertionError("computed by itself")
+
+    with dask.config.set(scheduler=refuse):
+        yield Lazy()

@@ -1,0 +1,237 @@
+"""The facade on Dask's collections: NumPy's values, later, in chunks of its own."""
+
+import ast
+import operator
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+import xdev
+
+da = pytest.importorskip("dask.array")
+RNG = np.random.default_rng(2)
+X, Y = RNG.uniform(0.1, 0.9, (2, 5, 6))
+S = RNG.standard_normal((4, 3, 3)) + 3 * np.eye(3)
+
+MAKERS = {
+    "zeros": lambda **kw: xdev.zeros((5, 7), xdev.float32, **kw),
+    "ones": lambda **kw: xdev.ones((5, 7), **kw),
+    "full": lambda **kw: xdev.full((5, 7), 2, **kw),
+    "eye": lambda **kw: xdev.eye(5, 7, k=-1, **kw),
+    "asarray": lambda **kw: xdev.asarray([[1, 2, 3]] * 5, **kw),
+    "zeros_like": lambda **kw: xdev.zeros_like(X, **kw),
+    "ones_like": lambda **kw: xdev.ones_like(X, xdev.int8, **kw),
+    "full_like": lambda **kw: xdev.full_like(X, 0.5, **kw),
+}
+
+
+@pytest.mark.parametrize("name", [*MAKERS])
+def test_creation_with_chunks_makes_collections_of_the_plain_values(
+    lazy, real_device, name
+):
+    make = MAKERS[name]
+
+    made = make(chunks=(2, 3), device=real_device)
+
+    plain = make(device=real_device)
+    assert type(plain) is type(made._meta), "without chunks= it is a plain array"
+    assert xdev.device_of(made) == real_device
+    assert made.chunksize == (2, 3)
+    assert (made.shape, made.dtype) == (plain.shape, plain.dtype)
+    np.testing.assert_array_equal(lazy.values(made), xdev.to_numpy(plain))
+    assert len(made.__dask_graph__()) <= made.npartitions + 1
+
+
+def test_an_empty_one_has_its_shape_and_chunks(lazy):
+    made = xdev.empty((5, 7), xdev.int16, chunks=(2, -1))
+    like = xdev.empty_like(made)
+
+    assert made.chunks == like.chunks == ((2, 2, 1), (7,))
+    assert lazy.values(like).dtype == np.int16
+
+
+@pytest.mark.parametrize("chunks", [1, 3, "auto"])
+@pytest.mark.parametrize("dtype", [None, "float32", "int32"])
+@pytest.mark.parametrize(
+    "ends", [(10,), (0, 10, 3), (0.0, 1.0, 0.1), (5, -5, -0.7), (2.5, 9), (0, 0)]
+)
+def test_ranges_have_numpys_bits(lazy, ends, dtype, chunks):
+    made = xdev.arange(*ends, dtype=dtype and getattr(xdev, dtype), chunks=chunks)
+
+    expected = np.arange(*ends, dtype=dtype)
+    assert made.dtype == expected.dtype
+    np.testing.assert_array_equal(lazy.values(made), expected)
+
+
+@pytest.mark.parametrize("endpoint", [True, False])
+@pytest.mark.parametrize(
+    "ends", [(0, 1, 10), (0.1, 0.7, 33), (1, 1, 4), (0, 1, 1), (0, 5, 0), (1j, 2, 5)]
+)
+def test_spaced_numbers_have_numpys_bits(lazy, ends, endpoint):
+    made = xdev.linspace(*ends, endpoint=endpoint, chunks=4)
+
+    expected = np.linspace(*ends, endpoint=endpoint)
+    assert made.dtype == expected.dtype
+    np.testing.assert_array_equal(lazy.values(made), expected)
+
+
+def test_what_is_like_a_collection_is_cut_like_it(lazy, real_device):
+    x = xdev.ones((4, 6), xdev.float32, device=real_device, chunks=(1, 4))
+
+    for like in (xdev.zeros_like(x), xdev.full_like(x, 3), xdev.empty_like(x)):
+        assert like.chunks == x.chunks
+        assert type(like._meta) is type(x._meta)
+    assert xdev.ones_like(x, chunks=2).chunksize == (2, 2)
+    assert xdev.asarray(x, chunks=3).chunksize == (3, 3)
+    assert lazy.values(xdev.full_like(x, 3)).tolist() == [[3] * 6] * 4
+
+
+def test_chunks_are_made_in_the_pool_and_only_when_they_are_computed(lazy):
+    before = xdev.memory.allocated("cpu")
+    x = xdev.zeros(2**20, chunks=2**18)
+    assert xdev.memory.allocated("cpu") == before
+
+    seen = x.map_blocks(
+        lambda _: np.asarray([xdev.memory.allocated("cpu") - before]), dtype=int
+    )
+    assert lazy.values(seen).max() >= 2**18 * 8
+
+
+def test_a_collection_is_of_xdevs_own_libraries_arrays():
+    with pytest.raises(xdev.ConfigurationError, match=r"chunks= makes.*'array_api_str"):
+        xdev.zeros(3, chunks=1, device=xdev.Device("cpu", "array_api_strict"))
+    with pytest.raises(ValueError, match="negative"):
+        xdev.zeros(-1, chunks=1)
+    with pytest.raises(TypeError, match="chunks"):
+        xdev.zeros(3, xdev.int8, "cpu", 2)
+
+
+PAIRS = [
+    xdev.add,
+    lambda x, y: xdev.where(x > y, x, y),
+    lambda x, y: xdev.clip(x, min=y),
+    lambda x, y: xdev.matmul(x, xdev.matrix_transpose(y)),
+    lambda x, y: xdev.concat([x, y]),
+    lambda x, y: xdev.stack([x, y], axis=1),
+    lambda x, y: xdev.take_along_axis(x, xdev.astype(y * 5, xdev.int64)),
+    xdev.isin,
+    lambda x, y: xdev.tensordot(x, y, axes=([1], [1])),
+    operator.mul,
+]
+
+
+@pytest.mark.parametrize("call", PAIRS)
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_plain_arrays_are_taken_beside_collections_of_their_kind(
+    lazy, real_device, call, order
+):
+    x, y = xdev.asarray(X, device=real_device), xdev.asarray(Y, device=real_device)
+    cut = [xdev.asarray(each, chunks=(2, -1)) for each in (x, y)]
+
+    made = call(cut[0], y) if order == "first" else call(x, cut[1])
+
+    assert isinstance(made, da.Array)
+    np.testing.assert_allclose(lazy.values(made), xdev.to_numpy(call(x, y)), rtol=1e-14)
+
+
+def test_arrays_of_another_device_beside_collections_are_refused():
+    x = xdev.asarray(X, chunks=3)
+
+    with pytest.raises(xdev.DeviceMismatchError, match=r"x2 .* is on fake:0"):
+        xdev.add(x, xdev.asarray(X, device="fake"))
+    with pytest.raises(xdev.DeviceMismatchError, match=r"arrays\[2\]"):
+        xdev.concat([x, X, xdev.asarray(X, device="fake")])
+
+
+MATRICES = {
+    "cholesky": (S @ S.mT,),
+    "det": (S,),
+    "eig": (S,),
+    "eigh": (S @ S.mT,),
+    "eigvals": (S,),
+    "eigvalsh": (S @ S.mT,),
+    "inv": (S,),
+    "matrix_power": (S, 3),
+    "matrix_rank": (S,),
+    "pinv": (S[:, :2],),
+    "qr": (S[:, :2],),
+    "slogdet": (S,),
+    "solve": (S, S + 1),
+    "svd": (S[:, :2],),
+    "svdvals": (S[:, :2],),
+    "cross": (S[0], S[1]),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_stacks_of_matrices_are_computed_block_by_block(lazy, name):
+    function, args = getattr(xdev.linalg, name), MATRICES[name]
+    cut = [xdev.asarray(x, chunks=(2, *x.shape[1:])) for x in args[:1]]
+
+    made = function(*cut, *args[1:])
+
+    expected = function(*args)
+    assert type(made) is type(expected) or not isinstance(expected, tuple)
+    made, expected = (x if isinstance(x, tuple) else (x,) for x in (made, expected))
+    for one, other in zip(made, expected, strict=True):
+        assert one.shape == other.shape
+        np.testing.assert_array_equal(lazy.values(one), other)
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.usefixtures("lazy")
+def test_matrices_in_several_chunks_are_told_how_to_join_them(name):
+    function, args = getattr(xdev.linalg, name), MATRICES[name]
+
+    with pytest.raises(NotImplementedError) as caught:
+        function(*(xdev.asarray(x, chunks=1) for x in args[:1]), *args[1:])
+
+    join = re.search(r"Join the chunks, x\.rechunk\((.*?)\);", str(caught.value))
+    x = xdev.asarray(args[0], chunks=1).rechunk(ast.literal_eval(join[1]))
+    assert function(x, *args[1:]) is not None
+    assert "When one machine is not enough" in str(caught.value)
+
+
+def test_one_matrix_in_several_chunks_is_dasks(lazy):
+    matrix = np.eye(4) + 0.1 * np.outer(X[0, :4], X[0, :4])
+    x = xdev.asarray(matrix, chunks=2)
+
+    for function in (xdev.linalg.cholesky, xdev.linalg.inv):
+        np.testing.assert_allclose(lazy.values(function(x)), function(matrix))
+    tall = xdev.asarray(X, chunks=(2, -1))
+    np.testing.assert_allclose(
+        lazy.values(xdev.linalg.svdvals(tall)), xdev.linalg.svdvals(X)
+    )
+
+
+@pytest.mark.usefixtures("lazy")
+def test_what_has_no_way_over_blocks_says_the_way_out():
+    x = xdev.asarray(X, chunks=2)
+
+    with pytest.raises(TypeError, match=r"no memory before x\.compute\(\)"):
+        xdev.from_dlpack(x)
+    with pytest.raises(NotImplementedError, match=r"xdev\.repeat\(x\.compute\(\)\)"):
+        xdev.repeat(x, np.arange(6), axis=1)
+    assert xdev.broadcast_shapes(x.shape, (6,)) == (5, 6)
+
+
+def test_out_becomes_the_result_but_a_slice_is_no_view(lazy):
+    x = xdev.asarray(X, chunks=2)
+    out = xdev.zeros((5, 6), chunks=3)
+
+    assert xdev.exp(x, out=out) is out
+    np.testing.assert_array_equal(lazy.values(out), np.exp(X))
+    with pytest.raises(ValueError, match=r"no view.*y\[\.\.\.\] = "):
+        xdev.exp(x[1:], out=out[1:])
+
+
+def test_graphs_travel_by_name():
+    x = xdev.sqrt(xdev.add(xdev.arange(10.0, chunks=5), 1))
+
+    again = pickle.loads(pickle.dumps(x))  # noqa: S301 - our own
+
+    np.testing.assert_array_equal(
+        again.compute(scheduler="sync"), np.sqrt(np.arange(10.0) + 1)
+    )

@@ -1,0 +1,207 @@
+# ruff: noqa: D102 - protocols.Place says what each method does
+"""Dask's collections, whose chunks are made where and when they are computed.
+
+Each chunk is an array of xdev's own on the device, so its memory is the pool's of the
+process that computes it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev import _optional
+from xdev.device import Device
+from xdev.errors import ConfigurationError
+from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.facade.places.cpu import as_shape, dtype_of_number
+
+if TYPE_CHECKING:
+    from xdev.facade.protocols import DType
+
+Window = tuple[slice, ...]  # where a chunk lies in its collection
+FLOATS = "fc"  # the kinds of data types with fractions
+
+
+@final
+class CollectionPlace:
+    """One device, and how collections of arrays there are cut.
+
+    Parameters
+    ----------
+    device : Device
+        Where chunks are made.
+    chunks : int, tuple, dict or str
+        As ``dask.array`` takes it.
+    """
+
+    def __init__(self, device: Device, chunks: Any = "auto") -> None:
+        if device.library not in (None, "dask"):
+            message = (
+                f"chunks= makes a collection of Dask's, whose chunks are NumPy's or "
+                f"CuPy's arrays, and device={device!r} is {device.library}'s: give "
+                f"device='{device}'"
+            )
+            raise ConfigurationError(message)
+        self._device, self._chunks = str(device), chunks
+
+    def _collection(self, shape: Any, dtype: Any, make: Any, *args: Any) -> Any:
+        """Return a collection whose chunks are ``make(window, device, dtype, *args)``.
+
+        What is wrong with the arguments is raised here, by a chunk of size 0.
+        """
+        da = _optional.dask_array()
+        from dask.layers import ArraySliceDep
+
+        make = functools.partial(make, self._device, dtype, *args)
+        whole = as_shape(shape)
+        if min(whole, default=0) < 0:
+            message = f"a shape of {whole} has a negative extent: give 0 or more"
+            raise ValueError(message)
+        meta = make((slice(0, 0),) * len(whole))
+        windows = ArraySliceDep(
+            da.core.normalize_chunks(self._chunks, whole, dtype=meta.dtype)
+        )
+        axes = tuple(range(len(whole)))
+        return da.blockwise(
+            make, axes, windows, axes, align_arrays=False, meta=meta, dtype=meta.dtype
+        )
+
+    def empty(self, shape: Any, dtype: DType) -> Any:
+        return self._collection(shape, dtype, _empty)
+
+    def zeros(self, shape: Any, dtype: DType) -> Any:
+        return self.full(shape, 0.0 if dtype is None else 0, dtype)
+
+    def ones(self, shape: Any, dtype: DType) -> Any:
+        return self.full(shape, 1.0 if dtype is None else 1, dtype)
+
+    def full(self, shape: Any, value: Any, dtype: DType) -> Any:
+        return self._collection(shape, dtype or dtype_of_number(value), _full, value)
+
+    def empty_like(self, x: Any, dtype: DType) -> Any:
+        return self._like(x).empty(x.shape, dtype or x.dtype)
+
+    def zeros_like(self, x: Any, dtype: DType) -> Any:
+        return self.full_like(x, 0, dtype)
+
+    def ones_like(self, x: Any, dtype: DType) -> Any:
+        return self.full_like(x, 1, dtype)
+
+    def full_like(self, x: Any, value: Any, dtype: DType) -> Any:
+        return self._like(x).full(x.shape, value, dtype or x.dtype)
+
+    def _like(self, x: Any) -> CollectionPlace:
+        if self._chunks != "auto" or not hasattr(x, "dask"):
+            return self
+        return CollectionPlace(Device(self._device), x.chunks)
+
+    def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
+        if stop is None:
+            start, stop = 0, start
+        count = max(0, math.ceil((stop - start) / step))
+        kind = to_numpy_dtype(dtype or np.arange(start, start + step, step).dtype)
+        return self._collection(count, kind, _range, start, step)
+
+    def linspace(
+        self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
+    ) -> Any:
+        kind = to_numpy_dtype(dtype or np.linspace(start, stop, 1).dtype)
+        return self._collection(num, kind, _spaced, start, stop, num, endpoint)
+
+    def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
+        return self._collection((rows, columns), dtype or np.float64, _eye, k)
+
+    def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
+        if not hasattr(obj, "dask"):
+            return self.cut(_xp().asarray(obj, dtype, device=self._device, copy=copy))
+        made = obj if dtype is None else obj.astype(to_numpy_dtype(dtype))
+        return made.copy() if copy else made
+
+    def cut(self, x: Any) -> Any:
+        """Return an array, or a collection cut otherwise, as a collection."""
+        if hasattr(x, "dask"):
+            return x.rechunk(self._chunks)
+        da = _optional.dask_array()
+        return da.from_array(x, chunks=self._chunks, asarray=False)
+
+    def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        return self.cut(_xp().fft.fftfreq(n, d, dtype=dtype, device=self._device))
+
+    def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        return self.cut(_xp().fft.rfftfreq(n, d, dtype=dtype, device=self._device))
+
+    def from_dlpack(self, x: Any, copy: bool | None) -> Any:
+        return self.cut(_xp().from_dlpack(x, device=self._device, copy=copy))
+
+
+# What makes a chunk: in module scope, so that it goes to workers by name.
+
+
+def _shape(window: Window) -> tuple[int, ...]:
+    return tuple(extent.stop - extent.start for extent in window)
+
+
+def _empty(device: str, dtype: Any, window: Window) -> Any:
+    return _xp().empty(_shape(window), dtype, device=device)
+
+
+def _full(device: str, dtype: Any, value: Any, window: Window) -> Any:
+    return _xp().full(_shape(window), value, dtype, device=device)
+
+
+def _eye(device: str, dtype: Any, k: int, window: Window) -> Any:
+    rows, columns = window
+    shifted = k + rows.start - columns.start
+    return _xp().eye(*_shape(window), k=shifted, dtype=dtype, device=device)
+
+
+def _range(device: str, dtype: Any, start: Any, step: Any, window: Window) -> Any:
+    """Return a part of a range, to the same bits as a whole one of NumPy's."""
+    (part,) = window
+    first, second = (np.asarray(x).astype(dtype)[()] for x in (start, start + step))
+    made = _counts(device, dtype, part)
+    made *= second - first
+    made += first
+    if part.start <= 1 < part.stop:
+        made[1 - part.start] = second
+    return made
+
+
+def _spaced(
+    device: str,
+    dtype: Any,
+    start: Any,
+    stop: Any,
+    num: int,
+    endpoint: bool,
+    window: Window,
+) -> Any:
+    """Return a part of evenly spaced numbers, to the same bits as NumPy's."""
+    (part,) = window
+    between = num - endpoint
+    distance = np.subtract(stop, start, dtype=np.result_type(start, stop, 1.0))
+    made = _counts(device, distance.dtype, part)
+    if between > 0 and distance / between:
+        made *= distance / between
+    else:
+        made *= distance
+        made /= max(between, 1)
+    made += start
+    if endpoint and num > 1 and part.start < num == part.stop:
+        made[-1] = stop
+    if np.dtype(dtype).kind not in FLOATS:
+        made = _xp().floor(made)
+    return _xp().astype(made, dtype, copy=False)
+
+
+def _counts(device: str, dtype: Any, part: slice) -> Any:
+    return _xp().astype(_xp().arange(part.start, part.stop, device=device), dtype)
+
+
+def _xp() -> Any:
+    return importlib.import_module("xdev")
