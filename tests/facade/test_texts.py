@@ -90,7 +90,9 @@ def test_matmul_names_shapes_that_do_not_fit(device, shapes, text):
 def test_devices_of_other_libraries_have_their_own_names():
     x = array_api_strict.ones(2)
     y = array_api_strict.ones(2, device=array_api_strict.Device("device1"))
-    for call in (lambda: xdev.add(x, y), lambda: xdev.concat([x, y])):
+    added = xdev.vectorize(lambda x, y: x + y)
+    calls = lambda: xdev.add(x, y), lambda: xdev.concat([x, y]), lambda: added(x, y)
+    for call in calls:
         with pytest.raises(xdev.DeviceMismatchError) as caught:
             call()
         text = str(caught.value)

@@ -203,8 +203,8 @@ def mismatch(
         )
     ]
     return DeviceMismatchError(
-        f"xdev.{name}: {one} ({type_name(x)}) is on {_named(where, x)}, "
-        f"{other} ({type_name(y)}) is on {_named(there, y)}. xdev moves "
+        f"xdev.{name}: {one} ({type_name(x)}) is on {device_name(where, x)}, "
+        f"{other} ({type_name(y)}) is on {device_name(there, y)}. xdev moves "
         f"nothing by itself: move one, {' or '.join(ways)}"
     )
 
@@ -226,8 +226,8 @@ def where_is(x: Any) -> Device | None:
         return None
 
 
-def _named(where: Device | None, x: Any) -> str:
-    """Return what an array's library calls its device."""
+def device_name(where: Device | None, x: Any) -> str:
+    """Return what an array's library calls its device, which xdev calls ``where``."""
     if where is None:
         return "no one device"
     return str(getattr(x, "device", where) if where.library else where)

@@ -10,6 +10,7 @@ import numpy as np
 
 from xdev.device import device_of
 from xdev.errors import DeviceMismatchError, not_array, type_name, users_level
+from xdev.facade.complaints import device_name
 from xdev.ufunc import fake
 from xdev.ufunc.inputs import is_dask
 
@@ -48,11 +49,12 @@ def operands(
         first, *others = ((x, device_of(x)) for x in arrays)
         for x, device in others:
             if device != first[1]:
+                y, there = first
                 message = (
-                    f"{name}() got arrays of two devices: {type(first[0]).__name__} of "
-                    f"shape {first[0].shape} is on {first[1]}, {type(x).__name__} of "
-                    f"shape {x.shape} is on {device}; move one with "
-                    f"xdev.to_device(x, '{first[1]}')"
+                    f"{name}() got arrays of two devices: {type_name(y)} of shape "
+                    f"{y.shape} is on {device_name(there, y)}, {type_name(x)} of shape "
+                    f"{x.shape} is on {device_name(device, x)}; move one with "
+                    f"xdev.to_device(x, '{'cpu' if there.library else there}')"
                 )
                 raise DeviceMismatchError(message)
     return [
