@@ -23,6 +23,7 @@ def shell():
     made.run_line_magic("load_ext", "xdev")
     yield made
     made.history_manager.enabled = False
+    made.reset()  # what cells left would live on
     InteractiveShell.clear_instance()
 
 
