@@ -157,6 +157,8 @@ def life(pools, garbage):
         registry.everything()
         registry.pool("fake:1").acquire(1)
         hooks.emitters()
+        hooks.subscribe(tracking.TRACKER)  # as graphs' captures do
+        hooks.unsubscribe(tracking.TRACKER)
         tracking._begun = False
         tracking.begin()
         pool.stock.clients.make_front()

@@ -7,6 +7,7 @@ all of them.
 
 import ctypes
 import gc
+import linecache
 import os
 import random
 import sys
@@ -52,7 +53,9 @@ class Interrupting:
         return self._line if inside else None
 
     def _line(self, frame, event, _):
-        if event == "line":
+        # Between a ``with``'s end and its lock's release Python looks for no signal.
+        text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        if event == "line" and not text.lstrip().startswith("with "):
             self.lines.append((frame.f_code.co_filename, frame.f_lineno))
             if len(self.lines) - 1 == self.at:
                 raise self.error
@@ -205,17 +208,6 @@ SCENARIOS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def untracked():
-    """End what an interrupt in the middle of track() left open."""
-    depth = tracking._depth
-    yield
-    tracking._depth = depth
-    if not depth:
-        hooks.unsubscribe(tracking.TRACKER)
-        tracking._settle()
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("policy", "scenario"), SCENARIOS)
 def test_the_pool_is_whole_whatever_is_raised_wherever(policy, scenario, monkeypatch):
@@ -231,3 +223,33 @@ def test_the_pool_is_whole_whatever_is_raised_wherever(policy, scenario, monkeyp
         except Exception as failure:  # noqa: BLE001 - the test shows it
             failures.append((at, lines[at], error.__name__, str(failure)[:100]))
     assert failures == []
+
+
+def tracked():
+    with memory.track(), memory.track():
+        memory.pool("cpu").acquire(1000)
+
+
+def recorded():
+    memory.record_history()
+    memory.record_history(max_entries=10)
+    memory.record_history(False)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("scenario", [tracked, recorded])
+def test_nobody_listens_after_an_interrupt(scenario, error):
+    before, pool = hooks._listeners, memory.pool("cpu")
+    active = tracking.active()
+    counting = Interrupting()
+    with counting:
+        scenario()
+    for at in range(len(counting.lines)):
+        with suppress(error), Interrupting(error, at):
+            scenario()
+        gc.collect()
+        if scenario is recorded:
+            memory.record_history(False)
+        assert hooks._listeners == before, counting.lines[at]
+        assert (tracking.active(), tracking.TRACKING.off) == (active, not active)
+        assert (pool.stock.listeners, pool._watched) == (before, bool(before))

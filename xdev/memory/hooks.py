@@ -84,6 +84,16 @@ def unsubscribe(listener: Listener) -> None:
         _change(tuple(other for other in _listeners if other is not listener))
 
 
+def replace(kind: type, listener: Listener | None) -> None:
+    """Tell one listener of a class from now on, or none, whichever listened before.
+
+    After an interrupt in the midst of it, to do it again makes all right.
+    """
+    with _lock:
+        others = tuple(other for other in _listeners if type(other) is not kind)
+        _change(others if listener is None else (*others, listener))
+
+
 def emitters() -> list[Any]:
     """Return the emitters that are alive."""
     with _lock:

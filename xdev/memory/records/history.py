@@ -112,18 +112,13 @@ def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
     True
     >>> record_history(False)
     """
-    global _recording
+    global _recording  # noqa: PLW0603 - the one that is kept
     if max_entries < 1:
         message = f"max_entries={max_entries} keeps nothing: use 1 or more"
         raise ValueError(message)
     with _lock:
-        history = History(max_entries) if enabled else None
-        if history is not None:
-            hooks.subscribe(history)
-        # One step: before it and after it a finalizer may do the same.
-        before, _recording = _recording, history
-        if before is not None:
-            hooks.unsubscribe(before)
+        _recording = History(max_entries) if enabled else None
+        hooks.replace(History, _recording)
 
 
 def recorded() -> list[Happening]:

@@ -88,7 +88,7 @@ class Tracker:
 
 TRACKER = Tracker()
 _lock = module_lock()  # guards the two below, TRACKING and the subscription
-_depth = 0
+_wanted: set[object] = set()  # by each track() that is open, and by the environment
 _begun = False  # whether the environment was asked
 
 
@@ -107,7 +107,7 @@ def begin() -> None:
         if not _begun:
             asked = _config.memory_track()
             if asked or _config.debug():
-                start()
+                start(begin)
             if asked == _config.AT_EXIT:
                 atexit.register(_report_at_exit)
             _begun = True
@@ -118,33 +118,29 @@ def active() -> bool:
     """Say whether blocks are being tracked."""
     if not _begun:
         begin()
-    return _depth > 0
+    return bool(_wanted)
 
 
-def start() -> None:
-    """Track from now on; each start needs its :func:`stop`."""
-    global _depth  # noqa: PLW0603 - how many want it
+def start(who: object) -> None:
+    """Track from now on, until :func:`stop` of all who started."""
     with _lock:
-        _depth += 1
-        if _depth == 1:
-            hooks.subscribe(TRACKER)
+        _wanted.add(who)
         _settle()
 
 
-def stop() -> None:
-    """Undo one :func:`start`; after the last, what is known is forgotten."""
-    global _depth  # noqa: PLW0603
+def stop(who: object) -> None:
+    """Undo :func:`start`; after the last, what is known is forgotten."""
     with _lock:
-        _depth -= 1
-        if _depth == 0:
-            hooks.unsubscribe(TRACKER)
-            TRACKER.live.clear()
+        _wanted.discard(who)
         _settle()
 
 
 def _settle() -> None:
-    """Say whether tracking is off; called with the lock held."""
-    TRACKING.off = _begun and not _depth
+    """Do what is wanted, whatever an interrupt left; called with the lock held."""
+    hooks.replace(Tracker, TRACKER if _wanted else None)
+    if not _wanted:
+        TRACKER.live.clear()
+    TRACKING.off = _begun and not _wanted
 
 
 @contextmanager
@@ -164,11 +160,16 @@ def track() -> Iterator[None]:
     ...     len(outstanding("cpu"))
     1
     """
-    start()
+    who = object()
     try:
-        yield
-    finally:
-        stop()
+        try:
+            start(who)
+            yield
+        finally:
+            stop(who)
+    except BaseException:
+        stop(who)  # again: an interrupt may have come in the midst of it
+        raise
 
 
 def outstanding(device: object = None, kind: str | None = None) -> list[Outstanding]:
