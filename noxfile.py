@@ -50,7 +50,8 @@ def tests(session, device):
         install(session, "test", "cuda")
     promised = {"cuda": "cpu,cuda"}.get(device, "cpu")
     # On a GPU one after the other. Beside others (-n) only what is -m "not full_card".
-    options = {"cpu": SPREAD, "fake": [*SPREAD, "-m", "fake"]}.get(device, [])
+    marks = {"cpu": "not cuda", "fake": "fake"}
+    options = [*SPREAD, "-m", marks[device]] if device in marks else []
     also = {"XDEV_TEST_DEVICES": promised, "XDEV_TEST_LIBRARIES": "dask"}
     session.run("pytest", *options, *session.posargs, env=also)
 
