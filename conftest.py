@@ -8,5 +8,5 @@ from pathlib import Path
 KEPT = Path(__file__).parent / ".pytest_cache" / "compiled"
 for name in ("XDEV_CACHE_DIR", "CUPY_CACHE_DIR", "NUMBA_CACHE_DIR", "CUDA_CACHE_PATH"):
     os.environ.setdefault(name, str(KEPT / name.partition("_")[0].lower()))
-for name in ("MPLCONFIGDIR", "IPYTHONDIR"):
+for name in ("MPLCONFIGDIR", "IPYTHONDIR", "WARP_CACHE_PATH"):
     os.environ.setdefault(name, str(KEPT / name.lower()))

@@ -14,7 +14,24 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 CUDA_EXTRA = os.environ.get("XDEV_CUDA_EXTRA", "cu13")  # or cu12, as the driver is
 
 DEVICES = ["cpu", "fake", "cuda"]
-LIBRARIES = ["torch", "jax"]  # whose arrays pass through; Dask's do in all sessions
+# Where tests meet arrays of other libraries.
+MEETINGS = [
+    *("device", "facade", "interop", "random/test_libraries.py"),
+    *("transfer/test_foreign.py", "ufunc/test_kernel_tensors.py"),
+    *("ufunc/test_foreign_arrays.py", "ufunc/test_foreign_tensors.py"),
+    *("ufunc/test_foreign_jax.py", "ufunc/test_foreign_order.py"),
+]
+# By the dependency group: which libraries must be there, and where their tests are.
+# Those of PyTorch and JAX have arrays that pass through (Dask's do in all sessions),
+# the others work on ours.
+LIBRARIES = {
+    "torch": ("torch", MEETINGS),
+    "jax": ("jax", MEETINGS),
+    "interop": (
+        "array_api_extra,scipy,sklearn,warp,xarray",
+        ["interop", "ufunc/test_overrides.py"],
+    ),
+}
 # Beside each other, a file's tests in one process: they share what they compile.
 SPREAD = ["-n", "2", "--dist", "loadfile"]
 
@@ -25,16 +42,15 @@ def install(session, *groups, package="."):
     session.install("-c", "requirements.lock", "-e", package, *needs)
 
 
-def tests_of_library(session, library):
-    """Run the tests of dispatch on another library's arrays, on the CPU."""
-    if library == "torch":  # first, and without the CUDA that PyPI's brings along
-        cpu = "https://download.pytorch.org/whl/cpu"
-        needs = nox.project.dependency_groups(PROJECT, library)
-        session.install("--index-url", cpu, *needs)
-    install(session, "test", library)
-    rooms = "tests/facade", "tests/device"
-    promised = {"XDEV_TEST_LIBRARIES": library}
-    session.run("pytest", *rooms, *session.posargs, env=promised)
+def tests_of_libraries(session, group):
+    """Run the tests with other libraries, on the CPU."""
+    promised, rooms = LIBRARIES[group]
+    # First, and not at the locked versions: PyTorch pins NVIDIA's libraries itself.
+    session.install(*nox.project.dependency_groups(PROJECT, group))
+    install(session, "test")
+    paths = [f"tests/{room}" for room in rooms]
+    promises = {"XDEV_TEST_LIBRARIES": promised}
+    session.run("pytest", *paths, *session.posargs, env=promises)
 
 
 @nox.session
@@ -42,7 +58,7 @@ def tests_of_library(session, library):
 def tests(session, device):
     """Run the tests; tests(cuda) fails where no GPU answers, tests(fake) is a part."""
     if device in LIBRARIES:
-        tests_of_library(session, device)
+        tests_of_libraries(session, device)
         return
     if device == "cuda":
         install(session, "test", package=f".[{CUDA_EXTRA}]")

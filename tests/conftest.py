@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 
 import hypothesis
@@ -17,6 +18,7 @@ os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 PROMISED = set(os.environ.get("XDEV_TEST_DEVICES", "cpu").split(","))
+LIBRARIES = set(os.environ.get("XDEV_TEST_LIBRARIES", "").split(","))
 
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("deep", deadline=None, max_examples=2000)
@@ -59,6 +61,17 @@ def device(request):
 def real_device(request):
     """Each device in turn but the fake ones, for what is about hardware."""
     return _require(request.param)
+
+
+@pytest.fixture(scope="session")
+def imported():
+    """Return a function that imports a library; one that was promised is there."""
+
+    def load(name):
+        promised = name.partition(".")[0] in LIBRARIES
+        return importlib.import_module(name) if promised else pytest.importorskip(name)
+
+    return load
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,6 @@ from xdev import _optional
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-#: Libraries that the run promised: where one is missing its tests fail.
-PROMISED = set(os.environ.get("XDEV_TEST_LIBRARIES", "").split(","))
 
 RNG = np.random.default_rng(5)
 A, B = RNG.uniform(0.1, 0.9, (2, 3, 4))
@@ -230,20 +226,13 @@ MODULES = {
 }
 
 
-def load(name: str) -> Library:
-    """Return a library; where it is not installed skip, unless the run promised it."""
-    if name in PROMISED:
-        return Library(name, importlib.import_module(MODULES[name]))
-    return Library(name, pytest.importorskip(MODULES[name]))
-
-
 @pytest.fixture(params=[*MODULES, pytest.param("cupy", marks=pytest.mark.cuda)])
-def library(request):
+def library(request, imported):
     """Each array library in turn."""
     if request.param == "cupy":
         request.getfixturevalue("cuda")
         return Library("cupy", importlib.import_module("cupy"))
-    return load(request.param)
+    return Library(request.param, imported(MODULES[request.param]))
 
 
 @pytest.fixture(params=CALLS, ids=map(str, CALLS))

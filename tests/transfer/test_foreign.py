@@ -116,6 +116,27 @@ def test_exporters_with_devices_of_their_own_are_where_dlpack_says(export):
     np.testing.assert_array_equal(xdev.to_numpy(moved), x)
 
 
+class Old(Labelled):
+    """One that speaks DLPack as it was before its version 1, and NumPy's protocol."""
+
+    def __init__(self, x):
+        super().__init__(x)
+        self.__array_interface__ = x.__array_interface__
+
+    def __dlpack__(self, *, stream=None):
+        return self._x.__dlpack__(stream=stream)
+
+
+@pytest.mark.parametrize("take", ["asarray", "to_device"])
+def test_what_can_be_written_is_taken_so(take):
+    x = np.arange(5.0)
+
+    shared = getattr(xdev, take)(Old(x), device="cpu", copy=False)
+
+    shared[0] = 9
+    assert x[0] == 9
+
+
 def test_what_names_an_unknown_device_and_exports_nothing_is_refused():
     there = Labelled(np.arange(5.0))
     there.__class__ = type("Labelled", (), {"shape": (5,), "dtype": np.dtype(float)})

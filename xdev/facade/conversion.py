@@ -91,7 +91,9 @@ def asarray(
             if hasattr(obj, "__cuda_array_interface__"):
                 obj = place(device_of(obj)).asarray(obj, None, None)
             elif hasattr(obj, "__dlpack__"):
-                obj = from_dlpack(obj)
+                # NumPy takes what DLPack lent before its version 1 for read-only.
+                told = hasattr(obj, "__array_interface__")
+                obj = np.asarray(obj) if told else from_dlpack(obj)
             else:
                 return place(device).asarray(obj, dtype, copy)
     if stays(obj, device):

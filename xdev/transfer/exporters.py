@@ -14,6 +14,7 @@ from xdev.device import device_of, registry
 from xdev.device.natives import library_of_type
 from xdev.errors import not_array
 
+PROTOCOLS = ("__cuda_array_interface__", "__dlpack__", "__array_interface__")
 READABLE = ("__array__", "__array_interface__", "__buffer__")  # by numpy.asarray
 HEAD = object.__basicsize__  # what every object begins with [B]
 
@@ -42,18 +43,18 @@ def as_array(x: Any) -> Any:
         raise _no_array(x)
     located = hasattr(x, "device") or not hasattr(x, "__array_interface__")
     described = located and hasattr(x, "shape") and hasattr(x, "dtype")
-    if described and not _told_by_dlpack(x):
+    if described and not _is_told(x):
         return x
     if hasattr(x, "__cuda_array_interface__"):
         return CudaExport(x)
+    if hasattr(x, "__array_interface__"):  # says, as DLPack 1 only, what can be written
+        return np.asarray(x)
     if hasattr(x, "__dlpack__"):
         where = device_of(x)
         if where.type != "cuda":
             return np.from_dlpack(x)
         with registry.backend("cuda").use(where.index):  # the exporter orders streams
             return _optional.cupy().from_dlpack(x)
-    if hasattr(x, "__array_interface__") or hasattr(x, "__buffer__"):
-        return np.asarray(x)
     try:
         return np.asarray(memoryview(x))
     except TypeError:
@@ -61,15 +62,10 @@ def as_array(x: Any) -> Any:
     raise _no_array(x)
 
 
-def _told_by_dlpack(x: Any) -> bool:
-    """Say whether the dtype, as Warp's, is none that NumPy can name, but DLPack can."""
-    if isinstance(x.dtype, np.dtype) or library_of_type(type(x)) is not None:
-        return False
-    try:
-        nameless = numpys(x.dtype, "").hasobject  # what NumPy makes of any class
-    except TypeError:
-        nameless = True
-    return nameless and hasattr(x, "__dlpack__")
+def _is_told(x: Any) -> bool:
+    """Say whether a protocol has to tell what an array's dtype is, as with Warp's."""
+    known = isinstance(x.dtype, np.dtype) or library_of_type(type(x)) is not None
+    return not known and any(hasattr(x, name) for name in PROTOCOLS)
 
 
 def _no_array(x: Any) -> TypeError:

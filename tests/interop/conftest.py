@@ -1,0 +1,36 @@
+"""What the tests of all libraries need: addresses, and a process of their own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def address():
+    """Return a function that says where an array of any library lies."""
+
+    def address_of(x):
+        for name in ("data_ptr", "unsafe_buffer_pointer"):  # PyTorch's, JAX's
+            if hasattr(x, name):
+                return getattr(x, name)()
+        host = "__array_interface__" if hasattr(x, "__array_interface__") else ""
+        return getattr(x, host or "__cuda_array_interface__")["data"][0]
+
+    return address_of
+
+
+@pytest.fixture
+def differences():
+    """Return a function that says which calls of a library fail on a device."""
+
+    def run(library, device):
+        program = Path(__file__).with_name("compare.py")
+        command = [sys.executable, "-W", "ignore", program, library, str(device)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert not done.returncode, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run

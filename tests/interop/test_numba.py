@@ -1,0 +1,89 @@
+"""Functions that Numba compiled, on xdev's arrays.
+
+What `@vectorize` calls of them is in tests/ufunc/test_vectorize_typing.py, kernels of
+the article are in tests/ufunc/test_kernel_article.py.
+"""
+
+import numba
+import numpy as np
+import pytest
+
+import xdev
+
+
+@numba.njit
+def relax(x, out):
+    """Write the mean of each point's neighbours; return where the memory is."""
+    for i in range(1, x.shape[0] - 1):
+        for j in range(1, x.shape[1] - 1):
+            out[i, j] = (x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1]) / 4
+    return x.ctypes.data, out.ctypes.data
+
+
+@numba.njit(parallel=True)
+def total(x):
+    result = 0.0
+    for i in numba.prange(x.size):
+        result += x[i]
+    return result
+
+
+@numba.vectorize(["float64(float64, float64)"])
+def fraction(x, y):
+    return x / (x + y)
+
+
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+def test_compiled_functions_read_and_write_in_place(order, address):
+    x, out = xdev.ones((512, 300)), xdev.zeros((512, 300))
+    if order == "F":
+        x, out = x.T, out.T
+    elif order == "strided":
+        x, out = x[::2], out[::2]
+
+    assert relax(x, out) == (address(x), address(out))
+
+    assert xdev.sum(out) == (out.shape[0] - 2) * (out.shape[1] - 2)
+
+
+def test_results_go_on_through_the_facade():
+    x = xdev.linspace(0.0, 1.0, 100_001)
+
+    assert total(x) == pytest.approx(float(xdev.sum(x)))
+    y = fraction(x, xdev.ones_like(x))
+    np.testing.assert_array_equal(xdev.divide(x, xdev.add(x, 1)), y)
+
+
+@pytest.mark.cuda
+def test_kernels_read_and_write_in_place(cuda):
+    numba_cuda = pytest.importorskip("numba.cuda")
+
+    @numba_cuda.jit
+    def scale(x, out):
+        i = numba_cuda.grid(1)
+        if i < x.size:
+            out[i] = 2 * x[i]
+
+    x = xdev.arange(1000, dtype=xdev.float32, device=cuda)
+    out = xdev.zeros(1000, dtype=xdev.float32, device=cuda)
+    with xdev.transfer_guard("disallow"):
+        scale[8, 128](x, out)
+        doubled = xdev.add(out, 0)
+
+    np.testing.assert_array_equal(xdev.to_numpy(doubled), 2 * np.arange(1000))
+
+
+@pytest.mark.cuda
+def test_device_arrays_are_shared_both_ways(cuda, address):
+    numba_cuda = pytest.importorskip("numba.cuda")
+    x = xdev.arange(6, dtype=xdev.float32, device=cuda)
+    theirs = numba_cuda.to_device(np.ones(6, np.float32))
+
+    lent = numba_cuda.as_cuda_array(x)
+    with xdev.transfer_guard("disallow"):
+        taken = xdev.asarray(theirs)
+
+    assert address(lent) == address(x)
+    assert address(taken) == address(theirs)
+    taken[:] = 3
+    assert theirs.copy_to_host().tolist() == [3] * 6

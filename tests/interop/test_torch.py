@@ -1,0 +1,139 @@
+"""PyTorch's tensors and xdev's arrays: the same memory both ways, and autograd.
+
+Functions on tensors are in tests/facade/test_dispatch_libraries.py, ufuncs in
+tests/ufunc/test_foreign_tensors.py, the allocator in tests/memory/test_torch_bridge.py.
+"""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import xdev
+
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+FLOATS = ["float16", "float32", "float64", "complex64", "complex128"]
+DTYPES = ["bool", *INTEGERS, *FLOATS]
+
+
+@pytest.fixture
+def torch(imported, real_device):
+    torch = imported("torch")
+    if real_device.type == "cuda" and not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    return torch
+
+
+@pytest.fixture
+def tensor(torch, real_device):
+    """Return a maker of tensors on the device."""
+    return partial(torch.tensor, device=str(real_device))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tensors_are_taken_without_a_copy(torch, real_device, address, dtype):
+    t = torch.zeros((2, 3), dtype=getattr(torch, dtype), device=str(real_device))
+
+    with xdev.transfer_guard("disallow"):
+        x = xdev.to_device(t, real_device, copy=False)
+
+    assert type(x) is type(xdev.zeros(0, device=real_device))
+    assert (x.dtype.name, x.shape, address(x)) == (dtype, (2, 3), t.data_ptr())
+    x[0, 1] = 1
+    assert t.cpu().numpy().sum() == 1
+    t[:] = 0
+    assert not bool(xdev.any(x))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("way", ["PyTorch's", "the facade's", "a copy's"])
+def test_arrays_are_given_without_a_copy(torch, real_device, address, way, dtype):
+    x = xdev.zeros((2, 3), dtype=getattr(np, dtype), device=real_device)
+    there = xdev.Device(str(real_device), "torch")
+    give = {
+        "PyTorch's": torch.from_dlpack,
+        "the facade's": partial(xdev.asarray, device=there),
+        "a copy's": partial(xdev.to_device, device=there),
+    }[way]
+
+    with xdev.transfer_guard("disallow"):
+        t = give(x)
+
+    assert isinstance(t, torch.Tensor)
+    assert t.dtype is getattr(torch, dtype)
+    assert (tuple(t.shape), t.data_ptr()) == ((2, 3), address(x))
+    t[0, 1] = 1
+    assert xdev.to_numpy(x).sum() == 1
+
+
+@pytest.mark.parametrize("view", [np.s_[1:, ::2], np.s_[..., None], np.s_[2]])
+def test_views_keep_their_strides(torch, tensor, real_device, address, view):
+    t = tensor(np.arange(12.0).reshape(3, 4)).T[view]
+
+    x = xdev.to_device(t, real_device, copy=False)
+
+    assert (address(x), x.shape) == (t.data_ptr(), tuple(t.shape))
+    assert xdev.to_numpy(x).tolist() == t.tolist()
+    back = torch.from_dlpack(x)
+    assert (back.data_ptr(), back.tolist()) == (t.data_ptr(), t.tolist())
+
+
+def test_a_modules_state_is_shared(torch, real_device):
+    layer = torch.nn.Linear(3, 2, device=str(real_device))
+
+    state = xdev.adapt(real_device, layer.state_dict())
+    state["weight"][...] = 0
+    state["bias"][...] = 5
+
+    assert list(state) == ["weight", "bias"]
+    found = layer(torch.ones(3, device=str(real_device)))
+    assert found.tolist() == [5, 5]
+
+
+def test_loaders_feed_batches(torch, real_device):
+    data = torch.utils.data.TensorDataset(torch.arange(10.0), torch.arange(10))
+    loader = torch.utils.data.DataLoader(data, batch_size=4)
+
+    seen = [
+        [xdev.to_numpy(part).tolist() for part in batch]
+        for batch in xdev.batches(loader, real_device)
+    ]
+
+    assert seen == [[part.tolist() for part in batch] for batch in loader]
+
+
+def test_functional_gradients_go_through_the_facade(torch, tensor):
+    x = tensor([0.1, 0.2, 0.3])
+
+    gradient = torch.func.grad(lambda x: xdev.sum(xdev.sin(x)))(x)
+    each = torch.func.vmap(lambda x: xdev.multiply(x, 2))(x)
+
+    torch.testing.assert_close(gradient, torch.cos(x))
+    torch.testing.assert_close(each, 2 * x)
+
+
+@xdev.vectorize
+def softplus(x):
+    return np.log(1 + np.exp(x))
+
+
+@xdev.vectorize
+def slope(x, gradient):
+    return gradient / (1 + np.exp(-x))
+
+
+def test_ufuncs_are_steps_of_autograd(torch, tensor):
+    class Softplus(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x):
+            context.save_for_backward(x)
+            return softplus(x)
+
+        @staticmethod
+        def backward(context, gradient):
+            return slope(*context.saved_tensors, gradient)
+
+    x = tensor([-1.0, 0.5, 2.0], dtype=torch.float64, requires_grad=True)
+
+    torch.testing.assert_close(Softplus.apply(x), torch.nn.functional.softplus(x))
+    assert torch.autograd.gradcheck(Softplus.apply, x)

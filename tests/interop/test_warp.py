@@ -1,0 +1,89 @@
+"""Warp's arrays and kernels: the same memory both ways."""
+
+import numpy as np
+import pytest
+
+import xdev
+
+
+@pytest.fixture
+def warp(imported, real_device):
+    """Return Warp, with the device as its own."""
+    warp = imported("warp")
+    warp.config.quiet = True
+    warp.init()
+    if real_device.type == "cuda" and not warp.is_cuda_available():
+        pytest.skip("Warp finds no CUDA")
+    with warp.ScopedDevice(str(real_device)):
+        yield warp
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint64", "float32", "float64"])
+@pytest.mark.parametrize("take", ["asarray", "to_device"])
+def test_arrays_are_taken_without_a_copy(warp, real_device, address, dtype, take):
+    theirs = warp.zeros((2, 3), dtype=getattr(warp, dtype))
+
+    with xdev.transfer_guard("disallow"):
+        x = getattr(xdev, take)(theirs, device=real_device, copy=False)
+
+    assert xdev.device_of(theirs) == xdev.device_of(x) == real_device
+    assert type(x) is type(xdev.zeros(0, device=real_device))
+    assert (x.dtype.name, x.shape, address(x)) == (dtype, (2, 3), theirs.ptr)
+    x[0, 1] = 1
+    assert theirs.numpy().tolist() == [[0, 1, 0], [0, 0, 0]]
+
+
+def test_dlpack_shares_too(warp, address):
+    theirs = warp.zeros(3, dtype=warp.float32)
+
+    x = xdev.from_dlpack(theirs)
+
+    assert address(x) == theirs.ptr
+    theirs.fill_(2.0)
+    warp.synchronize()
+    assert float(xdev.sum(x)) == 6
+
+
+def test_vectors_are_rows(warp, address):
+    points = warp.array(np.arange(6.0).reshape(2, 3), dtype=warp.vec3)
+
+    x = xdev.asarray(points)
+
+    assert (x.shape, address(x)) == ((2, 3), points.ptr)
+    assert float(xdev.sum(x)) == 15
+
+
+def test_arrays_are_given_without_a_copy(warp, real_device, address):
+    x = xdev.zeros((4, 5), dtype=xdev.float32, device=real_device)[::2]
+
+    theirs = warp.from_dlpack(x)
+
+    assert (theirs.shape, theirs.ptr) == ((2, 5), address(x))
+    theirs.fill_(2.0)
+    warp.synchronize()
+    assert float(xdev.sum(x)) == 20
+
+
+def test_kernels_read_and_write_in_place(warp, real_device):
+    @warp.kernel
+    def scale(x: warp.array(dtype=float), out: warp.array(dtype=float)):
+        i = warp.tid()
+        out[i] = 2.0 * x[i]
+
+    x = xdev.arange(1000, dtype=xdev.float32, device=real_device)
+    out = xdev.zeros(1000, dtype=xdev.float32, device=real_device)
+    xdev.synchronize(real_device)  # Warp has a stream of its own
+
+    warp.launch(scale, dim=1000, inputs=[x], outputs=[out])
+    warp.synchronize()
+
+    np.testing.assert_array_equal(xdev.to_numpy(out), 2 * np.arange(1000))
+
+
+def test_copies_go_to_other_devices(warp):
+    theirs = warp.array(np.arange(4, dtype=np.float32))
+
+    moved = xdev.to_device(theirs, "fake")
+
+    assert xdev.device_of(moved) == "fake"
+    assert xdev.to_numpy(moved).tolist() == xdev.to_numpy(theirs).tolist()

@@ -1,0 +1,119 @@
+"""xarray over xdev's arrays: labels around arrays that stay where they are.
+
+Ufuncs that are called on its objects are tests/ufunc/test_overrides.py too.
+"""
+
+import numpy as np
+import pytest
+
+import xdev
+
+VALUES = np.random.default_rng(0).standard_normal((48, 3))
+
+
+@xdev.vectorize
+def wave(x, y):
+    return 2 * x + y
+
+
+@xdev.guvectorize("(n)->()")
+def spread(x, out):
+    low = high = x[0]
+    for value in x:
+        low, high = min(low, value), max(high, value)
+    out[0] = high - low
+
+
+@pytest.fixture
+def xarray(imported):
+    return imported("xarray")
+
+
+@pytest.fixture
+def weather(xarray):
+    """Return a maker of measurements, four a day, on a device."""
+
+    def make(device):
+        times = np.datetime64("2025-01-01") + np.arange(48) * np.timedelta64(6, "h")
+        return xarray.DataArray(
+            xdev.asarray(VALUES, device=device),
+            dims=("time", "site"),
+            coords={"time": times.astype("M8[ns]"), "site": ["a", "b", "c"]},
+        )
+
+    return make
+
+
+PROGRAMS = {
+    "operators": lambda x, _: 2 * x + x[0],
+    "sum": lambda x, _: x.sum("time"),
+    "where": lambda x, _: x.where(x > 0, 0.0),
+    "clip": lambda x, _: x.clip(-1, 1),
+    "one place": lambda x, _: x.isel(site=1, time=slice(2, 9)),
+    "stacked": lambda x, _: x.stack(place=("time", "site")),
+    "together": lambda x, xarray: xarray.concat([x, x], "time"),
+    "differences": lambda x, _: x.diff("time"),
+    "the facade's functions": lambda x, xarray: xarray.apply_ufunc(xdev.sin, x),
+    "ufuncs": lambda x, xarray: xarray.apply_ufunc(wave, x, x[0]),
+    "ufuncs themselves": lambda x, _: wave(x, 1.0),
+    "a set": lambda x, xarray: xarray.Dataset({"x": x, "y": x + 1}).sum("site")["y"],
+}
+#: For these xarray asks for more than the standard: ``transpose``, ``nanmean``.
+BY_LIBRARY = {
+    "means": lambda x, _: x.mean("time"),
+    "products": lambda x, xarray: xarray.dot(x, x, dim="time"),
+    "generalized ufuncs": lambda x, xarray: xarray.apply_ufunc(
+        spread, x, input_core_dims=[["time"]]
+    ),
+}
+ON_HOST = {
+    "means of groups": lambda x, _: x.groupby("time.day").mean(),
+    "days": lambda x, _: x.resample(time="1D").max(),
+    "between times": lambda x, _: x.interp(time=x.time[:-1] + np.timedelta64(3, "h")),
+    "rolling": lambda x, _: x.rolling(time=3).mean(),
+    "quantiles": lambda x, _: x.quantile(0.25, "time"),
+    "ufuncs of groups": lambda x, _: x.groupby("site").map(wave, args=(1.0,)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_are_numpys_where_the_arrays_are(weather, xarray, device, name):
+    expected = PROGRAMS[name](weather("cpu").copy(data=VALUES), xarray)
+
+    found = PROGRAMS[name](weather(device), xarray)
+
+    assert xdev.device_of(found.data) == device
+    back = found.copy(data=xdev.to_numpy(found.data))
+    xarray.testing.assert_allclose(back, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", BY_LIBRARY)
+def test_numpys_and_cupys_arrays_are_enough(weather, xarray, real_device, name):
+    expected = BY_LIBRARY[name](weather("cpu").copy(data=VALUES), xarray)
+
+    found = BY_LIBRARY[name](weather(real_device), xarray)
+
+    assert xdev.device_of(found.data) == real_device
+    back = found.copy(data=xdev.to_numpy(found.data))
+    xarray.testing.assert_allclose(back, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ON_HOST)
+def test_what_interpolates_and_groups_works_on_the_cpu(weather, xarray, name):
+    if name == "between times":
+        pytest.importorskip("scipy")
+
+    found = ON_HOST[name](weather("cpu"), xarray)
+
+    expected = ON_HOST[name](weather("cpu").copy(data=VALUES.copy()), xarray)
+    xarray.testing.assert_identical(found, expected)
+
+
+def test_the_data_is_the_array_itself(xarray):
+    x = xdev.zeros((1 << 9, 1 << 9))
+
+    labelled = xarray.DataArray(x, dims=("i", "j"))
+    labelled[0, 0] = 5
+
+    assert labelled.data is x
+    assert x[0, 0] == 5
