@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+#: What runs in a process of its own; pytest would import it to look for doctests.
+collect_ignore = ["compare.py", "scipy_calls.py", "sklearn_calls.py"]
+
 
 @pytest.fixture
 def address():
