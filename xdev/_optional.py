@@ -176,6 +176,14 @@ def dask_array() -> Any:
 
 
 @cache
+def distributed() -> Any:
+    """Return the module ``distributed``."""
+    return _load(
+        "distributed", """python -m pip install ".[dask]" in xdev's checkout"""
+    )
+
+
+@cache
 def llvm() -> Any:
     """Return the module ``llvmlite.binding``, which Numba brings."""
     return _load("llvmlite.binding", _AGAIN)

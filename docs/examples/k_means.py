@@ -31,7 +31,7 @@ def nearest(points, centres):
 
 def means(points, labels, count):
     """Mean of the points of each label."""
-    all_labels = xp.arange(count, device=points.device)
+    all_labels = xp.arange(count, device=xp.device_of(points))
     members = xp.astype(all_labels[:, None] == labels, points.dtype)
     return xp.matmul(members, points) / xp.sum(members, axis=1)[:, None]
 

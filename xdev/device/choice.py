@@ -102,6 +102,17 @@ def set_default_device(device: object) -> None:
     _default.set(None if device is None else _the_one(as_device(device)))
 
 
+def set_process_default(device: object) -> None:
+    """Set the default device of all threads, as ``XDEV_DEVICE`` does.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        The device is unknown, or cannot be used.
+    """
+    from_environment[:] = [_the_one(as_device(device))]
+
+
 @final
 class use_device(CallDecorator):  # noqa: N801 - called as a function
     """Make a device the default inside a ``with`` block, in this context only.

@@ -1,0 +1,299 @@
+"""Two worker processes: NumPy's bits, what is moved, a worker that dies, memory."""
+
+import functools
+import importlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import distributed
+
+dask = pytest.importorskip("dask")
+pytest.importorskip("distributed")
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parents[1] / "docs" / "examples"
+WORKERS = 2
+LIMIT = 700_000_000  # of a worker [B]: its libraries take a third
+
+RNG = np.random.default_rng(7)
+A, B = RNG.uniform(0.1, 0.9, (2, 24, 16))
+I, J = RNG.integers(1, 5, (2, 24, 16))
+C = A + 1j * B
+S = RNG.standard_normal((8, 3, 3)) + 3 * np.eye(3)
+CHUNKS = (6, -1)
+
+#: Functions of which nothing crosses the chunks, which cut the first axis, by what they
+#: are given: to NumPy's bits.
+ARGUMENTS = {
+    "abs acos asin asinh atan atanh ceil cos cosh exp expm1 floor isfinite isinf isnan "
+    "log log1p log2 log10 negative positive reciprocal sign signbit sin sinh sqrt "
+    "square tan tanh trunc": (A,),
+    "add atan2 copysign divide equal floor_divide greater greater_equal hypot less "
+    "less_equal logaddexp maximum minimum multiply nextafter not_equal pow remainder "
+    "subtract": (A, B),
+    "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift": (I, J),
+    "logical_and logical_or logical_xor": (I > 2, J > 2),
+    "conj real imag": (C,),
+    "bitwise_invert": (I,),
+    "acosh": (A + 1,),
+    "linalg.det linalg.inv linalg.eigvals": (S,),
+    "linalg.eigvalsh linalg.cholesky": (S @ S.mT,),
+}
+ALONG = "sum prod max min all any sort argsort argmax argmin mean std var"
+CALLS = [
+    (name, args, {}) for names, args in ARGUMENTS.items() for name in names.split()
+] + [(name, (A,), {"axis": 1}) for name in ALONG.split()]
+CALLS += [
+    ("where", (A > B, A, B), {}),
+    ("concat", ([A, B],), {}),
+    ("take_along_axis", (A, I), {"axis": 1}),
+    ("flip", (A,), {"axis": 1}),
+    ("fft.fft", (A,), {"axis": 1}),
+    ("fft.rfft", (A,), {"axis": 1}),
+]
+#: Those that join chunks' results: within 2 ulp for each time their number doubles.
+CROSSING = [
+    ("sum", {}),
+    ("sum", {"axis": 0}),
+    ("mean", {}),
+    ("prod", {"axis": 0}),
+    ("std", {}),
+    ("var", {"axis": 0}),
+    ("cumulative_sum", {"axis": 0}),
+    ("linalg.vector_norm", {}),
+]
+
+
+def by_name(module, path):
+    found = module
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def cut(x):
+    """Return NumPy's arrays, also in lists, as collections."""
+    if isinstance(x, list):
+        return [cut(each) for each in x]
+    return xdev.asarray(x, chunks=(CHUNKS[0], *(-1,) * (x.ndim - 1)))
+
+
+@pytest.fixture(scope="module")
+def functions():
+    """Import what workers import by name as well."""
+    sys.path[:0] = [str(HERE), str(EXAMPLES)]
+    yield importlib.import_module("cluster_functions")
+    del sys.path[:2]
+
+
+@pytest.fixture(scope="module")
+def client(functions):
+    """A client of two worker processes, set up by the plug-in."""
+    from distributed import Client
+
+    assert functions
+    with (
+        distributed.local_cluster(
+            WORKERS, device="cpu", memory_limit=LIMIT, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as connected,
+    ):
+        yield connected
+
+
+def test_sixty_functions_have_numpys_bits(client):
+    assert len(CALLS) > 60
+    collections, expected = [], []
+    for path, args, options in CALLS:
+        collections.append(by_name(xdev, path)(*map(cut, args), **options))
+        expected.append(by_name(np, path)(*args, **options))
+
+    values = client.gather(client.compute(collections))
+
+    for (path, *_), made, right in zip(CALLS, values, expected, strict=True):
+        np.testing.assert_array_equal(made, right, err_msg=path)
+
+
+@pytest.mark.parametrize(("path", "options"), CROSSING)
+def test_reductions_over_chunks_are_within_their_rounding(client, path, options):
+    x = cut(A)
+
+    made = client.compute(by_name(xdev, path)(x, **options)).result()
+
+    expected = by_name(xdev, path)(A, **options)
+    doubled = np.log2(x.npartitions)
+    assert np.all(np.abs(made - expected) <= 2 * doubled * np.spacing(expected))
+
+
+def test_a_users_functions_run_in_the_workers(client, functions):
+    x = cut(A)
+    vector = xdev.arange(1000.0, chunks=100)
+
+    made = functions.wave(x, 3.0), functions.length(x)
+    stencil = distributed.map(functions.mapped, vector, depth=1)
+    values = [each.result() for each in client.compute([*made, stencil])]
+
+    expected = functions.wave(A, 3.0), functions.length(A)
+    for one, other in zip(values, expected, strict=False):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(values[2], functions.mapped(np.arange(1000.0)))
+
+
+def sent(client):
+    """Return how many bytes workers have sent so far."""
+
+    def total(dask_worker):
+        return dask_worker.transfer_outgoing_bytes_total
+
+    return sum(client.run(total).values())
+
+
+def test_only_what_must_is_moved(client):
+    from distributed import wait
+
+    before = sent(client)
+    x = xdev.sqrt(xdev.arange(2.0**20, chunks=2**17)).persist()
+    wait(x)
+    places = client.who_has(client.futures_of(x))
+    assert len({place for (place,) in places.values()}) == WORKERS
+    wait(xdev.multiply(xdev.sin(x), x + 1).persist())
+    assert sent(client) == before, "chunks that lie alike stay where they are"
+
+    wait((x + xdev.flip(x)).persist())
+    assert 0 < sent(client) - before <= 1.1 * x.nbytes
+
+
+def test_each_worker_has_its_device_threads_and_process(client, functions):
+    found = client.run(functions.settings)
+
+    assert len(found) == WORKERS
+    assert {each[:3] for each in found.values()} == {("cpu", None, "1")}
+    assert len({os.getpid(), *(each[3] for each in found.values())}) == WORKERS + 1
+
+
+def test_received_chunks_are_in_the_ledger(client, functions):
+    from distributed import wait
+
+    here, there = client.run(functions.settings)
+    nbytes = 2**23
+    x = client.submit(np.ones, nbytes // 8, workers=[here])
+    wait(x)
+    before = distributed.memory_status(client)[there]["cpu"]["allocated"]
+
+    during = client.submit(functions.held, x, workers=[there], pure=False).result()
+
+    assert during - before >= nbytes
+    status = distributed.memory_status(client)
+    assert set(status) == {here, there}
+    assert status[here]["cpu"]["allocated"] >= nbytes
+    assert set(status[here]["cpu"]) == {
+        "allocated",
+        "max_allocated",
+        "reserved",
+        "limit",
+    }
+
+
+def test_a_worker_that_is_killed_changes_no_bit(client, functions):
+    x = xdev.arange(80.0, chunks=1)
+    y = distributed.map(functions.slowly, x)
+    z = xdev.add(y, xdev.sqrt(x))
+    future = client.compute(z)
+    victim = next(iter(client.run(os.getpid).values()))
+    time.sleep(0.5)
+    assert not future.done()
+
+    os.kill(victim, signal.SIGKILL)
+
+    plain = np.arange(80.0)
+    np.testing.assert_array_equal(future.result(), np.exp(-plain) + np.sqrt(plain))
+    client.wait_for_workers(WORKERS)
+    pids = client.run(os.getpid).values()
+    assert len(pids) == WORKERS
+    assert victim not in pids
+    assert {each[0] for each in client.run(functions.settings).values()} == {"cpu"}
+
+
+def black_scholes(example, put):
+    options = np.random.default_rng(0).uniform(10, 50, (3, 1000))
+    return example.prices(*map(put, options))
+
+
+def heat(example, put):
+    plate = put(np.random.default_rng(0).random((32, 32)))
+    run = functools.partial(example.diffused, steps=10)
+    # Its loop writes into slices, which are no views of a collection: within blocks.
+    return [run(plate) if put is np.asarray else distributed.map(run, plate, depth=10)]
+
+
+def k_means(example, put):
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(c, 0.5, (300, 2)) for c in (0, 4, 9)])
+    start = np.asarray([[1.0, 1], [5, 5], [8, 8]])
+    return [example.k_means(put(points), start)]
+
+
+def mandelbrot(example, put):
+    device = xdev.Device("cpu", None if put is np.asarray else "dask")
+    with xdev.use_device(device):
+        steps = example.mandelbrot(60, 40, limit=50)
+        assert xdev.device_of(steps).library == device.library
+        return [steps, np.asarray(example.area(steps, limit=50))]
+
+
+def pagerank(example, put):
+    rng = np.random.default_rng(0)
+    sources, targets = rng.integers(0, 55, 200), rng.integers(0, 60, 200)
+    links = np.bincount(sources, minlength=60)
+    matrix = example.matrix_of(sources, targets, 60)
+    there = example.Matrix(*map(put, vars(matrix).values()))
+    return [example.page_rank(there, put(links), tolerance=0.05)]
+
+
+@pytest.mark.parametrize(
+    "program", [black_scholes, heat, k_means, mandelbrot, pagerank]
+)
+def test_the_examples_run_on_collections(client, program):
+    example = importlib.import_module(program.__name__)
+
+    def put(x):
+        return xdev.asarray(x, chunks=(-(-x.shape[0] // 2), *(-1,) * (x.ndim - 1)))
+
+    made, expected = program(example, put), program(example, np.asarray)
+
+    assert any(hasattr(each, "dask") for each in made)
+    for one, other in zip(
+        client.gather(client.compute([*made])), expected, strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_an_array_larger_than_the_workers_memory_completes(client):
+    from distributed import wait
+
+    x = xdev.sqrt(xdev.arange(1.0, 180e6, chunks=5_000_000))
+    assert x.nbytes > WORKERS * LIMIT
+
+    x = x.persist()
+    wait(x)
+    on_disk = client.run(lambda dask_worker: len(dask_worker.data.slow))
+    total = float(xdev.sum(x))
+
+    assert sum(on_disk.values()) > 0
+    assert total == pytest.approx(np.sqrt(np.arange(1.0, 180e6)).sum(), rel=1e-13)
+    reserved = sum(
+        each["cpu"]["reserved"] for each in distributed.memory_status(client).values()
+    )
+    assert reserved < WORKERS * LIMIT
+
+
+def test_more_workers_than_gpus_are_refused():
+    with pytest.raises((xdev.ConfigurationError, xdev.DeviceUnavailableError)):
+        distributed.local_cluster(99, device="cuda")

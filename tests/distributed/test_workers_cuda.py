@@ -1,0 +1,72 @@
+"""Workers on GPUs: chunks of CuPy's, made and received in the pool of their device."""
+
+import os
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import distributed
+
+pytest.importorskip("distributed")
+pytestmark = pytest.mark.cuda
+NBYTES = 2**24
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A client of one worker for each GPU."""
+    from distributed import Client
+
+    if "cuda" not in os.environ.get("XDEV_TEST_DEVICES", ""):
+        pytest.skip("XDEV_TEST_DEVICES promises no GPU")
+    with (
+        distributed.local_cluster(
+            limit="50%", memory_limit=0, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as connected,
+    ):
+        yield connected
+
+
+def ledgers(client):
+    return {
+        worker: each["cuda:0"]
+        for worker, each in distributed.memory_status(client).items()
+    }
+
+
+def test_each_worker_has_one_gpu_and_its_limit(cuda, client):
+    found = client.run(lambda: (str(xdev.default_device()), len(xdev.devices())))
+
+    gpus = [each for each in xdev.devices() if each.type == cuda.type]
+    assert list(found.values()) == [("cuda:0", 2)] * len(gpus)
+    assert all(each["limit"] > 0 for each in ledgers(client).values())
+
+
+def test_chunks_are_made_on_the_gpu_in_the_pool(cuda, client):
+    from distributed import wait
+
+    before = sum(each["allocated"] for each in ledgers(client).values())
+    x = xdev.ones(NBYTES // 8, device=cuda, chunks=NBYTES // 64).persist()
+    wait(x)
+
+    after = sum(each["allocated"] for each in ledgers(client).values())
+    assert after - before >= NBYTES
+    total = xdev.sum(xdev.sqrt(x) + x)
+    assert float(total) == 2 * NBYTES // 8
+
+
+def test_received_chunks_are_in_the_pool(cuda, client):
+    from distributed import wait
+
+    x = xdev.asarray(np.arange(NBYTES // 8), device=cuda)
+    worker = next(iter(ledgers(client)))
+    before = ledgers(client)[worker]["allocated"]
+
+    (future,) = client.scatter([x], workers=[worker])
+    wait(future)
+
+    assert ledgers(client)[worker]["allocated"] - before >= NBYTES
+    back = client.submit(xdev.sum, future).result()
+    assert int(back) == int(np.arange(NBYTES // 8).sum())

@@ -1,0 +1,136 @@
+"""What a worker of Dask's is given: its device, its pool, received chunks there."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from typing import Any
+
+import numpy as np
+
+from xdev import _config, _optional
+from xdev.device import Device, choice
+from xdev.device.registry import backend
+from xdev.errors import ConfigurationError
+from xdev.memory import bridges, reports
+
+_Base: Any = _optional.distributed().WorkerPlugin
+EVERY = 100  # milliseconds between looks at the memory of a worker
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+class WorkerPlugin(_Base):  # type: ignore[misc]
+    """Give each worker its device, its pool's limit, and its threads.
+
+    Register it, ``client.register_plugin(WorkerPlugin())``, before the first task: each
+    worker, later ones too, sets itself up. NumPy's memory in it is the pool's then,
+    that of received chunks too, on CUDA as well; and free memory of the pool goes back
+    before Dask spills, pauses or ends the worker for it.
+
+    Parameters
+    ----------
+    device : "cpu", "cuda" or None
+        Where creation functions make arrays unless told; None: on CUDA where a worker
+        has a GPU. A worker has one: the only visible one, or of those that
+        ``CUDA_VISIBLE_DEVICES`` lists the one with the number that ends its name.
+    limit : int, float, str or None
+        What the device's pool may hold in each worker, as
+        :func:`xdev.memory.set_limit` takes it.
+    threads : int
+        How many threads one call of a ufunc or kernel has on the CPU; Dask runs as many
+        tasks at a time as a worker has threads.
+    """
+
+    name = "xdev"
+
+    def __init__(
+        self,
+        device: str | None = None,
+        *,
+        limit: float | str | None = None,
+        threads: int = 1,
+    ) -> None:
+        if limit is not None:
+            _config.parse_limit(limit)
+        self.device, self.limit, self.threads = device, limit, threads
+
+    def setup(self, worker: Any) -> None:
+        """Set up a worker's process.
+
+        Raises
+        ------
+        ConfigurationError
+            It sees several GPUs: the text says how to start it.
+        DeviceUnavailableError
+            It was to have a GPU, and none can be used.
+        """
+        os.environ["XDEV_NUM_THREADS"] = str(self.threads)
+        _config.num_threads.cache_clear()
+        device = _device_of_worker(self.device, str(worker.name))
+        choice.set_process_default(device)
+        reports.set_limit(self.limit, device)
+        bridges.install("numpy")
+        if device.type == "cuda":
+            _receive_in_the_pool()
+        self._watch(worker)
+
+    def teardown(self, worker: Any) -> None:
+        """Watch a worker's memory no more; the rest stays."""
+        worker.periodic_callbacks.pop("xdev").stop()
+
+    def _watch(self, worker: Any) -> None:
+        """Give cached memory back where Dask is about to spill for it."""
+        manager = worker.memory_manager
+        share = manager.memory_target_fraction or manager.memory_spill_fraction
+        most = (manager.memory_limit or 0) * (share or 0)
+
+        def look() -> None:
+            if most and worker.monitor.get_process_memory() > most:
+                reports.reclaim(device="cpu")
+
+        callback = importlib.import_module("tornado.ioloop").PeriodicCallback
+        worker.periodic_callbacks["xdev"] = callback(look, EVERY)
+        worker.periodic_callbacks["xdev"].start()
+
+
+def _device_of_worker(wanted: str | None, name: str) -> Device:
+    """Return a worker's one device; of several GPUs that the environment lists, one."""
+    listed = os.environ.get(VISIBLE, "").split(",")
+    number = re.search(r"\d+$", name)
+    if wanted != "cpu" and len(listed) > 1 and number:
+        os.environ[VISIBLE] = listed[int(number[0]) % len(listed)]
+    if wanted == "cpu" or (wanted is None and not backend("cuda").count()):
+        return Device("cpu")
+    device = Device(wanted or "cuda").require()
+    count = backend(device.type).count()
+    if device.type == "cuda" and count > 1:
+        message = (
+            f"the worker {name} sees {count} GPUs, and a worker has one: start one for "
+            f"each, {VISIBLE}=0 dask worker tcp://…, or register xdev's plug-in before "
+            f"anything uses CUDA there, with all of them in {VISIBLE}"
+        )
+        raise ConfigurationError(message)
+    return device
+
+
+def _receive_in_the_pool() -> None:
+    """Let arrays of CuPy's that come by TCP lie in CuPy's memory, which is the pool's.
+
+    Dask has them in RMM's or Numba's.
+    """
+    cupy, protocol = _optional.cupy(), importlib.import_module("distributed.protocol")
+    importlib.import_module("distributed.protocol.cupy")  # or it would come later
+
+    def received(header: dict[str, Any], frames: list[Any]) -> Any:
+        (frame,) = frames
+        memory = cupy.empty(memoryview(frame).nbytes, "u1")
+        memory.set(np.frombuffer(frame, "u1"))
+        return cupy.ndarray(
+            header["shape"],
+            header["typestr"],
+            memptr=memory.data,
+            strides=header["strides"],
+        )
+
+    protocol.dask_deserialize.register(cupy.ndarray)(received)
