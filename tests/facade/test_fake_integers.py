@@ -80,7 +80,6 @@ MEMBERS = {
     "sort": lambda x, n: x.sort(axis=n),
     "take": lambda x, n: x.take([0], axis=n),
     "trace": lambda x, n: x.trace(offset=n),
-    "slice": lambda x, n: x[n:],
     "a function of the library": lambda x, n: xdev.namespace(x).rot90(x, n),
     "by position": lambda x, n: xdev.namespace(x).roll(x, 1, n),
     "zeros": lambda x, n: xdev.zeros((n, 2), device=x.device),
@@ -92,6 +91,21 @@ MEMBERS = {
 @xdev.vectorize
 def added(x, y):
     return x + y
+
+
+def test_slices_read_integers_from_the_device(device):
+    x, one = xdev.asarray(X, device=device), xdev.asarray(1, device=device)
+
+    found = x[one:, : one + 1]
+
+    np.testing.assert_array_equal(xdev.to_numpy(found), X[1:, :2])
+
+
+def test_to_read_an_integer_is_a_copy():
+    x, one = fake(X), fake(1)
+
+    with xdev.transfer_guard("disallow"), pytest.raises(xdev.XdevError, match="fake"):
+        x[one:]
 
 
 @pytest.mark.parametrize("name", MEMBERS)
