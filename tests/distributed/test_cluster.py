@@ -4,6 +4,7 @@ import functools
 import importlib
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -292,6 +293,25 @@ def test_an_array_larger_than_the_workers_memory_completes(client):
         each["cpu"]["reserved"] for each in distributed.memory_status(client).values()
     )
     assert reserved < WORKERS * LIMIT
+
+
+def test_info_names_the_workers_devices(client, capsys):
+    from xdev.cli import info
+
+    info.run(None)
+    here = capsys.readouterr().out
+    info_elsewhere = subprocess.run(
+        [sys.executable, "-m", "xdev", "info"],
+        env={**os.environ, "DASK_SCHEDULER_ADDRESS": client.scheduler.address},
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+
+    for worker in client.run(os.getpid):
+        for text in (here, info_elsewhere):
+            (line,) = (line for line in text.splitlines() if worker in line)
+            assert line.split()[1] == "cpu"
 
 
 def test_more_workers_than_gpus_are_refused():

@@ -55,7 +55,17 @@ def test_an_empty_one_has_its_shape_and_chunks(lazy):
 @pytest.mark.parametrize("chunks", [1, 3, "auto"])
 @pytest.mark.parametrize("dtype", [None, "float32", "int32"])
 @pytest.mark.parametrize(
-    "ends", [(10,), (0, 10, 3), (0.0, 1.0, 0.1), (5, -5, -0.7), (2.5, 9), (0, 0)]
+    "ends",
+    [
+        (10,),
+        (6.0,),
+        (0, 5.0),
+        (0, 10, 3),
+        (0.0, 1.0, 0.1),
+        (5, -5, -0.7),
+        (2.5, 9),
+        (0, 0),
+    ],
 )
 def test_ranges_have_numpys_bits(lazy, ends, dtype, chunks):
     made = xdev.arange(*ends, dtype=dtype and getattr(xdev, dtype), chunks=chunks)

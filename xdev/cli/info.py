@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable
 
+SCHEDULER = "DASK_SCHEDULER_ADDRESS"  # as Dask's own clients read it
 NAMESAKE = (
     "warning: the distribution xdev {} is installed too, another project with the same "
     "module name: python -m pip uninstall xdev, then, in xdev's checkout, python -m "
@@ -40,6 +43,9 @@ def run(_: argparse.Namespace) -> int:
     """Print the report; return 1 where a device that is there fails, else 0."""
     _print("versions", _versions())
     _print("devices", _devices())
+    workers = _workers()
+    if workers:
+        _print("workers", workers)
     _print("settings", _settings())
     problems = {
         (device, what): try_operation(operation, device)
@@ -80,6 +86,21 @@ def _devices() -> list[str]:
         return [*lines, f"{'default':<8} {default_device()}"]
     except DeviceUnavailableError as error:
         return [*lines, f"{'default':<8} none: {error}"]
+
+
+def _workers() -> list[str]:
+    """Return the devices of Dask's workers, where there is a client or a scheduler."""
+    if "distributed" not in sys.modules and SCHEDULER not in os.environ:
+        return []
+    from xdev.distributed import clusters
+
+    try:
+        found = clusters.devices_of_workers()
+    except OSError as error:
+        return [
+            f"the scheduler at {os.environ.get(SCHEDULER)} does not answer: {error}"
+        ]
+    return [f"{worker:<26} {text}" for worker, text in found.items()]
 
 
 def _settings() -> list[str]:

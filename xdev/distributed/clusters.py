@@ -6,11 +6,12 @@ import os
 from typing import Any
 
 from xdev import _config, _optional
-from xdev.device import Device, devices
+from xdev.device import Device, default_device, devices
 from xdev.device.registry import backend
 from xdev.distributed.workers import VISIBLE, WorkerPlugin
 from xdev.errors import ConfigurationError
 from xdev.memory import reports
+from xdev.timing.environment import cuda_name, processor_name
 
 
 def local_cluster(
@@ -99,3 +100,32 @@ def _ledgers() -> dict[str, dict[str, int | None]]:
         }
         for device in devices()
     }
+
+
+def devices_of_workers() -> dict[str, str]:
+    """Return what each worker computes on, by its address.
+
+    Of the client that this process has, or of the scheduler that
+    ``DASK_SCHEDULER_ADDRESS`` names; empty where there is neither.
+
+    Raises
+    ------
+    OSError
+        The scheduler does not answer.
+    """
+    distributed = _optional.distributed()
+    found: dict[str, str] = {}
+    try:
+        found = distributed.default_client().run(_described)
+    except ValueError:  # there is none
+        if os.environ.get("DASK_SCHEDULER_ADDRESS"):
+            with distributed.Client(set_as_default=False, timeout="5s") as client:
+                found = client.run(_described)
+    return found
+
+
+def _described() -> str:
+    device, limit = default_device(), reports.get_limit()
+    name = processor_name() if device.type == "cpu" else cuda_name(device.index)
+    pool = "" if limit is None else f", pool limited to {reports.text_of(limit)}"
+    return f"{device!s:<8} {name or ''}{pool}"

@@ -104,7 +104,7 @@ class CollectionPlace:
         if stop is None:
             start, stop = 0, start
         count = max(0, math.ceil((stop - start) / step))
-        kind = to_numpy_dtype(dtype or np.arange(start, start + step, step).dtype)
+        kind = to_numpy_dtype(dtype) if dtype else _kind(start, stop, step)
         return self._collection(count, kind, _range, start, step)
 
     def linspace(
@@ -158,6 +158,11 @@ def _eye(device: str, dtype: Any, k: int, window: Window) -> Any:
     rows, columns = window
     shifted = k + rows.start - columns.start
     return _xp().eye(*_shape(window), k=shifted, dtype=dtype, device=device)
+
+
+def _kind(start: Any, stop: Any, step: Any) -> np.dtype[Any]:
+    """Return the data type of a range, of which no element is made."""
+    return np.result_type(np.arange(start, start, step), np.arange(stop, stop, step))
 
 
 def _range(device: str, dtype: Any, start: Any, step: Any, window: Window) -> Any:
