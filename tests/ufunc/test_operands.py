@@ -81,10 +81,65 @@ class Exporter:
     __array_interface__ = values.__array_interface__
 
 
-def test_numpys_interface_makes_an_operand():
-    np.testing.assert_equal(add(Exporter(), 1.0), [1, 2, 3])
-    np.testing.assert_equal(add.outer(Exporter(), [1.0]), [[1], [2], [3]])
-    assert add.reduce(Exporter()) == dot(Exporter(), np.ones(3)) == 3
+class Lender:
+    """Memory of another library's, by NumPy's protocol and by DLPack, as Warp's."""
+
+    def __init__(self, values):
+        self.values = values
+
+    @property
+    def __array_interface__(self):
+        return self.values.__array_interface__
+
+    def __dlpack__(self, **keywords):
+        return self.values.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+@pytest.mark.parametrize("make", [Exporter, lambda: Lender(np.arange(3.0))])
+def test_numpys_interface_makes_an_operand(make):
+    np.testing.assert_equal(add(make(), 1.0), [1, 2, 3])
+    np.testing.assert_equal(add.outer(make(), [1.0]), [[1], [2], [3]])
+    assert add.reduce(make()) == dot(make(), np.ones(3)) == 3
+
+
+@xdev.kernel
+def scale(i, x, out):
+    out[i] = 2 * x[i]
+
+
+@pytest.mark.parametrize("x", [np.ones(3), Lender(np.ones(3))])
+def test_what_lends_memory_is_written_in_place(x):
+    memory, total = np.zeros(3), np.zeros(())
+    out, fold = Lender(memory), Lender(total)
+
+    assert add(x, 1.0, out=out) is out
+    assert memory.tolist() == [2, 2, 2]
+    assert add(x, 2.0, out) is out
+    assert memory.tolist() == [3, 3, 3]
+    assert add.reduce(out, out=fold) is fold
+    assert total == 9
+    assert dot(out, out, out=fold) is fold
+    assert total == 27
+    add.at(out, [0, 0], 1.0)
+    assert memory.tolist() == [5, 3, 3]
+    scale[3](x, out)
+    assert memory.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda out: add(1.0, 1.0, out=out), lambda out: scale[3](np.ones(3), out)],
+    ids=["ufunc", "kernel"],
+)
+def test_what_lends_memory_to_read_is_not_written(call):
+    memory = np.zeros(3)
+    memory.flags.writeable = False
+
+    with pytest.raises((TypeError, ValueError), match="read-only"):
+        call(Lender(memory))
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,8 @@ def read(x: Any, name: str, label: str = "an argument") -> Array | Number:
         raise use_after_free(x, f"{name}: {label}")
     if isinstance(x, np.ndarray) and x.ndim == 0:
         return Number(x[()])
-    if isinstance(x, np.ndarray) or hasattr(type(x), "__array__"):
+    arrays = ("__array__", "__array_interface__")
+    if any(hasattr(type(x), protocol) for protocol in arrays):
         message = (
             f"{name} got arrays of two devices: {type(x).__name__} of shape "
             f"{getattr(x, 'shape', '?')} is on cpu, others are on cuda; move it with "
@@ -233,7 +234,7 @@ def read(x: Any, name: str, label: str = "an argument") -> Array | Number:
 def _of_library(x: Any, name: str) -> Array | Number | None:
     """Return another library's array on a device, or number; None for other things."""
     adapter = foreign.of(type(x))
-    if adapter is None:
+    if adapter is None or adapter is foreign.LENDER:
         return _exported(x, name) if is_cuda(x) else None
     view = adapter.native(x, name)
     if isinstance(view, np.ndarray):

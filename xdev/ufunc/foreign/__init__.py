@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from xdev import _optional
+from xdev.ufunc.foreign import lenders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,6 +87,7 @@ def _jax() -> tuple[Adapter, Callable[[type], bool]]:
 
 # By the top-level module of the library's types.
 LIBRARIES = {"torch": _torch, "jax": _jax, "jaxlib": _jax}
+LENDER = lenders.LenderAdapter()
 _known: dict[type, Adapter | None] = {}  # by exact type
 
 
@@ -95,7 +97,7 @@ def of(kind: type) -> Adapter | None:
         return _known[kind]
     except KeyError:
         pass
-    found = None
+    found: Adapter | None = LENDER if lenders.is_array_type(kind) else None
     libraries = {base.__module__.partition(".")[0] for base in kind.__mro__}
     for library, make in LIBRARIES.items():
         if library in libraries:
