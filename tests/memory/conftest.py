@@ -15,9 +15,7 @@ sys.path.append(str(Path(__file__).parent))  # for the modules that several file
 def few_objects():
     """Let collections, the ladder's too, look only at what the test makes."""
     gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
+    gc.freeze()  # for good: thawed, all that other files made slows the next tests
 
 
 @pytest.fixture(autouse=True)

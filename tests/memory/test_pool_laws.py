@@ -1,6 +1,5 @@
 """The laws of a pool under any order of calls: a pool against the blocks alive."""
 
-import gc
 import sys
 from bisect import bisect_right
 from collections import Counter
@@ -21,15 +20,6 @@ from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
 
 MIB = 1 << 20
-
-
-@pytest.fixture(autouse=True, scope="module")
-def cheap_collections():
-    """Let the collector pass over what is there already: pools call it very often."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def laws_of(name, capacity, largest):  # noqa: C901 - one short rule a law
