@@ -25,7 +25,7 @@ LIMIT = 64 * MIB
 STEPS = 24
 #: A large segment that one stream keeps a piece of, and another needs the rest of.
 SHARED = [[0, 0, 40 * MIB, 0], [0, 6, 0, 0], [0, 0, 2 * MIB, 0], [0, 0, 30 * MIB, 1]]
-HISTORIES = hypothesis.settings().max_examples // 5  # `deep` runs 400
+HISTORIES = hypothesis.settings().max_examples // 10  # `deep` runs 200
 KINDS = {"allocate", "free", "record", "wait", "done", "synchronize"}
 OF_ASYNC = {"held", "trim"}  # what only a source in stream order is asked
 #: Without a split or a cache, all that another stream left free is a whole segment,

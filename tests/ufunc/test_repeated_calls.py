@@ -50,7 +50,7 @@ def test_a_dtype_at_the_address_of_another_is_no_other_dtype():
     def copy(i, x, out):
         out[i] = x[i]
 
-    for turn in range(20):
+    for turn in range(8):
         twice = xdev.vectorize(lambda x: x + x)
         many = [unpickled(np.arange(3000) % 2, dtype) for dtype in DTYPES * 4]
         for x in many:
@@ -143,7 +143,7 @@ def test_a_call_in_place_is_not_made_again(raised_by_handler, error):
         assert x[0] in {8.0, 4.0}
 
 
-@pytest.mark.parametrize("count", [10, 300, 2_000_000])
+@pytest.mark.parametrize("count", [10, 300, 1_200_000])
 def test_too_many_arguments_are_refused(device, count):
     x = xdev.ones(3, device=device)
 
