@@ -104,10 +104,14 @@ def test_ufuncs_and_own_kernels_take_and_write_arrays(warp, real_device):
     assert xdev.to_numpy(y).tolist() == [1, 2.5, 4, 5.5]
 
 
-def test_copies_go_to_other_devices(warp):
+def test_copies_go_to_other_devices_and_back(warp):
     theirs = warp.array(np.arange(4, dtype=np.float32))
+    back = warp.zeros(4, dtype=warp.float32)
 
     moved = xdev.to_device(theirs, "fake")
+
+    assert xdev.to_device(moved, xdev.device_of(back), out=back) is back
+    assert back.numpy().tolist() == [0, 1, 2, 3]
 
     assert xdev.device_of(moved) == "fake"
     assert xdev.to_numpy(moved).tolist() == xdev.to_numpy(theirs).tolist()

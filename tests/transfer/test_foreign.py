@@ -137,6 +137,30 @@ def test_what_can_be_written_is_taken_so(take):
     assert x[0] == 9
 
 
+def test_what_lends_memory_is_an_output():
+    x, memory = np.arange(5.0), np.zeros(5)
+    out = Old(memory)
+
+    assert xdev.to_device(x, "cpu", out=out) is out
+    assert memory.tolist() == [0, 1, 2, 3, 4]
+    assert xdev.to_numpy(xdev.asarray(x + 1, device="fake"), out=out) is out
+    assert memory.tolist() == [1, 2, 3, 4, 5]
+    out.dtype = memory.dtype
+    assert xdev.random.default_rng(7, "cpu").random(out=out) is out
+    assert memory.tolist() == xdev.random.default_rng(7, "cpu").random(5).tolist()
+    memory.flags.writeable = False
+    locked = Old(memory)
+    locked.dtype = memory.dtype
+    for write in (
+        lambda: xdev.to_numpy(x, out=locked),
+        lambda: xdev.random.default_rng(7, "cpu").random(out=locked),
+    ):
+        with pytest.raises(ValueError, match="out= is read-only"):
+            write()
+    with pytest.raises(ValueError, match=r"shape \(5,\) and dtype float64"):
+        xdev.to_numpy(np.ones(3), out=out)
+
+
 def test_what_names_an_unknown_device_and_exports_nothing_is_refused():
     there = Labelled(np.arange(5.0))
     there.__class__ = type("Labelled", (), {"shape": (5,), "dtype": np.dtype(float)})

@@ -11,6 +11,7 @@ import numpy as np
 
 from xdev.compile.indexed import cpu as compiler
 from xdev.memory import host_array
+from xdev.transfer.cpu import shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +75,7 @@ class CpuHome:
 
     def memory(self, out: Any) -> Any:
         """Return the memory of the user's ``out``."""
-        found = out if isinstance(out, np.ndarray) else np.from_dlpack(out)
+        found = shared(out)
         if not found.flags.writeable:
             message = "out= is read-only: pass a writable array, such as out.copy()"
             raise ValueError(message)

@@ -229,11 +229,14 @@ def _check_out(x: Any, out: Any, target: Device) -> None:
             f"{target}, xdev.empty(shape, dtype=..., device='{target}')"
         )
         raise DeviceMismatchError(message)
-    mine, theirs = dtype_of(x), dtype_of(out)
+    plain = type(out) is np.ndarray or type(out) in own_kinds
+    described = out if plain else as_array(out)
+    mine, theirs = dtype_of(x), dtype_of(described)
     fits = mine == theirs or np.can_cast(mine, theirs, "same_kind")
-    if not fits or tuple(out.shape) != tuple(x.shape):
+    shape = tuple(described.shape)
+    if not fits or shape != tuple(x.shape):
         message = (
-            f"out= has shape {tuple(out.shape)} and dtype {out.dtype}, but the array "
+            f"out= has shape {shape} and dtype {described.dtype}, but the array "
             f"has shape {tuple(x.shape)} and dtype {x.dtype}: make it with "
             f"xdev.empty_like(x, device='{target}')"
         )
@@ -248,5 +251,8 @@ def _is_read_only(out: Any) -> bool:
         return not out.flags.writeable
     if type(out) in own_kinds:
         return False
-    interface = getattr(out, "__cuda_array_interface__", None)
-    return interface is not None and bool(interface["data"][1])
+    for name in ("__cuda_array_interface__", "__array_interface__"):
+        interface = getattr(out, name, None)
+        if interface is not None:
+            return bool(interface["data"][1])
+    return False

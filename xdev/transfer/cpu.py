@@ -29,7 +29,9 @@ def shared(x: Any) -> Any:
     """Return a host array's memory as a NumPy array, or raise what DLPack does."""
     if isinstance(x, np.ndarray):
         return x
-    return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)
+    # DLPack before its version 1 makes all read-only, NumPy's protocol says what is.
+    told = hasattr(x, "__array_interface__") or not hasattr(x, "__dlpack__")
+    return np.asarray(x) if told else np.from_dlpack(x)
 
 
 def upload(
