@@ -87,6 +87,20 @@ def test_spaced_numbers_have_numpys_bits(lazy, ends, endpoint):
     np.testing.assert_array_equal(lazy.values(made), expected)
 
 
+def test_chunks_go_to_a_device_when_they_are_computed(lazy):
+    x = xdev.asarray(X, chunks=-1)
+
+    there = xdev.asarray(x, device=xdev.Device("fake:1", "dask"))
+    cut = xdev.asarray(x, device="fake:1", chunks=3)
+
+    for moved in (there, cut):
+        assert repr(xdev.device_of(moved)) == "Device('fake:1', 'dask')"
+    with xdev.transfer_guard("log") as copies:
+        assert lazy.values(there).tolist() == X.tolist()
+    assert copies.copies > 0
+    assert cut.chunksize == (3, 3)
+
+
 def test_what_is_like_a_collection_is_cut_like_it(lazy, real_device):
     x = xdev.ones((4, 6), xdev.float32, device=real_device, chunks=(1, 4))
 

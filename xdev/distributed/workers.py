@@ -37,9 +37,9 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
     limit : int, float, str or None
         What the device's pool may hold in each worker, as
         :func:`xdev.memory.set_limit` takes it.
-    threads : int
-        How many threads one call of a ufunc or kernel has on the CPU; Dask runs as many
-        tasks at a time as a worker has threads.
+    threads : int, optional
+        How many threads one call of a ufunc or kernel has on the CPU, beside as many
+        tasks as the worker has threads. ``XDEV_NUM_THREADS``, or 1, unless given.
     """
 
     name = "xdev"
@@ -49,7 +49,7 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
         device: str | None = None,
         *,
         limit: float | str | None = None,
-        threads: int = 1,
+        threads: int | None = None,
     ) -> None:
         if limit is not None:
             _config.parse_limit(limit)
@@ -65,11 +65,13 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
         DeviceUnavailableError
             It was to have a GPU, and none can be used.
         """
-        os.environ["XDEV_NUM_THREADS"] = str(self.threads)
+        threads = self.threads or os.environ.get("XDEV_NUM_THREADS") or 1
+        os.environ["XDEV_NUM_THREADS"] = str(threads)
         _config.num_threads.cache_clear()
         device = _device_of_worker(self.device, str(worker.name))
         choice.set_process_default(device)
-        reports.set_limit(self.limit, device)
+        if self.limit is not None:
+            reports.set_limit(self.limit, device)
         bridges.install("numpy")
         if device.type == "cuda":
             _receive_in_the_pool()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.device import as_device, device_of
+from xdev.device import Device, as_device, device_of
 from xdev.facade.complaints import misplaced
 from xdev.facade.libraries import HOST as NUMBERS_AND_ARRAYS, direct
 from xdev.facade.places import collections, homes, moved, place, place_of, stays
@@ -78,8 +78,7 @@ def asarray(
     if more:
         raise misplaced(asarray, more)
     if chunks is not None:
-        whole = asarray(obj, dtype, device=device, copy=copy)
-        return collections(chunks, device_of(whole)).cut(whole)
+        return _cut(obj, dtype, device, copy, chunks)
     kind = type(obj)
     if kind is ndarray:
         if dtype is device is None and not copy and obj.dtype not in FREED:
@@ -100,6 +99,14 @@ def asarray(
         return place_of(obj, "asarray").asarray(obj, dtype, copy)
     there = _moved(obj, device, "asarray", copy)
     return there if dtype is None else place(device).asarray(there, dtype, None)
+
+
+def _cut(obj: Any, dtype: DType, device: object, copy: bool | None, chunks: Any) -> Any:
+    """Return an array, or a collection cut otherwise, as a collection."""
+    if device is not None and hasattr(obj, "dask"):
+        device = Device(device, "dask")  # or it would be computed
+    whole = asarray(obj, dtype, device=device, copy=copy)
+    return collections(chunks, device_of(whole)).cut(whole)
 
 
 def from_dlpack(

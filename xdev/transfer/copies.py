@@ -104,6 +104,8 @@ def to_device(
         here = source == target and source.library == target.library
         if here and copy is not True:
             return x
+        if copy is not False and hasattr(x, "dask") and target.library == "dask":
+            return _chunks_moved(x, str(target))
         if copy is not False:
             move = partial(
                 to_device, x, stream=stream, copy=copy, non_blocking=non_blocking
@@ -112,6 +114,12 @@ def to_device(
     if not plain:
         x = settled(x)
     return _placed(x, source, target, stream, copy, non_blocking, out)
+
+
+def _chunks_moved(x: Any, device: str) -> Any:
+    """Return a collection of Dask's whose chunks go to a device when it is computed."""
+    meta = to_device(x._meta, device)  # noqa: SLF001 - Dask's own protocol
+    return x.map_blocks(to_device, device, dtype=x.dtype, meta=meta)
 
 
 def _placed(
