@@ -6,15 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from xdev import _optional
-
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(
-        not _optional.installed("torch"),
-        reason="PyTorch is not installed",
-    ),
-]
+pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 
 
 def run(code):
@@ -31,8 +23,8 @@ def run(code):
 
 
 @pytest.fixture(autouse=True)
-def a_gpu(cuda):
-    """Only with one."""
+def _installed(imported):
+    imported("torch")
 
 
 def test_tensors_are_blocks_and_every_thread_is_served():
