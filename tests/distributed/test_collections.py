@@ -190,8 +190,12 @@ MATRICES = {
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_stacks_of_matrices_are_computed_block_by_block(lazy, name):
-    function, args = getattr(xdev.linalg, name), MATRICES[name]
+def test_stacks_of_matrices_are_computed_block_by_block(lazy, real_device, name):
+    function = getattr(xdev.linalg, name)
+    args = [
+        xdev.asarray(x, device=real_device) if isinstance(x, np.ndarray) else x
+        for x in MATRICES[name]
+    ]
     cut = [xdev.asarray(x, chunks=(2, *x.shape[1:])) for x in args[:1]]
 
     made = function(*cut, *args[1:])
@@ -201,7 +205,11 @@ def test_stacks_of_matrices_are_computed_block_by_block(lazy, name):
     made, expected = (x if isinstance(x, tuple) else (x,) for x in (made, expected))
     for one, other in zip(made, expected, strict=True):
         assert one.shape == other.shape
-        np.testing.assert_array_equal(lazy.values(one), other)
+        assert type(one._meta) is type(other)
+        exact = real_device == "cpu"  # elsewhere batches may be computed in other ways
+        np.testing.assert_allclose(
+            lazy.values(one), xdev.to_numpy(other), rtol=0 if exact else 1e-9
+        )
 
 
 @pytest.mark.parametrize("name", MATRICES)
