@@ -16,6 +16,11 @@ def wave(x, y):
     return 2 * x + y
 
 
+@xdev.vectorize
+def total(x, y):
+    return x + y
+
+
 @xdev.guvectorize("(n)->()")
 def spread(x, out):
     low = high = x[0]
@@ -47,6 +52,9 @@ def weather(xarray):
 PROGRAMS = {
     "operators": lambda x, _: 2 * x + x[0],
     "sum": lambda x, _: x.sum("time"),
+    "means without gaps": lambda x, _: x.mean("time", skipna=False),
+    "places of maxima": lambda x, _: x.argmax("time", skipna=False),
+    "folds of ufuncs": lambda x, _: x.reduce(total.reduce, "time"),
     "where": lambda x, _: x.where(x > 0, 0.0),
     "clip": lambda x, _: x.clip(-1, 1),
     "one place": lambda x, _: x.isel(site=1, time=slice(2, 9)),
@@ -107,6 +115,30 @@ def test_what_interpolates_and_groups_works_on_the_cpu(weather, xarray, name):
 
     expected = ON_HOST[name](weather("cpu").copy(data=VALUES.copy()), xarray)
     xarray.testing.assert_identical(found, expected)
+
+
+@pytest.mark.parametrize("dask", ["allowed", "parallelized"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda xarray, x, **dask: xarray.apply_ufunc(wave, x, 1.0, **dask),
+        lambda xarray, x, **dask: xarray.apply_ufunc(
+            spread, x, input_core_dims=[["site"]], **dask
+        ),
+    ],
+    ids=["ufunc", "generalized"],
+)
+def test_ufuncs_of_chunks_are_lazy(imported, weather, xarray, real_device, dask, call):
+    imported("dask")
+    chunked = weather(real_device).chunk({"time": 12})
+
+    found = call(xarray, chunked, dask=dask, output_dtypes=[float])
+
+    assert found.chunks[0] == (12,) * 4
+    found = found.compute()
+    assert xdev.device_of(found.data) == real_device
+    expected = call(xarray, weather("cpu")).data
+    np.testing.assert_allclose(xdev.to_numpy(found.data), expected, rtol=1e-14)
 
 
 def test_the_data_is_the_array_itself(xarray):
