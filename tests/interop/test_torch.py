@@ -74,8 +74,19 @@ def test_views_keep_their_strides(torch, tensor, real_device, address, view):
 
     assert (address(x), x.shape) == (t.data_ptr(), tuple(t.shape))
     assert xdev.to_numpy(x).tolist() == t.tolist()
-    back = torch.from_dlpack(x)
-    assert (back.data_ptr(), back.tolist()) == (t.data_ptr(), t.tolist())
+    there = xdev.Device(str(real_device), "torch")
+    for back in (torch.from_dlpack(x), xdev.asarray(x, device=there)):
+        assert (back.data_ptr(), back.tolist()) == (t.data_ptr(), t.tolist())
+
+
+@pytest.mark.parametrize("view", [np.s_[::-1], np.s_[:, ::-2], np.s_[1, ::-1]])
+def test_what_goes_backwards_is_copied(torch, real_device, view):
+    x = xdev.reshape(xdev.arange(12.0, device=real_device), (3, 4))
+
+    t = xdev.asarray(x[view], device=xdev.Device(str(real_device), "torch"))
+
+    assert isinstance(t, torch.Tensor)
+    assert t.tolist() == np.arange(12.0).reshape(3, 4)[view].tolist()
 
 
 def test_a_modules_state_is_shared(torch, real_device):
