@@ -70,6 +70,11 @@ def users_level() -> int:
 class XdevError(Exception):
     """The base of every error that xdev raises on purpose."""
 
+    def __reduce__(self) -> Any:
+        # As it is: tblib, which Dask has, takes what has its own by that, and makes
+        # others without their arguments, which no MemoryError can be.
+        return super().__reduce__()
+
 
 class ConfigurationError(XdevError, ValueError):
     """A setting (an ``XDEV_*`` variable or an argument of that kind) is invalid."""

@@ -49,3 +49,8 @@ def settings():
     """Return what a worker's tasks see."""
     device, limit = xdev.default_device(), xdev.memory.get_limit("cpu")
     return str(device), limit, os.environ["XDEV_NUM_THREADS"], os.getpid()
+
+
+def refused():
+    """Ask for more than a machine has."""
+    return xdev.empty(2**58)

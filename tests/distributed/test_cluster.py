@@ -314,6 +314,28 @@ def test_info_names_the_workers_devices(client, capsys):
             assert line.split()[1] == "cpu"
 
 
+def test_a_workers_error_is_the_users(client, functions):
+    with pytest.raises(xdev.OutOfMemoryError, match="cannot allocate"):
+        client.submit(functions.refused).result()
+
+
+def test_what_is_over_a_pools_limit_is_written_to_disk(client):
+    from distributed import wait
+
+    most = 100_000_000
+    client.register_plugin(distributed.WorkerPlugin("cpu", limit=most, threads=2))
+    x = xdev.sqrt(xdev.arange(1.0, 40e6, chunks=1_000_000)).persist()
+    wait(x)
+
+    assert x.nbytes > WORKERS * most
+    total = float(xdev.sum(x))
+    assert total == pytest.approx(np.sqrt(np.arange(1.0, 40e6)).sum(), rel=1e-13)
+    for ledger in distributed.memory_status(client).values():
+        assert ledger["cpu"]["limit"] == most
+        assert most / 2 < ledger["cpu"]["max_allocated"]
+        assert ledger["cpu"]["reserved"] <= most
+
+
 def test_more_workers_than_gpus_are_refused():
     with pytest.raises((xdev.ConfigurationError, xdev.DeviceUnavailableError)):
         distributed.local_cluster(99, device="cuda")

@@ -8,6 +8,7 @@ import pytest
 import xdev
 from xdev import _config
 from xdev.device import choice
+from xdev.memory import hooks
 
 pytest.importorskip("distributed")
 
@@ -27,6 +28,7 @@ def worker(monkeypatch):
     used = [50]
     yield SimpleNamespace(
         name="gpu-1",
+        data={},
         periodic_callbacks={},
         memory_manager=manager,
         used=used,
@@ -34,6 +36,7 @@ def worker(monkeypatch):
     )
     xdev.memory.set_limit(limit, "cpu")
     _config.num_threads.cache_clear()
+    hooks.spillers.clear()
 
 
 def sees(monkeypatch, gpus):
@@ -102,8 +105,10 @@ def test_cached_memory_goes_back_before_dask_spills(worker):
     look()
     assert xdev.memory.reserved("cpu") < cached
 
+    assert len(hooks.spillers) == 1
     plugin.teardown(worker)
     assert not worker.periodic_callbacks
+    assert not hooks.spillers
 
 
 def test_a_limit_that_is_none_is_refused_at_once():

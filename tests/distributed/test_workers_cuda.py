@@ -22,7 +22,7 @@ def client():
         pytest.skip("XDEV_TEST_DEVICES promises no GPU")
     with (
         distributed.local_cluster(
-            limit="50%", memory_limit=0, dashboard_address=None
+            limit="50%", memory_limit="8GB", dashboard_address=None
         ) as cluster,
         Client(cluster) as connected,
     ):
@@ -70,3 +70,17 @@ def test_received_chunks_are_in_the_pool(cuda, client):
     assert ledgers(client)[worker]["allocated"] - before >= NBYTES
     back = client.submit(xdev.sum, future).result()
     assert int(back) == int(np.arange(NBYTES // 8).sum())
+
+
+def test_what_is_over_the_pools_limit_is_written_to_disk(cuda, client):
+    from distributed import wait
+
+    most = 8 * NBYTES
+    client.register_plugin(distributed.WorkerPlugin("cuda", limit=most))
+    count = 3 * len(ledgers(client)) * most // 8
+
+    x = xdev.sqrt(xdev.ones(count, device=cuda, chunks=NBYTES // 8)).persist()
+    wait(x)
+
+    assert float(xdev.sum(x)) == count
+    assert all(each["reserved"] <= most for each in ledgers(client).values())

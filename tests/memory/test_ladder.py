@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from xdev.errors import OutOfMemoryError
+from xdev.memory import hooks
 from xdev.memory.budgets import Budget
 from xdev.memory.policies import POLICIES
 from xdev.memory.pools import Pool
@@ -115,6 +116,26 @@ def test_garbage_is_collected_before_a_refusal():
         assert pool.acquire(4096).nbytes == 4096
     finally:
         gc.enable()
+
+
+def test_live_objects_are_spilled_last_and_no_more_than_needed(monkeypatch):
+    pool = Pool(FakeSource(1 << 30), limit=8 * MIB)
+    kept = [pool.acquire(MIB) for _ in range(8)]
+    spilled = []
+
+    def spill():
+        if kept:
+            spilled.append(kept.pop(0).nbytes)
+        return bool(spilled)
+
+    monkeypatch.setattr(hooks, "spillers", [spill])
+    assert pool.acquire(2 * MIB).nbytes == 2 * MIB
+    assert spilled == [MIB, MIB]
+    monkeypatch.setattr(hooks, "spillers", [lambda: False])
+    held = [*kept, pool.acquire(2 * MIB)]
+    with pytest.raises(OutOfMemoryError):
+        pool.acquire(2 * MIB)
+    assert len(held) == 7
 
 
 def test_siblings_under_one_limit_give_back_their_cache():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from typing import Any
+import threading
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +14,10 @@ from xdev import _config, _optional
 from xdev.device import Device, choice
 from xdev.device.registry import backend
 from xdev.errors import ConfigurationError
-from xdev.memory import bridges, reports
+from xdev.memory import bridges, hooks, reports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _Base: Any = _optional.distributed().WorkerPlugin
 EVERY = 100  # milliseconds between looks at the memory of a worker
@@ -76,10 +80,13 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
         if device.type == "cuda":
             _receive_in_the_pool()
         self._watch(worker)
+        self._spiller = spiller_of(worker.data)
+        hooks.spillers.append(self._spiller)
 
     def teardown(self, worker: Any) -> None:
         """Watch a worker's memory no more; the rest stays."""
         worker.periodic_callbacks.pop("xdev").stop()
+        hooks.spillers.remove(self._spiller)
 
     def _watch(self, worker: Any) -> None:
         """Give cached memory back where Dask is about to spill for it."""
@@ -94,6 +101,26 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
         callback = importlib.import_module("tornado.ioloop").PeriodicCallback
         worker.periodic_callbacks["xdev"] = callback(look, EVERY)
         worker.periodic_callbacks["xdev"].start()
+
+
+def spiller_of(data: Any) -> Callable[[], bool]:
+    """Return what has Dask write a worker's oldest result to disk, and says if it did.
+
+    Where a pool's limit would refuse a request. Writing takes memory itself, which then
+    is not made so.
+    """
+    inside = threading.local()
+
+    def spill() -> bool:
+        if getattr(inside, "busy", False) or not getattr(data, "fast", None):
+            return False
+        inside.busy = True
+        try:
+            return bool(data.evict() >= 0)
+        finally:
+            inside.busy = False
+
+    return spill
 
 
 def _device_of_worker(wanted: str | None, name: str) -> Device:

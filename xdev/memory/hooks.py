@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 _lock = module_lock()  # guards the two below
 _listeners: tuple[Listener, ...] = ()
 _emitters: weakref.WeakSet[Any] = weakref.WeakSet()
+#: Who can free memory that is in use where all else failed: each call frees one object,
+#: and says whether there was one. Called without locks, in the thread that allocates.
+spillers: list[Callable[[], bool]] = []
 _starters: list[Callable[[], object]] = []  # filled while xdev.memory is imported
 
 

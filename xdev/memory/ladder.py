@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from xdev.errors import OutOfMemoryError
+from xdev.memory import hooks
 from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
@@ -100,6 +101,15 @@ def synchronize(stock: Stock, _: int) -> None:
     stock.synchronize()
 
 
+def spill(stock: Stock, nbytes: int) -> None:
+    """Have live objects written elsewhere until the request would fit."""
+    goal = stock.ledger.allocated - nbytes
+    for spiller in tuple(hooks.spillers):
+        while stock.ledger.allocated > goal and spiller():
+            give_back(stock, nbytes)
+            siblings(stock, nbytes)
+
+
 @final
 class Rung:
     """Steps that make room, then tries; a plain class for the reason of ``Policy``."""
@@ -125,6 +135,7 @@ RUNGS = (
     Rung("synchronize", (synchronize,), (anywhere, steal)),
     Rung("give all back", (give_back, siblings), (exact, bare)),
 )
+SPILL = Rung("spill", (spill,), (anywhere, exact, bare))
 APART = (Rung("apart", (), (stray,)),)  # for a finalizer in the middle of a decision
 FIRST_RETRY = 2
 HOLDERS = 5  # how many lines a refusal names as the largest holders
@@ -141,7 +152,7 @@ def climb(stock: Stock, nbytes: int, stream: int) -> Chunk:
     rungs: tuple[Rung, ...] = APART
     reason: MemoryError | None = None
     if stock.tend() is not None:
-        rungs = RUNGS
+        rungs = (*RUNGS, SPILL) if hooks.spillers else RUNGS
         stock.waits.meet(stream)
         if stock.budget.excess:
             stock.budget.shrink()
