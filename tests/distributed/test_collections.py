@@ -25,6 +25,7 @@ MAKERS = {
     "ones_like": lambda **kw: xdev.ones_like(X, xdev.int8, **kw),
     "full_like": lambda **kw: xdev.full_like(X, 0.5, **kw),
 }
+FREQUENCIES = [xdev.fft.fftfreq, xdev.fft.rfftfreq]
 
 
 @pytest.mark.parametrize("name", [*MAKERS])
@@ -44,12 +45,41 @@ def test_creation_with_chunks_makes_collections_of_the_plain_values(
     assert len(made.__dask_graph__()) <= made.npartitions + 1
 
 
+@pytest.mark.parametrize("make", FREQUENCIES)
+def test_frequencies_are_cut(lazy, real_device, make):
+    made, plain = (make(9, device=real_device, **kw) for kw in ({"chunks": 4}, {}))
+
+    assert type(plain) is type(made._meta)
+    assert made.chunksize == (4,)
+    np.testing.assert_array_equal(lazy.values(made), xdev.to_numpy(plain))
+
+
 def test_an_empty_one_has_its_shape_and_chunks(lazy):
     made = xdev.empty((5, 7), xdev.int16, chunks=(2, -1))
     like = xdev.empty_like(made)
 
     assert made.chunks == like.chunks == ((2, 2, 1), (7,))
     assert lazy.values(like).dtype == np.int16
+
+
+def test_what_is_like_a_collection_of_unknown_shape_has_its_chunks(lazy, real_device):
+    x = xdev.asarray(X, device=real_device, chunks=2)
+    some = x[x > 0.5]
+
+    for like in (xdev.full_like(some, 3), xdev.empty_like(some, xdev.int8)):
+        assert type(like._meta) is type(x._meta)
+        assert lazy.values(like).shape == X[X > 0.5].shape
+    made = xdev.zeros_like(some, xdev.float32) + some
+    np.testing.assert_array_equal(np.sort(lazy.values(made)), np.sort(X[X > 0.5]))
+
+
+@pytest.mark.usefixtures("lazy")
+def test_lists_of_collections_are_not_computed_unasked():
+    x = xdev.asarray(X, chunks=2)
+
+    for nested in ([x, x], [0.5, [1.0, (2.0, x[0, 0])]]):
+        with pytest.raises(TypeError, match=r"not computed unasked.*xdev\.stack"):
+            xdev.asarray(nested)
 
 
 @pytest.mark.parametrize("chunks", [1, 3, "auto"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,20 +86,44 @@ def asarray(
             return obj
     else:
         if kind in NUMBERS_AND_ARRAYS or kind.__module__ in _PLAIN_MODULES:
+            if (kind is list or kind is tuple) and "dask.array" in sys.modules:
+                _refuse_collections(obj)
             return place(device).asarray(obj, dtype, copy)
         if not _is_array(obj):
-            if hasattr(obj, "__cuda_array_interface__"):
-                obj = place(device_of(obj)).asarray(obj, None, None)
-            elif hasattr(obj, "__dlpack__"):
-                # NumPy takes what DLPack lent before its version 1 for read-only.
-                told = hasattr(obj, "__array_interface__")
-                obj = np.asarray(obj) if told else from_dlpack(obj)
-            else:
+            exported = _exported(obj)
+            if exported is None:
                 return place(device).asarray(obj, dtype, copy)
+            obj = exported
     if stays(obj, device):
         return place_of(obj, "asarray").asarray(obj, dtype, copy)
     there = _moved(obj, device, "asarray", copy)
     return there if dtype is None else place(device).asarray(there, dtype, None)
+
+
+def _exported(obj: Any) -> Any:
+    """Return the array whose memory an object lends by a protocol; None for others."""
+    if hasattr(obj, "__cuda_array_interface__"):
+        return place(device_of(obj)).asarray(obj, None, None)
+    if not hasattr(obj, "__dlpack__"):
+        return None
+    # NumPy takes what DLPack lent before its version 1 for read-only.
+    told = hasattr(obj, "__array_interface__")
+    return np.asarray(obj) if told else from_dlpack(obj)
+
+
+def _refuse_collections(nested: Any) -> None:
+    """Refuse lists that hold collections of Dask's, which NumPy would compute."""
+    kinds = {*map(type, nested)}
+    if getattr(sys.modules["dask.array"], "Array", None) in kinds:
+        message = (
+            "xdev.asarray: the list holds a collection of Dask's, which is not "
+            "computed unasked: join them with xdev.stack, or pass x.compute()"
+        )
+        raise TypeError(message)
+    if list in kinds or tuple in kinds:
+        for part in nested:
+            if type(part) is list or type(part) is tuple:
+                _refuse_collections(part)
 
 
 def _cut(obj: Any, dtype: DType, device: object, copy: bool | None, chunks: Any) -> Any:

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev import _optional
 from xdev.device import device_of
@@ -66,6 +67,13 @@ ACROSS |= {"linalg.solve", "linalg.svd", "linalg.svdvals"}
 WIDER = {
     ("linalg.qr", "mode", "complete"): "(m,n)->(m,m),(m,n)",
     ("linalg.svd", "full_matrices", True): "(m,n)->(m,m),(k),(n,n)",
+}
+
+#: Those that need all of an axis at once.
+TRANSFORMS = {
+    f"fft.{inverse}{name}"
+    for inverse in ("", "i")
+    for name in ("fft", "fftn", "rfft", "rfftn", "hfft")
 }
 
 
@@ -213,10 +221,13 @@ def _of_cores(name: str, x: Any, *more: Any, **options: Any) -> Any:
     axis = options.pop("axis", -1) if vectors else -1
     axes = [axis] if vectors else [-2, -1]
     if any(y.numblocks[axis] > 1 for y in arrays for axis in axes[-y.ndim :]):
-        if name in ACROSS and x.ndim == MATRIX:
-            return _dasks(name)(*arrays, *rest, **options)
         join = f"x.rechunk({dict.fromkeys(axes, -1)})"
-        raise not_over_blocks(name, f"axis {axes[-1]} is in several chunks", join)
+        if name not in ACROSS or x.ndim != MATRIX:
+            raise not_over_blocks(name, f"axis {axes[-1]} is in several chunks", join)
+        try:
+            return _dasks(name)(*arrays, *rest, **options)
+        except (NotImplementedError, ValueError) as error:
+            raise not_over_blocks(name, _first_line(error), join) from error
     if vectors:
         arrays = [_optional.dask_array().moveaxis(y, axis, -1) for y in arrays]
     inputs, _, outputs = layout.partition("->")
@@ -225,6 +236,23 @@ def _of_cores(name: str, x: Any, *more: Any, **options: Any) -> Any:
     run = functools.partial(_on_blocks, name, rest, options)
     made = over_cores(run, layout, arrays, **fixed)
     return _optional.dask_array().moveaxis(made, -1, axis) if vectors else made
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".:")
+
+
+def _transform(name: str, x: Any, **options: Any) -> Any:
+    """Run Dask's Fourier transform, along axes that are whole."""
+    axes = options.get("axes", options.get("axis"))
+    if axes is None:
+        axes = range(-len(options["s"] or x.shape), 0)
+    axes = normalize_axis_tuple(axes, x.ndim, allow_duplicate=True)
+    cut = [axis for axis in axes if x.numblocks[axis] > 1]
+    if cut:
+        join = f"x.rechunk({dict.fromkeys(cut, -1)})"
+        raise not_over_blocks(name, f"axis {cut[0]} is in several chunks", join)
+    return _dasks(name)(x, **options)
 
 
 def _on_blocks(
@@ -256,6 +284,13 @@ def _repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
     if not isinstance(repeats, int | np.integer):
         raise not_over_blocks("repeat", "the counts are an array")
     return _optional.dask_array().repeat(x, repeats, axis=axis)
+
+
+def _reshape(x: Any, shape: Any, *, copy: bool | None) -> Any:
+    try:
+        return _xp().reshape(x, shape, copy=copy)
+    except NotImplementedError as error:
+        raise not_over_blocks("reshape", _first_line(error), "x.rechunk(-1)") from error
 
 
 def _searchsorted(x1: Any, x2: Any, **options: Any) -> Any:
@@ -299,6 +334,7 @@ MENDED: dict[str, Callable[..., Any]] = {
     "linalg.svd": _svd,  # gives a plain tuple
     "linalg.svdvals": _svdvals,  # array_api_compat asks for full matrices
     "repeat": _repeat,  # says less
+    "reshape": _reshape,  # has no way out
     "searchsorted": _searchsorted,  # takes no number, and no 0-d array
     "take": _take,  # needs an axis
 }
@@ -329,7 +365,7 @@ class DaskLibrary:
     """
 
     __slots__ = ("functions", "namespace")
-    numpy_dtypes = False
+    numpy_dtypes = True
     device_type: str | None = None
     several = True
     chunk = staticmethod(chunk)
@@ -348,6 +384,8 @@ class DaskLibrary:
             return lambda *args: elementwise(own, args)
         if name in CORES:
             return functools.partial(_of_cores, name)
+        if name in TRANSFORMS:
+            return functools.partial(_transform, name)
         own = _dasks(name)
         return lambda *args, **options: own(
             *map(lift, args), **{key: lift(value) for key, value in options.items()}

@@ -15,7 +15,7 @@ from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.host_memory import SMALL
 from xdev.facade.libraries import direct
-from xdev.facade.places import place
+from xdev.facade.places import collections, place
 
 if TYPE_CHECKING:
     from typing import Never
@@ -36,7 +36,13 @@ _ifftshift = bare("fft.ifftshift")
 
 
 def fftfreq(
-    n: int, /, d: float = 1.0, *more: Never, dtype: DType = None, device: object = None
+    n: int,
+    /,
+    d: float = 1.0,
+    *more: Never,
+    dtype: DType = None,
+    device: object = None,
+    chunks: Any = None,
 ) -> Any:
     """Frequencies of :func:`fft`'s elements [1/s].
 
@@ -50,6 +56,8 @@ def fftfreq(
         Floating-point; float64 unless given.
     device : device, optional
         The default device unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks.
 
     Returns
     -------
@@ -75,11 +83,18 @@ def fftfreq(
         _check_distance("fftfreq", d)
     if type(n) is not int or n < 1:
         n = _length("fftfreq", n)
-    return place(device).fftfreq(n, d, dtype)
+    where = place(device) if chunks is None else collections(chunks, device)
+    return where.fftfreq(n, d, dtype)
 
 
 def rfftfreq(
-    n: int, /, d: float = 1.0, *more: Never, dtype: DType = None, device: object = None
+    n: int,
+    /,
+    d: float = 1.0,
+    *more: Never,
+    dtype: DType = None,
+    device: object = None,
+    chunks: Any = None,
 ) -> Any:
     """Frequencies of :func:`rfft`'s elements [1/s].
 
@@ -93,6 +108,8 @@ def rfftfreq(
         Floating-point; float64 unless given.
     device : device, optional
         The default device unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks.
 
     Returns
     -------
@@ -114,7 +131,7 @@ def rfftfreq(
     """
     if more:
         raise misplaced(rfftfreq, more)
-    if device is None and dtype is None and type(n) is int and 0 < n < SMALL:
+    if device is dtype is chunks is None and type(n) is int and 0 < n < SMALL:
         chosen = in_context() or (from_environment and from_environment[0])
         if chosen is CPU and type(d) is float and d:
             return _arange(n // 2 + 1) * (1.0 / (n * d))
@@ -122,7 +139,8 @@ def rfftfreq(
         _check_distance("rfftfreq", d)
     if type(n) is not int or n < 1:
         n = _length("rfftfreq", n)
-    return place(device).rfftfreq(n, d, dtype)
+    where = place(device) if chunks is None else collections(chunks, device)
+    return where.rfftfreq(n, d, dtype)
 
 
 def _length(name: str, n: Any) -> int:

@@ -84,6 +84,8 @@ class CollectionPlace:
         return self._collection(shape, dtype or dtype_of_number(value), _full, value)
 
     def empty_like(self, x: Any, dtype: DType) -> Any:
+        if _unknown(x):
+            return self.full_like(x, 0, dtype)
         return self._like(x).empty(x.shape, dtype or x.dtype)
 
     def zeros_like(self, x: Any, dtype: DType) -> Any:
@@ -93,7 +95,12 @@ class CollectionPlace:
         return self.full_like(x, 1, dtype)
 
     def full_like(self, x: Any, value: Any, dtype: DType) -> Any:
-        return self._like(x).full(x.shape, value, dtype or x.dtype)
+        kind = dtype or x.dtype
+        if not _unknown(x):
+            return self._like(x).full(x.shape, value, kind)
+        make = functools.partial(_full_like, self._device, kind, value)
+        meta = make(x._meta)  # noqa: SLF001 - Dask's own protocol
+        return x.map_blocks(make, dtype=meta.dtype, meta=meta)
 
     def _like(self, x: Any) -> CollectionPlace:
         if self._chunks != "auto" or not hasattr(x, "dask"):
@@ -139,6 +146,11 @@ class CollectionPlace:
         return self.cut(_xp().from_dlpack(x, device=self._device, copy=copy))
 
 
+def _unknown(x: Any) -> bool:
+    """Say whether only the chunks know an array's shape, as those of ``x[x > 0]``."""
+    return any(map(math.isnan, x.shape))
+
+
 # What makes a chunk: in module scope, so that it goes to workers by name.
 
 
@@ -152,6 +164,10 @@ def _empty(device: str, dtype: Any, window: Window) -> Any:
 
 def _full(device: str, dtype: Any, value: Any, window: Window) -> Any:
     return _xp().full(_shape(window), value, dtype, device=device)
+
+
+def _full_like(device: str, dtype: Any, value: Any, block: Any) -> Any:
+    return _xp().full(block.shape, value, dtype, device=device)
 
 
 def _eye(device: str, dtype: Any, k: int, window: Window) -> Any:
