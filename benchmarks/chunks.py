@@ -2,18 +2,23 @@
 
     python benchmarks/chunks.py [--json FILE] [--chunks 100 1000 10000] [--workers 2]
 
-*A function over blocks*: one call and its computation, of collections in memory, beside
+*A function over chunks*: one call and its computation, of collections in memory, beside
 ``map_blocks`` written by hand with the same function; the claim is at most 5 % more for
-chunks of 16 MB and above. *Tasks*: those of the optimized graph of a program of three
-steps, beside plain ``dask.array``; at most 1.1 times as many. *Chunks*: that program
-built and run over more and more small chunks, which is Dask's own cost, in threads, or
-with ``--workers`` in as many processes.
+chunks of 16 MB and above. *Three steps over n chunks*: a program built and run over
+more and more small chunks, which is Dask's own cost, in threads and in processes,
+beside plain ``dask.array``. ``tasks`` are those of its optimized graph, of which the
+claim is at most 1.1 times as many; ``a task`` is the whole time over them, ``building``
+the part before the computation. ``growth`` is the exponent of n that fits the three
+largest sizes: 1 is linear. ``load`` is the machine's before, others' programs included.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
-from contextlib import ExitStack
+import time
+from functools import partial
+from math import log
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -48,34 +53,28 @@ def overhead(megabytes: int, repeat: int) -> list[dict[str, Any]]:
     """Measure functions over chunks of a size, beside ``map_blocks``."""
     elements = megabytes * MIB // 8
     x = xdev.ones(TOTAL // 8, chunks=elements).persist()
-    calls: dict[str, Callable[[], Any]] = {
-        "sqrt: xdev": lambda: xdev.sqrt(x),
-        "sqrt: map_blocks": lambda: by_hand(np.sqrt, x),
-        "@vectorize: xdev": lambda: wave(x),
-        "@vectorize: map_blocks": lambda: by_hand(wave, x),
-        "map: xdev": lambda: distributed.map(np.sqrt, x),
-        "map: map_blocks": lambda: by_hand(np.sqrt, x),
+    pairs: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+        "sqrt": (lambda: xdev.sqrt(x), lambda: by_hand(np.sqrt, x)),
+        "@vectorize": (lambda: wave(x), lambda: by_hand(wave, x)),
+        "map": (lambda: distributed.map(np.sqrt, x), lambda: by_hand(np.sqrt, x)),
     }
 
     def run(call: Callable[[], Any]) -> Callable[[], object]:
         # Each result goes at once, as from the hand of a reduction.
         return lambda: by_hand(_nothing, call()).persist()
 
-    timed = {name: run(call) for name, call in calls.items()}
-    for call in timed.values():
-        call()
-    samples = record.sample(timed, 1, repeat)
     rows = []
-    for name, seconds in samples.items():
-        what, _, candidate = name.partition(": ")
-        task = f"{what}, chunks of {megabytes} MiB"
-        rows.append(_row(task, candidate, seconds, megabytes=megabytes))
-    for first, second in zip(rows[::2], rows[1::2], strict=True):
-        ratio = [
-            a / b for a, b in zip(first["samples"], second["samples"], strict=True)
-        ]
-        first["ratio"] = statistics.median(ratio)
-        _print(first, f"{first['ratio']:.3f} of map_blocks")
+    for what, calls in pairs.items():
+        timed = dict(zip(("xdev", "map_blocks"), map(run, calls), strict=True))
+        for call in timed.values():
+            call()
+        samples = record.sample(timed, 1, repeat)
+        ratios = [a / b for a, b in zip(*samples.values(), strict=True)]
+        group = f"{what}, chunks of {megabytes} MiB"
+        ours, theirs = (_row(group, name, each) for name, each in samples.items())
+        ours["ratio"] = statistics.median(ratios)
+        _print(ours, f"{ours['ratio']:.3f} of map_blocks")
+        rows += [ours, theirs]
     return rows
 
 
@@ -104,63 +103,102 @@ def tasks(program: Callable[[int], Any], chunks: int) -> int:
     return len(optimized.__dask_graph__())
 
 
-def scaling(chunks: int, repeat: int) -> list[dict[str, Any]]:
+def scaling(chunks: int, repeat: int, where: str) -> list[dict[str, Any]]:
     """Measure the program of three steps over so many chunks."""
-    calls = {
-        name: lambda program=program: program(chunks).compute()
-        for name, program in PROGRAMS.items()
-    }
-    values = {float(call()) for call in calls.values()}
-    assert max(values) - min(values) <= 1e-9 * max(values)  # noqa: S101
+    building: dict[str, list[float]] = {name: [] for name in PROGRAMS}
+
+    def built_and_run(name: str) -> Any:
+        start = time.perf_counter()
+        program = PROGRAMS[name](chunks)
+        building[name].append(time.perf_counter() - start)
+        return program.compute()
+
+    calls = {name: partial(built_and_run, name) for name in PROGRAMS}
+    if repeat > 1:
+        values = {float(call()) for call in calls.values()}
+        assert max(values) - min(values) <= 1e-9 * max(values)  # noqa: S101
     rows = []
     for name, seconds in record.sample(calls, 1, repeat).items():
-        count = tasks(PROGRAMS[name], chunks)
-        each = statistics.median(seconds) / count
-        row = _row("three steps", name, seconds, n=chunks, tasks=count, task_cost=each)
-        _print(row, f"{chunks:>8,} chunks {count:>9,} tasks {each * 1e6:8.1f} us each")
+        count, whole = tasks(PROGRAMS[name], chunks), statistics.median(seconds)
+        row = _row(f"three steps over n chunks, {where}", name, seconds)
+        row |= {"n": chunks, "tasks": count, "task_cost": whole / count}
+        row["building"] = statistics.median(building[name])
+        _print(
+            row,
+            f"{chunks:>8,} chunks {count:>9,} tasks, {row['task_cost'] * 1e6:.0f} us",
+        )
         rows.append(row)
-    ratio = rows[0]["tasks"] / rows[1]["tasks"]
-    print(f"{'':36}{ratio:.3f} times the tasks of dask.array")
     return rows
 
 
+def growth(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Return each candidate's exponent of n, of the three largest sizes."""
+    found = {}
+    for name in PROGRAMS:
+        points = [
+            (log(row["n"]), log(statistics.median(row["samples"])))
+            for row in rows
+            if row["candidate"] == name
+        ]
+        points = sorted(points)[-3:]
+        if len(points) > 1:
+            found[name] = statistics.linear_regression(*zip(*points, strict=True)).slope
+    return found
+
+
 def _row(
-    task: str, candidate: str, seconds: list[float], **facts: Any
+    group: str, candidate: str, seconds: list[float], **facts: Any
 ) -> dict[str, Any]:
-    name = f"{task}: {candidate}"
+    name = f"{group}: {candidate}"
     samples = {"samples": seconds, **facts}
-    return {"name": name, "task": task, "candidate": candidate, **samples}
+    return {"name": name, "group": group, "candidate": candidate, **samples}
 
 
 def _print(row: dict[str, Any], text: str) -> None:
     milliseconds = statistics.median(row["samples"]) * 1e3
-    print(f"{row['name']:36}{milliseconds:10.2f} ms  {text}", flush=True)
+    print(f"{row['name']:52}{milliseconds:10.2f} ms  {text}", flush=True)
 
 
 def main() -> None:
-    """Measure in threads of this process, and in workers where they are asked for."""
+    """Measure in threads of this process, then in workers."""
     parser = record.arguments(__doc__ or "")
     parser.add_argument("--repeat", type=int, default=7, help="(default: 7)")
-    parser.add_argument("--chunks", type=int, nargs="+", default=[100, 1000, 10_000])
-    parser.add_argument("--workers", type=int, default=0, help="processes (default: 0)")
+    parser.add_argument(
+        "--chunks", type=int, nargs="+", default=[100, 1000, 10_000, 100_000]
+    )
+    parser.add_argument("--workers", type=int, default=2, help="(default: 2)")
     options = parser.parse_args()
-    with ExitStack() as stack:
-        if options.workers:
-            from distributed import Client
+    load = os.getloadavg()[0]
 
-            cluster = distributed.local_cluster(
+    def sizes(where: str) -> list[dict[str, Any]]:
+        return [
+            row
+            for n in options.chunks
+            for row in scaling(n, max(1, min(options.repeat, 30_000 // n)), where)
+        ]
+
+    rows = [row for size in MEGABYTES for row in overhead(size, options.repeat)]
+    three_steps = {"threads": sizes("threads")}
+    if options.workers:
+        from distributed import Client
+
+        where = f"{options.workers} workers"
+        with (
+            distributed.local_cluster(
                 options.workers, device="cpu", dashboard_address=None
-            )
-            stack.enter_context(Client(stack.enter_context(cluster)))
-        rows = []
-        if not options.workers:
-            rows += [
-                row for size in MEGABYTES for row in overhead(size, options.repeat)
-            ]
-        for chunks in options.chunks:
-            rows += scaling(chunks, max(1, min(options.repeat, 20_000 // chunks)))
-    claim = "at most 1.05 of map_blocks for 16 MiB and above; at most 1.1 of the tasks"
-    record.write(options.json, rows, claim=claim, workers=options.workers)
+            ) as cluster,
+            Client(cluster),
+        ):
+            three_steps[where] = sizes(where)
+    for each in three_steps.values():
+        rows += each
+    record.write(
+        options.json,
+        rows,
+        claim="at most 1.05 of map_blocks for 16 MiB and above; 1.1 of the tasks",
+        load=load,
+        growth={where: growth(each) for where, each in three_steps.items()},
+    )
 
 
 if __name__ == "__main__":

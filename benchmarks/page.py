@@ -25,6 +25,8 @@ COLUMNS = {
     "peak_bytes": ("peak", text_of),
     "allocations": ("allocations", str),
     "driver_allocations": ("driver", str),
+    "task_cost": ("a task", time_text),
+    "building": ("building", time_text),
 }
 # What is no column: it names the row, makes its times, or is told otherwise.
 TOLD = {"name", "group", "candidate", "samples", "bandwidth", "copy_bandwidth"}

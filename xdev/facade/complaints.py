@@ -272,7 +272,7 @@ def of_slice(name: str, out: Any) -> ValueError:
     return ValueError(
         f"xdev.{name}: out (shape {out.shape}) is a slice of a collection of Dask's, "
         f"which is no view: leave out= out, and assign the result to the slice, "
-        f"y[...] = xdev.{name}(...)"
+        f"y[...] = xdev.{name}(...) ({PAGE})"
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.device import Device, as_device, device_of
-from xdev.facade.complaints import misplaced
+from xdev.facade.complaints import PAGE, misplaced
 from xdev.facade.libraries import HOST as NUMBERS_AND_ARRAYS, direct
 from xdev.facade.places import collections, homes, moved, place, place_of, stays
 
@@ -116,8 +116,8 @@ def _refuse_collections(nested: Any) -> None:
     kinds = {*map(type, nested)}
     if getattr(sys.modules["dask.array"], "Array", None) in kinds:
         message = (
-            "xdev.asarray: the list holds a collection of Dask's, which is not "
-            "computed unasked: join them with xdev.stack, or pass x.compute()"
+            f"xdev.asarray: the list holds a collection of Dask's, which is not "
+            f"computed unasked: join them with xdev.stack, or pass x.compute() ({PAGE})"
         )
         raise TypeError(message)
     if list in kinds or tuple in kinds:
@@ -178,7 +178,7 @@ def from_dlpack(
     if not hasattr(x, "__dlpack__"):
         way = "use xdev.asarray(x)"
         if hasattr(x, "dask"):
-            way = "it has no memory before x.compute()"
+            way = f"it has no memory before x.compute() ({PAGE})"
         message = f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: {way}"
         raise TypeError(message)
     if device is None and type(x) in homes:

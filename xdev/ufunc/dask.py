@@ -48,7 +48,7 @@ def call(
     if where is not True and outs is None:
         message = (
             f"{name}: where= of Dask's collections needs out=, for elsewhere there is "
-            f"nothing: take xdev.where(mask, {name}(x), other)"
+            f"nothing: take xdev.where(mask, {name}(x), other) ({PAGE})"
         )
         raise TypeError(message)
     _refuse_plain(name, outs)
@@ -123,7 +123,7 @@ def _reduced(
         message = (
             f"{name} of a collection of Dask's joins the results of its chunks in "
             f"another order: say that it may, @vectorize(identity=...), where "
-            f'"reorderable" is none; or compute it, {name}(x.compute())'
+            f'"reorderable" is none; or compute it, {name}(x.compute()) ({PAGE})'
         )
         raise TypeError(message)
     given = others if out is None else {**others, "out": out}

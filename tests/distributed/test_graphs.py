@@ -1,0 +1,87 @@
+"""Graphs have at most a tenth more tasks than those written by hand for Dask."""
+
+import numpy as np
+import pytest
+
+import xdev
+from xdev import distributed
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+CHUNKS = (50, -1)
+M = np.random.default_rng(4).random((2000, 4))
+X = xdev.asarray(M, chunks=CHUNKS)
+Y = xdev.ones((2000, 4), chunks=CHUNKS)
+S = xdev.asarray(np.broadcast_to(np.eye(3), (400, 3, 3)).copy(), chunks=(10, -1, -1))
+
+
+@xdev.vectorize
+def wave(x, y):
+    return x * y + 1
+
+
+@xdev.guvectorize("(n)->()")
+def total(x, out):
+    out[0] = 0
+    for i in range(x.shape[0]):
+        out[0] += x[i]
+
+
+@xdev.kernel
+def doubled(i, j, x, out):
+    out[i, j] = 2 * x[i, j]
+
+
+def run_doubled(x):
+    out = np.empty_like(x)
+    doubled[x.shape](x, out)
+    return out
+
+
+def three_steps(xp):
+    return xp.sum(xp.multiply(xp.sqrt(xp.arange(1e4, chunks=100)), 2.0))
+
+
+def over_rows(function, x, shape="(n)->()"):
+    return da.apply_gufunc(function, shape, x, output_dtypes=float)
+
+
+#: What is xdev's, and what somebody who knows Dask writes in its place.
+PAIRS = {
+    "three steps": (lambda: three_steps(xdev), lambda: three_steps(da)),
+    "where": (lambda: xdev.where(X > Y, X, Y), lambda: da.where(X > Y, X, Y)),
+    "mean": (lambda: xdev.mean(X, axis=0), lambda: X.mean(axis=0)),
+    "std": (lambda: xdev.std(X), X.std),
+    "matmul": (lambda: xdev.matmul(X.T, Y), lambda: X.T @ Y),
+    "concat": (lambda: xdev.concat([X, Y]), lambda: da.concatenate([X, Y])),
+    "det": (
+        lambda: xdev.linalg.det(S),
+        lambda: over_rows(np.linalg.det, S, "(n,n)->()"),
+    ),
+    "@vectorize": (lambda: wave(X, Y), lambda: da.map_blocks(wave, X, Y, dtype=float)),
+    "@guvectorize": (lambda: total(X), lambda: over_rows(total, X)),
+    "map": (
+        lambda: distributed.map(np.sqrt, X),
+        lambda: X.map_blocks(np.sqrt, dtype=float),
+    ),
+    "map of a kernel": (
+        lambda: distributed.map(doubled, X),
+        lambda: X.map_blocks(run_doubled, dtype=float),
+    ),
+    "map with depth": (
+        lambda: distributed.map(np.sqrt, X, depth=1),
+        lambda: X.map_overlap(np.sqrt, depth=1, boundary="none", dtype=float),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_tasks(name):
+    ours, theirs = (make() for make in PAIRS[name])
+
+    for count in (
+        lambda x: len(x.__dask_graph__()),
+        lambda x: len(dask.optimize(x)[0].__dask_graph__()),
+    ):
+        assert count(ours) <= 1.1 * count(theirs)
+    np.testing.assert_allclose(*dask.compute(ours, theirs), rtol=1e-12)
