@@ -1,8 +1,14 @@
 """A scheduler that refuses, so that nothing is computed unasked."""
 
+import importlib
+import os
+
 import pytest
 
 import xdev
+
+if "dask" in os.environ.get("XDEV_TEST_LIBRARIES", "").split(","):
+    importlib.import_module("distributed")  # promised: no test here is skipped for it
 
 
 class Lazy:
