@@ -4,9 +4,9 @@
 
 *A function over chunks*: one call and its computation, of collections in memory, beside
 ``map_blocks`` written by hand with the same function; the claim is at most 5 % more for
-chunks of 16 MB and above. *Three steps over n chunks*: a program built and run over
-more and more small chunks, which is Dask's own cost, in threads and in processes,
-beside plain ``dask.array``. ``tasks`` are those of its optimized graph, of which the
+chunks of 16 MB and above. *Three steps*: a program built and run over n small chunks,
+which is Dask's own cost, in threads and in processes, beside plain ``dask.array``.
+``tasks`` are those of its optimized graph, of which the
 claim is at most 1.1 times as many; ``a task`` is the whole time over them, ``building``
 the part before the computation. ``growth`` is the exponent of n that fits the three
 largest sizes: 1 is linear. ``load`` is the machine's before, others' programs included.
@@ -18,6 +18,7 @@ import os
 import statistics
 import time
 from functools import partial
+from itertools import chain
 from math import log
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +121,7 @@ def scaling(chunks: int, repeat: int, where: str) -> list[dict[str, Any]]:
     rows = []
     for name, seconds in record.sample(calls, 1, repeat).items():
         count, whole = tasks(PROGRAMS[name], chunks), statistics.median(seconds)
-        row = _row(f"three steps over n chunks, {where}", name, seconds)
+        row = _row(f"three steps, {where}", name, seconds)
         row |= {"n": chunks, "tasks": count, "task_cost": whole / count}
         row["building"] = statistics.median(building[name])
         _print(
@@ -177,7 +178,7 @@ def main() -> None:
             for row in scaling(n, max(1, min(options.repeat, 30_000 // n)), where)
         ]
 
-    rows = [row for size in MEGABYTES for row in overhead(size, options.repeat)]
+    over = [row for size in MEGABYTES for row in overhead(size, options.repeat)]
     three_steps = {"threads": sizes("threads")}
     if options.workers:
         from distributed import Client
@@ -190,11 +191,9 @@ def main() -> None:
             Client(cluster),
         ):
             three_steps[where] = sizes(where)
-    for each in three_steps.values():
-        rows += each
     record.write(
         options.json,
-        rows,
+        [*chain.from_iterable(three_steps.values()), *over],
         claim="at most 1.05 of map_blocks for 16 MiB and above; 1.1 of the tasks",
         load=load,
         growth={where: growth(each) for where, each in three_steps.items()},

@@ -23,6 +23,7 @@ DISTRIBUTIONS = {
     "cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy"),
     "cuda-core": ("cuda-core",),
     "array-api-compat": ("array-api-compat",),
+    "dask": ("dask",),
     "numexpr": ("numexpr",),
     "torch": ("torch",),
     "jax": ("jax",),
@@ -39,7 +40,7 @@ def versions() -> dict[str, str | None]:
     Examples
     --------
     >>> sorted(versions())[:4]
-    ['array-api-compat', 'cuda-core', 'cupy', 'jax']
+    ['array-api-compat', 'cuda-core', 'cupy', 'dask']
     """
     found: dict[str, str | None] = {
         "python": platform.python_version(),
