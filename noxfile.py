@@ -72,6 +72,15 @@ def tests(session, device):
     session.run("pytest", *options, *session.posargs, env=also)
 
 
+@nox.session
+def public(session):
+    """Run what states the public promises only: a new inside must pass it."""
+    install(session, "test", "cuda")
+    options = [*SPREAD, "-m", "not internal and not cuda", "tests", "docs", "README.md"]
+    also = {"XDEV_TEST_LIBRARIES": "dask"}
+    session.run("pytest", *options, *session.posargs, env=also)
+
+
 @nox.session(python=nox.project.python_versions(PROJECT)[0])
 def minimum(session):
     """Run the CPU's tests on the lowest versions that pyproject.toml allows."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import re
+from functools import cache
+from pathlib import Path
 
 import hypothesis
 import numpy as np
@@ -23,6 +26,53 @@ LIBRARIES = set(os.environ.get("XDEV_TEST_LIBRARIES", "").split(","))
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("deep", deadline=None, max_examples=2000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+ROOT = Path(__file__).parents[1]
+PUBLIC = frozenset((
+    "xdev", "xdev.atomic", "xdev.cli", "xdev.device", "xdev.distributed", "xdev.errors",
+    "xdev.facade", "xdev.fft", "xdev.jupyter", "xdev.linalg", "xdev.memory",
+    "xdev.memory.bridges", "xdev.numpy", "xdev.numpy.fft", "xdev.numpy.linalg",
+    "xdev.numpy.random", "xdev.random", "xdev.testing", "xdev.timing", "xdev.transfer",
+    "xdev.ufunc",
+))  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests of files that name what is not public: ``internal``."""
+    for item in items:
+        text = _text(item.path)
+        if item.path.suffix == ".py" and not all(map(_is_public, _names(text))):
+            item.add_marker("internal")
+
+
+@cache
+def _text(path):
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def _names(text):
+    """Return each dotted name of ours in a program, and in texts that are programs."""
+    names = {f"xdev{name}" for name in re.findall(r"\b(?:xdev|xp)((?:\.\w+)+)", text)}
+    pattern = r"from (xdev[\w.]*) import (?:\(([^)]*)\)|([^\n]*))"
+    for room, lines, line in re.findall(pattern, text):
+        imported = re.sub(r" as \w+|#.*", "", lines or line)
+        names |= {f"{room}.{name}" for name in re.findall(r"\w+", imported)}
+    return names
+
+
+@cache
+def _is_public(name):
+    parts = name.split(".")
+    for n, part in enumerate(parts[1:], 2):
+        path = ROOT.joinpath(*parts[:n])
+        is_module = path.is_dir() or path.with_suffix(".py").is_file()
+        if is_module and ".".join(parts[:n]) not in PUBLIC:
+            return False
+        if part.startswith("_") and not part.startswith("__"):
+            return False
+    return True
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -24,9 +24,13 @@ MIB = 1 << 20
 CARD = 512 * MIB
 
 
+# Where pickle finds them: beside Dask an error takes its cause along.
+globals().update({name: type(name, (RuntimeError,), {}) for name in CODES})
+
+
 def library_error(name, code, text="it failed"):
     """An error as CuPy raises it, of a library that is not here."""
-    error = type(name, (RuntimeError,), {})(text)
+    error = globals()[name](text)
     setattr(error, CODES[name].attribute, code)
     return error
 

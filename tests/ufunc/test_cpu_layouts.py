@@ -315,12 +315,13 @@ def test_accumulations_go_in_order():
     np.testing.assert_array_equal(there.T, [expected, x])
 
 
-def test_an_output_of_one_place_has_the_last_value():
-    x = inputs(1, 2 * LONG + 3, "f8")[0]
+@pytest.mark.parametrize("n", [2 * LONG + 3, 1_000_000])  # one thread, several
+def test_an_output_of_one_place_has_the_last_value(n):
+    x = inputs(1, n, "f8")[0]
     room = np.zeros(1)
     out = as_strided(room, x.shape, (0,))
 
-    for name in ("light", "heavy"):
+    for name in ("light", "heavy") * 40:
         UFUNCS[name](x, x, out=out)
 
         assert room[0] == FUNCTIONS[name](x[-1], x[-1])

@@ -160,42 +160,6 @@ def test_bounds_are_checked_in_every_call(tmp_path):
     assert ran.stdout == "refused\n" * 4
 
 
-LATE = """
-import os
-import numpy as np
-import xdev
-
-@xdev.kernel
-def count(i, out):
-    out[i] += 1
-
-class Late:
-    def __init__(self, bound, out):
-        self.bound, self.out, self.write = bound, out, os.write
-    def __del__(self):
-        for _ in range(3):
-            self.bound(self.out)
-            self.write(1, b"%d " % self.out[-1])
-
-out = np.zeros(6, int)
-for _ in range(3):
-    count[6](out)
-late = Late(count[6], out)
-"""
-
-
-def test_finalizers_call_until_the_end(tmp_path):
-    program = tmp_path / "late.py"
-    program.write_text(LATE, encoding="utf-8")
-    ran = subprocess.run(
-        [sys.executable, "-X", "dev", program],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert (ran.stdout, ran.stderr) == ("4 5 6 ", "")
-
-
 ENDED = """
 import os, threading
 os.environ["XDEV_NUM_THREADS"] = "4"

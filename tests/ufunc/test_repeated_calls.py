@@ -50,19 +50,17 @@ def test_a_dtype_at_the_address_of_another_is_no_other_dtype():
     def copy(i, x, out):
         out[i] = x[i]
 
-    for turn in range(8):
-        twice = xdev.vectorize(lambda x: x + x)
-        many = [unpickled(np.arange(3000) % 2, dtype) for dtype in DTYPES * 4]
-        for x in many:
-            twice(x)
-        del x
-        many.clear()  # their dtypes' memory is for others now
-        order = np.random.default_rng(turn).permutation(10 * len(DTYPES))
-        many = [unpickled([0, 1], DTYPES[k % len(DTYPES)]) for k in order]
-        for x in many:
-            assert twice(x).dtype == x.dtype
-            assert twice(x).tolist() == (x + x).tolist()
-    for turn in range(200):
+    many = [unpickled(np.arange(3000) % 2, dtype) for dtype in DTYPES * 4]
+    for x in many:
+        twice(x)
+    del x
+    many.clear()  # their dtypes' memory is for others now
+    order = np.random.default_rng(1).permutation(10 * len(DTYPES))
+    many = [unpickled([0, 1], DTYPES[k % len(DTYPES)]) for k in order]
+    for x in many:
+        assert twice(x).dtype == x.dtype
+        assert twice(x).tolist() == (x + x).tolist()
+    for turn in range(100):
         dtype = np.dtype(DTYPES[turn % len(DTYPES)])
         x = unpickled([1, 0, 1], dtype)
         made = multiply(x, x)
@@ -143,7 +141,7 @@ def test_a_call_in_place_is_not_made_again(raised_by_handler, error):
         assert x[0] in {8.0, 4.0}
 
 
-@pytest.mark.parametrize("count", [10, 300, 1_200_000])
+@pytest.mark.parametrize("count", [10, 300_000])
 def test_too_many_arguments_are_refused(device, count):
     x = xdev.ones(3, device=device)
 
@@ -151,13 +149,14 @@ def test_too_many_arguments_are_refused(device, count):
     def add(i, x, out):
         out[i] += x[i]
 
+    many = [x] * count
     for _ in range(3):
         multiply(x, x)
         twice(x)
         add[3](x, xdev.zeros(3, device=device))
         for call in multiply, twice, dot, add[3]:
             with pytest.raises(TypeError, match="argument"):
-                call(*[x] * count)
+                call(*many)
 
 
 def test_calls_by_place_and_by_name_write_alike(device):

@@ -62,8 +62,8 @@ def map_blocks(
     --------
     >>> import xdev
     >>> x = xdev.arange(6.0, chunks=3)
-    >>> xdev.distributed.map(lambda block: block - block[0], x).compute()
-    array([0., 1., 2., 0., 1., 2.])
+    >>> xdev.distributed.map(xdev.cumulative_sum, x).compute()
+    array([ 0.,  1.,  3.,  3.,  7., 12.])
     """
     if not any(map(is_collection, arrays)):
         message = (

@@ -165,7 +165,7 @@ class Threaded:
 def _apart(inputs: Sequence[Any], outs: Sequence[Any]) -> bool:
     """Say whether outputs are arrays of which no thread writes what another uses."""
     for k, out in enumerate(outs):
-        if type(out) is not ndarray:
+        if type(out) is not ndarray or not _has_own_places(out):
             return False
         for x in (*inputs, *outs[:k]):
             if (
@@ -178,4 +178,15 @@ def _apart(inputs: Sequence[Any], outs: Sequence[Any]) -> bool:
                 )
             ):
                 return False
+    return True
+
+
+def _has_own_places(x: np.ndarray[Any, Any]) -> bool:
+    """Say whether each element surely has a place of its own, none beside another."""
+    reach = x.itemsize
+    for stride, extent in sorted(zip(map(abs, x.strides), x.shape, strict=True)):
+        if extent > 1:
+            if stride < reach:
+                return False
+            reach += stride * (extent - 1)
     return True

@@ -166,11 +166,6 @@ class CudaLoops:
             spec = self.scalar.specialise(asked)
         else:
             spec = self.scalar.giving(asked, signature)
-        if len(outputs) not in (0, len(spec.outputs)):
-            message = (
-                f"{name}() has {len(spec.outputs)} outputs, but out has {len(outputs)}"
-            )
-            raise ValueError(message)
         can_cast: Callable[[Any, Any, str], bool] = np.can_cast  # type: ignore[assignment] # checks the word itself
         for i, (x, own, to) in enumerate(zip(inputs, asked, spec.inputs, strict=True)):
             weak = isinstance(x, Number) and x.weak

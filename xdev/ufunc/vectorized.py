@@ -113,9 +113,10 @@ class Vectorized:
             if kind is not ndarray and (
                 kind in ALWAYS or not ALWAYS.isdisjoint(map(type, args))
             ):
-                if not extra:
+                single = self.scalar.nout == 1 and type(out) is not tuple
+                if not extra and (out is None or single):
                     return self._cuda.fast(args, out)
-                if extra == 1 and out is None and self.scalar.nout == 1:
+                if extra == 1 and out is None and single:
                     return self._cuda.fast(args[:-1], args[-1])
             if extra < 0:
                 args = self.scalar.filled(args)
