@@ -29,6 +29,7 @@ def check(found, expected, kind):
         assert type(found) is kind, type(found)
     if hasattr(found, "dtype"):
         found = xdev.to_numpy(found)
+        assert found.dtype == np.asarray(expected).dtype, found.dtype
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 

@@ -1,5 +1,6 @@
 """array-api-extra's functions with ``xp=xdev``: NumPy's values on every device."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -11,6 +12,7 @@ RNG = np.random.default_rng(0)
 A = RNG.standard_normal((6, 5))
 V = RNG.random(12)
 GAPS = np.asarray([1.0, np.nan, np.inf, -np.inf, 0.5])
+HOLES = np.where(A > 1, np.nan, A)
 I = RNG.integers(0, 5, 10)
 PAIR = np.asarray([1, 2])
 
@@ -34,6 +36,7 @@ CALLS = {
     "create_diagonal": lambda extra, put, xp: extra.create_diagonal(
         put(V), offset=1, xp=xp
     ),
+    "deg2rad": lambda extra, put, xp: extra.deg2rad(put(A), xp=xp),
     "isclose": lambda extra, put, xp: extra.isclose(put(A), put(A + 1e-9), xp=xp),
     "isin": lambda extra, put, xp: extra.isin(put(I), put(PAIR), xp=xp),
     "kron": lambda extra, put, xp: extra.kron(put(A), put(A[:2]), xp=xp),
@@ -41,15 +44,38 @@ CALLS = {
     "nan_to_num": lambda extra, put, xp: extra.nan_to_num(
         put(GAPS), fill_value=3.0, xp=xp
     ),
+    "nanmax": lambda extra, put, xp: extra.nanmax(put(HOLES), axis=0, xp=xp),
+    "nanmean": lambda extra, put, xp: extra.nanmean(put(HOLES), axis=0, xp=xp),
+    "nanmin": lambda extra, put, xp: extra.nanmin(put(HOLES), axis=0, xp=xp),
+    "nansum": lambda extra, put, xp: extra.nansum(put(HOLES), xp=xp),
     "nunique": lambda extra, put, xp: extra.nunique(put(I), xp=xp),
     "one_hot": lambda extra, put, xp: extra.one_hot(put(I), 5, xp=xp),
     "pad": lambda extra, put, xp: extra.pad(
         put(A), [(1, 2), (0, 1)], constant_values=1.0, xp=xp
     ),
     "partition": lambda extra, put, xp: extra.partition(put(V), 3, xp=xp)[3],
+    "rad2deg": lambda extra, put, xp: extra.rad2deg(put(A), xp=xp),
+    "searchsorted": lambda extra, put, xp: extra.searchsorted(
+        put(np.sort(V)), put(V[:4]), side="right", xp=xp
+    ),
+    "searchsorted, rows": lambda extra, put, xp: extra.searchsorted(
+        put(np.sort(A)), put(A[:, :2]), xp=xp
+    ),
     "setdiff1d": lambda extra, put, xp: extra.setdiff1d(put(I), put(PAIR), xp=xp),
     "sinc": lambda extra, put, xp: extra.sinc(put(A), xp=xp),
     "union1d": lambda extra, put, xp: extra.union1d(put(I), put(I + 2), xp=xp),
+    "unravel_index": lambda extra, put, xp: xp.stack(
+        extra.unravel_index(put(I), (2, 5), xp=xp)
+    ),
+}
+#: What makes arrays of numbers, on the default device.
+MADE = {
+    "default_dtype": lambda extra, xp: xp.ones(2, dtype=extra.default_dtype(xp)),
+    "diag_indices": lambda extra, xp: xp.stack(extra.diag_indices(4, ndim=3, xp=xp)),
+    "tril_indices": lambda extra, xp: xp.stack(
+        extra.tril_indices(4, offset=1, m=5, xp=xp)
+    ),
+    "triu_indices": lambda extra, xp: xp.stack(extra.triu_indices(4, xp=xp)),
 }
 
 
@@ -58,17 +84,35 @@ def extra(imported):
     return imported("array_api_extra")
 
 
+def check(found, expected, device):
+    assert xdev.device_of(found) == device
+    found = xdev.to_numpy(found)
+    assert found.dtype == np.asarray(expected).dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_every_function_is_called(extra):
+    called = {re.match(r"\w+", name)[0] for name in [*CALLS, *MADE]}
+    # The standard has them now; there they are deprecated.
+    others = {"__version__", "testing", "broadcast_shapes", "expand_dims"}
+
+    assert called == set(extra.__all__) - others
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_results_are_numpys_on_the_arrays_device(extra, device, name):
     expected = CALLS[name](extra, np.copy, np)
     put = partial(xdev.asarray, device=device, copy=True)
 
-    found = CALLS[name](extra, put, xdev)
+    check(CALLS[name](extra, put, xdev), expected, device)
 
-    assert xdev.device_of(found) == device
-    found = xdev.to_numpy(found)
-    assert found.dtype == np.asarray(expected).dtype
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_made_is_on_the_default_device(extra, device, name):
+    with xdev.use_device(device):
+        found = MADE[name](extra, xdev)
+
+    check(found, MADE[name](extra, np), device)
 
 
 def test_host_functions_are_applied_where_arrays_are_on_the_host(extra):

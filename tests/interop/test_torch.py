@@ -66,6 +66,27 @@ def test_arrays_are_given_without_a_copy(torch, real_device, address, way, dtype
     assert xdev.to_numpy(x).sum() == 1
 
 
+def test_memory_is_kept_while_either_side_has_it(torch, real_device):
+    before = xdev.memory.allocated(real_device)
+    lent = xdev.ones(1 << 18, dtype=xdev.float32, device=real_device)
+
+    t = torch.from_dlpack(lent)
+    del lent
+
+    assert xdev.memory.allocated(real_device) - before == 1 << 20
+    other = xdev.zeros(1 << 18, dtype=xdev.float32, device=real_device)
+    assert float(t.sum()) == 1 << 18
+    del t, other
+    assert xdev.memory.allocated(real_device) == before
+
+    theirs = torch.full((1 << 18,), 2.0, device=str(real_device))
+    taken = xdev.to_device(theirs, real_device, copy=False)
+    del theirs
+    other = torch.zeros(1 << 18, device=str(real_device))
+    assert float(xdev.sum(taken)) == 1 << 19
+    assert float(other.sum()) == 0
+
+
 @pytest.mark.parametrize("view", [np.s_[1:, ::2], np.s_[..., None], np.s_[2]])
 def test_views_keep_their_strides(torch, tensor, real_device, address, view):
     t = tensor(np.arange(12.0).reshape(3, 4)).T[view]
@@ -148,3 +169,35 @@ def test_ufuncs_are_steps_of_autograd(torch, tensor):
 
     torch.testing.assert_close(Softplus.apply(x), torch.nn.functional.softplus(x))
     assert torch.autograd.gradcheck(Softplus.apply, x)
+
+
+COMPILED = {
+    "numbers": lambda x, y: xdev.sum(xdev.sin(x) * xdev.add(x, 1), axis=-1) - y,
+    "arrays made": lambda x, y: xdev.where(
+        xdev.less(x, y), xdev.exp(x), xdev.zeros_like(y)
+    ),
+    "matrices": lambda x, y: xdev.linalg.vector_norm(
+        xdev.matmul(xdev.permute_dims(x, (1, 0)), xdev.concat([y, y], axis=1))
+    ),
+    "places": lambda x, y: xdev.take(xdev.sort(x), xdev.argmax(y, axis=0), axis=0),
+}
+
+
+# PyTorch's advice on what array_api_compat keeps of types.
+@pytest.mark.filterwarnings("ignore:Dynamo detected a call to a .functools.lru_cache")
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_programs_are_one_graph(torch, tensor, name):
+    x, y = tensor(np.random.default_rng(0).standard_normal((2, 4, 4)))
+    xdev.sin(x)  # what tensors are is known from now on
+    program = torch.compile(COMPILED[name], backend="eager", fullgraph=True)
+
+    torch.testing.assert_close(program(x, y), COMPILED[name](x, y))
+
+
+def test_compiled_programs_call_ufuncs(torch, tensor):
+    scaled = xdev.vectorize(lambda x, y: 0.5 * x + y)
+    apart = torch.compiler.disable(scaled)
+    program = torch.compile(lambda x: torch.sin(apart(x, x)) + 1, backend="eager")
+    x = tensor([0.1, 0.2, 0.3])
+
+    torch.testing.assert_close(program(x), torch.sin(1.5 * x) + 1)

@@ -6,6 +6,7 @@ import importlib
 import operator
 from typing import TYPE_CHECKING, Any, final
 
+import array_api_compat
 import numpy as np
 
 from xdev import _optional
@@ -45,7 +46,7 @@ def _isin(x1: Any, x2: Any, *, invert: bool) -> Any:
 
 
 def _matrix_rank(x: Any, *, rtol: Any) -> Any:
-    xp = importlib.import_module("array_api_compat").array_namespace(x)
+    xp = array_api_compat.array_namespace(x)
     sizes = xp.linalg.svd(x, full_matrices=False)[1]
     if rtol is None:
         rtol = max(x.shape[-2:]) * xp.finfo(sizes.dtype).eps
@@ -102,7 +103,7 @@ class StandardLibrary:
 
     def device(self, x: Any) -> object:
         """Return the library's device object; None for what is on no single one."""
-        native = importlib.import_module("array_api_compat").device(x)
+        native = array_api_compat.device(x)
         # JAX: traced arrays have none, those spread over several have a sharding.
         return None if hasattr(native, "device_set") else native
 

@@ -147,7 +147,9 @@ def _make(device: Device) -> Place:
 
 def _other() -> ModuleType:
     """Return the module of other libraries' places, loaded at the first of them."""
-    return importlib.import_module("xdev.facade.places.other")
+    from xdev.facade.places import other
+
+    return other
 
 
 def _after_fork_in_child() -> None:
