@@ -25,13 +25,15 @@ MEETINGS = [
 # Those of PyTorch and JAX have arrays that pass through (Dask's do in all sessions),
 # the others work on ours.
 LIBRARIES = {
-    "torch": ("torch", MEETINGS),
+    "torch": ("torch", [*MEETINGS, "memory/test_torch_bridge.py"]),
     "jax": ("jax", MEETINGS),
     "interop": (
         "array_api_extra,scipy,sklearn,warp,xarray",
         ["interop", "ufunc/test_overrides.py"],
     ),
 }
+# What a library's wheels from the default index need for CUDA; PyTorch's need nothing.
+ON_CUDA = {"jax": [f"jax[cuda{CUDA_EXTRA.removeprefix('cu')}]"]}
 # Beside each other, a file's tests in one process: they share what they compile.
 SPREAD = ["-n", "2", "--dist", "loadfile"]
 
@@ -43,14 +45,19 @@ def install(session, *groups, package="."):
 
 
 def tests_of_libraries(session, group):
-    """Run the tests with other libraries, on the CPU."""
+    """Run the tests with other libraries; XDEV_TEST_DEVICES=cpu,cuda: on CUDA too."""
     promised, rooms = LIBRARIES[group]
+    needs, options = [*nox.project.dependency_groups(PROJECT, group)], []
+    if "cuda" in os.environ.get("XDEV_TEST_DEVICES", ""):
+        needs += ["-e", f".[{CUDA_EXTRA}]", *ON_CUDA.get(group, ())]
+    else:
+        options = ["-m", "not cuda"]
     # First, and not at the locked versions: PyTorch pins NVIDIA's libraries itself.
-    session.install(*nox.project.dependency_groups(PROJECT, group))
+    session.install(*needs)
     install(session, "test")
     paths = [f"tests/{room}" for room in rooms]
     promises = {"XDEV_TEST_LIBRARIES": promised}
-    session.run("pytest", *paths, *session.posargs, env=promises)
+    session.run("pytest", *options, *paths, *session.posargs, env=promises)
 
 
 @nox.session
