@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+import xdev
 from xdev import memory
 from xdev.errors import OutOfMemoryError
 from xdev.memory import hooks
@@ -255,3 +256,24 @@ def test_nobody_listens_after_an_interrupt(scenario, error):
         assert hooks._listeners == before, counting.lines[at]
         assert (tracking.active(), tracking.TRACKING.off) == (active, not active)
         assert (pool.stock.listeners, pool._watched) == (before, bool(before))
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_interrupt_is_followed_by_no_error_of_ours(error, monkeypatch):
+    def arrays():
+        for _ in range(2):
+            xdev.empty(10_000_000, device="cpu")
+
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: told.append(args.exc_type))
+    arrays()
+    counting = Interrupting()
+    with counting:
+        arrays()
+    for at in range(len(counting.lines)):
+        arrays()  # the same lines again
+        with suppress(error), Interrupting(error, at):
+            arrays()
+        gc.collect()
+        assert set(told) <= {error}, counting.lines[at]
+    memory.reclaim(device="cpu")

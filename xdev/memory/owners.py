@@ -49,7 +49,10 @@ class HostLease(ctypes.Array[ctypes.c_char]):
     array: weakref.ref[Any]  # the user's, as first made
 
     def __del__(self) -> None:
-        chunk = self.chunk
+        try:
+            chunk = self.chunk
+        except AttributeError:  # an exception came between: the pool finds the chunk
+            return
         chunk.give(chunk)
 
 
