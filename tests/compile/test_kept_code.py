@@ -13,6 +13,8 @@ from xdev.compile.elementwise import Elementwise, Operand
 CUDA = all(map(_optional.installed, ("cupy", "numba_cuda")))
 
 PROGRAM = """
+import math
+
 import numba
 import xdev
 
@@ -25,6 +27,18 @@ def scaled(x):
 @xdev.vectorize
 def f(x):
     return scaled(x) * 0.3
+
+@xdev.vectorize
+def g(x):
+    return scaled(x)
+
+@numba.njit
+def halved(x):
+    return math.sqrt(x) / 2
+
+@xdev.vectorize
+def h(x):
+    return halved(x)
 
 def k(i, out):
     out[i] = scaled(out[i])
@@ -110,4 +124,30 @@ def test_a_source_that_changes_after_the_import_is_not_kept(load, folder):
 
     assert codes(folder) == []
     np.testing.assert_array_equal(load().f(X), expected, strict=True)
+    assert len(codes(folder)) == 1
+
+
+@pytest.mark.parametrize("first", ["numba", "xdev"])
+def test_numbas_code_of_a_global_that_changed_is_not_kept(load, folder, first):
+    program = load()
+    if first == "numba":
+        program.scaled(X[0])
+    else:
+        program.f(X)
+    kept = codes(folder)
+    program.SCALE = 2.0
+    program.g(X)
+
+    assert codes(folder) == kept
+    program = load()
+    program.SCALE = 2.0
+    np.testing.assert_array_equal(program.g(X), X * np.float32(2), strict=False)
+    assert len(codes(folder)) == len(kept) + 1
+
+
+def test_code_with_numbas_that_reads_libraries_alone_is_kept(load, folder):
+    program = load()
+    program.halved(X[0])
+    program.h(X)
+
     assert len(codes(folder)) == 1

@@ -14,6 +14,7 @@ import sys
 from collections import ChainMap
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -34,6 +35,8 @@ NAMED = {
 }  # they know their names
 REGISTRIES = ("numba.core.typing.templates", "numba.cuda.typing.templates")
 HAS_DOCSTRING = 0x4000000  # a code object's flag
+# By Numba's functions: digests of what they read when nothing was compiled of them yet.
+_fresh: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 def digest(
@@ -67,9 +70,29 @@ def digest(
     digester = _Digester(within)
     try:
         digester.function(function)
+        for dispatcher in digester.compiled:
+            _check(dispatcher)
     except _Untold:
         return None
     return digester.found.hexdigest()
+
+
+def _check(dispatcher: Any) -> None:
+    """Refuse a function of which Numba may have code for values that it read before.
+
+    Raises
+    ------
+    _Untold
+        What it reads has changed since nothing was compiled of it yet, or is not known
+        to be what it was then.
+    """
+    digester = _Digester(lambda value: value)
+    digester.function(_plain(dispatcher))
+    now = digester.found.hexdigest()
+    if dispatcher not in _fresh and not (dispatcher.overloads and digester.variable):
+        _fresh[dispatcher] = now
+    if _fresh.get(dispatcher) != now:
+        raise _Untold
 
 
 def joined(*parts: object) -> str:
@@ -83,10 +106,20 @@ class _Untold(Exception):  # noqa: N818 - it never leaves this module
 
 @final
 class _Digester:
-    """Takes in values, each after its kind; functions once."""
+    """Takes in values, each after its kind; functions once.
+
+    Attributes
+    ----------
+    compiled : list
+        The functions of Numba's among them.
+    variable : bool
+        Whether a value from outside is none of a library, and so may change.
+    """
 
     def __init__(self, within: Callable[[object], object]) -> None:
         self.found = hashlib.sha256()
+        self.compiled: list[Any] = []
+        self.variable = False
         self._within = within
         self._seen: dict[FunctionType, int] = {}
         self._replaced = replaced()
@@ -179,10 +212,12 @@ class _Digester:
         self.value(getattr(compiler, "pipeline_class", None))
         if not dispatcher._can_compile:  # noqa: SLF001 - it has its signatures alone
             self._text(*map(str, dispatcher.nopython_signatures))
+        self.compiled.append(dispatcher)
         self.function(_plain(dispatcher))
 
     def _outside(self, value: Any, attributes: tuple[str, ...]) -> None:
         """Take in an outside value; of a module, the attribute that the code reads."""
+        fixed = isinstance(value, ModuleType) and _library(value.__name__)
         for name in attributes:
             if not isinstance(value, ModuleType):
                 break
@@ -190,6 +225,10 @@ class _Digester:
                 value = getattr(value, name)
             except AttributeError as error:
                 raise _Untold from error
+        fixed |= type(value) is np.ufunc or (
+            type(value) in NAMED and _of_library(value)
+        )
+        self.variable |= not fixed
         self.value(value)
 
     def _code(self, code: CodeType) -> None:
