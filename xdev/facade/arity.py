@@ -9,7 +9,6 @@ third of the whole overhead of a call.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -55,6 +54,9 @@ _DOC = """{summary}
     {shown}
     """
 METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
+#: What finds a ufunc's method, by both names. They are those of NumPy's names, a room
+#: above, so the package's front puts it here.
+finder: list[Callable[[str, str], Callable[..., Any]]] = []
 _X = """x : array
         Any shape."""
 _X1_X2 = """x1, x2 : array or number
@@ -144,11 +146,10 @@ def binary(name: str, summary: str, example: str, shown: str) -> Binary:
 
 
 def _method(name: str, method: str) -> Callable[..., Any]:
-    """Return a ufunc's method, which is that of NumPy's names: a room above."""
+    """Return a ufunc's method, which is looked for when it is called."""
 
     def function(*args: Any, **options: Any) -> Any:
-        numpys = getattr(importlib.import_module("xdev.numpy"), name)
-        return getattr(numpys, method)(*args, **options)
+        return finder[0](name, method)(*args, **options)
 
     function.__name__, function.__qualname__ = method, f"{name}.{method}"
     function.__module__ = "xdev"

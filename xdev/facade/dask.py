@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from xdev import _optional
+from xdev import _optional, facade
 from xdev.device import device_of
 from xdev.facade import arithmetic, logic, transcendental
 from xdev.facade.complaints import (
@@ -27,6 +27,7 @@ from xdev.facade.complaints import (
 )
 from xdev.facade.dtype_names import to_library_dtype
 from xdev.facade.functions import Functions
+from xdev.facade.libraries import direct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -158,13 +159,13 @@ def over_cores(
     ValueError
         A core array lies in several chunks; the text says how to join them.
     """
-    da, xp = _optional.dask_array(), importlib.import_module("xdev")
+    da = _optional.dask_array()
     args = [lift(x) for x in args]
     if not {"axes", "axis"} & options.keys():
         args = _aligned(function, layout, args)
     samples = [
         # No loop index: code of the user's meets no values that it is not for.
-        xp.empty((0, *shape), dtype=x.dtype, device=chunk(x)[1])
+        facade.empty((0, *shape), dtype=x.dtype, device=chunk(x)[1])
         for x, shape in zip(args, _cores(layout), strict=True)
     ]
     meta = function(*samples)
@@ -230,6 +231,7 @@ def _of_cores(name: str, x: Any, *more: Any, **options: Any) -> Any:
             raise not_over_blocks(name, _first_line(error), join) from error
     if vectors:
         arrays = [_optional.dask_array().moveaxis(y, axis, -1) for y in arrays]
+        options["axis"] = -1
     inputs, _, outputs = layout.partition("->")
     if "k" in outputs and "k" not in inputs:
         fixed["output_sizes"] = {"k": min(x.shape[-2:])}
@@ -258,8 +260,7 @@ def _transform(name: str, x: Any, **options: Any) -> Any:
 def _on_blocks(
     name: str, rest: tuple[Any, ...], options: dict[str, Any], *blocks: Any
 ) -> Any:
-    function = operator.attrgetter(name)(importlib.import_module("xdev"))
-    return function(*blocks, *rest, **options)
+    return direct[type(blocks[0])][name](*blocks, *rest, **options)
 
 
 # What Dask has of its own, where that departs from the standard.
@@ -380,7 +381,7 @@ class DaskLibrary:
 
     def _find(self, name: str) -> Callable[..., Any]:
         if name in ELEMENTWISE:
-            own = getattr(importlib.import_module("xdev"), name)
+            own = getattr(facade, name)
             return lambda *args: elementwise(own, args)
         if name in CORES:
             return functools.partial(_of_cores, name)

@@ -239,10 +239,12 @@ def _standard(library: Library, name: str) -> Callable[..., Any]:
         Nor has xdev, whose ufuncs' methods are these; the text names the copy that
         would do.
     """
-    method = isinstance(getattr(np, name.partition(".")[0], None), np.ufunc)
-    room = None if method else importlib.import_module("xdev")
+    from xdev import facade, fft, linalg
+
+    room, _, last = name.rpartition(".")
+    rooms = {"": facade, "fft": fft, "linalg": linalg}
     try:
-        own: Callable[..., Any] = operator.attrgetter(name)(room)
+        own: Callable[..., Any] = getattr(rooms.get(room), last)
     except AttributeError as error:
         theirs = library.namespace.__name__.removeprefix("array_api_compat.")
         called = "cupy" if library.device_type == "fake" else theirs

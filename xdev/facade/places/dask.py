@@ -8,15 +8,15 @@ process that computes it.
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import _optional
+from xdev import _optional, facade
 from xdev.device import Device
 from xdev.errors import ConfigurationError
+from xdev.facade import frequencies
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.places.cpu import as_shape, dtype_of_number
 
@@ -125,7 +125,7 @@ class CollectionPlace:
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         if not hasattr(obj, "dask"):
-            return self.cut(_xp().asarray(obj, dtype, device=self._device, copy=copy))
+            return self.cut(facade.asarray(obj, dtype, device=self._device, copy=copy))
         made = obj if dtype is None else obj.astype(to_numpy_dtype(dtype))
         return made.copy() if copy else made
 
@@ -137,13 +137,13 @@ class CollectionPlace:
         return da.from_array(x, chunks=self._chunks, asarray=False)
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.cut(_xp().fft.fftfreq(n, d, dtype=dtype, device=self._device))
+        return self.cut(frequencies.fftfreq(n, d, dtype=dtype, device=self._device))
 
     def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.cut(_xp().fft.rfftfreq(n, d, dtype=dtype, device=self._device))
+        return self.cut(frequencies.rfftfreq(n, d, dtype=dtype, device=self._device))
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
-        return self.cut(_xp().from_dlpack(x, device=self._device, copy=copy))
+        return self.cut(facade.from_dlpack(x, device=self._device, copy=copy))
 
 
 def _unknown(x: Any) -> bool:
@@ -159,11 +159,11 @@ def _shape(window: Window) -> tuple[int, ...]:
 
 
 def _empty(device: str, dtype: Any, window: Window) -> Any:
-    return _xp().empty(_shape(window), dtype, device=device)
+    return facade.empty(_shape(window), dtype, device=device)
 
 
 def _full(device: str, dtype: Any, value: Any, window: Window) -> Any:
-    return _xp().full(_shape(window), value, dtype, device=device)
+    return facade.full(_shape(window), value, dtype, device=device)
 
 
 def _full_like(device: str, dtype: Any, value: Any, block: Any) -> Any:
@@ -173,7 +173,7 @@ def _full_like(device: str, dtype: Any, value: Any, block: Any) -> Any:
 def _eye(device: str, dtype: Any, k: int, window: Window) -> Any:
     rows, columns = window
     shifted = k + rows.start - columns.start
-    return _xp().eye(*_shape(window), k=shifted, dtype=dtype, device=device)
+    return facade.eye(*_shape(window), k=shifted, dtype=dtype, device=device)
 
 
 def _kind(start: Any, stop: Any, step: Any) -> np.dtype[Any]:
@@ -216,13 +216,9 @@ def _spaced(
     if endpoint and num > 1 and part.start < num == part.stop:
         made[-1] = stop
     if np.dtype(dtype).kind not in FLOATS:
-        made = _xp().floor(made)
-    return _xp().astype(made, dtype, copy=False)
+        made = facade.floor(made)
+    return facade.astype(made, dtype, copy=False)
 
 
 def _counts(device: str, dtype: Any, part: slice) -> Any:
-    return _xp().astype(_xp().arange(part.start, part.stop, device=device), dtype)
-
-
-def _xp() -> Any:
-    return importlib.import_module("xdev")
+    return facade.astype(facade.arange(part.start, part.stop, device=device), dtype)
