@@ -167,7 +167,7 @@ def _full(device: str, dtype: Any, value: Any, window: Window) -> Any:
 
 
 def _full_like(device: str, dtype: Any, value: Any, block: Any) -> Any:
-    return _xp().full(block.shape, value, dtype, device=device)
+    return facade.full(block.shape, value, dtype, device=device)
 
 
 def _eye(device: str, dtype: Any, k: int, window: Window) -> Any:
