@@ -173,7 +173,8 @@ def _full_like(device: str, dtype: Any, value: Any, block: Any) -> Any:
 def _eye(device: str, dtype: Any, k: int, window: Window) -> Any:
     rows, columns = window
     shifted = k + rows.start - columns.start
-    return facade.eye(*_shape(window), k=shifted, dtype=dtype, device=device)
+    n_rows, n_cols = _shape(window)
+    return facade.eye(n_rows, n_cols, shifted, dtype, device=device)
 
 
 def _kind(start: Any, stop: Any, step: Any) -> np.dtype[Any]:
