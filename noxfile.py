@@ -51,7 +51,7 @@ def tests_of_libraries(session, group):
     if "cuda" in os.environ.get("XDEV_TEST_DEVICES", ""):
         needs += ["-e", f".[{CUDA_EXTRA}]", *ON_CUDA.get(group, ())]
     else:
-        options = ["-m", "not cuda"]
+        options = [*SPREAD, "-m", "not cuda"]
     # First, and not at the locked versions: PyTorch pins NVIDIA's libraries itself.
     session.install(*needs)
     install(session, "test")

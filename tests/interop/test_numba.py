@@ -1,7 +1,7 @@
-"""Functions that Numba compiled, on xdev's arrays.
+"""Functions that Numba compiled: on xdev's arrays, and called in xdev's own.
 
-What `@vectorize` calls of them is in tests/ufunc/test_vectorize_typing.py, kernels of
-the article are in tests/ufunc/test_kernel_article.py.
+What they may not do there is in tests/ufunc/test_cpu_faults.py, kernels of the article
+are in tests/ufunc/test_kernel_article.py.
 """
 
 import numba
@@ -52,6 +52,43 @@ def test_results_go_on_through_the_facade():
     assert total(x) == pytest.approx(float(xdev.sum(x)))
     y = fraction(x, xdev.ones_like(x))
     np.testing.assert_array_equal(xdev.divide(x, xdev.add(x, 1)), y)
+
+
+@numba.njit
+def damped(x, y):
+    return x / (1 + y * y)
+
+
+@xdev.vectorize
+def elementwise(x, y):
+    return damped(x, y) - damped(y, x)
+
+
+@xdev.guvectorize("(n),(n)->(n)")
+def of_rows(x, y, out):
+    for k in range(len(x)):
+        out[k] = damped(x[k], y[k]) - damped(y[k], x[k])
+
+
+@xdev.kernel
+def at_points(i, x, y, out):
+    out[i] = damped(x[i], y[i]) - damped(y[i], x[i])
+
+
+@pytest.mark.parametrize("form", ["ufunc", "generalized", "kernel"])
+def test_they_are_called_in_ufuncs_and_kernels(device, form):
+    values = np.random.default_rng(0).random((2, 100))
+    x, y = (xdev.asarray(value, device=device) for value in values)
+    out = xdev.empty_like(x)
+
+    if form == "kernel":
+        at_points[100](x, y, out)
+    else:
+        {"ufunc": elementwise, "generalized": of_rows}[form](x, y, out=out)
+
+    a, b = values
+    expected = a / (1 + b * b) - b / (1 + a * a)
+    np.testing.assert_allclose(xdev.to_numpy(out), expected, rtol=1e-14, atol=1e-15)
 
 
 @pytest.mark.cuda
