@@ -49,6 +49,33 @@ def of_a_lambda(x):
     return successor(x)
 
 
+def blended(x, above=1, below=2, shift=SCALE):
+    return x * above + below + shift
+
+
+@xdev.vectorize
+def halves(x):
+    return blended(x, shift=x) // 2 + blended(above=x, x=x) // 2
+
+
+def number():
+    return SCALE
+
+
+def fraction():
+    return 1 / 8
+
+
+@xdev.vectorize
+def of_constants(x):
+    return (x + number()) // 2 * x - number() % 2
+
+
+@xdev.vectorize
+def of_a_fraction(x):
+    return x * fraction()
+
+
 @xdev.vectorize(["float64(float64)"])
 def with_a_signature(x):
     return doubled(x)
@@ -67,6 +94,9 @@ def closed_over(factor):
     [
         (helped, lambda x: np.maximum(x * 2 + SCALE, x)),
         (by_keyword, lambda x: x**3 + x**2),
+        (halves, lambda x: (x + 2 + x) // 2 + (x * x + 2 + SCALE) // 2),
+        (of_constants, lambda x: (x + SCALE) // 2 * x - SCALE % 2),
+        (of_a_fraction, lambda x: x * 0.125),
         (of_a_lambda, lambda x: x + 1),
         (with_a_signature, lambda x: x.astype("f8") * 2),
         (closed_over(3), lambda x: x * 3 + 1),
@@ -96,10 +126,15 @@ def raising(x):
     return x
 
 
+def of_any(*args):
+    return args[0]
+
+
 @pytest.mark.parametrize("dtype", ["u1", "f8"])
 @pytest.mark.parametrize(
     ("inner", "words"),
     [
+        (of_any, "a ufunc calls of_any, which may have positional parameters alone"),
         (itself, "itself calls itself: write the recursion as a loop"),
         (raising, "raising raises, which a ufunc cannot do per element"),
     ],

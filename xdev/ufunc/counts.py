@@ -83,10 +83,13 @@ class Counts:
         return tuple(INT64 if count else next(rest) for count in whole)
 
     def working(self, inputs: Dtypes) -> np.dtype[Any]:
-        """Return the result type of the inputs that do more than count."""
+        """Return the result type of the inputs that do more than count.
+
+        Without any it is bool, beside which Python numbers are int64 and float64.
+        """
         pairs = zip(inputs, self._alone, strict=False)
         values = [dtype for dtype, alone in pairs if not (alone and dtype.kind in "iu")]
-        return np.result_type(*(values or inputs))
+        return np.result_type(*(values or inputs or [np.bool_]))
 
 
 def _counting(tree: ast.AST, scope: Scope) -> Iterator[ast.AST]:

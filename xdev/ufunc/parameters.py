@@ -28,8 +28,17 @@ NEIGHBOURS = np.nextafter, np.spacing
 PROTOCOLS = ("__dlpack__", "__array_interface__", "__cuda_array_interface__")
 
 
-def counted(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
+def counted(
+    function: Callable[..., Any], *, inside: bool
+) -> tuple[int, tuple[Any, ...]]:
     """Return the number of inputs and the defaults of the last of them.
+
+    Parameters
+    ----------
+    function : callable
+        What is decorated, or called there.
+    inside : bool
+        Whether a ufunc calls it: then it may have none.
 
     Raises
     ------
@@ -40,11 +49,14 @@ def counted(function: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     python = inspect.isfunction(function)
     parameters = inspect.signature(function).parameters.values() if python else ()
-    if not parameters or any(p.kind not in plain for p in parameters):
+    if not (parameters or inside) or any(p.kind not in plain for p in parameters):
         name = getattr(function, "__name__", repr(function))
+        others = "(no *args, **kwargs or keyword-only ones)"
         message = (
-            "vectorize needs a Python function of one or more positional parameters "
-            f"(no *args, **kwargs or keyword-only ones), not {name}"
+            f"a ufunc calls {name}, which may have positional parameters alone {others}"
+            if inside
+            else "vectorize needs a Python function of one or more positional "
+            f"parameters {others}, not {name}"
         )
         raise TypeError(message)
     refuse_deferred(function)

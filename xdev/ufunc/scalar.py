@@ -45,6 +45,8 @@ class ScalarFunction:
         empty, and are inferred then. None for one typing per exact input dtypes.
     fastmath : bool
         Whether the compiler may reorder and contract floating point arithmetic.
+    inside : bool
+        Whether it is a plain function that a ufunc calls, which needs no parameter.
 
     Raises
     ------
@@ -58,8 +60,9 @@ class ScalarFunction:
         signatures: Sequence[tuple[Dtypes, Dtypes]] = (),
         *,
         fastmath: bool = False,
+        inside: bool = False,
     ) -> None:
-        self.nin, self.defaults = parameters.counted(function)
+        self.nin, self.defaults = parameters.counted(function, inside=inside)
         self.function = function
         self.labels = function.__code__.co_varnames[: self.nin]
         self.name: str = function.__name__
@@ -330,7 +333,9 @@ def within(value: object) -> ScalarFunction | None:
     return _of_plain(value) if is_plain(value) else None
 
 
-_of_plain: Callable[[Any], ScalarFunction] = lru_cache(maxsize=256)(ScalarFunction)
+@lru_cache(maxsize=256)
+def _of_plain(function: FunctionType) -> ScalarFunction:
+    return ScalarFunction(function, inside=True)
 
 
 def _digested(function: Any) -> tuple[str | None, list[Any]]:
@@ -390,4 +395,5 @@ def _called(
     )
     working = scalar.counts.working(inputs)
     rules = Rules(inputs, working=working, bounded=bounded)
-    return (inputs, scalar.returned(rules)) if rules.numpys else (None, None)
+    known = rules.numpys or not inputs
+    return (inputs, scalar.returned(rules)) if known else (None, None)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import copy
 import operator
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev.ufunc import results, sources
 from xdev.ufunc.numpys import OfNumbers
+from xdev.ufunc.scalar import is_plain
 from xdev.ufunc.scope import Scope
 from xdev.ufunc.widths.casts import Casts
 from xdev.ufunc.widths.flow import Flow
@@ -194,7 +195,10 @@ COMPARISONS: dict[Any, type[ast.cmpop]] = {
 
 @final
 class _Plain(ast.NodeTransformer):
-    """Writes ``x += y``, and functions that Python has operators for, with these."""
+    """Writes ``x += y``, and functions that Python has operators for, with these.
+
+    And the arguments of plain functions that go by name in their places.
+    """
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -204,6 +208,8 @@ class _Plain(ast.NodeTransformer):
         function = self._scope.static(node.func)
         if self._scope.builtin(node.func) == "pow":
             function = operator.pow
+        if is_plain(function):
+            return self._by_place(node, function)
         if not isinstance(function, np.ufunc | BuiltinFunctionType):
             return node
         found: ast.expr = node
@@ -213,6 +219,21 @@ class _Plain(ast.NodeTransformer):
             case ast.Call(args=[left, right], keywords=[]) if function in BINARY:
                 found = ast.BinOp(left, BINARY[function](), right)
         return ast.copy_location(found, node)
+
+    def _by_place(self, node: ast.Call, function: FunctionType) -> ast.Call:
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        given = function.__defaults__ or ()
+        defaults = dict(zip(names[len(names) - len(given) :], given, strict=True))
+        words = {word.arg: word.value for word in node.keywords}
+        args = list(node.args)
+        for name in names[len(args) :]:
+            if not words or (name not in words and name not in defaults):
+                break
+            default = defaults.get(name)
+            args.append(words.pop(name, None) or self._scope.name(node, name, default))
+        if words or any(isinstance(each, ast.Starred) for each in args):
+            return node  # Python would refuse it, or finds the places when it runs
+        return ast.copy_location(ast.Call(node.func, args, []), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         if not isinstance(node.target, ast.Name):
