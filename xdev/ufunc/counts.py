@@ -89,7 +89,7 @@ class Counts:
         """
         pairs = zip(inputs, self._alone, strict=False)
         values = [dtype for dtype, alone in pairs if not (alone and dtype.kind in "iu")]
-        return np.result_type(*(values or inputs or [np.bool_]))
+        return np.result_type(*(values or inputs or [np.dtype(np.bool_)]))
 
 
 def _counting(tree: ast.AST, scope: Scope) -> Iterator[ast.AST]:

@@ -229,8 +229,8 @@ class _Plain(ast.NodeTransformer):
         for name in names[len(args) :]:
             if not words or (name not in words and name not in defaults):
                 break
-            default = defaults.get(name)
-            args.append(words.pop(name, None) or self._scope.name(node, name, default))
+            default = self._scope.name(node, name, defaults.get(name))
+            args.append(words.pop(name, default))
         if words or any(isinstance(each, ast.Starred) for each in args):
             return node  # Python would refuse it, or finds the places when it runs
         return ast.copy_location(ast.Call(node.func, args, []), node)
