@@ -397,3 +397,23 @@ def test_functions_of_bools_alone_have_numpys_dtypes(device, function):
 @pytest.mark.parametrize("function", ALONE, ids=lambda f: f.__name__)
 def test_functions_that_cuda_lacks_have_numpys_dtypes(function, pair):
     check(function, *grid(pair), "cpu")
+
+
+def turned_in_a_loop(x, y):
+    for _ in range(2):
+        x = y
+    return -x, ~x, x * x, x >> 1, x & x, x + x
+
+
+@pytest.mark.parametrize("pair", ["Bl", "Hi"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_unsigned_integers_that_turn_signed_in_a_loop_are_exact(device, pair):
+    info = np.iinfo(pair[1])
+    x = np.array([0, 200, 3], pair[0])
+    y = np.array([info.max, info.min + 5, info.max // 3], pair[1])
+    there = [xdev.asarray(each, device=device) for each in (x, y)]
+
+    found = xdev.vectorize(turned_in_a_loop)(*there)
+
+    for own, expected in zip(found, turned_in_a_loop(x, y), strict=True):
+        np.testing.assert_array_equal(xdev.to_numpy(own), expected, strict=True)

@@ -187,7 +187,13 @@ class Casts(ast.NodeTransformer):
         own = self._flow.kind(node)
         wide = is_dtype(kind, "iu") and not same(kind, UNSIGNED)
         if type(own) not in NUMBERS and (wide or is_dtype(own, "fc")):
-            return self._visited(node, kind)  # as compilers widen it
+            # As compilers widen it. In loops they begin with the types of names before
+            # them: unsigned integers that turn signed there would become floats.
+            turned = is_dtype(own, "i") and any(
+                is_dtype(each, "u") for each in self._flow.dtypes_of(node)
+            )
+            found = self._visited(node, kind)
+            return self._cast(found, INT64) if turned else found
         return self._as(node, kind)
 
     def _as(self, node: ast.expr, kind: Kind) -> ast.expr:
