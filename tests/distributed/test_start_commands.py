@@ -32,20 +32,20 @@ def free_port():
 
 @contextmanager
 def running(command, folder):
-    """Run a command of the shell's until the test ends."""
-    python = Path(sys.executable).parent
+    """Run a command of the shell's until the test ends; its files are in a folder."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     process = subprocess.Popen(
         ["sh", "-c", command],
         cwd=folder,
-        env=os.environ | {"PATH": f"{python}{os.pathsep}{os.environ['PATH']}"},
+        env=os.environ | {"PATH": path, "TMPDIR": str(folder)},
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     try:
         yield
     finally:
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait(30)
+        os.killpg(process.pid, signal.SIGKILL)  # to end in order takes ten seconds
+        process.wait()
 
 
 def test_they_start_workers_that_the_plug_in_sets_up(tmp_path, monkeypatch):
