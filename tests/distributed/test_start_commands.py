@@ -68,7 +68,7 @@ def test_they_start_workers_that_the_plug_in_sets_up(tmp_path, monkeypatch):
         program = {}
         exec(here(PROGRAM), program)  # noqa: S102 - as its readers run it
         client = stack.enter_context(program["client"])
-        client.wait_for_workers(EACH * (len(COMMANDS) - 1), timeout=60)
+        client.wait_for_workers(EACH * (len(COMMANDS) - 1), timeout=120)
         found = client.run(seen)
         status = distributed.memory_status(client)
         total = float(xdev.sum(xdev.arange(1000.0, device="cpu", chunks=10)))
