@@ -6,10 +6,11 @@
 ``map_blocks`` written by hand with the same function; the claim is at most 5 % more for
 chunks of 16 MB and above. *Three steps*: a program built and run over n small chunks,
 which is Dask's own cost, in threads and in processes, beside plain ``dask.array``.
-``tasks`` are those of its optimized graph, of which the
-claim is at most 1.1 times as many; ``a task`` is the whole time over them, ``building``
-the part before the computation. ``growth`` is the exponent of n that fits the three
-largest sizes: 1 is linear. ``load`` is the machine's before, others' programs included.
+``tasks`` are those of its optimized graph, of which the claim is at most 1.1 times as
+many; ``a task`` is the whole time over them, ``building`` the part before the
+computation. ``growth`` is the exponent of n that fits the three largest sizes: 1 is
+linear. ``load`` is the machine's before, others' programs included, on which the
+processor's time in all threads hardly depends.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ MIB = 2**20
 TOTAL = 256 * MIB  # of a collection in memory
 SMALL = 1000  # elements of a chunk whose computation is nothing beside its task
 MEGABYTES = (1, 16, 64)
+THREADS = "threads"
 
 
 @xdev.vectorize
@@ -69,14 +71,35 @@ def overhead(megabytes: int, repeat: int) -> list[dict[str, Any]]:
         timed = dict(zip(("xdev", "map_blocks"), map(run, calls), strict=True))
         for call in timed.values():
             call()
-        samples = record.sample(timed, 1, repeat)
-        ratios = [a / b for a, b in zip(*samples.values(), strict=True)]
+        samples, processor = sample(timed, repeat)
         group = f"{what}, chunks of {megabytes} MiB"
-        ours, theirs = (_row(group, name, each) for name, each in samples.items())
-        ours["ratio"] = statistics.median(ratios)
-        _print(ours, f"{ours['ratio']:.3f} of map_blocks")
+        ours, theirs = (
+            _row(group, name, samples[name], processor=statistics.median(each))
+            for name, each in processor.items()
+        )
+        ours["ratio"], ours["processor_ratio"] = (
+            statistics.median(a / b for a, b in zip(*each.values(), strict=True))
+            for each in (samples, processor)
+        )
+        text = "{ratio:.3f} of map_blocks, {processor_ratio:.3f} of its processor time"
+        _print(ours, text.format_map(ours))
         rows += [ours, theirs]
     return rows
+
+
+def sample(
+    calls: dict[str, Callable[[], object]], repeat: int
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Return the calls' seconds, and those of the processor in all of their threads."""
+    processor: dict[str, list[float]] = {name: [] for name in calls}
+
+    def run(name: str) -> None:
+        start = time.process_time()
+        calls[name]()
+        processor[name].append(time.process_time() - start)
+
+    seconds = record.sample({name: partial(run, name) for name in calls}, 1, repeat)
+    return seconds, processor
 
 
 def _nothing(block: Any) -> Any:
@@ -119,11 +142,14 @@ def scaling(chunks: int, repeat: int, where: str) -> list[dict[str, Any]]:
         values = {float(call()) for call in calls.values()}
         assert max(values) - min(values) <= 1e-9 * max(values)  # noqa: S101
     rows = []
-    for name, seconds in record.sample(calls, 1, repeat).items():
+    samples, processor = sample(calls, repeat)
+    for name, seconds in samples.items():
         count, whole = tasks(PROGRAMS[name], chunks), statistics.median(seconds)
         row = _row(f"three steps, {where}", name, seconds)
         row |= {"n": chunks, "tasks": count, "task_cost": whole / count}
         row["building"] = statistics.median(building[name])
+        if where == THREADS:
+            row["processor"] = statistics.median(processor[name])
         _print(
             row,
             f"{chunks:>8,} chunks {count:>9,} tasks, {row['task_cost'] * 1e6:.0f} us",
@@ -179,7 +205,7 @@ def main() -> None:
         ]
 
     over = [row for size in MEGABYTES for row in overhead(size, options.repeat)]
-    three_steps = {"threads": sizes("threads")}
+    three_steps = {THREADS: sizes(THREADS)}
     if options.workers:
         from distributed import Client
 

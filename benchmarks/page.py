@@ -27,6 +27,8 @@ COLUMNS = {
     "driver_allocations": ("driver", str),
     "task_cost": ("a task", time_text),
     "building": ("building", time_text),
+    "processor": ("processor time", time_text),
+    "processor_ratio": ("ratio of these", "{:.3g}".format),
 }
 # What is no column: it names the row, makes its times, or is told otherwise.
 TOLD = {"name", "group", "candidate", "samples", "bandwidth", "copy_bandwidth"}
