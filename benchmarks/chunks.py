@@ -39,6 +39,7 @@ TOTAL = 256 * MIB  # of a collection in memory
 SMALL = 1000  # elements of a chunk whose computation is nothing beside its task
 MEGABYTES = (1, 16, 64)
 THREADS = "threads"
+MOST_IN_WORKERS = 10_000  # chunks: a task costs the scheduler ten times as much there
 
 
 @xdev.vectorize
@@ -201,7 +202,8 @@ def main() -> None:
         return [
             row
             for n in options.chunks
-            for row in scaling(n, max(1, min(options.repeat, 30_000 // n)), where)
+            if where == THREADS or n <= MOST_IN_WORKERS
+            for row in scaling(n, max(1, min(options.repeat, 20_000 // n)), where)
         ]
 
     over = [row for size in MEGABYTES for row in overhead(size, options.repeat)]
