@@ -1,6 +1,8 @@
 """Plain functions that functions of ``@vectorize`` call compute as these do."""
 
+import gc
 import textwrap
+import weakref
 
 import numpy as np
 import pytest
@@ -177,3 +179,23 @@ def test_an_edit_of_a_plain_function_is_seen(tmp_path, monkeypatch):
         exec(compile(path.read_text(), str(path), "exec"), module)  # noqa: S102
         x = np.array([1, 200], "u1")
         np.testing.assert_array_equal(module["outer"](x), x * number, strict=True)
+
+
+@pytest.mark.parametrize("inner", [lambda _: 2, lambda array: array])
+def test_a_ufunc_that_is_gone_keeps_no_plain_function(inner):
+    def scaled(outside):
+        def called(x):
+            return x * outside
+
+        def calling(x):
+            return called(x) + 1
+
+        try:
+            xdev.vectorize(calling)(np.ones(2))
+        except TypeError as error:
+            assert "reads the array" in str(error)  # noqa: PT017 - one of the two
+        return weakref.ref(called)
+
+    found = scaled(inner(np.ones(2)))
+    gc.collect()
+    assert found() is None

@@ -26,3 +26,9 @@ def entered(scalar: ScalarFunction) -> Iterator[None]:
         yield
     finally:
         _CALLING.reset(token)
+
+
+def innermost() -> ScalarFunction | None:
+    """Return the function that is being typed."""
+    calling = _CALLING.get()
+    return calling[-1] if calling else None

@@ -6,10 +6,11 @@ What is decided here (the dtypes of literals and results) holds on every device.
 from __future__ import annotations
 
 import inspect
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, partial
 from threading import RLock
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeGuard, final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -73,6 +74,8 @@ class ScalarFunction:
         self._lock = RLock()  # guards the dict below: a typing is made once
         self._specialisations: dict[Dtypes, Specialisation] = {}
         self._device_functions: dict[Any, Any] = {}
+        #: The plain functions that it calls.
+        self.called: set[ScalarFunction] = set()
         for inputs, _ in self.signatures:
             if len(inputs) != self.nin:
                 message = (
@@ -333,9 +336,21 @@ def within(value: object) -> ScalarFunction | None:
     return _of_plain(value) if is_plain(value) else None
 
 
-@lru_cache(maxsize=256)
 def _of_plain(function: FunctionType) -> ScalarFunction:
-    return ScalarFunction(function, inside=True)
+    """Return what a plain function is for the one being typed, which keeps it."""
+    from xdev.ufunc import nesting
+
+    found = _plain.get(function)
+    if found is None:
+        found = _plain[function] = ScalarFunction(function, inside=True)
+    outer = nesting.innermost()
+    if outer is not None:
+        outer.called.add(found)
+    return found
+
+
+# Weak, since functions hold what they close over.
+_plain: WeakValueDictionary[FunctionType, ScalarFunction] = WeakValueDictionary()
 
 
 def _digested(function: Any) -> tuple[str | None, list[Any]]:
