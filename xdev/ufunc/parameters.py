@@ -165,10 +165,11 @@ def refuse_neighbours(function: Callable[..., Any]) -> None:
     outside = sources.outside(function)
     for label, value, line in _read(function.__code__, outside):
         if any(numpys(value) is each for each in NEIGHBOURS):
+            called = "spacing(x)" if numpys(value) is np.spacing else "nextafter(x, y)"
             message = (
                 f"{function.__name__} calls {label}, but floats of 16 bits are "
                 "computed in float32, in which other floats are next to them: call it "
-                "outside, as numpy.spacing(x), or give float32 arrays, as "
+                f"outside, as numpy.{called}, or give float32 arrays, as "
                 "x.astype(float32)\n"
                 f"{_shown(function.__code__, line)}"
             )
