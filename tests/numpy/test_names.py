@@ -289,3 +289,16 @@ def test_a_function_gives_numpys_result_on_every_device(device, name):
         if device.type != "cpu" and isinstance(part, numpy.ndarray):
             assert part.dtype.kind in "OU"
     assert_same(host(result), wanted)
+
+
+@pytest.mark.parametrize("name", ["sum", "copy", "array", "ravel", "concatenate"])
+def test_a_freed_array_is_refused(device, name):
+    x = xdev.ones((3, 2), device=device)
+    xdev.memory.free(x)
+    with pytest.raises(xdev.UseAfterFreeError, match=r"was freed before"):
+        getattr(xdev.numpy, name)([x, x] if name == "concatenate" else x)
+
+
+def test_records_are_not_taken_for_freed_arrays():
+    x = xdev.numpy.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")])
+    assert xdev.numpy.concatenate([x, x])["b"].tolist() == [2, 2]

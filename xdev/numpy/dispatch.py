@@ -114,10 +114,16 @@ def call(name: str, function: Callable[..., Any], args: Any, options: Any) -> An
     try:
         result = function(*args, **options)
     except TypeError:  # NumPy's of a freed array, with which it computes nothing
-        for _, x in arrays_in((*args, *options.values())):
-            refuse(f"xdev.numpy.{name}", x)
+        _refuse_freed(name, args, options)
         raise
+    if type(result) is ndarray and result.dtype.kind == "V":  # it may be moved about
+        _refuse_freed(name, args, options)
     return settled(result) if like is None else result
+
+
+def _refuse_freed(name: str, args: Any, options: Any) -> None:
+    for _, x in arrays_in((*args, *options.values())):
+        refuse(f"xdev.numpy.{name}", x)
 
 
 def leader(
