@@ -171,6 +171,83 @@ def test_like_says_the_device(device):
         assert xdev.device_of(result) == device
 
 
+#: NumPy's functions with ``device=``: calls of them, without and with an array.
+PLACED = {
+    "arange": ["arange(3", "arange(3, dtype='f4'"],
+    "asanyarray": ["asanyarray([1, 2]", "asanyarray(x"],
+    "asarray": ["asarray([1.0, 2.0], 'f4'", "asarray(x, dtype='f4'"],
+    "astype": ["astype(x, 'f4'"],
+    "empty": ["empty(3"],
+    "empty_like": ["empty_like([1, 2]", "empty_like(x, 'f4'"],
+    "eye": ["eye(3"],
+    "fft.fftfreq": ["fft.fftfreq(8"],
+    "fft.rfftfreq": ["fft.rfftfreq(8, d=0.5"],
+    "from_dlpack": ["from_dlpack(x"],
+    "full": ["full(3, 7", "full(3, 7, like=x"],
+    "full_like": ["full_like([1, 2], 3", "full_like(x, 3"],
+    "linspace": ["linspace(0, 1, 3", "linspace(x, 5, 3", "linspace([0, 1], 2, 3"],
+    "ones": ["ones(3", "ones(3, like=x"],
+    "ones_like": ["ones_like([1, 2]", "ones_like(x"],
+    "zeros": ["zeros(3", "zeros(3, order='F', like=x"],
+    "zeros_like": ["zeros_like([1, 2]", "zeros_like(x, dtype='f4'"],
+}
+
+
+def test_the_table_has_all_of_numpys_functions_with_a_device():
+    rooms = {"": numpy, "fft.": numpy.fft, "linalg.": numpy.linalg}
+    taking = {
+        f"{prefix}{name}"
+        for prefix, room in rooms.items()
+        for name in room.__all__
+        if "device=" in str(getattr(room, name).__doc__).partition("\n\n")[0]
+    }
+
+    assert taking <= {*PLACED}
+
+
+@pytest.mark.parametrize("written", [call for row in PLACED.values() for call in row])
+@pytest.mark.parametrize("default", ["cpu", "other"])
+@pytest.mark.parametrize("asked", ["cpu", "other"])
+@pytest.mark.parametrize("there", ["cpu", "other"])
+def test_a_function_obeys_device(device, written, default, asked, there):
+    default, asked, there = (
+        device if where == "other" else where for where in (default, asked, there)
+    )
+    values = numpy.array([1.0, 2.0])
+    wanted = eval(f"np.{written})", {"np": numpy, "x": values})  # noqa: S307 - the table
+    x = xdev.to_device(values, there)
+
+    with xdev.use_device(default):
+        found = eval(  # noqa: S307 - the table
+            f"np.{written}, device=asked)", {"np": xdev.numpy, "x": x, "asked": asked}
+        )
+
+    assert xdev.device_of(found) == xdev.Device(asked)
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    if "empty" not in written:
+        numpy.testing.assert_allclose(xdev.to_numpy(found), wanted)
+
+
+@pytest.mark.fake
+def test_a_device_that_cannot_be_is_refused_with_the_way_out():
+    np = xdev.numpy
+    x = xdev.ones((2, 3), device="fake")
+
+    with pytest.raises(xdev.ConfigurationError, match="no device is called 'gpu'"):
+        np.asarray([1.0], device="gpu")
+    for make in (np.zeros(3, "U3", device="cpu"), np.asarray(["a"], device="cpu")):
+        assert type(make) is numpy.ndarray
+    for call in (
+        lambda: np.zeros(3, "U3", device="fake"),
+        lambda: np.asarray(["a"], device="fake"),
+    ):
+        with pytest.raises(TypeError, match=r"fake:0 ha\w+ no .*dtype <U"):
+            call()
+    with pytest.raises(TypeError, match=r"order= .* xdev\.to_device\(x, 'cpu'\)"):
+        np.zeros_like(x, order="F", device="cpu")
+    assert np.zeros_like(x, order="F", device="fake").flags.f_contiguous
+
+
 def test_a_ufunc_has_numpys_methods(device):
     np = xdev.numpy
     x = xdev.asarray([1.0, 2.0, 4.0], device=device)

@@ -6,14 +6,18 @@ has (texts, objects, records) are made by NumPy, on the CPU.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import xdev.facade as xp
+from xdev import fft
+from xdev.facade.places import stays
 from xdev.numpy.dispatch import (
     DEVICE_KINDS,
     _AnyArray,
+    arrays_in,
     call,
     is_array,
     settled,
@@ -36,6 +40,62 @@ __all__ = [
     "zeros",
 ]
 
+#: NumPy's others that take ``device=``, and the facade's functions that do the same.
+PLACED: dict[str, Callable[..., Any]] = {
+    "asanyarray": xp.asarray,
+    "asarray": xp.asarray,
+    "astype": xp.astype,
+    "empty_like": xp.empty_like,
+    "fft.fftfreq": fft.fftfreq,
+    "fft.rfftfreq": fft.rfftfreq,
+    "from_dlpack": xp.from_dlpack,
+    "full_like": xp.full_like,
+    "ones_like": xp.ones_like,
+    "zeros_like": xp.zeros_like,
+}
+_TAKEN = {"copy", "d", "dtype", "fill_value", "n"}  # by those of the facade, too
+
+
+def placed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of NumPy's that makes an array where ``device=`` says."""
+    own = PLACED[name]
+
+    @functools.wraps(function)
+    def make(*args: Any, device: object = None, **options: Any) -> Any:
+        if device is None:
+            return call(name, function, args, options)
+        options.pop("like", None)  # which says a device that is not asked for
+        found = next(arrays_in((*args, *options.values())), None)
+        if found is None:
+            return _there(function(*args, **options), device)
+        if stays(found[1], device):
+            return call(name, function, args, options)
+        if unknown := options.keys() - _TAKEN:
+            message = (
+                f"xdev.numpy.{name}: {min(unknown)}= goes with no device= but the "
+                f"array's own: copy it first, with xdev.to_device(x, '{device}')"
+            )
+            raise TypeError(message)
+        return own(*args, device=device, **options)
+
+    make.__module__, make.__qualname__ = "xdev.numpy.names", name
+    return make
+
+
+def _there(made: Any, device: object) -> Any:
+    """Return an array, or a tuple with one, on the device that is asked for.
+
+    Raises
+    ------
+    TypeError
+        Arrays of that device have no such data type: texts, objects.
+    """
+    if type(made) is tuple:
+        return tuple(_there(part, device) for part in made)
+    if device is None or not is_array(made) or stays(made, device):
+        return made
+    return xp.asarray(made, device=device)
+
 
 def _filled(
     make: Callable[..., Any], name: str, shape: Any, dtype: Any, order: str, at: object
@@ -43,7 +103,7 @@ def _filled(
     """Return a new array, in the order that is asked for."""
     kind = np.dtype(dtype)
     if kind.kind not in DEVICE_KINDS:
-        return getattr(np, name)(shape, dtype=kind, order=order)
+        return _there(getattr(np, name)(shape, dtype=kind, order=order), at)
     if order in ("F", "f") and not isinstance(shape, int):
         extents = tuple(shape)[::-1]
         axes = tuple(range(len(extents)))[::-1]
@@ -139,7 +199,7 @@ def arange(
         *args, dtype = args  # type: ignore[assignment]
     kind = None if dtype is None else np.dtype(dtype)
     if kind is not None and kind.kind not in DEVICE_KINDS:
-        return np.arange(*args, dtype=kind, **named)
+        return _there(np.arange(*args, dtype=kind, **named), where(like, device))
     if not args or ("stop" in named and len(args) == 1):
         start = args[0] if args else named.pop("start", 0)  # all have names in NumPy
         args = start, named.pop("stop")
@@ -162,7 +222,8 @@ def linspace(
     if is_array(start) or is_array(stop) or retstep or axis:
         options = {"endpoint": endpoint, "retstep": retstep, "dtype": dtype}
         options |= {"axis": axis}
-        return call("linspace", np.linspace, (start, stop, num), options)
+        made = call("linspace", np.linspace, (start, stop, num), options)
+        return _there(made, device)
     kind = None if dtype is None else np.dtype(dtype)
     return xp.linspace(
         start, stop, num=num, endpoint=endpoint, dtype=kind, device=device

@@ -360,5 +360,5 @@ class _AnyArray(type):
 
 
 def where(like: Any, device: object) -> object:
-    """Return the device that creation's ``device=`` and ``like=`` ask for."""
-    return device if like is None else where_is(like)
+    """Return the device that creation's ``device=`` asks for, or ``like=`` without."""
+    return where_is(like) if device is None and like is not None else device

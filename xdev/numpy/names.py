@@ -105,7 +105,8 @@ def dispatched(room: str, name: str) -> Any:
         return _ufunc(found)
     if isinstance(found, type | ModuleType) or not callable(found):
         return found
-    return function(f"{room}{name}", found)
+    make = creation.placed if f"{room}{name}" in creation.PLACED else function
+    return make(f"{room}{name}", found)
 
 
 def __getattr__(name: str) -> Any:
