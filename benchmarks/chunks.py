@@ -206,7 +206,7 @@ def main() -> None:
             for row in scaling(n, max(1, min(options.repeat, 20_000 // n)), where)
         ]
 
-    over = [row for size in MEGABYTES for row in overhead(size, options.repeat)]
+    over = [row for size in MEGABYTES for row in overhead(size, 3 * options.repeat)]
     three_steps = {THREADS: sizes(THREADS)}
     if options.workers:
         from distributed import Client
