@@ -22,7 +22,10 @@ def map_blocks(
     *arrays: Any,
     depth: int | dict[int, int] = 0,
     dtype: Any = None,
-    **shapes: Any,
+    chunks: Any = None,
+    drop_axis: Any = None,
+    new_axis: Any = None,
+    **options: Any,
 ) -> Any:
     """Map a function of plain arrays over the blocks of collections, lazily.
 
@@ -32,31 +35,37 @@ def map_blocks(
         It takes a block of each collection, NumPy's or CuPy's arrays, and gives arrays
         of the shape that the blocks broadcast to; a tuple of them is several results.
         A kernel runs for each point of a block, ``k[block.shape](*blocks, out)``: the
-        parameters behind the inputs are results, of the inputs' result type.
+        parameters behind the inputs are results, of ``dtype``, or of the inputs' result
+        type.
     *arrays
         Collections that broadcast to one shape, plain arrays like their chunks, and
         what else ``f`` takes.
     depth : int or dict
         How many elements of its neighbours a block has at its sides, for all axes or
-        by axis; the result is without them. For stencils.
+        by axis; they are cut off the result, not by ``f``. For stencils.
     dtype : dtype, optional
-        The results' data type. Unless given, ``f`` is called once with arrays of size 0
-        to learn it.
-    **shapes
-        Where blocks of results have other shapes, what ``dask.array.map_blocks`` takes
-        to say so: ``chunks``, ``drop_axis``, ``new_axis``.
+        The data type of ``f``'s one result, or of each of a kernel's. Unless given,
+        ``f`` is called once with arrays of size 0 to learn it.
+    chunks, drop_axis, new_axis : optional
+        Where blocks of results have other shapes, what says so, as
+        ``dask.array.map_blocks`` takes it.
+    **options
+        Keyword arguments of ``f``; collections go by place.
 
     Returns
     -------
     collection or tuple of collections
-        Nothing is computed.
+        Nothing is computed. What ``f`` gives for a block is converted to the data type
+        that the collection has, as far as ``numpy.can_cast(..., "same_kind")``.
 
     Raises
     ------
     TypeError
-        None is a collection, or ``f`` takes no arrays of size 0.
+        None is a collection, or one is among the keyword arguments; ``f`` takes no
+        arrays of size 0. When it is computed: ``f`` gives what cannot be converted.
     ValueError
-        The results' rank is another, and ``shapes`` does not say how.
+        The results' rank is another, and no argument says how. When it is computed:
+        a result is not of the shape that its blocks broadcast to.
 
     Examples
     --------
@@ -65,40 +74,73 @@ def map_blocks(
     >>> xdev.distributed.map(xdev.cumulative_sum, x).compute()
     array([ 0.,  1.,  3.,  3.,  7., 12.])
     """
+    _check(f, arrays, options)
+    arrays = tuple(map(dask.lift, arrays))
+    if isinstance(f, Kernel):
+        rank = max(x.ndim for x in arrays if is_collection(x))
+        f = functools.partial(_run, f, _results(f, rank, len(arrays)), dtype)
+        meta = _learnt(f, arrays)
+    else:
+        f = functools.partial(f, **options) if options else f
+        meta = _learnt(f, arrays) if dtype is None else _like_first(arrays, dtype)
+    several = isinstance(meta, tuple)
+    given = {"chunks": chunks, "drop_axis": drop_axis, "new_axis": new_axis}
+    shapes = {name: value for name, value in given.items() if value is not None}
+    if several and (depth or shapes):
+        message = (
+            "xdev.distributed.map: a function of several results has no depth= and "
+            "no other shapes: map one for each result"
+        )
+        raise ValueError(message)
+    if dtype is None and not shapes:
+        _check_rank(arrays, meta if several else (meta,))
+    dtypes = tuple(x.dtype for x in meta) if several else meta.dtype
+    da, like = _optional.dask_array(), {} if several else _like(meta)
+    if depth:
+        others = {i: x for i, x in enumerate(arrays) if not is_collection(x)}
+        arrays = tuple(filter(is_collection, arrays))
+        f = functools.partial(_placed, f, others) if others else f
+        f = functools.partial(_on_blocks, f, dtypes, not shapes)
+        shapes["boundary"] = "none"
+        return da.map_overlap(f, *arrays, depth=depth, **like, **shapes)
+    f = functools.partial(_on_blocks, f, dtypes, not shapes)
+    if shapes:
+        return da.map_blocks(f, *arrays, enforce_ndim=True, **like, **shapes)
+    return dask.elementwise(f, arrays, meta)
+
+
+def _check(
+    f: Callable[..., Any], arrays: tuple[Any, ...], options: dict[str, Any]
+) -> None:
+    """Refuse what has no collection, or has one by keyword, and kernels' keywords."""
     if not any(map(is_collection, arrays)):
         message = (
             "xdev.distributed.map: none of the arrays is a collection of Dask's: make "
             "one, xdev.asarray(x, chunks=...), or call f(x)"
         )
         raise TypeError(message)
-    arrays = tuple(map(dask.lift, arrays))
-    rank = max(x.ndim for x in arrays if is_collection(x))
-    if isinstance(f, Kernel):
-        f = functools.partial(_run, f, _results(f, rank, len(arrays)))
-    meta = _like_first(arrays, dtype) if dtype is not None else _learnt(f, arrays)
-    if depth or shapes:
-        if isinstance(meta, tuple):
+    for name, value in options.items():
+        if is_collection(value) or isinstance(f, Kernel):
+            what = "a kernel's argument" if isinstance(f, Kernel) else "a collection"
             message = (
-                "xdev.distributed.map: a function of several results has no depth= and "
-                "no other shapes: map one for each result"
+                f"xdev.distributed.map: {name}= is {what}, which goes by place: "
+                f"xdev.distributed.map(f, x, {name})"
             )
-            raise ValueError(message)
-        da = _optional.dask_array()
-        if not depth:
-            return da.map_blocks(f, *arrays, meta=meta, dtype=meta.dtype, **shapes)
-        shapes["boundary"] = "none"
-        return da.map_overlap(
-            f, *arrays, depth=depth, meta=meta, dtype=meta.dtype, **shapes
-        )
-    for made in meta if isinstance(meta, tuple) else (meta,):
-        if dtype is None and np.ndim(made) != rank:
+            raise TypeError(message)
+
+
+def _check_rank(arrays: tuple[Any, ...], results: tuple[Any, ...]) -> None:
+    """Refuse results of another rank than the arrays of size 0 that they are of."""
+    samples = map(dask.without_elements, filter(is_collection, arrays))
+    rank = max(x.ndim for x in samples)
+    for made in results:
+        if np.ndim(made) != rank:
             message = (
                 f"xdev.distributed.map: of blocks of {rank} axes f makes arrays of "
                 f"{np.ndim(made)}: say which go and come, drop_axis=, new_axis= and "
                 f"chunks= as dask.array.map_blocks takes them"
             )
             raise ValueError(message)
-    return dask.elementwise(f, arrays, meta)
 
 
 def _learnt(f: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
@@ -129,6 +171,82 @@ def _like_first(arrays: tuple[Any, ...], dtype: Any) -> Any:
     return facade.astype(dask.without_elements(first), dtype)
 
 
+def _like(meta: Any) -> dict[str, Any]:
+    return {"meta": meta, "dtype": meta.dtype}
+
+
+def _placed(f: Callable[..., Any], others: dict[int, Any], *blocks: Any) -> Any:
+    """Call a function of blocks and, at their places, of what is none."""
+    args = list(blocks)
+    for place, value in others.items():  # from the left
+        args.insert(place, value)
+    return f(*args)
+
+
+def _on_blocks(f: Callable[..., Any], dtypes: Any, alike: bool, *blocks: Any) -> Any:
+    """Return what a function makes of blocks, of the data types that are promised.
+
+    Parameters
+    ----------
+    f : callable
+        The user's.
+    dtypes : dtype or tuple of dtype
+        The one result's; of several results a tuple.
+    alike : bool
+        Whether a result has the shape that the blocks broadcast to.
+    *blocks
+        Arrays, and what else ``f`` takes.
+
+    Raises
+    ------
+    TypeError
+        A result is no array, or cannot be converted.
+    ValueError
+        It is of another shape.
+    """
+    made, shape = f(*blocks), None
+    if alike:
+        shape = np.broadcast_shapes(*(x.shape for x in blocks if hasattr(x, "ndim")))
+    if not isinstance(dtypes, tuple):
+        return _promised(made, dtypes, shape)
+    if not isinstance(made, tuple) or len(made) != len(dtypes):
+        message = (
+            f"xdev.distributed.map: f returned {len(dtypes)} arrays for blocks of "
+            f"size 0, and for others no such tuple: return one"
+        )
+        raise TypeError(message)
+    return tuple(_promised(x, d, shape) for x, d in zip(made, dtypes, strict=True))
+
+
+def _promised(result: Any, dtype: np.dtype[Any], shape: tuple[int, ...] | None) -> Any:
+    """Return a block's result as the collection's dtype and shape have it."""
+    if not hasattr(result, "dtype"):
+        message = (
+            f"xdev.distributed.map: f returned {type(result).__name__} for a block, "
+            f"and must return an array of data type {dtype}; without dtype= it may "
+            f"return a tuple of arrays"
+        )
+        raise TypeError(message)
+    if shape is not None and result.shape != shape:
+        message = (
+            f"xdev.distributed.map: f made an array of shape {result.shape} of blocks "
+            f"of shape {shape}: return that shape (what depth= adds is cut off "
+            f"afterwards), or say the shapes of the results' blocks, chunks=, "
+            f"drop_axis= and new_axis= as dask.array.map_blocks takes them"
+        )
+        raise ValueError(message)
+    if result.dtype == dtype:
+        return result
+    if not np.can_cast(result.dtype, dtype, "same_kind"):
+        message = (
+            f"xdev.distributed.map: f made an array of {result.dtype}, and the "
+            f"collection is of {dtype}: give dtype={str(result.dtype)!r}, or convert "
+            f"in f"
+        )
+        raise TypeError(message)
+    return result.astype(dtype)
+
+
 def _results(kernel: Kernel, rank: int, inputs: int) -> int:
     """Return how many results a kernel of so many indices and inputs has."""
     code: Any = kernel.function.__code__
@@ -147,11 +265,12 @@ def _results(kernel: Kernel, rank: int, inputs: int) -> int:
     return len(names)
 
 
-def _run(kernel: Kernel, results: int, *blocks: Any) -> Any:
+def _run(kernel: Kernel, results: int, dtype: Any, *blocks: Any) -> Any:
     """Run a kernel for each point of blocks; return what it wrote."""
     inputs = [x for x in blocks if hasattr(x, "ndim")]
     shape = np.broadcast_shapes(*(x.shape for x in inputs))
-    dtype, device = facade.result_type(*blocks), device_of(inputs[0])
+    device = device_of(inputs[0])
+    dtype = facade.result_type(*blocks) if dtype is None else dtype
     outs = tuple(facade.empty(shape, dtype, device=device) for _ in range(results))
     kernel[shape](*blocks, *outs)
     return outs if results > 1 else outs[0]
