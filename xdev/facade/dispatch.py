@@ -166,14 +166,14 @@ def _common(name: str, items: Any) -> tuple[Library, Any]:
             first, common, where = (label, value), library, here
         elif library is common and (here == where or here is None or where is None):
             continue
-        elif _may_join(library, value, first[1]):
+        elif may_join(library, value, first[1]):
             first, common, where = (label, value), library, here
-        elif not _may_join(common, first[1], value):
+        elif not may_join(common, first[1], value):
             raise mismatch(name, first, (label, value))
     return common, first[1]
 
 
-def _may_join(library: Library, collection: Any, x: Any) -> bool:
+def may_join(library: Library, collection: Any, x: Any) -> bool:
     """Say whether an array may stand beside a collection: it is like its chunks."""
     if library.chunk is None:
         return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import operator
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -22,6 +23,7 @@ from xdev.device.fake.integers import positions
 from xdev.device.fake.namespace import METHODS_IN_CUPY, is_in_cupy
 from xdev.facade.complaints import mismatch, where_is
 from xdev.facade.cpu import NUMPY
+from xdev.facade.dispatch import may_join
 from xdev.facade.functions import Functions
 from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, known, library_of
 from xdev.facade.places import place
@@ -36,6 +38,10 @@ NOT_ARRAYS = PYTHON_SCALARS | HOST_SCALARS | {str, bytes, type, type(None), np.d
 PLAIN = NOT_ARRAYS | {ndarray}  # with these alone a call is NumPy's
 #: The kinds of data types that every device has; arrays of others stay on the host.
 DEVICE_KINDS = frozenset("?biufc")
+#: Functions of ranks: Dask's want an axis, and ``percentile`` of chunks is another one.
+RANKS = frozenset((
+    *("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"),
+))  # fmt: skip
 # Whether objects of a type are arrays, for types of which that is not known otherwise;
 # weak, since a program may make classes again and again.
 _array_types: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
@@ -150,11 +156,26 @@ def leader(
         other: Library = NUMPY if type(x) is ndarray else library_of(x, name)
         if first is None or (library is NUMPY and not first[1].ndim):
             library, first = other, found
-        elif other is NUMPY and not x.ndim:
-            continue
-        elif other is not library or other.device(x) != library.device(first[1]):
-            raise _mixed(name, function, args, options, first, found)
+        elif (other is not NUMPY or x.ndim) and (
+            other is not library or other.device(x) != library.device(first[1])
+        ):
+            labels = [
+                _label(function, args, options, path) for path, _ in (first, found)
+            ]
+            if not _may_meet(labels, (library, first[1]), (other, x)):
+                one, two = zip(labels, (first[1], x), strict=True)
+                raise mismatch(f"numpy.{name}", one, two)
+            if other.chunk is not None:
+                library, first = other, found
     return library, None if first is None else first[1]
+
+
+def _may_meet(labels: list[str], one: tuple[Library, Any], two: Any) -> bool:
+    """Say whether one of two arrays is a collection, and the other like its chunks."""
+    if any(label.startswith("out") for label in labels):  # which would not be written
+        return False
+    (library, x), (other, y) = one, two
+    return may_join(library, x, y) or may_join(other, y, x)
 
 
 def settled(result: Any) -> Any:
@@ -186,6 +207,8 @@ def _functions(library: Library) -> Functions:
             find: Callable[[str], Any] = functools.partial(_of_cuda, library)
         elif library.device_type == "fake":
             find = functools.partial(_anywhere, _of_fake, library)
+        elif library.chunk is not None:
+            find = functools.partial(_anywhere, _of_dask, library)
         else:
             find = functools.partial(_anywhere, _of_namespace, library)
         _by_library[name] = Functions(find)
@@ -214,6 +237,38 @@ def _of_fake(library: Library, name: str) -> Callable[..., Any]:
     if not is_in_cupy(name):
         return _standard(library, name)
     return strict(f"xdev.numpy.{name}", operator.attrgetter(name)(np))
+
+
+def _of_dask(library: Library, name: str) -> Callable[..., Any]:
+    """Return Dask's function of collections, and of plain arrays beside them."""
+    if name in RANKS:
+        return _of_ranks(library, name)
+    own = _of_namespace(library, name)
+    lift = importlib.import_module("xdev.facade.dask").lift
+
+    def of_collections(*args: Any, **options: Any) -> Any:
+        lifted = {key: x if key == "out" else lift(x) for key, x in options.items()}
+        return own(*map(lift, args), **lifted)
+
+    return of_collections
+
+
+def _of_ranks(library: Library, name: str) -> Callable[..., Any]:
+    """Return Dask's exact function, which joins the chunks along axes: all of them."""
+    own = _of_namespace(library, name.replace("percentile", "quantile"))
+    signature = inspect.signature(getattr(np, name))
+
+    def of_whole(*args: Any, **options: Any) -> Any:
+        given = signature.bind(*args, **options).arguments
+        x = given["a"]
+        if given.get("axis") is None:
+            given["axis"] = tuple(range(x.ndim))
+        if "percentile" in name:  # as NumPy divides
+            hundred = x.dtype.type(100) if x.dtype.kind == "f" else 100
+            given["q"] = np.true_divide(given["q"], hundred)
+        return own(**given)
+
+    return of_whole
 
 
 def _of_cuda(library: Library, name: str) -> Callable[[Any], Callable[..., Any]]:
@@ -263,23 +318,12 @@ def _standard(library: Library, name: str) -> Callable[..., Any]:
     return own
 
 
-def _mixed(
-    name: str,
-    function: Callable[..., Any],
-    args: Any,
-    options: Any,
-    *found: tuple[tuple[int, ...], Any],
-) -> Exception:
-    """Return the error for arrays of two libraries or devices, with their names."""
+def _label(function: Any, args: Any, options: Any, path: tuple[int, ...]) -> str:
+    """Return what an argument, or a part of it, is called."""
     places = positions(function)[: len(args)]
     labels = [*places, *(f"args[{k}]" for k in range(len(places), len(args)))]
     labels += options
-
-    def label(path: tuple[int, ...]) -> str:
-        return labels[path[0]] + "".join(f"[{index}]" for index in path[1:])
-
-    one, two = ((label(path), x) for path, x in found)
-    return mismatch(f"numpy.{name}", one, two)
+    return labels[path[0]] + "".join(f"[{index}]" for index in path[1:])
 
 
 def function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

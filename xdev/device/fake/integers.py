@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -29,9 +31,12 @@ def positions(function: Callable[..., Any]) -> tuple[str, ...]:
     >>> positions(np.expand_dims)
     ('a', 'axis')
     """
+    if isinstance(function, np.ufunc):  # NumPy 2.3 has no signatures of them
+        inputs = [f"x{k + 1}" for k in range(function.nin)]
+        return (*(inputs if inputs[1:] else ["x"]), *["out"] * function.nout)
     try:
         found = inspect.signature(function).parameters.values()
-    except ValueError:  # NumPy 2.3 has none for what is written in C
+    except ValueError:  # nor has it of others that are written in C
         return ()
     place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return tuple(each.name for each in found if each.kind in place)
