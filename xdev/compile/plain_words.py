@@ -126,6 +126,10 @@ PLAIN = {
     r"No conversion from (.+) to (\w+) for '.*return_value.*": (
         r"returns \1, which is not made a \2"
     ),
+    r"The compiler failed to analyze the bytecode.* '(\w+)' is not defined\.": (
+        r"'\1' is first assigned below this line, and read in a later round of a loop: "
+        "assign it before the loop, too"
+    ),
     r"Type of variable '.+' cannot be determined.*": (
         "the type of a value there cannot be told: where an assignment stands inside "
         r"an expression (y := …), write it before, on a line of its own (\g<0>)"

@@ -22,6 +22,7 @@ import numpy as np
 
 from xdev.compile.halves import is_half
 from xdev.ufunc import sources
+from xdev.ufunc.assignments import refuse_unassigned
 from xdev.ufunc.numpys import OfNumbers, inside
 from xdev.ufunc.results import real
 from xdev.ufunc.scope import Scope
@@ -74,10 +75,17 @@ def typed(
     -------
     Typed
         The function keeps its name, line numbers, defaults, globals and closure.
+
+    Raises
+    ------
+    TypeError
+        It may read a name before it is assigned.
     """
     code = function.__code__
     outside = sources.outside(function)
     source = sources.find(code)
+    if source is not None:
+        refuse_unassigned(function, source.node)
     if source is None or level == "none":
         known = inside(code, outside)
         swapped = {k: v for k in outside if (v := replace(known[k])) is not outside[k]}

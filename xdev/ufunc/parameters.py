@@ -110,7 +110,7 @@ def refuse_raising(function: Callable[..., Any], way: str) -> None:
     places = (x.positions for x in get_instructions(code) if x.opcode == RAISE)
     place = next(places, None)
     line = (place and place.lineno) or code.co_firstlineno
-    message = f"{function.__name__} raises, which {way}\n{_shown(code, line)}"
+    message = f"{function.__name__} raises, which {way}\n{shown(code, line)}"
     raise TypeError(message)
 
 
@@ -147,7 +147,7 @@ def refuse_arrays(
             what = "an array of the tuple" if isinstance(value, tuple) else "the array"
             message = (
                 f"{function.__name__} reads {what} {label!r} from outside: pass it as "
-                f"an argument{way}\n{_shown(function.__code__, line)}"
+                f"an argument{way}\n{shown(function.__code__, line)}"
             )
             raise TypeError(message)
 
@@ -171,12 +171,12 @@ def refuse_neighbours(function: Callable[..., Any]) -> None:
                 "computed in float32, in which other floats are next to them: call it "
                 f"outside, as numpy.{called}, or give float32 arrays, as "
                 "x.astype(float32)\n"
-                f"{_shown(function.__code__, line)}"
+                f"{shown(function.__code__, line)}"
             )
             raise TypeError(message)
 
 
-def _shown(code: CodeType, line: int) -> str:
+def shown(code: CodeType, line: int) -> str:
     """Return a line of a function's source, with its file and number."""
     file = code.co_filename
     return f"  {file}:{line}: {linecache.getline(file, line).strip()}"

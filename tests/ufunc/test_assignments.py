@@ -1,0 +1,279 @@
+"""Functions that may read a name before it is assigned are refused, others are not."""
+
+# ruff: noqa: F821, F841 - the faults
+
+import numpy as np
+import pytest
+
+import xdev
+
+
+def in_one_branch(x):
+    if x > 0:
+        y = 1.0
+    return y
+
+
+def in_some_branches(x):
+    if x > 2:
+        y = 1.0
+    elif x > 1:
+        y = 2.0
+    return y
+
+
+def never_before(x):
+    total += x
+    return total
+
+
+def in_one_way_of_a_loop(x):
+    for k in range(3):
+        if k < x:
+            last = k
+    return last
+
+
+def before_a_break(x):
+    for k in range(3):
+        if x < k:
+            break
+        y = x
+    return y
+
+
+def past_the_end_of_a_loop(x):
+    while True:
+        if x < 0:
+            break
+        y = x
+        if y > 0:
+            break
+    return y
+
+
+def of_a_round_that_need_not_be(x):
+    for k in range(3):
+        if x < k:
+            x += y
+        elif k > 7:
+            y = 1.0
+    return x
+
+
+def behind_and(x):
+    return x if x > 0 and (y := x) > 0 else y
+
+
+def in_a_case(x):
+    match int(x):
+        case 1:
+            y = 1.0
+        case 2:
+            y = 2.0
+    return y
+
+
+def deleted(x):
+    y = x
+    del y
+    return y
+
+
+FAULTY = {
+    in_one_branch: "y",
+    in_some_branches: "y",
+    never_before: "total",
+    in_one_way_of_a_loop: "last",
+    before_a_break: "y",
+    past_the_end_of_a_loop: "y",
+    of_a_round_that_need_not_be: "y",
+    behind_and: "y",
+    in_a_case: "y",
+    deleted: "y",
+}
+
+
+@pytest.mark.parametrize(("function", "name"), FAULTY.items())
+def test_a_name_that_python_may_lack_is_refused_with_its_line(function, name, device):
+    with pytest.raises(UnboundLocalError) as raised:
+        function(-1.0)
+    line = raised.traceback[-1].lineno + 1
+    x = xdev.asarray([1.0, -1.0], device=device)
+
+    with pytest.raises(TypeError, match="before it is assigned") as refused:
+        xdev.vectorize(function)(x)
+
+    text = str(refused.value)
+    assert f"{function.__name__} may read {name!r} before it is assigned" in text
+    assert f"{__file__}:{line}: " in text
+    assert "assign it before the condition" in text
+
+
+def by_each_branch(x):
+    if x > 2:
+        y = 1.0
+    elif x > 1:
+        return 7.0
+    else:
+        y = 2.0
+    return y
+
+
+def by_a_loop(x):
+    for k in range(4):
+        y = x * k
+    return y + k
+
+
+def by_a_loop_with_a_condition(x):
+    rest = 10.0
+    while rest > 1:
+        step = rest / 2
+        rest -= step
+    return x * step
+
+
+def by_an_endless_loop(x):
+    old = 1.0
+    while True:
+        new = (old + 2.0 / old) / 2
+        if abs(new - old) < 1e-9:
+            break
+        old = new
+    return x * new
+
+
+def by_else_of_a_loop(x):
+    for k in range(5):
+        if k > x:
+            found = k
+            break
+    else:
+        found = -1
+    return x * 0.0 + found
+
+
+def of_the_round_before(x):
+    total = 0.0
+    for k in range(5):
+        if k == 0:
+            last = x
+        else:
+            total += x * last
+            last = k * x
+    return total
+
+
+def of_the_first_round(x):
+    for k in range(5):
+        most = x if k == 0 else max(most, x * k)
+    return most
+
+
+def of_the_round_before_a_continue(x):
+    total = 0.0
+    for k in range(5):
+        if k == 0:
+            last = x
+            continue
+        total += last
+        last = x * k
+    return total
+
+
+def of_an_outer_round(x):
+    total = x
+    for k in range(4):
+        if k > 2:
+            last = x
+            continue
+        for m in range(k):
+            if k > 7:
+                last = m
+            total += m * last if k > 5 else m
+        last = k + 1.0
+    return total
+
+
+def by_a_case(x):
+    match int(x):
+        case 1:
+            y = 1.0
+        case _:
+            y = 2.0
+    return x + y
+
+
+def in_a_function_inside(x):
+    def half(z):
+        return z / 2
+
+    return half(x)
+
+
+def from_outside(x):
+    return x + SCALE
+
+
+SCALE = 3.0
+RIGHT = (
+    by_each_branch,
+    by_a_loop,
+    by_a_loop_with_a_condition,
+    by_an_endless_loop,
+    by_else_of_a_loop,
+    of_the_round_before,
+    of_the_round_before_a_continue,
+    of_an_outer_round,
+    in_a_function_inside,
+    by_a_case,
+    from_outside,
+)
+
+
+def test_a_name_that_is_first_assigned_below_is_refused():
+    assert of_the_first_round(2.0) == 8
+
+    with pytest.raises(TypeError, match=r"'most' is first assigned below this line"):
+        xdev.vectorize(of_the_first_round)(np.ones(3))
+
+
+def test_such_a_name_in_kernels_core_arrays_and_functions_called(device):
+    @xdev.kernel
+    def point(i, x, out):
+        if x[i] > 0:
+            y = 1.0
+        out[i] = y
+
+    @xdev.guvectorize("(n)->()")
+    def last(x, out):
+        for i in range(x.shape[0]):
+            if x[i] > 0:
+                k = i
+        out[0] = k
+
+    @xdev.vectorize
+    def outer(x):
+        return in_one_branch(x)
+
+    x = xdev.asarray([-1.0, -1.0], device=device)
+    out = xdev.zeros(2, device=device)
+
+    for call, words in (
+        (lambda: point[2](x, out), "point may read 'y' "),
+        (lambda: last(x), "last may read 'k' "),
+        (lambda: outer(x), "in_one_branch may read 'y' "),
+    ):
+        with pytest.raises(TypeError, match=words):
+            call()
+
+
+@pytest.mark.parametrize("function", RIGHT)
+def test_a_name_that_python_never_lacks_is_taken(function, device):
+    x = np.array([0.5, 1.5, 2.5, 7.0])
+
+    result = xdev.vectorize(function)(xdev.asarray(x, device=device))
+
+    expected = [function(float(each)) for each in x]
+    np.testing.assert_allclose(xdev.to_numpy(result), expected, rtol=1e-12)
