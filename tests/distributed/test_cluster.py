@@ -357,6 +357,21 @@ def test_what_is_over_a_pools_limit_is_written_to_disk(client):
         assert ledger["cpu"]["reserved"] <= most
 
 
+def test_arrays_that_functions_hold_are_received_over_a_pools_limit(client):
+    most, held = 60_000_000, np.ones(1_000_000)
+    client.register_plugin(distributed.WorkerPlugin("cpu", limit=most))
+    pids = set(client.run(os.getpid).values())
+    x = xdev.ones(30_000_000, chunks=1_000_000).persist()
+    assert held.nbytes * x.npartitions > WORKERS * most
+
+    y = distributed.map(lambda block: block + held[0], x)
+
+    assert float(client.compute(xdev.sum(y)).result(timeout=120)) == 60e6
+    assert set(client.run(os.getpid).values()) == pids
+    for ledger in distributed.memory_status(client).values():
+        assert ledger["cpu"]["reserved"] <= most
+
+
 def test_more_workers_than_gpus_are_refused():
     with pytest.raises((xdev.ConfigurationError, xdev.DeviceUnavailableError)):
         distributed.local_cluster(99, device="cuda")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 import re
 import threading
+from contextlib import suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,6 +80,9 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
         if self.limit is not None:
             reports.set_limit(self.limit, device)
         bridges.install("numpy")
+        for module in ("comm.tcp", "protocol.utils"):
+            found = importlib.import_module(f"distributed.{module}")
+            vars(found)["host_array"] = room_for_received
         if device.type == "cuda":
             _receive_in_the_pool()
         self._watch(worker)
@@ -121,6 +127,28 @@ def spiller_of(data: Any) -> Callable[[], bool]:
             inside.busy = False
 
     return spill
+
+
+#: Whether the message that is read comes from the scheduler; the threads that unpack it
+#: have its reader's context.
+_from_scheduler = ContextVar("_from_scheduler", default=False)
+
+
+def room_for_received(nbytes: int) -> memoryview:
+    """Return memory for what a worker receives, which no limit may refuse.
+
+    For Dask ends the worker then. Chunks from others are in the pool as long as its
+    limit has room for them, which spilling makes. What the scheduler sends is tasks,
+    with what their functions hold: it cannot be spilled, and would leave the tasks no
+    room, so it lies beside the pool, as does what Dask reads from disk.
+    """
+    with suppress(RuntimeError):  # in a thread no coroutine runs
+        task: Any = asyncio.current_task()
+        _from_scheduler.set(task.get_coro().__name__ == "handle_scheduler")
+    if not _from_scheduler.get():
+        with suppress(MemoryError):
+            return np.empty(nbytes, "u1").data
+    return memoryview(bytearray(nbytes))
 
 
 def _device_of_worker(wanted: str | None, name: str) -> Device:
