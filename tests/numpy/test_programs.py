@@ -163,6 +163,31 @@ def test_what_makes_arrays_makes_numpys_on_the_default_device(device, written):
         numpy.testing.assert_array_equal(xdev.to_numpy(result), wanted)
 
 
+@pytest.mark.parametrize("save", ["savez", "savez_compressed"])
+def test_archives_are_read_to_the_default_device(device, tmp_path, save):
+    path = tmp_path / "saved.npz"
+    getattr(numpy, save)(path, a=[1.0, 2.0], b="text")
+
+    with xdev.use_device(device), xdev.numpy.load(path) as archive:
+        found = [archive["a"], archive.f.a, dict(archive)["a"], archive.get("a")]
+        text = archive["b"]
+
+    assert isinstance(archive, numpy.lib.npyio.NpzFile)
+    assert {xdev.device_of(x) for x in found} == {device}
+    assert [xdev.to_numpy(x).tolist() for x in found] == [[1, 2]] * 4
+    assert xdev.device_of(text) == "cpu"
+
+
+@pytest.mark.fake
+def test_an_iterator_of_numpys_says_which_copy_would_do():
+    np = xdev.numpy
+    x = xdev.ones(3, device="fake")
+
+    assert [int(value) for value in np.nditer(numpy.arange(3))] == [0, 1, 2]
+    with pytest.raises(TypeError, match=r"cupy has no 'nditer'.*xdev\.to_numpy\(x\)"):
+        np.nditer([x, None])
+
+
 def test_like_says_the_device(device):
     np = xdev.numpy
     x = xdev.asarray([1.0, 2.0], device=device)

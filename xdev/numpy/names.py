@@ -69,7 +69,13 @@ class vectorize:  # noqa: N801 - NumPy's name of it
         return compiled(self.pyfunc)
 
 
+def nditer(*args: Any, **options: Any) -> Any:
+    """As ``numpy.nditer``, of arrays on the CPU; NumPy's words for others mislead."""
+    return call("nditer", np.nditer, args, options)
+
+
 _OWN: dict[str, Any] = {name: getattr(creation, name) for name in creation.__all__} | {
+    "nditer": nditer,
     "ufunc": ufunc,
     "vectorize": vectorize,
 }
