@@ -1,4 +1,4 @@
-"""NumPy's names that xdev lacks, and what gives the same result.
+"""NumPy's and CuPy's names that xdev lacks, and what gives the same result.
 
 From here come the errors for a missing name, what fake arrays say in NumPy's functions,
 and the table of docs/facade.md; tests compute both sides of each row with NumPy.
@@ -148,6 +148,21 @@ OLD = {
     "unicode_": "str_",
 }
 
+#: CuPy's own names, and what serves here.
+CUPYS = {
+    "ElementwiseKernel": "xdev.vectorize, or xdev.kernel, of a Python function",
+    "RawKernel": "xdev.kernel, of a Python function",
+    "RawModule": "xdev.kernel, of a Python function",
+    "ReductionKernel": "the reduce of xdev.vectorize(identity=...)",
+    "asnumpy": "xdev.to_numpy",
+    "cuda": "xdev.use_device, xdev.Stream, xdev.Event and xdev.synchronize",
+    "fuse": "xdev.vectorize",
+    "get_array_module": "xdev itself, or xdev.namespace(x)",
+    "get_default_memory_pool": "xdev.memory, whose pool serves CuPy, too",
+    "get_default_pinned_memory_pool": "xdev.memory, and xdev.empty_pinned",
+    "is_available": "xdev.Device('cuda').available",
+}
+
 #: NumPy's functions of random numbers, and the methods of generators that do the same.
 DRAWN = {
     "rand": "random",
@@ -175,6 +190,9 @@ def missing(room: str, name: str) -> AttributeError:
     xdev has no 'ravel' (NumPy's): for ravel(x) use xdev.reshape(x, (-1,))
     """
     way = advice(f"{room}.{name}".removeprefix("xdev."))
+    if way is None and room == "xdev" and name in CUPYS:
+        text = f"xdev has no {name!r} (CuPy's): use {CUPYS[name]}"
+        return AttributeError(text, name=name)
     if way is None:  # Python looks for a name like it
         text = f"module {room!r} has no attribute {name!r}"
         return AttributeError(text, name=name, obj=sys.modules[room])
@@ -198,6 +216,8 @@ def advice(name: str) -> str | None:
     ('use xdev.float64', 'use xdev.numpy.median', None)
     """
     name = OLD.get(name, name)
+    if name == "random.seed":  # NumPy's has none of the generators here
+        return "use xdev.random.default_rng(seed), and its methods"
     if rows := _rows(name):
         ways = ", ".join(f"for {row} use {SAME[row]}" for row in rows)
         return ways.replace("xp.", "xdev.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Never, Self, final
 
 from xdev.device import registry
 from xdev.errors import ConfigurationError, DeviceUnavailableError, type_name
@@ -108,6 +108,16 @@ class Device:
         if self.library is not None:
             return _natives(self.library).native(self.type, self.index)
         return registry.backend(self.type).native(self.index)
+
+    def __enter__(self) -> Never:
+        message = (
+            f"a Device is a name alone: the default device of a block is set by "
+            f"with xdev.use_device({str(self)!r}):"
+        )
+        raise TypeError(message)
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing is entered; Python asks for it first."""
 
     def __str__(self) -> str:
         only = self.type == "cpu" and not self.index
