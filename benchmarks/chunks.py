@@ -214,7 +214,7 @@ def main() -> None:
         where = f"{options.workers} workers"
         with (
             distributed.local_cluster(
-                options.workers, device="cpu", dashboard_address=None
+                options.workers, device="cpu", dashboard_address=":0"
             ) as cluster,
             Client(cluster),
         ):

@@ -4,9 +4,11 @@ import functools
 import importlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +100,16 @@ def functions():
     del sys.path[:2]
 
 
+@contextmanager
+def dashboards_port_taken():
+    """Hold the port that Dask's dashboard has unless told, unless somebody has it."""
+    with socket.socket() as listener:
+        with suppress(OSError):
+            listener.bind(("", 8787))
+            listener.listen()
+        yield
+
+
 @pytest.fixture(scope="module")
 def client(functions):
     """A client of two worker processes, set up by the plug-in."""
@@ -105,10 +117,11 @@ def client(functions):
 
     assert functions
     with (
+        dashboards_port_taken(),
         # Or a busy machine decides which chunks are moved.
         dask.config.set({"distributed.scheduler.work-stealing": False}),
         distributed.local_cluster(
-            WORKERS, device="cpu", memory_limit=LIMIT, dashboard_address=None
+            WORKERS, device="cpu", memory_limit=LIMIT, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as connected,
     ):

@@ -22,7 +22,7 @@ def client():
         pytest.skip("XDEV_TEST_DEVICES promises no GPU")
     with (
         distributed.local_cluster(
-            limit="50%", memory_limit="8GB", dashboard_address=None
+            limit="50%", memory_limit="8GB", dashboard_address=":0"
         ) as cluster,
         Client(cluster) as connected,
     ):
