@@ -162,6 +162,40 @@ def test_a_collection_is_of_xdevs_own_libraries_arrays():
         xdev.zeros(3, xdev.int8, "cpu", 2)
 
 
+@pytest.mark.parametrize(
+    "chunks",
+    [0, -3, (3, 3), (3, 0), 2.5, "big", {3: 2}, ((2, 2), 6), ((3, 2, -1, 1), 6)],
+)
+@pytest.mark.usefixtures("lazy")
+def test_chunks_that_cut_nothing_are_refused_with_the_way_out(chunks):
+    shape = (5,) if chunks == (3, 3) else (5, 6)
+
+    for make in (
+        lambda: xdev.ones(shape, chunks=chunks),
+        lambda: xdev.asarray(np.ones(shape), chunks=chunks),
+        lambda: xdev.asarray(xdev.ones(shape, chunks=1), chunks=chunks),
+    ):
+        with pytest.raises(ValueError, match=r"does not cut .*chunks=1000.*'auto'"):
+            make()
+
+
+def test_chunks_are_counted_from_the_last_axis_too(lazy):
+    for x in (xdev.ones((5, 6), chunks={-1: 4}), xdev.asarray(X, chunks={-1: 4})):
+        assert x.chunks == ((5,), (4, 2))
+    for nothing in (xdev.ones((), chunks=3), xdev.asarray(np.ones(()), chunks=())):
+        assert lazy.values(nothing) == 1
+
+
+@pytest.mark.usefixtures("lazy")
+def test_shapes_that_do_not_broadcast_are_named():
+    x = xdev.asarray(X, chunks=2)
+
+    for call in (xdev.add, lambda x, y: xdev.where(x > 0, x, y)):
+        for other in (np.ones(5), xdev.ones(5, chunks=2)):
+            with pytest.raises(ValueError, match=r"\(5, 6\), \(5,\) do not broadcast"):
+                call(x, other)
+
+
 PAIRS = [
     xdev.add,
     lambda x, y: xdev.where(x > y, x, y),
@@ -287,6 +321,9 @@ def test_out_becomes_the_result_but_a_slice_is_no_view(lazy):
     np.testing.assert_array_equal(lazy.values(out), np.exp(X))
     with pytest.raises(ValueError, match=r"no view.*y\[\.\.\.\] = "):
         xdev.exp(x[1:], out=out[1:])
+    for plain in (np.zeros((5, 6)), (np.zeros((5, 6)),)):
+        with pytest.raises(TypeError, match=r"xdev\.add: out is numpy\.nd.*leave out="):
+            xdev.add(x, 1, out=plain)
 
 
 def test_graphs_travel_by_name():

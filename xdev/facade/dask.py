@@ -10,13 +10,14 @@ import functools
 import importlib
 import operator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev import _optional, facade
 from xdev.device import device_of
+from xdev.errors import type_name
 from xdev.facade import arithmetic, logic, transcendental
 from xdev.facade.complaints import (
     PAGE,
@@ -117,6 +118,7 @@ def elementwise(
     """
     da = _optional.dask_array()
     args = [lift(x) for x in args]
+    _check_shapes(function, [x.shape for x in args if hasattr(x, "dask")])
     if meta is None:
         with np.errstate(all="ignore"):
             meta = function(*map(without_elements, args))
@@ -131,6 +133,21 @@ def elementwise(
         da.blockwise(operator.getitem, whole, made, whole, i, None, meta=one)
         for i, one in enumerate(meta)
     )
+
+
+def _check_shapes(function: Any, shapes: list[tuple[float, ...]]) -> None:
+    """Refuse shapes that do not broadcast; of unknown extents Dask knows the chunks."""
+    if any(extent != extent for shape in shapes for extent in shape):  # noqa: PLR0124 - NaN
+        return
+    try:
+        np.broadcast_shapes(*cast("list[tuple[int, ...]]", shapes))
+    except ValueError as error:
+        message = (
+            f"{getattr(function, '__name__', 'f')}: the shapes "
+            f"{', '.join(map(str, shapes))} do not broadcast to one: an axis has the "
+            f"same length in all, or 1; slice or reshape one"
+        )
+        raise ValueError(message) from error
 
 
 def over_cores(
@@ -408,7 +425,19 @@ class DaskLibrary:
         self, name: str, function: Callable[..., Any], values: list[Any], out: Any
     ) -> Any:
         """Let ``out`` be another collection from now on: it has no memory."""
+        refuse_plain(f"xdev.{name}", [out])
         return written(name, out, function(*values))
+
+
+def refuse_plain(name: str, outs: Sequence[Any]) -> None:
+    """Refuse an ``out`` that is a plain array, which would have to be computed now."""
+    for out in outs:
+        if out is not None and not hasattr(out, "dask"):
+            message = (
+                f"{name}: out is {type_name(out)}, and an input a collection of "
+                f"Dask's, not computed yet: leave out= out, or compute it first"
+            )
+            raise TypeError(message)
 
 
 def written(name: str, out: Any, result: Any) -> Any:

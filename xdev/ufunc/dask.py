@@ -6,7 +6,6 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev.errors import type_name
 from xdev.facade import dask
 from xdev.facade.complaints import PAGE
 from xdev.ufunc.inputs import is_collection
@@ -51,7 +50,7 @@ def call(
             f"nothing: take xdev.where(mask, {name}(x), other) ({PAGE})"
         )
         raise TypeError(message)
-    _refuse_plain(name, outs)
+    dask.refuse_plain(name, outs or ())
     function = functools.partial(ufunc, **keywords) if keywords else ufunc
     made = dask.elementwise(function, [_array(x) for x in args])
     if outs is None:
@@ -72,7 +71,7 @@ def call_generalized(
 ) -> Any:
     """Return what a generalized ufunc makes of collections; see :func:`call`."""
     name = ufunc.__name__
-    _refuse_plain(name, outs)
+    dask.refuse_plain(name, outs or ())
     axes = {key: value for key, value in keywords.items() if key in AXES}
     others = {key: value for key, value in keywords.items() if key not in AXES}
     function = functools.partial(ufunc, **others) if others else ufunc
@@ -144,13 +143,3 @@ def _array(x: Any) -> Any:
 
         return facade.asarray(x)
     return x
-
-
-def _refuse_plain(name: str, outs: Sequence[Any] | None) -> None:
-    for out in outs or ():
-        if out is not None and not is_collection(out):
-            message = (
-                f"{name}: out is {type_name(out)}, and an input a collection of "
-                f"Dask's, not computed yet: leave out= out, or compute it first"
-            )
-            raise TypeError(message)

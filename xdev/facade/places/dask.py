@@ -12,6 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev import _optional, facade
 from xdev.device import Device
@@ -63,9 +64,7 @@ class CollectionPlace:
             message = f"a shape of {whole} has a negative extent: give 0 or more"
             raise ValueError(message)
         meta = make((slice(0, 0),) * len(whole))
-        windows = ArraySliceDep(
-            da.core.normalize_chunks(self._chunks, whole, dtype=meta.dtype)
-        )
+        windows = ArraySliceDep(_cut(self._chunks, whole, meta.dtype))
         axes = tuple(range(len(whole)))
         return da.blockwise(
             make, axes, windows, axes, align_arrays=False, meta=meta, dtype=meta.dtype
@@ -131,10 +130,12 @@ class CollectionPlace:
 
     def cut(self, x: Any) -> Any:
         """Return an array, or a collection cut otherwise, as a collection."""
-        if hasattr(x, "dask"):
-            return x.rechunk(self._chunks)
-        da = _optional.dask_array()
-        return da.from_array(x, chunks=self._chunks, asarray=False)
+        if not hasattr(x, "dask"):
+            chunks = _cut(self._chunks, x.shape, x.dtype)
+            return _optional.dask_array().from_array(x, chunks=chunks, asarray=False)
+        if not _unknown(x):
+            _cut(self._chunks, x.shape, x.dtype)
+        return x.rechunk(self._chunks)
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
         return self.cut(frequencies.fftfreq(n, d, dtype=dtype, device=self._device))
@@ -144,6 +145,35 @@ class CollectionPlace:
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         return self.cut(facade.from_dlpack(x, device=self._device, copy=copy))
+
+
+def _cut(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return the lengths of the chunks along each axis.
+
+    Raises
+    ------
+    ValueError
+        There is no such cut.
+    """
+    made, reason = None, ""
+    try:
+        if isinstance(chunks, dict):
+            axes = normalize_axis_tuple(tuple(chunks), len(shape))
+            chunks = dict(zip(axes, chunks.values(), strict=True))
+        made = _optional.dask_array().core.normalize_chunks(chunks, shape, dtype=dtype)
+    except ZeroDivisionError:
+        reason = " (0 is no length)"
+    except (TypeError, ValueError) as error:
+        reason = f" ({error})"
+    least = min(map(min, made or ()), default=0)
+    if made is None or tuple(map(sum, made)) != shape or least < 0:
+        message = (
+            f"chunks={chunks!r} does not cut an array of shape {shape}{reason}: give a "
+            f"length, chunks=1000, one for each axis, in which -1 is all of it, "
+            f"chunks=(1000, -1), or chunks='auto'"
+        )
+        raise ValueError(message)
+    return made
 
 
 def _unknown(x: Any) -> bool:
