@@ -31,6 +31,7 @@ SETTINGS = (
     "XDEV_MEMORY_LIMIT",
     "XDEV_MEMORY_TRACK",
     "XDEV_NUMPY_POOL",
+    "XDEV_NATIVE",
     "XDEV_NUM_THREADS",
     "XDEV_CACHE_DIR",
     "XDEV_DEBUG",
@@ -76,8 +77,8 @@ def _refuse(name: str, text: str, valid: str) -> ConfigurationError:
     return ConfigurationError(f"{name}={text!r} is not valid: use {valid}")
 
 
-def _choice(name: str, valid: dict[str, T]) -> T:
-    text = _read(name) or "0"
+def _choice(name: str, valid: dict[str, T], default: str = "0") -> T:
+    text = _read(name) or default
     if text.lower() not in valid:
         raise _refuse(name, text, "one of " + ", ".join(valid))
     return valid[text.lower()]
@@ -199,6 +200,12 @@ def cache_dir() -> Path:
             raise _refuse("XDEV_CACHE_DIR", text, "a folder, or a path to make one at")
         return Path(text)
     return Path(_read("XDG_CACHE_HOME") or Path.home() / ".cache") / "xdev"
+
+
+@cache
+def native() -> bool:
+    """Return ``XDEV_NATIVE``: whether the compiled part is used where it is built."""
+    return _choice("XDEV_NATIVE", SWITCHES, default="1")
 
 
 @cache

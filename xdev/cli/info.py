@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import xdev
-from xdev import _config, memory
+from xdev import _config, memory, native
 from xdev.cli import cache, settings
 from xdev.device import Device, default_device, devices
 from xdev.errors import DeviceUnavailableError
@@ -71,7 +71,8 @@ def _outcome(tried: tuple[Device, str], problem: str | None) -> str:
 
 def _versions() -> list[str]:
     return [f"{name:<17} {found or '-'}" for name, found in versions().items()] + [
-        f"{'platform':<17} {platform.platform()}"
+        f"{'native part':<17} {native.STATE}",
+        f"{'platform':<17} {platform.platform()}",
     ]
 
 

@@ -12,6 +12,7 @@ READERS = {
     "XDEV_MEMORY_LIMIT": _config.memory_limit,
     "XDEV_MEMORY_TRACK": _config.memory_track,
     "XDEV_NUMPY_POOL": _config.numpy_pool,
+    "XDEV_NATIVE": _config.native,
     "XDEV_NUM_THREADS": _config.num_threads,
     "XDEV_CACHE_DIR": _config.cache_dir,
     "XDEV_DEBUG": _config.debug,

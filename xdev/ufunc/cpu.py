@@ -6,7 +6,6 @@ Broadcasting, ``out=``, ``where=``, casting, overlap and the reductions are NumP
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy import ndarray
 from xdev.compile import loops as code, numpy_ufunc
 from xdev.compile.halves import is_bfloat16
 from xdev.memory import hooks
+from xdev.native import Plan
 from xdev.ufunc import cpu_results, reductions
 from xdev.ufunc.cpu_refusals import explain, raised_by_numpy
 from xdev.ufunc.cpu_results import POOLED
@@ -26,6 +26,7 @@ from xdev.ufunc.specialisation import folding
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from xdev.native import Plans
     from xdev.ufunc.inputs import Dtypes
     from xdev.ufunc.scalar import ScalarFunction
     from xdev.ufunc.signatures import Signature
@@ -67,18 +68,22 @@ class CpuLoops:
         The function with its typings.
     identity : 0, 1, "reorderable" or None
         What a reduction of nothing is.
+    plans : Plans
+        Those of the function's calls: where calls are remembered.
     """
 
-    def __init__(self, scalar: ScalarFunction, identity: int | str | None) -> None:
+    def __init__(
+        self, scalar: ScalarFunction, identity: int | str | None, plans: Plans
+    ) -> None:
         self.scalar = scalar
         self.identity = identity
-        self._calls: dict[tuple[Any, ...], _Call] = {}
+        self._plans = plans
         self._made: dict[Specialisation, Threaded] = {}
         _TRACKING.loops.add(self)
 
     def forget(self) -> None:
         """Forget the calls, but no ufunc."""
-        self._calls.clear()
+        self._plans.forget()
 
     def ufunc(self, specialisation: Specialisation) -> np.ufunc:
         """Return the NumPy ufunc whose one loop is this typing."""
@@ -221,7 +226,7 @@ class CpuLoops:
         if signature is None and not keywords:
             call = self._learn(args, out, specialisation)
             if call is not None:
-                return self._run(call, args, out, cpu_results.bound(args))
+                return call.compute(args, out, cpu_results.bound(args))
         if out is None:
             least = 1 if _TRACKING.on else POOLED
             outputs = specialisation.outputs
@@ -229,81 +234,8 @@ class CpuLoops:
         try:
             return ufunc(*args, out=out or (None,) * ufunc.nout, **keywords)
         except REFUSALS as error:
-            self._explain(error, args, specialisation.inputs, out)
+            _explain(self.scalar, error, args, specialisation.inputs, out)
             raise
-
-    def again(self, args: tuple[Any, ...]) -> Any:
-        """Repeat a call that differs from an earlier one in values and shapes alone.
-
-        Parameters
-        ----------
-        args : tuple
-            The inputs, and behind them the outputs that are given.
-
-        Returns
-        -------
-        array, scalar, tuple or None
-            The result; None: there was no such call.
-        """
-        kinds: list[Any] = []
-        size = 1
-        for x in args:
-            if type(x) is ndarray:
-                kinds.append(x.dtype)
-                size *= x.size
-            else:
-                kinds.append(type(x))
-        call = self._calls.get(tuple(kinds))
-        if call is None:
-            return None
-        if size >= call.small or size >= call.few:  # as far as sizes alone tell
-            nin, size = len(call.inputs), cpu_results.bound(args)
-            if size >= call.small or (size >= call.few and len(args) == nin):
-                return self._run(call, args[:nin], args[nin:] or None, size)
-        try:
-            if size >= MANY:
-                return call.run.alone(args, None)
-            return call.ufunc(*args)
-        except REFUSALS as error:
-            nin = len(call.inputs)
-            self._explain(error, args[:nin], call.inputs, args[nin:])
-            raise
-
-    def _run(
-        self, call: _Call, args: Sequence[Any], out: tuple[Any, ...] | None, size: int
-    ) -> Any:
-        """Compute what was learnt, into new arrays where they are large."""
-        own = out is None
-        run = call.run
-        try:
-            if out is None:
-                spread = size >= run.many > 0  # into results that are all there
-                if size >= call.few:
-                    out = cpu_results.plain(args, call.outputs, size)
-                if out is None and (spread or size >= call.few):
-                    least = 0 if spread else POOLED
-                    out = cpu_results.pooled(args, call.outputs, least=least)
-            else:
-                size = max(getattr(x, "size", 0) for x in out)  # NumPy refuses others
-            if size < call.small and out is not None:
-                return run.alone(args, out)
-            return run(args, out, size, own=own)
-        except REFUSALS as error:
-            self._explain(error, args, call.inputs, out)
-            raise
-        finally:
-            call.small = run.small
-
-    def _explain(
-        self, error: Exception, args: Sequence[Any], inputs: Dtypes, out: Any
-    ) -> None:
-        """Raise NumPy's error for a call of a loop with the way out, if it has one."""
-        if not isinstance(error, ValueError):
-            name, labels = self.scalar.name, self.scalar.labels
-            found = misfit(args, inputs, name, labels)
-            if found is not None:
-                raise found from error
-        explain(error, out)
 
     def _learn(
         self,
@@ -319,12 +251,13 @@ class CpuLoops:
         outs = out or ()
         if not all(type(x) is ndarray for x in outs):
             outs = ()
-        run, outputs = self._threaded(specialisation), specialisation.outputs
-        few = POOLED // max(dtype.itemsize for dtype in outputs)
-        operands = (*args, *outs)
-        key = tuple(x.dtype if type(x) is ndarray else type(x) for x in operands)
-        inputs = specialisation.inputs
-        call = self._calls[key] = _Call(run, run.ufunc, inputs, outputs, few)
+        kinds = tuple(
+            x.dtype if type(x) is ndarray else type(x) for x in (*args, *outs)
+        )
+        run = self._threaded(specialisation)
+        call = _Call(self.scalar, run, specialisation.inputs, specialisation.outputs)
+        call.plan = Plan(kinds, len(args), run.ufunc, call)
+        self._plans.learn(call.plan)
         return call
 
 
@@ -332,16 +265,91 @@ _TRACKING = _Tracking()
 
 
 @final
-@dataclass(slots=True)
 class _Call:
-    """What a call needs: what computes, its results, and when they are small."""
+    """A call that was made before: what computes, and of which data types.
 
-    run: Threaded
-    ufunc: np.ufunc
-    inputs: Dtypes
-    outputs: Dtypes
-    few: int  # smaller results are not the pool's
-    small: int = 0  # smaller calls need no more than NumPy's ufunc
+    Parameters
+    ----------
+    scalar : ScalarFunction
+        The function.
+    run : Threaded
+        What computes.
+    inputs, outputs : tuple of numpy.dtype
+        What it reads and writes.
+    """
+
+    __slots__ = ("few", "inputs", "outputs", "plan", "run", "scalar", "small")
+    plan: Plan
+
+    def __init__(
+        self, scalar: ScalarFunction, run: Threaded, inputs: Dtypes, outputs: Dtypes
+    ) -> None:
+        self.scalar, self.run = scalar, run
+        self.inputs, self.outputs = inputs, outputs
+        # Smaller results are not the pool's.
+        self.few = POOLED // max(dtype.itemsize for dtype in outputs)
+        self.small = 0  # smaller calls need no more than NumPy's ufunc
+
+    def large(self, operands: tuple[Any, ...]) -> Any:
+        """Compute operands that are large by the product of their sizes."""
+        nin, size = len(self.inputs), cpu_results.bound(operands)
+        if size >= self.small or (size >= self.few and len(operands) == nin):
+            return self.compute(operands[:nin], operands[nin:] or None, size)
+        try:
+            if size >= MANY:
+                return self.run.alone(operands, None)
+            return self.run.ufunc(*operands)
+        except REFUSALS as error:
+            self.explain(error, operands)
+            raise
+
+    def explain(self, error: Exception, operands: tuple[Any, ...]) -> None:
+        """Raise NumPy's error for a call with the way out, if it has one."""
+        nin = len(self.inputs)
+        _explain(self.scalar, error, operands[:nin], self.inputs, operands[nin:])
+
+    def compute(
+        self, args: Sequence[Any], out: tuple[Any, ...] | None, size: int
+    ) -> Any:
+        """Compute, into new arrays where the results are large."""
+        own = out is None
+        run = self.run
+        try:
+            if out is None:
+                spread = size >= run.many > 0  # into results that are all there
+                if size >= self.few:
+                    out = cpu_results.plain(args, self.outputs, size)
+                if out is None and (spread or size >= self.few):
+                    least = 0 if spread else POOLED
+                    out = cpu_results.pooled(args, self.outputs, least=least)
+            else:
+                size = max(getattr(x, "size", 0) for x in out)  # NumPy refuses others
+            if size < self.small and out is not None:
+                return run.alone(args, out)
+            return run(args, out, size, own=own)
+        except REFUSALS as error:
+            _explain(self.scalar, error, args, self.inputs, out)
+            raise
+        finally:
+            self.small = run.small
+            own = len(self.plan.kinds) == len(self.inputs)
+            self.plan.limit = min(self.small, self.few) if own else self.small
+            self.plan.strided = min(self.plan.limit, MANY)
+
+
+def _explain(
+    scalar: ScalarFunction,
+    error: Exception,
+    args: Sequence[Any],
+    inputs: Dtypes,
+    out: Any,
+) -> None:
+    """Raise NumPy's error for a call of a loop with the way out, if it has one."""
+    if not isinstance(error, ValueError):
+        found = misfit(args, inputs, scalar.name, scalar.labels)
+        if found is not None:
+            raise found from error
+    explain(error, out)
 
 
 def _numpy_agrees(args: Sequence[Any], dtypes: Dtypes) -> bool:

@@ -129,7 +129,7 @@ class Threaded:
         """So many elements or more are worth a look at the time that they take."""
         if self.many:
             return self.many
-        return 0 if self._calls else LEAST
+        return 0 if self._calls and self._seconds * LEAST >= CUT else LEAST
 
     def _sure(self, size: int) -> bool:
         """Say whether it is known well enough that several threads are worth it."""
@@ -137,9 +137,9 @@ class Threaded:
 
     def _learn(self, seconds: float, size: int) -> None:
         """Take in how long one thread took, or would have taken."""
-        if self.many < maxsize and (size >= LEAST or seconds >= TELLING):
-            self._calls += 1
+        if self.many < maxsize:
             self._seconds = min(self._seconds, seconds / max(size, 1))
+            self._calls += size >= LEAST or seconds >= TELLING
             if self._calls >= CALLS:
                 self.many = max(int(CUT / self._seconds), 2)
 

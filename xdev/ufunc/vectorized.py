@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy import ndarray
 
+from xdev import native
 from xdev.ufunc import (
     dask,
     fake,
@@ -35,7 +36,7 @@ KEYWORDS = ("out", "where", "casting", "order", "dtype", "signature", "sig", "su
 
 
 @final
-class Vectorized:
+class Vectorized(native.Callable):
     """A scalar Python function as a ufunc: ``f(x, y, out=None, where=True, …)``.
 
     It takes what :class:`numpy.ufunc` takes. NumPy arrays are computed by a real NumPy
@@ -68,12 +69,11 @@ class Vectorized:
         given = None if identity == "reorderable" else identity
         vars(self).update(nin=scalar.nin, identity=given)
         self._identity = identity
-        self._again: Callable[..., Any] = lambda *_: None  # until there are CPU loops
         self.__signature__ = parameters.of_a_call(scalar.function)
         self.__doc__ = self.__doc__ or f"{self.__name__}{self.__signature__}"
 
-    def __call__(self, *args: Any, out: Any = ABSENT, **keywords: Any) -> Any:
-        """Compute the function elementwise.
+    def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Compute the function elementwise: what a call does that no plan is for.
 
         Parameters
         ----------
@@ -104,11 +104,11 @@ class Vectorized:
         DeviceMismatchError, UseAfterFreeError
             Arrays of two devices; a freed one. Whatever is raised, nothing was written.
         """
+        given = "out" in keywords
+        out = keywords.pop("out", None)
         if out is ...:
             return results.arrays(self(*args, out=None, **keywords))
-        # The quickest ways first: calls like one before.
-        if not keywords and args:
-            out = None if out is ABSENT else out
+        if not keywords and args:  # CUDA's plans, until they are native, too
             kind, extra = type(args[0]), len(args) - self.nin
             if kind is not ndarray and (
                 kind in ALWAYS or not ALWAYS.isdisjoint(map(type, args))
@@ -118,14 +118,12 @@ class Vectorized:
                     return self._cuda.fast(args, out)
                 if extra == 1 and out is None and single:
                     return self._cuda.fast(args[:-1], args[-1])
-            if extra < 0:
-                args = self.scalar.filled(args)
-            if extra <= 0 or (extra == 1 and out is None):
-                result = self._again(args if out is None else (*args, out))
-                if result is not None:
-                    return result
-        result = self._general(args, None if out is ABSENT else out, keywords)
-        if out is ABSENT and all(x is None for x in args[self.nin :]):
+        if len(args) < self.nin:
+            filled = self.scalar.filled(args)
+            if len(filled) > len(args):
+                return self(*filled, **({"out": out} if given else {}), **keywords)
+        result = self._general(args, out, keywords)
+        if not given and all(x is None for x in args[self.nin :]):
             hosted.tell_unwritten(keywords)
         return result
 
@@ -284,9 +282,8 @@ class Vectorized:
     def _cpu(self) -> CpuLoops:
         from xdev.ufunc.cpu import CpuLoops
 
-        own = CpuLoops(self.scalar, self._identity)
+        own = CpuLoops(self.scalar, self._identity, self.plans)
         made: CpuLoops = self.__dict__.setdefault("_cpu", own)
-        self._again = made.again
         return made
 
     @functools.cached_property

@@ -1,0 +1,80 @@
+"""The compiled part: built where a compiler is, and done without where none is."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from xdev import native
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import numpy as np, xdev
+from xdev import native
+f = xdev.vectorize(lambda x, y: x + y)
+x = np.arange(5, dtype="f4")
+for _ in range(3):
+    out = np.zeros(5, "f4")
+    assert f(x, x, out=out) is out
+    assert out.tolist() == f(x, x).tolist() == [0, 2, 4, 6, 8]
+print(native.STATE)
+"""
+
+
+def wheel(folder, **environment):
+    """Build a wheel; return its files and what was said."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (made,) = folder.glob("*.whl")
+    with zipfile.ZipFile(made) as files:
+        return made, files.namelist(), ran.stderr
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no compiler to build with")
+def test_a_wheel_has_the_tier_where_there_is_a_compiler(tmp_path):
+    made, names, said = wheel(tmp_path)
+    (library,) = (name for name in names if name.startswith("xdev/native/tier.cpython"))
+    assert sys.implementation.cache_tag.removeprefix("cpython-") in library
+    assert "none-any" not in made.name
+    assert "left out" not in said
+    assert "pytest_xdev.py" in names
+
+
+def test_a_wheel_goes_without_where_there_is_none(tmp_path):
+    made, names, said = wheel(tmp_path, PATH=str(tmp_path), CC="")
+    assert made.name.endswith("none-any.whl")
+    assert not [name for name in names if name.endswith(".so")]
+    assert "its compiled part is left out" in said
+
+
+def test_a_machine_with_a_compiler_has_built_it():
+    built = importlib.util.find_spec("xdev.native.tier") is not None
+    assert built or not shutil.which("cc"), "run: python xdev/native/building.py"
+
+
+@pytest.mark.parametrize(
+    ("value", "state"), [("1", "compiled"), ("0", "not used: XDEV_NATIVE=0")]
+)
+def test_it_is_switched_off_by_a_setting(tmp_path, value, state):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, program],
+        env={**os.environ, "XDEV_NATIVE": value},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    absent = native.STATE.startswith("not built")
+    assert ran.stdout.strip() == (native.STATE if absent and value == "1" else state)

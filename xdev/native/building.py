@@ -1,0 +1,87 @@
+"""Builds the compiled tier into a wheel, or beside its source for an editable install.
+
+Where it cannot be built (no C compiler, say) that is told, and the wheel goes without:
+Python stands in for it. ``python xdev/native/building.py`` builds it in a checkout.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ImportError:  # as a program it needs no hatchling
+    BuildHookInterface = object
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+MODULE = "xdev.native.tier"
+
+
+def build(folder: Path) -> Path:
+    """Compile the tier; return where its shared library lies.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder for what is made: there the library is in ``xdev/native``.
+
+    Raises
+    ------
+    Exception
+        Of many kinds: there is no compiler, no header of Python's, no Cython.
+    """
+    import numpy as np
+    from Cython.Build import cythonize
+    from setuptools import Distribution, Extension
+
+    source = os.path.relpath(HERE / "tier.pyx", ROOT)
+    extension = Extension(MODULE, [source], include_dirs=[np.get_include()])
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as work:
+        try:
+            os.chdir(ROOT)
+            modules = cythonize([extension], build_dir=work, quiet=True, force=True)
+            command = Distribution({"ext_modules": modules}).get_command_obj(
+                "build_ext"
+            )
+            command.build_lib, command.build_temp = str(folder), work
+            command.ensure_finalized()
+            command.run()
+            return Path(folder, command.get_ext_filename(MODULE))
+        finally:
+            os.chdir(before)
+
+
+class NativeTier(BuildHookInterface):  # type: ignore[misc] # Any, where it is not
+    """The hook that ``pyproject.toml`` names."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Add the tier to a wheel where it can be built."""
+        editable = version == "editable"
+        self.folder = tempfile.TemporaryDirectory()
+        try:
+            library = build(ROOT if editable else Path(self.folder.name))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - distutils exits, too
+            self.app.display_warning(
+                f"xdev: its compiled part is left out, and Python stands in for it: "
+                f"{type(error).__name__}: {error}"
+            )
+            return
+        if not editable:
+            path = f"xdev/native/{library.name}"
+            build_data["force_include"][str(library)] = path
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+
+    def finalize(self, *_: object) -> None:
+        """Remove what was made for the wheel."""
+        self.folder.cleanup()
+
+
+if __name__ == "__main__":
+    sys.stderr.write(f"{build(ROOT)}\n")
