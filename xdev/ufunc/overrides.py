@@ -174,7 +174,7 @@ def _shown(ufunc: Any) -> Any:
     if not (hasattr(operator, name) or isinstance(getattr(np, name, None), np.ufunc)):
         return ufunc
     loops = ufunc._cpu  # noqa: SLF001 - a friend; it is one for both
-    renamed = object.__new__(type(ufunc))
+    renamed = type(ufunc).__new__(type(ufunc))
     vars(renamed).update(vars(ufunc), _cpu=loops, __name__=f"xdev:{name}")
     return renamed
 

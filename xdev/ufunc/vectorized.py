@@ -118,10 +118,10 @@ class Vectorized(native.Callable):
                     return self._cuda.fast(args, out)
                 if extra == 1 and out is None and single:
                     return self._cuda.fast(args[:-1], args[-1])
-        if len(args) < self.nin:
+        if not keywords and len(args) < self.nin:
             filled = self.scalar.filled(args)
             if len(filled) > len(args):
-                return self(*filled, **({"out": out} if given else {}), **keywords)
+                return self(*filled, **({"out": out} if given else {}))
         result = self._general(args, out, keywords)
         if not given and all(x is None for x in args[self.nin :]):
             hosted.tell_unwritten(keywords)
