@@ -84,8 +84,9 @@ def public(session):
     """Run what states the public promises only: a new inside must pass it."""
     install(session, "test", "cuda")
     options = [*SPREAD, "-m", "not internal and not cuda", "tests", "docs", "README.md"]
-    also = {"XDEV_TEST_LIBRARIES": "dask"}
-    session.run("pytest", *options, *session.posargs, env=also)
+    for native in "1", "0":
+        also = {"XDEV_TEST_LIBRARIES": "dask", "XDEV_NATIVE": native}
+        session.run("pytest", *options, *session.posargs, env=also)
 
 
 @nox.session(python=nox.project.python_versions(PROJECT)[0])
