@@ -29,8 +29,8 @@ def _load() -> tuple[ModuleType, str]:
     return importlib.import_module("xdev.native.plain"), reason
 
 
+_tier, STATE = _load()  # STATE: which it is, in words
 if not TYPE_CHECKING:
-    _tier, STATE = _load()
     Callable, Plan, Plans = _tier.Callable, _tier.Plan, _tier.Plans
 
 __all__ = ["STATE", "Callable", "Plan", "Plans"]

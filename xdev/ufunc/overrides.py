@@ -174,7 +174,8 @@ def _shown(ufunc: Any) -> Any:
     if not (hasattr(operator, name) or isinstance(getattr(np, name, None), np.ufunc)):
         return ufunc
     loops = ufunc._cpu  # noqa: SLF001 - a friend; it is one for both
-    renamed = type(ufunc).__new__(type(ufunc))
+    kind: Any = type(ufunc)
+    renamed = kind.__new__(kind)
     vars(renamed).update(vars(ufunc), _cpu=loops, __name__=f"xdev:{name}")
     return renamed
 
