@@ -153,6 +153,7 @@ class Driver:
         self._check_from_another_thread()
 
     def _check(self, live):
+        assert self.pool.allocated == sum(live.values())
         stats, stock = self.pool.stats(), self.pool.stock
         lent = sum(self.source.lent.values())
         assert (stats.reserved, self.pool.budget.reserved) == (lent, lent)
@@ -160,7 +161,6 @@ class Driver:
         assert stats.allocated + stats.cached == stats.reserved
         assert stats.segments == len(stock.segments)
         assert stats.reserved == stats.grown_bytes - stats.returned_bytes + stats.idle
-        assert self.pool.allocated == stats.allocated
         for (start, nbytes), (after, _) in pairwise(sorted(live.items())):
             assert start + nbytes <= after
         for segment in stock.segments.values():

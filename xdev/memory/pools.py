@@ -265,12 +265,17 @@ class Pool:
 
     def stats(self) -> PoolStats:
         """Return the ledger's totals, and what the blocks are by size."""
-        stock = self._stock
-        if stock.settled():
-            stock.sweep()
+        stock = self._swept()
         return stock.look(
             lambda heap, ledger: ledger.look(Census.of(stock, heap).counts())
         )
+
+    def _swept(self) -> Stock:
+        """Return the stock, without what exceptions left in it."""
+        stock = self._stock
+        if stock.settled():
+            stock.sweep()
+        return stock
 
     @property
     def stock(self) -> Stock:
@@ -289,7 +294,7 @@ class Pool:
     @property
     def allocated(self) -> int:
         """Bytes in use [B]."""
-        return self._stock.look(lambda _, ledger: ledger.allocated)
+        return self._swept().look(lambda _, ledger: ledger.allocated)
 
     @property
     def reserved(self) -> int:
