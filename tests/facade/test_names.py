@@ -64,6 +64,7 @@ def test_signature_is_the_standards(path):
     wanted = inspect.signature(STRICT[path]).parameters.values()
     given = list(inspect.signature(lookup(path)).parameters.values())
 
+    given = [one for one in given if one.kind is not one.VAR_KEYWORD]  # for the text
     if path in ELEMENTWISE:
         assert given.pop().name == "out"
     if any(one.kind is one.KEYWORD_ONLY for one in given) and path != "meshgrid":

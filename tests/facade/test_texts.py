@@ -109,3 +109,30 @@ def test_an_operation_of_objects_raises_what_they_raise():
     x = np.asarray([Odd()])
     with pytest.raises(TypeError, match="my own"):
         xdev.bitwise_and(x, x)
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("std(x, ddof=1)", "'ddof' (NumPy's): use correction="),
+        ("var(x, ddof=1)", "'ddof' (NumPy's): use correction="),
+        ("clip(x, a_min=0)", "'a_min' (NumPy's): use min="),
+        ("clip(x, a_max=0)", "'a_max' (NumPy's): use max="),
+        ("mean(x, dtype='f4')", "'dtype' (NumPy's): leave it out, or use xdev.numpy."),
+        *(
+            (
+                f"{name}(x, where=x > 0)",
+                f"'where' (NumPy's): leave it out, or use xdev.numpy.{name}",
+            )
+            for name in ("all", "any", "max", "mean", "min", "prod", "std", "sum")
+        ),
+        ("sum(x, axes=0)", "'axes': it takes x, axis, dtype and keepdims"),
+        ("zeros(2, 3)", "the extents of a shape go in one tuple"),
+    ],
+)
+def test_a_keyword_of_numpys_is_answered(device, written, told):
+    x = xdev.ones(3, device=device)
+
+    with pytest.raises(TypeError) as caught, xdev.use_device(device):
+        eval(f"xp.{written}", {"xp": xdev, "x": x})  # noqa: S307 - the list above
+    assert told in str(caught.value)

@@ -9,12 +9,14 @@ import numpy as np
 
 from xdev.facade.arity import binary, unary
 from xdev.facade.clipping import NUMBERS
-from xdev.facade.complaints import no_array
+from xdev.facade.complaints import misplaced, no_array
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import apply, refuse
 from xdev.facade.libraries import PYTHON_SCALARS, direct
 
 if TYPE_CHECKING:
+    from typing import Never
+
     from xdev.facade.protocols import Array
 
 __all__ = [
@@ -196,7 +198,12 @@ _PLAIN = PYTHON_SCALARS | {ndarray, type(None)}
 
 
 def clip(
-    x: Array, /, min: Any = None, max: Any = None, out: Array | None = None
+    x: Array,
+    /,
+    min: Any = None,
+    max: Any = None,
+    out: Array | None = None,
+    **unknown: Never,
 ) -> Array:
     """Limit each element to the range from ``min`` to ``max``.
 
@@ -231,6 +238,8 @@ def clip(
     >>> xdev.clip(xdev.asarray([-1.0, 0.5, 7.0]), 0, 1)
     array([0. , 0.5, 1. ])
     """
+    if unknown:
+        raise misplaced(clip, (), unknown)
     if out is None:
         kind = type(x)
         if kind is ndarray:

@@ -102,7 +102,10 @@ def library_of_dtype(dtype: Any) -> ModuleType | None:
 def unknown(dtype: Any, library: str) -> TypeError:
     """Return the error for a data type that a library does not have."""
     known = ", ".join(f"xdev.{name}" for name in NAMES)
-    return TypeError(f"{dtype!r} is not a data type of {library}: use one of {known}")
+    text = f"{dtype!r} is not a data type of {library}: use one of {known}"
+    if type(dtype) is int:
+        text += "; the extents of a shape go in one tuple, as in xdev.zeros((2, 3))"
+    return TypeError(text)
 
 
 def _name(dtype: Any) -> str:

@@ -23,7 +23,14 @@ _add: Any = np.add.reduce
 _DOUBLE_OR_SINGLE = (FLOAT64, FLOAT32)
 
 
-def mean(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) -> Array:
+def mean(
+    x: Array,
+    /,
+    axis: Axes = None,
+    *more: Never,
+    keepdims: bool = False,
+    **unknown: Never,
+) -> Array:
     """Arithmetic mean along the axes.
 
     Parameters
@@ -46,8 +53,8 @@ def mean(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) -
     >>> xdev.mean(xdev.asarray([[1.0, 2.0], [3.0, 5.0]]), axis=0)
     array([2. , 3.5])
     """
-    if more:
-        raise misplaced(mean, more)
+    if more or unknown:
+        raise misplaced(mean, more, unknown)
     if type(x) is ndarray:
         count = _count(x, axis)
         if count:
@@ -62,6 +69,7 @@ def std(
     *more: Never,
     correction: float = 0.0,
     keepdims: bool = False,
+    **unknown: Never,
 ) -> Array:
     """Standard deviation along the axes.
 
@@ -87,8 +95,8 @@ def std(
     >>> xdev.std(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1)
     array([1., 0.])
     """
-    if more:
-        raise misplaced(std, more)
+    if more or unknown:
+        raise misplaced(std, more, unknown)
     if type(x) is ndarray:
         found = _variance(x, axis, correction, keepdims)
         if found is not None:
@@ -105,6 +113,7 @@ def var(
     *more: Never,
     correction: float = 0.0,
     keepdims: bool = False,
+    **unknown: Never,
 ) -> Array:
     """Variance along the axes.
 
@@ -130,8 +139,8 @@ def var(
     >>> xdev.var(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1, correction=1)
     array([2., 0.])
     """
-    if more:
-        raise misplaced(var, more)
+    if more or unknown:
+        raise misplaced(var, more, unknown)
     if type(x) is ndarray:
         found = _variance(x, axis, correction, keepdims)
         if found is not None:

@@ -35,7 +35,14 @@ _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
 
 
-def all(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) -> Array:
+def all(
+    x: Array,
+    /,
+    axis: Axes = None,
+    *more: Never,
+    keepdims: bool = False,
+    **unknown: Never,
+) -> Array:
     """Whether all elements along the axes are true.
 
     Parameters
@@ -58,8 +65,8 @@ def all(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) ->
     >>> xdev.all(xdev.asarray([[True, False], [True, True]]), axis=0)
     array([ True, False])
     """
-    if more:
-        raise misplaced(all, more)
+    if more or unknown:
+        raise misplaced(all, more, unknown)
     if type(x) is ndarray:
         try:
             return _and(x, axis, None, None, keepdims)
@@ -69,7 +76,14 @@ def all(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) ->
     return direct[type(x)]["all"](x, axis=axis, keepdims=keepdims)
 
 
-def any(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) -> Array:
+def any(
+    x: Array,
+    /,
+    axis: Axes = None,
+    *more: Never,
+    keepdims: bool = False,
+    **unknown: Never,
+) -> Array:
     """Whether any element along the axes is true.
 
     Parameters
@@ -92,8 +106,8 @@ def any(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) ->
     >>> xdev.any(xdev.asarray([[True, False], [False, False]]), axis=1)
     array([ True, False])
     """
-    if more:
-        raise misplaced(any, more)
+    if more or unknown:
+        raise misplaced(any, more, unknown)
     if type(x) is ndarray:
         try:
             return _or(x, axis, None, None, keepdims)
@@ -103,7 +117,14 @@ def any(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) ->
     return direct[type(x)]["any"](x, axis=axis, keepdims=keepdims)
 
 
-def max(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) -> Array:
+def max(
+    x: Array,
+    /,
+    axis: Axes = None,
+    *more: Never,
+    keepdims: bool = False,
+    **unknown: Never,
+) -> Array:
     """Largest element along the axes; NaN if there is one.
 
     Parameters
@@ -131,8 +152,8 @@ def max(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) ->
     >>> xdev.max(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([5, 7])
     """
-    if more:
-        raise misplaced(max, more)
+    if more or unknown:
+        raise misplaced(max, more, unknown)
     if type(x) is ndarray:
         try:
             return _maximum(x, axis, None, None, keepdims)
@@ -142,7 +163,14 @@ def max(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) ->
     return direct[type(x)]["max"](x, axis=axis, keepdims=keepdims)
 
 
-def min(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) -> Array:
+def min(
+    x: Array,
+    /,
+    axis: Axes = None,
+    *more: Never,
+    keepdims: bool = False,
+    **unknown: Never,
+) -> Array:
     """Smallest element along the axes; NaN if there is one.
 
     Parameters
@@ -170,8 +198,8 @@ def min(x: Array, /, axis: Axes = None, *more: Never, keepdims: bool = False) ->
     >>> xdev.min(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 2])
     """
-    if more:
-        raise misplaced(min, more)
+    if more or unknown:
+        raise misplaced(min, more, unknown)
     if type(x) is ndarray:
         try:
             return _minimum(x, axis, None, None, keepdims)
@@ -188,6 +216,7 @@ def prod(
     dtype: DType = None,
     *more: Never,
     keepdims: bool = False,
+    **unknown: Never,
 ) -> Array:
     """Product along the axes.
 
@@ -213,8 +242,8 @@ def prod(
     >>> xdev.prod(xdev.asarray([[1, 2], [3, 4]]), axis=1)
     array([ 2, 12])
     """
-    if more:
-        raise misplaced(prod, more)
+    if more or unknown:
+        raise misplaced(prod, more, unknown)
     if type(x) is ndarray and dtype is None:
         try:
             return _multiply(x, axis, None, None, keepdims)
@@ -233,6 +262,7 @@ def sum(
     dtype: DType = None,
     *more: Never,
     keepdims: bool = False,
+    **unknown: Never,
 ) -> Array:
     """Sum along the axes.
 
@@ -258,8 +288,8 @@ def sum(
     >>> xdev.sum(xdev.asarray([[1, 2], [3, 4]]), axis=0)
     array([4, 6])
     """
-    if more:
-        raise misplaced(sum, more)
+    if more or unknown:
+        raise misplaced(sum, more, unknown)
     if type(x) is ndarray and dtype is None:
         try:
             return _add(x, axis, None, None, keepdims)
