@@ -76,6 +76,78 @@ def test_kernels(call, words):
         call(np.ones(3))
 
 
+def highest(x, out):
+    out[0] = x.max()
+
+
+def lowest(x, out):
+    out[0] = np.min(x)
+
+
+def middle(x, out):
+    out[0] = np.median(x)
+
+
+def product(x, out):
+    out[0] = np.dot(x, x)
+
+
+def doubled(x, out):
+    y = x * 2
+    out[0] = y[0]
+
+
+def zeroed(x, out):
+    out[0] = np.zeros(3)[0] + x[0]
+
+
+def deleting(x, out):
+    y = x[0]
+    out[0] = y
+    del y
+
+
+WHOLE = "compiled code has no {} of an array: write a loop over the elements"
+
+
+@pytest.mark.filterwarnings("ignore:np.dot")  # numba-cuda's, and Numba's, of its speed
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (highest, WHOLE.format("max")),
+        (lowest, WHOLE.format("min")),
+        (middle, WHOLE.format("median")),
+        (product, f"{WHOLE.format('dot')}|no linear algebra"),
+        (doubled, r"new memory is asked for.* x \* 2 of an array"),
+        (zeroed, "new memory is asked for"),
+        (deleting, "compiled code has no del: leave that line out"),
+    ],
+)
+def test_operations_on_whole_arrays_say_the_way_out(function, words, device):
+    x = xdev.asarray(np.ones(3), device=device)
+
+    with pytest.raises(TypeError, match=words):
+        xdev.guvectorize("(n)->()")(function)(x)
+
+
+def test_reductions_of_arrays_that_compiled_code_has(device):
+    @xdev.guvectorize("(n)->(m)")
+    def facts(x, out):
+        out[:] = 0.0
+        out[0], out[1], out[2] = x.sum(), x.mean(), x[1:].std()
+        out[3], out[4], out[5] = np.prod(x), x.var(), np.any(x) and np.all(x)
+
+    x = np.array([[3.0, 1.0, 2.0], [2.0, 0.0, 7.0]])
+    out = xdev.zeros((2, 7), device=device)
+
+    facts(xdev.asarray(x, device=device), out)
+
+    for row, given in zip(xdev.to_numpy(out), x, strict=True):
+        expected = [given.sum(), given.mean(), given[1:].std(), given.prod()]
+        expected += [given.var(), float(given.all()), 0.0]
+        np.testing.assert_allclose(row, expected, rtol=1e-12)
+
+
 def test_numbers_that_do_not_fit_are_named(device):
     x = xdev.asarray(np.ones(3), device=device)
 

@@ -6,6 +6,7 @@ import re
 
 MOST = 8  # axes whose indices are counted
 _CALL = r"No implementation of function .* for signature: *>>> *"
+_NEW = r"(?:typeddict_empty|_ol_array_allocate|(?:zeros|ones|empty|full)(?:_like)?)"
 _NUMBER = r"(?P<number>bool|(?:u?int|float|complex)\d+)"
 _NONE = ": use operators, math and NumPy's functions of numbers"
 _READ = "; from outside, compiled code reads numbers, tuples and functions"
@@ -70,14 +71,19 @@ PLAIN = {
         "compiled code cannot tell errors apart, and on CUDA has no try at all: test "
         "the values first"
     ),
-    rf"NRT required but not enabled|{_CALL}typeddict_empty\(.*": (
-        "new memory is asked for, as lists, dicts, strings, new arrays and x[:] = y[:] "
-        "take, which @kernel and @guvectorize do not have: pass an array, or use a "
-        "tuple; elements are assigned in a loop"
+    rf"NRT required but not enabled|{_CALL}{_NEW}\(.*": (
+        "new memory is asked for, as lists, dicts, strings, new arrays, x * 2 of an "
+        "array and x[:] = y[:] take, which @kernel and @guvectorize do not have: pass "
+        "an array, or use a tuple; elements are assigned in a loop"
     ),
     rf"{_CALL}(clip\(.*)": r"compiled code has no \1: use min(max(x, low), high)",
     rf"{_CALL}((sqrt|exp|log|log10|sin|cos|tan|sinh|cosh|tanh)\(complex\d+\))": (
         r"math's functions are of real numbers, and there is \1: use np.\2"
+    ),
+    rf"{_CALL}(?:npy_|array_|arr_)?(?P<name>\w+)\((?P<all>.*\barray\(.*)\)": (
+        r"compiled code has no \g<name> of an array: write a loop over the elements, "
+        r"as m = max(m, x[i]) or s += x[i] * y[i], or compute it outside: not "
+        r"\g<name>(\g<all>)"
     ),
     rf"{_CALL}(.*)": rf"compiled code has no \1{_NONE}",
     # So it says where a function is known, but not for these types.
@@ -134,6 +140,11 @@ PLAIN = {
         "the type of a value there cannot be told: where an assignment stands inside "
         r"an expression (y := …), write it before, on a line of its own (\g<0>)"
     ),
+    r"scipy .* is required for linear algebra.*": (
+        "compiled code has no linear algebra, as np.dot, x @ y and np.linalg: write a "
+        "loop over the elements, as s += x[i] * y[i], or compute it outside"
+    ),
+    r"Illegal IR, del found at: .*": "compiled code has no del: leave that line out",
     r"The use of yield in a closure is unsupported.*": (
         "a generator expression is there, as in sum(… for …): write a loop"
     ),
