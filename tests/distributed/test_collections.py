@@ -121,14 +121,24 @@ def test_chunks_go_to_a_device_when_they_are_computed(lazy):
     x = xdev.asarray(X, chunks=-1)
 
     there = xdev.asarray(x, device=xdev.Device("fake:1", "dask"))
-    cut = xdev.asarray(x, device="fake:1", chunks=3)
 
-    for moved in (there, cut):
-        assert repr(xdev.device_of(moved)) == "Device('fake:1', 'dask')"
+    assert repr(xdev.device_of(there)) == "Device('fake:1', 'dask')"
     with xdev.transfer_guard("log") as copies:
         assert lazy.values(there).tolist() == X.tolist()
     assert copies.copies > 0
-    assert cut.chunksize == (3, 3)
+
+
+def test_fake_devices_have_no_chunks():
+    with xdev.use_device("fake"):
+        for make in (
+            lambda: xdev.zeros(6, chunks=3),
+            lambda: xdev.arange(6, chunks=3),
+            lambda: xdev.asarray(X, device="fake", chunks=3),
+            lambda: xdev.ones_like(X, device="fake:1", chunks=3),
+        ):
+            with pytest.raises(xdev.ConfigurationError, match=r"fake.*device='cpu'"):
+                make()
+        assert xdev.zeros(6, chunks=3, device="cpu").compute().sum() == 0
 
 
 def test_what_is_like_a_collection_is_cut_like_it(lazy, real_device):

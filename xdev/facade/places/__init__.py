@@ -12,6 +12,7 @@ from xdev._freed import FREED
 from xdev.device import Device, as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
+from xdev.errors import ConfigurationError
 from xdev.facade.libraries import direct, library_named, library_of
 from xdev.facade.places.cpu import HOST
 
@@ -71,11 +72,19 @@ def collections(chunks: Any, device: object = None) -> Any:
     Raises
     ------
     ConfigurationError, DeviceUnavailableError
-        There is no such device, it cannot be used, or is another library's; Dask is not
-        installed.
+        There is no such device, it cannot be used, is a fake one or another library's;
+        Dask is not installed.
     """
+    where = as_device(device)
+    if where.type == "fake":
+        message = (
+            f"chunks= makes a collection of Dask's, which computes with NumPy's and "
+            f"CuPy's arrays, and the device is {where}: give device='cpu', or set "
+            f"XDEV_DEVICE=cpu"
+        )
+        raise ConfigurationError(message)
     module = importlib.import_module("xdev.facade.places.dask")
-    return module.CollectionPlace(as_device(device), chunks)
+    return module.CollectionPlace(where, chunks)
 
 
 def place_of(x: Any, name: str) -> Place:
