@@ -12,6 +12,7 @@ import numpy as np
 from xdev.compile.grid import Argument
 from xdev.ufunc import literals
 from xdev.ufunc.counts import Counts
+from xdev.ufunc.generalized.whole_arrays import WholeArrays
 from xdev.ufunc.kernels.arguments import FLOAT, SUPPORTED
 from xdev.ufunc.kernels.functions import Replacement, check_outside, check_plain
 
@@ -218,7 +219,10 @@ class CoreFunction:
         inexact = [dtype for dtype, _ in types if dtype.kind in "fc"]
         working = np.result_type(*inexact) if inexact else FLOAT
         replace = Replacement((self.function,), working)
-        typed = literals.typed(self.function, working, "inexact", replace)
+        whole = WholeArrays(
+            self.function, dict(zip(self.labels, self.layout.operands, strict=True))
+        )
+        typed = literals.typed(self.function, working, "inexact", replace, whole)
         arguments = tuple(
             Argument(dtype, ndim, contiguous=False, writable=k >= len(inputs))
             for k, (dtype, ndim) in enumerate(types)
