@@ -112,3 +112,18 @@ def test_what_is_no_array_keeps_its_place_beside_halos(lazy):
     made = distributed.map(mixed, 2, x, "abc", y, depth=1)
 
     np.testing.assert_array_equal(lazy.values(made), 2 * y + 3 * y)
+
+
+@pytest.mark.usefixtures("lazy")
+def test_tasks_are_called_as_what_is_mapped():
+    x = xdev.arange(6, chunks=3)
+
+    for made, name in (
+        (distributed.map(scaled, x), "scaled"),
+        (distributed.map(scaled, x, w=2, dtype=float), "scaled"),
+        (distributed.map(halved, x), "halved"),
+        (distributed.map(lambda b: b, x, chunks=(3,)), "lambda"),
+    ):
+        assert made.name.startswith(f"{name}-")
+    with pytest.raises(ValueError, match=r"scaled: the shapes \(6,\), \(5,\) do not"):
+        distributed.map(scaled, x, np.ones(5))

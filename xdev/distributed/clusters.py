@@ -32,7 +32,8 @@ def local_cluster(
         CUDA where it can be used, unless given.
     limit : int, float, str or None
         What the device's pool may hold in each worker, as
-        :func:`xdev.memory.set_limit` takes it.
+        :func:`xdev.memory.set_limit` takes it: a share is of the GPU's memory, or, for
+        each worker on the CPU, of all the machine's.
     threads_per_worker : int
         How many tasks a worker runs at a time.
     **options

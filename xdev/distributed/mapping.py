@@ -76,6 +76,7 @@ def map_blocks(
     """
     _check(f, arrays, options)
     arrays = tuple(map(dask.lift, arrays))
+    name = getattr(f, "__name__", "map").strip("<>")  # of tasks
     if isinstance(f, Kernel):
         rank = max(x.ndim for x in arrays if is_collection(x))
         f = functools.partial(_run, f, _results(f, rank, len(arrays)), dtype)
@@ -95,7 +96,8 @@ def map_blocks(
     if dtype is None and not shapes:
         _check_rank(arrays, meta if several else (meta,))
     dtypes = tuple(x.dtype for x in meta) if several else meta.dtype
-    da, like = _optional.dask_array(), {} if several else _like(meta)
+    da = _optional.dask_array()
+    like = {} if several else {"meta": meta, "dtype": meta.dtype, "token": name}
     if depth:
         others = {i: x for i, x in enumerate(arrays) if not is_collection(x)}
         arrays = tuple(filter(is_collection, arrays))
@@ -106,7 +108,7 @@ def map_blocks(
     f = functools.partial(_on_blocks, f, dtypes, not shapes)
     if shapes:
         return da.map_blocks(f, *arrays, enforce_ndim=True, **like, **shapes)
-    return dask.elementwise(f, arrays, meta)
+    return dask.elementwise(f, arrays, meta, name)
 
 
 def _check(
@@ -169,10 +171,6 @@ def _like_first(arrays: tuple[Any, ...], dtype: Any) -> Any:
     """Return an array of size 0 like the first collection's blocks, of a data type."""
     first = next(x for x in arrays if is_collection(x))
     return facade.astype(dask.without_elements(first), dtype)
-
-
-def _like(meta: Any) -> dict[str, Any]:
-    return {"meta": meta, "dtype": meta.dtype}
 
 
 def _placed(f: Callable[..., Any], others: dict[int, Any], *blocks: Any) -> Any:

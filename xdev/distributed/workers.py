@@ -43,7 +43,8 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
         ``CUDA_VISIBLE_DEVICES`` lists the one with the number that ends its name.
     limit : int, float, str or None
         What the device's pool may hold in each worker, as
-        :func:`xdev.memory.set_limit` takes it.
+        :func:`xdev.memory.set_limit` takes it: a share is of the GPU's memory, or, for
+        each worker on the CPU, of all the machine's.
     threads : int, optional
         How many threads one call of a ufunc or kernel has on the CPU, beside as many
         tasks as the worker has threads. ``XDEV_NUM_THREADS``, or 1, unless given.

@@ -97,7 +97,10 @@ def without_elements(x: Any) -> Any:
 
 
 def elementwise(
-    function: Callable[..., Any], args: Sequence[Any], meta: Any = None
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    meta: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Map a function over the blocks of collections that broadcast to one shape.
 
@@ -110,6 +113,8 @@ def elementwise(
         Collections, plain arrays like their chunks, and what else it takes.
     meta : array or tuple of arrays, optional
         Results of size 0; by default what the function gives for blocks of size 0.
+    name : str, optional
+        What tasks are called; the function's own name unless given.
 
     Returns
     -------
@@ -118,7 +123,8 @@ def elementwise(
     """
     da = _optional.dask_array()
     args = [lift(x) for x in args]
-    _check_shapes(function, [x.shape for x in args if hasattr(x, "dask")])
+    shapes = [x.shape for x in args if hasattr(x, "dask")]
+    _check_shapes(name or str(getattr(function, "__name__", "f")), shapes)
     if meta is None:
         with np.errstate(all="ignore"):
             meta = function(*map(without_elements, args))
@@ -126,16 +132,19 @@ def elementwise(
     rank = max(r for r in ranks if r is not None)
     axes = [None if r is None else tuple(range(rank - r, rank)) for r in ranks]
     pairs, whole = chain.from_iterable(zip(args, axes, strict=True)), tuple(range(rank))
+    first = meta[0] if isinstance(meta, tuple) else meta
+    made = da.blockwise(
+        function, whole, *pairs, meta=first, dtype=first.dtype, token=name
+    )
     if not isinstance(meta, tuple):
-        return da.blockwise(function, whole, *pairs, meta=meta, dtype=meta.dtype)
-    made = da.blockwise(function, whole, *pairs, meta=meta[0], dtype=meta[0].dtype)
+        return made
     return tuple(
         da.blockwise(operator.getitem, whole, made, whole, i, None, meta=one)
         for i, one in enumerate(meta)
     )
 
 
-def _check_shapes(function: Any, shapes: list[tuple[float, ...]]) -> None:
+def _check_shapes(name: str, shapes: list[tuple[float, ...]]) -> None:
     """Refuse shapes that do not broadcast; of unknown extents Dask knows the chunks."""
     if any(extent != extent for shape in shapes for extent in shape):  # noqa: PLR0124 - NaN
         return
@@ -143,9 +152,8 @@ def _check_shapes(function: Any, shapes: list[tuple[float, ...]]) -> None:
         np.broadcast_shapes(*cast("list[tuple[int, ...]]", shapes))
     except ValueError as error:
         message = (
-            f"{getattr(function, '__name__', 'f')}: the shapes "
-            f"{', '.join(map(str, shapes))} do not broadcast to one: an axis has the "
-            f"same length in all, or 1; slice or reshape one"
+            f"{name}: the shapes {', '.join(map(str, shapes))} do not broadcast to "
+            f"one: an axis has the same length in all, or 1; slice or reshape one"
         )
         raise ValueError(message) from error
 
