@@ -277,3 +277,49 @@ def test_a_name_that_python_never_lacks_is_taken(function, device):
 
     expected = [function(float(each)) for each in x]
     np.testing.assert_allclose(xdev.to_numpy(result), expected, rtol=1e-12)
+
+
+def test_a_number_that_is_added_to_and_never_read_is_refused(device):
+    def summed(i, x, s):
+        s += x[i]
+
+    def again(i, x, s):
+        if x[i] > 0:
+            s = s + x[i]
+
+    def added(x, s, out):
+        out[0] = 0.0
+        for i in range(x.shape[0]):
+            s += x[i]
+
+    x = xdev.asarray(np.ones(3), device=device)
+    for function in (summed, again):
+        name = function.__name__
+        with pytest.raises(
+            TypeError, match=rf"{name}: s is a number, .*\n.*: s (\+)?= "
+        ):
+            xdev.kernel(function)[3](x, 0.0)
+    with pytest.raises(TypeError, match=r"added: s is a number, .*\n.*: s \+= x\[i\]"):
+        xdev.guvectorize("(n),()->()")(added)(x, 0.0)
+
+
+def test_a_number_that_is_added_to_and_read_is_taken(device):
+    @xdev.kernel
+    def counted(i, x, s, total, out):
+        s += x[i]
+        out[i] = s
+        if i < 0:
+            s = 0.0
+        s = xdev.atomic.add(total, 0, x[i])
+
+    @xdev.kernel
+    def whole(i, x, s):
+        s += x[i]
+
+    x, total, out = (xdev.asarray([1.0, 2.0], device=device) for _ in range(3))
+    counted[2](x, 5.0, total, out)
+    assert xdev.to_numpy(out).tolist() == [6, 7]
+    assert xdev.to_numpy(total).tolist() == [4, 2]
+
+    whole[1](x, out)  # an array, which changes
+    assert xdev.to_numpy(out).tolist() == [7, 8]

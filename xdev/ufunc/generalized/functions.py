@@ -11,6 +11,7 @@ import numpy as np
 
 from xdev.compile.grid import Argument
 from xdev.ufunc import literals
+from xdev.ufunc.assignments import refuse_lost
 from xdev.ufunc.counts import Counts
 from xdev.ufunc.generalized.whole_arrays import WholeArrays
 from xdev.ufunc.kernels.arguments import FLOAT, SUPPORTED
@@ -216,6 +217,8 @@ class CoreFunction:
                 )
                 raise TypeError(message)
         check_outside(self.function)
+        pairs = zip(self.labels, types, strict=True)
+        refuse_lost(self.function, (name for name, (_, ndim) in pairs if ndim is None))
         inexact = [dtype for dtype, _ in types if dtype.kind in "fc"]
         working = np.result_type(*inexact) if inexact else FLOAT
         replace = Replacement((self.function,), working)

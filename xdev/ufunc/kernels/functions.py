@@ -13,6 +13,7 @@ from xdev.compile import cpu as compiler
 from xdev.compile.grid import Grid
 from xdev.errors import users_level
 from xdev.ufunc import literals, sources
+from xdev.ufunc.assignments import refuse_lost
 from xdev.ufunc.kernels import bounds, ranges, writes
 from xdev.ufunc.parameters import refuse_arrays, refuse_deferred, refuse_raising
 from xdev.ufunc.rules import Rules
@@ -116,16 +117,18 @@ class KernelFunction:
         Raises
         ------
         TypeError
-            It reads an array from outside.
+            It reads an array from outside, or adds to a number that nothing reads.
         """
         check_outside(self.function)
+        kinds = dict(zip(self.names[indices:], arguments, strict=True))
+        refuse_lost(self.function, (k for k, v in kinds.items() if v.ndim is None))
         replace = Replacement((self.function,), working)
         check = None
         if checked or _config.debug():
             arrays = {
                 name: k
-                for k, name in enumerate(self.names[indices:])
-                if arguments[k].ndim is not None
+                for k, (name, kind) in enumerate(kinds.items())
+                if kind.ndim is not None
             }
             check = bounds.Checks(arrays, sources.outside(self.function))
         also = check or ranges.Ranges(self.function)
