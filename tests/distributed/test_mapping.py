@@ -95,8 +95,18 @@ def test_blocks_have_the_shape_that_the_collection_has(lazy):
         lazy.values(distributed.map(lambda b: (b, b), x, dtype=float))
     with pytest.raises(TypeError, match="2 arrays for blocks of size 0"):
         lazy.values(distributed.map(lambda b: b if b.size else (b, b), x)[0])
-    with pytest.raises(ValueError, match="imension"):
-        lazy.values(distributed.map(lambda b: b, matrix, drop_axis=1))
+    for wrong in (
+        distributed.map(lambda b: b, matrix, drop_axis=1),
+        distributed.map(lambda b: b, x, chunks=(1,)),
+        distributed.map(lambda b: b, x, new_axis=0),
+        distributed.map(lambda b: b.repeat(2), x, chunks=(6,), depth=1),
+    ):
+        with pytest.raises(ValueError, match=r"a block of shape .* new_axis= say"):
+            lazy.values(wrong)
+    row = distributed.map(lambda b: b[None], x, new_axis=0)
+    np.testing.assert_array_equal(lazy.values(row), [np.arange(12.0)])
+    number = distributed.map(lambda b: b.sum(), x.rechunk(-1), drop_axis=0)
+    assert lazy.values(number) == 66
     halved = distributed.map(lambda b: b[::2], x, chunks=(2,))
     np.testing.assert_array_equal(lazy.values(halved), np.arange(0, 12.0, 2))
     of_no_axis = distributed.map(lambda b: b + 1, xdev.sum(x))
@@ -110,8 +120,14 @@ def test_what_is_no_array_keeps_its_place_beside_halos(lazy):
     x, y = xdev.arange(8.0, chunks=4), np.arange(8.0)
 
     made = distributed.map(mixed, 2, x, "abc", y, depth=1)
+    listed = distributed.map(lambda b, some: b * some[0][0], x, [y + 1], depth=1)
 
     np.testing.assert_array_equal(lazy.values(made), 2 * y + 3 * y)
+    np.testing.assert_array_equal(lazy.values(listed), y)
+    with pytest.raises(TypeError, match="returned Array for a block"):
+        lazy.values(
+            distributed.map(lambda b, some: b * some[0][0], x, [x + 1], depth=1)
+        )
 
 
 @pytest.mark.usefixtures("lazy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,7 +66,8 @@ def map_blocks(
         arrays of size 0. When it is computed: ``f`` gives what cannot be converted.
     ValueError
         The results' rank is another, and no argument says how. When it is computed:
-        a result is not of the shape that its blocks broadcast to.
+        a result has not the shape that its blocks broadcast to, or that the arguments
+        say.
 
     Examples
     --------
@@ -75,7 +77,7 @@ def map_blocks(
     array([ 0.,  1.,  3.,  3.,  7., 12.])
     """
     _check(f, arrays, options)
-    arrays = tuple(map(dask.lift, arrays))
+    given, arrays = arrays, tuple(map(dask.lift, arrays))
     name = getattr(f, "__name__", "map").strip("<>")  # of tasks
     if isinstance(f, Kernel):
         rank = max(x.ndim for x in arrays if is_collection(x))
@@ -85,8 +87,8 @@ def map_blocks(
         f = functools.partial(f, **options) if options else f
         meta = _learnt(f, arrays) if dtype is None else _like_first(arrays, dtype)
     several = isinstance(meta, tuple)
-    given = {"chunks": chunks, "drop_axis": drop_axis, "new_axis": new_axis}
-    shapes = {name: value for name, value in given.items() if value is not None}
+    shapes = {"chunks": chunks, "drop_axis": drop_axis, "new_axis": new_axis}
+    shapes = {option: value for option, value in shapes.items() if value is not None}
     if several and (depth or shapes):
         message = (
             "xdev.distributed.map: a function of several results has no depth= and "
@@ -99,16 +101,22 @@ def map_blocks(
     da = _optional.dask_array()
     like = {} if several else {"meta": meta, "dtype": meta.dtype, "token": name}
     if depth:
-        others = {i: x for i, x in enumerate(arrays) if not is_collection(x)}
+        others = {
+            place: plain
+            for place, (plain, x) in enumerate(zip(given, arrays, strict=True))
+            if not is_collection(x)
+        }
         arrays = tuple(filter(is_collection, arrays))
         f = functools.partial(_placed, f, others) if others else f
-        f = functools.partial(_on_blocks, f, dtypes, not shapes)
-        shapes["boundary"] = "none"
-        return da.map_overlap(f, *arrays, depth=depth, **like, **shapes)
     f = functools.partial(_on_blocks, f, dtypes, not shapes)
-    if shapes:
-        return da.map_blocks(f, *arrays, enforce_ndim=True, **like, **shapes)
-    return dask.elementwise(f, arrays, meta, name)
+    if depth:
+        shapes["boundary"] = "none"
+        made = da.map_overlap(f, *arrays, depth=depth, **like, **shapes)
+    elif shapes:
+        made = da.map_blocks(f, *arrays, **like, **shapes)
+    else:
+        return dask.elementwise(f, arrays, meta, name)
+    return _shapes_checked(made, name) if len(shapes) > bool(depth) else made
 
 
 def _check(
@@ -173,6 +181,41 @@ def _like_first(arrays: tuple[Any, ...], dtype: Any) -> Any:
     return facade.astype(dask.without_elements(first), dtype)
 
 
+def _shapes_checked(x: Any, name: str) -> Any:
+    """Return a collection that raises where a block has not the shape that it says."""
+    from dask.layers import ArrayChunkShapeDep
+
+    axes = tuple(range(x.ndim))
+    return _optional.dask_array().blockwise(
+        *(_of_shape, axes, x, axes, ArrayChunkShapeDep(x.chunks), axes),
+        align_arrays=False,
+        token=name,
+        dtype=x.dtype,
+        meta=x._meta,  # noqa: SLF001 - Dask's own protocol
+    )
+
+
+def _of_shape(block: Any, shape: tuple[float, ...]) -> Any:
+    """Return a block that has a shape, in which NaN is any extent.
+
+    Raises
+    ------
+    ValueError
+        It has another one.
+    """
+    if len(block.shape) == len(shape) and all(
+        has == says or math.isnan(says)
+        for has, says in zip(block.shape, shape, strict=True)
+    ):
+        return block
+    message = (
+        f"xdev.distributed.map: f made a block of shape {block.shape}, and chunks=, "
+        f"drop_axis= and new_axis= say {shape}: say the shapes of the results' blocks "
+        f"without what depth= adds, as dask.array.map_blocks takes them"
+    )
+    raise ValueError(message)
+
+
 def _placed(f: Callable[..., Any], others: dict[int, Any], *blocks: Any) -> Any:
     """Call a function of blocks and, at their places, of what is none."""
     args = list(blocks)
@@ -218,7 +261,7 @@ def _on_blocks(f: Callable[..., Any], dtypes: Any, alike: bool, *blocks: Any) ->
 
 def _promised(result: Any, dtype: np.dtype[Any], shape: tuple[int, ...] | None) -> Any:
     """Return a block's result as the collection's dtype and shape have it."""
-    if not hasattr(result, "dtype"):
+    if not hasattr(result, "dtype") or is_collection(result):
         message = (
             f"xdev.distributed.map: f returned {type(result).__name__} for a block, "
             f"and must return an array of data type {dtype}; without dtype= it may "
