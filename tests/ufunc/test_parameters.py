@@ -178,3 +178,43 @@ def test_arrays_of_two_devices_are_called_by_their_names(call):
     names = re.findall(r"xdev\.to_device\((.+?), '", str(caught.value))
     assert set(names) <= {"left", "right", "out", "argument on"}
     assert len(names) == 2
+
+
+def centred(x):
+    return x - np.mean(x)
+
+
+def scaled(x):
+    y = 2 * x
+    return x / xdev.max(y)
+
+
+def of_a_reduction(x):
+    return centred(x) + 1.0
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (centred, r"centred calls np\.mean of x, which is one number"),
+        (scaled, r"scaled calls xdev\.max of y, which is one number"),
+        (of_a_reduction, r"centred calls np\.mean of x"),
+    ],
+)
+@pytest.mark.parametrize("signatures", [None, ["float64(float64)"]])
+def test_a_reduction_of_one_number_is_refused(function, words, signatures, device):
+    x = xdev.asarray(np.ones(3), device=device)
+
+    with pytest.raises(
+        TypeError, match=rf"{words}.*pass it as an argument.*\n.*return "
+    ):
+        xdev.vectorize(*filter(None, [signatures]))(function)(x)
+
+
+def test_a_reduction_of_several_numbers_is_taken():
+    @xdev.vectorize
+    def highest(x, y):
+        several = np.array([x, y, 1.0])
+        return np.sum(several) + max(x, y)
+
+    assert highest(np.ones(2), 3.0).tolist() == [8, 8]

@@ -289,6 +289,8 @@ class ScalarFunction:
 
                 called = partial(_called, bounded=bounded)
                 also = rewriting.Widths(function, rules, called, inner, inside=inside)
+            elif rules.inputs:  # a signature's: nothing is rewritten, but checked
+                rewriting.returned(function, rules, partial(_called, bounded=bounded))
             rewriting.require_source(function, rules)
             replace = partial(_replacement, level=level, working=rules.working)
             return literals.typed(function, rules.working, level, replace, also)
@@ -410,5 +412,5 @@ def _called(
     )
     working = scalar.counts.working(inputs)
     rules = Rules(inputs, working=working, bounded=bounded)
-    known = rules.numpys or not inputs
-    return (inputs, scalar.returned(rules)) if known else (None, None)
+    known, given = rules.numpys or not inputs, scalar.returned(rules)
+    return (inputs, given) if known else (None, None)

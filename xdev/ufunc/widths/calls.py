@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
     Kinds = tuple[Kind, ...]
 
+# Of a number the number itself, or nothing that is meant.
+REDUCTIONS = [
+    getattr(np, nan + name)
+    for name in ("sum", "prod", "mean", "std", "var", "max", "min", "median")
+    for nan in ("", "nan")
+] + [np.any, np.all, np.ptp, np.average, np.cumsum, np.cumprod, np.argmax, np.argmin]
 EXTREMES = frozenset({"max", "min"})
 DIVISION = "divmod"
 CASTS = {
@@ -71,6 +77,12 @@ def call(name: str, function: Any, kinds: Kinds) -> Kind:
     if getattr(function, "__module__", "") == "math":
         return _mathematical(function, kinds)
     return _arithmetic(name, kinds)
+
+
+def reduces_number(function: object, kinds: Kinds) -> bool:
+    """Say whether a call makes one number of one number, where an array is meant."""
+    is_number = bool(kinds) and (is_dtype(kinds[0]) or weak(kinds[0]) is not None)
+    return is_number and any(function is each for each in REDUCTIONS)
 
 
 def ufunc(function: np.ufunc, kinds: Kinds) -> tuple[Any, Kind]:

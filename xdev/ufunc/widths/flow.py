@@ -69,6 +69,8 @@ class Flow(ast.NodeVisitor):
         self._dtypes: dict[str, set[Any]] = {}
         #: Of each call of a ufunc the dtypes that it takes.
         self.taken: dict[ast.Call, tuple[np.dtype[Any], ...]] = {}
+        #: Calls of reductions of arrays that get numbers.
+        self.reduced: list[ast.Call] = []
         self._returned: dict[ast.AST, Kind] = {}
         arguments = (*tree.args.posonlyargs, *tree.args.args)
         for argument, kind in zip(arguments, inputs, strict=True):
@@ -294,6 +296,8 @@ class Flow(ast.NodeVisitor):
         kinds = tuple([self.visit(each) for each in node.args])
         function = self._scope.static(node.func)
         name = self._scope.builtin(node.func)
+        if calls.reduces_number(function, kinds):
+            self.reduced.append(node)
         if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
             return None
         if (found := calls.call(name, function, kinds)) is not None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from xdev.ufunc import results, sources
 from xdev.ufunc.numpys import OfNumbers
+from xdev.ufunc.parameters import shown
 from xdev.ufunc.scalar import is_plain
 from xdev.ufunc.scope import Scope
 from xdev.ufunc.widths.casts import Casts
@@ -148,7 +149,17 @@ def _analysed(
     OfNumbers(scope).visit(tree)
     _Plain(scope).visit(tree)
     kind = strong if rules.bounded else _wide
-    return scope, Flow(tree, [kind(dtype) for dtype in rules.inputs], scope, called)
+    flow = Flow(tree, [kind(dtype) for dtype in rules.inputs], scope, called)
+    for node in flow.reduced:
+        value = ast.unparse(node.args[0])
+        message = (
+            f"{function.__name__} calls {ast.unparse(node.func)} of {value}, which is "
+            "one number, since the function sees one element at a time: compute it of "
+            "the whole array before and pass it as an argument, or use "
+            f"@xdev.guvectorize\n{shown(function.__code__, node.lineno)}"
+        )
+        raise TypeError(message)
+    return scope, flow
 
 
 def _wide(dtype: np.dtype[Any]) -> Kind:
