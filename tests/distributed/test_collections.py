@@ -4,6 +4,7 @@ import ast
 import operator
 import pickle
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -298,6 +299,18 @@ def test_matrices_in_several_chunks_are_told_how_to_join_them(name):
     x = xdev.asarray(args[0], chunks=1).rechunk(ast.literal_eval(join[1]))
     assert function(x, *args[1:]) is not None
     assert "When one machine is not enough" in str(caught.value)
+
+
+@pytest.mark.usefixtures("lazy")
+@pytest.mark.parametrize("name", ["inv", "solve"])
+def test_where_scipy_is_missing_chunks_can_be_joined(monkeypatch, name):
+    function, more = getattr(xdev.linalg, name), [np.ones((4, 1))] * (name == "solve")
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.linalg", None)
+
+    with pytest.raises(NotImplementedError, match=r"scipy.*x\.rechunk"):
+        function(xdev.asarray(np.eye(4), chunks=2), *more)
+    assert function(xdev.asarray(np.eye(4), chunks=-1), *more) is not None
 
 
 def test_one_matrix_in_several_chunks_is_dasks(lazy):

@@ -252,7 +252,7 @@ def _of_cores(name: str, x: Any, *more: Any, **options: Any) -> Any:
             raise not_over_blocks(name, f"axis {axes[-1]} is in several chunks", join)
         try:
             return _dasks(name)(*arrays, *rest, **options)
-        except (NotImplementedError, ValueError) as error:
+        except (ImportError, NotImplementedError, ValueError) as error:  # no SciPy
             raise not_over_blocks(name, _first_line(error), join) from error
     if vectors:
         arrays = [_optional.dask_array().moveaxis(y, axis, -1) for y in arrays]
