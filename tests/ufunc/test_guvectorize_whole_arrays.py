@@ -29,6 +29,8 @@ def in_place(x, y, out):
     out[:] = 1.0
     out[:] += x * x.sum()
     out[:] = out - out[0] * y
+    out += y
+    out /= 3 + abs(out[0])
 
 
 def by_parts(x, y, out):
@@ -83,12 +85,25 @@ def bound_anew(x, y, out):
     out[:] = x
 
 
-@pytest.mark.parametrize("function", [of_another_length, of_a_part, bound_anew])
+def added(x, y, out):
+    out[:] = 0.0
+    out += y
+
+
+def added_parts(x, y, out):
+    out[:] = x
+    out += y[1:]
+
+
+@pytest.mark.parametrize(
+    "function", [of_another_length, of_a_part, bound_anew, added, added_parts]
+)
 def test_what_may_have_another_shape_is_refused(function, device):
     x, y = np.ones(3), np.ones(2)
 
     with pytest.raises(
-        TypeError, match=r"elements are assigned in a loop|one element is"
+        TypeError,
+        match=r"elements are assigned in a loop|one element is|iadd of an array",
     ):
         xdev.guvectorize("(n),(m)->(n)")(function)(
             xdev.asarray(x, device=device), xdev.asarray(y, device=device)

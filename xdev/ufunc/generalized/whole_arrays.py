@@ -40,7 +40,10 @@ class WholeArrays(ast.NodeTransformer):
 
     def __call__(self, tree: ast.FunctionDef | ast.Lambda) -> dict[str, Any]:
         """Rewrite a function; return the values of the names that it now reads."""
-        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        nodes = [*ast.walk(tree)]
+        names = {node for node in nodes if isinstance(node, ast.Name)}
+        # x += y writes into the array, and binds no name anew.
+        names -= {node.target for node in nodes if isinstance(node, ast.AugAssign)}
         anew = {name.id for name in names if not isinstance(name.ctx, ast.Load)}
         self._arrays = {k: v for k, v in self._dimensions.items() if k not in anew}
         self._scope = Scope(tree, self._outside)
@@ -51,15 +54,23 @@ class WholeArrays(ast.NodeTransformer):
         """Leave functions inside alone, whose parameters are others."""
         return node
 
-    def visit_Assign(self, node: ast.Assign | ast.AugAssign) -> Any:
+    def visit_Assign(self, node: ast.Assign) -> Any:
         """Write a loop where a whole array is assigned from others."""
-        target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
-        own = self.whole(target) if isinstance(target, ast.Subscript) else ()
-        if not own or (isinstance(node, ast.Assign) and len(node.targets) > 1):
+        target = node.targets[0]
+        if not isinstance(target, ast.Subscript) or len(node.targets) > 1:
+            return node
+        return self._loop(node, target)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        """Write a loop where something is added to a whole array."""
+        return self._loop(node, node.target)
+
+    def _loop(self, node: ast.Assign | ast.AugAssign, target: ast.expr) -> Any:
+        if not (own := self.whole(target)):
             return node
         each = _Element(self, own)
         value = each.of(node.value)
-        if not each.reads:
+        if isinstance(node, ast.Assign) and not each.reads:
             return node  # a number, of which compilers fill the array
         element = each.at(target, own, ast.Store())
         loop: ast.stmt = (
@@ -73,8 +84,6 @@ class WholeArrays(ast.NodeTransformer):
             ranged = ast.Call(self._scope.name(target, "range", range), [length], [])
             loop = ast.For(ast.Name(each.axes[axis], ast.Store()), ranged, [loop], [])
         return [ast.copy_location(made, node) for made in (*each.before, loop)]
-
-    visit_AugAssign = visit_Assign  # noqa: N815 - Python's
 
     def whole(self, node: ast.expr) -> tuple[str, ...]:
         """Return the dimensions of a parameter all of which is there, else none."""
