@@ -320,6 +320,9 @@ def test_one_matrix_in_several_chunks_is_dasks(lazy):
     for function in (xdev.linalg.cholesky, xdev.linalg.inv):
         np.testing.assert_allclose(lazy.values(function(x)), function(matrix))
     tall = xdev.asarray(X, chunks=(2, -1))
+    with pytest.raises(NotImplementedError, match="full_matrices=False alone"):
+        xdev.linalg.svd(tall)
+    assert xdev.linalg.svd(tall, full_matrices=False).U.shape == (5, 5)
     np.testing.assert_allclose(
         lazy.values(xdev.linalg.svdvals(tall)), xdev.linalg.svdvals(X)
     )
