@@ -8,6 +8,8 @@ import pytest
 from xdev import _config, _optional, atomic
 from xdev.compile.grid import Argument, Grid, cuda
 from xdev.compile.grid.cores import Cores
+from xdev.ufunc.generalized.functions import CoreFunction
+from xdev.ufunc.generalized.layouts import Layout
 from xdev.ufunc.kernels.functions import KernelFunction
 
 ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0)]
@@ -66,6 +68,10 @@ def dot(x, y, out):
         out[0] += x[k] * y
 
 
+def scaled(x, y, out):
+    out[:] = x * 2 + y
+
+
 def array(char, ndim=1, contiguous=True):
     return Argument(np.dtype(char), ndim, contiguous, writable=True)
 
@@ -113,6 +119,13 @@ def test_every_architecture_has_kernels_of_all_kinds(capability):
     assert cuda.cubin(cores, capability)[0][:4] == b"\x7fELF"
     cores = Cores(dot, (array("f"), Argument(D), array("d")), 1, frozenset({1}))
     assert cuda.cubin(cores, capability)[0][:4] == b"\x7fELF"
+
+
+def test_whole_arrays_are_assigned_in_loops_of_c():
+    layout = Layout.parse("(n),(n)->(n)")
+    made = CoreFunction(scaled, layout, [], fastmath=False).specialise((D, D), [None])
+    cores = Cores(made.function, made.arguments, 1)
+    assert cuda.cubin(cores, (9, 0))[0][:4] == b"\x7fELF"
 
 
 def narrow(function, indices, *arguments):

@@ -39,6 +39,7 @@ def test_arrays_are_blocks_of_the_pool():
     assert in_use() == before + x.nbytes
     block = memory.pool("cpu").find(x.ctypes.data)
     assert (block.address, block.nbytes) == (x.ctypes.data, x.nbytes)
+    x.fill(0)
     y = x + 1
     view = y[::2]
     del x, y
