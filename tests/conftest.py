@@ -23,7 +23,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 PROMISED = set(os.environ.get("XDEV_TEST_DEVICES", "cpu").split(","))
 LIBRARIES = set(os.environ.get("XDEV_TEST_LIBRARIES", "").split(","))
 
-hypothesis.settings.register_profile("ci", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=25)
 hypothesis.settings.register_profile("deep", deadline=None, max_examples=2000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
