@@ -105,7 +105,7 @@ def test_broadcasting(one, other):
 
 
 @pytest.mark.parametrize(
-    ("char", "other"), itertools.combinations_with_replacement(CHARS, 2)
+    ("char", "other"), [*itertools.combinations_with_replacement(CHARS, 2)]
 )
 def test_dtypes(char, other):
     for name, pair in PAIRS.items():
