@@ -117,6 +117,7 @@ def soak(session):
         "memory/test_interrupts",
         "ufunc/test_random_programs",
         "ufunc/test_numpy_functions",
+        "ufunc/test_vectorize_typing",
     ]
     for file in deep:
         session.run("pytest", f"tests/{file}.py", env={"HYPOTHESIS_PROFILE": "deep"})

@@ -225,7 +225,8 @@ def test_received_chunks_are_in_the_ledger(client, functions):
     assert during - before >= nbytes
     status = distributed.memory_status(client)
     assert set(status) == {here, there}
-    assert status[here]["cpu"]["allocated"] >= nbytes
+    # Dask may have dropped the first of the two copies by now.
+    assert sum(each["cpu"]["allocated"] for each in status.values()) >= nbytes
     assert set(status[here]["cpu"]) == {
         "allocated",
         "max_allocated",

@@ -90,7 +90,7 @@ def closed_over(factor):
     return xdev.vectorize(lambda x: inner(x) + 1)
 
 
-@pytest.mark.parametrize("dtype", ["u1", "i4", "f4", "f8"])
+@pytest.mark.parametrize("dtype", ["u1", "f4"])  # in which 64 bits would show
 @pytest.mark.parametrize(
     ("function", "numpys"),
     [
