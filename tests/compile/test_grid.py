@@ -68,6 +68,10 @@ def dot(x, y, out):
         out[0] += x[k] * y
 
 
+def product(x, out):
+    out[0] = np.dot(x, x)
+
+
 def scaled(x, y, out):
     out[:] = x * 2 + y
 
@@ -121,11 +125,19 @@ def test_every_architecture_has_kernels_of_all_kinds(capability):
     assert cuda.cubin(cores, capability)[0][:4] == b"\x7fELF"
 
 
+def of_cores(function, layout, *inputs):
+    typed = CoreFunction(function, Layout.parse(layout), [], fastmath=False)
+    made = typed.specialise(inputs, [None])
+    return cuda.cubin(Cores(made.function, made.arguments, 1), (9, 0))[0]
+
+
 def test_whole_arrays_are_assigned_in_loops_of_c():
-    layout = Layout.parse("(n),(n)->(n)")
-    made = CoreFunction(scaled, layout, [], fastmath=False).specialise((D, D), [None])
-    cores = Cores(made.function, made.arguments, 1)
-    assert cuda.cubin(cores, (9, 0))[0][:4] == b"\x7fELF"
+    assert of_cores(scaled, "(n),(n)->(n)", D, D)[:4] == b"\x7fELF"
+
+
+def test_linear_algebra_is_refused_without_a_warning():
+    with pytest.raises(TypeError, match=r"no dot of an array|no linear algebra"):
+        of_cores(product, "(n)->()", D)
 
 
 def narrow(function, indices, *arguments):

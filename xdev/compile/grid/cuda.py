@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -163,7 +164,8 @@ def ltoir(
     except compiler_errors() as error:
         # Numba itself knows the line; numba-cuda does not where it calls in between.
         shown, fastmath = grid.arguments, grid.fastmath
-        cpu.device_function(grid.function, grid.types(), shown, fastmath=fastmath)
+        with warnings.catch_warnings(action="ignore"):  # of code that is refused
+            cpu.device_function(grid.function, grid.types(), shown, fastmath=fastmath)
         said = refusal(grid.function, grid.arguments, error, " for CUDA")
         raise said from cause(error)
 
