@@ -40,9 +40,7 @@ def same(a, expected):
     np.testing.assert_array_equal(a, expected)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8", "c16"]
-)
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i8", "f2", "f4", "c16"])
 def test_any_dtype(dtype):
     values = numbers(dtype, COUNT)
     for ufunc, given in ((add, (values,)), (mix, (values[:1] * 0,)), (flip, ())):

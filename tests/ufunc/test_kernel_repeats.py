@@ -52,7 +52,7 @@ def learnt(bound, *args):
     return bound
 
 
-@pytest.mark.parametrize("dtype", ["?", "b", "H", "i", "q", "f", "d", "F", "D"])
+@pytest.mark.parametrize("dtype", ["?", "H", "q", "f", "D"])
 def test_layouts_and_dtypes_in_turn(dtype):
     whole = np.arange(24).reshape(4, 6).astype(dtype)
     views = whole, whole.T.copy().T, whole[::-1], whole[:, ::-1], whole[::2, ::2]
