@@ -1,5 +1,6 @@
 """Kernels over a grid are compiled for every architecture without a GPU."""
 
+import importlib
 import re
 
 import numpy as np
@@ -136,6 +137,7 @@ def test_whole_arrays_are_assigned_in_loops_of_c():
 
 
 def test_linear_algebra_is_refused_without_a_warning():
+    importlib.import_module("numba.np.linalg")  # which warns, once it is there
     with pytest.raises(TypeError, match=r"no dot of an array|no linear algebra"):
         of_cores(product, "(n)->()", D)
 

@@ -156,18 +156,19 @@ def ltoir(
 
     signature = types.void(*[types.int64] * DIMENSIONS, types.voidptr)
     ir = target().cgutils.ir
-    try:
-        with indices.short(ir) if small else nullcontext():
-            return numba_cuda.compiled(
-                entry, signature, FUNCTION, capability, fastmath=grid.fastmath
-            )
-    except compiler_errors() as error:
-        # Numba itself knows the line; numba-cuda does not where it calls in between.
-        shown, fastmath = grid.arguments, grid.fastmath
-        with warnings.catch_warnings(action="ignore"):  # of code that is refused
+    slow = _optional.numba().core.errors.NumbaPerformanceWarning
+    with warnings.catch_warnings(action="ignore", category=slow):  # of what is refused
+        try:
+            with indices.short(ir) if small else nullcontext():
+                return numba_cuda.compiled(
+                    entry, signature, FUNCTION, capability, fastmath=grid.fastmath
+                )
+        except compiler_errors() as error:
+            # Numba knows the line; numba-cuda does not where it calls in between.
+            shown, fastmath = grid.arguments, grid.fastmath
             cpu.device_function(grid.function, grid.types(), shown, fastmath=fastmath)
-        said = refusal(grid.function, grid.arguments, error, " for CUDA")
-        raise said from cause(error)
+            said = refusal(grid.function, grid.arguments, error, " for CUDA")
+            raise said from cause(error)
 
 
 def call(context: Any, builder: Any, grid: Grid | Cores, values: Sequence[Any]) -> None:
