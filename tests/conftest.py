@@ -124,6 +124,17 @@ def imported():
     return load
 
 
+@pytest.fixture(scope="session")
+def without_cuda():
+    """Return what ends a test of a library without CUDA: red if both were promised."""
+
+    def end(name):
+        promised = name in LIBRARIES and "cuda" in PROMISED
+        (pytest.fail if promised else pytest.skip)(f"{name} has no CUDA here")
+
+    return end
+
+
 @pytest.fixture
 def cuda():
     """The CUDA device, for what only it has; mark the test ``cuda`` as well."""

@@ -7,13 +7,13 @@ import xdev
 
 
 @pytest.fixture
-def warp(imported, real_device):
+def warp(imported, real_device, without_cuda):
     """Return Warp, with the device as its own."""
     warp = imported("warp")
     warp.config.quiet = True
     warp.init()
     if real_device.type == "cuda" and not warp.is_cuda_available():
-        pytest.skip("Warp finds no CUDA")
+        without_cuda("warp")
     with warp.ScopedDevice(str(real_device)):
         yield warp
 

@@ -64,9 +64,11 @@ def local_cluster(
             raise ConfigurationError(message)
         numbers = os.environ.get(VISIBLE) or ",".join(map(str, range(gpus)))
         options["env"] = {**options.get("env", {}), VISIBLE: numbers}
+    if n_workers is None:
+        n_workers = gpus or _config.processors()
     plugin = WorkerPlugin("cuda" if gpus else "cpu", limit=limit)
     return distributed.LocalCluster(
-        n_workers=n_workers or gpus or _config.processors(),
+        n_workers=n_workers,
         threads_per_worker=threads_per_worker,
         plugins=(plugin,),
         **options,

@@ -4,7 +4,8 @@
 
 What threads share is either never changed once it is made (a plan's key), or is read and
 written in a critical section of its owner (a table's plans): on a free-threaded Python
-that is a lock, elsewhere it costs nothing. No Python is called inside of one.
+that is a lock, elsewhere it costs nothing. No Python is called inside of one. A plan's
+limits are single words, of which any that ever held is right: they choose the way alone.
 """
 
 cimport cython

@@ -258,6 +258,8 @@ class CpuLoops:
         call = _Call(self.scalar, run, specialisation.inputs, specialisation.outputs)
         call.plan = Plan(kinds, len(args), run.ufunc, call)
         self._plans.learn(call.plan)
+        if _TRACKING.on:  # another thread began to listen meanwhile
+            self._plans.forget()
         return call
 
 
@@ -291,7 +293,7 @@ class _Call:
         self.small = 0  # smaller calls need no more than NumPy's ufunc
 
     def large(self, operands: tuple[Any, ...]) -> Any:
-        """Compute operands that are large by the product of their sizes."""
+        """Compute operands that are not surely small."""
         nin, size = len(self.inputs), cpu_results.bound(operands)
         if size >= self.small or (size >= self.few and len(operands) == nin):
             return self.compute(operands[:nin], operands[nin:] or None, size)
@@ -332,8 +334,8 @@ class _Call:
             raise
         finally:
             self.small = run.small
-            own = len(self.plan.kinds) == len(self.inputs)
-            self.plan.limit = min(self.small, self.few) if own else self.small
+            makes = len(self.plan.kinds) == len(self.inputs)  # its results itself
+            self.plan.limit = min(self.small, self.few) if makes else self.small
             self.plan.strided = min(self.plan.limit, MANY)
 
 

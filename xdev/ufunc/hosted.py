@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from xdev.ufunc.vectorized import Vectorized
 
-#: Python's own that are arrays to NumPy: sequences and buffers.
 ARRAYS = ("__array__", "__array_interface__", "__array_struct__")
+#: Python's own that are arrays to NumPy: sequences and buffers.
 SEQUENCES = (list, tuple, range, bytearray, memoryview, buffer)
 PLAIN = (np.ndarray, np.generic, bool, int, float, complex)
 
