@@ -13,6 +13,7 @@ import pytest
 from xdev import native
 
 ROOT = Path(__file__).parents[2]
+SOURCES = list(Path(native.__file__).parent.glob("*.pyx"))
 PROGRAM = """
 import numpy as np, xdev
 from xdev import native
@@ -44,8 +45,9 @@ def wheel(folder, **environment):
 @pytest.mark.skipif(not shutil.which("cc"), reason="no compiler to build with")
 def test_a_wheel_has_the_tier_where_there_is_a_compiler(tmp_path):
     made, names, said = wheel(tmp_path)
-    (library,) = (name for name in names if name.startswith("xdev/native/tier.cpython"))
-    assert sys.implementation.cache_tag.removeprefix("cpython-") in library
+    tag = sys.implementation.cache_tag.removeprefix("cpython-")
+    libraries = {Path(name).name.split(".")[0] for name in names if tag in name}
+    assert libraries == {path.stem for path in SOURCES}
     assert "none-any" not in made.name
     assert "left out" not in said
     assert "pytest_xdev.py" in names
@@ -59,7 +61,8 @@ def test_a_wheel_goes_without_where_there_is_none(tmp_path):
 
 
 def test_a_machine_with_a_compiler_has_built_it():
-    built = importlib.util.find_spec("xdev.native.tier") is not None
+    modules = [f"xdev.native.{path.stem}" for path in SOURCES]
+    built = None not in map(importlib.util.find_spec, modules)
     assert built or not shutil.which("cc"), "run: python xdev/native/building.py"
 
 

@@ -14,13 +14,13 @@ from xdev.native import STATE, plain
 F4, F8 = np.dtype("f4"), np.dtype("f8")
 
 
-@pytest.fixture(params=["plain", "tier"])
+@pytest.fixture(params=["plain", "calls"])
 def tier(request):
     if request.param == "plain":
         return plain
     if STATE.startswith("not built"):
         pytest.skip(STATE)  # test_building.py says where it must be
-    return importlib.import_module("xdev.native.tier")
+    return importlib.import_module("xdev.native.calls")
 
 
 class Recorder:

@@ -17,20 +17,28 @@ if TYPE_CHECKING:
     from xdev.native.plain import Callable, Plan, Plans
 
 
-def _load() -> tuple[ModuleType, str]:
-    """Return the tier, and in words which it is."""
+def _state() -> str:
+    """Say whether the tier is compiled, or why it is not."""
     if not _config.native():
-        reason = "not used: XDEV_NATIVE=0"
-    else:
-        try:
-            return importlib.import_module("xdev.native.tier"), "compiled"
-        except ImportError as error:
-            reason = f"not built, or for another Python: {error}"
-    return importlib.import_module("xdev.native.plain"), reason
+        return "not used: XDEV_NATIVE=0"
+    try:
+        importlib.import_module("xdev.native.calls")
+    except ImportError as error:
+        return f"not built, or for another Python: {error}"
+    return COMPILED
 
 
-_tier, STATE = _load()  # STATE: which it is, in words
+COMPILED = "compiled"
+STATE = _state()
+
+
+def module(name: str) -> ModuleType | None:
+    """Return a compiled module of the tier, None where the tier is not used."""
+    return importlib.import_module(f"xdev.native.{name}") if STATE == COMPILED else None
+
+
+_calls = module("calls") or importlib.import_module("xdev.native.plain")
 if not TYPE_CHECKING:
-    Callable, Plan, Plans = _tier.Callable, _tier.Plan, _tier.Plans
+    Callable, Plan, Plans = _calls.Callable, _calls.Plan, _calls.Plans
 
-__all__ = ["STATE", "Callable", "Plan", "Plans"]
+__all__ = ["STATE", "Callable", "Plan", "Plans", "module"]

@@ -19,16 +19,15 @@ except ImportError:  # as a program it needs no hatchling
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-MODULE = "xdev.native.tier"
 
 
-def build(folder: Path) -> Path:
-    """Compile the tier; return where its shared library lies.
+def build(folder: Path) -> list[Path]:
+    """Compile the tier; return where its shared libraries lie.
 
     Parameters
     ----------
     folder : Path
-        A folder for what is made: there the library is in ``xdev/native``.
+        A folder for what is made: there the libraries are in ``xdev/native``.
 
     Raises
     ------
@@ -39,20 +38,27 @@ def build(folder: Path) -> Path:
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
 
-    source = os.path.relpath(HERE / "tier.pyx", ROOT)
-    extension = Extension(MODULE, [source], include_dirs=[np.get_include()])
+    extensions = [
+        Extension(
+            f"xdev.native.{path.stem}",
+            [os.path.relpath(path, ROOT)],
+            include_dirs=[np.get_include()],
+        )
+        for path in sorted(HERE.glob("*.pyx"))
+    ]
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as work:
         try:
             os.chdir(ROOT)
-            modules = cythonize([extension], build_dir=work, quiet=True, force=True)
+            modules = cythonize(extensions, build_dir=work, quiet=True, force=True)
             command = Distribution({"ext_modules": modules}).get_command_obj(
                 "build_ext"
             )
             command.build_lib, command.build_temp = str(folder), work
             command.ensure_finalized()
             command.run()
-            return Path(folder, command.get_ext_filename(MODULE))
+            names = [module.name for module in modules]
+            return [Path(folder, command.get_ext_filename(name)) for name in names]
         finally:
             os.chdir(before)
 
@@ -65,7 +71,7 @@ class NativeTier(BuildHookInterface):  # type: ignore[misc] # Any, where it is n
         editable = version == "editable"
         self.folder = tempfile.TemporaryDirectory()
         try:
-            library = build(ROOT if editable else Path(self.folder.name))
+            libraries = build(ROOT if editable else Path(self.folder.name))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - distutils exits, too
             self.app.display_warning(
                 f"xdev: its compiled part is left out, and Python stands in for it: "
@@ -73,8 +79,9 @@ class NativeTier(BuildHookInterface):  # type: ignore[misc] # Any, where it is n
             )
             return
         if not editable:
-            path = f"xdev/native/{library.name}"
-            build_data["force_include"][str(library)] = path
+            for library in libraries:
+                path = f"xdev/native/{library.name}"
+                build_data["force_include"][str(library)] = path
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
 
@@ -84,4 +91,4 @@ class NativeTier(BuildHookInterface):  # type: ignore[misc] # Any, where it is n
 
 
 if __name__ == "__main__":
-    sys.stderr.write(f"{build(ROOT)}\n")
+    sys.stderr.write("".join(f"{library}\n" for library in build(ROOT)))
