@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 #: Where users find a class that is defined elsewhere.
-_PUBLIC = {"xdev.device.fake.arrays": "xdev.testing"}
+_PUBLIC = {"xdev.device.fake_arrays": "xdev.testing"}
 
 
 def type_name(x: Any) -> str:

@@ -13,7 +13,6 @@ import pytest
 
 import xdev
 from xdev.device import Event, registry
-from xdev.device.cpu import HostBackend
 from xdev.memory.ladder import TRIMMED
 from xdev.memory.pools import Pool
 from xdev.testing import SimulatedDevice, SimulatedSource
@@ -50,7 +49,7 @@ class Counting:
         self._source.free(address, nbytes)
 
 
-class Backend(HostBackend):
+class Backend(registry.Backend):
     """One simulated device."""
 
     libraries = ()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from xdev.device.choice import (
+    Device,
     as_device,
-    can_access_peer,
     default_device,
     device_of,
     devices,
     set_default_device,
-    synchronize,
     use_device,
 )
-from xdev.device.identity import Device
-from xdev.device.streams import Event, Stream, current_stream
+from xdev.device.streams import (
+    Event,
+    Stream,
+    can_access_peer,
+    current_stream,
+    synchronize,
+)
 
 __all__ = [
     "Device",

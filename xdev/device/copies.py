@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 from xdev.errors import XdevError, users_level
 
 if TYPE_CHECKING:
-    from xdev.device.identity import Device
+    from xdev.device.choice import Device
 
 _log = logging.getLogger("xdev.transfer")
 

@@ -6,10 +6,11 @@ import ctypes
 import os
 import sys
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
 from xdev._c_functions import content, of_cython
+from xdev.device.registry import Backend
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -100,7 +101,8 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-class CudaBackend:
+@final
+class CudaBackend(Backend):
     """The CUDA devices that CuPy can use."""
 
     libraries: tuple[str, ...] = ("cupy",)

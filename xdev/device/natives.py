@@ -18,8 +18,6 @@ from xdev.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from xdev.device.protocols import Natives
-
 _STRICT_CPU = "CPU_DEVICE"
 
 
@@ -168,6 +166,7 @@ class Dask:
         return _optional.dask_array().from_array(x, asarray=False)
 
 
+Natives = Torch | Jax | Strict | Dask
 JAX = Jax()
 #: By the top-level module of the library's arrays and device objects.
 LIBRARIES: Mapping[str, Natives] = {
@@ -188,11 +187,6 @@ def _library_of_module(module: str) -> str | None:
     name = module.partition(".")[0]
     name = "jax" if name == "jaxlib" else name
     return name if name in LIBRARIES else None
-
-
-def of_traced(x: Any) -> Any:
-    """Return the native device of an array that JAX traces, None for all else."""
-    return JAX.of_traced(x) if library_of_type(type(x)) == "jax" else None
 
 
 def natives(library: str) -> Natives:

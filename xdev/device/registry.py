@@ -1,4 +1,4 @@
-"""The backends by device type, and what runs when one starts.
+"""The backends by device type: what one is, the host's, and what runs when one starts.
 
 This room's own load at their first use. Others are registered by a higher room, or by
 another package through the entry point group ``xdev.backends`` (name: the device type;
@@ -8,27 +8,123 @@ object: the backend), so that nothing below imports what is above.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Self, final
 
 from xdev._forks import module_lock
 from xdev.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
-    from xdev.device.protocols import Backend
+
+@final
+class HostEvent:
+    """A point in time; everything before it is done."""
+
+    __slots__ = ("seconds",)
+    done = True
+
+    def __init__(self) -> None:
+        self.seconds = time.perf_counter()
+
+    def synchronize(self) -> None:
+        """Return at once."""
+
+
+@final
+class HostStream:
+    """A queue that is always empty; ``ptr`` is 0, CUDA's default stream."""
+
+    __slots__ = ()
+    done = True
+    ptr = 0
+
+    def record(self) -> HostEvent:
+        """Return an event of now."""
+        return HostEvent()
+
+    def wait_event(self, event: object) -> None:
+        """Return at once."""
+
+    def synchronize(self) -> None:
+        """Return at once."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None: ...
+
+
+class Backend:
+    """One type of device, from which others derive: here the host, always usable.
+
+    Indices are taken as valid unless said otherwise.
+    """
+
+    #: Top-level modules whose array and device objects belong to this backend.
+    libraries: tuple[str, ...] = ("numpy",)
+
+    def count(self) -> int:
+        """Return how many devices are usable; 0 where :meth:`reason` says why."""
+        return 1
+
+    def reason(self, index: int) -> str | None:
+        """Say why a device cannot be used, with the fix; None when it can."""
+        return None if index == 0 else "there is one CPU device, index 0: use 'cpu'"
+
+    def current(self) -> int:
+        """Return the index that the bare type name means now; never raises."""
+        return 0
+
+    def native(self, index: int) -> Any:  # noqa: ARG002
+        """Return what the backend's array library calls this device."""
+        return "cpu"
+
+    def index_of(self, native: Any) -> int:
+        """Return the index that a native device object names; NumPy has none."""
+        raise ValueError(native)
+
+    def use(self, index: int) -> AbstractContextManager[Any]:  # noqa: ARG002
+        """Make a device the current one of this thread."""
+        return nullcontext()
+
+    def synchronize(self, index: int) -> None:
+        """Wait until all work queued on a device is done."""
+
+    def stream(self, index: int) -> Any:  # noqa: ARG002
+        """Make a stream, with what :class:`HostStream` has; CuPy's own fit."""
+        return HostStream()
+
+    def current_stream(self, index: int) -> Any:  # noqa: ARG002
+        """Return the stream that work goes to now."""
+        return HostStream()
+
+    def elapsed(self, start: Any, end: Any) -> float:
+        """Return the time between two of this backend's events [s]."""
+        return float(end.seconds - start.seconds)
+
+    def can_access_peer(self, index: int, peer: int) -> bool:
+        """Say whether kernels on one device may read the other's memory."""
+        return index == peer
+
 
 #: The modules of this room's backends, each loaded at its first use.
 _OWN = {
-    "cpu": "xdev.device.cpu",
     "cuda": "xdev.device.cuda",
     "fake": "xdev.device.fake",
 }
 
-_backends: dict[str, Backend] = {}
+_backends: dict[str, Backend] = {"cpu": Backend()}
+
 _lock = module_lock()  # guards the two registries below
+
 _on_start: dict[str, list[Callable[[], None]]] = {}
+
 _starting: set[str] = set()
+
 _started: set[str] = set()  # all of it: what the others wait for
 
 
@@ -71,8 +167,8 @@ def backends() -> dict[str, Backend]:
     return {kind: backend(kind) for kind in _known()}
 
 
-def _known() -> dict[str, object]:
-    return {**_OWN, **_backends}
+def _known() -> list[str]:
+    return list(dict.fromkeys(("cpu", *_OWN, *_backends)))
 
 
 def when_started(type: str, callback: Callable[[], None]) -> None:

@@ -9,8 +9,8 @@ from xdev.device.choice import as_device
 from xdev.errors import DeviceMismatchError, type_name
 
 if TYPE_CHECKING:
-    from xdev.device.identity import Device
-    from xdev.device.protocols import NativeEvent, NativeStream
+    from xdev.device.choice import Device
+    from xdev.device.registry import HostEvent, HostStream  # CuPy's own fit
 
 
 @final
@@ -19,7 +19,7 @@ class Event:
 
     __slots__ = ("_native", "device")
 
-    def __init__(self, device: Device, native: NativeEvent) -> None:
+    def __init__(self, device: Device, native: HostEvent) -> None:
         self.device, self._native = device, native
 
     @property
@@ -76,10 +76,10 @@ class Stream:
     def __init__(self, device: object = None) -> None:
         self.device = as_device(device)
         backend = registry.backend(self.device.type)
-        self._native: NativeStream = backend.stream(self.device.index)
+        self._native: HostStream = backend.stream(self.device.index)
 
     @classmethod
-    def _of(cls, device: Device, native: NativeStream) -> Self:
+    def _of(cls, device: Device, native: HostStream) -> Self:
         """Wrap a backend's stream."""
         stream = cls.__new__(cls)
         stream.device, stream._native = device, native  # noqa: SLF001 - its own
@@ -158,3 +158,17 @@ def current_stream(device: object = None) -> Stream:
     chosen = as_device(device)
     backend = registry.backend(chosen.type)
     return Stream._of(chosen, backend.current_stream(chosen.index))  # noqa: SLF001
+
+
+def synchronize(device: object = None) -> None:
+    """Wait until all work queued on a device (the default one) is done."""
+    chosen = as_device(device)
+    registry.backend(chosen.type).synchronize(chosen.index)
+
+
+def can_access_peer(a: object, b: object) -> bool:
+    """Say whether kernels on device ``a`` may read the memory of device ``b``."""
+    first, second = as_device(a), as_device(b)
+    if first.type != second.type:
+        return False
+    return registry.backend(first.type).can_access_peer(first.index, second.index)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.device.fake.arrays import strict
-from xdev.device.fake.namespace import fake
+from xdev.device.fake_arrays import fake, strict
 from xdev.facade.complaints import misfit, wrong_dtype
 from xdev.facade.cpu import NUMPY, result_dtype, result_shape
 from xdev.facade.dtype_names import to_numpy_dtype

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.device.choice import CPU, from_environment, in_context
-from xdev.device.identity import shown
+from xdev.device.choice import CPU, from_environment, in_context, shown
 from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.host_memory import SMALL

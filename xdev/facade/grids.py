@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.device.choice import CPU, from_environment, in_context
-from xdev.device.identity import shown
+from xdev.device.choice import CPU, from_environment, in_context, shown
 from xdev.errors import type_name
 from xdev.facade.complaints import misplaced
 from xdev.facade.dispatch import of_each

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.device import Device, devices
-from xdev.device.choice import coming_default
-from xdev.device.identity import names_device
+from xdev.device.choice import coming_default, names_device
 from xdev.device.registry import backend
 from xdev.facade.libraries import library_of
 from xdev.facade.places import place

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import EMPTY
-from xdev.device import Device
-from xdev.device.fake import blocks
+from xdev.device import Device, fake
 from xdev.errors import InUseError
 from xdev.memory import registry
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 def serve() -> None:
     """Let fake arrays hold blocks of the pools from now on."""
-    blocks.set_allocator(_acquire)
+    fake.set_allocator(_acquire)
 
 
 def _acquire(nbytes: int, index: int) -> Block:
@@ -29,7 +28,7 @@ def _acquire(nbytes: int, index: int) -> Block:
 
 def is_fake(x: Any) -> bool:
     """Say whether ``x`` is an array on a fake device."""
-    arrays = sys.modules.get("xdev.device.fake.arrays")  # else there is none
+    arrays = sys.modules.get("xdev.device.fake_arrays")  # else there is none
     return arrays is not None and type(x) is arrays.FakeArray
 
 
@@ -41,7 +40,7 @@ def chunk_of(x: Any) -> Chunk | None:
     InUseError
         It is a view, or a view of it is alive.
     """
-    from xdev.device.fake.arrays import values_of
+    from xdev.device.fake_arrays import values_of
 
     held = [values_of(x)]
     if held[0].base is not None:
@@ -51,7 +50,7 @@ def chunk_of(x: Any) -> Chunk | None:
     if count > 0:
         message = f"{count} view(s) still use this array's memory: drop them first"
         raise InUseError(message)
-    block: Any = blocks.block_of(held[0])
+    block: Any = fake.block_of(held[0])
     chunk: Chunk | None = getattr(block, "chunk", None)
     return chunk
 
@@ -65,7 +64,7 @@ ALONE = _references([object()])  # an object that nothing but the list refers to
 
 def strip(x: Any) -> None:
     """Make a fake array one without bytes, in place; its block goes back."""
-    from xdev.device.fake.freed import FreedArray
+    from xdev.device.fake_arrays import FreedArray
 
     x._values = np.empty(x.shape, EMPTY)  # noqa: SLF001 - keeps the shape
     x.__class__ = FreedArray

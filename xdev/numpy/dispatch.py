@@ -18,9 +18,8 @@ import numpy as np
 from xdev._freed import refuse
 from xdev.device import default_device
 from xdev.device.choice import CPU
-from xdev.device.fake.arrays import strict
-from xdev.device.fake.integers import positions
-from xdev.device.fake.namespace import METHODS_IN_CUPY, is_in_cupy
+from xdev.device.fake import positions
+from xdev.device.fake_arrays import METHODS_IN_CUPY, is_in_cupy, strict
 from xdev.facade.complaints import mismatch, where_is
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import may_join

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from xdev.device.identity import shown
+from xdev.device.choice import shown
 
 NAME = "Philox4x32"
 WORDS = 2**64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.device.fake.arrays import FakeArray, values_of
-from xdev.device.fake.blocks import make_room
+from xdev.device.fake import make_room
+from xdev.device.fake_arrays import FakeArray, values_of
 from xdev.memory.arrays import size_of
 from xdev.random.cpu import CpuHome
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from xdev.device.fake.arrays import FakeArray
+from xdev.device.fake_arrays import FakeArray
 from xdev.memory.sources.fake import FakeSource
 from xdev.testing.assertions import assert_allclose, assert_array_equal
 from xdev.testing.hazards import Hazard, Tenant

@@ -22,8 +22,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.device import Stream, current_stream, registry
-from xdev.device.choice import target_of
-from xdev.device.identity import shown
+from xdev.device.choice import shown, target_of
 from xdev.errors import ConfigurationError, XdevError
 from xdev.transfer.adaptation import move
 from xdev.transfer.batch_memory import MEMORIES, NoMemory

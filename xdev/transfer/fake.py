@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
-from xdev.device.fake.arrays import FakeArray, values_of
-from xdev.device.fake.blocks import make_room
+from xdev.device.fake import make_room
+from xdev.device.fake_arrays import FakeArray, values_of
 from xdev.transfer import cpu
 from xdev.transfer.cuda import check
 

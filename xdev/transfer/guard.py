@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Self, final
 
+from xdev.device.choice import CallDecorator
 from xdev.device.copies import Counts, guards
-from xdev.device.decorators import CallDecorator
 from xdev.errors import ConfigurationError
 
 MODES = ("disallow", "log", "allow")

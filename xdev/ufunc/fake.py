@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def is_fake(x: Any) -> bool:
     """Say whether ``x`` is an array on a fake device."""
-    arrays = sys.modules.get("xdev.device.fake.arrays")  # else there is none
+    arrays = sys.modules.get("xdev.device.fake_arrays")  # else there is none
     return arrays is not None and type(x) is arrays.FakeArray
 
 
@@ -55,7 +55,7 @@ def call(
     TypeError
         An input is a list.
     """
-    from xdev.device.fake.arrays import run
+    from xdev.device.fake_arrays import run
 
     for x, label in zip(args, names, strict=True):
         if isinstance(x, list | tuple):  # refused on CUDA too
@@ -91,7 +91,7 @@ def method(call_: Callable[..., Any]) -> Callable[..., Any]:
     def on_any(self: Any, *args: Any, **keywords: Any) -> Any:
         if not any(map(is_fake, (*args, *keywords.values()))):
             return call_(self, *args, **keywords)
-        from xdev.device.fake.arrays import strict
+        from xdev.device.fake_arrays import strict
 
         name = f"{self.__name__}.{call_.__name__.lstrip('_')}()"
         return strict(name, functools.partial(call_, self))(*args, **keywords)

@@ -13,8 +13,8 @@ import numpy as np
 from xdev.device import Device
 from xdev.device.choice import CPU
 from xdev.device.copies import announce
-from xdev.device.fake.arrays import FakeArray, run
-from xdev.device.fake.blocks import make_room
+from xdev.device.fake import make_room
+from xdev.device.fake_arrays import FakeArray, run
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.places.cpu import HOST, as_shape, dtype_of_number
 from xdev.memory.arrays import size_of

@@ -1,35 +1,56 @@
-"""``FakeArray``: an array on a fake device, as strict as CuPy's are."""
+"""``FakeArray``: an array on a fake device, as strict as CuPy's; and its library.
+
+:data:`fake` stands where ``cupy`` stands on CUDA: ``xdev.namespace(x)`` gives it, for
+what the standard does not have.
+"""
 
 from __future__ import annotations
 
 import sys
 from itertools import count
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev._freed import Remains, use_after_free
 from xdev._numpy_names import advice_on
+from xdev.device.choice import CPU, Device
 from xdev.device.copies import announce
-from xdev.device.fake.blocks import settle
-from xdev.device.fake.integers import positions, refuse_arrays
-from xdev.device.fake.members import equip
-from xdev.device.fake.surface import BINARY, COMPARISONS, DTYPES
-from xdev.device.identity import Device
+from xdev.device.fake import (
+    ATTRIBUTES,
+    BINARY,
+    COMPARISONS,
+    CONVERSIONS,
+    DOWNLOADS,
+    DTYPES,
+    METHODS,
+    NOT_IN_PLACE,
+    SETTABLE,
+    STARRED,
+    UNARY,
+    positions,
+    refuse_arrays,
+    settle,
+)
 from xdev.errors import DeviceMismatchError, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import ModuleType
 
     Values = np.ndarray[Any, Any]
 
+
 EXTENSION = 12  # dlpack.h: kDLExtDev
-HOST = (1, 0)  # dlpack.h: kDLCPU
+
+DLPACK_CPU = (1, 0)  # dlpack.h: kDLCPU
+
 #: What is no array, whatever it can turn into.
 NUMBERS = (bool, int, float, complex, np.generic)
+
 #: How NumPy's ufuncs are written that its operators call.
 COMPARED = {getattr(np, name): sign for sign, name in COMPARISONS.values()}
+
 WRITTEN = {getattr(np, name): sign for sign, name in BINARY.values()} | COMPARED
 
 
@@ -125,13 +146,13 @@ class FakeArray:
         BufferError
             It is not.
         """
-        if dl_device != HOST or copy is False:
+        if dl_device != DLPACK_CPU or copy is False:
             message = (
                 f"an array on {self.device} leaves it only as a copy: "
                 f"xdev.to_numpy(x), or xdev.to_device(x, 'cpu')"
             )
             raise BufferError(message)
-        announce(self.device, Device("cpu"), self.nbytes)
+        announce(self.device, CPU, self.nbytes)
         return self._values.copy().__dlpack__(max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -166,7 +187,7 @@ class FakeArray:
     def __format__(self, spec: str) -> str:
         text = format(self._values[()], spec)
         if spec:  # else it is str(x): printing is not counted
-            announce(self.device, Device("cpu"), self.nbytes)
+            announce(self.device, CPU, self.nbytes)
         return text
 
     def __repr__(self) -> str:
@@ -334,4 +355,213 @@ def values_of(x: FakeArray) -> Values:
     return x._values  # noqa: SLF001 - a friend
 
 
-equip(FakeArray, run)
+def _method(name: str, accepted: str) -> Any:
+    function, parameters = getattr(np.ndarray, name), accepted.split()
+    starred = STARRED.get(name)
+    most = float("inf") if starred else len(parameters)
+
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        if len(args) > most or not options.keys() <= set(parameters):
+            message = (
+                f"x.{name}() takes {', '.join(parameters) or 'nothing'}: CuPy's arrays "
+                f"take no more"
+            )
+            raise TypeError(message)
+        given = [(starred, args[0] if len(args) == 1 else args)] if starred else ()
+        placed = given or zip(parameters, args, strict=False)
+        refuse_arrays(f"x.{name}()", FakeArray, (*placed, *options.items()))
+        result = run(f"x.{name}()", function, self, *args, **options)
+        if name in DOWNLOADS:
+            announce(self.device, CPU, self.nbytes)
+        return result
+
+    method.__name__, method.__doc__ = name, f"As ``numpy.ndarray.{name}``."
+    return method
+
+
+def _attribute(name: str) -> Any:
+    def get(self: Any) -> Any:
+        found = getattr(self._values, name)
+        return FakeArray(found, self.device) if isinstance(found, np.ndarray) else found
+
+    def set_(self: Any, value: Any) -> None:
+        run(f"x.{name} = y", getattr(np.ndarray, name).__set__, self, value)
+
+    settable = set_ if name in SETTABLE else None
+    return property(get, settable, doc=f"As ``numpy.ndarray.{name}``.")
+
+
+def _operator(name: str, written: str) -> Any:
+    function = getattr(np.ndarray, name)
+
+    def operator(self: Any, *others: Any) -> Any:
+        if others and isinstance(others[0], list | tuple):
+            return NotImplemented
+        return run(written, function, self, *others)
+
+    operator.__name__ = name
+    return operator
+
+
+def _conversion(name: str) -> Any:
+    function = getattr(np.ndarray, f"__{name}__")
+
+    def convert(self: Any) -> Any:
+        result = function(self._values)
+        announce(self.device, CPU, self.nbytes)
+        return result
+
+    return convert
+
+
+def _members() -> Iterator[tuple[str, Any]]:
+    """Yield the methods, attributes and operators that the tables name."""
+    yield from ((name, _method(name, text)) for name, text in METHODS.items())
+    yield from ((name, _attribute(name)) for name in ATTRIBUTES)
+    yield from ((f"__{name}__", _conversion(name)) for name in CONVERSIONS)
+    written = {name: f"{name} x" for name in UNARY}
+    for name, (sign, _) in {**BINARY, **COMPARISONS}.items():
+        written[name] = f"x {sign} y"
+    for name, (sign, _) in BINARY.items():
+        written[f"r{name}"] = f"y {sign} x"
+        if name not in NOT_IN_PLACE:
+            written[f"i{name}"] = f"x {sign}= y"
+    for name, text in written.items():
+        yield f"__{name}__", _operator(f"__{name}__", text)
+
+
+for _name, _member in _members():
+    setattr(FakeArray, _name, _member)
+
+
+@final
+class FreedArray(FakeArray, Remains):  # type: ignore[misc]
+    """What is left of an array whose memory was given back by hand."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<freed array of shape {self.shape}>"
+
+    __str__ = __repr__
+
+
+def _refusal(self: FreedArray, *_: Any, **__: Any) -> Any:
+    raise use_after_free(self)
+
+
+for _name in (
+    *("array", "array_function", "array_ufunc", "dlpack", "len", "iter", "format"),
+    *CONVERSIONS,
+):
+    setattr(FreedArray, f"__{_name}__", _refusal)
+del _name, _member
+
+FIRST = Device("fake")  # where creation functions put their results, as CuPy's do
+
+#: What is in NumPy's namespaces and not in CuPy's.
+NOT_IN_CUPY = frozenset(
+    (
+        *("ScalarType", "True_", "False_", "asmatrix", "block", "bmat"),
+        *("busday_count", "busday_offset", "busdaycalendar", "bytes_", "char"),
+        *("character", "clongdouble", "core", "ctypeslib", "datetime64"),
+        *("datetime_as_string", "datetime_data", "dtypes", "einsum_path", "emath"),
+        *("errstate", "f2py", "flexible", "frompyfunc", "fromregex", "geomspace"),
+        *("get_include", "getbufsize", "geterr", "geterrcall", "histogram_bin_edges"),
+        *("info", "insert", "is_busday", "isnat", "little_endian", "longdouble"),
+        *("ma", "matrix", "matvec", "memmap", "nanpercentile", "nanquantile"),
+        *("ndenumerate", "nditer", "nested_iters", "object_", "polyder", "polydiv"),
+        *("polyint", "rec", "recarray", "record", "sctypeDict", "setbufsize"),
+        *("seterr", "seterrcall", "show_runtime", "spacing", "str_", "strings"),
+        *("test", "timedelta64", "typecodes", "unstack", "vecdot", "vecmat", "void"),
+        *("linalg.diagonal", "linalg.matrix_norm", "linalg.multi_dot"),
+        *("linalg.outer", "linalg.svdvals", "linalg.tensordot", "linalg.test"),
+        *("linalg.trace", "linalg.vecdot", "linalg.vector_norm", "fft.test"),
+    )
+)
+
+#: CuPy's ufuncs that have a method; all have ``outer``.
+METHODS_IN_CUPY = {
+    "reduce": ("add", "multiply"),
+    "accumulate": ("add", "multiply"),
+    "reduceat": ("add",),
+    "at": (
+        *("add", "bitwise_and", "bitwise_or", "bitwise_xor"),
+        *("maximum", "minimum", "subtract"),
+    ),
+}
+
+#: Rooms of their own: random numbers and tests are not wrapped.
+ROOMS = ("linalg", "fft")
+
+#: Functions that upload host arrays when asked to.
+UPLOADS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
+
+
+def is_in_cupy(name: str) -> bool:
+    """Say whether CuPy has what NumPy has under a name.
+
+    Examples
+    --------
+    >>> is_in_cupy("add.reduce"), is_in_cupy("hypot.reduce"), is_in_cupy("insert")
+    (True, False, False)
+    """
+    root, _, rest = name.partition(".")
+    having = METHODS_IN_CUPY.get(rest)
+    return not (
+        root in NOT_IN_CUPY
+        or name in NOT_IN_CUPY
+        or (having is not None and root not in having)
+    )
+
+
+class FakeNamespace(ModuleType):
+    """NumPy's functions by name, wrapped at their first use."""
+
+    ndarray = FakeArray
+
+    def __init__(self, name: str, room: str = "") -> None:
+        super().__init__(name, __doc__)
+        self._room = room
+
+    def __getattr__(self, name: str) -> Any:
+        full = f"{self._room}{name}"
+        if full in NOT_IN_CUPY or name.startswith("_"):
+            message = f"{self.__name__} has no {name!r}, as cupy has none"
+            raise AttributeError(message)
+        try:
+            found = getattr(getattr(np, self._room[:-1]) if self._room else np, name)
+        except AttributeError as error:
+            message = (
+                f"{self.__name__} has no {name!r}: it has what NumPy and CuPy share; "
+                f"xdev.to_numpy(x) copies an array to the host"
+            )
+            raise AttributeError(message) from error
+        if isinstance(found, ModuleType):
+            found = self._opened(name)
+        elif callable(found) and not isinstance(found, type):
+            found = _wrapped(f"{self.__name__}.{name}", found, name in UPLOADS)
+        setattr(self, name, found)
+        return found
+
+    def _opened(self, name: str) -> ModuleType:
+        if name not in ROOMS:
+            message = f"{self.__name__} has no {name!r}: use xdev's own"
+            raise AttributeError(message)
+        return FakeNamespace(f"{self.__name__}.{name}", f"{name}.")
+
+
+def _wrapped(name: str, function: Any, uploads: bool) -> Any:
+    checked = strict(name, function)
+
+    def call(*args: Any, **options: Any) -> Any:
+        if uploads and isinstance(args[0], np.ndarray):
+            copied = args[0].copy(order="K")
+            return FakeArray(function(copied, *args[1:], **options), FIRST)
+        return checked(*args, **options)
+
+    call.__name__, call.__doc__ = name.rpartition(".")[2], function.__doc__
+    return call
+
+
+fake = FakeNamespace("xdev.fake")
