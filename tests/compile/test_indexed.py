@@ -9,7 +9,7 @@ import pytest
 from xdev import _optional
 from xdev.compile.indexed import Indexed, cpu, cuda
 from xdev.random import kernels
-from xdev.random.philox import words64
+from xdev.random.kernels import words64
 
 ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0)]
 CUDA = all(map(_optional.installed, ("cupy", "numba_cuda")))

@@ -13,7 +13,7 @@ from xdev.random import kernels
 if not _optional.installed("cupy"):
     pytest.skip("needs CuPy: the group cuda", allow_module_level=True)
 
-from xdev.random import cpu, cuda
+from xdev.random import cuda, draws
 from xdev.ufunc.cuda_operands import Array
 
 
@@ -23,8 +23,8 @@ def operand(x):
 
 
 @pytest.fixture
-def home(monkeypatch):
-    """Return a GPU's home whose launches are the CPU's loops."""
+def backend(monkeypatch):
+    """Return a GPU's backend whose launches are the CPU's loops."""
 
     def plain(kernel, blocks, threads, size):
         span = template.Launch(kernel).span
@@ -45,9 +45,11 @@ def home(monkeypatch):
     monkeypatch.setattr(cuda.cuda_streams, "ordered", lambda _: nullcontext(0))
     monkeypatch.setattr(_optional.cupy().cuda, "Device", lambda _: nullcontext())
     monkeypatch.setattr(cuda.Array, "cupy", lambda self: self.owner)
-    made = cuda.CudaHome.__new__(cuda.CudaHome)
-    made._index, made._capability = 0, (9, 0)
-    monkeypatch.setattr(cuda.CudaHome, "make", lambda _, *how: operand(np.empty(*how)))
+    made = cuda.CudaBackend.__new__(cuda.CudaBackend)
+    made.device, made._capability = xdev.Device("cuda:0"), (9, 0)
+    monkeypatch.setattr(
+        cuda.CudaBackend, "make", lambda _, *how: operand(np.empty(*how))
+    )
     yield made
     cuda._plan.cache_clear()
 
@@ -63,12 +65,14 @@ CASES = [
 
 @pytest.mark.parametrize(("function", "dtype", "values"), CASES)
 @pytest.mark.parametrize("n", [0, 1, 255, 256, 257, 5000])
-def test_launches_cover_every_element(home, function, dtype, values, n):
+def test_launches_cover_every_element(backend, function, dtype, values, n):
     kernel = kernels.kernel(function, np.dtype(dtype))
     found, expected = (np.zeros(n, dtype) for _ in range(2))
 
-    home.fill(kernel, operand(found), (2**64 - 1, 7, *values))
-    cpu.CpuHome(xdev.Device("cpu")).fill(kernel, expected, (2**64 - 1, 7, *values))
+    backend.fill(kernel, operand(found), (2**64 - 1, 7, *values))
+    draws.HostBackend(xdev.Device("cpu")).fill(
+        kernel, expected, (2**64 - 1, 7, *values)
+    )
 
     assert found.tobytes() == expected.tobytes()
 
@@ -76,12 +80,12 @@ def test_launches_cover_every_element(home, function, dtype, values, n):
 @pytest.mark.parametrize(
     "view", [lambda x: x[::2, 1:], lambda x: x.T, lambda x: x[::-1], lambda x: x[1]]
 )
-def test_views_are_filled_in_c_order(home, view):
+def test_views_are_filled_in_c_order(backend, view):
     kernel = kernels.kernel(kernels.uniform32, np.dtype("f"))
     found, expected = (np.zeros((6, 9), "f") for _ in range(2))
 
-    home.fill(kernel, operand(view(found)), (1, 2))
-    cpu.CpuHome(xdev.Device("cpu")).fill(kernel, view(expected), (1, 2))
+    backend.fill(kernel, operand(view(found)), (1, 2))
+    draws.HostBackend(xdev.Device("cpu")).fill(kernel, view(expected), (1, 2))
 
     assert found.tobytes() == expected.tobytes()
     assert found.any()

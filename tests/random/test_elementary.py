@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from xdev.random.elementary import log32, log64, sincos32, sincos64
+from xdev.random.kernels import log32, log64, sincos32, sincos64
 
 N = 4000
 

@@ -6,7 +6,7 @@ from model import philox as model, words
 
 import xdev
 from xdev.random import Philox
-from xdev.random.philox import philox
+from xdev.random.kernels import philox
 
 # Random123's kat_vectors, lines "philox4x32 10": counter, key, words
 KNOWN = [

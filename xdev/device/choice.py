@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound="Callable[..., Any]")
-
 #: Of functions whose body runs after the call, and of what is none.
 OTHERS = (
     inspect.iscoroutinefunction,
@@ -55,7 +54,6 @@ class CallDecorator(ContextDecorator):
 
 
 LONGEST_NUMBER = 9  # of digits: no more devices than that
-
 LONGEST_TEXT = 60  # of an object in a message
 
 
@@ -309,20 +307,14 @@ def shown(thing: object) -> str:
 
 
 DLPACK_TYPES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # dlpack.h: DLDeviceType
-
 # None until it is set in this context: then XDEV_DEVICE decides.
 _default: ContextVar[Device | None] = ContextVar("xdev_default_device", default=None)
-
 # What it was outside of each `with use_device(...)` of this context.
 _outer: ContextVar[tuple[Device | None, ...]] = ContextVar("xdev_outer", default=())
-
 from_environment: list[Device] = []
-
 #: The types of arrays of backends' libraries, CuPy's say: their ``device`` says it all.
 own_kinds: set[type] = set()
-
 in_context = _default.get
-
 CPU = Device("cpu")  # the one object that is ever a default: compared by identity
 
 

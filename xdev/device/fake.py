@@ -52,11 +52,8 @@ class FakeBackend(Backend):
 
 
 BACKEND = FakeBackend()
-
 LARGE = 16 << 20  # bytes; of less the host has room while they are refused
-
 _allocators: list[Callable[[int, int], object]] = []  # the last one serves
-
 # By identity of the array that owns the bytes, as long as it lives.
 _held: dict[int, tuple[weakref.ref[Any], object]] = {}
 
@@ -110,7 +107,6 @@ def _owner(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 #: The data types, by NumPy's characters.
 DTYPES = "?bhilqBHILQefdFDE"  # E is ml_dtypes' bfloat16
-
 #: The methods that ``numpy.ndarray`` and ``cupy.ndarray`` share, with the parameters
 #: that both have; a star takes any number of them.
 METHODS = {
@@ -141,24 +137,18 @@ METHODS = {
     "transpose": "*",
     "view": "dtype",
 }
-
 #: Methods whose results are the host's.
 DOWNLOADS = ("item", "tobytes", "tolist")
-
 #: What the arguments behind a star are, together.
 STARRED = {"reshape": "shape", "transpose": "axes"}
-
 #: Their shared attributes.
 ATTRIBUTES = (
     *("T", "dtype", "flags", "imag", "itemsize", "mT", "nbytes", "ndim", "real"),
     *("shape", "size", "strides"),
 )
-
 #: Those that can be set.
 SETTABLE = ("imag", "real", "shape")
-
 UNARY = ("neg", "pos", "abs", "invert")
-
 #: By Python's names: how an operator is written, and NumPy's ufunc of it.
 BINARY = {
     "add": ("+", "add"),
@@ -176,7 +166,6 @@ BINARY = {
     "lshift": ("<<", "left_shift"),
     "rshift": (">>", "right_shift"),
 }
-
 COMPARISONS = {
     "eq": ("==", "equal"),
     "ne": ("!=", "not_equal"),
@@ -185,12 +174,9 @@ COMPARISONS = {
     "gt": (">", "greater"),
     "ge": (">=", "greater_equal"),
 }
-
 #: Binary operators that have no form in place: ``@=`` makes a new array, as CuPy's.
 NOT_IN_PLACE = ("divmod", "matmul")
-
 CONVERSIONS = ("bool", "int", "float", "complex")
-
 #: By their names in NumPy's functions: the parameters that are integers of Python's, or
 #: sequences of them; and the one truth.
 INTEGERS = frozenset(
@@ -199,7 +185,6 @@ INTEGERS = frozenset(
         *("newshape", "num", "offset", "reps", "s", "shape", "source"),
     )
 )
-
 #: Those that are sequences of integers, or arrays.
 COUNTS = frozenset(("repeats", "shift"))
 

@@ -42,15 +42,11 @@ if TYPE_CHECKING:
 
 
 EXTENSION = 12  # dlpack.h: kDLExtDev
-
 DLPACK_CPU = (1, 0)  # dlpack.h: kDLCPU
-
 #: What is no array, whatever it can turn into.
 NUMBERS = (bool, int, float, complex, np.generic)
-
 #: How NumPy's ufuncs are written that its operators call.
 COMPARED = {getattr(np, name): sign for sign, name in COMPARISONS.values()}
-
 WRITTEN = {getattr(np, name): sign for sign, name in BINARY.values()} | COMPARED
 
 
@@ -458,7 +454,6 @@ for _name in (
 del _name, _member
 
 FIRST = Device("fake")  # where creation functions put their results, as CuPy's do
-
 #: What is in NumPy's namespaces and not in CuPy's.
 NOT_IN_CUPY = frozenset(
     (
@@ -479,7 +474,6 @@ NOT_IN_CUPY = frozenset(
         *("linalg.trace", "linalg.vecdot", "linalg.vector_norm", "fft.test"),
     )
 )
-
 #: CuPy's ufuncs that have a method; all have ``outer``.
 METHODS_IN_CUPY = {
     "reduce": ("add", "multiply"),
@@ -490,10 +484,8 @@ METHODS_IN_CUPY = {
         *("maximum", "minimum", "subtract"),
     ),
 }
-
 #: Rooms of their own: random numbers and tests are not wrapped.
 ROOMS = ("linalg", "fft")
-
 #: Functions that upload host arrays when asked to.
 UPLOADS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 

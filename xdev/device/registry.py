@@ -116,15 +116,10 @@ _OWN = {
     "cuda": "xdev.device.cuda",
     "fake": "xdev.device.fake",
 }
-
 _backends: dict[str, Backend] = {"cpu": Backend()}
-
 _lock = module_lock()  # guards the two registries below
-
 _on_start: dict[str, list[Callable[[], None]]] = {}
-
 _starting: set[str] = set()
-
 _started: set[str] = set()  # all of it: what the others wait for
 
 

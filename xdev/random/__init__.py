@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from xdev.random.bits import Philox
-from xdev.random.generator import Generator, default_rng
+from xdev.random.generator import Generator, Philox, default_rng
 
 __all__ = ["Generator", "Philox", "default_rng"]
 

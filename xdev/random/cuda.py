@@ -11,6 +11,7 @@ from xdev.compile import launch
 from xdev.compile.elementwise import BLOCK
 from xdev.compile.indexed import cuda as compiler
 from xdev.facade.places import place
+from xdev.random.draws import HostBackend
 from xdev.ufunc import cuda_streams
 from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import Array, read
@@ -37,17 +38,12 @@ def _loaded(kernel: Indexed, capability: tuple[int, int]) -> Any:
 
 
 @final
-class CudaHome:
-    """A GPU, as :class:`xdev.random.homes.Home` says; its memory is ``Array``.
-
-    Parameters
-    ----------
-    device : Device
-        Which one.
-    """
+class CudaBackend(HostBackend):
+    """A GPU; its memory is ``Array``."""
 
     def __init__(self, device: Device) -> None:
-        self._index, self._place = device.index, place(device)
+        super().__init__(device)
+        self._place = place(device)
         self._capability = launch.capability(device.index)
 
     def make(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -60,7 +56,7 @@ class CudaHome:
         size = math.prod(memory.shape)
         if not size:
             return
-        with _optional.cupy().cuda.Device(self._index):
+        with _optional.cupy().cuda.Device(self.device.index):
             if memory.strides != contiguous(memory.shape, memory.dtype.itemsize):
                 made = self.make(memory.shape, memory.dtype)
                 self.fill(kernel, made, values)

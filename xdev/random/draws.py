@@ -1,32 +1,388 @@
-"""Draws: what a generator takes from its source of words, on its device."""
+"""Draws: values of kernels on a device; and the arguments of NumPy's generator."""
 
 from __future__ import annotations
 
+import math
+import operator
+import struct
+from ctypes import byref, c_char
+from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev import facade
-from xdev.device import device_of
+from xdev._freed import refuse
+from xdev.compile.indexed import cpu as compiler
+from xdev.device import Device, device_of
+from xdev.device.fake import make_room
+from xdev.device.fake_arrays import FakeArray, values_of
 from xdev.device.natives import natives
+from xdev.errors import DeviceMismatchError, DeviceUnavailableError, not_array
+from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.memory import host_array
+from xdev.memory.arrays import size_of
 from xdev.random import kernels
-from xdev.random.arguments import broadcast, is_array, out_shape, shape_of, write
-from xdev.random.cpu import single
-from xdev.random.homes import home
-from xdev.random.philox import words64
+from xdev.random.kernels import words64
+from xdev.transfer.copies import to_device
+from xdev.transfer.cpu import shared
 from xdev.transfer.foreign import plain_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xdev.compile.indexed import Indexed
-    from xdev.device import Device
-    from xdev.random.bits import Philox
+    from xdev.random.generator import Philox
 
     Shape = tuple[int, ...]
     Function = Callable[..., Any]
 
-FLOAT64, UINT64 = np.dtype(np.float64), np.dtype(np.uint64)
+
+NUMBERS = (bool, int, float, np.generic)
+FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
+UINT64 = np.dtype(np.uint64)
+FLOATS = (FLOAT64, np.dtype(np.float32))
+
+
+def shape_of(size: Any) -> Shape | None:
+    """Return ``size`` as a tuple; None stays None.
+
+    Raises
+    ------
+    TypeError
+        It is neither an integer nor a sequence of them.
+    ValueError
+        An extent is negative.
+    """
+    if size is None:
+        return None
+    try:
+        shape = tuple(map(operator.index, size)) if hasattr(size, "__len__") else None
+        shape = (operator.index(size),) if shape is None else shape
+    except TypeError as error:
+        message = f"expected a sequence of integers or a single integer, got {size!r}"
+        raise TypeError(message) from error
+    if any(extent < 0 for extent in shape):
+        message = f"size={size!r}: negative dimensions are not allowed"
+        raise ValueError(message)
+    return shape
+
+
+def float_dtype(dtype: Any, name: str) -> np.dtype[Any]:
+    """Return float64 or float32.
+
+    Raises
+    ------
+    TypeError
+        ``dtype`` is another.
+    """
+    if dtype is np.float64:  # the default
+        return FLOAT64
+    found = to_numpy_dtype(dtype)
+    if found not in FLOATS:
+        message = f"Unsupported dtype {found!r} for {name}: use float64 or float32"
+        raise TypeError(message)
+    return found
+
+
+def integer_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return a bool or integer dtype of native byte order.
+
+    Raises
+    ------
+    TypeError
+        ``dtype`` is another.
+    """
+    if dtype is np.int64:  # the default
+        return INT64
+    found = to_numpy_dtype(dtype)
+    if found.kind not in "biu" or not found.isnative:
+        message = f"Unsupported dtype {found!r} for integers: use bool or an integer's"
+        raise TypeError(message)
+    return found
+
+
+def out_shape(out: Any, shape: Shape | None, dtype: np.dtype[Any], on: Device) -> Shape:
+    """Return the shape of ``out``, which must fit a call.
+
+    Raises
+    ------
+    TypeError
+        ``out`` is no array, or of another dtype.
+    ValueError
+        It has another shape than was asked for.
+    DeviceMismatchError
+        It is on another device.
+    UseAfterFreeError
+        It was freed.
+    """
+    refuse("random", out)
+    if not is_array(out):
+        message = f"out must be an array, not {type(out).__name__}"
+        raise TypeError(message)
+    check_device(out, "out", on)
+    found = to_numpy_dtype(out.dtype)
+    if found != dtype:
+        way = f"pass dtype={found}, or another out"
+        if found not in FLOATS:
+            way = "out must be float64 or float32"
+        message = (
+            "Supplied output array has the wrong type. "
+            f"Expected {dtype}, got {found}: {way}"
+        )
+        raise TypeError(message)
+    if shape is not None and shape != tuple(out.shape):
+        message = (
+            f"size must match out.shape when used together: {shape} is not "
+            f"{tuple(out.shape)}; leave size out"
+        )
+        raise ValueError(message)
+    return tuple(out.shape)
+
+
+def is_array(x: Any) -> bool:
+    """Say whether ``x`` is an array of any library, no NumPy scalar."""
+    array = hasattr(x, "shape") and hasattr(x, "dtype")
+    return array and not isinstance(x, np.generic | type)
+
+
+def check_device(x: Any, name: str, on: Device) -> None:
+    """Refuse an array of another device.
+
+    Raises
+    ------
+    DeviceMismatchError
+        It is on another; the text has the call that moves it.
+    """
+    where = device_of(x)
+    if where != on:
+        message = (
+            f"{name}= is on {where}, but the generator's device is {on}: move it with "
+            f"xdev.to_device({name}, '{on}')"
+        )
+        raise DeviceMismatchError(message)
+
+
+def parameter(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
+    """Return a distribution's parameter: a Python number, or an array on the device.
+
+    Raises
+    ------
+    DeviceMismatchError
+        It is an array of another device.
+    TypeError
+        It is None, or an array of what ``dtype`` cannot hold.
+    """
+    if type(x) is int or type(x) is float:
+        return x
+    if isinstance(x, NUMBERS):
+        return x.item() if isinstance(x, np.generic) else x
+    if isinstance(x, np.ndarray) and x.ndim == 0:
+        return x.item()
+    if x is None:
+        message = f"{name} is None: pass a number or an array"
+        raise TypeError(message)
+    x = plain(x, name, on, dtype)
+    if dtype is None:
+        return x
+    if not np.can_cast(to_numpy_dtype(x.dtype), dtype, "same_kind"):
+        message = f"Cannot cast {name}, an array of {x.dtype}, to {dtype}"
+        raise TypeError(message)
+    return facade.astype(x, dtype, copy=False)
+
+
+def plain(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
+    """Return an array of a device, of any library, as xdev computes with it.
+
+    It shares memory where it can; a sequence becomes an array of ``dtype``.
+
+    Raises
+    ------
+    DeviceMismatchError
+        It is an array of another device.
+    TypeError
+        It is a class.
+    """
+    if isinstance(x, type):
+        message = f"{name} is {not_array(x, 'pass an array')}"
+        raise TypeError(message)
+    if not is_array(x):
+        return facade.asarray(x, dtype=dtype, device=plain_device(on))
+    check_device(x, name, on)
+    return to_device(x, plain_device(on))
+
+
+def write(x: Any, values: Any) -> None:
+    """Put values into an array of any library, wherever it is."""
+    x[...] = to_device(values, device_of(x))
+
+
+def not_negative(x: Any, name: str) -> None:
+    """Refuse a parameter below zero (-0.0 is one) as NumPy does.
+
+    Raises
+    ------
+    ValueError
+        It is, or one of its elements. On a device, the host waits for the answer.
+    """
+    if is_array(x):
+        bad = bool(
+            facade.any(facade.logical_and(facade.signbit(x), facade.equal(x, x)))
+        )
+    else:
+        bad = math.copysign(1.0, x) < 0 and not math.isnan(x)
+    if bad:
+        message = f"{name} < 0: pass what is not negative"
+        raise ValueError(message)
+
+
+def broadcast(shape: Shape | None, *parameters: Any) -> Shape:
+    """Return the shape of a call's result.
+
+    Raises
+    ------
+    ValueError
+        The parameters' shapes do not fit together, or not ``shape``.
+    """
+    shapes = [tuple(x.shape) for x in parameters if is_array(x)]
+    found = np.broadcast_shapes(*shapes)
+    if shape is None:
+        return found
+    if np.broadcast_shapes(shape, found) != shape:
+        message = f"parameters of shape {found} do not broadcast to size={shape}"
+        raise ValueError(message)
+    return shape
+
+
+def width_of(low: Any, high: Any) -> Any:
+    """Return ``high - low``, a float where both are numbers.
+
+    Raises
+    ------
+    OverflowError
+        It is not finite.
+    """
+    if is_array(low) or is_array(high):
+        width = facade.subtract(high, low)
+        finite = bool(facade.all(facade.isfinite(width)))
+    else:
+        width = float(high) - float(low)
+        finite = math.isfinite(width)
+    if not finite:
+        message = "high - low range exceeds valid bounds: it must be finite"
+        raise OverflowError(message)
+    return width
+
+
+def missing(name: str, kind: type) -> AttributeError:
+    """Return the error for a method that the generator does not have."""
+    text = f"xdev's Generator has no attribute {name!r}"
+    if hasattr(np.random.Generator, name):
+        there = [own for own in vars(kind) if not own.startswith("_")]
+        text += (
+            f": it has {', '.join(there)}. Draw by numpy.random.default_rng(seed)."
+            f"{name}, and move what it gives by xdev.to_device(values, device)"
+        )
+    return AttributeError(text, name=name)
+
+
+def backend(device: Device) -> HostBackend:
+    """Return what makes and fills a device's memory.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        The device cannot be used, or makes no random values.
+    """
+    device.require()
+    if device.type == "cuda":
+        from xdev.random.cuda import CudaBackend
+
+        return CudaBackend(device)
+    kinds = {"cpu": HostBackend, "fake": FakeBackend}
+    if device.type not in kinds:
+        message = f"{device} makes no random values: use one of cpu, fake, cuda"
+        raise DeviceUnavailableError(message)
+    return kinds[device.type](device)
+
+
+class HostBackend:
+    """Memory of one device, and what fills it: here the host's."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def make(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
+        """Return new memory."""
+        return host_array(shape, dtype)
+
+    def fill(self, kernel: Indexed, memory: Any, values: tuple[Any, ...]) -> None:
+        """Write a call's values, element by element in C order."""
+        out: Any = (
+            memory if memory.flags.carray else host_array(memory.shape, memory.dtype)
+        )
+        if out.size:
+            address = byref(c_char.from_buffer(out))  # quicker than out.ctypes.data
+            compiler.loop(kernel)(address, out.size, _packed(kernel)(*values))
+        if out is not memory:
+            np.copyto(memory, out)
+
+    def memory(self, out: Any) -> Any:
+        """Return the memory of the user's ``out``.
+
+        Raises
+        ------
+        ValueError, TypeError
+            It cannot be written, or is no array.
+        """
+        found = shared(out)
+        if not found.flags.writeable:
+            message = "out= is read-only: pass a writable array, such as out.copy()"
+            raise ValueError(message)
+        return found
+
+    def array(self, memory: Any) -> Any:
+        """Return memory as the user gets it."""
+        return memory
+
+
+@final
+class FakeBackend(HostBackend):
+    """A fake device, whose memory is the host's."""
+
+    def make(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
+        """Return new memory, for which the device has room."""
+        make_room(size_of(shape, dtype), self.device.index)
+        return super().make(shape, dtype)
+
+    def memory(self, out: Any) -> Any:
+        """Return the memory behind the user's ``out``."""
+        return super().memory(values_of(out))
+
+    def array(self, memory: Any) -> Any:
+        """Return a fake array of it."""
+        return FakeArray(memory, self.device)
+
+
+@cache
+def single(kernel: Indexed) -> Callable[..., Any]:
+    """Return what computes the value at index 0 from parameters, as a Python number."""
+    kind: Any = np.ctypeslib.as_ctypes_type(kernel.result)
+    fill, pack = compiler.loop(kernel), _packed(kernel)
+
+    def value(*values: float) -> Any:
+        out = kind()
+        fill(byref(out), 1, pack(*values))
+        return out.value
+
+    return value
+
+
+@cache
+def _packed(kernel: Indexed) -> Callable[..., bytes]:
+    """Return what packs parameters into 8 bytes each."""
+    chars = ("d" if dtype.kind == "f" else "Q" for dtype in kernel.parameters)
+    return struct.Struct("=" + "".join(chars)).pack
 
 
 @final
@@ -44,7 +400,7 @@ class Draws:
     def __init__(self, source: Philox, device: Device) -> None:
         self.source, self.device = source, device
         self.plain = plain_device(device)  # where values are computed
-        self._home = home(self.plain)
+        self._backend = backend(self.plain)
 
     def given(self, x: Any) -> Any:
         """Return a result as the user gets it: an array of the device's library."""
@@ -60,9 +416,9 @@ class Draws:
 
     def array(self, kernel: Indexed, shape: Shape, *values: float) -> Any:
         """Return an array of values."""
-        memory = self._home.make(shape, kernel.result)
-        self._home.fill(kernel, memory, (*self.source.take(), *values))
-        return self._home.array(memory)
+        memory = self._backend.make(shape, kernel.result)
+        self._backend.fill(kernel, memory, (*self.source.take(), *values))
+        return self._backend.array(memory)
 
     def words(self, shape: Shape) -> Any:
         """Return random words of 64 bits, as uint64."""
@@ -90,8 +446,8 @@ class Draws:
             if out_of_reach or hasattr(out, "dask"):  # which has no memory
                 write(out, self.array(kernel, extents, *values))
                 return out
-            memory = self._home.memory(out)
-            self._home.fill(kernel, memory, (*self.source.take(), *values))
+            memory = self._backend.memory(out)
+            self._backend.fill(kernel, memory, (*self.source.take(), *values))
             return out
         if shape is None:
             return self.number(kernel, *values)
