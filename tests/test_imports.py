@@ -35,7 +35,10 @@ def test_import_loads_of_the_standard_library_what_numpy_does():
         "print(*(set(sys.modules) - before))"
     ).split()
 
-    assert {name for name in more if name.partition(".")[0] != "xdev"} <= {"__future__"}
+    assert {name for name in more if name.partition(".")[0] != "xdev"} <= {
+        *("__future__", "cython_runtime"),
+        *(name for name in more if name.startswith("_cython")),
+    }
 
 
 def test_import_loads_no_device_but_the_cpu():
@@ -66,7 +69,7 @@ def test_small_host_programs_load_nothing_optional():
 LAZY = ["fft", "linalg", "memory", "random", "testing", "timing", "transfer", "ufunc"]
 
 
-@pytest.mark.parametrize("room", LAZY)
+@pytest.mark.parametrize("room", [room for room in LAZY if room != "ufunc"])
 def test_rooms_load_at_their_first_use(room):
     code = (
         f"import sys, xdev; assert 'xdev.{room}' not in sys.modules; "
@@ -131,7 +134,7 @@ print(*(name for name, _ in first[2]))
     [
         ("to_numpy", "transfer"),
         ("timeit", "timing"),
-        ("vectorize", "ufunc"),
+        ("vectorize", "ufunc.decorator"),
         ("guvectorize", "ufunc.generalized"),
         ("graph", "ufunc.graphs"),
         ("kernel", "ufunc.kernels"),

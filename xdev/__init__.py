@@ -12,7 +12,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from xdev import _config, device, errors, facade
+from xdev import _config, device, errors, facade, ufunc
 from xdev.device import (
     Device,
     Event,
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         testing,
         timing,
         transfer,
-        ufunc,
     )
     from xdev.timing import compare, timeit
     from xdev.transfer import (
@@ -72,7 +71,7 @@ if TYPE_CHECKING:
 else:
     _ROOMS = frozenset((
         "atomic", "distributed", "fft", "linalg", "memory", "numpy", "random",
-        "testing", "timing", "transfer", "ufunc",
+        "testing", "timing", "transfer",
     ))  # fmt: skip
     _TRANSFER = (
         "adapt", "batches", "cu", "empty_pinned", "is_pinned", "pin", "to_device",

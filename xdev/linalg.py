@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import NUMPY, bare
 from xdev.facade.decompositions import (
     cholesky,
@@ -30,6 +29,7 @@ from xdev.facade.magnitudes import (
     trace,
     vector_norm,
 )
+from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never

@@ -155,7 +155,7 @@ def quotient(x, y):
 def test_uint64_with_signed_integers_is_computed_in_float64(
     function, inputs, operation, instructions
 ):
-    typed = xdev.vectorize(function).scalar.specialise(dtypes(inputs))
+    typed = xdev.vectorize(function).definition.specialise(dtypes(inputs))
     code, _ = cubin(typed.function, inputs, "d")
 
     lines = instructions(code)
@@ -191,7 +191,7 @@ def test_integers_inside_wrap_as_numpys(function, instructions):
     # The result is one of all arguments, which the compiler knows.
     with np.errstate(all="ignore"):
         expected = int(function(np.uint8(5))) % 256
-    typed = xdev.vectorize(function).scalar.specialise(dtypes("B"))
+    typed = xdev.vectorize(function).definition.specialise(dtypes("B"))
 
     lines = instructions(cubin(typed.function, "B", "B")[0])
 

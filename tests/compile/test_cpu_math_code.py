@@ -124,7 +124,7 @@ def outer(x):
 
 
 def test_functions_that_are_called_keep_vectors(calls):
-    called = outer.scalar.device_function(Rules((np.dtype("f4"),)), "all")
+    called = outer.definition.device_function(Rules((np.dtype("f4"),)), "all")
     functions = calls(lambda x: inner(x) + called(x), "f4")
 
     for name in ("tanh", "log1p"):

@@ -35,7 +35,7 @@ print(value.dtype, larger.dtype, value.tobytes().hex(), "numba" in sys.modules)
 """
 ON_CUDA = """
 from xdev.compile.elementwise import Elementwise, Operand
-spec = f.scalar.specialise((np.dtype("f4"), np.dtype("f4")))
+spec = f.definition.specialise((np.dtype("f4"), np.dtype("f4")))
 operands = [Operand("Linear", d, d) for d in spec.inputs]
 operands += [Operand("Output", d, d) for d in spec.outputs]
 code, entry = f._cuda._cubin(spec, Elementwise(tuple(operands)), (9, 0))

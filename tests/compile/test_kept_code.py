@@ -83,11 +83,11 @@ def test_a_global_that_changes_after_typing_is_not_kept(load, folder):
     )
 
     def compiled(program):
-        spec = program.f.scalar.specialise((X.dtype,))
+        spec = program.f.definition.specialise((X.dtype,))
         return program.f._cuda._cubin(spec, Elementwise(operands), (9, 0))
 
     program = load()
-    program.f.scalar.specialise((X.dtype,))
+    program.f.definition.specialise((X.dtype,))
     program.SCALE = 2.0
     changed = compiled(program)
     true = compiled(load())

@@ -242,7 +242,7 @@ def test_sizes_of_numpys_buffers_stay_as_they_are():
 
 def called(ufunc, count, places, steps):
     """Call the loop of int64 itself, as NumPy does, at places in memory."""
-    specialisation = ufunc.scalar.specialise((np.dtype("l"),) * ufunc.nin)
+    specialisation = ufunc.definition.specialise((np.dtype("l"),) * ufunc.nin)
     words = ctypes.c_int64 * len(places)
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
     loop = function(ufunc._cpu._loop(specialisation).address)
@@ -274,7 +274,7 @@ def test_a_loop_itself_goes_element_by_element(name):
         expected = room.copy()
         for k in range(count):
             at = starts + k * steps
-            results = f.scalar.function(*map(int, expected[at[: f.nin]]))
+            results = f.definition.function(*map(int, expected[at[: f.nin]]))
             results = results if f.nout > 1 else (results,)
             for place, result in zip(at[f.nin :], results, strict=True):
                 expected[place] = (result + 2**63) % 2**64 - 2**63  # as integers wrap
@@ -307,7 +307,7 @@ def test_accumulations_go_in_order():
     minus = xdev.vectorize(lambda x, y: (x - y) * 0.5 + 0.25 * x * y * y)
     expected = x.copy()
     for k in range(1, len(x)):
-        expected[k] = minus.scalar.function(expected[k - 1], x[k])
+        expected[k] = minus.definition.function(expected[k - 1], x[k])
     there = np.column_stack([x, x])
 
     np.testing.assert_array_equal(minus.accumulate(x), expected)

@@ -61,7 +61,7 @@ def test_a_decorated_function_is_itself_again(protocol, made):
 def test_a_function_under_another_name_is_made_again_with_its_options():
     again = loaded(pickle.dumps(doubled))
 
-    assert again.scalar.function is plain
+    assert again.definition.function is plain
     assert again.types == ["f->f"]
     assert again.target == "parallel"
     assert again(np.float32(2)) == 4

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.ufunc import Vectorized
+from xdev.ufunc import Ufunc
 
 
 @xdev.vectorize(identity=0)
@@ -189,7 +189,7 @@ def test_every_form_of_the_decorator(target):
     ]
     for decorate in forms:
         f = decorate(lambda x: 2 * x)
-        assert isinstance(f, Vectorized)
+        assert isinstance(f, Ufunc)
         assert f(1.5) == 3
 
 

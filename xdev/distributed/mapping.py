@@ -10,7 +10,7 @@ import numpy as np
 
 from xdev import _optional, facade
 from xdev.device import device_of
-from xdev.facade import dask
+from xdev.ufunc import dask
 from xdev.ufunc.inputs import is_collection
 from xdev.ufunc.kernels import Kernel, writes
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from xdev.facade.arity import binary, unary
 from xdev.facade.clipping import NUMBERS
-from xdev.facade.complaints import misplaced, no_array
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import apply, refuse
 from xdev.facade.libraries import PYTHON_SCALARS, direct
+from xdev.ufunc.complaints import misplaced, no_array
 
 if TYPE_CHECKING:
     from typing import Never

@@ -10,9 +10,9 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.device import Device, as_device, device_of
-from xdev.facade.complaints import PAGE, misplaced
 from xdev.facade.libraries import HOST as NUMBERS_AND_ARRAYS, direct
 from xdev.facade.places import collections, homes, moved, place, place_of, stays
+from xdev.ufunc.complaints import PAGE, misplaced
 
 if TYPE_CHECKING:
     from typing import Never

@@ -10,17 +10,17 @@ import numpy as np
 from xdev._freed import FREED, use_after_free
 from xdev.facade import host_sorting
 from xdev.facade.clipping import clip
-from xdev.facade.complaints import (
+from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.facade.functions import Functions
+from xdev.facade.host_memory import pooled
+from xdev.facade.pseudoinverses import pinv
+from xdev.ufunc.complaints import (
     misfit,
     no_matrix,
     no_mode,
     read_only,
     wrong_dtype,
 )
-from xdev.facade.dtype_names import to_numpy_dtype
-from xdev.facade.functions import Functions
-from xdev.facade.host_memory import pooled
-from xdev.facade.pseudoinverses import pinv
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,6 @@ import numpy as np
 
 from xdev import _optional
 from xdev.device import registry
-from xdev.facade.complaints import misfit, wrong_dtype
 from xdev.facade.cpu import result_dtype, result_shape
 from xdev.facade.cuda_differences import mended
 from xdev.facade.cuda_into import Into
@@ -27,6 +26,7 @@ from xdev.memory.outside import retrying
 from xdev.memory.owners import mark_uses
 from xdev.memory.registry import pool
 from xdev.memory.streams import live_streams
+from xdev.ufunc.complaints import misfit, wrong_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,32 +9,31 @@ from __future__ import annotations
 import functools
 import importlib
 import operator
-from itertools import chain
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev import _optional, facade
-from xdev.device import device_of
-from xdev.errors import type_name
 from xdev.facade import arithmetic, logic, transcendental
-from xdev.facade.complaints import (
-    PAGE,
-    misfit,
-    not_over_blocks,
-    of_slice,
-    wrong_dtype,
-)
 from xdev.facade.dtype_names import to_library_dtype
 from xdev.facade.functions import Functions
 from xdev.facade.libraries import direct
+from xdev.ufunc.complaints import not_over_blocks
+from xdev.ufunc.dask import (
+    chunk,
+    cores,
+    elementwise,
+    lift,
+    over_cores,
+    refuse_plain,
+    written,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.device import Device
     from xdev.facade.protocols import DType
 
 MATRIX = 2  # axes
@@ -79,160 +78,6 @@ TRANSFORMS = {
 }
 
 
-def lift(x: Any) -> Any:
-    """Return a plain array as a collection of one chunk; lists of them likewise."""
-    if isinstance(x, list | tuple):
-        return type(x)(map(lift, x))
-    if isinstance(x, type | np.generic) or not hasattr(x, "ndim") or hasattr(x, "dask"):
-        return x
-    return _optional.dask_array().from_array(x, chunks=x.shape, asarray=False)
-
-
-def without_elements(x: Any) -> Any:
-    """Return an array like a collection's blocks, of size 0; what is none as it is."""
-    if not hasattr(x, "dask"):
-        return x
-    meta = x._meta  # noqa: SLF001 - Dask's own protocol
-    return meta if x.ndim else meta[None][:0]
-
-
-def elementwise(
-    function: Callable[..., Any],
-    args: Sequence[Any],
-    meta: Any = None,
-    name: str | None = None,
-) -> Any:
-    """Map a function over the blocks of collections that broadcast to one shape.
-
-    Parameters
-    ----------
-    function : callable
-        It takes blocks, and gives blocks of the shape that they broadcast to; of
-        several results a tuple.
-    args : sequence
-        Collections, plain arrays like their chunks, and what else it takes.
-    meta : array or tuple of arrays, optional
-        Results of size 0; by default what the function gives for blocks of size 0.
-    name : str, optional
-        What tasks are called; the function's own name unless given.
-
-    Returns
-    -------
-    collection or tuple of collections
-        Nothing is computed.
-    """
-    da = _optional.dask_array()
-    args = [lift(x) for x in args]
-    shapes = [x.shape for x in args if hasattr(x, "dask")]
-    _check_shapes(name or str(getattr(function, "__name__", "f")), shapes)
-    if meta is None:
-        with np.errstate(all="ignore"):
-            meta = function(*map(without_elements, args))
-    ranks = [x.ndim if hasattr(x, "dask") else None for x in args]
-    rank = max(r for r in ranks if r is not None)
-    axes = [None if r is None else tuple(range(rank - r, rank)) for r in ranks]
-    pairs, whole = chain.from_iterable(zip(args, axes, strict=True)), tuple(range(rank))
-    first = meta[0] if isinstance(meta, tuple) else meta
-    made = da.blockwise(
-        function, whole, *pairs, meta=first, dtype=first.dtype, token=name
-    )
-    if not isinstance(meta, tuple):
-        return made
-    return tuple(
-        da.blockwise(operator.getitem, whole, made, whole, i, None, meta=one)
-        for i, one in enumerate(meta)
-    )
-
-
-def _check_shapes(name: str, shapes: list[tuple[float, ...]]) -> None:
-    """Refuse shapes that do not broadcast; of unknown extents Dask knows the chunks."""
-    if any(extent != extent for shape in shapes for extent in shape):  # noqa: PLR0124 - NaN
-        return
-    try:
-        np.broadcast_shapes(*cast("list[tuple[int, ...]]", shapes))
-    except ValueError as error:
-        message = (
-            f"{name}: the shapes {', '.join(map(str, shapes))} do not broadcast to "
-            f"one: an axis has the same length in all, or 1; slice or reshape one"
-        )
-        raise ValueError(message) from error
-
-
-def over_cores(
-    function: Callable[..., Any], layout: str, args: Sequence[Any], **options: Any
-) -> Any:
-    """Map a function of core arrays over the blocks of the other dimensions.
-
-    Parameters
-    ----------
-    function : callable
-        It takes blocks whose last axes are whole core arrays.
-    layout : str
-        The core dimensions, ``"(m,n),(n)->(m)"``.
-    args : sequence
-        Collections, and plain arrays like their chunks.
-    **options
-        Those of ``dask.array.apply_gufunc``: ``axis``, ``output_sizes``, …
-
-    Returns
-    -------
-    collection or tuple of collections
-        The tuple is of the type that the function returns. Nothing is computed.
-
-    Raises
-    ------
-    ValueError
-        A core array lies in several chunks; the text says how to join them.
-    """
-    da = _optional.dask_array()
-    args = [lift(x) for x in args]
-    if not {"axes", "axis"} & options.keys():
-        args = _aligned(function, layout, args)
-    samples = [
-        # No loop index: code of the user's meets no values that it is not for.
-        facade.empty((0, *shape), dtype=x.dtype, device=chunk(x)[1])
-        for x, shape in zip(args, _cores(layout), strict=True)
-    ]
-    meta = function(*samples)
-    metas = tuple(meta) if isinstance(meta, tuple) else meta
-    made = da.apply_gufunc(function, layout, *args, meta=metas, **options)
-    return type(meta)._make(made) if hasattr(meta, "_make") else made
-
-
-def _aligned(function: Any, layout: str, args: list[Any]) -> list[Any]:
-    """Return collections cut alike along loop dimensions; core ones are whole.
-
-    Dask cuts none alike here, and advises an option of its own where a core is cut.
-    """
-    pairs: list[Any] = []
-    for place, (x, core) in enumerate(zip(args, _cores(layout), strict=True)):
-        rank = x.ndim - len(core)
-        cut = [axis for axis in range(-len(core), 0) if x.numblocks[axis] > 1]
-        if cut:
-            message = (
-                f"{getattr(function, '__name__', 'f')}: argument {place} is in "
-                f"{x.numblocks[cut[0]]} chunks along axis {cut[0]}, a core dimension "
-                f"of {layout}: join them, x.rechunk({dict.fromkeys(cut, -1)}) ({PAGE})"
-            )
-            raise ValueError(message)
-        cores = ((place, axis) for axis in range(len(core)))
-        pairs += x, (*range(-rank, 0), *cores)
-    return list(_optional.dask_array().core.unify_chunks(*pairs)[1])
-
-
-def _cores(layout: str) -> list[tuple[int, ...]]:
-    """Return a shape for the core of each input: 3 for all that has a name."""
-    inputs = layout.replace(" ", "").partition("->")[0].strip("()").split("),(")
-    names = [text.split(",") if text else [] for text in inputs]
-    return [tuple(int(n) if n.isdigit() else 3 for n in core) for core in names]
-
-
-def chunk(x: Any) -> tuple[type, Device]:
-    """Return the type of a collection's chunks, and the device that they are on."""
-    meta = x._meta  # noqa: SLF001 - Dask's own protocol
-    return type(meta), device_of(meta)
-
-
 def _of_cores(name: str, x: Any, *more: Any, **options: Any) -> Any:
     """Run xdev's function on blocks of whole matrices or vectors."""
     layout: str = CORES[name]
@@ -241,7 +86,7 @@ def _of_cores(name: str, x: Any, *more: Any, **options: Any) -> Any:
         layout = WIDER.get((name, key, value), layout)
     if name == "linalg.solve" and more[0].ndim == 1:
         layout = "(m,m),(m)->(m)"
-    count = len(_cores(layout))
+    count = len(cores(layout))
     arrays, rest = [lift(y) for y in (x, *more[: count - 1])], more[count - 1 :]
     vectors = not layout.startswith("(m")
     axis = options.pop("axis", -1) if vectors else -1
@@ -438,33 +283,3 @@ class DaskLibrary:
         """Let ``out`` be another collection from now on: it has no memory."""
         refuse_plain(f"xdev.{name}", [out])
         return written(name, out, function(*values))
-
-
-def refuse_plain(name: str, outs: Sequence[Any]) -> None:
-    """Refuse an ``out`` that is a plain array, which would have to be computed now."""
-    for out in outs:
-        if out is not None and not hasattr(out, "dask"):
-            message = (
-                f"{name}: out is {type_name(out)}, and an input a collection of "
-                f"Dask's, not computed yet: leave out= out, or compute it first"
-            )
-            raise TypeError(message)
-
-
-def written(name: str, out: Any, result: Any) -> Any:
-    """Give a collection other values, lazily; return it.
-
-    Raises
-    ------
-    ValueError, TypeError
-        It has another shape, or cannot hold the data type. It is a slice of another
-        collection, which would not be written.
-    """
-    if result.shape != out.shape:
-        raise misfit(name, out, result.shape, result.dtype)
-    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
-        raise wrong_dtype(name, out, result.shape, result.dtype)
-    if out.name.startswith("getitem-"):
-        raise of_slice(name, out)
-    out[...] = result.astype(out.dtype)
-    return out

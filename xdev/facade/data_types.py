@@ -9,7 +9,6 @@ import numpy as np
 
 from xdev._freed import EMPTY, FREED
 from xdev.device import as_device
-from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.dtype_names import (
     CLASSES,
@@ -25,6 +24,7 @@ from xdev.facade.libraries import (
     owner_of,
 )
 from xdev.facade.places import moved, stays
+from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never

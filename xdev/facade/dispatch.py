@@ -8,20 +8,20 @@ import numpy as np
 
 from xdev._freed import FREED, is_freed, use_after_free
 from xdev.device import device_of
-from xdev.facade.complaints import (
-    mismatch,
-    no_array,
-    no_arrays,
-    no_sequence,
-    too_large,
-    unfit,
-)
 from xdev.facade.cpu import NUMPY
 from xdev.facade.libraries import (
     HOST_SCALARS,
     PYTHON_SCALARS,
     known,
     library_of,
+)
+from xdev.ufunc.complaints import (
+    mismatch,
+    no_array,
+    no_arrays,
+    no_sequence,
+    too_large,
+    unfit,
 )
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.device.fake_arrays import fake, strict
-from xdev.facade.complaints import misfit, wrong_dtype
 from xdev.facade.cpu import NUMPY, result_dtype, result_shape
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.functions import Functions
+from xdev.ufunc.complaints import misfit, wrong_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable

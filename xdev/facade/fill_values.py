@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from xdev.device import as_device, default_device
-from xdev.facade.complaints import elsewhere, mismatch, where_is
 from xdev.facade.places.cpu import number
+from xdev.ufunc.complaints import elsewhere, mismatch, where_is
 
 #: Numbers of the host, which go anywhere.
 HOSTS = (np.generic, int, float, complex, np.ndarray)

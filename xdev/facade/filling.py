@@ -10,12 +10,12 @@ from xdev._freed import FREED
 from xdev._tracking import TRACKING
 from xdev.device import device_of
 from xdev.device.choice import CPU, from_environment, in_context
-from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.fill_values import checked
 from xdev.facade.host_memory import POOLED_FROM, is_small
 from xdev.facade.places import collections, place, place_of, stays
 from xdev.facade.places.cpu import HOST, NUMBERS
+from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never

@@ -10,11 +10,11 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.device.choice import CPU, from_environment, in_context, shown
-from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.host_memory import SMALL
 from xdev.facade.libraries import direct
 from xdev.facade.places import collections, place
+from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.complaints import misplaced, no_sequence
 from xdev.facade.cpu import bare
 from xdev.facade.dispatch import mixed, of_each
 from xdev.facade.libraries import direct
+from xdev.ufunc.complaints import misplaced, no_sequence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev._freed import FREED, Remains, use_after_free
-from xdev.facade.complaints import no_array
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dtype_names import NAMES, is_numpys, library_of_dtype
 from xdev.facade.functions import Functions
+from xdev.ufunc.complaints import no_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable

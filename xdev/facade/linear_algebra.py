@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.complaints import misplaced, no_product
 from xdev.facade.dispatch import of_all, refuse
 from xdev.facade.libraries import direct
+from xdev.ufunc.complaints import misplaced, no_product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

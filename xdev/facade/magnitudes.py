@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.libraries import direct, library_of
+from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.libraries import direct
+from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never

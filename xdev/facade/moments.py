@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import FLOAT32, FLOAT64
 from xdev.facade.libraries import direct
+from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xdev.facade.clipping import NUMBERS, namespace_of
-from xdev.facade.complaints import no_matrix
+from xdev.ufunc.complaints import no_matrix
 
 EPS = {  # numpy.finfo takes long to load
     np.dtype(np.float32): 2.0**-23,

@@ -8,10 +8,10 @@ import numpy as np
 from numpy._core.multiarray import count_nonzero as _count_nonzero
 
 from xdev._freed import FREED
-from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.dispatch import mixed, of_all
 from xdev.facade.libraries import direct
+from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.complaints import misplaced
 from xdev.facade.cpu import bare
 from xdev.facade.dispatch import mixed
 from xdev.facade.host_sorting import HALF, NUMBERS, QUICK, argsort, sort
 from xdev.facade.libraries import direct
+from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never

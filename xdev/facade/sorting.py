@@ -8,9 +8,9 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade import host_sorting
-from xdev.facade.complaints import misplaced
 from xdev.facade.host_sorting import FEW, FEW_ORDERED
 from xdev.facade.libraries import direct
+from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never

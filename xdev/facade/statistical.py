@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.facade.complaints import misplaced
 from xdev.facade.dispatch import refuse
 from xdev.facade.libraries import direct, library_of
+from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never

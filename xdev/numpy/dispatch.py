@@ -20,12 +20,12 @@ from xdev.device import default_device
 from xdev.device.choice import CPU
 from xdev.device.fake import positions
 from xdev.device.fake_arrays import METHODS_IN_CUPY, is_in_cupy, strict
-from xdev.facade.complaints import mismatch, where_is
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import may_join
 from xdev.facade.functions import Functions
 from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, known, library_of
 from xdev.facade.places import place
+from xdev.ufunc.complaints import mismatch, where_is
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -252,7 +252,7 @@ def _of_dask(library: Library, name: str) -> Callable[..., Any]:
     if name in RANKS:
         return _of_ranks(library, name)
     own = _of_namespace(library, name)
-    lift = importlib.import_module("xdev.facade.dask").lift
+    lift = importlib.import_module("xdev.ufunc.dask").lift
 
     def of_collections(*args: Any, **options: Any) -> Any:
         lifted = {key: x if key == "out" else lift(x) for key, x in options.items()}

@@ -25,7 +25,7 @@ from xdev.transfer.exporters import dtype_of
 
 if TYPE_CHECKING:
     from xdev.random.draws import Draws
-    from xdev.ufunc import Vectorized
+    from xdev.ufunc import Ufunc
 
     Shape = tuple[int, ...]
 
@@ -164,7 +164,7 @@ def between(words: Any, low: Any, high: Any, dtype: np.dtype[Any], *, end: bool)
 
 
 @cache
-def _between() -> Vectorized:
+def _between() -> Ufunc:
     from xdev.ufunc import sources, vectorize
 
     # Ufuncs in ufuncs: those that are kept on disk need no compiler.

@@ -1,6 +1,25 @@
-"""Ufuncs of scalar Python functions: NumPy's on the CPU, one kernel launch on CUDA."""
+"""The engine: ufuncs that run where their arrays are.
 
-from xdev.ufunc.decorator import vectorize
-from xdev.ufunc.vectorized import Vectorized
+Here is the class; what makes ufuncs of a user's functions loads at its first use.
+"""
 
-__all__ = ["Vectorized", "vectorize"]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xdev.ufunc.ufuncs import Ufunc
+
+if TYPE_CHECKING:
+    from xdev.ufunc.decorator import vectorize
+
+__all__ = ["Ufunc", "vectorize"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "vectorize":
+        text = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(text)
+    from xdev.ufunc.decorator import vectorize
+
+    globals()[name] = vectorize
+    return vectorize

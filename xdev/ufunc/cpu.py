@@ -21,7 +21,6 @@ from xdev.ufunc.cpu_results import POOLED
 from xdev.ufunc.cpu_rows import MANY
 from xdev.ufunc.cpu_threads import Threaded
 from xdev.ufunc.inputs import WEAK, dtype_of, fits, misfit, resolve, strong
-from xdev.ufunc.specialisation import folding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +119,7 @@ class CpuLoops:
     ) -> tuple[np.ufunc, np.dtype[Any]]:
         """Return the ufunc that takes its own results, and their dtype."""
         target = out.dtype if isinstance(out, ndarray) else None
-        made = folding(self.scalar, dtype_of(array), target, dtype)
+        made = self.scalar.folding(dtype_of(array), target, dtype)
         return self.ufunc(made), made.outputs[0]
 
     def reduce(

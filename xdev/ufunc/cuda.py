@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from xdev.ufunc.scalar import ScalarFunction
     from xdev.ufunc.signatures import Signature
     from xdev.ufunc.specialisation import Specialisation
+    from xdev.ufunc.ufuncs import Definition
 
 PLANS = 512  # kept for each function; with more layouts it starts afresh
 Operand = Array | Number
@@ -35,7 +35,7 @@ class CudaLoops:
 
     Parameters
     ----------
-    scalar : ScalarFunction
+    scalar : Definition
         The function with its typings.
     lazy : callable
         ``lazy(inputs, outputs)``: a call with Dask's collections among its arguments.
@@ -46,7 +46,7 @@ class CudaLoops:
         ``fast(inputs, out)``: a call without keywords, where it was seen before.
     """
 
-    def __init__(self, scalar: ScalarFunction, lazy: Callable[..., Any]) -> None:
+    def __init__(self, scalar: Definition, lazy: Callable[..., Any]) -> None:
         self.scalar, self._lazy = scalar, lazy
         self._lock = threading.RLock()  # guards the making of plans and kernels
         self._plans: dict[Any, cuda_plan.Plan] = {}

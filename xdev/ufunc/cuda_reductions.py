@@ -24,7 +24,6 @@ from xdev.ufunc.cuda_call import CudaCall, straightened
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.inputs import too_large
 from xdev.ufunc.reductions import refusal
-from xdev.ufunc.specialisation import folding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -313,7 +312,7 @@ def operands_of(
         message = f"{name} needs an array, not {type(array).__name__}"
         raise TypeError(message)
     y = None if out is None else written(out, name)
-    return x, y, folding(loops.scalar, x.dtype, y and y.dtype, dtype)
+    return x, y, loops.scalar.folding(x.dtype, y and y.dtype, dtype)
 
 
 def launch(

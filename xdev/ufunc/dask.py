@@ -3,24 +3,214 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+import operator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from xdev import _optional
-from xdev.facade import dask
-from xdev.facade.complaints import PAGE
+from xdev.device import device_of
+from xdev.errors import type_name
+from xdev.ufunc.complaints import PAGE, misfit, of_slice, wrong_dtype
 from xdev.ufunc.inputs import is_collection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from xdev.device import Device
     from xdev.ufunc.generalized.ufuncs import Generalized
-    from xdev.ufunc.vectorized import Vectorized
+    from xdev.ufunc.ufuncs import Ufunc
 
 AXES = ("axes", "axis", "keepdims")  # what says where core dimensions are
 
 
+def lift(x: Any) -> Any:
+    """Return a plain array as a collection of one chunk; lists of them likewise."""
+    if isinstance(x, list | tuple):
+        return type(x)(map(lift, x))
+    if isinstance(x, type | np.generic) or not hasattr(x, "ndim") or hasattr(x, "dask"):
+        return x
+    return _optional.dask_array().from_array(x, chunks=x.shape, asarray=False)
+
+
+def without_elements(x: Any) -> Any:
+    """Return an array like a collection's blocks, of size 0; what is none as it is."""
+    if not hasattr(x, "dask"):
+        return x
+    meta = x._meta  # noqa: SLF001 - Dask's own protocol
+    return meta if x.ndim else meta[None][:0]
+
+
+def elementwise(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    meta: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Map a function over the blocks of collections that broadcast to one shape.
+
+    Parameters
+    ----------
+    function : callable
+        It takes blocks, and gives blocks of the shape that they broadcast to; of
+        several results a tuple.
+    args : sequence
+        Collections, plain arrays like their chunks, and what else it takes.
+    meta : array or tuple of arrays, optional
+        Results of size 0; by default what the function gives for blocks of size 0.
+    name : str, optional
+        What tasks are called; the function's own name unless given.
+
+    Returns
+    -------
+    collection or tuple of collections
+        Nothing is computed.
+    """
+    da = _optional.dask_array()
+    args = [lift(x) for x in args]
+    shapes = [x.shape for x in args if hasattr(x, "dask")]
+    _check_shapes(name or str(getattr(function, "__name__", "f")), shapes)
+    if meta is None:
+        with np.errstate(all="ignore"):
+            meta = function(*map(without_elements, args))
+    ranks = [x.ndim if hasattr(x, "dask") else None for x in args]
+    rank = max(r for r in ranks if r is not None)
+    axes = [None if r is None else tuple(range(rank - r, rank)) for r in ranks]
+    pairs, whole = chain.from_iterable(zip(args, axes, strict=True)), tuple(range(rank))
+    first = meta[0] if isinstance(meta, tuple) else meta
+    made = da.blockwise(
+        function, whole, *pairs, meta=first, dtype=first.dtype, token=name
+    )
+    if not isinstance(meta, tuple):
+        return made
+    return tuple(
+        da.blockwise(operator.getitem, whole, made, whole, i, None, meta=one)
+        for i, one in enumerate(meta)
+    )
+
+
+def _check_shapes(name: str, shapes: list[tuple[float, ...]]) -> None:
+    """Refuse shapes that do not broadcast; of unknown extents Dask knows the chunks."""
+    if any(extent != extent for shape in shapes for extent in shape):  # noqa: PLR0124 - NaN
+        return
+    try:
+        np.broadcast_shapes(*cast("list[tuple[int, ...]]", shapes))
+    except ValueError as error:
+        message = (
+            f"{name}: the shapes {', '.join(map(str, shapes))} do not broadcast to "
+            f"one: an axis has the same length in all, or 1; slice or reshape one"
+        )
+        raise ValueError(message) from error
+
+
+def over_cores(
+    function: Callable[..., Any], layout: str, args: Sequence[Any], **options: Any
+) -> Any:
+    """Map a function of core arrays over the blocks of the other dimensions.
+
+    Parameters
+    ----------
+    function : callable
+        It takes blocks whose last axes are whole core arrays.
+    layout : str
+        The core dimensions, ``"(m,n),(n)->(m)"``.
+    args : sequence
+        Collections, and plain arrays like their chunks.
+    **options
+        Those of ``dask.array.apply_gufunc``: ``axis``, ``output_sizes``, …
+
+    Returns
+    -------
+    collection or tuple of collections
+        The tuple is of the type that the function returns. Nothing is computed.
+
+    Raises
+    ------
+    ValueError
+        A core array lies in several chunks; the text says how to join them.
+    """
+    da = _optional.dask_array()
+    args = [lift(x) for x in args]
+    if not {"axes", "axis"} & options.keys():
+        args = _aligned(function, layout, args)
+    samples = [
+        # No loop index: code of the user's meets no values that it is not for.
+        np.empty_like(x._meta, shape=(0, *shape))  # noqa: SLF001 - Dask's own protocol
+        for x, shape in zip(args, cores(layout), strict=True)
+    ]
+    meta = function(*samples)
+    metas = tuple(meta) if isinstance(meta, tuple) else meta
+    made = da.apply_gufunc(function, layout, *args, meta=metas, **options)
+    return type(meta)._make(made) if hasattr(meta, "_make") else made
+
+
+def _aligned(function: Any, layout: str, args: list[Any]) -> list[Any]:
+    """Return collections cut alike along loop dimensions; core ones are whole.
+
+    Dask cuts none alike here, and advises an option of its own where a core is cut.
+    """
+    pairs: list[Any] = []
+    for place, (x, core) in enumerate(zip(args, cores(layout), strict=True)):
+        rank = x.ndim - len(core)
+        cut = [axis for axis in range(-len(core), 0) if x.numblocks[axis] > 1]
+        if cut:
+            message = (
+                f"{getattr(function, '__name__', 'f')}: argument {place} is in "
+                f"{x.numblocks[cut[0]]} chunks along axis {cut[0]}, a core dimension "
+                f"of {layout}: join them, x.rechunk({dict.fromkeys(cut, -1)}) ({PAGE})"
+            )
+            raise ValueError(message)
+        whole = ((place, axis) for axis in range(len(core)))
+        pairs += x, (*range(-rank, 0), *whole)
+    return list(_optional.dask_array().core.unify_chunks(*pairs)[1])
+
+
+def cores(layout: str) -> list[tuple[int, ...]]:
+    """Return a shape for the core of each input: 3 for all that has a name."""
+    inputs = layout.replace(" ", "").partition("->")[0].strip("()").split("),(")
+    names = [text.split(",") if text else [] for text in inputs]
+    return [tuple(int(n) if n.isdigit() else 3 for n in core) for core in names]
+
+
+def chunk(x: Any) -> tuple[type, Device]:
+    """Return the type of a collection's chunks, and the device that they are on."""
+    meta = x._meta  # noqa: SLF001 - Dask's own protocol
+    return type(meta), device_of(meta)
+
+
+def refuse_plain(name: str, outs: Sequence[Any]) -> None:
+    """Refuse an ``out`` that is a plain array, which would have to be computed now."""
+    for out in outs:
+        if out is not None and not hasattr(out, "dask"):
+            message = (
+                f"{name}: out is {type_name(out)}, and an input a collection of "
+                f"Dask's, not computed yet: leave out= out, or compute it first"
+            )
+            raise TypeError(message)
+
+
+def written(name: str, out: Any, result: Any) -> Any:
+    """Give a collection other values, lazily; return it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It has another shape, or cannot hold the data type. It is a slice of another
+        collection, which would not be written.
+    """
+    if result.shape != out.shape:
+        raise misfit(name, out, result.shape, result.dtype)
+    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        raise wrong_dtype(name, out, result.shape, result.dtype)
+    if out.name.startswith("getitem-"):
+        raise of_slice(name, out)
+    out[...] = result.astype(out.dtype)
+    return out
+
+
 def call(
-    ufunc: Vectorized,
+    ufunc: Ufunc,
     args: Sequence[Any],
     outs: Sequence[Any] | None,
     keywords: dict[str, Any],
@@ -29,7 +219,7 @@ def call(
 
     Parameters
     ----------
-    ufunc : Vectorized
+    ufunc : Ufunc
         What is called on the blocks.
     args, outs : sequence
         The inputs, of which plain arrays are like the collections' chunks; the outputs
@@ -50,16 +240,16 @@ def call(
             f"nothing: take xdev.where(mask, {name}(x), other) ({PAGE})"
         )
         raise TypeError(message)
-    dask.refuse_plain(name, outs or ())
+    refuse_plain(name, outs or ())
     function = functools.partial(ufunc, **keywords) if keywords else ufunc
-    made = dask.elementwise(function, [_array(x) for x in args])
+    made = elementwise(function, _arrays(args))
     if outs is None:
         return made
     results = []
     for result, out in zip(made if type(made) is tuple else (made,), outs, strict=True):
         if out is not None and where is not True:
             result = _optional.dask_array().where(where, result, out)  # noqa: PLW2901
-        results.append(result if out is None else dask.written(name, out, result))
+        results.append(result if out is None else written(name, out, result))
     return tuple(results) if type(made) is tuple else results[0]
 
 
@@ -71,15 +261,15 @@ def call_generalized(
 ) -> Any:
     """Return what a generalized ufunc makes of collections; see :func:`call`."""
     name = ufunc.__name__
-    dask.refuse_plain(name, outs or ())
+    refuse_plain(name, outs or ())
     axes = {key: value for key, value in keywords.items() if key in AXES}
     others = {key: value for key, value in keywords.items() if key not in AXES}
     function = functools.partial(ufunc, **others) if others else ufunc
-    made = dask.over_cores(function, ufunc.signature, [_array(x) for x in args], **axes)
+    made = over_cores(function, ufunc.signature, _arrays(args), **axes)
     if outs is None:
         return made
     results = [
-        result if out is None else dask.written(name, out, result)
+        result if out is None else written(name, out, result)
         for result, out in zip(made if ufunc.nout > 1 else (made,), outs, strict=True)
     ]
     return tuple(results) if ufunc.nout > 1 else results[0]
@@ -89,7 +279,7 @@ def method(decorated: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return a ufunc's method that takes collections: a reduction, or a refusal."""
 
     @functools.wraps(decorated)
-    def on_any(self: Vectorized, *args: Any, **keywords: Any) -> Any:
+    def on_any(self: Ufunc, *args: Any, **keywords: Any) -> Any:
         if not any(map(is_collection, (*args, *keywords.values()))):
             return decorated(self, *args, **keywords)
         if name == "reduce":
@@ -108,7 +298,7 @@ def method(decorated: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _reduced(
-    ufunc: Vectorized,
+    ufunc: Ufunc,
     array: Any,
     axis: Any = 0,
     dtype: Any = None,
@@ -130,16 +320,14 @@ def _reduced(
         message = f"{name} of a collection of Dask's takes axis, dtype and keepdims, "
         raise TypeError(message + f"not {', '.join(given)}: leave it out")
     da = _optional.dask_array()
-    empty = dask.without_elements(array)
+    empty = without_elements(array)
     meta = ufunc(empty, empty, dtype=dtype)
     options = {"axis": axis, "keepdims": keepdims, "dtype": meta.dtype, "meta": meta}
     return da.reduction(array, ufunc.reduce, ufunc.reduce, **options)
 
 
-def _array(x: Any) -> Any:
-    """Return an input that may be a list as an array: as blocks are taken."""
-    if isinstance(x, list | tuple):
-        from xdev import facade
-
-        return facade.asarray(x)
-    return x
+def _arrays(args: Sequence[Any]) -> list[Any]:
+    """Return inputs, lists as arrays like the collections' chunks: blocks are taken."""
+    meta = next(x for x in args if hasattr(x, "dask"))._meta  # noqa: SLF001 - likewise
+    lists = list, tuple
+    return [np.asarray(x, like=meta) if isinstance(x, lists) else x for x in args]

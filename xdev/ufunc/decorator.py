@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, overload
 
 from xdev.ufunc.scalar import ScalarFunction
-from xdev.ufunc.vectorized import Vectorized
+from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ WITHOUT_EFFECT = ("nopython", "cache", "boundscheck")
 
 
 @overload
-def vectorize(function: Callable[..., Any], /) -> Vectorized: ...
+def vectorize(function: Callable[..., Any], /) -> Ufunc: ...
 @overload
 def vectorize(
     signatures: str | Iterable[Any] | None = None,
@@ -27,7 +27,7 @@ def vectorize(
     identity: int | str | None = None,
     fastmath: bool = False,
     **options: bool,
-) -> Callable[[Callable[..., Any]], Vectorized]: ...
+) -> Callable[[Callable[..., Any]], Ufunc]: ...
 def vectorize(
     function: Any = None,
     /,
@@ -61,7 +61,7 @@ def vectorize(
 
     Returns
     -------
-    Vectorized
+    Ufunc
         The ufunc, or a decorator that makes one.
 
     Raises
@@ -80,12 +80,12 @@ def vectorize(
     """
     _check(target, identity, options)
 
-    def decorate(plain: Any) -> Vectorized:
+    def decorate(plain: Any) -> Ufunc:
         plain = getattr(plain, "py_func", plain)  # of a function that Numba compiled
-        if isinstance(plain, Vectorized):
-            plain = plain.scalar.function
+        if isinstance(plain, Ufunc) and isinstance(plain.definition, ScalarFunction):
+            plain = plain.definition.function
         scalar = ScalarFunction(plain, explicit, fastmath=bool(fastmath))
-        return Vectorized(scalar, target, identity)
+        return Ufunc(scalar, target, identity)
 
     if function is None:
         explicit = []

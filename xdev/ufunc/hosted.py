@@ -10,14 +10,14 @@ import numpy as np
 
 from xdev.device import device_of
 from xdev.errors import DeviceMismatchError, not_array, type_name, users_level
-from xdev.facade.complaints import device_name
 from xdev.ufunc import fake
+from xdev.ufunc.complaints import device_name
 from xdev.ufunc.inputs import is_dask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.ufunc.vectorized import Vectorized
+    from xdev.ufunc.ufuncs import Ufunc
 
 ARRAYS = ("__array__", "__array_interface__", "__array_struct__")
 #: Python's own that are arrays to NumPy: sequences and buffers.
@@ -125,7 +125,7 @@ def tell_unwritten(keywords: dict[str, Any]) -> None:
         warnings.warn(message, UserWarning, stacklevel=users_level())
 
 
-def read(ufunc: Vectorized, keywords: dict[str, Any]) -> dict[str, Any]:
+def read(ufunc: Ufunc, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords; the dtypes that they ask for are one ``signature`` then."""
     if not keywords:
         return keywords
@@ -134,7 +134,7 @@ def read(ufunc: Vectorized, keywords: dict[str, Any]) -> dict[str, Any]:
     return asked(ufunc.__name__, ufunc.nin, keywords)
 
 
-def for_cuda(ufunc: Vectorized, keywords: dict[str, Any]) -> dict[str, Any]:
+def for_cuda(ufunc: Ufunc, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords that CUDA has; the others have no meaning there."""
     name = ufunc.__name__
     keywords = read(ufunc, keywords)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ast
 import math
+import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import facade
 from xdev.compile.outside import reads
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from xdev.ufunc.scope import Scope
 
 BOUNDS = ("min", "max")
-NAMES = "xdev.numpy.names"  # where NumPy's names have their functions; a room above
+FACADE = "xdev.facade"  # where the standard's names have theirs; a room above
+NAMES = "xdev.numpy.names"  # and NumPy's
 
 
 def numpys(value: Any) -> Any:
@@ -36,7 +37,7 @@ def numpys(value: Any) -> Any:
     (<ufunc 'sin'>, <built-in function len>)
     """
     name = getattr(value, "__name__", None)
-    if type(name) is str and vars(facade).get(name) is value:
+    if type(name) is str and vars(sys.modules[FACADE]).get(name) is value:
         return getattr(np, name, value)
     if getattr(value, "__module__", None) == NAMES:
         found = getattr(value, "__wrapped__", None)

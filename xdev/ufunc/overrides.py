@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from xdev.ufunc.generalized.ufuncs import Generalized
-    from xdev.ufunc.vectorized import Vectorized
+    from xdev.ufunc.ufuncs import Ufunc
 
 INPUTS = {
     "reduce": ("array",),
@@ -56,7 +56,7 @@ def _one_out(call: Any, name: str, place: int) -> Any:
     """Let a fold take its ``out`` in a tuple, or as ``...``, as NumPy's do."""
 
     @functools.wraps(call)
-    def on_any(self: Vectorized, *args: Any, **keywords: Any) -> Any:
+    def on_any(self: Ufunc, *args: Any, **keywords: Any) -> Any:
         if keywords.get("out") is ...:
             keywords["out"] = None
             return results.arrays(call(self, *args, **keywords))
@@ -87,7 +87,7 @@ def _overridable(call: Any, name: str) -> Any:
     """Let an operand's ``__array_ufunc__`` decide, as NumPy does."""
 
     @functools.wraps(call)
-    def on_any(self: Vectorized, *args: Any, **keywords: Any) -> Any:
+    def on_any(self: Ufunc, *args: Any, **keywords: Any) -> Any:
         operands = [*args, keywords.get("array"), *_outs(keywords.get("out"))]
         if not any(map(overrides, operands)) or any(map(is_cuda, operands)):
             return call(self, *args, **keywords)
@@ -97,7 +97,7 @@ def _overridable(call: Any, name: str) -> Any:
 
 
 def _overridden(
-    ufunc: Vectorized, name: str, args: tuple[Any, ...], keywords: dict[str, Any]
+    ufunc: Ufunc, name: str, args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Any:
     """Call the operands' ``__array_ufunc__`` with what NumPy's methods call it with."""
     labels = INPUTS[name]
@@ -108,7 +108,9 @@ def _overridden(
     )
     values = inputs if name == "outer" else inputs[::2]
     nin = len(values) if name == "at" else 2
-    ufunc._check_method(name, *values, nin=nin)  # noqa: SLF001 - a friend
+    from xdev.ufunc.calls import check_method  # which imports this
+
+    check_method(ufunc, name, *values, nin=nin)
     outs = _outs(keywords.pop("out", None))
     if name == "reduce":  # which hands on its defaults
         defaults = {"axis": 0, "dtype": None}
@@ -119,7 +121,7 @@ def _overridden(
 
 
 def ask(
-    ufunc: Vectorized | Generalized,
+    ufunc: Ufunc | Generalized,
     name: str,
     inputs: Sequence[Any],
     outs: Sequence[Any],
@@ -129,7 +131,7 @@ def ask(
 
     Parameters
     ----------
-    ufunc : Vectorized or Generalized
+    ufunc : Ufunc or Generalized
         What is called, which they are handed.
     name : str
         The method, ``"__call__"`` among them.

@@ -69,11 +69,10 @@ def counted(
 
 
 def unknown(
-    function: Callable[..., Any], keyword: str, keywords: tuple[str, ...]
+    name: str, labels: tuple[str, ...], keyword: str, keywords: tuple[str, ...]
 ) -> TypeError:
     """Return the error of a call with a keyword that is none of a ufunc's."""
-    name = function.__name__
-    if keyword in inspect.signature(function).parameters:
+    if keyword in labels:
         return TypeError(f"{name}() takes {keyword!r} positionally, not by keyword")
     valid = ", ".join(keywords)
     return TypeError(f"{name}() has no keyword {keyword!r}; valid are {valid}")

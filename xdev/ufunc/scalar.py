@@ -5,6 +5,7 @@ What is decided here (the dtypes of literals and results) holds on every device.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from functools import cache, cached_property, partial
 from threading import RLock
@@ -16,17 +17,19 @@ import numpy as np
 
 from xdev.compile import digests, typings
 from xdev.compile.halves import is_half
-from xdev.ufunc import parameters, sources
+from xdev.ufunc import calls, parameters, pickling, sources
 from xdev.ufunc.counts import Counts
 from xdev.ufunc.inputs import check
 from xdev.ufunc.numpys import numpys
 from xdev.ufunc.rules import Rules
 from xdev.ufunc.specialisation import Specialisation
+from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.ufunc import literals
+    from xdev.ufunc.cpu import CpuLoops
     from xdev.ufunc.signatures import Signature
 
 Dtypes = tuple[np.dtype[Any], ...]
@@ -70,7 +73,7 @@ class ScalarFunction:
         self.doc: str = inspect.getdoc(function) or ""
         self.signatures = tuple(signatures)
         self.fastmath = fastmath
-        self.nout: int | None = (len(signatures[0][1]) or None) if signatures else None
+        self._nout: int | None = (len(signatures[0][1]) or None) if signatures else None
         self._lock = RLock()  # guards the dict below: a typing is made once
         self._specialisations: dict[Dtypes, Specialisation] = {}
         self._device_functions: dict[Any, Any] = {}
@@ -83,6 +86,44 @@ class ScalarFunction:
                     f"{len(inputs)}: ({', '.join(map(str, inputs))})"
                 )
                 raise TypeError(message)
+
+    strict = False
+
+    def describe(self, ufunc: Ufunc) -> None:
+        """Give a ufunc the function's name, docstring and signature."""
+        functools.update_wrapper(ufunc, self.function)
+        name = ufunc.__qualname__.removesuffix(pickling.INSIDE)
+        vars(ufunc)["__qualname__"] = name
+        vars(ufunc)["__signature__"] = parameters.of_a_call(self.function)
+        doc = ufunc.__doc__ if self.function.__doc__ else None
+        vars(ufunc)["__doc__"] = doc or f"{self.name}{inspect.signature(ufunc)}"
+
+    def call(
+        self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
+        """Compute a call that no plan is for: :func:`xdev.ufunc.calls.call`."""
+        return calls.call(ufunc, args, keywords)
+
+    def check(self, name: str, operands: Sequence[Any]) -> None:
+        """Refuse nothing: arrays of all libraries may meet on one device."""
+
+    def cpu_loops(self, ufunc: Ufunc) -> CpuLoops:
+        """Return the NumPy ufuncs made of compiled loops."""
+        from xdev.ufunc.cpu import CpuLoops
+
+        return CpuLoops(self, ufunc._identity, ufunc.plans)  # noqa: SLF001 - its own
+
+    @property
+    def nout(self) -> int | None:
+        """The number of outputs, None until it is known."""
+        return self._nout
+
+    def reduced(self, ufunc: Ufunc) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle a ufunc by the Python function and the options."""
+        function = pickling.parts(ufunc, self.function)
+        parts = *function, self.signatures, self.fastmath
+        options = ufunc.target, ufunc._identity  # noqa: SLF001 - its own
+        return _rebuild, (*parts, *options)
 
     def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return a call's inputs with the function's defaults behind them.
@@ -105,6 +146,30 @@ class ScalarFunction:
         outputs = "1 output" if nout == 1 else f"up to {nout} outputs"
         inputs = "1 input" if self.nin == 1 else f"{self.nin} inputs"
         return f"{self.name}() takes {inputs} and then {outputs}, not {given} arguments"
+
+    def outputs(self) -> int:
+        """Return the number of outputs, typed for some inputs where it never was."""
+        if self._nout is None:
+            probes = [inputs for inputs, _ in self.signatures]
+            for inputs in probes or [(np.dtype(char),) * self.nin for char in "dlD"]:
+                try:
+                    self.specialise(inputs)
+                    break
+                except TypeError:
+                    continue
+        return self._nout or 1
+
+    @property
+    def types(self) -> list[str]:
+        """The explicit signatures, or the typings made so far."""
+        if self.signatures:
+            return [
+                f"{''.join(d.char for d in inputs)}->{''.join(d.char for d in outputs)}"
+                if outputs
+                else self.specialise(inputs).types
+                for inputs, outputs in self.signatures
+            ]
+        return [made.types for made in self.specialisations]
 
     @property
     def specialisations(self) -> tuple[Specialisation, ...]:
@@ -182,6 +247,36 @@ class ScalarFunction:
         )
         raise TypeError(message)
 
+    def folding(
+        self, array: np.dtype[Any], out: np.dtype[Any] | None, dtype: Any
+    ) -> Specialisation:
+        """Return the typing of a fold, which takes its own results.
+
+        Parameters
+        ----------
+        array : numpy.dtype
+            The array's.
+        out : numpy.dtype or None
+            That of where the results go, which counts as a first value does.
+        dtype : dtype-like or None
+            What to fold in instead.
+
+        Raises
+        ------
+        TypeError
+            The function has no typing for them.
+        """
+        if dtype is not None:
+            given = np.dtype(dtype)
+        else:
+            check(array, self.name)  # before NumPy says that nothing is common to both
+            given = array if out is None else np.result_type(out, array)
+        made = self.specialise((given, given))
+        if set(made.inputs) != set(made.outputs):
+            (result, *_) = made.outputs
+            made = self.specialise((result, result))
+        return made
+
     def _make(self, inputs: Dtypes) -> Specialisation:
         native = tuple(d.newbyteorder("=") for d in inputs)
         for dtype in native:
@@ -204,10 +299,10 @@ class ScalarFunction:
         rules = Rules(chosen, outputs, working=self.counts.working(chosen))
         typing, digest = self._typing(function, rules)
         found, outputs = typing.outputs, outputs or typing.outputs
-        if self.nout is None:
-            self.nout = len(outputs)
-        if not len(found) == len(outputs) == self.nout:
-            message = f"{self.name} returns {len(found)} values, not {self.nout}"
+        if self._nout is None:
+            self._nout = len(outputs)
+        if not len(found) == len(outputs) == self._nout:
+            message = f"{self.name} returns {len(found)} values, not {self._nout}"
             raise TypeError(message)
         made = cache(lambda: self._typed(function, typing.level, rules).function)
         unchanged = partial(_has, function, rules, digest)
@@ -332,7 +427,7 @@ def is_plain(value: object) -> TypeGuard[FunctionType]:
 
 def within(value: object) -> ScalarFunction | None:
     """Return what a ufunc, or a plain function, is where a ufunc calls it."""
-    scalar = getattr(value, "scalar", None)
+    scalar = getattr(value, "definition", None)
     if isinstance(scalar, ScalarFunction):
         return scalar
     return _of_plain(value) if is_plain(value) else None
@@ -351,6 +446,20 @@ def _of_plain(function: FunctionType) -> ScalarFunction:
     return found
 
 
+def _rebuild(
+    function: Callable[..., Any],
+    excerpt: Any,
+    signatures: Any,
+    fastmath: bool,
+    *options: Any,
+) -> Ufunc:
+    found = pickling.owner(function, excerpt)
+    if isinstance(found, Ufunc):
+        return found
+    definition = ScalarFunction(function, signatures, fastmath=fastmath)
+    return Ufunc(definition, *options)
+
+
 # Weak, since functions hold what they close over.
 _plain: WeakValueDictionary[FunctionType, ScalarFunction] = WeakValueDictionary()
 
@@ -360,7 +469,7 @@ def _digested(function: Any) -> tuple[str | None, list[Any]]:
     reached = [function]
 
     def told(value: object) -> object:
-        scalar = getattr(value, "scalar", None)
+        scalar = getattr(value, "definition", None)
         if isinstance(scalar, ScalarFunction):
             return scalar.function, bool(scalar.signatures)
         if is_plain(value):

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
-from xdev.ufunc.inputs import check
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.ufunc.scalar import ScalarFunction
+    import numpy as np
+
     from xdev.ufunc.signatures import Signature
 
     Dtypes = tuple[np.dtype[Any], ...]
@@ -78,39 +75,3 @@ class Specialisation:
         return len(asked) == len(own) and all(
             one is None or one == other for one, other in zip(asked, own, strict=True)
         )
-
-
-def folding(
-    scalar: ScalarFunction,
-    array: np.dtype[Any],
-    out: np.dtype[Any] | None,
-    dtype: Any,
-) -> Specialisation:
-    """Return the typing of a fold, which takes its own results.
-
-    Parameters
-    ----------
-    scalar : ScalarFunction
-        The function.
-    array : numpy.dtype
-        The array's.
-    out : numpy.dtype or None
-        That of where the results go, which counts as a first value does.
-    dtype : dtype-like or None
-        What to fold in instead.
-
-    Raises
-    ------
-    TypeError
-        The function has no typing for them.
-    """
-    if dtype is not None:
-        given = np.dtype(dtype)
-    else:
-        check(array, scalar.name)  # before NumPy says that nothing is common to both
-        given = array if out is None else np.result_type(out, array)
-    made = scalar.specialise((given, given))
-    if set(made.inputs) != set(made.outputs):
-        (result, *_) = made.outputs
-        made = scalar.specialise((result, result))
-    return made

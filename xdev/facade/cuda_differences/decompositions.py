@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.facade.complaints import no_mode
 from xdev.facade.cpu import QR_MODES
 from xdev.facade.results import QR, SVD, Eig, Slogdet
+from xdev.ufunc.complaints import no_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from xdev import _optional
-from xdev.facade.complaints import no_matrix
 from xdev.facade.pseudoinverses import EPS
+from xdev.ufunc.complaints import no_matrix
 
 THREE = 3, 3  # the sizes of two vectors
 

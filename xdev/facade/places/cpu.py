@@ -11,10 +11,10 @@ import numpy as np
 from xdev._freed import FREED, refuse, use_after_free
 from xdev._tracking import TRACKING
 from xdev.errors import type_name
-from xdev.facade.complaints import held_elsewhere, no_values
 from xdev.facade.cpu import bare
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.host_memory import POOLED_FROM, SMALL, host_array, is_small, pooled
+from xdev.ufunc.complaints import held_elsewhere, no_values
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import DType, Shape

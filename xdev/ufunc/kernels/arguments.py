@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.compile.grid import Argument
-from xdev.facade.complaints import PAGE
 from xdev.ufunc import foreign
+from xdev.ufunc.complaints import PAGE
 from xdev.ufunc.cuda_operands import Array, Number
 from xdev.ufunc.inputs import is_dask
 from xdev.ufunc.results import real

@@ -1,4 +1,4 @@
-"""The facade's errors: what was given, what must be, and the call that mends it."""
+"""Errors of array arguments: what was given, what must be, the call that mends it."""
 
 from __future__ import annotations
 
