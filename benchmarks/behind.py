@@ -6,8 +6,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.figures import time_text
-from xdev.timing.tables import markdown
-from xdev.timing.verdict import MARGIN
+from xdev.timing.verdict import MARGIN, markdown
 
 # What else tells two tasks apart.
 FACTS = ("what", "kind", "n")

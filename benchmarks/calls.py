@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import xdev
-from xdev.timing.agreement import check_agreement, to_host
+from xdev.timing.comparison import check_agreement, to_host
 
 #: Functions whose argument is not one array of size 1: what they take, by the names of
 #: ``operands``; anything else is the argument itself.

@@ -28,7 +28,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from xdev.timing.text import format_time
+from xdev.timing.result import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

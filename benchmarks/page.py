@@ -12,7 +12,7 @@ from benchmarks import behind
 from benchmarks.figures import time_text
 from xdev.memory.reports import text_of
 from xdev.timing.sweeps import crossovers, draw
-from xdev.timing.tables import bandwidth_text, markdown
+from xdev.timing.verdict import bandwidth_text, markdown
 
 PAGES = Path(__file__).parents[1] / "docs" / "benchmarks"
 # What a row says of its times, by key: the column's head, and how a value is written.

@@ -10,8 +10,8 @@ import pytest
 import xdev
 from xdev.device import registry
 from xdev.testing import SimulatedDevice
-from xdev.timing import probes
-from xdev.timing.runs import record
+from xdev.timing import environment
+from xdev.timing.environment import record
 
 LAUNCH = 3e-6  # what a launch takes on the host [s]
 QUEUE = 1000  # launches that fit; the next waits
@@ -89,7 +89,7 @@ class Machine:
         return end.elapsed(start)
 
 
-class MachineProbe(probes.Probe):
+class MachineProbe(environment.Probe):
     """What timing asks of the machine's device beside streams and events."""
 
     def __init__(self, machine, device):
@@ -117,7 +117,7 @@ def machine(monkeypatch):
     simulated = Machine()
     monkeypatch.setitem(registry._backends, "simulated", simulated)
     monkeypatch.setitem(
-        probes._probes, "simulated", lambda device: MachineProbe(simulated, device)
+        environment._probes, "simulated", lambda device: MachineProbe(simulated, device)
     )
     monkeypatch.setattr(time, "perf_counter", simulated.perf_counter)
     return simulated

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from xdev.errors import XdevError
 from xdev.timing import ResultsDifferError
-from xdev.timing.agreement import check_agreement, to_host
+from xdev.timing.comparison import check_agreement, to_host
 
 x = np.linspace(-3, 3, 1001, dtype=np.float32)
 

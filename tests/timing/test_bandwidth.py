@@ -5,28 +5,28 @@ import pytest
 
 import xdev
 from xdev import memory
-from xdev.timing import bandwidth, compare, copy_bandwidth
+from xdev.timing import compare, copy_bandwidth, measurement
 
 
 @pytest.fixture
 def small(monkeypatch):
     """Let a measurement take milliseconds; none was made before."""
-    monkeypatch.setattr(bandwidth, "SIZE", 1 << 22)
-    monkeypatch.setattr(bandwidth, "_measured", {})
+    monkeypatch.setattr(measurement, "SIZE", 1 << 22)
+    monkeypatch.setattr(measurement, "_measured", {})
 
 
 @pytest.mark.usefixtures("small")
 def test_it_is_measured_once(device, monkeypatch):
     first = copy_bandwidth(device)
     assert 1e6 < first < 1e14
-    monkeypatch.setattr(bandwidth, "_copy_seconds", None)  # nobody calls it again
+    monkeypatch.setattr(measurement, "_copy_seconds", None)  # nobody calls it again
     assert copy_bandwidth(str(device)) == first
 
 
 @pytest.mark.usefixtures("small")
 def test_it_counts_bytes_read_and_bytes_written(device, monkeypatch):
-    monkeypatch.setattr(bandwidth, "_copy_seconds", lambda _: 0.5)
-    assert copy_bandwidth(device) == 4 * bandwidth.SIZE
+    monkeypatch.setattr(measurement, "_copy_seconds", lambda _: 0.5)
+    assert copy_bandwidth(device) == 4 * measurement.SIZE
 
 
 @pytest.mark.usefixtures("small")
@@ -35,7 +35,7 @@ def test_it_leaves_no_memory_behind(device):
     held, used = memory.reserved(device), memory.allocated(device)
     copy_bandwidth(device)
     assert memory.allocated(device) == used
-    assert memory.reserved(device) < held + bandwidth.SIZE
+    assert memory.reserved(device) < held + measurement.SIZE
 
 
 @pytest.mark.usefixtures("small")
@@ -49,7 +49,7 @@ def test_every_byte_is_copied(device, monkeypatch):
         return made[-1]
 
     monkeypatch.setattr(xdev.facade, "empty", filled)
-    bandwidth._copy_seconds(device)
+    measurement._copy_seconds(device)
     origin, target = map(xdev.to_numpy, made)
     np.testing.assert_array_equal(target, origin)
     # Pages that nobody wrote would be copied from one page of zeros, in a cache.
@@ -58,7 +58,7 @@ def test_every_byte_is_copied(device, monkeypatch):
 
 
 def test_rows_have_their_share_of_it(device, monkeypatch):
-    monkeypatch.setattr(bandwidth, "_measured", {device: 1e9})
+    monkeypatch.setattr(measurement, "_measured", {device: 1e9})
     x = xdev.ones(1000, device=device)
     table = compare(
         {"add": lambda: x + x, "other": lambda: 2 * x},
@@ -73,7 +73,7 @@ def test_rows_have_their_share_of_it(device, monkeypatch):
 
 
 def test_without_memory_for_a_copy_there_is_no_share(device, monkeypatch):
-    monkeypatch.setattr(bandwidth, "_measured", {})
+    monkeypatch.setattr(measurement, "_measured", {})
     x = xdev.ones(1000, device=device)
     memory.set_limit(memory.reserved(device) + (1 << 22), device)
     try:

@@ -11,7 +11,7 @@ import pytest
 import xdev
 from xdev import _optional
 from xdev.timing import compare, timeit
-from xdev.timing.probes import probe
+from xdev.timing.environment import probe
 
 pytestmark = [pytest.mark.cuda, pytest.mark.full_card]
 

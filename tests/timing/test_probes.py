@@ -8,34 +8,34 @@ import pytest
 
 import xdev
 from xdev import _optional
-from xdev.timing import cuda, probes
+from xdev.timing import environment
 
 
 def test_the_host_s_largest_cache_is_the_one_to_overwrite(tmp_path, monkeypatch):
     for index, text in enumerate(("32K", "1024K\n", "48M", "odd", "")):
         (tmp_path / f"index{index}").mkdir()
         (tmp_path / f"index{index}" / "size").write_text(text)
-    monkeypatch.setattr(probes, "CACHES", tmp_path)
-    assert probes.host_cache() == 48 << 20
+    monkeypatch.setattr(environment, "CACHES", tmp_path)
+    assert environment.host_cache() == 48 << 20
 
 
 def test_a_system_that_tells_no_size_has_a_usual_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(probes, "CACHES", tmp_path)
-    assert probes.host_cache() == probes.USUAL_CACHE
+    monkeypatch.setattr(environment, "CACHES", tmp_path)
+    assert environment.host_cache() == environment.USUAL_CACHE
 
 
 def test_the_host_is_overwritten_by_twice_that(tmp_path, monkeypatch):
     (tmp_path / "index0").mkdir()
     (tmp_path / "index0" / "size").write_text("1M")
-    monkeypatch.setattr(probes, "CACHES", tmp_path)
-    probe = probes.probe(xdev.Device("cpu"))
+    monkeypatch.setattr(environment, "CACHES", tmp_path)
+    probe = environment.probe(xdev.Device("cpu"))
     probe.flush()
     assert probe._buffer.nbytes == 2 << 20
     assert probe._buffer.all()  # each byte was written
 
 
 def test_of_the_host_no_more_is_known():
-    probe = probes.probe(xdev.Device("cpu"))
+    probe = environment.probe(xdev.Device("cpu"))
     assert probe.hold(1.0) is None
     assert probe.clock_rate() is None
     assert probe.slowed_by() == ()
@@ -77,9 +77,9 @@ def fake(monkeypatch):
     """A probe of a CUDA device that is not there."""
     cupy = FakeCupy()
     monkeypatch.setattr(_optional, "cupy", lambda: cupy)
-    monkeypatch.setattr(cuda, "_kernel", lambda: cupy.launch)
-    monkeypatch.setattr(cuda, "record", lambda device: f"event of {device}")
-    return cuda.CudaProbe(xdev.Device("cuda:0")), cupy
+    monkeypatch.setattr(environment, "_kernel", lambda: cupy.launch)
+    monkeypatch.setattr(environment, "record", lambda device: f"event of {device}")
+    return environment.CudaProbe(xdev.Device("cuda:0")), cupy
 
 
 def test_a_stream_is_held_by_nanoseconds(fake):
@@ -126,5 +126,5 @@ def test_a_driver_that_tells_nothing_is_no_error(fake, monkeypatch):
 def test_the_kernel_compiles_and_reads_both_clocks(arch):
     core = _optional.cuda_core()
     options = core.ProgramOptions(arch=arch)
-    code = core.Program(cuda.HOLD, "c++", options).compile("cubin").code
+    code = core.Program(environment.HOLD, "c++", options).compile("cubin").code
     assert b"xdev_hold" in code

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from xdev.errors import ConfigurationError
 from xdev.timing import Comparison, Ratio, Row, Timing, compare
-from xdev.timing.baseline import changes
-from xdev.timing.footprint import Footprint
+from xdev.timing.comparison import Footprint
+from xdev.timing.verdict import changes
 
 HERE = {"processor": "abacus", "cores": 2, "cuda": None}
 ROUNDS = np.random.default_rng(0).uniform(1.0, 1.01, 11)

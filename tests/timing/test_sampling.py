@@ -12,7 +12,7 @@ import xdev
 from xdev import Device
 from xdev.errors import XdevError
 from xdev.timing import compare, sampling, timeit
-from xdev.timing.runs import Run
+from xdev.timing.sampling import Run
 
 
 @contextmanager

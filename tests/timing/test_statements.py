@@ -6,7 +6,7 @@ from itertools import repeat
 import pytest
 from hypothesis import given, strategies as st
 
-from xdev.timing.statements import Loop
+from xdev.timing.sampling import Loop
 
 
 def clock():

@@ -19,11 +19,9 @@ from xdev.timing import (
     ResultsDifferError,
     compare,
     comparison,
+    environment,
     measurement,
-    notes,
-    probes,
     result,
-    runs,
     sampling,
     timeit,
 )
@@ -41,12 +39,12 @@ def wall_time_holds_the_work(machine):
 
 
 def no_wait_at_the_end(patch):
-    patch.setattr(runs.Stopwatch, "stop", _stop_at_once)
+    patch.setattr(sampling.Stopwatch, "stop", _stop_at_once)
 
 
 def _stop_at_once(watch, returned):
     seconds = returned - watch._started
-    return runs.Run(seconds, seconds, seconds, seconds)
+    return sampling.Run(seconds, seconds, seconds, seconds)
 
 
 def a_run_starts_on_an_idle_device(machine):
@@ -58,11 +56,11 @@ def a_run_starts_on_an_idle_device(machine):
 
 def no_wait_at_the_start(patch):
     def start(watch):
-        watch._begin = runs.record(watch._device)
+        watch._begin = sampling.record(watch._device)
         watch._started = watch._clock()
         return watch._started
 
-    patch.setattr(runs.Stopwatch, "start", start)
+    patch.setattr(sampling.Stopwatch, "start", start)
 
 
 def device_time_is_that_of_the_stream_of_the_work(machine):
@@ -72,14 +70,14 @@ def device_time_is_that_of_the_stream_of_the_work(machine):
 
 
 def events_on_the_default_stream(patch):
-    real = runs.current_stream
+    real = environment.current_stream
 
     def default_stream(device):
         stream = real(device)
         simulated = stream._native._device
         return type(stream)._of(device, simulated.null)
 
-    patch.setattr(runs, "current_stream", default_stream)
+    patch.setattr(environment, "current_stream", default_stream)
 
 
 def launch_time_is_not_that_of_a_full_queue(machine):
@@ -112,7 +110,7 @@ def launch_time_is_that_of_calls_that_follow_others(machine):
 
 def launches_from_an_idle_device(patch):
     def launch_time(loop, number, device, clock):
-        return runs.run_hot(loop, number, device, clock).launch / number
+        return sampling.run_hot(loop, number, device, clock).launch / number
 
     patch.setattr(sampling, "launch_time", launch_time)
 
@@ -153,7 +151,7 @@ def the_collector_is_off_in_a_run(machine):
 
 
 def the_collector_stays_on(patch):
-    patch.setattr(runs, "collector_off", nullcontext)
+    patch.setattr(sampling, "collector_off", nullcontext)
 
 
 def a_call_that_waits_is_known(machine):
@@ -214,14 +212,14 @@ def a_cold_call_finds_nothing_in_the_cache(machine):
 
 
 def nothing_is_overwritten(patch):
-    made = probes._probes["simulated"]
+    made = environment._probes["simulated"]
 
     def without_flush(device):
         probe = made(device)
         probe.flush = lambda: None
         return probe
 
-    patch.setitem(probes._probes, "simulated", without_flush)
+    patch.setitem(environment._probes, "simulated", without_flush)
 
 
 def cold_device_time_holds_no_wait_for_the_launch(machine):
@@ -234,7 +232,7 @@ def cold_device_time_holds_no_wait_for_the_launch(machine):
 
 
 def nothing_is_ahead(patch):
-    patch.setattr(runs, "AHEAD", 0)
+    patch.setattr(sampling, "AHEAD", 0)
 
 
 def a_clock_that_slowed_is_seen(machine):
@@ -372,11 +370,6 @@ def test_the_check_fails_with_the_rule_switched_off(rule, machine, monkeypatch):
 
 def test_steady_figures_need_no_notes(machine):
     assert timeit(machine.launch, WORK, number=100, repeat=3).notes == []
-
-
-def test_notes_come_in_one_place(machine):
-    timing = timeit(machine.fetch, WORK, number=10, repeat=2)
-    assert timing.notes == notes.notes_of(timing)
 
 
 @pytest.mark.parametrize("read", [None, lambda: 0.0])

@@ -15,7 +15,7 @@ import numpy as np
 from xdev.cli.contest import contest
 from xdev.device import Device, default_device, use_device
 from xdev.errors import ConfigurationError, XdevError
-from xdev.timing import Comparison, baseline, compare
+from xdev.timing import Comparison, compare, verdict
 from xdev.timing.environment import device_name, environment
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _writable(text: str) -> Path:
     """Return the path of a record, if it can be written."""
     path = Path(text)
     try:
-        baseline.check_writable(path)
+        verdict.check_writable(path)
     except OSError as error:
         raise argparse.ArgumentTypeError(f"cannot write {text!r}: {error}") from error
     return path
@@ -92,7 +92,7 @@ def _writable(text: str) -> Path:
 def _record(text: str) -> Mapping[str, Any]:
     """Read the file at once, so that a wrong one is known before minutes of timing."""
     try:
-        return baseline.read(text)
+        return verdict.read_record(text)
     except OSError as error:
         raise argparse.ArgumentTypeError(f"cannot read {text!r}: {error}") from error
     except ConfigurationError as error:
@@ -145,7 +145,7 @@ def _check_baseline(
             )
     conditions = {"device": device_name(device), "cold": False}
     row = {"name": "xdev device arrays", "conditions": conditions}
-    baseline.check(environment(), [row], record)
+    verdict.check_baseline(environment(), [row], record)
 
 
 def show(comparison: Comparison) -> None:

@@ -11,8 +11,7 @@ import traceback
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from xdev.timing.sampling import RUN_SECONDS, begin_code
-from xdev.timing.statements import SETUP, STATEMENT, lines_of
+from xdev.timing.sampling import RUN_SECONDS, SETUP, STATEMENT, begin_code, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

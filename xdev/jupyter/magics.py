@@ -17,7 +17,7 @@ from IPython.utils.timing import clock as processor_time
 from xdev.timing.sampling import RUN_SECONDS, begin_code
 
 if TYPE_CHECKING:
-    from xdev.timing.statements import Code
+    from xdev.timing.sampling import Code
 
 OPTIONS = "n:r:tcp:qov:"  # %timeit's
 REPEAT, PRECISION = 7, 3

@@ -1,14 +1,10 @@
 """Measure: ``timeit`` one function, ``compare`` several, ``sweep`` over sizes."""
 
-from xdev.timing.agreement import ResultsDifferError
-from xdev.timing.bandwidth import copy_bandwidth
-from xdev.timing.baseline import Changes
-from xdev.timing.comparison import compare
-from xdev.timing.measurement import timeit
-from xdev.timing.report import Comparison, Row
+from xdev.timing.comparison import Comparison, ResultsDifferError, Row, compare
+from xdev.timing.measurement import copy_bandwidth, timeit
 from xdev.timing.result import Timing
 from xdev.timing.sweeps import Sweep, sweep
-from xdev.timing.verdict import Ratio
+from xdev.timing.verdict import Changes, Ratio
 
 __all__ = [
     "Changes",

@@ -2,23 +2,411 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any, final
 
-from xdev.errors import OutOfMemoryError
-from xdev.timing.agreement import check_agreement, to_host
-from xdev.timing.bandwidth import copy_bandwidth
-from xdev.timing.counts import checked_counts, whole
+import numpy as np
+from numpy.typing import NDArray
+
+from xdev import memory
+from xdev.errors import OutOfMemoryError, XdevError
+from xdev.memory.reports import text_of
 from xdev.timing.environment import device_name, environment
-from xdev.timing.footprint import footprint
-from xdev.timing.report import Comparison, Row
+from xdev.timing.measurement import checked_counts, copy_bandwidth, whole
+from xdev.timing.result import format_time, plus_minus
 from xdev.timing.sampling import Candidate, begin
-from xdev.timing.verdict import ratio
+from xdev.timing.verdict import (
+    ROUNDS,
+    VERDICT,
+    Changes,
+    aligned,
+    bandwidth_text,
+    changes,
+    coloured,
+    markdown,
+    ratio,
+)
+from xdev.transfer import to_numpy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from xdev.device import Device
+    from xdev.timing.result import Timing
+    from xdev.timing.verdict import Ratio
+
+
+# How many spacings of the coarser dtype two right answers may lie apart: libraries
+# round, fuse and order their steps differently.
+SPACINGS = 64
+# The same for values that cancelled to near zero, against the largest value.
+CANCELLED = 4
+Array = NDArray[Any]
+
+
+class ResultsDifferError(XdevError, ValueError):
+    """Two candidates of a comparison returned different results."""
+
+
+def to_host(result: object) -> object:
+    """Copy a result, or each part of a mapping or of a list of arrays, to the host.
+
+    A copy always, since the next candidate may write into the same buffer.
+    """
+    if isinstance(result, Mapping):
+        return {key: to_host(part) for key, part in result.items()}
+    if isinstance(result, tuple | list) and any(map(_has_parts, result)):
+        return tuple(map(to_host, result))
+    if result is None or isinstance(result, str):
+        return result
+    if hasattr(result, "shape"):
+        return np.array(to_numpy(result))
+    return np.asarray(result)
+
+
+def _has_parts(part: object) -> bool:
+    """Whether a part of a list is an array, or has arrays for parts itself."""
+    if isinstance(part, tuple | list):
+        return any(map(_has_parts, part))
+    return isinstance(part, Mapping) or hasattr(part, "shape")
+
+
+def check_agreement(
+    first: tuple[str, object], second: tuple[str, object], rtol: float | None
+) -> None:
+    """Raise unless two named results, both from :func:`to_host`, agree.
+
+    Parameters
+    ----------
+    first, second : tuple of str and object
+        The candidates' names and results.
+    rtol : float or None
+        Allowed relative difference of an element; None for 64 spacings of the
+        coarser dtype, and 4 spacings of the largest value for what cancelled to near
+        zero. Integers and bools must be equal.
+
+    Raises
+    ------
+    ResultsDifferError
+        They differ; the text names both candidates and the largest difference.
+    """
+    (name, expected), (other, found) = first, second
+    difference = _difference(expected, found, rtol)
+    if difference is not None:
+        raise ResultsDifferError(
+            f"{name!r} and {other!r} return different results: {difference}"
+        )
+
+
+def _difference(expected: object, found: object, rtol: float | None) -> str | None:
+    """Say in words how two results differ, None where they agree."""
+    if isinstance(expected, tuple) and isinstance(found, tuple):
+        expected, found = dict(enumerate(expected)), dict(enumerate(found))
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return _difference_of_parts(expected, found, rtol)
+    if not (isinstance(expected, np.ndarray) and isinstance(found, np.ndarray)):
+        same = type(expected) is type(found) and expected == found
+        return None if same else f"{_kind(expected)} against {_kind(found)}"
+    if expected.shape != found.shape:
+        return f"shape {expected.shape} against {found.shape}"
+    expected, found = np.atleast_1d(expected, found)
+    wrong = ~_close(expected, found, rtol)
+    if not wrong.any():
+        return None
+    worst = _worst(expected, found, wrong)
+    where = ", ".join(map(str, worst))
+    return (
+        f"at [{where}] {expected[worst]!s} against {found[worst]!s}, the largest "
+        f"difference of {np.count_nonzero(wrong)} of {wrong.size} elements"
+    )
+
+
+def _difference_of_parts(
+    expected: dict[Any, object], found: dict[Any, object], rtol: float | None
+) -> str | None:
+    if expected.keys() != found.keys():
+        return f"parts {list(expected)} against {list(found)}"
+    for key, part in expected.items():
+        difference = _difference(part, found[key], rtol)
+        if difference is not None:
+            return f"in part {key!r} {difference}"
+    return None
+
+
+def _kind(result: object) -> str:
+    if isinstance(result, np.ndarray):
+        return f"an array of {result.dtype}"
+    if isinstance(result, tuple | dict):  # their parts may be long
+        return f"{len(result)} parts"
+    return repr(result)
+
+
+def _close(a: Array, b: Array, rtol: float | None) -> NDArray[np.bool_]:
+    """Say which elements agree; NaN agrees with NaN."""
+    spacings = [float(np.finfo(x.dtype).eps) for x in (a, b) if x.dtype.kind in "fc"]
+    equal = np.asarray(a == b)
+    if not spacings or equal.all():
+        return equal
+    spacing = max(spacings)
+    relative = SPACINGS * spacing if rtol is None else rtol
+    a, b = (x.astype(np.result_type(x, np.float64)) for x in (a, b))
+    with np.errstate(invalid="ignore", over="ignore"):
+        size = np.abs(a)
+        largest = np.max(size, where=np.isfinite(size), initial=0)
+        absolute = CANCELLED * spacing * largest if rtol is None else 0
+        close = np.abs(a - b) <= relative * size + absolute
+    infinite = np.isinf(a) | np.isinf(b)  # their tolerance would be infinite too
+    close = equal | (close & ~infinite) | (np.isnan(a) & np.isnan(b))
+    return np.asarray(close)
+
+
+def _worst(a: Array, b: Array, wrong: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the index of the largest difference, or of the first where none is."""
+    apart = wrong.astype(np.float64)
+    if all(np.can_cast(x.dtype, np.complex128, "same_kind") for x in (a, b)):
+        with np.errstate(invalid="ignore", over="ignore"):
+            a, b = (x.astype(np.result_type(x, np.float64)) for x in (a, b))
+            apart = np.where(wrong, np.abs(a - b), 0)
+    return tuple(map(int, np.unravel_index(int(np.argmax(apart)), apart.shape)))
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What one call took from the pools of its device, as their ledger has it.
+
+    Parameters
+    ----------
+    peak : int
+        The most bytes in use during the call over those in use before it [B].
+    allocations : int
+        Blocks it took.
+    driver_allocations : int
+        Times that a pool had to ask the driver, or the operating system, for more.
+    """
+
+    peak: int
+    allocations: int
+    driver_allocations: int
+
+
+def footprint(call: Callable[[], object], device: Device) -> Footprint:
+    """Call once, and return what that took from a device's pools."""
+    allocated, before = memory.allocated(device), memory.stats(device)
+    with memory.peak(device) as highest:
+        call()
+    after = memory.stats(device)
+    taken, asked = (
+        after[key] - before[key]
+        for key in ("allocation.all.allocated", "num_device_alloc")
+    )
+    return Footprint(max(0, highest.nbytes - allocated), taken, asked)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One candidate's measurement.
+
+    Parameters
+    ----------
+    name : str
+        The candidate.
+    timing : Timing
+        Its times.
+    ratio : Ratio
+        Its time over the first candidate's.
+    footprint : Footprint
+        What one call takes from xdev's pools.
+    nbytes : int, optional
+        Bytes that one call reads and writes [B].
+    copy_bandwidth : float, optional
+        What a copy reads and writes on its device [B/s].
+    device_name : str, optional
+        Its device's name, as in ``"NVIDIA H200"``.
+    """
+
+    name: str
+    timing: Timing
+    ratio: Ratio
+    footprint: Footprint
+    nbytes: int | None = None
+    copy_bandwidth: float | None = None
+    device_name: str | None = None
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Bytes that it reads and writes in the median run [B/s]."""
+        return self.nbytes and self.nbytes / median(self.timing.timings)
+
+    @property
+    def share(self) -> float | None:
+        """Its bandwidth over that of a copy; above 1 where caches hold the data."""
+        if self.bandwidth is None or self.copy_bandwidth is None:
+            return None
+        return self.bandwidth / self.copy_bandwidth
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row for a record; times in seconds per call, sizes in bytes."""
+        timing = self.timing
+        return {
+            "name": self.name,
+            # What must be the same where two records are compared.
+            "conditions": {"device": self.device_name, "cold": timing.cold},
+            "samples": timing.timings,
+            "launch": timing.launch,
+            "device": timing.device,
+            "first_call": timing.compile_time,
+            "loops": timing.loops,
+            "mean": timing.average,
+            "std": timing.stdev,
+            "ratio": self.ratio.middle,
+            "interval": [self.ratio.low, self.ratio.high] if self.ratio.sure else None,
+            "verdict": self.ratio.verdict,
+            "launch_bound": timing.launch_bound,
+            "notes": timing.notes,
+            "nbytes": self.nbytes,
+            "bandwidth": self.bandwidth,
+            "copy_bandwidth": self.copy_bandwidth,
+            "peak_bytes": self.footprint.peak,
+            "allocations": self.footprint.allocations,
+            "driver_allocations": self.footprint.driver_allocations,
+        }
+
+    def cells(self, *, baseline: bool) -> list[str]:
+        """Return the row's text, cell by cell."""
+        compared = ["1", "", ""] if baseline else _compared(self.ratio)
+        if self.timing.launch_bound:
+            compared[2] = f"{compared[2]} (launch-bound)".strip()
+        return [
+            self.name,
+            self.timing.spread,
+            *compared,
+            "" if self.bandwidth is None else bandwidth_text(self.bandwidth),
+            "" if self.share is None else f"{self.share:.0%}",
+            text_of(self.footprint.peak),
+            str(self.footprint.allocations),
+            str(self.footprint.driver_allocations),
+            format_time(self.timing.compile_time),
+        ]
+
+
+def check_name(name: str, names: Iterable[str]) -> None:
+    """Refuse what is not a candidate's name."""
+    if name not in names:
+        known = ", ".join(map(repr, names))
+        raise KeyError(f"no candidate is called {name!r}: there are {known}")
+
+
+def _compared(ratio: Ratio) -> list[str]:
+    interval = f"{ratio.low:.3g} to {ratio.high:.3g}" if ratio.sure else ""
+    return [f"{ratio.middle:.3g}", interval, ratio.verdict]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What :func:`xdev.timing.compare` found; ``str`` gives the table.
+
+    Parameters
+    ----------
+    rows : tuple of Row
+        The candidates in the order they were given.
+    environment : dict
+        Versions, platform and devices.
+    """
+
+    rows: tuple[Row, ...]
+    environment: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Row:
+        """Return the row of a candidate.
+
+        Raises
+        ------
+        KeyError
+            There is no such candidate.
+        """
+        check_name(name, [row.name for row in self.rows])
+        return next(row for row in self.rows if row.name == name)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, raw samples included, in JSON's types."""
+        rows = [row.as_dict() for row in self.rows]
+        return {"environment": self.environment, "rows": rows}
+
+    def to_json(self) -> str:
+        """Return :meth:`as_dict` as JSON text: a baseline for :meth:`since`."""
+        return json.dumps(self.as_dict(), indent=1)
+
+    def since(self, baseline: Path | str | Mapping[str, Any]) -> Changes:
+        """Compare with an earlier comparison of the same on the same machine.
+
+        Parameters
+        ----------
+        baseline : Path, str or mapping
+            The file with the earlier one's :meth:`to_json`, or its :meth:`as_dict`.
+
+        Returns
+        -------
+        Changes
+            Each row's time over its time then; ``regressed`` names those that are
+            surely slower, by a tenth at least.
+
+        Raises
+        ------
+        ConfigurationError
+            The baseline is no record, or of another machine, device or ``cold``; also
+            a ValueError.
+        OSError
+            The file cannot be read.
+        """
+        return changes(self.as_dict(), baseline)
+
+    def cells(self) -> list[list[str]]:
+        """Return the table's text, cell by cell; the first row is the head."""
+        head = ["", f"time {plus_minus()} std", "ratio", "95 %", VERDICT, "bandwidth"]
+        head += ["of copy", "peak", "allocations", "driver", "first call"]
+        cells = [head]
+        cells += [row.cells(baseline=row is self.rows[0]) for row in self.rows]
+        if all(row.nbytes is None for row in self.rows):
+            cells = [row[:5] + row[7:] for row in cells]
+        return cells
+
+    def notes(self) -> list[str]:
+        """Return a sentence for each thing that the figures alone do not tell."""
+        found = [f"{row.name}: {n}" for row in self.rows for n in row.timing.notes]
+        if not all(row.ratio.enough for row in self.rows[1:]):
+            found.append(
+                f"unclear: a verdict needs at least {ROUNDS} runs of each, "
+                f"compare(..., repeat={ROUNDS})"
+            )
+        return found
+
+    def __str__(self) -> str:
+        """Return a table: time ± std, ratio, its 95 % interval, verdict, memory.
+
+        What else a reader must know of a row stands below it.
+        """
+        return "\n".join([aligned(self.cells()), *self.notes()])
+
+    def __rich_console__(self, _: Any, options: Any) -> Iterator[Any]:
+        """Give ``rich.print`` the table, its verdicts coloured, and the notes."""
+        from rich.text import Text
+
+        yield from coloured(self.cells(), options.max_width)
+        yield from map(Text, self.notes())
+
+    def markdown(self) -> str:
+        """Return the table in Markdown, and what else a reader must know."""
+        notes = "".join(f"\n- {note}" for note in self.notes())
+        return f"{markdown(self.cells())}\n{notes}".rstrip()
+
+    _repr_markdown_ = markdown  # how a notebook shows it
+
 
 # A run this long [s] is far above the clock's own noise, and a table takes seconds.
 RUN_SECONDS = 0.01

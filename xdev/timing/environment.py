@@ -1,4 +1,4 @@
-"""Where a measurement was made: versions, platform and devices, for the records."""
+"""Where a measurement is made: what a record says of it, and what a device is asked."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ import os
 import platform
 import sys
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
 
 from xdev import _optional
+from xdev._forks import module_lock
+from xdev.device import current_stream, registry
 
 if TYPE_CHECKING:
-    from xdev.device import Device
+    from collections.abc import Callable
+
+    from xdev.device import Device, Event
+
 
 # The distributions that bring a library; CuPy has one for each CUDA major.
 DISTRIBUTIONS = {
@@ -112,3 +120,163 @@ def environment() -> dict[str, Any]:
         "cuda": cuda_name(),
         "program": "/".join(Path(sys.argv[0]).parts[-2:]),
     }
+
+
+# Where the system does not say how large its caches are [B].
+USUAL_CACHE = 64 << 20
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def record(device: Device) -> Event:
+    """Record an event on the current stream of a device, current or not."""
+    with registry.backend(device.type).use(device.index):
+        return current_stream(device).record()
+
+
+class Probe:
+    """The host, and any device of which no more is known.
+
+    Parameters
+    ----------
+    device : Device
+        Which.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._buffer: Any = None
+
+    def hold(self, seconds: float) -> Event | None:  # noqa: ARG002 - see the others
+        """Keep the current stream busy so long [s]; the host goes on.
+
+        Returns
+        -------
+        Event or None
+            It is done when the time is over; None where a stream cannot be held.
+        """
+        return None
+
+    def flush(self) -> None:
+        """Overwrite the caches up to the last, on the current stream."""
+        if self._buffer is None:
+            self._buffer = np.empty(2 * host_cache(), np.uint8)
+        self._buffer.fill(1)
+
+    def clock_rate(self) -> float | None:
+        """Return how fast the processor's clock ticks now [Hz]; None if unknown."""
+        return None
+
+    def slowed_by(self) -> tuple[str, ...]:
+        """Return the driver's names of what slows the clock now."""
+        return ()
+
+
+def host_cache() -> int:
+    """Return the size of the host's largest cache [B]."""
+    sizes = []
+    for path in CACHES.glob("index*/size"):
+        try:
+            text = path.read_text(encoding="ascii").strip()
+            sizes.append(int(text[:-1]) * UNITS[text[-1]])
+        except (OSError, ValueError, KeyError, IndexError):
+            continue
+    return max(sizes, default=USUAL_CACHE)
+
+
+# One thread reads the timer until the time is over, and counts the processor's cycles
+# meanwhile: their quotient is the clock's rate as it is, whatever the driver tells.
+HOLD = """
+__device__ unsigned long long now() {
+    unsigned long long nanoseconds;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
+    return nanoseconds;
+}
+
+extern "C" __global__
+void xdev_hold(unsigned long long nanoseconds, unsigned long long* spent) {
+    const unsigned long long begin = now();
+    const long long cycles = clock64();
+    unsigned long long passed;
+    do {
+        passed = now() - begin;
+    } while (passed < nanoseconds);
+    spent[0] = passed;
+    spent[1] = clock64() - cycles;
+}
+"""
+# The timer moves in steps of up to a microsecond: 0.5 % of this [s].
+RATE_SECONDS = 200e-6
+# Of the reasons that NVML gives, those that slow a device which has work.
+SLOWING = (
+    *("sw_power_cap", "hw_slowdown", "sw_thermal_slowdown"),
+    *("hw_thermal_slowdown", "hw_power_brake_slowdown"),
+)
+
+
+@final
+class CudaProbe(Probe):
+    """A CUDA device."""
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self._cupy = _optional.cupy()
+        with self._here():
+            self._spent = self._cupy.zeros(2, np.uint64)
+        self.clock_rate()  # compiles the kernel
+
+    def hold(self, seconds: float) -> Event:
+        """Queue a kernel of one thread that lasts so long [s]."""
+        with self._here():
+            arguments = (np.uint64(round(seconds * 1e9)), self._spent)
+            _kernel()((1,), (1,), arguments)
+        return record(self.device)
+
+    def flush(self) -> None:
+        """Queue a write of twice the L2 cache."""
+        with self._here():
+            if self._buffer is None:
+                runtime = self._cupy.cuda.runtime
+                known = runtime.getDeviceProperties(self.device.index)
+                self._buffer = self._cupy.empty(2 * known["l2CacheSize"], np.uint8)
+            self._buffer.data.memset_async(1, self._buffer.nbytes)
+
+    def clock_rate(self) -> float:
+        """Count the cycles of a short kernel [Hz]."""
+        self.hold(RATE_SECONDS)
+        with self._here():
+            nanoseconds, cycles = self._spent.tolist()
+        return float(cycles / nanoseconds * 1e9)
+
+    def slowed_by(self) -> tuple[str, ...]:
+        """Ask NVML, where it is there and permitted."""
+        try:
+            device = _optional.cuda_core().Device(self.device.index)
+            reasons = device.to_system_device().current_clock_event_reasons
+        except Exception:  # noqa: BLE001 - each way of refusing has a class of its own
+            return ()
+        names = [str(getattr(reason, "value", reason)) for reason in reasons]
+        return tuple(name for name in names if name in SLOWING)
+
+    def _here(self) -> Any:
+        return self._cupy.cuda.Device(self.device.index)
+
+
+@cache
+def _kernel() -> Any:
+    return _optional.cupy().RawKernel(HOLD, "xdev_hold")
+
+
+_lock = module_lock()  # guards the registry
+_probes: dict[str, Callable[[Device], Probe]] = {"cuda": CudaProbe}
+
+
+def register(type: str, make: Callable[[Device], Probe]) -> None:
+    """Let devices of a type be asked by what ``make`` returns."""
+    with _lock:
+        _probes[type] = make
+
+
+def probe(device: Device) -> Probe:
+    """Return the probe of a device; keep it as long as it is in use."""
+    return _probes.get(device.type, Probe)(device)

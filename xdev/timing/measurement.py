@@ -1,19 +1,63 @@
-"""``timeit``: one function or statement, timed to the end of its work."""
+"""``timeit``: one function or statement, timed to the end of its work; and a copy."""
 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from xdev.timing.counts import checked_counts
+import numpy as np
+
+from xdev import facade, memory, transfer
+from xdev._forks import module_lock
+from xdev.compile import threads
+from xdev.device import Device, as_device
 from xdev.timing.sampling import RUN_SECONDS, begin, begin_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.device import Device
     from xdev.timing.result import Timing
+
+
+def whole(count: object, name: str, least: int = 1) -> int:
+    """Return a count as an ``int``, which a record can hold.
+
+    Parameters
+    ----------
+    count : int
+        Python's, NumPy's or any other that says it is one (``__index__``).
+    name : str
+        What the message calls it.
+    least : int
+        The smallest that is allowed.
+
+    Raises
+    ------
+    ValueError
+        It is no whole number, or less.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> whole(np.int64(3), "number")
+    3
+    """
+    if isinstance(count, SupportsIndex) and not isinstance(count, bool):
+        with suppress(TypeError):  # of arrays, which may have no index
+            found = index(count)
+            if found >= least:
+                return found
+    raise ValueError(
+        f"{name} must be a whole number of at least {least}, not {count!r}"
+    )
+
+
+def checked_counts(number: int | None, repeat: int) -> tuple[int | None, int]:
+    """Return the calls of a run, if they are given, and the runs."""
+    return None if number is None else whole(number, "number"), whole(repeat, "repeat")
 
 
 def timeit(
@@ -120,3 +164,78 @@ def _check_function(f: object, setup: object, globals: object) -> None:
             "setup and globals are for statements: give a function its arguments, "
             "timeit(f, x, y)"
         )
+
+
+# Far more than caches hold [B].
+SIZE = 256 << 20
+COPIES = 5  # of one run
+RUNS = 5
+PIECE = 1 << 20  # of random bytes [B]
+GRAIN = 4096  # threads start at a page [B]
+_measured: dict[Device, float] = {}
+_lock = module_lock()  # guards _measured; one thread measures
+
+
+def copy_bandwidth(device: Device | str | None = None) -> float:
+    """Return how many bytes a second a copy within a device's memory moves.
+
+    Bytes read and bytes written both count. Measured at the first call in a process
+    and for a device, in under a second: 256 MiB of random bytes, the best of five runs.
+    On the CPU by as many threads as xdev's ufuncs may use (``XDEV_NUM_THREADS``).
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        Where; left out, on the default device.
+
+    Returns
+    -------
+    float
+        Bytes read and written per second [B/s].
+
+    Raises
+    ------
+    DeviceUnavailableError
+        The device cannot be used.
+    OutOfMemoryError
+        It has no 513 MiB to spare.
+    """
+    where = as_device(device)
+    with _lock:
+        if where not in _measured:
+            _measured[where] = _measure(where)
+        return _measured[where]
+
+
+def _measure(device: Device) -> float:
+    seconds = _copy_seconds(device)
+    memory.reclaim(2 * SIZE, device)  # a measurement leaves no cache behind
+    return 2 * SIZE / seconds
+
+
+def _fill(array: Any, device: Device) -> None:
+    """Write random bytes: pages that nobody wrote share one page of zeros."""
+    numbers = np.random.default_rng(0).integers(0, 256, PIECE, np.uint8)
+    piece = facade.asarray(numbers, device=device)
+    for start in range(0, SIZE, PIECE):
+        array[start : start + PIECE] = piece
+
+
+def _copy_seconds(device: Device) -> float:
+    origin, target = (
+        facade.empty(SIZE, dtype=facade.uint8, device=device) for _ in range(2)
+    )
+    _fill(origin, device)
+
+    def here() -> None:
+        threads.run(part, SIZE, grain=GRAIN)
+
+    def part(start: int, stop: int) -> None:
+        target[start:stop] = origin[start:stop]
+
+    def there() -> None:
+        transfer.to_device(origin, device, out=target, non_blocking=True)
+
+    copy = here if device.type == "cpu" else there
+    candidate, _ = begin(copy, device)  # the first call touches every page
+    return min(candidate.run(COPIES).device for _ in range(RUNS)) / COPIES

@@ -3,11 +3,70 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field
 from typing import final
 
-from xdev.timing.notes import notes_of
-from xdev.timing.text import format_time, plus_minus
+MINUTE = 60.0
+CLOCK_UNITS = (("d", 60 * 60 * 24), ("h", 60 * 60), ("min", 60), ("s", 1))
+SCALES = (1, 1e3, 1e6, 1e9)
+
+
+def encodable(text: str, fallback: str) -> str:
+    """Return ``text`` if standard output can carry it, else ``fallback``."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return fallback
+    return text
+
+
+def plus_minus() -> str:
+    """Return the sign between a mean and its deviation."""
+    return encodable("\xb1", "+-")
+
+
+def format_time(seconds: float, precision: int = 3) -> str:
+    """Write a time as IPython's ``%timeit`` does.
+
+    Parameters
+    ----------
+    seconds : float
+        The time [s].
+    precision : int
+        Significant digits of a time under a minute.
+
+    Examples
+    --------
+    >>> format_time(0.0051234), format_time(3725.0)
+    ('5.12 ms', '1h 2min 5s')
+    """
+    if seconds >= MINUTE:
+        return _format_clock(seconds)
+    # The Greek letter, as IPython prints it, not the micro sign.
+    units = ("s", "ms", encodable("\u03bcs", "us"), "ns")
+    order = 3
+    if seconds > 0.0:
+        order = min(-int(math.floor(math.log10(seconds)) // 3), 3)
+    digits = max(precision, 0)  # as `%.*g` has it
+    return f"{seconds * SCALES[order]:.{digits}g} {units[order]}"
+
+
+def _format_clock(seconds: float) -> str:
+    parts = []
+    for suffix, length in CLOCK_UNITS:
+        value = int(seconds / length)
+        if value > 0:
+            seconds %= length
+            parts.append(f"{value}{suffix}")
+        if seconds < 1:
+            break
+    return " ".join(parts)
+
+
+# A first call is worth a word where it took so long [s], and so many times a later one.
+LONG_FIRST, FIRST_TIMES = 0.1, 10
+
 
 # Where most of a call's time passes before it returns, the device waits. Of calls that
 # are launch-bound 0.92 and more were seen, of others at most 0.35.
@@ -139,7 +198,33 @@ class Timing:
     @property
     def notes(self) -> list[str]:
         """What a reader of the numbers must know, a sentence each."""
-        return notes_of(self)
+        found = []
+        if self.launch_bound:
+            launch = format_time(min(self.launch), self.precision)
+            found.append(
+                f"launch-bound: the device waited for the host, where a call takes "
+                f"{launch}"
+            )
+        if self.waits:
+            found.append(
+                "each call waits for the device: it copies to the host, synchronises, "
+                "or makes more launches than its queue holds"
+            )
+        if self.elsewhere:
+            found.append(
+                "work went on after that of the current stream, and device time leaves "
+                "it out: time inside `with stream:`"
+            )
+        if self.throttled:
+            low, high = (f"{rate(self.rates) / 1e9:.3g}" for rate in (min, max))
+            why = f" ({', '.join(self.slowed_by)})" if self.slowed_by else ""
+            found.append(f"the device's clock ran at {low} to {high} GHz{why}")
+        first = self.compile_time
+        if first > max(LONG_FIRST, FIRST_TIMES * self.worst):
+            found.append(
+                f"the first call took {format_time(first)}, which is in no figure"
+            )
+        return found
 
     @property
     def spread(self) -> str:

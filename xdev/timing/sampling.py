@@ -1,24 +1,270 @@
-"""Candidates: what is timed, how many calls make a run, and the runs so far."""
+"""Candidates: what is timed, in loops by three clocks, and the runs so far."""
 
 from __future__ import annotations
 
+import ast
+import gc
 import time
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice, repeat as times
 from typing import TYPE_CHECKING, Any, final
 
 from xdev.device import Device, as_device, default_device, device_of, synchronize
 from xdev.errors import ConfigurationError
-from xdev.timing.probes import Probe, probe
+from xdev.timing.environment import Probe, probe, record
 from xdev.timing.result import Timing
-from xdev.timing.runs import Run, launch_time, run_cold, run_hot
-from xdev.timing.statements import Loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterator
 
     from xdev.device import Event
-    from xdev.timing.statements import Code
+
+
+# Source text, a parsed module, or what is called without arguments.
+Code = str | ast.Module | Callable[[], object]
+# The names of the files that users' code is in, in tracebacks. The loop is the second:
+# there the setup's lines are numbered on from the statement's.
+SETUP, STATEMENT = "<setup>", "<statement>"
+# As in timeit.Timer: the setup and the statement share the function's variables, so
+# that these are as fast as in users' functions. The setup goes before the first line.
+TEMPLATE = """
+def loop(_rounds, _start, _stop, _call=_call, _setup=_setup, _locals=locals):
+    _begin = _start()
+    for _round in _rounds:
+        pass
+    return _begin, _stop(), _locals()
+"""
+
+
+@final
+class Loop:
+    """A setup, then a statement many times between two readings of a clock.
+
+    Parameters
+    ----------
+    statement : str, ast.Module or callable
+        What is timed.
+    setup : str, ast.Module or callable
+        What runs before, each time that the loop is called.
+    namespace : dict
+        The global variables of both.
+
+    Raises
+    ------
+    SyntaxError
+        The source is no valid statement, or no setup.
+
+    Examples
+    --------
+    >>> from itertools import count
+    >>> loop = Loop("total += 1", "total = 0", {})
+    >>> begin, end, variables = loop(range(5), lambda: 0.0, lambda: 2.0)
+    >>> begin, end, variables["total"]
+    (0.0, 2.0, 5)
+    """
+
+    __slots__ = ("_function", "_names", "_namespace")
+
+    def __init__(self, statement: Code, setup: Code, namespace: dict[str, Any]) -> None:
+        before = _parse(setup, "_setup()", SETUP, above=lines_of(statement))
+        body = _parse(statement, "_call()", STATEMENT)
+        both = ast.Module([*before.body, *body.body], [])
+        compile(both, STATEMENT, "exec", dont_inherit=True)
+        whole = ast.parse(TEMPLATE)
+        function = whole.body[0]
+        assert isinstance(function, ast.FunctionDef)  # noqa: S101 - for mypy
+        rounds = function.body[1]
+        assert isinstance(rounds, ast.For)  # noqa: S101
+        rounds.body = body.body or rounds.body
+        function.body[:0] = before.body
+        code = compile(
+            ast.fix_missing_locations(whole), STATEMENT, "exec", dont_inherit=True
+        )
+        made: dict[str, Any] = {"_call": statement, "_setup": setup}
+        exec(code, namespace, made)  # noqa: S102 - running it is what was asked for
+        self._function = made["loop"]
+        self._namespace = namespace
+        self._names = {
+            node.id
+            for part in (before, body)
+            for node in ast.walk(part)
+            if isinstance(node, ast.Name)
+        }
+
+    def __call__(
+        self,
+        rounds: Iterable[object],
+        start: Callable[[], float],
+        stop: Callable[[], Any],
+    ) -> tuple[float, Any, dict[str, Any]]:
+        """Return what ``start`` and ``stop`` gave, and the function's variables."""
+        found: tuple[float, Any, dict[str, Any]] = self._function(rounds, start, stop)
+        return found
+
+    def globals_named(self) -> list[object]:
+        """Return the values of the global variables that the source names."""
+        return [self._namespace[name] for name in self._names & self._namespace.keys()]
+
+
+def lines_of(statement: Code) -> int:
+    """Return how many lines a statement has, none where it is no text."""
+    return statement.count("\n") + 1 if isinstance(statement, str) else 0
+
+
+def _parse(code: Code, call: str, name: str, above: int = 0) -> ast.Module:
+    """Return the syntax tree of what is code by itself, so many lines further down."""
+    if isinstance(code, ast.Module):
+        source: ast.Module | str = code
+    else:
+        source = code if isinstance(code, str) else call
+    # A `return` or `break` is wrong here, and in the loop it is not.
+    compile(source, name, "exec", dont_inherit=True)
+    if isinstance(source, ast.Module):
+        return source
+    return ast.parse("\n" * above + source, name)
+
+
+# The device is kept busy for so many launches' time while the next are queued.
+AHEAD = 2
+LONGEST_HOLD = 0.01  # [s]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The time of one run [s] by each clock; on a CPU the first three are one.
+
+    ``spent``: what the run took with all that is between its calls.
+    """
+
+    launch: float
+    device: float
+    wall: float
+    spent: float
+
+
+@contextmanager
+def collector_off() -> Iterator[None]:
+    """Keep the garbage collector off, and afterwards as it was."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@final
+class Stopwatch:
+    """Starts when a device is idle, and takes the times of what was queued since."""
+
+    __slots__ = ("_begin", "_clock", "_device", "_started")
+
+    def __init__(self, device: Device, clock: Callable[[], float]) -> None:
+        self._device, self._clock = device, clock
+
+    def start(self) -> float:
+        """Wait until the device is idle; return the time."""
+        synchronize(self._device)
+        self._begin = record(self._device)
+        self._started = self._clock()
+        return self._started
+
+    def stop(self, returned: float) -> Run:
+        """Wait until the work is done; ``returned``: when the last call returned."""
+        end = record(self._device)
+        synchronize(self._device)
+        wall = self._clock() - self._started
+        busy = end.elapsed(self._begin)
+        return Run(returned - self._started, busy, wall, wall)
+
+
+def run_hot(loop: Loop, number: int, device: Device, clock: Callable[[], float]) -> Run:
+    """Call ``number`` times without a pause, from idle device to idle device."""
+    with collector_off():
+        rounds = times(None, number)
+        if device.type == "cpu":
+            start, end, _ = loop(rounds, clock, clock)
+            return Run(end - start, end - start, end - start, end - start)
+        watch = Stopwatch(device, clock)
+        return watch.stop(loop(rounds, watch.start, clock)[1])
+
+
+def launch_time(
+    loop: Loop, number: int, device: Device, clock: Callable[[], float]
+) -> float:
+    """Return the host's time for a call that does not wait [s]: the mean of ``number``.
+
+    A call before them meets the idle device, after which a launch can take several
+    times as long as one that follows another.
+    """
+    started = 0.0
+
+    def first() -> Iterator[None]:
+        nonlocal started
+        synchronize(device)
+        yield None
+        started = clock()
+
+    with collector_off():
+        returned: float = loop(chain(first(), times(None, number)), clock, clock)[1]
+        synchronize(device)
+    return (returned - started) / number
+
+
+def run_cold(
+    loop: Loop, number: int, device: Device, clock: Callable[[], float], probe: Probe
+) -> Run:
+    """Call ``number`` times, each after the device's caches were overwritten.
+
+    Launch and wall time are of calls on an idle device. For the device's own time
+    the calls are made once more, queued behind work that outlasts their launch, since
+    an idle device would wait for it between the two events.
+    """
+    began, launch, wall = clock(), 0.0, 0.0
+    with collector_off():
+        for _ in times(None, number):
+            start, returned, _ = loop((None,), _idle(device, clock, probe), clock)
+            synchronize(device)
+            launch += returned - start
+            wall += (clock() if device.type != "cpu" else returned) - start
+        busy = wall
+        if device.type != "cpu":
+            busy = _queued_cold(loop, number, device, probe, launch / number)
+    return Run(launch, busy, wall, clock() - began)
+
+
+def _idle(
+    device: Device, clock: Callable[[], float], probe: Probe
+) -> Callable[[], float]:
+    def start() -> float:
+        probe.flush()
+        synchronize(device)
+        return clock()
+
+    return start
+
+
+def _queued_cold(
+    loop: Loop, number: int, device: Device, probe: Probe, launch: float
+) -> float:
+    begins: list[Event] = []
+
+    def start() -> float:
+        probe.hold(min(AHEAD * launch, LONGEST_HOLD))
+        probe.flush()
+        begins.append(record(device))
+        return 0.0
+
+    seconds = 0.0
+    for _ in times(None, number):
+        end: Event = loop((None,), start, lambda: record(device))[1]
+        seconds += end.elapsed(begins.pop())
+    return seconds
+
 
 MOST_LOOPS = 10**9
 RUN_SECONDS = 0.2  # IPython's

@@ -9,19 +9,17 @@ from math import exp, log
 from statistics import median
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.timing.comparison import compare
-from xdev.timing.counts import whole
-from xdev.timing.report import check_name
-from xdev.timing.tables import aligned, markdown
-from xdev.timing.text import format_time
-from xdev.timing.verdict import MARGIN
+from xdev.timing.comparison import check_name, compare
+from xdev.timing.measurement import whole
+from xdev.timing.result import format_time
+from xdev.timing.verdict import MARGIN, aligned, markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from xdev.device import Device
-    from xdev.timing.report import Comparison
+    from xdev.timing.comparison import Comparison
 
     Runs = Mapping[int, Sequence[float]]
 

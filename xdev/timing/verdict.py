@@ -1,14 +1,109 @@
-"""Whether one candidate is faster than another, and how sure that is."""
+"""Whether one candidate is faster than another, or than it was; and their tables."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from math import comb
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast, final
+
+from xdev.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rich.table import Table
+
+
+WHOLE = 100  # from so many GB/s on without a point
+GAP = 2  # spaces between columns
+# Of verdicts, where a terminal has colours.
+VERDICT = "verdict"  # the head of their column
+COLOURS = {"faster": "green", "slower": "red", "unclear": "yellow"}
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> str:
+    """Return cells in columns, two spaces apart; the first row is the head.
+
+    Examples
+    --------
+    >>> print(aligned([["", "time"], ["one", "2 ms"]]))
+         time
+    one  2 ms
+    """
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)) for row in cells)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def markdown(cells: Sequence[Sequence[str]]) -> str:
+    r"""Return cells as a table of Markdown; the first row is the head.
+
+    Examples
+    --------
+    >>> print(markdown([["", "time"], ["a | b", "2 ms"]]))
+    | | time |
+    | --- | --- |
+    | a \| b | 2 ms |
+    """
+    head, *rows = ([cell.replace("|", r"\|") for cell in row] for row in cells)
+    lines = (head, ["---"] * len(head), *rows)
+    return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in lines)
+
+
+def coloured(cells: Sequence[Sequence[str]], width: int) -> Iterator[Table]:
+    """Return cells as tables for ``rich``, in which verdicts have colours.
+
+    Columns that do not fit beside the others stand in a table below, behind the
+    first column once more.
+
+    Parameters
+    ----------
+    cells : sequence of sequences of str
+        The first row is the head, the first column the rows' names.
+    width : int
+        Of the terminal [characters].
+    """
+    from rich.cells import cell_len
+    from rich.table import Table
+    from rich.text import Text
+
+    names, *columns = zip(*cells, strict=True)
+    blocks, room = [], 0
+    for column in columns:
+        needed = GAP + max(map(cell_len, column))
+        if needed > room:
+            blocks.append([names])
+            room = width - max(map(cell_len, names))
+        blocks[-1].append(column)
+        room -= needed
+    for block in blocks:
+        table = Table(box=None, pad_edge=False, padding=(0, GAP // 2))
+        texts = [[Text(t, _colour(head, t)) for t in below] for head, *below in block]
+        for head, *_ in block:
+            table.add_column(Text(head), overflow="fold")
+        for row in zip(*texts, strict=True):
+            table.add_row(*row)
+        yield table
+
+
+def _colour(head: str, text: str) -> str:
+    return COLOURS.get(text.partition(" ")[0], "") if head == VERDICT else ""
+
+
+def bandwidth_text(rate: float) -> str:
+    """Return bytes per second in GB/s, to three digits.
+
+    Examples
+    --------
+    >>> bandwidth_text(4.371e12), bandwidth_text(2.5e7)
+    ('4371 GB/s', '0.025 GB/s')
+    """
+    gigabytes = rate / 1e9
+    return f"{gigabytes:.0f} GB/s" if gigabytes >= WHOLE else f"{gigabytes:.3g} GB/s"
+
 
 CONFIDENCE = 0.95
 # A verdict asks for more than the interval that is shown: of programs that are the
@@ -154,3 +249,173 @@ def _inversions(first: int, second: int) -> list[int]:
         for power in range(i, len(counts)):
             counts[power] += counts[power - i]
     return counts
+
+
+# Another process has another memory layout, and a machine other neighbours: less than
+# a tenth is no regression.
+CHANGED = 1.1
+# What makes a machine, of the environment in a record.
+MACHINE = ("processor", "cores")
+LONGEST = 60  # of a row in a message [characters]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What became of each row since a baseline; ``str`` gives the table.
+
+    Parameters
+    ----------
+    ratios : dict of str to Ratio
+        The time of each row that both have over its time then.
+    added, gone : tuple of str
+        Rows that only the new measurement has, and those that only the baseline has.
+    """
+
+    ratios: dict[str, Ratio]
+    added: tuple[str, ...]
+    gone: tuple[str, ...]
+
+    @property
+    def regressed(self) -> tuple[str, ...]:
+        """The rows that are slower."""
+        slower = (n for n, ratio in self.ratios.items() if ratio.verdict == "slower")
+        return tuple(slower)
+
+    def __str__(self) -> str:
+        """Return a table: ratio, its 95 % interval and verdict.
+
+        Rows that had too few runs stand below it.
+        """
+        cells = [["since the baseline", "ratio", "95 %", "verdict"]]
+        for name, ratio in self.ratios.items():
+            interval = f"{ratio.low:.3g} to {ratio.high:.3g}" if ratio.sure else ""
+            cells.append([name, f"{ratio.middle:.3g}", interval, ratio.verdict])
+        cells += [[name, "", "", "new"] for name in self.added]
+        cells += [[name, "", "", "gone"] for name in self.gone]
+        few = [name for name, ratio in self.ratios.items() if not ratio.enough]
+        lines = [f"{name}: too few runs for a verdict, now or then" for name in few]
+        return "\n".join([aligned(cells), *lines])
+
+
+def changes(
+    record: Mapping[str, Any], baseline: Path | str | Mapping[str, Any]
+) -> Changes:
+    """Compare two records of ``environment`` and ``rows``, or the new with a file.
+
+    Raises
+    ------
+    ConfigurationError
+        The baseline is no record, or was measured elsewhere or otherwise.
+    """
+    then = read_record(baseline)
+    check_baseline(record["environment"], record["rows"], then)
+    new, old = (
+        {row["name"]: row["samples"] for row in each["rows"]} for each in (record, then)
+    )
+    return Changes(
+        {
+            name: ratio_of_unpaired(times, old[name], margin=CHANGED)
+            for name, times in new.items()
+            if name in old
+        },
+        tuple(name for name in new if name not in old),
+        tuple(name for name in old if name not in new),
+    )
+
+
+def read_record(baseline: Path | str | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a record, of a file or as it is.
+
+    Raises
+    ------
+    ConfigurationError
+        It is none, or has a row without samples.
+    OSError
+        The file cannot be read.
+    """
+    where, found = "the baseline", cast("Any", baseline)
+    if isinstance(baseline, Path | str):
+        where = repr(str(baseline))
+        try:
+            found = json.loads(Path(baseline).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ConfigurationError(f"{where} is not JSON: {error}") from error
+    match found:
+        case {"environment": {}, "rows": [*rows]}:
+            record: Mapping[str, Any] = found
+        case _:
+            raise ConfigurationError(
+                f"{where} is not a record of compare, sweep or bench, which has an "
+                "'environment' and 'rows'"
+            )
+    for row in rows:
+        if not _is_row(row):
+            raise ConfigurationError(
+                f"{where} has a row that lacks a 'name', or times as 'samples': "
+                f"{str(row)[:LONGEST]}"
+            )
+    return record
+
+
+def _is_row(row: object) -> bool:
+    match row:
+        case {"name": str(), "samples": [_, *_] as times}:
+            return all(isinstance(t, int | float) and t > 0 for t in times)
+    return False
+
+
+def check_baseline(
+    environment: Mapping[str, Any],
+    rows: Iterable[Mapping[str, Any]],
+    baseline: Mapping[str, Any],
+) -> None:
+    """Refuse a baseline of another machine, device or kind of measurement.
+
+    Parameters
+    ----------
+    environment : mapping
+        Of the new measurement.
+    rows : iterable of mapping
+        ``name`` and ``conditions`` of its rows.
+    baseline : mapping
+        A whole record. What it does not say is taken to be the same.
+
+    Raises
+    ------
+    ConfigurationError
+        The text says what is not the same.
+    """
+    there = baseline["environment"]
+    for key in MACHINE:
+        _check_same("machine", key, environment.get(key), there.get(key))
+    known = {row["name"]: row for row in baseline["rows"]}
+    for row in rows:
+        name = row["name"]
+        now, then = (each.get("conditions") for each in (row, known.get(name, row)))
+        if now is None or then is None:  # an older record: of the machine's first GPU
+            now, then = ({"cuda": each.get("cuda")} for each in (environment, there))
+        for key, value in now.items():
+            _check_same("measurement", f"{key} of {name!r}", value, then.get(key))
+
+
+def _check_same(whole: str, what: str, now: object, then: object) -> None:
+    if None not in (now, then) and now != then:
+        raise ConfigurationError(
+            f"the baseline is of another {whole}, the {what} being {then!r}, not "
+            f"{now!r}: save a new one here"
+        )
+
+
+def check_writable(path: Path) -> None:
+    """Open a record's file once, so that a wrong path is known before minutes of work.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    existed = path.exists()
+    path.open("a").close()
+    if not existed:
+        path.unlink()

@@ -132,7 +132,7 @@ class Measurements:
         """Print the times."""
         if not self.entries:
             return
-        from xdev.timing.text import format_time
+        from xdev.timing.result import format_time
 
         terminalreporter.section("xdev_benchmark")
         for entry in self.entries:
@@ -145,7 +145,7 @@ class Measurements:
 
 def _check_writable(path: Path) -> None:
     """Refuse a wrong path before any test runs."""
-    from xdev.timing.baseline import check_writable
+    from xdev.timing.verdict import check_writable
 
     try:
         check_writable(path)
