@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from mpmath import mp
@@ -228,7 +229,11 @@ def main() -> None:
     print('"""Polynomials and constants by tests/compile/minimax.py: do not edit.\n')
     print("By the width of the format, 32 or 64 bits. Coefficients rise in power; sums")
     print('of numbers stand for one value that is longer than the format.\n"""\n')
-    print("from typing import Final\n")
+    print("from typing import Final\n\nTable = dict[int, tuple[float, ...]]\n\n")
+    print("def _series(*widths: str) -> Table:")
+    print('    """Return the coefficients of each width, narrow ones first."""')
+    print("    rows = (tuple(map(float, each.split())) for each in widths)")
+    print("    return dict(zip((32, 64), rows, strict=False))\n\n")
     for name, (what, value, count) in SUMS.items():
         sums = {w: parts(value, count, f) for w, f in ((32, "f"), (64, "d"))}
         print(f"{name}: Final = {{32: {sums[32]}, 64: {sums[64]}}}  # {what}")
@@ -238,11 +243,11 @@ def main() -> None:
     print("TANH_LIMIT: Final = 0.6  # where its polynomial ends")
     print("ERF_LIMIT: Final = {32: 0.9, 64: 1.0}  # likewise")
     for name, (what, widths) in TABLES.items():
-        print(f"\n# {what}\n{name}: Final = {{")
-        for width, (fit, kind, count) in widths.items():
+        print(f"\n# {what}\n{name}: Final = _series(")
+        for fit, kind, count in widths.values():
             numbers = [text(c, kind) for c in polynomial(FITS[fit], count, kind)]
-            print(f"{width}: ({', '.join(numbers)},),")
-        print("}")
+            print(f'    """{fill(" ".join(numbers), 75)}""",')
+        print(")")
 
 
 if __name__ == "__main__":

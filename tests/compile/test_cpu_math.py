@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 from mpmath import mp
 
 import xdev
-from xdev.compile.cpu_math.definitions import FUNCTIONS
+from xdev.compile.cpu_math.linking import FUNCTIONS
 
 NAMES = sorted(FUNCTIONS)
 UNARY = [name for name in NAMES if FUNCTIONS[name].arity == 1]

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from xdev import _config, _optional, atomic
-from xdev.compile.grid import Argument, Grid, cuda
-from xdev.compile.grid.cores import Cores
+from xdev.compile.grid import Argument, Cores, Grid, cuda
 from xdev.ufunc.generalized.functions import CoreFunction
 from xdev.ufunc.generalized.layouts import Layout
 from xdev.ufunc.kernels.functions import KernelFunction
@@ -212,7 +211,7 @@ def test_only_short_innermost_loops_with_one_way_out_are_unrolled(monkeypatch):
             out[i] += x[k] + x[k - 1] + x[k - 2] + x[k - 3] + x[k - 4] + x[k - 5]
 
     made = []
-    monkeypatch.setattr(cuda.unrolling, "_mark", lambda *_: made.append(None))
+    monkeypatch.setattr(cuda.cuda_loops, "_mark", lambda *_: made.append(None))
 
     def unrolled(function, *arguments):
         made.clear()

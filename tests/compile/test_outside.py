@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from xdev.compile.outside import named_globals
+from xdev.compile.digests import named_globals
 
 PROGRAM = """
 import gc, math, weakref

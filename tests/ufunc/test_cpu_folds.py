@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.compile.cpu_fold import BLOCK, KEPT, LEVELS
-from xdev.compile.cpu_loop import PAIRED
+from xdev.compile.cpu_loop import BLOCK, KEPT, LEVELS, PAIRED
 
 BUFFER = 8192  # elements that NumPy casts, or aligns, at once
 SIZES = [0, 1, 2, 3, PAIRED - 1, PAIRED, PAIRED + 1, 100, 511, 512, 513, 1024, 1025]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cpu_body, cpu_loop, cpu_work, faults, loops, subroutines
+from xdev.compile import cpu_body, cpu_loop, loops, refusals, subroutines
 from xdev.compile.halves import conversions, is_half
 from xdev.compile.refusals import cause, compiler_errors, refusal
 
@@ -110,14 +110,14 @@ def loop(
     except compiler_errors() as error:
         raise refusal(function, inputs, error) from cause(error)
     (compiled,) = scalar.overloads.values()
-    faults.check(function, inputs, compiled)
+    refusals.check_faults(function, inputs, compiled)
     body = cpu_body.Body(
         scalar,
         operands[:nin],
         operands[nin:],
         branches=_branches(function),
-        light=_light(function) and faults.is_straight(compiled),
-        work=cpu_work.of(compiled),
+        light=_light(function) and refusals.is_straight(compiled),
+        work=cpu_body.work_of(compiled),
     )
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]

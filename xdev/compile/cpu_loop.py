@@ -9,19 +9,271 @@ there have loops of their own where operands lie as they commonly do.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.compile import cpu_blocks, cpu_fold
-from xdev.compile.cpu_blocks import Call
-from xdev.compile.cpu_memory import ALONE, Memory
-from xdev.compile.cpu_work import CALLING
-from xdev.compile.exceptions import ALL, INVALID
+from xdev.compile.cpu_body import CALLING
+from xdev.compile.cpu_memory import ALONE, LINE, Memory
+from xdev.compile.divisions import ALL, INVALID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xdev.compile.cpu_body import Body
+
+
+# A CPU loop in blocks: operands that are not contiguous pass through rows that are.
+#
+# So one SIMD loop serves every layout. A number fills its row once, elements at a
+# stride are copied block by block, and contiguous operands are used where they lie.
+
+ROOM = 16384  # bytes of the rows of all operands: a part of the first cache
+LONG, SHORT = 256, LINE  # elements of a row; whole cache lines, however small they are
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a loop is called with: LLVM's values."""
+
+    pointers: Sequence[Any]
+    strides: Sequence[Any]
+    count: Any
+
+
+def elementwise(memory: Memory, body: Body, call: Call, *, apart: bool) -> None:
+    """Emit the loop that loads, computes and stores at given strides.
+
+    Parameters
+    ----------
+    memory, body, call
+        Where to, what an iteration does, and on which operands.
+    apart : bool
+        Whether no store changes what another iteration loads.
+    """
+    b, nin = memory.builder, len(body.inputs)
+    with memory.cgutils.for_range(b, call.count, intp=memory.intp) as loop:
+        places = [
+            memory.at(pointer, loop.index, stride)
+            for pointer, stride in zip(call.pointers, call.strides, strict=True)
+        ]
+        values = [
+            memory.load(operand.stored, place, apart=apart)
+            for operand, place in zip(body.inputs, places[:nin], strict=True)
+        ]
+        results = body.apply(memory.context, b, values)
+        for operand, place, result in zip(
+            body.outputs, places[nin:], results, strict=True
+        ):
+            memory.store(operand.stored, result, place, apart=apart)
+        last = b.block
+    advice = body.advice(apart=apart)
+    if advice:
+        memory.advise(last, advice)
+
+
+def contiguous(memory: Memory, body: Body, call: Call) -> list[Any]:
+    """Return which operands are contiguous."""
+    return [
+        memory.builder.icmp_signed("==", stride, memory.intp(operand.itemsize))
+        for stride, operand in zip(call.strides, body.operands, strict=True)
+    ]
+
+
+def emit_whole(memory: Memory, body: Body, call: Call) -> None:
+    """Emit the loop over operands that are contiguous and apart."""
+    memory.builder.call(_row_of(memory, body), [*call.pointers, call.count])
+
+
+def _row_of(memory: Memory, body: Body) -> Any:
+    """Return the loop as a function: loops inside a loop take LLVM longer."""
+    return memory.function("row", "p" * len(body.operands) + "i", _row, body)
+
+
+def _row(memory: Memory, body: Body, *arguments: Any) -> None:
+    memory.align_stack()
+    *pointers, count = arguments
+    strides = [memory.intp(operand.itemsize) for operand in body.operands]
+    elementwise(memory, body, Call(pointers, strides, count), apart=True)
+
+
+def emit_blocks(memory: Memory, body: Body, call: Call) -> None:
+    """Emit the loop over operands that are apart, whatever their strides.
+
+    Where the body is not ``dear`` they are contiguous, or inputs that are numbers. What
+    differs between operands is in values, without a branch: LLVM would make a loop for
+    each combination.
+    """
+    b, intp, nin = memory.builder, memory.intp, len(body.inputs)
+    sizes = [operand.itemsize for operand in body.operands]
+    plain = contiguous(memory, body, call)
+    length = max(min(LONG, ROOM // sum(sizes)) // LINE * LINE, SHORT)
+    rows = [memory.room(length * size) for size in sizes]
+    none, block = intp(0), intp(length)
+    starts, steps, copied = [], [], []
+    for k, size in enumerate(sizes):
+        there = plain[k]
+        if k < nin > 1:  # a function of one number is not worth the code
+            number = b.icmp_signed("==", call.strides[k], none)
+            with b.if_then(number):
+                count = memory.smaller(call.count, block)
+                memory.fill(rows[k], call.pointers[k], count, size)
+            there = b.or_(there, number)
+        starts.append(b.select(plain[k], call.pointers[k], rows[k]))
+        steps.append(b.select(plain[k], call.strides[k], none))
+        copied.append(b.select(there, none, block))
+    moving = range(len(sizes) if body.dear else 0)
+    with memory.cgutils.for_range_slice(b, none, call.count, block, intp) as (base, _):
+        n = memory.smaller(block, b.sub(call.count, base))
+        own = [
+            memory.at(pointer, base, stride)
+            for pointer, stride in zip(call.pointers, call.strides, strict=True)
+        ]
+        used = [memory.at(s, base, step) for s, step in zip(starts, steps, strict=True)]
+        strides = [
+            (call.strides[k], intp(size)) if k >= nin else (intp(size), call.strides[k])
+            for k, size in enumerate(sizes)
+        ]
+        for k in moving:
+            if k < nin:
+                count = memory.smaller(n, copied[k])
+                memory.copy(rows[k], own[k], strides[k], count, sizes[k])
+        b.call(_row_of(memory, body), [*used, n])
+        for k in moving:
+            if k >= nin:
+                count = memory.smaller(n, copied[k])
+                memory.copy(own[k], rows[k], strides[k], count, sizes[k])
+
+
+# The fold of many values to one, in pairs of neighbours: the order stays theirs.
+#
+# Each pass folds values 2 k and 2 k + 1 to value k, in SIMD instructions whatever the
+# function is. So the rounding errors of a sum grow as the logarithm of its length
+# does.
+
+BLOCK = 4096  # bytes that are folded at once, to a sixteenth of it: the passes over
+KEPT = 16  # few values would gain nothing by SIMD
+LEVELS = 56  # of a tree of such blocks: as many elements as addresses could have
+
+
+def emit_fold(memory: Memory, body: Body, call: Call) -> None:
+    """Emit the fold of the second operand's values onto the first's, which is one.
+
+    Values are kept as they are computed with: halves are rounded once, at the end.
+    """
+    b, intp, cgutils = memory.builder, memory.intp, memory.cgutils
+    operand, (into, values, _), stride = body.inputs[0], call.pointers, call.strides[1]
+    kind = operand.computed
+    size = memory.context.get_abi_sizeof(memory.context.get_data_type(kind))
+    block, kept = BLOCK // size, BLOCK // size // KEPT
+    fold = memory.function("fold", "piip", _fold, body, size, returns=True)
+    row, stack = memory.room(BLOCK), memory.room((LEVELS * kept + 1) * size)
+
+    def place(index: Any) -> Any:
+        return memory.at(stack, index, intp(size))
+
+    first = memory.load(operand.stored, into)
+    memory.store(kind, body.widened(memory.context, b, operand, first), stack)
+    top = cgutils.alloca_once_value(b, intp(1))  # values on the stack
+    blocks = cgutils.alloca_once_value(b, intp(0))
+    pending = cgutils.alloca_once(b, memory.intp)
+    with cgutils.for_range_slice(b, intp(0), call.count, intp(block), intp) as (k, _):
+        n = memory.smaller(intp(block), b.sub(call.count, k))
+        source = _source(memory, body, memory.at(values, k, stride), stride, row, n)
+        made = b.call(fold, [source, n, intp(kept), place(b.load(top))])
+        b.store(b.add(b.load(top), made), top)
+        b.store(b.add(b.load(blocks), intp(1)), blocks)
+        b.store(b.select(_equal(b, n, intp(block)), b.load(blocks), intp(1)), pending)
+        # Two neighbours that are of as many blocks become one, as in a binary counter.
+        with memory.repeating(lambda: _even(b, b.load(pending))):
+            b.store(b.sub(b.load(top), intp(kept)), top)
+            pair = place(b.sub(b.load(top), intp(kept)))
+            b.call(fold, [pair, intp(2 * kept), intp(kept), pair])
+            b.store(b.ashr(b.load(pending), intp(1)), pending)
+    with memory.repeating(lambda: b.icmp_signed(">", b.load(top), intp(1))):
+        n = memory.smaller(intp(block), b.load(top))
+        rest = b.sub(b.load(top), n)
+        b.call(fold, [place(rest), n, intp(1), place(rest)])
+        b.store(b.add(rest, intp(1)), top)
+    result = memory.load(kind, stack)
+    result = body.narrowed(memory.context, b, body.outputs[0], result)
+    memory.store(operand.stored, result, into)
+
+
+def _source(
+    memory: Memory, body: Body, values: Any, stride: Any, row: Any, count: Any
+) -> Any:
+    """Return where values lie in a row as they are computed with."""
+    b, intp, operand = memory.builder, memory.intp, body.inputs[1]
+    own = intp(operand.itemsize)
+    if operand.widen is None:
+        plain = _equal(b, stride, own)
+        with b.if_then(b.not_(plain)):
+            memory.copy(row, values, (own, stride), count, operand.itemsize)
+        return b.select(plain, values, row)
+    kind = operand.computed
+    size = intp(memory.context.get_abi_sizeof(memory.context.get_data_type(kind)))
+    with memory.cgutils.for_range(b, count, intp=intp) as loop:
+        place = memory.at(values, loop.index, stride)
+        value = memory.load(operand.stored, place, apart=True)
+        value = body.widened(memory.context, b, operand, value)
+        memory.store(kind, value, memory.at(row, loop.index, size), apart=True)
+    return row
+
+
+def _fold(memory: Memory, body: Body, size: int, *arguments: Any) -> Any:
+    """Emit what folds a row until so few values are left; it returns how many.
+
+    Each pass writes where the one before has not: into two rooms by turns.
+    """
+    source, count, least, target = arguments
+    b, intp, cgutils = memory.builder, memory.intp, memory.cgutils
+    kind, one, step = body.inputs[0].computed, intp(1), intp(size)
+    pairs = memory.function("pairs", "ppi", _pairs, body, size)
+    row = cgutils.alloca_once_value(b, source)
+    free = cgutils.alloca_once_value(b, memory.room(BLOCK // 2))
+    spare = cgutils.alloca_once_value(b, memory.room(BLOCK // 4))
+    n = cgutils.alloca_once_value(b, count)
+    with memory.repeating(lambda: b.icmp_signed(">", b.load(n), least)):
+        half, odd = b.ashr(b.load(n), one), b.and_(b.load(n), one)
+        read, written = b.load(row), b.load(free)
+        b.call(pairs, [read, written, half])
+        with b.if_then(_equal(b, odd, one)):
+            last = memory.load(kind, memory.at(read, b.sub(b.load(n), one), step))
+            memory.store(kind, last, memory.at(written, half, step))
+        b.store(b.add(half, odd), n)
+        b.store(written, row)
+        b.store(b.load(spare), free)
+        b.store(written, spare)
+    cgutils.raw_memcpy(b, target, b.load(row), b.load(n), size)
+    return b.load(n)
+
+
+def _pairs(memory: Memory, body: Body, size: int, *arguments: Any) -> None:
+    """Emit one pass: a function of its own, in which nothing written is read."""
+    memory.align_stack()
+    read, written, count = arguments
+    kind, b, intp = body.inputs[0].computed, memory.builder, memory.intp
+    with memory.cgutils.for_range(b, count, intp=intp) as loop:
+        left = memory.at(read, loop.index, intp(2 * size))
+        values = [
+            memory.load(kind, place, apart=True)
+            for place in (left, memory.at(left, intp(1), intp(size)))
+        ]
+        (value,) = body.compute(memory.context, b, values)
+        place = memory.at(written, loop.index, intp(size))
+        memory.store(kind, value, place, apart=True)
+
+
+def _equal(builder: Any, one: Any, other: Any) -> Any:
+    return builder.icmp_signed("==", one, other)
+
+
+def _even(builder: Any, number: Any) -> Any:
+    one = number.type(1)
+    return builder.icmp_signed("==", builder.and_(number, one), number.type(0))
+
 
 FEW = 8  # elements at strides: fewer gain nothing by SIMD
 PAIRED = 16  # values of a fold: fewer gain nothing by pairs
@@ -70,7 +322,7 @@ def emit(
         rows = [operand.itemsize for operand in operands]
         whole = builder.and_(loop.has_strides(rows), loop.apart_at(rows))
         with builder.if_then(whole):
-            cpu_blocks.whole(memory, body, call)
+            emit_whole(memory, body, call)
             builder.branch(done)
         with builder.if_then(loop.apart()):
             for case in cases:
@@ -78,7 +330,7 @@ def emit(
                     loop.go_through(case)
                     builder.branch(done)
             with builder.if_then(loop.suits_blocks()):
-                cpu_blocks.emit(memory, body, call)
+                emit_blocks(memory, body, call)
                 builder.branch(done)
     else:
         for case in cases:
@@ -92,11 +344,11 @@ def emit(
             if paired:
                 many = builder.icmp_signed(">=", call.count, memory.intp(PAIRED))
                 with builder.if_then(many):
-                    cpu_fold.emit(memory, body, call)
+                    emit_fold(memory, body, call)
                     builder.branch(done)
             loop.reduce(few=paired)
             builder.branch(done)
-    cpu_blocks.elementwise(memory, body, call, apart=False)
+    elementwise(memory, body, call, apart=False)
     builder.branch(done)
     builder.position_at_end(done)
     if body.branches:
@@ -145,7 +397,7 @@ class _Loop:
         """Emit the loop for the strides of a case, over operands that are apart."""
         strides = [self.memory.intp(stride) for stride in case]
         known = Call(self.call.pointers, strides, self.call.count)
-        cpu_blocks.elementwise(self.memory, self.body, known, apart=True)
+        elementwise(self.memory, self.body, known, apart=True)
 
     def apart_at(self, case: Sequence[int]) -> Any:
         """Return whether operands are apart that lie as in a case: in rows, or numbers.
@@ -195,7 +447,7 @@ class _Loop:
         several = b.icmp_signed(">=", self.call.count, memory.intp(FEW))
         if not body.dear:  # numbers alone are worth rows
             strides = self.call.strides
-            plain = cpu_blocks.contiguous(memory, body, self.call)
+            plain = contiguous(memory, body, self.call)
             near = [
                 b.or_(one, self._equal(strides[k], 0)) if k < len(body.inputs) else one
                 for k, one in enumerate(plain)

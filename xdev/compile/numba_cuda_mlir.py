@@ -11,8 +11,8 @@ import numpy as np
 
 from xdev import _optional
 from xdev._forks import module_lock
+from xdev.compile.digests import named_globals
 from xdev.compile.halves import is_half
-from xdev.compile.outside import named_globals
 from xdev.compile.refusals import cause, compiler_errors, refusal
 
 if TYPE_CHECKING:

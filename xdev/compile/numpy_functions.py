@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import complexes, integers, reals, remainders
-from xdev.compile.integers import Device
+from xdev.compile import divisions, formulas
+from xdev.compile.divisions import Device
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -46,13 +46,13 @@ OPERATORS: dict[np.ufunc, tuple[Any, ...]] = {
     np.right_shift: (operator.rshift, operator.irshift),
 }
 INTEGERS = {
-    np.divmod: integers.both,
-    np.floor_divide: integers.quotient,
-    np.fmod: integers.remainder,
-    np.left_shift: integers.left,
-    np.power: integers.power,
-    np.remainder: integers.rest,
-    np.right_shift: integers.right,
+    np.divmod: divisions.both,
+    np.floor_divide: divisions.quotient,
+    np.fmod: divisions.remainder,
+    np.left_shift: divisions.left,
+    np.power: divisions.power,
+    np.remainder: divisions.rest,
+    np.right_shift: divisions.right,
 }
 
 
@@ -110,7 +110,7 @@ def _table(root: str, *, wrapping: bool) -> Table:
     for function, emit in INTEGERS.items():
         entries[function, "i"] = entries[function, "u"] = _integral(device, emit)
     entries[np.sign, "u"] = _unsigned_sign
-    entries[np.lcm, "i"] = entries[np.lcm, "u"] = _python(integers.multiple)
+    entries[np.lcm, "i"] = entries[np.lcm, "u"] = _python(divisions.multiple)
     entries |= {(function, "f"): entry for function, entry in _real(root).items()}
     own = _complex(library=root == CPU)
     if root == CUDA:
@@ -130,7 +130,7 @@ def _real(root: str) -> dict[Any, Entry]:
         return own | {np.ldexp: _scaled_by_two("ldexp")}
     named = {name: _real_library(f"__nv_{name}") for name in LIBDEVICE}
     for name in ("logaddexp", "logaddexp2"):
-        named[name] = _python(getattr(reals, name))
+        named[name] = _python(getattr(formulas, name))
     named |= {"ldexp": _scaled_by_two("__nv_ldexp"), "sign": _real_sign}
     named["spacing"] = _spacing
     # The compiler's own leave NaN out, of two but not of three.
@@ -149,7 +149,7 @@ def _divisions() -> dict[Any, Entry]:
 
     def both(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         x, y = values
-        return remainders.quotient_and_rest(builder, x, y, fmod, floor)
+        return divisions.quotient_and_rest(builder, x, y, fmod, floor)
 
     def pair(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         found = both(context, builder, signature, values)
@@ -165,17 +165,17 @@ def _divisions() -> dict[Any, Entry]:
 def _complex(*, library: bool) -> dict[tuple[Any, str], Entry]:
     """Return the entries of complex numbers."""
     python = {
-        name: _python(getattr(complexes, name)) for name in ("exp", "log", "power")
+        name: _python(getattr(formulas, name)) for name in ("exp", "log", "power")
     }
     named = dict(python)
     if library:
-        named = {k: _library(symbol) for k, symbol in complexes.LIBRARY.items()}
-    for name, (inner, before, after) in complexes.SCALED.items():
+        named = {k: _library(symbol) for k, symbol in formulas.LIBRARY.items()}
+    for name, (inner, before, after) in formulas.SCALED.items():
         named[name] = _scaled(named[inner], before, after)
     named["absolute"], named["multiply"] = _absolute, _multiplied
     named["power"] = named["float_power"] = _powers(named["power"])
     for name in ("expm1", "log1p", "sign"):
-        named[name] = _python(getattr(complexes, name))
+        named[name] = _python(getattr(formulas, name))
     if not library:
         named["rint"] = _nearest_number
     return {(getattr(np, name), "c"): entry for name, entry in named.items()}
@@ -207,7 +207,7 @@ def _real_sign(_context: Any, builder: Any, _signature: Any, values: Any) -> Any
 
 def _absolute(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     narrow = signature.args[0] == _optional.numba().core.types.complex64
-    function = complexes.narrow_absolute if narrow else complexes.absolute
+    function = formulas.narrow_absolute if narrow else formulas.absolute
     return _python(function)(context, builder, signature, values)
 
 
@@ -242,7 +242,7 @@ def _powers(general: Entry) -> Entry:
         ]
         signature = kind(kind, kind)
         test = types.boolean(kind, kind)
-        simple = context.compile_internal(builder, complexes.is_product, test, values)
+        simple = context.compile_internal(builder, formulas.is_product, test, values)
         simple = (
             builder.trunc(simple, _optional.llvm_ir().IntType(1))
             if simple.type.width > 1
@@ -250,7 +250,7 @@ def _powers(general: Entry) -> Entry:
         )
         with builder.if_else(simple) as (yes, no):
             with yes:
-                product = _python(complexes.product)
+                product = _python(formulas.product)
                 one = product(context, builder, signature, values)
                 first = builder.block
             with no:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev.compile import numpy_functions, remainders
+from xdev.compile import divisions, numpy_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,7 +80,7 @@ def unraising(*, wrapping: bool = False) -> Iterator[None]:
         return bool(above) and above.top().error_model == "numpy"
 
     lock = core.compiler_lock.global_compiler_lock
-    divided = remainders.without_conditions(asked)
+    divided = divisions.without_conditions(asked)
     served = numpy_functions.served(numpy_functions.CPU, asked, wrapping=wrapping)
     with lock, divided, served, _replaced(core.base, compile_for, asked):
         yield

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from xdev.compile.exceptions import ALL
+from xdev.compile.divisions import ALL
 from xdev.compile.team.threads import c_library
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xdev.compile.exceptions import BITS
+from xdev.compile.divisions import BITS
 from xdev.errors import users_level
 
 # By the names of np.errstate, in NumPy's order: the words of NumPy's messages, and the

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.compile.outside import reads
+from xdev.compile.digests import reads
 
 if TYPE_CHECKING:
     from types import CodeType

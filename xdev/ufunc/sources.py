@@ -12,7 +12,7 @@ from functools import lru_cache
 from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, cast, final
 
-from xdev.compile.outside import named_globals
+from xdev.compile.digests import named_globals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

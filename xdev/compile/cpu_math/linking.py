@@ -3,15 +3,174 @@
 from __future__ import annotations
 
 import re
-from typing import Any, final
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
-from xdev.compile.cpu_math import definitions
-from xdev.compile.cpu_math.lanes import FLOAT32, FLOAT64
+from xdev.compile.cpu_math import functions
+from xdev.compile.cpu_math.lanes import FLOAT32, FLOAT64, Kind, Lanes, shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# LLVM functions of the vectorized mathematics: one for each number of lanes.
+#
+# The function of one lane names those of several as its vector variants, so that LLVM's
+# loop vectorizer calls them. Arguments that an implementation does not take, and which
+# are rare, go to the C library; their neighbours are then computed one by one, too.
+
+LANES = {FLOAT32: (1, 4, 8, 16), FLOAT64: (1, 2, 4, 8)}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Function:
+    """How a function of the C library is computed.
+
+    Parameters
+    ----------
+    value : callable
+        The result, of :class:`Lanes`.
+    rare : callable, optional
+        Which of them the C library computes instead.
+    arity : int
+        The number of arguments.
+    """
+
+    value: Callable[..., Lanes]
+    rare: Callable[..., Lanes] | None = None
+    arity: int = 1
+
+
+FUNCTIONS = {
+    "cos": Function(functions.cos, functions.huge),
+    "erf": Function(functions.erf),
+    "exp": Function(functions.exp, functions.exp_overflows),
+    "exp2": Function(functions.exp2, functions.exp2_overflows),
+    "expm1": Function(functions.expm1, functions.exp_overflows),
+    "fmod": Function(functions.fmod, functions.not_near, arity=2),
+    "log": Function(functions.log, functions.not_positive),
+    "log10": Function(functions.log10, functions.not_positive),
+    "log1p": Function(functions.log1p, functions.not_above_minus_one),
+    "log2": Function(functions.log2, functions.not_positive),
+    "pow": Function(functions.power, functions.not_plain, arity=2),
+    "sin": Function(functions.sin, functions.huge),
+    "tan": Function(functions.tan, functions.huge),
+    "tanh": Function(functions.tanh),
+}
+
+
+def symbol(name: str, kind: Kind, lanes: int = 1) -> str:
+    """Return the name in LLVM's text of a function of so many lanes."""
+    return f"xdev.{name}.{kind.suffix}" + (f".{lanes}" if lanes > 1 else "")
+
+
+@cache
+def module_text(name: str, kind: Kind) -> str:
+    """Return the LLVM module that defines one function for every number of lanes."""
+    module = _optional.llvm_ir().Module(name)
+    for lanes in LANES[kind]:
+        _define(module, name, kind, lanes)
+    return str(module)
+
+
+def _define(module: Any, name: str, kind: Kind, lanes: int) -> None:
+    """Define the function of so many lanes.
+
+    Its linkage keeps it, called or not, and its calling convention, until the
+    vectorizer has run.
+    """
+    function = FUNCTIONS[name]
+    defined = _declare(module, symbol(name, kind, lanes), kind, lanes)
+    defined.linkage = "weak_odr"
+    pure = "noinline", "nounwind", "readnone", "willreturn"
+    defined.attributes.update(pure if lanes > 1 else (*pure, _variants(name, kind)))
+    builder = _optional.llvm_ir().IRBuilder(defined.append_basic_block())
+    x = [Lanes(builder, argument, kind) for argument in defined.args]
+    if function.rare is not None:
+        careful = _careful(module, name, kind, lanes)
+        with builder.if_then(_any(builder, function.rare(*x)), likely=False):
+            builder.ret(builder.call(careful, defined.args))
+    builder.ret(function.value(*x).value)
+
+
+def _careful(module: Any, name: str, kind: Kind, lanes: int) -> Any:
+    """Define what takes rare arguments: of one lane, the C library's function.
+
+    Of several, each lane by itself. It is not ``readnone``, since the C library sets
+    ``errno`` at times.
+    """
+    ir = _optional.llvm_ir()
+    if lanes == 1:
+        return _declare(module, name + ("f" if kind is FLOAT32 else ""), kind)
+    defined = _declare(module, f"{symbol(name, kind, lanes)}.careful", kind, lanes)
+    defined.linkage = "internal"
+    defined.attributes.update(("cold", "noinline", "nounwind"))
+    b = ir.IRBuilder(defined.append_basic_block())
+    vectors = [b.alloca(defined.ftype.return_type) for _ in (*defined.args, "result")]
+    for argument, vector in zip(defined.args, vectors, strict=False):
+        b.store(argument, vector)
+    pointers = [b.bitcast(vector, kind.type.as_pointer()) for vector in vectors]
+    b.call(_each(module, name, kind), [ir.IntType(32)(lanes), *pointers])
+    b.ret(b.load(vectors[-1]))
+    return defined
+
+
+def _each(module: Any, name: str, kind: Kind) -> Any:
+    """Define the loop that computes lane after lane, from arrays into the last one.
+
+    It is not optimised: the vectorizer would make it call those that call it.
+    """
+    ir, cgutils = _optional.llvm_ir(), _optional.numba().core.cgutils
+    own = f"{symbol(name, kind)}.each"
+    if own in module.globals:
+        return module.get_global(own)
+    pointers = [kind.type.as_pointer()] * (FUNCTIONS[name].arity + 1)
+    signature = ir.FunctionType(ir.VoidType(), [ir.IntType(32), *pointers])
+    defined = ir.Function(module, signature, own)
+    defined.linkage = "internal"
+    defined.attributes.update(("cold", "noinline", "nounwind", "optnone"))
+    b = ir.IRBuilder(defined.append_basic_block())
+    count, *arrays, result = defined.args
+    with cgutils.for_range(b, count) as loop:
+        values = [b.load(b.gep(array, [loop.index])) for array in arrays]
+        scalar = module.get_global(symbol(name, kind))
+        b.store(b.call(scalar, values), b.gep(result, [loop.index]))
+    b.ret_void()
+    return defined
+
+
+def _declare(module: Any, name: str, kind: Kind, lanes: int = 1) -> Any:
+    ir = _optional.llvm_ir()
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    llvm_type, arity = shape(kind.type, lanes), FUNCTIONS[module.name].arity
+    return ir.Function(module, ir.FunctionType(llvm_type, [llvm_type] * arity), name)
+
+
+def _any(builder: Any, condition: Lanes) -> Any:
+    """Return whether a condition holds in any lane."""
+    if condition.count == 1:
+        return condition.value
+    mask = _optional.llvm_ir().IntType(condition.count)
+    return builder.icmp_unsigned("!=", builder.bitcast(condition.value, mask), mask(0))
+
+
+def _variants(name: str, kind: Kind) -> str:
+    """Return the attribute that names the vector variants, in LLVM's notation."""
+    scalar, arguments = symbol(name, kind), "v" * FUNCTIONS[name].arity
+    mangled = [
+        f"_ZGV_LLVM_N{n}{arguments}_{scalar}({symbol(name, kind, n)})"
+        for n in LANES[kind][1:]
+    ]
+    return f'"vector-function-abi-variant"="{",".join(mangled)}"'
+
 
 SYMBOLS = {
     spelling: (name, kind)
-    for name in definitions.FUNCTIONS
+    for name in FUNCTIONS
     for kind, suffix in ((FLOAT32, "f"), (FLOAT64, ""))
     for spelling in (f"llvm.{name}.{kind.suffix}", f"{name}{suffix}")
 }
@@ -63,7 +222,7 @@ def vectorized(library: Any) -> Any:
     text = CALLED.sub(_renamed, text)
     made = llvm.parse_assembly(text)
     for name, kind in {SYMBOLS[spelling] for spelling in used}:
-        part = llvm.parse_assembly(definitions.text(name, kind))
+        part = llvm.parse_assembly(module_text(name, kind))
         part.triple, part.data_layout = made.triple, made.data_layout
         made.link_in(part)
     return Linkable(made)
@@ -89,4 +248,4 @@ def _fuses() -> bool:
 
 def _renamed(call: re.Match[str]) -> str:
     known = SYMBOLS.get(call[1])
-    return f"@{definitions.symbol(*known)}(" if known else call[0]
+    return f"@{symbol(*known)}(" if known else call[0]

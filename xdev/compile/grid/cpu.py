@@ -8,25 +8,120 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-from functools import cache, partial
+from dataclasses import replace
+from functools import cache, partial, reduce
+from itertools import combinations
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
-from xdev.compile import digests, faults, loops, subroutines
-from xdev.compile.grid import (
-    DIMENSIONS,
-    Grid,
-    atomics,
-    bounds,
-    check_result,
-    overlap,
-)
+from xdev.compile import digests, loops, refusals, subroutines
+from xdev.compile.grid import DIMENSIONS, Grid, check_result, emission
 from xdev.compile.grid.emission import Memory, Target
 from xdev.compile.refusals import cause, compiler_errors, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from xdev.compile.grid import Argument
+
+
+# A loop for arrays that lie apart, beside the one for any: chosen as it is called.
+#
+# What a store through one array does to the others is nothing then: values stay in
+# registers from one point to the next, and no row of points is tested for it again.
+
+
+def _versioned(
+    memory: Memory,
+    words: Any,
+    arguments: Sequence[Argument],
+    bounds: Sequence[Any],
+    loop: Callable[[Memory, Any, Any], None],
+) -> None:
+    """Emit a loop, twice if it has arrays that may overlap.
+
+    Parameters
+    ----------
+    memory : Memory
+        Where the instructions go, and the arguments' words.
+    words : LLVM value
+        The address of those.
+    arguments : sequence of Argument
+        The kernel's.
+    bounds : two LLVM values
+        From which point to which.
+    loop : callable
+        ``loop(memory, start, stop)`` emits it.
+    """
+    builder, arrays = memory.builder, memory.layouts(arguments)
+    apart = _apart(memory, arguments, arrays)
+    if apart is None:
+        loop(memory, *bounds)
+        return
+    with builder.if_else(apart) as (quick, any_):
+        with quick:
+            data = [where for where, _, _ in arrays]
+            function = _function(memory, words.type, len(data), loop)
+            builder.call(function, [*bounds, words, *data])
+        with any_:
+            loop(memory, *bounds)
+
+
+def _function(
+    memory: Memory, words: Any, count: int, loop: Callable[[Memory, Any, Any], None]
+) -> Any:
+    """Return a function of the loop, whose arrays are promised to lie apart."""
+    module, ir = memory.builder.module, memory.target.cgutils.ir
+    char = memory.target.cgutils.voidptr_t
+    kinds = [memory.int64, memory.int64, words, *[char] * count]
+    name = module.get_unique_name("apart")
+    made = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
+    made.linkage = "internal"
+    made.attributes.add("noinline")
+    start, stop, given, *arrays = made.args
+    for each in (given, *arrays):
+        each.add_attribute("noalias")
+    builder = ir.IRBuilder(made.append_basic_block())
+    rest = memory.target, memory.context, builder, given
+    loop(Memory(*rest, arrays=arrays), start, stop)
+    builder.ret_void()
+    return made
+
+
+def _apart(
+    memory: Memory,
+    arguments: Sequence[Argument],
+    arrays: Sequence[tuple[Any, list[Any], list[Any]]],
+) -> Any:
+    """Return whether no array that may be written overlaps another; None: none can."""
+    builder, result = memory.builder, None
+    kinds = [argument for argument in arguments if argument.ndim is not None]
+    spans = [_span(memory, *each) for each in zip(kinds, arrays, strict=True)]
+    for one, other in combinations(range(len(kinds)), 2):
+        if kinds[one].writable or kinds[other].writable:
+            before = builder.icmp_unsigned("<=", spans[one][1], spans[other][0])
+            behind = builder.icmp_unsigned("<=", spans[other][1], spans[one][0])
+            here = builder.or_(before, behind)
+            result = here if result is None else builder.and_(result, here)
+    return result
+
+
+def _span(
+    memory: Memory, argument: Argument, array: tuple[Any, list[Any], list[Any]]
+) -> tuple[Any, Any]:
+    """Return the address that an array begins at, and the one that it ends before."""
+    builder, zero = memory.builder, memory.int64(0)
+    data, shape, strides = array
+    low = builder.ptrtoint(data, memory.int64)
+    high = builder.add(low, memory.int64(argument.dtype.itemsize))
+    for extent, stride in zip(shape, strides, strict=True):
+        way = builder.mul(builder.sub(extent, memory.int64(1)), stride)
+        down = builder.icmp_signed("<", way, zero)
+        low = builder.add(low, builder.select(down, way, zero))
+        high = builder.add(high, builder.select(down, zero, way))
+    return low, high
+
 
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)
 
@@ -38,7 +133,7 @@ def target() -> Target:
     arrays = importlib.import_module("numba.np.arrayobj")
 
     def add_float(builder: Any, pointer: Any, value: Any) -> Any:
-        return builder.atomic_rmw("fadd", pointer, value, atomics.ORDER)
+        return builder.atomic_rmw("fadd", pointer, value, emission.ORDER)
 
     return Target(numba.core.cgutils, arrays, add_float, attrgetter("call_conv"))
 
@@ -74,7 +169,7 @@ def _compiled(grid: Grid) -> Any:
     compiled = device_function(
         grid.function, grid.types(), grid.arguments, fastmath=grid.fastmath
     )
-    faults.check(grid.function, grid.arguments, compiled)
+    refusals.check_faults(grid.function, grid.arguments, compiled)
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
     def run(_typing: Any, start: Any, stop: Any, words: Any) -> Any:
@@ -82,7 +177,7 @@ def _compiled(grid: Grid) -> Any:
             start, stop, words = given
             memory = Memory(target(), context, builder, words)
             points = partial(_loop, grid, compiled)
-            overlap.emit(memory, words, grid.arguments, (start, stop), points)
+            _versioned(memory, words, grid.arguments, (start, stop), points)
             return context.get_dummy_value()
 
         return types.void(start, stop, words), generate
@@ -121,8 +216,7 @@ def device_function(
         It cannot be compiled for them, or returns something.
     """
     numba = _optional.numba()
-    for served in (atomics, bounds):
-        served.serve(numba.extending, target())
+    emission.serve(numba.extending, target())
     options = {"error_model": "numpy", "fastmath": fastmath, "forceinline": True}
     bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # a loop calls it
     made = numba.njit(_nrt=False, **bare, **options)(function)
@@ -185,3 +279,154 @@ def _assume(memory: Memory, condition: Any) -> None:
         memory.builder.module, kind, "llvm.assume"
     )
     memory.builder.call(assume, [condition])
+
+
+# Functions of core arrays on the CPU: the inner loop of a generalized NumPy ufunc.
+
+Places = tuple[tuple[int, ...], ...]
+
+
+def inner_loop(
+    function: Callable[..., Any],
+    arguments: tuple[Argument, ...],
+    places: Places,
+    *,
+    fastmath: bool,
+) -> loops.Loop:
+    """Compile the inner loop of a generalized ufunc.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(*arguments)``, plain Python.
+    arguments : tuple of Argument
+        The operands' types, of arrays with any strides.
+    places : tuple of tuple of int
+        For each operand the places of its core dimensions among all; an array without
+        any has one axis of length 1.
+    fastmath : bool
+        Whether floating point arithmetic may be reordered and contracted.
+
+    Returns
+    -------
+    Loop
+        A C function of NumPy's inner loop signature.
+
+    Raises
+    ------
+    TypeError
+        The function cannot be compiled for these types; the text has the reason and
+        the source line.
+    """
+    parts = "cores", arguments, places, fastmath
+    name = function.__name__
+
+    def make() -> tuple[str, bytes]:
+        made = _compiled_inner(function, arguments, places, fastmath=fastmath)
+        return loops.code_of(made)
+
+    return loops.kept(digests.digest(function), parts, name, make)
+
+
+@_optional.numba_unset()
+def _compiled_inner(
+    function: Callable[..., Any],
+    arguments: tuple[Argument, ...],
+    places: Places,
+    *,
+    fastmath: bool,
+) -> Any:
+    """Return Numba's C function: arrays without gaps have code of their own."""
+    numba = _optional.numba()
+    types = numba.core.types
+    cases = [arguments]
+    if any(places):
+        dense = (replace(a, contiguous=a.ndim is not None) for a in arguments)
+        cases = [tuple(dense), arguments]
+    compiled = [
+        device_function(function, [a.type for a in case], arguments, fastmath=fastmath)
+        for case in cases
+    ]
+    for made in compiled:
+        refusals.check_faults(function, arguments, made)
+
+    @numba.extending.intrinsic  # type: ignore[untyped-decorator]
+    def run(_typing: Any, args: Any, dimensions: Any, steps: Any) -> Any:
+        def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
+            operands = _Operands(context, builder, arguments, places, given)
+            if len(cases) == 1:
+                operands.loop(compiled[0], arguments)
+                return context.get_dummy_value()
+            with builder.if_else(operands.dense()) as (yes, no):
+                with yes:
+                    operands.loop(compiled[0], cases[0])
+                with no:
+                    operands.loop(compiled[1], cases[1])
+            return context.get_dummy_value()
+
+        return types.void(args, dimensions, steps), generate
+
+    def inner(args, dimensions, steps, data):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
+        run(args, dimensions, steps)
+
+    pointers = [types.voidptr] * 4
+    return numba.cfunc(types.void(*pointers), _nrt=False)(inner)
+
+
+@final
+class _Operands:
+    """What NumPy hands to the inner loop: addresses, extents and strides."""
+
+    def __init__(
+        self,
+        context: Any,
+        builder: Any,
+        arguments: Sequence[Argument],
+        places: Places,
+        given: Sequence[Any],
+    ) -> None:
+        args, dimensions, steps = (
+            Memory(target(), context, builder, pointer) for pointer in given
+        )
+        self._memory, self._builder = args, builder
+        count, first = len(arguments), len(arguments)
+        self._size = dimensions.word(0)
+        self._data = list(map(args.pointer, args.words(0, count)))
+        self._outer = steps.words(0, count)
+        self._shapes: list[list[Any]] = []
+        self._strides: list[list[Any]] = []
+        for argument, own in zip(arguments, places, strict=True):
+            word = args.int64
+            shape = [dimensions.word(1 + place) for place in own]
+            strides = steps.words(first, len(own))
+            alone = argument.ndim is not None and not own
+            self._shapes.append([word(1)] if alone else shape)
+            self._strides.append([word(argument.dtype.itemsize)] if alone else strides)
+            first += len(own)
+        self._sizes = [argument.dtype.itemsize for argument in arguments]
+
+    def dense(self) -> Any:
+        """Return whether all core arrays lie in C order without gaps."""
+        b, tests = self._builder, []
+        for size, shape, strides in zip(
+            self._sizes, self._shapes, self._strides, strict=True
+        ):
+            step = self._memory.int64(size)
+            for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+                tests.append(b.icmp_signed("==", stride, step))
+                step = b.mul(step, extent)
+        return reduce(b.and_, tests)
+
+    def loop(self, compiled: Any, arguments: Sequence[Argument]) -> None:
+        """Emit the loop with the arrays typed in one way."""
+        memory, b = self._memory, self._builder
+        with memory.target.cgutils.for_range(b, self._size, intp=memory.int64) as loop:
+            values = []
+            for k, argument in enumerate(arguments):
+                data = memory.moved(self._data[k], b.mul(loop.index, self._outer[k]))
+                if argument.ndim is None:
+                    values.append(memory.loaded(argument, data))
+                else:
+                    shape, strides = self._shapes[k], self._strides[k]
+                    values.append(memory.array(argument, data, shape, strides))
+            call(memory, compiled, values)

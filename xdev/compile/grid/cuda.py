@@ -14,17 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 from xdev.compile import cubins, digests, elementwise, launch, numba_cuda
 from xdev.compile.elementwise import FUNCTION
-from xdev.compile.grid import (
-    DIMENSIONS,
-    Grid,
-    atomics,
-    bounds,
-    check_result,
-    cpu,
-    indices,
-    spans,
-    unrolling,
-)
+from xdev.compile.grid import DIMENSIONS, Grid, check_result, cpu, cuda_loops, emission
 from xdev.compile.grid.emission import Memory, Target
 from xdev.compile.refusals import cause, compiler_errors, refusal
 from xdev.errors import DeviceUnavailableError
@@ -32,7 +22,7 @@ from xdev.errors import DeviceUnavailableError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xdev.compile.grid.cores import Cores
+    from xdev.compile.grid import Cores
 
 Block = tuple[int, int, int]
 
@@ -138,8 +128,7 @@ def ltoir(
     numba = _optional.numba()
     types = numba.core.types
     extending = importlib.import_module("numba.cuda.extending")
-    for served in (atomics, bounds):
-        served.serve(extending, target())
+    emission.serve(extending, target())
 
     @extending.intrinsic  # type: ignore[untyped-decorator]
     def run(_typing: Any, i: Any, j: Any, k: Any, words: Any) -> Any:
@@ -159,7 +148,7 @@ def ltoir(
     slow = _optional.numba().core.errors.NumbaPerformanceWarning
     with warnings.catch_warnings(action="ignore", category=slow):  # of what is refused
         try:
-            with indices.short(ir) if small else nullcontext():
+            with cuda_loops.short(ir) if small else nullcontext():
                 return numba_cuda.compiled(
                     entry, signature, FUNCTION, capability, fastmath=grid.fastmath
                 )
@@ -174,13 +163,13 @@ def ltoir(
 def call(context: Any, builder: Any, grid: Grid | Cores, values: Sequence[Any]) -> None:
     """Emit a call of the function; an exception ends this point of the grid alone."""
     types = _optional.numba().core.types
-    function = spans.replaced(grid.function)
+    function = cuda_loops.replaced(grid.function)
     compiled = context.compile_subroutine(
         builder, function, types.void(*grid.types()), caching=False
     )
     check_result(grid.function, grid.arguments, compiled.signature.return_type)
     made = compiled.library.get_function(compiled.fndesc.llvm_func_name)
-    unrolling.unroll(made, target().cgutils.ir)
+    cuda_loops.unroll(made, target().cgutils.ir)
     context.call_internal_no_propagate(
         builder, compiled.fndesc, compiled.signature, values
     )

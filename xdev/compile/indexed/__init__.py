@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.compile.cpu import device_function
-from xdev.compile.outside import named_globals
+from xdev.compile.digests import named_globals
 
 if TYPE_CHECKING:
     from collections.abc import Callable

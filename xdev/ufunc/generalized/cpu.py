@@ -12,7 +12,7 @@ import numpy as np
 
 from xdev import memory
 from xdev.compile import numpy_ufunc, threads
-from xdev.compile.grid import cpu_cores
+from xdev.compile.grid import cpu
 from xdev.ufunc.cpu_refusals import explain
 from xdev.ufunc.cpu_results import POOLED
 from xdev.ufunc.inputs import strong
@@ -45,7 +45,7 @@ class CpuCores:
         with self._lock:
             if made not in self._ufuncs:
                 function = self._function
-                loop = cpu_cores.loop(
+                loop = cpu.inner_loop(
                     made.function,
                     made.arguments,
                     function.layout.places,

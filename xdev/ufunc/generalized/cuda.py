@@ -10,8 +10,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile import launch
-from xdev.compile.grid import cuda as compiler
-from xdev.compile.grid.cores import Cores
+from xdev.compile.grid import Cores, cuda as compiler
 from xdev.ufunc import cuda, cuda_layout, cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.cuda_plan import Result

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import atomic
-from xdev.compile.grid.bounds import checked
+from xdev.compile.grid.emission import checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +115,7 @@ def refuse(
     Parameters
     ----------
     report : sequence of int
-        What :mod:`xdev.compile.grid.bounds` writes.
+        What :mod:`xdev.compile.grid.emission` writes.
     name : str
         The kernel's name.
     arguments : sequence of str

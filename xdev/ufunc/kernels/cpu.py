@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _config
 from xdev._c_functions import address_of
 from xdev._forks import module_lock
-from xdev.compile.grid import WORD, bounds as reports, cpu as compiler, packer
+from xdev.compile.grid import WORD, cpu as compiler, emission as reports, packer
 from xdev.ufunc.inputs import too_large
 from xdev.ufunc.kernels import arguments, bounds
 

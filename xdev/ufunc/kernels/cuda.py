@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev import _optional
 from xdev.compile import launch
-from xdev.compile.grid import HEADER, WORD, bounds as reports, cuda as compiler, packer
+from xdev.compile.grid import (
+    HEADER,
+    WORD,
+    cuda as compiler,
+    emission as reports,
+    packer,
+)
 from xdev.compile.launch import Launch, Value
 from xdev.compile.machine_launch import LIMIT
 from xdev.ufunc import cuda, cuda_streams

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.compile.grid.spans import NAMES
+from xdev.compile.grid.cuda_loops import NAMES
 from xdev.ufunc import sources
 
 if TYPE_CHECKING:

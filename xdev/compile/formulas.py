@@ -1,8 +1,4 @@
-"""Functions of complex numbers, which are NumPy's at zeros and infinities, too.
-
-Those in Python are compiled for every device; the C library's, from which NumPy has
-them, serve the CPU, and what has no entry there is Numba's on CUDA.
-"""
+"""Functions of complex and real numbers in Python, compiled for every device."""
 
 from __future__ import annotations
 
@@ -10,6 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
+
+# Functions of complex numbers, which are NumPy's at zeros and infinities, too.
+#
+# Those in Python are compiled for every device; the C library's, from which NumPy has
+# them, serve the CPU, and what has no entry there is Numba's on CUDA.
 
 INFINITY, NAN = math.inf, math.nan
 #: Where squares overflow and underflow in float64, and what brings them back.
@@ -143,3 +144,26 @@ def product(z: Any, w: Any) -> Any:
     if w.real > 0:
         return complex(p, q)
     return 1.0 / complex(p, q)
+
+
+# Functions of real numbers as NumPy has them, compiled where compilers lack them.
+
+LOG2 = math.log(2)
+
+
+def logaddexp(x: Any, y: Any) -> Any:
+    """Return log(exp(x) + exp(y)), of equal infinities too."""
+    if x == y:
+        return x + LOG2
+    rest = x - y
+    larger = x if rest > 0 else y
+    return larger + math.log1p(math.exp(-abs(rest)))  # NaN, if the difference is
+
+
+def logaddexp2(x: Any, y: Any) -> Any:
+    """Return the logarithm to the base of 2 of the sum of two powers of it."""
+    if x == y:
+        return x + 1
+    rest = x - y
+    larger = x if rest > 0 else y
+    return larger + math.log1p(2.0 ** -abs(rest)) / LOG2
