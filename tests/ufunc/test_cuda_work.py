@@ -9,7 +9,7 @@ from cuda_functions import above, add, sample
 from stand_ins import Exporter
 
 from xdev import _optional
-from xdev.ufunc.on_cuda import is_cuda
+from xdev.ufunc.foreign import is_cuda
 
 pytestmark = [
     pytest.mark.cuda,

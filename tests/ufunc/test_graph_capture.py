@@ -15,7 +15,7 @@ from xdev.errors import CaptureError
 from xdev.memory import Pool, hooks
 from xdev.memory.sources.fake import FakeSource
 from xdev.memory.streams import live_streams
-from xdev.ufunc.graphs import capture as captures, nesting
+from xdev.ufunc.graphs import cuda as captures
 from xdev.ufunc.graphs.cuda import CudaGraph
 
 pytestmark = pytest.mark.skipif(
@@ -246,7 +246,7 @@ def test_graphs_used_in_a_capture_are_noted_in_their_thread(driver):
 class Library:
     """The driver's functions for graphs that record: nodes are numbers."""
 
-    def __init__(self, status=nesting.RECORDS):
+    def __init__(self, status=captures.RECORDS):
         self.status = status
         self.before = (ctypes.c_void_p * 2)(11, 12)
         self.nodes, self.refusal = [], 0
@@ -265,7 +265,7 @@ class Library:
         return self.refusal
 
     def cuStreamUpdateCaptureDependencies(self, stream, nodes, count, flags):  # noqa: N802
-        assert (stream.value, count.value, flags) == (5, 1, nesting.REPLACE)
+        assert (stream.value, count.value, flags) == (5, 1, captures.REPLACE)
         self.nodes.append(nodes._obj.value)
         return 0
 
@@ -274,13 +274,13 @@ class Library:
 def library(monkeypatch):
     made = Library()
     explain = types.SimpleNamespace(explain="error {}".format)
-    monkeypatch.setattr(nesting.cuda_driver, "library", lambda: made)
-    monkeypatch.setattr(nesting.cuda_driver, "driver", lambda: explain)
+    monkeypatch.setattr(captures.cuda_driver, "library", lambda: made)
+    monkeypatch.setattr(captures.cuda_driver, "driver", lambda: explain)
     return made
 
 
 def test_a_graph_follows_what_a_stream_has_recorded(library):
-    nesting.embed(5, 99)
+    captures.embed(5, 99)
 
     assert library.nodes == [(77, [11, 12], 99), 13]
 
@@ -289,10 +289,10 @@ def test_a_stream_that_does_not_record_takes_no_graph(library):
     library.status = 2  # invalidated
 
     with pytest.raises(CaptureError, match="does not record"):
-        nesting.embed(5, 99)
-    library.status, library.refusal = nesting.RECORDS, 801
+        captures.embed(5, 99)
+    library.status, library.refusal = captures.RECORDS, 801
     with pytest.raises(CaptureError, match="error 801"):
-        nesting.embed(5, 99)
+        captures.embed(5, 99)
     assert 13 not in library.nodes
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.ufunc.kernels.ranges import Ranges
+from xdev.ufunc.kernels.functions import Ranges
 
 
 @xdev.kernel

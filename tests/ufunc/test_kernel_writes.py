@@ -8,7 +8,7 @@ import pytest
 
 import xdev
 from xdev import atomic
-from xdev.ufunc.kernels import writes
+from xdev.ufunc.kernels import arguments
 
 PART = slice(0, 2)
 PARTS = (slice(0, 2),)
@@ -185,7 +185,7 @@ def test_what_a_kernel_writes_is_seen(function):
     xdev.kernel(function)[1](y)
 
     assert not np.array_equal(y, np.arange(4.0))
-    found = writes.find(function, {"y": 1})
+    found = arguments.find_writes(function, {"y": 1})
     assert found.surely | found.perhaps == {"y"}
 
 
@@ -259,7 +259,9 @@ def test_what_a_kernel_only_reads_is_not_taken_for_written(function):
 
     xdev.kernel(function)[1](y)
 
-    assert writes.find(function, {"y": 1}) == writes.Writes(frozenset(), frozenset())
+    assert arguments.find_writes(function, {"y": 1}) == arguments.Writes(
+        frozenset(), frozenset()
+    )
 
 
 def test_names_are_taken_for_slices_only_where_there_may_be_some():
@@ -271,5 +273,5 @@ def test_names_are_taken_for_slices_only_where_there_may_be_some():
         part = i
         _ = y[part]
 
-    assert writes.find(beside_slices, {"y": 1}).perhaps == {"y"}
-    assert writes.find(without, {"y": 1}).perhaps == frozenset()
+    assert arguments.find_writes(beside_slices, {"y": 1}).perhaps == {"y"}
+    assert arguments.find_writes(without, {"y": 1}).perhaps == frozenset()

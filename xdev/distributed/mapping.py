@@ -12,7 +12,7 @@ from xdev import _optional, facade
 from xdev.device import device_of
 from xdev.ufunc import dask
 from xdev.ufunc.inputs import is_collection
-from xdev.ufunc.kernels import Kernel, writes
+from xdev.ufunc.kernels import Kernel, arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -292,7 +292,7 @@ def _results(kernel: Kernel, rank: int, inputs: int) -> int:
     """Return how many results a kernel of so many indices and inputs has."""
     code: Any = kernel.function.__code__
     names = code.co_varnames[rank + inputs : code.co_argcount]
-    found = writes.find(kernel.function, dict.fromkeys(names, 1))
+    found = arguments.find_writes(kernel.function, dict.fromkeys(names, 1))
     unwritten = [name for name in names if name not in found.surely | found.perhaps]
     if unwritten or not names:
         what = (

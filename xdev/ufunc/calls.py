@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from xdev.ufunc import (
-    dask,
-    fake,
-    foreign,
-    hosted,
-    overrides,
-    parameters,
-    results,
-)
+from xdev.ufunc import dask, dispatch, fake, foreign, parameters
+from xdev.ufunc.foreign import ALWAYS, is_cuda
 from xdev.ufunc.inputs import WEAK, is_collection, refuse
-from xdev.ufunc.on_cuda import ALWAYS, is_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +58,7 @@ def call(ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     given = "out" in keywords
     out = keywords.pop("out", None)
     if out is ...:
-        return results.arrays(ufunc(*args, out=None, **keywords))
+        return dispatch.as_arrays(ufunc(*args, out=None, **keywords))
     if not keywords and args:  # CUDA's plans, until they are native, too
         kind, extra = type(args[0]), len(args) - ufunc.nin
         if kind is not ndarray and (
@@ -83,7 +75,7 @@ def call(ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
             return ufunc(*filled, **({"out": out} if given else {}))
     result = _general(ufunc, args, out, keywords)
     if not given and all(x is None for x in args[ufunc.nin :]):
-        hosted.tell_unwritten(keywords)
+        dispatch.tell_unwritten(keywords)
     return result
 
 
@@ -102,22 +94,22 @@ def _general(  # noqa: PLR0911 - one for each kind of arrays
     if any(map(is_collection, operands)):
         return dask.call(ufunc, args, outs, keywords)
     if any(map(is_cuda, operands)):
-        return ufunc._cuda(args, outs, **hosted.for_cuda(ufunc, keywords))
+        return ufunc._cuda(args, outs, **dispatch.for_cuda(ufunc, keywords))
     if foreign.any_of(operands):
         keywords["out"] = outs
         return foreign.on_host(ufunc, ufunc.__name__, args, keywords, outs or ())
     if any(map(fake.is_fake, operands)):
-        there = hosted.for_cuda(ufunc, keywords)
-        return hosted.on_fake(ufunc._cpu, ufunc.__name__, args, outs, there, labels)
-    if any(map(overrides.overrides, operands)):
+        there = dispatch.for_cuda(ufunc, keywords)
+        return dispatch.on_fake(ufunc._cpu, ufunc.__name__, args, outs, there, labels)
+    if any(map(dispatch.overrides, operands)):
         if "sig" in keywords:
             keywords["signature"] = keywords.pop("sig")
-        return overrides.ask(ufunc, "__call__", args, outs or (), keywords)
-    plain = hosted.operands(args, outs, ufunc.__name__, labels)
+        return dispatch.ask(ufunc, "__call__", args, outs or (), keywords)
+    plain = dispatch.operands(args, outs, ufunc.__name__, labels)
     if ufunc.target == "cuda":
-        cuda = hosted.for_cuda(ufunc, keywords)
-        return hosted.on_cuda(ufunc._cuda, plain, outs, cuda)
-    return ufunc._cpu(plain, outs, **hosted.read(ufunc, keywords))
+        cuda = dispatch.for_cuda(ufunc, keywords)
+        return dispatch.on_cuda(ufunc._cuda, plain, outs, cuda)
+    return ufunc._cpu(plain, outs, **dispatch.read(ufunc, keywords))
 
 
 def bound(
@@ -150,7 +142,7 @@ def bound(
     return args, None if all(x is None for x in outs) else outs
 
 
-@overrides.method(out=3)
+@dispatch.method(out=3)
 def reduce(
     ufunc: Ufunc, array: Any, axis: Any, dtype: Any, out: Any, **keywords: Any
 ) -> Any:
@@ -162,7 +154,7 @@ def reduce(
     return ufunc._cpu.reduce(array, axis, dtype, out, **keywords)
 
 
-@overrides.method(out=3)
+@dispatch.method(out=3)
 def accumulate(
     ufunc: Ufunc, array: Any, axis: int = 0, dtype: Any = None, out: Any = None
 ) -> Any:
@@ -174,7 +166,7 @@ def accumulate(
     return ufunc._cpu.accumulate(array, axis, dtype, out)
 
 
-@overrides.method(out=4)
+@dispatch.method(out=4)
 def reduceat(
     ufunc: Ufunc,
     array: Any,
@@ -191,7 +183,7 @@ def reduceat(
     return ufunc._cpu.reduceat(array, indices, axis, dtype, out)
 
 
-@overrides.method(out=2)
+@dispatch.method(out=2)
 def outer(ufunc: Ufunc, a: Any, b: Any, /, **keywords: Any) -> Any:
     """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
     check_method(ufunc, "outer", a, b, keywords.get("out"))
@@ -199,10 +191,10 @@ def outer(ufunc: Ufunc, a: Any, b: Any, /, **keywords: Any) -> Any:
         message = f"{ufunc.__name__}.outer takes no numpy.matrix, which cannot have "
         raise TypeError(message + "more than two axes: pass numpy.asarray(x)")
     if is_cuda(a) or is_cuda(b):
-        outs, cuda = keywords.get("out"), hosted.for_cuda(ufunc, keywords)
+        outs, cuda = keywords.get("out"), dispatch.for_cuda(ufunc, keywords)
         made = ufunc._cuda_methods.outer(a, b, outs, cuda)
         if "out" not in keywords:
-            hosted.tell_unwritten(keywords)
+            dispatch.tell_unwritten(keywords)
         return made
     if type(a) not in WEAK:
         a = np.asanyarray(a)
@@ -210,7 +202,7 @@ def outer(ufunc: Ufunc, a: Any, b: Any, /, **keywords: Any) -> Any:
     return ufunc(a, b, **keywords)
 
 
-@overrides.method(out=0)
+@dispatch.method(out=0)
 def at(ufunc: Ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
     """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
     values = () if b is None else (b,)
@@ -225,8 +217,8 @@ def _on_cuda(ufunc: Ufunc, method: str, *operands: Any) -> Callable[..., Any] | 
     """Return how to call a CUDA method, None where the operands are the host's."""
     check_method(ufunc, method, *operands)
     if any(map(is_cuda, operands)):
-        return hosted.there
-    return hosted.round_trip if ufunc.target == "cuda" else None
+        return dispatch.there
+    return dispatch.round_trip if ufunc.target == "cuda" else None
 
 
 def check_method(ufunc: Ufunc, method: str, *operands: Any, nin: int = 2) -> None:
@@ -239,5 +231,5 @@ def check_method(ufunc: Ufunc, method: str, *operands: Any, nin: int = 2) -> Non
         )
         raise ValueError(message)
     name = f"{ufunc.__name__}.{method}"
-    refuse(name, overrides.VALUES[method], operands)
+    refuse(name, dispatch.VALUES[method], operands)
     ufunc.definition.check(name, operands)

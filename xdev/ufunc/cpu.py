@@ -15,12 +15,11 @@ from xdev.compile import loops as code, numpy_ufunc
 from xdev.compile.halves import is_bfloat16
 from xdev.memory import hooks
 from xdev.native import Plan
-from xdev.ufunc import cpu_results, reductions
-from xdev.ufunc.cpu_refusals import explain, raised_by_numpy
-from xdev.ufunc.cpu_results import POOLED
-from xdev.ufunc.cpu_rows import MANY
+from xdev.ufunc import cpu_results, refusals
+from xdev.ufunc.cpu_results import MANY, POOLED
 from xdev.ufunc.cpu_threads import Threaded
 from xdev.ufunc.inputs import WEAK, dtype_of, fits, misfit, resolve, strong
+from xdev.ufunc.refusals import explain, raised_by_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,9 +129,9 @@ class CpuLoops:
         try:
             return ufunc.reduce(array, axis, dtype, out, **keywords)
         except (TypeError, ValueError) as error:
-            case = reductions.case(str(error))
+            case = refusals.reduction_case(str(error))
             if case is not None and raised_by_numpy(error):
-                raise reductions.refusal(case, self.scalar.name) from error
+                raise refusals.reduction_refusal(case, self.scalar.name) from error
             explain(error, (out,))
             raise
         except OverflowError as error:

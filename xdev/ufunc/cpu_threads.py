@@ -15,7 +15,7 @@ import numpy as np
 from numpy import ndarray
 
 from xdev import _config
-from xdev.ufunc import cpu_rows
+from xdev.ufunc import cpu_results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,13 +110,15 @@ class Threaded:
 
     def alone(self, operands: Sequence[Any], outs: tuple[Any, ...] | None) -> Any:
         """Compute the ufunc of many elements in one thread."""
-        return cpu_rows.call(self.ufunc, operands, outs, self._dtypes)
+        return cpu_results.call_by_rows(self.ufunc, operands, outs, self._dtypes)
 
     def at(self, a: Any, indices: Any, *values: Any) -> None:
         """Work in place at indices, as :meth:`numpy.ufunc.at` does."""
-        from xdev.ufunc import cpu_indexed
+        from xdev.ufunc import cpu_ranges
 
-        exceptions = cpu_indexed.run(self._loop, self._dtypes, a, indices, values)
+        exceptions = cpu_ranges.run_indexed(
+            self._loop, self._dtypes, a, indices, values
+        )
         if exceptions is None:
             self.ufunc.at(a, indices, *values)
         elif exceptions:

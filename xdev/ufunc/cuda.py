@@ -14,8 +14,8 @@ from xdev.errors import DeviceMismatchError, not_array
 from xdev.memory.device_arrays import array_maker
 from xdev.ufunc import cuda_fast, cuda_plan, cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
+from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.inputs import is_collection
-from xdev.ufunc.on_cuda import is_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

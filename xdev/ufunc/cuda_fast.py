@@ -19,8 +19,7 @@ from xdev.memory.owners import mark_uses
 from xdev.memory.streams import live_streams
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_operands import Number
-from xdev.ufunc.foreign import numba
-from xdev.ufunc.on_cuda import NUMBERS
+from xdev.ufunc.foreign import NUMBERS, numba
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,7 +19,7 @@ from xdev.ufunc.cuda_axes import axis_of
 from xdev.ufunc.cuda_call import CudaCall
 from xdev.ufunc.cuda_operands import Array, read
 from xdev.ufunc.cuda_reductions import ADDRESSES, CudaReduction, launch, operands_of
-from xdev.ufunc.on_cuda import is_cuda
+from xdev.ufunc.foreign import is_cuda
 
 if TYPE_CHECKING:
     from xdev.ufunc.cuda import CudaLoops

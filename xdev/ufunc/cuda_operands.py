@@ -13,9 +13,8 @@ from xdev.compile.machine_launch import BYTES, SLOT
 from xdev.errors import DeviceMismatchError, not_array
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_layout import Reach, contiguous
-from xdev.ufunc.foreign import numba
+from xdev.ufunc.foreign import NUMBERS, is_cuda, numba
 from xdev.ufunc.inputs import too_large
-from xdev.ufunc.on_cuda import NUMBERS, is_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

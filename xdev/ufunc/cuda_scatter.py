@@ -14,8 +14,8 @@ from xdev.compile.launch import Launch, Value
 from xdev.ufunc import cuda_streams
 from xdev.ufunc.cuda import on_device, written
 from xdev.ufunc.cuda_operands import Array, Number, read
+from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.inputs import strong
-from xdev.ufunc.on_cuda import is_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

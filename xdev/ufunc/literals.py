@@ -7,7 +7,7 @@ it. Python numbers that a name outside the function stands for (``math.pi``, a m
 ``SCALE``) count as literals.
 
 That dtype is the inputs' result type. Where more is known of what a literal stands
-beside, :mod:`xdev.ufunc.widths` has put a constant there before.
+beside, :mod:`xdev.ufunc.casts` has put a constant there before.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ import numpy as np
 from xdev.compile.halves import is_half
 from xdev.ufunc import sources
 from xdev.ufunc.assignments import refuse_unassigned
-from xdev.ufunc.numpys import OfNumbers, inside
-from xdev.ufunc.results import real
-from xdev.ufunc.scope import Scope
-from xdev.ufunc.widths.kinds import fits
+from xdev.ufunc.kinds import fits
+from xdev.ufunc.rules import real
+from xdev.ufunc.scope import OfNumbers, Scope, inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,11 +17,10 @@ import numpy as np
 
 from xdev.compile import digests, typings
 from xdev.compile.halves import is_half
-from xdev.ufunc import calls, parameters, pickling, sources
-from xdev.ufunc.counts import Counts
-from xdev.ufunc.inputs import check
-from xdev.ufunc.numpys import numpys
+from xdev.ufunc import calls, parameters, sources
+from xdev.ufunc.inputs import Counts, check
 from xdev.ufunc.rules import Rules
+from xdev.ufunc.scope import numpys
 from xdev.ufunc.specialisation import Specialisation
 from xdev.ufunc.ufuncs import Ufunc
 
@@ -92,7 +91,7 @@ class ScalarFunction:
     def describe(self, ufunc: Ufunc) -> None:
         """Give a ufunc the function's name, docstring and signature."""
         functools.update_wrapper(ufunc, self.function)
-        name = ufunc.__qualname__.removesuffix(pickling.INSIDE)
+        name = ufunc.__qualname__.removesuffix(sources.INSIDE)
         vars(ufunc)["__qualname__"] = name
         vars(ufunc)["__signature__"] = parameters.of_a_call(self.function)
         doc = ufunc.__doc__ if self.function.__doc__ else None
@@ -120,7 +119,7 @@ class ScalarFunction:
 
     def reduced(self, ufunc: Ufunc) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle a ufunc by the Python function and the options."""
-        function = pickling.parts(ufunc, self.function)
+        function = sources.parts(ufunc, self.function)
         parts = *function, self.signatures, self.fastmath
         options = ufunc.target, ufunc._identity  # noqa: SLF001 - its own
         return _rebuild, (*parts, *options)
@@ -339,8 +338,8 @@ class ScalarFunction:
     def _inferred(self, function: Callable[..., Any], rules: Rules) -> typings.Typing:
         """Type as many literals as the compiler takes; return what it infers."""
         from xdev.compile import cpu
-        from xdev.ufunc import results
-        from xdev.ufunc.widths import rewriting
+        from xdev.ufunc import rewriting
+        from xdev.ufunc.rules import result_dtypes
 
         refusal = None
         for level in typings.LEVELS[: -1 if rules.needs_source else None]:
@@ -350,7 +349,7 @@ class ScalarFunction:
             except TypeError as error:
                 refusal = error
             else:
-                inferred = results.dtypes(found, typed.working)
+                inferred = result_dtypes(found, typed.working)
                 if level == "none":
                     return typings.Typing(level, inferred)
                 called = partial(_called, bounded=rules.bounded)
@@ -369,8 +368,7 @@ class ScalarFunction:
     ) -> literals.Typed:
         """Return the function with typed literals and the ufuncs inside it compiled."""
         # No process needs these that finds all on disk.
-        from xdev.ufunc import literals, nesting
-        from xdev.ufunc.widths import rewriting
+        from xdev.ufunc import literals, nesting, rewriting
 
         with nesting.entered(self):
             also, bounded = None, rules.bounded
@@ -392,8 +390,7 @@ class ScalarFunction:
 
     def returned(self, rules: Rules) -> Any:
         """Return the kind of what compiled code gets from this function."""
-        from xdev.ufunc import nesting
-        from xdev.ufunc.widths import rewriting
+        from xdev.ufunc import nesting, rewriting
 
         with nesting.entered(self):
             called = partial(_called, bounded=rules.bounded)
@@ -453,7 +450,7 @@ def _rebuild(
     fastmath: bool,
     *options: Any,
 ) -> Ufunc:
-    found = pickling.owner(function, excerpt)
+    found = sources.owner(function, excerpt)
     if isinstance(found, Ufunc):
         return found
     definition = ScalarFunction(function, signatures, fastmath=fastmath)
@@ -506,7 +503,7 @@ def _called(
     value: object, kinds: tuple[Any, ...], *, bounded: bool
 ) -> tuple[Dtypes | None, Any]:
     """Return what a ufunc takes inside another, and gives; None where not known."""
-    from xdev.ufunc.widths.kinds import is_dtype, weak
+    from xdev.ufunc.kinds import is_dtype, weak
 
     scalar = within(value)
     if scalar is None or scalar.signatures:

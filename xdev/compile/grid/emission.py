@@ -81,7 +81,7 @@ class Memory:
         return [self.word(start + k) for k in range(count)]
 
     def report(self, indices: Sequence[Any]) -> Any:
-        """Return what :func:`xdev.compile.grid.bounds.checked` takes as its report."""
+        """Return what :func:`checked` takes as its report."""
         words = [self.word(DIMENSIONS), *indices]
         return self.target.cgutils.pack_array(self.builder, words)
 

@@ -8,13 +8,13 @@ need none.
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import numpy as np
 
 from xdev import _optional
-from xdev.ufunc.foreign import lenders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,25 +69,58 @@ if TYPE_CHECKING:
             On CUDA the work that writes the result is queued on the current stream.
             """
 
+# Arrays that lend their memory by NumPy's protocol, as Warp's: arguments and outputs.
+#
+# Results beside them are NumPy's. On CUDA ``__cuda_array_interface__`` says all.
+
+
+def is_lender(kind: type) -> bool:
+    """Say whether a type's objects do no more than to lend their memory.
+
+    Examples
+    --------
+    >>> is_array_type(np.ndarray)
+    False
+    """
+    more = hasattr(kind, "__array_ufunc__") or hasattr(kind, "__array_namespace__")
+    return hasattr(kind, "__array_interface__") and not more
+
+
+@final
+class LenderAdapter:
+    """Arrays of any such library."""
+
+    mutable = True
+
+    def on_cuda(self, x: Any) -> bool:
+        """Ask for the protocol of CUDA."""
+        return hasattr(x, "__cuda_array_interface__")
+
+    def native(self, x: Any, name: str) -> Any:  # noqa: ARG002 - nothing is refused
+        """Return a view; of what is read-only one that cannot be written."""
+        return np.asarray(x)
+
+    def stream(self, x: Any) -> int | None:  # noqa: ARG002
+        """Return None: host memory has none."""
+        return None
+
+    def claim(self, x: Any, name: str, label: str = "out") -> None:
+        """Refuse nothing: NumPy's flag says what is read-only."""
+
+    def note(self, x: Any) -> None:
+        """Tell nobody."""
+
+    def lift(self, made: Any, like: Any) -> Any:  # noqa: ARG002
+        """Return it as it is."""
+        return made
+
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
-def _torch() -> tuple[Adapter, Callable[[type], bool]]:
-    from xdev.ufunc.foreign import torch
-
-    return torch.TorchAdapter(), torch.is_tensor_type
-
-
-def _jax() -> tuple[Adapter, Callable[[type], bool]]:
-    from xdev.ufunc.foreign import jax
-
-    return jax.JaxAdapter(), jax.is_array_type
-
-
-# By the top-level module of the library's types.
-LIBRARIES = {"torch": _torch, "jax": _jax, "jaxlib": _jax}
-LENDER = lenders.LenderAdapter()
+# Their modules, by the top-level module of the library's types.
+LIBRARIES = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}
+LENDER = LenderAdapter()
 _known: dict[type, Adapter | None] = {}  # by exact type
 
 
@@ -97,12 +130,11 @@ def of(kind: type) -> Adapter | None:
         return _known[kind]
     except KeyError:
         pass
-    found: Adapter | None = LENDER if lenders.is_array_type(kind) else None
+    found: Adapter | None = LENDER if is_lender(kind) else None
     libraries = {base.__module__.partition(".")[0] for base in kind.__mro__}
-    for library, make in LIBRARIES.items():
-        if library in libraries:
-            adapter, fits = make()
-            found = adapter if fits(kind) else None
+    for library in libraries & LIBRARIES.keys():
+        own = importlib.import_module(f"{__name__}.{LIBRARIES[library]}")
+        found = own.ADAPTER if own.is_array_type(kind) else None
     return _known.setdefault(kind, found)
 
 
@@ -246,3 +278,27 @@ def method(out: int) -> Callable[[Call], Call]:
 
 def _is_array(x: Any) -> bool:
     return hasattr(type(x), "__array_interface__") and not isinstance(x, np.generic)
+
+
+# Which arguments of a ufunc are arrays on a CUDA device.
+
+NUMBERS = (bool, int, float, complex, np.generic)
+ALWAYS: set[type] = set()  # types whose every array is on a CUDA device, once seen
+
+
+def is_cuda(x: Any) -> bool:
+    """Say whether ``x`` is an array on a CUDA device, of any library."""
+    cls = type(x)
+    if cls in ALWAYS:
+        return True
+    if cls is np.ndarray or issubclass(cls, NUMBERS):
+        return False
+    adapter = of(cls)
+    if adapter is not None:
+        return adapter.on_cuda(x)
+    if not hasattr(cls, "__cuda_array_interface__"):
+        return False
+    if cls.__module__.partition(".")[0] in {"cupy", "numba"}:
+        ALWAYS.add(cls)
+        return True
+    return hasattr(x, "__cuda_array_interface__")

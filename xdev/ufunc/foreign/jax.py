@@ -99,3 +99,6 @@ class JaxAdapter:
 
     def _traced(self, x: Any) -> bool:
         return isinstance(x, _optional.jax().core.Tracer)
+
+
+ADAPTER = JaxAdapter()

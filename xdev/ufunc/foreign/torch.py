@@ -16,7 +16,7 @@ from xdev.memory.streams import live_streams
 LEGACY = 1  # the null stream's name where 0 means none
 
 
-def is_tensor_type(kind: type) -> bool:
+def is_array_type(kind: type) -> bool:
     """Say whether a type of PyTorch's is one of tensors."""
     return issubclass(kind, _optional.torch().Tensor)
 
@@ -139,3 +139,6 @@ def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
     if word == "bfloat16":
         importlib.import_module("ml_dtypes")  # gives NumPy the name
     return np.dtype(word)
+
+
+ADAPTER = TorchAdapter()

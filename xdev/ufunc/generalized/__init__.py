@@ -1,6 +1,5 @@
 """``@guvectorize``: functions of core arrays, along loop dimensions that broadcast."""
 
-from xdev.ufunc.generalized.decorator import guvectorize
-from xdev.ufunc.generalized.ufuncs import Generalized
+from xdev.ufunc.generalized.ufuncs import Generalized, guvectorize
 
 __all__ = ["Generalized", "guvectorize"]

@@ -13,9 +13,9 @@ import numpy as np
 from xdev import memory
 from xdev.compile import numpy_ufunc, threads
 from xdev.compile.grid import cpu
-from xdev.ufunc.cpu_refusals import explain
 from xdev.ufunc.cpu_results import POOLED
 from xdev.ufunc.inputs import strong
+from xdev.ufunc.refusals import explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,9 +14,9 @@ from xdev.compile.grid import Cores, cuda as compiler
 from xdev.ufunc import cuda, cuda_layout, cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.cuda_plan import Result
-from xdev.ufunc.generalized.axes import Axes
+from xdev.ufunc.generalized.layouts import Axes
 from xdev.ufunc.inputs import strong
-from xdev.ufunc.kernels.extents import Extents
+from xdev.ufunc.kernels.decorator import Extents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

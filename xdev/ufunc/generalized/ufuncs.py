@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.ufunc import dask, fake, foreign, hosted, overrides, pickling, results
+from xdev.ufunc import dask, dispatch, fake, foreign, sources
+from xdev.ufunc.decorator import TARGETS, WITHOUT_EFFECT
+from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.generalized.cpu import CpuCores
 from xdev.ufunc.generalized.cuda import CudaCores
 from xdev.ufunc.generalized.functions import CoreFunction
+from xdev.ufunc.generalized.layouts import Layout
 from xdev.ufunc.inputs import is_collection, refuse
-from xdev.ufunc.on_cuda import is_cuda
+from xdev.ufunc.signatures import parse_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +43,7 @@ class Generalized:
 
     def __init__(self, function: CoreFunction, target: str | None) -> None:
         functools.update_wrapper(self, function.function)
-        self.__qualname__ = self.__qualname__.removesuffix(pickling.INSIDE)
+        self.__qualname__ = self.__qualname__.removesuffix(sources.INSIDE)
         self.core, self.target = function, target
         names = function.function.__code__.co_varnames[: len(function.layout.operands)]
         self.__doc__ = self.__doc__ or f"{self.__name__}({', '.join(names)})"
@@ -80,7 +83,7 @@ class Generalized:
             Arrays of two devices; a freed one. Whatever is raised, nothing was written.
         """
         if out is ...:
-            return results.arrays(self(*args, **keywords))
+            return dispatch.as_arrays(self(*args, **keywords))
         name = self.__name__
         inputs, outs = self._bound(args, out)
         for keyword in keywords:
@@ -99,16 +102,16 @@ class Generalized:
             return self._cuda(inputs, outs, **self._elsewhere(keywords))
         if any(map(fake.is_fake, operands)):
             keywords = self._elsewhere(keywords)
-            return hosted.on_fake(self._cpu, name, inputs, outs, keywords, labels)
+            return dispatch.on_fake(self._cpu, name, inputs, outs, keywords, labels)
         if foreign.any_of(operands):
             keywords = keywords if outs is None else {**keywords, "out": outs}
             return foreign.on_host(self, name, inputs, keywords, outs or ())
-        if any(map(overrides.overrides, operands)):
-            return overrides.ask(self, "__call__", inputs, outs or (), keywords)
-        inputs = hosted.operands(inputs, outs, name, labels)
+        if any(map(dispatch.overrides, operands)):
+            return dispatch.ask(self, "__call__", inputs, outs or (), keywords)
+        inputs = dispatch.operands(inputs, outs, name, labels)
         if self.target == "cuda":
             keywords = self._elsewhere(keywords)
-            return hosted.on_cuda(self._cuda, inputs, outs, keywords)
+            return dispatch.on_cuda(self._cuda, inputs, outs, keywords)
         return self._cpu(inputs, outs, **keywords)
 
     def _bound(
@@ -188,7 +191,7 @@ class Generalized:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by the Python function and the options."""
         core = self.core
-        function = pickling.parts(self, core.function)
+        function = sources.parts(self, core.function)
         parts = *function, core.layout, core.signatures, core.fastmath
         return _rebuild, (*parts, self.target)
 
@@ -201,8 +204,102 @@ def _rebuild(
     fastmath: bool,
     target: str | None,
 ) -> Generalized:
-    found = pickling.owner(function, excerpt)
+    found = sources.owner(function, excerpt)
     if isinstance(found, Generalized):
         return found
     core = CoreFunction(function, layout, signatures, fastmath=fastmath)
     return Generalized(core, target)
+
+
+# ``@guvectorize``: its forms and its options.
+
+
+def guvectorize(
+    signatures: Any = None,
+    /,
+    signature: str | None = None,
+    *,
+    target: str | None = None,
+    fastmath: bool = False,
+    **options: bool,
+) -> Callable[[Callable[..., Any]], Generalized]:
+    """Make a generalized ufunc of a function of arrays; it runs where its inputs live.
+
+    Parameters
+    ----------
+    signatures : str, or list of signatures
+        The core dimensions of inputs and outputs, ``"(m,n),(n)->(m)"``; the others are
+        loop dimensions, which broadcast. Types may come before them, as Numba writes
+        them: ``["void(float32[:,:], float32[:], float32[:])"]``.
+    signature : str, optional
+        The core dimensions, where types come first, or by its name.
+    target : "cpu", "parallel", "cuda" or None
+        Where arrays in host memory are computed: by default on the CPU, with
+        ``"parallel"`` in threads that share the first loop dimension of a call with
+        ``out=``; ``"cuda"`` uploads them, computes and downloads. Arrays on a CUDA
+        device are computed there.
+    fastmath : bool
+        Whether floating point arithmetic may be reordered and contracted.
+    **options
+        Numba's ``nopython``, ``cache``, ``boundscheck`` and ``writable_args=()`` are
+        accepted.
+
+    Returns
+    -------
+    callable
+        A decorator. The function takes the core arrays, then the outputs, into which it
+        writes: an input without core dimensions is a number, an output without is an
+        array of one element, ``out[0] = …``. Without types, results have the inputs'
+        result type.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An option, a signature or the function is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @guvectorize("(n),(n)->()")
+    ... def dot(x, y, out):
+    ...     out[0] = 0
+    ...     for i in range(x.shape[0]):
+    ...         out[0] += x[i] * y[i]
+    >>> dot(np.arange(6.0).reshape(2, 3), np.asarray([1.0, 10.0, 100.0]))
+    array([210., 543.])
+    """
+    if target not in TARGETS:
+        listed = ", ".join(map(repr, TARGETS))
+        message = f"guvectorize has no target {target!r}: use one of {listed}"
+        raise ValueError(message)
+    valid = (*WITHOUT_EFFECT, "writable_args")
+    for option, value in options.items():
+        if option not in valid:
+            message = (
+                f"guvectorize has no option {option!r}; valid are target, fastmath, "
+                f"{', '.join(valid)}"
+            )
+            raise TypeError(message)
+        if (option == "nopython" and not value) or (
+            option == "writable_args" and value
+        ):
+            message = f"guvectorize cannot have {option}={value!r}: leave it out"
+            raise TypeError(message)
+    if signature is None:
+        signatures, signature = None, signatures
+    if signature is None or callable(signature):
+        message = "guvectorize needs core dimensions: @guvectorize('(n),(n)->()')"
+        raise TypeError(message)
+    core = Layout.parse(signature)
+    several = isinstance(signatures, list | set | frozenset)
+    given = signatures if several or signatures is None else [signatures]
+    explicit = [parse_cores(each, core) for each in given or ()]
+
+    def decorate(function: Any) -> Generalized:
+        if isinstance(function, Generalized):
+            function = function.core.function
+        plain = getattr(function, "py_func", function)  # of what Numba compiled
+        made = CoreFunction(plain, core, explicit, fastmath=bool(fastmath))
+        return Generalized(made, target)
+
+    return decorate

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+import threading
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, final
 
+import numpy as np
+
+from xdev._freed import is_freed, use_after_free
 from xdev.device import default_device, device_of
-from xdev.errors import DeviceMismatchError
+from xdev.errors import CaptureError, DeviceMismatchError
+from xdev.ufunc import foreign
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -86,7 +91,6 @@ def graph(f: Callable[..., Any], /, *arrays: Any) -> Graph:
         from xdev.ufunc.graphs.cuda import CudaGraph
 
         return CudaGraph(f, arrays, found, where.require().index)
-    from xdev.ufunc.graphs.host import HostGraph
 
     return HostGraph(f, arrays, found)
 
@@ -107,3 +111,147 @@ def _device(found: Iterable[Any]) -> Device:
             )
             raise DeviceMismatchError(message)
     return default_device() if first is None else first[1]
+
+
+# What a captured function returns: arrays in lists, tuples and dicts.
+
+PROTOCOLS = ("__array_namespace__", "__cuda_array_interface__", "__dlpack__")
+
+
+def rebuild(move: Callable[[Any], Any], whole: Any) -> Any:
+    """Return the containers anew, each leaf moved; None is no leaf.
+
+    Examples
+    --------
+    >>> rebuild(lambda x: x + 1, {"a": [1, 2], "b": (None, 3)})
+    {'a': [2, 3], 'b': (None, 4)}
+    """
+    if whole is None:
+        return None
+    if isinstance(whole, dict):
+        return {key: rebuild(move, part) for key, part in whole.items()}
+    if isinstance(whole, list | tuple):
+        parts = [rebuild(move, part) for part in whole]
+        kind: Any = type(whole)
+        if isinstance(whole, list):
+            return parts
+        return kind._make(parts) if hasattr(kind, "_make") else tuple(parts)
+    return move(whole)
+
+
+def leaves(whole: Any) -> list[Any]:
+    """Return the leaves in order.
+
+    Examples
+    --------
+    >>> leaves({"a": [1, 2], "b": (None, 3)})
+    [1, 2, 3]
+    """
+    found: list[Any] = []
+    rebuild(found.append, whole)
+    return found
+
+
+def form(whole: Any) -> Any:
+    """Return what does not change between replays: containers, shapes, dtypes."""
+    return rebuild(lambda x: (x.shape, x.dtype), whole)
+
+
+def check_arrays(name: str, whole: Any) -> None:
+    """Raise CaptureError unless all leaves are arrays or NumPy scalars."""
+    for x in leaves(whole):
+        kind = type(x)
+        if isinstance(x, np.generic) or any(hasattr(kind, p) for p in PROTOCOLS):
+            continue
+        message = (
+            f"{name} returns {kind.__name__}, which a replay cannot write to: return "
+            "arrays, or lists, tuples and dicts of them"
+        )
+        raise CaptureError(message)
+
+
+def check_alive(name: str, arrays: Iterable[Any], what: str = "an argument") -> None:
+    """Raise UseAfterFreeError if one of a graph's arrays was freed since."""
+    for x in arrays:
+        if is_freed(x):
+            raise use_after_free(x, f"the graph of {name}: {what}")
+
+
+def name_of(f: Any) -> str:
+    """Return what messages call a function.
+
+    Examples
+    --------
+    >>> name_of(len)
+    'len'
+    """
+    return str(getattr(f, "__name__", None) or type(f).__name__)
+
+
+# Graphs where there is nothing to capture: a replay calls the function.
+
+
+@final
+class HostGraph:
+    """A function and its arguments; results stay where the first replay put them.
+
+    Parameters
+    ----------
+    f : callable
+        The function.
+    arrays : tuple
+        Its arguments.
+    found : list of arrays
+        The arrays in them.
+    """
+
+    def __init__(
+        self, f: Callable[..., Any], arrays: tuple[Any, ...], found: list[Any]
+    ) -> None:
+        self._f, self._arrays, self._found = f, arrays, found
+        self._lock = threading.Lock()  # guards the results
+        self._results: Any = None
+        self._kept: list[Any] = []  # the arrays in them
+        self._form: Any = None
+        self._first = True
+
+    def __call__(self) -> Any:
+        """Call the function; return the arrays that hold what it returned."""
+        name = name_of(self._f)
+        check_alive(name, self._found)
+        check_alive(name, self._kept, "a result")
+        made = self._f(*self._arrays)
+        check_arrays(name, made)
+        with self._lock:
+            if self._first:
+                for x in leaves(made):
+                    foreign.claim(x, f"the graph of {name}")
+                self._results = rebuild(_kept, made)
+                self._kept = leaves(self._results)
+                self._form = form(made)
+                self._first = False
+                return self._results
+            if form(made) != self._form:
+                message = (
+                    f"{name} returned {form(made)}, after {self._form} when it was "
+                    "first replayed: a graph's results keep their shapes and dtypes"
+                )
+                raise CaptureError(message)
+            for kept, new in zip(self._kept, leaves(made), strict=True):
+                if new is not kept:
+                    kept[...] = new
+        return self._results
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a graph works on arrays of this process, so it cannot be pickled: pickle "
+            "its function, and make another there"
+        )
+
+    def __repr__(self) -> str:
+        return f"<xdev graph of {name_of(self._f)}>"
+
+
+def _kept(x: Any) -> Any:
+    """Return an array that later replays can write to."""
+    return np.asarray(x) if isinstance(x, np.generic) else x

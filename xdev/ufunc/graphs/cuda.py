@@ -2,24 +2,317 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import importlib
+import linecache
+import sys
 import threading
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
 from xdev import _optional
 from xdev.device import device_of
 from xdev.errors import CaptureError
-from xdev.memory import registry
+from xdev.memory import hooks, registry
+from xdev.memory.arenas import Arena, allocator
 from xdev.memory.owners import mark_uses
+from xdev.memory.records import frames
 from xdev.memory.streams import live_streams
+from xdev.transfer import cuda_driver
 from xdev.ufunc import cuda_fast, foreign
 from xdev.ufunc.cuda_operands import Array, read
 from xdev.ufunc.cuda_streams import ordered
-from xdev.ufunc.graphs import capture, nesting
-from xdev.ufunc.graphs.results import check_alive, check_arrays, leaves, name_of
+from xdev.ufunc.graphs import check_alive, check_arrays, leaves, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+
+    from xdev.memory.pools import Block, Pool
+
+# Graphs inside others: CUDA launches none into a stream that records.
+#
+# What records gets a copy of the graph as one node instead. It is done by the
+# driver's functions as they were when CUDA 11.3 brought them, which every later
+# driver has.
+
+RECORDS = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
+REPLACE = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
+
+
+def embed(stream: int, graph: int) -> None:
+    """Put a copy of a graph where a stream's recording has got to.
+
+    Parameters
+    ----------
+    stream : int
+        The handle of a stream that records.
+    graph : int
+        The handle of a graph, as it was before it was made executable.
+
+    Raises
+    ------
+    CaptureError
+        The driver refuses: the stream does not record, or no longer.
+    """
+    library = cuda_driver.library()
+    handle, child = ctypes.c_void_p(stream), ctypes.c_void_p(graph)
+    status, whole = ctypes.c_int(), ctypes.c_void_p()
+    before, count = ctypes.c_void_p(), ctypes.c_size_t()
+    places = map(ctypes.byref, (status, whole, before, count))
+    state, recorded, nodes, number = places
+    _check(
+        library.cuStreamGetCaptureInfo_v2(handle, state, None, recorded, nodes, number)
+    )
+    if status.value != RECORDS:
+        message = "the stream does not record: a call before has ended that"
+        raise CaptureError(message)
+    node = ctypes.c_void_p()
+    place = ctypes.byref(node)
+    _check(library.cuGraphAddChildGraphNode(place, whole, before, count, child))
+    one = ctypes.c_size_t(1)
+    _check(library.cuStreamUpdateCaptureDependencies(handle, place, one, REPLACE))
+
+
+def _check(status: Any) -> None:
+    if status:
+        raise CaptureError(cuda_driver.driver().explain(status))
+
+
+# One capture: a function's CUDA work recorded, its memory apart, its errors
+# explained.
+#
+# The thread that captures may not allocate by the CUDA runtime meanwhile; other
+# threads may do what they like. What the function allocates comes from an arena,
+# which takes its blocks from the device's pool with that prohibition lifted, on a
+# stream that does not record.
+
+RULE = (
+    "a captured function does not wait for the device or read values from it "
+    "(float(x), print(x), if x.any()), and allocates through xdev and CuPy alone: do "
+    "the rest before or after"
+)
+_here = threading.local()  # .inner: of the capture that this thread is in
+COMPILED = (".pyx", ".pxi", ".pxd")  # frames of CuPy's and cuda.core's modules
+
+
+@final
+class Capture:
+    """The recording of one function.
+
+    Parameters
+    ----------
+    pool : Pool
+        Of the device: where the arena's blocks come from.
+    home : cupy.cuda.Stream
+        Whose work the blocks follow: the stream that was current.
+    index : int
+        The device's index; it is the current one.
+
+    Attributes
+    ----------
+    arena : Arena
+        What the function's work lies in.
+    inner : list
+        The graphs that are a part of this one: what they hold is in use here.
+    """
+
+    def __init__(self, pool: Pool, home: Any, index: int) -> None:
+        self._cuda = _optional.cupy().cuda
+        self._pool, self._home = pool, home
+        self._stream = self._cuda.Stream(non_blocking=True)
+        self._index = index
+        self._guard = Strangers(pool)
+        self.arena = Arena()
+        self.inner: list[Any] = []
+
+    def run(self, f: Callable[..., Any], arrays: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Return the graph, ready to launch, and what the function returned.
+
+        Raises
+        ------
+        CaptureError
+            The function cannot be captured.
+        """
+        try:
+            with self._recording():
+                results = f(*arrays)
+                graph = self._stream.end_capture()
+        except MemoryError:
+            raise
+        except Exception as error:
+            late = "invalidated" in str(error).lower()  # by a call before
+            line = self._line(f, arrays) if late else None
+            raise CaptureError(_explained(f, error, line)) from error
+        if self._guard.lines:
+            where = self._guard.lines[0]
+            message = (
+                f"{name_of(f)} cannot be captured: {_quoted(where)} allocates from "
+                f"the pool of {self._pool.name}, and the memory could be another's "
+                f"when the graph is replayed; {RULE}"
+            )
+            raise CaptureError(message)
+        return graph, results
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        """Record this thread's work; whatever happens, recording is over after it."""
+        cuda, stream = self._cuda, self._stream
+        collects = gc.isenabled()
+        current = cuda.get_current_stream
+        allocate = allocator(self.arena, self._acquire, current, self._index)
+        live_streams.captured.add(stream.ptr)
+        _here.inner = self.inner
+        hooks.subscribe(self._guard)
+        gc.disable()  # old garbage may hold what is freed by forbidden calls
+        try:
+            with stream, cuda.using_allocator(allocate):
+                stream.begin_capture(cuda.runtime.streamCaptureModeThreadLocal)
+                try:
+                    yield
+                finally:
+                    self._abandon()
+        finally:
+            if collects:
+                gc.enable()
+            hooks.unsubscribe(self._guard)
+            _here.inner = None
+            live_streams.captured.discard(stream.ptr)
+
+    def _abandon(self) -> None:
+        """End the recording, unless it is over, and drop what it has."""
+        runtime = self._cuda.runtime
+        with suppress(runtime.CUDARuntimeError):  # it was over, or invalidated
+            runtime.graphDestroy(runtime.streamEndCapture(self._stream.ptr))
+
+    def _acquire(self, nbytes: int) -> Block:
+        """Return a block for the arena, ordered after the home stream's work."""
+        with self._guard.away(), _relaxed(), self._home:
+            return self._pool.acquire(nbytes, self._home.ptr)
+
+    def _broken(self) -> bool:
+        try:
+            return not self._stream.is_capturing()
+        except RuntimeError:  # invalidated
+            return True
+
+    def _line(self, f: Callable[..., Any], arrays: tuple[Any, ...]) -> str | None:
+        """Return the line of the user's after which a recording no longer stands.
+
+        None where that is not found. It takes another run of the function.
+        """
+        found: list[str] = []
+        before: list[str] = []
+
+        def trace(frame: Any, _: str, __: Any) -> Any:
+            if found or frames.is_library(frame.f_code.co_filename):
+                return None
+            if self._broken():
+                found.extend(before[-1:])
+            before.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+            return trace
+
+        traced = sys.gettrace()
+        with suppress(Exception), self._recording():
+            sys.settrace(trace)
+            try:
+                f(*arrays)
+            finally:
+                sys.settrace(traced)
+        return found[0] if found else None
+
+
+def includes(graph: Any) -> None:
+    """Note that a graph is a part of what this thread captures."""
+    inner = getattr(_here, "inner", None)
+    if inner is not None:  # else it is by CuPy alone
+        inner.append(graph)
+
+
+@final
+class Strangers:
+    """Listens for blocks that the pool hands to this thread past the arena."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._thread = threading.get_ident()
+        self._away = False
+        self._frames: list[frames.Frames] = []
+
+    @property
+    def lines(self) -> list[str]:
+        """``file:line`` of each."""
+        return [frames.origin(found) for found in self._frames]
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Do not listen: what comes is the arena's own."""
+        self._away = True
+        try:
+            yield
+        finally:
+            self._away = False
+
+    def acquired(self, stock: Any, _: Any) -> None:
+        """Note who asked."""
+        mine = threading.get_ident() == self._thread and not self._away
+        if mine and self._pool.holds(stock):
+            self._frames.append(frames.stack(2))
+
+    def released(self, stock: Any, chunk: Any) -> None:
+        """Do nothing, as the next three."""
+
+    def refused(self, stock: Any, nbytes: int) -> None:
+        """Do nothing."""
+
+    def grown(self, stock: Any, address: int, nbytes: int) -> None:
+        """Do nothing."""
+
+    def returned(self, stock: Any, address: int, nbytes: int) -> None:
+        """Do nothing."""
+
+    def largest(self, stock: Any, count: int) -> tuple[str, ...]:  # noqa: ARG002
+        """Know no blocks."""
+        return ()
+
+
+@contextmanager
+def _relaxed() -> Iterator[None]:
+    """Let this thread call what is forbidden to one that captures."""
+    _optional.cuda_core()
+    driver = importlib.import_module("cuda.bindings.driver")
+    swap = driver.cuThreadExchangeStreamCaptureMode
+    _, before = swap(driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+    try:
+        yield
+    finally:
+        swap(before)
+
+
+def _explained(f: Any, error: Exception, line: str | None) -> str:
+    """Return the text for an error that came when the function was captured alone."""
+    where = line or _raised(error.__traceback__)
+    reason = f"{type(error).__name__}: {error}"
+    return f"{name_of(f)} cannot be captured: {_quoted(where)}: {reason}; {RULE}"
+
+
+def _raised(traceback: TracebackType | None) -> str:
+    """Return ``file:line`` of the innermost call outside the libraries."""
+    places: list[tuple[str, int, str]] = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not code.co_filename.endswith(COMPILED):
+            places.insert(0, (code.co_filename, traceback.tb_lineno, code.co_name))
+        traceback = traceback.tb_next
+    return frames.maker(places)
+
+
+def _quoted(where: str) -> str:
+    """Return ``file:line`` with the line itself."""
+    file, _, number = where.rpartition(":")
+    source = linecache.getline(file, int(number)).strip()
+    return f"{where}, `{source}`" if source else where
 
 
 @final
@@ -65,7 +358,7 @@ class CudaGraph:
             operands = self._operands()
             with ordered(operands):
                 _rehearse(f, arrays, operands)
-            made = capture.Capture(self._pool, home, index)
+            made = Capture(self._pool, home, index)
             self._graph, self._results = made.run(f, arrays)
             self._arena, self._inner = made.arena, made.inner
             self._check_results()
@@ -98,8 +391,8 @@ class CudaGraph:
         stream = self._cuda.get_current_stream()
         with self._lock:  # CUDA's graphs are not safe to launch by two threads at once
             if live_streams.captured and stream.is_capturing():
-                nesting.embed(stream.ptr, self._graph.graph)
-                capture.includes(self)
+                embed(stream.ptr, self._graph.graph)
+                includes(self)
                 return
             if stream.ptr not in self._streams:
                 self._meet(stream)

@@ -12,13 +12,13 @@ from xdev._c_functions import address_of
 from xdev._forks import module_lock
 from xdev.compile.grid import WORD, cpu as compiler, emission as reports, packer
 from xdev.ufunc.inputs import too_large
-from xdev.ufunc.kernels import arguments, bounds
+from xdev.ufunc.kernels import arguments, functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.compile.grid import Argument
-    from xdev.ufunc.kernels.extents import Extents
+    from xdev.ufunc.kernels.decorator import Extents
     from xdev.ufunc.kernels.functions import KernelFunction
 
 FEW, PART = 1024, 256  # points that are timed first: so many, or such a part of few
@@ -153,7 +153,7 @@ class CpuKernels:
         if report[0]:
             function, indices = self._function, extents.dimensions
             names = function.split(indices, len(plan.kinds))
-            bounds.refuse(report, function.name, names, indices)
+            functions.refuse_reported(report, function.name, names, indices)
 
 
 def _share(plan: Plan, n: int, memory: bytes) -> None:

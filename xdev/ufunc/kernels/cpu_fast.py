@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, final
 from numpy import ndarray
 
 from xdev.compile.machine_words import DATA
-from xdev.ufunc.on_cuda import NUMBERS
+from xdev.ufunc.foreign import NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xdev.compile.grid import Argument
     from xdev.ufunc.kernels.cpu import CpuKernels, Plan
-    from xdev.ufunc.kernels.extents import Extents
+    from xdev.ufunc.kernels.decorator import Extents
 
 MOST = 64  # calls of one grid that are known at a time
 word_at = ctypes.c_int64.from_address  # by an array's attributes 0.9 us

@@ -18,7 +18,7 @@ from xdev.compile.launch import Launch, Value
 from xdev.compile.machine_launch import LIMIT
 from xdev.ufunc import cuda, cuda_streams
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
-from xdev.ufunc.kernels import arguments, bounds
+from xdev.ufunc.kernels import arguments, functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from xdev.compile.grid import Argument
-    from xdev.ufunc.kernels.extents import Extents
+    from xdev.ufunc.kernels.decorator import Extents
     from xdev.ufunc.kernels.functions import KernelFunction
 
 KNOWN = 1024  # launches that are kept at a time
@@ -107,7 +107,9 @@ class CudaKernels:
                 run = _launch(compiled, extents, operands, report.data.ptr)
                 with cuda_streams.ordered(arrays) as stream:
                     run(stream, values)
-                bounds.refuse(report.tolist(), function.name, names, indices)
+                functions.refuse_reported(
+                    report.tolist(), function.name, names, indices
+                )
                 return None
             layouts = key, extents, *(x.layout for x in arrays)
             found = self._launches.get(layouts)

@@ -16,7 +16,7 @@ from xdev.memory.owners import mark_uses
 from xdev.memory.streams import live_streams
 from xdev.ufunc import cuda_fast
 from xdev.ufunc.cuda_operands import Number
-from xdev.ufunc.on_cuda import NUMBERS
+from xdev.ufunc.foreign import NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

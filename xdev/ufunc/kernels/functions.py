@@ -2,29 +2,200 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import warnings
 from dis import get_instructions
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, final
 
-from xdev import _config
+from xdev import _config, atomic
 from xdev.compile import cpu as compiler
 from xdev.compile.grid import Grid
+from xdev.compile.grid.cuda_loops import NAMES
+from xdev.compile.grid.emission import checked
 from xdev.errors import users_level
 from xdev.ufunc import literals, sources
 from xdev.ufunc.assignments import refuse_lost
-from xdev.ufunc.kernels import bounds, ranges, writes
+from xdev.ufunc.kernels import arguments
 from xdev.ufunc.parameters import refuse_arrays, refuse_deferred, refuse_raising
 from xdev.ufunc.rules import Rules
 from xdev.ufunc.scalar import ScalarFunction, is_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
 
     from xdev.compile.grid import Argument
+
+# Loops over ``range`` in a kernel, named so that a device may compile its own.
+
+
+@final
+class Ranges(ast.NodeTransformer):
+    """Rewrites ``for k in range(a, b)`` to ``for k in xdev_range(a, b)``.
+
+    The name is a global of the function that stands for ``range`` itself. Other uses of
+    ``range``, and those with a step, stay.
+
+    Parameters
+    ----------
+    function : callable
+        The function whose source is rewritten.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        code = function.__code__
+        own = {*code.co_varnames, *code.co_cellvars, *sources.outside(function)}
+        self._builtin = "range" not in own
+
+    def __call__(self, tree: ast.FunctionDef | ast.Lambda) -> dict[str, Any]:
+        """Rewrite a function; return the values of the names that it now reads."""
+        if self._builtin:
+            self.generic_visit(tree)
+        return dict.fromkeys(NAMES, range)
+
+    def visit_For(self, node: ast.For) -> ast.For:
+        """Rename the range of a loop, and those of the loops inside it."""
+        self.generic_visit(node)
+        match node.iter:
+            case ast.Call(ast.Name("range") as name, [*given], []) if 1 <= len(
+                given
+            ) <= len(NAMES) and not any(isinstance(one, ast.Starred) for one in given):
+                name.id = NAMES[len(given) - 1]
+        return node
+
+
+# ``XDEV_DEBUG=1``: every access to an argument is checked, and a wrong one named.
+
+CHECK, REPORT = "xdev_checked", "xdev_report"
+UPDATES = (atomic.add, atomic.max, atomic.min, atomic.cas)
+
+
+@final
+class Checks(ast.NodeTransformer):
+    """Rewrites ``x[i]`` to ``x[xdev_checked(i, x.shape, 0, 0, xdev_report)]``.
+
+    Parameters
+    ----------
+    arrays : dict of str to int
+        The arguments that are arrays, with their places.
+    outside : dict
+        The values of the function's outside names.
+
+    Attributes
+    ----------
+    done : bool
+        Whether a function was rewritten.
+    """
+
+    def __init__(self, arrays: dict[str, int], outside: dict[str, Any]) -> None:
+        self._arrays, self._outside = arrays, outside
+        self.done = False
+
+    def __call__(self, tree: ast.FunctionDef | ast.Lambda) -> dict[str, Any]:
+        """Rewrite a function; return the values of the names that it now reads."""
+        tree.args.args.append(ast.arg(REPORT))
+        if isinstance(tree, ast.Lambda):
+            tree.body = self.visit(tree.body)
+        else:
+            tree.body = [self.visit(statement) for statement in tree.body]
+        self.done = True
+        return {CHECK: checked}
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        """Follow an argument to its other name."""
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and node.value.id in self._arrays:
+            names = [each.id for each in node.targets if isinstance(each, ast.Name)]
+            self._arrays |= dict.fromkeys(names, self._arrays[node.value.id])
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
+        """Check the index into an argument."""
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and node.value.id in self._arrays:
+            node.slice = self._index(node.slice, node.value.id)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        """Check the index of an atomic update of an argument."""
+        self.generic_visit(node)
+        if self._value(node.func) in UPDATES and len(node.args) > 1:
+            array, index = node.args[:2]
+            if isinstance(array, ast.Name) and array.id in self._arrays:
+                node.args[1] = self._index(index, array.id)
+        return node
+
+    def _index(self, index: ast.expr, name: str) -> ast.expr:
+        if isinstance(index, ast.Slice):
+            return index
+        if isinstance(index, ast.Tuple) and any(
+            isinstance(part, ast.Slice) for part in index.elts
+        ):
+            # A slice can be written in brackets alone: the other axes one by one.
+            parts = [
+                part if isinstance(part, ast.Slice) else self._checked(part, name, axis)
+                for axis, part in enumerate(index.elts)
+            ]
+            return ast.copy_location(ast.Tuple(parts, ast.Load()), index)
+        return self._checked(index, name)
+
+    def _checked(self, index: ast.expr, name: str, axis: int = 0) -> ast.expr:
+        """Return the call that checks an index, which begins at an axis."""
+        load = ast.Load()
+        shape: ast.expr = ast.Attribute(ast.Name(name, load), "shape", load)
+        if axis:
+            shape = ast.Subscript(shape, ast.Slice(ast.Constant(axis)), load)
+        numbers = ast.Constant(self._arrays[name]), ast.Constant(axis)
+        arguments = [index, shape, *numbers, ast.Name(REPORT, load)]
+        call = ast.Call(ast.Name(CHECK, load), arguments, [])
+        return ast.copy_location(call, index)
+
+    def _value(self, node: ast.expr) -> Any:
+        """Return the value of an outside name or a module's attribute, else None."""
+        if isinstance(node, ast.Name):
+            return self._outside.get(node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self._value(node.value)
+            if isinstance(owner, ModuleType):
+                return getattr(owner, node.attr, None)
+        return None
+
+
+def refuse_reported(
+    report: Sequence[int], name: str, arguments: Sequence[str], dimensions: int
+) -> None:
+    """Raise the error that a kernel has reported, if there is one.
+
+    Parameters
+    ----------
+    report : sequence of int
+        What :mod:`xdev.compile.grid.emission` writes.
+    name : str
+        The kernel's name.
+    arguments : sequence of str
+        Its arguments' names.
+    dimensions : int
+        How many indices it has.
+
+    Raises
+    ------
+    IndexError
+        An access was out of bounds.
+    """
+    if not report[0]:
+        return
+    number, axis, index, length = report[1:5]
+    point = ", ".join(map(str, report[-dimensions:]))
+    message = (
+        f"{name}: {arguments[number]} has {length} elements along axis {axis}, and the "
+        f"index there is {index}, at point ({point})"
+    )
+    raise IndexError(message)
+
 
 # How a call says for how many points it runs, by the number of indices.
 EXTENTS = {1: "n", 2: "h, w", 3: "d, h, w"}
@@ -52,14 +223,14 @@ class KernelFunction:
         self.names = check_plain(function, "kernel", "def f(i, x, out)")
         self.function, self.fastmath = function, fastmath
         self.name: str = function.__name__
-        self._writes: dict[Any, writes.Writes] = {}
+        self._writes: dict[Any, arguments.Writes] = {}
 
-    def writes(self, arrays: dict[str, int]) -> writes.Writes:
+    def writes(self, arrays: dict[str, int]) -> arguments.Writes:
         """Return which of its arrays it writes, of the number of axes of each."""
         key = tuple(arrays.items())
         found = self._writes.get(key)
         if found is None:
-            found = self._writes[key] = writes.find(self.function, arrays)
+            found = self._writes[key] = arguments.find_writes(self.function, arrays)
         return found
 
     def split(self, indices: int, given: int) -> tuple[str, ...]:
@@ -130,8 +301,8 @@ class KernelFunction:
                 for k, (name, kind) in enumerate(kinds.items())
                 if kind.ndim is not None
             }
-            check = bounds.Checks(arrays, sources.outside(self.function))
-        also = check or ranges.Ranges(self.function)
+            check = Checks(arrays, sources.outside(self.function))
+        also = check or Ranges(self.function)
         function = literals.typed(
             self.function, working, "inexact", replace, also
         ).function

@@ -1,8 +1,4 @@
-"""Casts in a function's source, by which its operators have NumPy's dtypes.
-
-Compilers compute in 64 bits what is narrower, take int64 for uint64 with signed
-integers, and float64 for many a mix of integers with float32.
-"""
+"""Casts in a function's source, by which its operators have NumPy's dtypes."""
 
 from __future__ import annotations
 
@@ -10,15 +6,15 @@ import ast
 import linecache
 import math
 from contextlib import suppress
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
-from xdev.ufunc.results import real
-from xdev.ufunc.widths import signs
-from xdev.ufunc.widths.calls import DIVISION, EXTREMES
-from xdev.ufunc.widths.kinds import (
+from xdev.compile import cpu
+from xdev.ufunc.kinds import (
+    DIVISION,
+    EXTREMES,
     NUMBERS,
     UNSIGNED,
     fits,
@@ -29,13 +25,96 @@ from xdev.ufunc.widths.kinds import (
     same,
     weak,
 )
+from xdev.ufunc.rules import real
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from xdev.ufunc.flow import Flow
+    from xdev.ufunc.kinds import Kind
     from xdev.ufunc.scope import Scope
-    from xdev.ufunc.widths.flow import Flow
-    from xdev.ufunc.widths.kinds import Kind
+
+# Comparisons of uint64 with signed integers, which are exact as NumPy's.
+#
+# Compilers take int64 for the two, in which half of uint64 is negative.
+
+ORDERS = {  # by less(first, second): negated, swapped
+    ast.Lt: (False, False),
+    ast.Gt: (False, True),
+    ast.LtE: (True, True),
+    ast.GtE: (True, False),
+}
+
+
+def compared(
+    node: ast.Compare, parts: list[ast.expr], kinds: list[Kind], scope: Scope
+) -> ast.expr:
+    """Return a comparison, one pair after the other.
+
+    Parameters
+    ----------
+    node : ast.Compare
+        The comparison.
+    parts, kinds : list
+        What it compares, rewritten, and its kinds.
+    scope : Scope
+        Where names of functions come from.
+    """
+    tests = list[ast.expr]()
+    for k, op in enumerate(node.ops):
+        left, right = parts[k : k + 2]
+        if mixed(*kinds[k : k + 2]):
+            tests.append(_exact(op, left, right, scope))
+        else:
+            tests.append(ast.copy_location(ast.Compare(left, [op], [right]), node))
+    found = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
+    return ast.copy_location(found, node)
+
+
+def _exact(op: ast.cmpop, left: ast.expr, right: ast.expr, scope: Scope) -> ast.expr:
+    if type(op) not in ORDERS:
+        equal = _call("equal", left, right, scope)
+        return equal if isinstance(op, ast.Eq) else _not(equal)
+    negated, swapped = ORDERS[type(op)]
+    pair = (right, left) if swapped else (left, right)
+    less = _call("less", *pair, scope)
+    return _not(less) if negated else less
+
+
+def _call(name: str, left: ast.expr, right: ast.expr, scope: Scope) -> ast.expr:
+    called = scope.name(left, name, _functions()[name])
+    return ast.copy_location(ast.Call(called, [left, right], []), left)
+
+
+def _not(node: ast.expr) -> ast.expr:
+    return ast.copy_location(ast.UnaryOp(ast.Not(), node), node)
+
+
+def _less(x: Any, y: Any) -> Any:
+    a, b = np.float64(x), np.float64(y)
+    if a != b:
+        return a < b
+    return np.uint64(x) < np.uint64(y)  # neither is negative
+
+
+def _equal(x: Any, y: Any) -> Any:
+    a, b = np.float64(x), np.float64(y)
+    return a == b and np.uint64(x) == np.uint64(y)
+
+
+@cache
+def _functions() -> dict[str, Any]:
+    """Return what is called, by name."""
+    return {
+        "less": cpu.device_function(_less),
+        "equal": cpu.device_function(_equal),
+    }
+
+
+# Casts in a function's source, by which its operators have NumPy's dtypes.
+#
+# Compilers compute in 64 bits what is narrower, take int64 for uint64 with signed
+# integers, and float64 for many a mix of integers with float32.
 
 INT64 = np.dtype(np.int64)
 PYTHONS: dict[Any, np.dtype[Any]] = {
@@ -272,7 +351,7 @@ class Casts(ast.NodeTransformer):
         kinds = [self._flow.kind(part) for part in parts]
         if mixed(*kinds) and all(is_dtype(kind, "iu") for kind in kinds):
             parts = [self.visit(part) for part in parts]
-            return signs.compared(node, parts, kinds, self._scope)
+            return compared(node, parts, kinds, self._scope)
         common = reduce(partial(operated, np.maximum), kinds)
         if is_dtype(common, "fc") or weak(common) in PYTHONS:
             node.left, *node.comparators = [self._operand(p, common) for p in parts]

@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.ufunc.results import real
-from xdev.ufunc.widths import calls
-from xdev.ufunc.widths.kinds import (
+from xdev.ufunc.kinds import (
     BOOL,
     Kind,
     binary,
     is_dtype,
     joined,
+    kind_of,
+    of_call,
+    of_ufunc,
+    reduces_number,
     same,
     together,
     unary,
     weak,
 )
+from xdev.ufunc.rules import real
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,7 +115,7 @@ class Flow(ast.NodeVisitor):
         """Return what an expression reads; of a statement nothing is known."""
         if isinstance(node, ast.expr):
             number = self._scope.number(node)
-            return calls.value(self._scope.static(node)) if number is None else number
+            return kind_of(self._scope.static(node)) if number is None else number
         for part in ast.walk(node):
             match part:
                 case ast.Name(id=name, ctx=ast.Store()) | ast.FunctionDef(name=name):
@@ -240,7 +243,7 @@ class Flow(ast.NodeVisitor):
 
     def visit_Constant(self, node: ast.Constant) -> Kind:
         """Return a number, or the kind of a bool."""
-        return calls.value(node.value)
+        return kind_of(node.value)
 
     def visit_BinOp(self, node: ast.BinOp) -> Kind:
         """Return what NumPy makes of two."""
@@ -284,7 +287,7 @@ class Flow(ast.NodeVisitor):
         """Return the kind of a module's value, or of a number's part."""
         outside = self._scope.static(node)
         if outside is not None:
-            return calls.value(outside)
+            return kind_of(outside)
         kind = self.visit(node.value)
         if node.attr in {"real", "imag"} and is_dtype(kind, "iufc"):
             return real(kind)
@@ -296,14 +299,14 @@ class Flow(ast.NodeVisitor):
         kinds = tuple([self.visit(each) for each in node.args])
         function = self._scope.static(node.func)
         name = self._scope.builtin(node.func)
-        if calls.reduces_number(function, kinds):
+        if reduces_number(function, kinds):
             self.reduced.append(node)
         if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
             return None
-        if (found := calls.call(name, function, kinds)) is not None:
+        if (found := of_call(name, function, kinds)) is not None:
             return found
         if isinstance(function, np.ufunc):
-            taken, given = calls.ufunc(function, kinds)
+            taken, given = of_ufunc(function, kinds)
         else:
             taken, given = self._called(function, kinds)
         if taken is not None:

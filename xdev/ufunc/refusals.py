@@ -1,4 +1,4 @@
-"""NumPy's refusals of a ufunc's call, with the way out."""
+"""Refusals in words that tell the way out, the same on every device."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from xdev._freed import is_freed, use_after_free
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+# NumPy's refusals of a ufunc's call, with the way out.
 
 WAYS = {
     "op_axes": "pass out= of as many dimensions as the array",
@@ -42,3 +44,46 @@ def raised_by_numpy(error: Exception) -> bool:
         end = end.tb_next
     module = "" if end is None else end.tb_frame.f_globals.get("__name__", "")
     return module.partition(".")[0] in {"xdev", "numpy"}
+
+
+# Reductions that are refused, in the same words on every device.
+
+# Of what NumPy says, the words that tell the case; what users read, and the way out.
+REFUSED = {
+    "not reorderable": (
+        "{}.reduce is not reorderable, so it takes one axis at a time; with "
+        "@vectorize(identity=...) it takes several"
+    ),
+    "where mask": (
+        "{}.reduce: where= needs a value to start from: pass initial=, or give the "
+        "function an identity, @vectorize(identity=...)"
+    ),
+    "no identity": (
+        "{}.reduce of nothing has no identity: pass initial=, or give the function an "
+        "identity, @vectorize(identity=...)"
+    ),
+}
+
+
+def reduction_case(words: str) -> str | None:
+    """Return which refusal NumPy's text is, None for other errors."""
+    return next((key for key in REFUSED if key in words), None)
+
+
+def reduction_refusal(key: str, name: str) -> ValueError:
+    """Return the error for a reduction.
+
+    Parameters
+    ----------
+    key : str
+        The case, of the table.
+    name : str
+        The function's.
+
+    Examples
+    --------
+    >>> str(refusal("no identity", "minus"))
+    'minus.reduce of nothing has no identity: pass initial=, or give the function an
+    identity, @vectorize(identity=...)'
+    """
+    return ValueError(REFUSED[key].format(name))

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.ufunc import results, sources
-from xdev.ufunc.numpys import OfNumbers
+from xdev.ufunc import sources
+from xdev.ufunc.casts import Casts
+from xdev.ufunc.flow import Flow
+from xdev.ufunc.kinds import OPERATORS, UNSIGNED, is_dtype, strong, weak
 from xdev.ufunc.parameters import shown
+from xdev.ufunc.rules import result_dtype
 from xdev.ufunc.scalar import is_plain
-from xdev.ufunc.scope import Scope
-from xdev.ufunc.widths.casts import Casts
-from xdev.ufunc.widths.flow import Flow
-from xdev.ufunc.widths.kinds import OPERATORS, UNSIGNED, is_dtype, strong, weak
+from xdev.ufunc.scope import OfNumbers, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from xdev.ufunc.kinds import Kind
     from xdev.ufunc.rules import Rules
-    from xdev.ufunc.widths.kinds import Kind
 
     Called = Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]]
 
@@ -126,7 +126,7 @@ def outputs(
         if kind is None or (bools and weak(kind) is int)
         else np.dtype(number)
         if (number := weak(kind))
-        else results.known(kind, rules.working)
+        else result_dtype(kind, rules.working)
         for kind, dtype in zip(kinds, inferred, strict=True)
     )
 
@@ -184,7 +184,7 @@ def compiled(kind: Kind, working: np.dtype[Any]) -> Kind:
         return None
     if weak(kind):
         return np.dtype(weak(kind))
-    return strong(results.known(kind, working))
+    return strong(result_dtype(kind, working))
 
 
 BINARY: dict[Any, Any] = {function: kind for kind, (_, function) in OPERATORS.items()}
