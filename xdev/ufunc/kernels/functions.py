@@ -332,7 +332,7 @@ class Replacement:
 
     def __call__(self, value: object) -> object:
         """Return a ufunc's function, or a plain one, so that it can be called."""
-        scalar = getattr(value, "scalar", None)
+        scalar = getattr(value, "definition", None)
         if isinstance(scalar, ScalarFunction):
             return scalar.device_function(Rules((), working=self._working), "inexact")
         typed = getattr(value, "_typed", None)
