@@ -74,7 +74,7 @@ CUDA = """
     assert numba_cuda.ltoir(lambda x: x + x, f4, f4, "f", (9, 0))
 """
 INFO = """
-    from xdev.cli.commands import main
+    from xdev.cli import main
     main(["info"])
 """
 WITHOUT_PROC = """

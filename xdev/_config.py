@@ -212,3 +212,17 @@ def native() -> bool:
 def debug() -> bool:
     """Return ``XDEV_DEBUG``: whether checks that cost time are on."""
     return _switch("XDEV_DEBUG")
+
+
+def values() -> dict[str, tuple[object, bool]]:
+    """Return each setting's value, and whether the environment set it.
+
+    Raises
+    ------
+    ConfigurationError
+        A variable's value is invalid; the text lists the valid ones.
+    """
+    return {
+        name: (globals()[name.removeprefix("XDEV_").lower()](), _read(name) is not None)
+        for name in SETTINGS
+    }

@@ -1,6 +1,6 @@
 """The one door to the optional libraries: CuPy, Numba, numba-cuda, cuda.core.
 
-Each function returns its module, loaded at the first call, or raises
+Each of the table's functions returns a module, loaded at the first call, or raises
 :class:`~xdev.errors.DeviceUnavailableError` with the command that installs it.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 INSTALLED = ".dist-info"
 PYTHON = os.__file__.removesuffix("/os.py")
@@ -41,12 +41,41 @@ UNSET = {
 _AGAIN = "python -m pip install . in xdev's checkout"
 
 
-def _load(name: str, command: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        message = f"{name} cannot be imported ({error}): {command}"
-        raise DeviceUnavailableError(message) from error
+def _module(name: str, command: str) -> Callable[[], Any]:
+    """Return what returns a module, loaded at the first call."""
+
+    @cache
+    def load() -> Any:
+        try:
+            return importlib.import_module(name)
+        except ImportError as error:
+            message = f"{name} cannot be imported ({error}): {command}"
+            raise DeviceUnavailableError(message) from error
+
+    return load
+
+
+DASK_EXTRA = """python -m pip install ".[dask]" in xdev's checkout"""
+array_api_strict = _module("array_api_strict", "pip install array-api-strict")
+cuda_core = _module("cuda.core", CUDA_EXTRA)
+cupy = _module("cupy", CUDA_EXTRA)
+cupy_sparse = _module("cupyx.scipy.sparse", CUDA_EXTRA)
+cupy_streams = _module("cupy_backends.cuda.stream", CUDA_EXTRA)  # the current ones
+dask_array = _module("dask.array", DASK_EXTRA)
+distributed = _module("distributed", DASK_EXTRA)
+jax = _module("jax", "pip install jax")
+llvm = _module("llvmlite.binding", _AGAIN)  # Numba brings it
+llvm_ir = _module("llvmlite.ir", _AGAIN)
+matplotlib_figure = _module(  # it draws without a screen
+    "matplotlib.figure", """python -m pip install ".[plot]" in xdev's checkout"""
+)
+numba = _module("numba", _AGAIN)
+numba_cuda_mlir = _module("numba_cuda_mlir", CUDA_EXTRA)  # numba-cuda's successor
+rmm = _module("rmm", "pip install rmm-cu13 (CUDA 13) or rmm-cu12 (CUDA 12)")
+scipy_sparse = _module("scipy.sparse", "pip install scipy")
+torch = _module("torch", "install PyTorch, https://pytorch.org/get-started")
+tqdm = _module("tqdm.auto", "pip install tqdm")
+_numba_cuda = _module("numba.cuda", CUDA_EXTRA)
 
 
 def installed(name: str) -> bool:
@@ -83,24 +112,6 @@ def version(name: str) -> str | None:
     return known
 
 
-@cache
-def cupy() -> Any:
-    """Return the module ``cupy``."""
-    return _load("cupy", CUDA_EXTRA)
-
-
-@cache
-def cupy_streams() -> Any:
-    """Return the module in which CuPy keeps its current streams."""
-    return _load("cupy_backends.cuda.stream", CUDA_EXTRA)
-
-
-@cache
-def numba() -> Any:
-    """Return the module ``numba``."""
-    return _load("numba", _AGAIN)
-
-
 @contextmanager
 def numba_unset() -> Iterator[None]:
     """Let Numba compile as it does where nothing is set in the environment.
@@ -130,92 +141,4 @@ def numba_cuda() -> Any:
     """
     if "row_stack" not in vars(np):
         vars(np)["row_stack"] = np.vstack
-    return _load("numba.cuda", CUDA_EXTRA)
-
-
-@cache
-def numba_cuda_mlir() -> Any:
-    """Return the module ``numba_cuda_mlir``, numba-cuda's successor."""
-    return _load("numba_cuda_mlir", CUDA_EXTRA)
-
-
-@cache
-def cuda_core() -> Any:
-    """Return the module ``cuda.core``."""
-    return _load("cuda.core", CUDA_EXTRA)
-
-
-@cache
-def rmm() -> Any:
-    """Return the module ``rmm``."""
-    return _load("rmm", "pip install rmm-cu13 (CUDA 13) or rmm-cu12 (CUDA 12)")
-
-
-@cache
-def array_api_strict() -> Any:
-    """Return the module ``array_api_strict``, which has devices of its own."""
-    return _load("array_api_strict", "pip install array-api-strict")
-
-
-@cache
-def torch() -> Any:
-    """Return the module ``torch``."""
-    return _load("torch", "install PyTorch, https://pytorch.org/get-started")
-
-
-@cache
-def jax() -> Any:
-    """Return the module ``jax``."""
-    return _load("jax", "pip install jax")
-
-
-@cache
-def dask_array() -> Any:
-    """Return the module ``dask.array``."""
-    return _load("dask.array", """python -m pip install ".[dask]" in xdev's checkout""")
-
-
-@cache
-def distributed() -> Any:
-    """Return the module ``distributed``."""
-    return _load(
-        "distributed", """python -m pip install ".[dask]" in xdev's checkout"""
-    )
-
-
-@cache
-def llvm() -> Any:
-    """Return the module ``llvmlite.binding``, which Numba brings."""
-    return _load("llvmlite.binding", _AGAIN)
-
-
-@cache
-def llvm_ir() -> Any:
-    """Return the module ``llvmlite.ir``."""
-    return _load("llvmlite.ir", _AGAIN)
-
-
-@cache
-def scipy_sparse() -> Any:
-    """Return the module ``scipy.sparse``."""
-    return _load("scipy.sparse", "pip install scipy")
-
-
-@cache
-def cupy_sparse() -> Any:
-    """Return the module ``cupyx.scipy.sparse``."""
-    return _load("cupyx.scipy.sparse", CUDA_EXTRA)
-
-
-@cache
-def tqdm() -> Any:
-    """Return the module ``tqdm.auto``, which draws progress bars."""
-    return _load("tqdm.auto", "pip install tqdm")
-
-
-@cache
-def matplotlib_figure() -> Any:
-    """Return the module ``matplotlib.figure``, which draws without a screen."""
-    return _load(
-        "matplotlib.figure", """python -m pip install ".[plot]" in xdev's checkout"""
-    )
+    return _numba_cuda()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.cli import bench, contest as entries, main
+from xdev.cli import bench, main
 from xdev.timing import compare
 
 TIME = r"[\d.e+-]+ (?:s|ms|μs|ns) ± [\d.e+-]+ (?:s|ms|μs|ns)"
@@ -55,20 +55,20 @@ def test_what_is_left_out_is_named_with_the_reason(capsys, tmp_path):
     assert left_out["CuPy arrays out="] == reason
     assert reason in text
     assert all(name in text for name in left_out)
-    assert set(left_out) | {"NumPy host arrays"} <= set(entries.ROWS)
+    assert set(left_out) | {"NumPy host arrays"} <= set(bench.ROWS)
 
 
 def test_a_peer_that_fails_is_left_out_and_the_rest_go_on(monkeypatch, capsys):
     def broken(_):
         raise OSError("the peer is broken")
 
-    monkeypatch.setitem(entries.ROWS, "Numba host arrays", (("cpu",), broken))
+    monkeypatch.setitem(bench.ROWS, "Numba host arrays", (("cpu",), broken))
     assert main(["bench", "--n", "100", "--device", "cpu"]) == 0
     assert "OSError: the peer is broken" in capsys.readouterr().out
 
 
 def test_results_that_differ_end_it_before_any_timing(monkeypatch, capsys):
-    monkeypatch.setattr(entries, "_into", lambda f, a: lambda: f(a[0], a[1]) + 1)
+    monkeypatch.setattr(bench, "_into", lambda f, a: lambda: f(a[0], a[1]) + 1)
     assert main(["bench", "--n", "100", "--device", "cpu"]) == 1
     captured = capsys.readouterr()
     assert "return different results" in captured.err

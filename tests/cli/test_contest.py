@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from xdev import Device
-from xdev.cli.bench import DTYPES
-from xdev.cli.contest import Stage
+from xdev.cli.bench import DTYPES, Stage
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

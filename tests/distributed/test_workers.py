@@ -14,7 +14,7 @@ from xdev.memory import hooks
 
 pytest.importorskip("distributed")
 
-from xdev.distributed import WorkerPlugin, workers
+from xdev.distributed import WorkerPlugin, clusters
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def worker(monkeypatch):
     """A worker at half of its memory; what the plug-in sets is set back."""
     monkeypatch.setenv("XDEV_NUM_THREADS", "")
     monkeypatch.setattr(choice, "from_environment", [])
-    monkeypatch.setattr(workers.bridges, "install", lambda *_: None)
+    monkeypatch.setattr(clusters.bridges, "install", lambda *_: None)
     limit = xdev.memory.get_limit("cpu")
     manager = SimpleNamespace(
         memory_limit=100, memory_target_fraction=0.6, memory_spill_fraction=0.7
@@ -43,7 +43,7 @@ def worker(monkeypatch):
 
 def sees(monkeypatch, gpus):
     monkeypatch.setattr(
-        workers, "backend", lambda _: SimpleNamespace(count=lambda: gpus)
+        clusters, "backend", lambda _: SimpleNamespace(count=lambda: gpus)
     )
 
 
@@ -59,23 +59,23 @@ def sees(monkeypatch, gpus):
 def test_of_several_gpus_a_worker_takes_the_one_of_its_name(
     monkeypatch, worker, listed, name, expected
 ):
-    monkeypatch.setenv(workers.VISIBLE, listed)
+    monkeypatch.setenv(clusters.VISIBLE, listed)
     sees(monkeypatch, gpus=0)
     worker.name = name
 
     plugin = WorkerPlugin()
     plugin.setup(worker)
 
-    assert os.environ[workers.VISIBLE] == expected
+    assert os.environ[clusters.VISIBLE] == expected
     plugin.teardown(worker)
 
 
 def test_a_worker_on_the_cpu_takes_none(monkeypatch, worker):
-    monkeypatch.setenv(workers.VISIBLE, "3,5")
+    monkeypatch.setenv(clusters.VISIBLE, "3,5")
 
     WorkerPlugin("cpu", limit="1GiB", threads=3).setup(worker)
 
-    assert os.environ[workers.VISIBLE] == "3,5"
+    assert os.environ[clusters.VISIBLE] == "3,5"
     assert choice.from_environment == ["cpu"]
     assert xdev.memory.get_limit("cpu") == 2**30
     assert (_config.num_threads(), os.environ["XDEV_NUM_THREADS"]) == (3, "3")
@@ -84,7 +84,7 @@ def test_a_worker_on_the_cpu_takes_none(monkeypatch, worker):
 def test_a_worker_that_sees_several_gpus_is_told_how_to_start(monkeypatch, worker):
     sees(monkeypatch, gpus=2)
     monkeypatch.setattr(
-        workers,
+        clusters,
         "Device",
         lambda _: SimpleNamespace(require=lambda: SimpleNamespace(type="cuda")),
     )
@@ -122,13 +122,13 @@ def test_no_limit_refuses_what_is_received(monkeypatch):
         return np.zeros(nbytes, dtype)
 
     async def read():
-        received = [workers.room_for_received(n) for n in (10, 11)]
-        return [*received, await offload(workers.room_for_received, 10)]
+        received = [clusters.room_for_received(n) for n in (10, 11)]
+        return [*received, await offload(clusters.room_for_received, 10)]
 
     async def handle_scheduler():
         return await read(), await asyncio.create_task(read())
 
-    monkeypatch.setattr(workers.np, "empty", fill)
+    monkeypatch.setattr(clusters.np, "empty", fill)
     tasks, chunks = asyncio.run(handle_scheduler())
 
     assert [each.nbytes for each in (*tasks, *chunks)] == [10, 11, 10] * 2

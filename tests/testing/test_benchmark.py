@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from xdev.testing.benchmark import Benchmark, statistics_of
+from xdev.testing.fixtures import Benchmark, statistics_of
 
 pytest_plugins = ["pytester"]
 

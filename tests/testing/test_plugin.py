@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from xdev.testing import backends
+from xdev.testing import fixtures
 
 pytest_plugins = ["pytester"]
 
@@ -142,11 +142,11 @@ LEFT_OUT = {
 def test_keywords_mean_kinds_of_backends(keyword):
     excepted = min(LEFT_OUT[keyword])
 
-    assert set(backends.reasons([mark(**{keyword: True})])) == LEFT_OUT[keyword]
+    assert set(fixtures.reasons([mark(**{keyword: True})])) == LEFT_OUT[keyword]
     for exceptions in [excepted], excepted:
         marker = mark(**{keyword: True}, exceptions=exceptions)
-        assert set(backends.reasons([marker])) == LEFT_OUT[keyword] - {excepted}
-    assert backends.reasons([mark(**{keyword: False})]) == {}
+        assert set(fixtures.reasons([marker])) == LEFT_OUT[keyword] - {excepted}
+    assert fixtures.reasons([mark(**{keyword: False})]) == {}
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_keywords_mean_kinds_of_backends(keyword):
 )
 def test_wrong_arguments_are_refused(args, kwargs, error):
     with pytest.raises(error):
-        backends.reasons([mark(*args, **kwargs)])
+        fixtures.reasons([mark(*args, **kwargs)])
 
 
 def test_a_users_own_xp_wins(run):

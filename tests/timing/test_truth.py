@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.cli import contest
+from xdev.cli import bench
 from xdev.timing import (
     ResultsDifferError,
     compare,
@@ -325,7 +325,7 @@ def any_results_agree(patch):
 
 
 def data_that_bench_makes_are_random(_):
-    stage = contest.Stage(1000, np.dtype("float32"), xdev.Device("simulated"))
+    stage = bench.Stage(1000, np.dtype("float32"), xdev.Device("simulated"))
     x, y, _ = stage.host
     assert len(np.unique([x, y])) > 1900
 

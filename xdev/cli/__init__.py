@@ -1,5 +1,75 @@
 """The command line: ``python -m xdev info | bench | timeit | memory | cache``."""
 
-from xdev.cli.commands import main
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import xdev
+from xdev import _config
+from xdev.cli import bench, info, memory, timeit
+from xdev.errors import ConfigurationError, DeviceUnavailableError, XdevError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["main"]
+# As argparse's own: the command was not understood, or cannot be done here.
+MISUSE = 2
+FAILED = 1
+CLOSED = 128 + 13  # what a shell has for a command that SIGPIPE ended
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    whole = argparse.ArgumentParser(
+        prog="xdev", description="Array code written once, run on a CPU or a CUDA GPU."
+    )
+    whole.add_argument(
+        "--version", action="version", version=f"xdev {xdev.__version__}"
+    )
+    commands = whole.add_subparsers(required=True, metavar="command")
+    for command in (info, bench, timeit, memory):
+        command.add_to(commands)
+    info.add_cache_to(commands)
+    return whole
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after the program's name; left out, those of this process.
+
+    Returns
+    -------
+    int
+        The exit status: 0, 1 where a check or a measurement failed, 2 where the
+        command line or a setting is wrong, 141 where nobody reads on, as in
+        ``xdev cache | head``.
+
+    Raises
+    ------
+    SystemExit
+        From argparse: for ``--help`` (0) and for wrong options (2).
+    """
+    try:
+        options = parser().parse_args(arguments)
+        _config.values()
+        status = int(options.run(options))
+        sys.stdout.flush()  # here, where it is known what a closed pipe means
+    except BrokenPipeError:
+        # What is left in the buffer has nowhere to go: Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED
+    except (ConfigurationError, DeviceUnavailableError) as error:
+        print(f"xdev: {error}", file=sys.stderr)
+        return MISUSE
+    except (XdevError, MemoryError, OSError) as error:
+        print(f"xdev: {error}", file=sys.stderr)
+        return FAILED
+    return status

@@ -1,10 +1,12 @@
-"""``xdev info``: devices, versions, settings, pools; whether each device works."""
+"""``xdev info``: what is here and works; ``xdev cache``: code kept on disk."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import sys
+import time
 from importlib.metadata import PackageNotFoundError, version
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
@@ -12,16 +14,122 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import xdev
-from xdev import _config, memory, native
-from xdev.cli import cache, settings
+from xdev import _config, _disk_cache, memory, native
 from xdev.device import Device, default_device, devices
 from xdev.errors import DeviceUnavailableError
 from xdev.memory.reports import text_of
 from xdev.timing.environment import cuda_name, processor_name, versions
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+
+DAY = 24 * 60 * 60  # seconds
+AGES = ((DAY, "d"), (60 * 60, "h"), (60, "min"), (1, "s"))
+EXAMPLES = """
+examples:
+  xdev cache                   list what is kept, the last used first
+  xdev cache clear             remove all of it
+  xdev cache clear --older 30  remove what was not used for 30 days
+  xdev cache path              print the folder
+"""
+
+
+def add_cache_to(commands: Any) -> None:
+    """Add ``xdev cache`` to a parser's commands."""
+    command = commands.add_parser(
+        "cache",
+        help="list or clear the compiled code that is kept on disk",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(run=listed)
+    actions = command.add_subparsers(metavar="action")
+    clear = actions.add_parser("clear", help="remove compiled code")
+    clear.add_argument(
+        "--older",
+        type=days,
+        default=0.0,
+        metavar="DAYS",
+        help="only what was not used for so long",
+    )
+    clear.set_defaults(run=cleared)
+    path = actions.add_parser("path", help="print the folder")
+    path.set_defaults(run=told)
+
+
+def listed(_: argparse.Namespace) -> int:
+    """Print the folder and its entries, the last used first."""
+    found = sorted(_disk_cache.files(), key=_last_use, reverse=True)
+    print(cache_summary())
+    for problem in cache_problems():
+        print(problem)
+    if found:
+        print(f"{'kind':<8} {'function':<24} {'size':>10} {'age':>7} {'hits':>6}")
+    now = time.time()
+    for path, status in found:
+        hits, made, name = _disk_cache.described(path) or (0, now, "(damaged)")
+        size, old = text_of(status.st_size), _age(now - made)
+        print(f"{path.parent.name:<8} {name:<24} {size:>10} {old:>7} {hits:>6}")
+    return 0
+
+
+def cleared(options: argparse.Namespace) -> int:
+    """Remove the entries that were not used for some time, and say how many."""
+    latest = time.time() - options.older * DAY
+    old = [(path, s) for path, s in _disk_cache.files() if s.st_mtime <= latest]
+    for path, _ in old:
+        path.unlink(missing_ok=True)
+    total = text_of(sum(status.st_size for _, status in old))
+    print(f"{_config.cache_dir()}: {len(old)} entries removed, {total}")
+    return 0
+
+
+def told(_: argparse.Namespace) -> int:
+    """Print the folder."""
+    print(_config.cache_dir())
+    return 0
+
+
+def cache_summary() -> str:
+    """Return the folder, the number of its entries and their size."""
+    sizes = [status.st_size for _, status in _disk_cache.files()]
+    return f"{_config.cache_dir()}: {len(sizes)} entries, {text_of(sum(sizes))}"
+
+
+def cache_problems() -> list[str]:
+    """Return why compiled code cannot be kept, in no line or one."""
+    problem = _disk_cache.problem()
+    way = "set XDEV_CACHE_DIR to a folder of your own"
+    text = f"nothing is kept on disk, only in each process: {problem}; {way}"
+    return [] if problem is None else [text]
+
+
+def days(text: str) -> float:
+    """Return a number of days, which is not negative."""
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise ValueError(text)
+    return number
+
+
+def _last_use(file: tuple[Path, Any]) -> float:
+    when: float = file[1].st_mtime
+    return when
+
+
+def _age(seconds: float) -> str:
+    """Return a time in its largest whole unit.
+
+    >>> _age(3 * DAY + 5), _age(70), _age(-1)
+    ('3 d', '1 min', '0 s')
+    """
+    for size, unit in AGES:
+        if seconds >= size:
+            return f"{int(seconds / size)} {unit}"
+    return "0 s"
+
 
 SCHEDULER = "DASK_SCHEDULER_ADDRESS"  # as Dask's own clients read it
 NAMESAKE = (
@@ -52,7 +160,7 @@ def run(_: argparse.Namespace) -> int:
         for device in devices()
         for what, operation in OPERATIONS.items()
     }
-    _print("compiled code", [cache.summary(), *cache.problems()])
+    _print("compiled code", [cache_summary(), *cache_problems()])
     _print("operations", starmap(_outcome, problems.items()))
     _print("memory pools", _pools())  # last: a device's first use installs bridges
     for warning in _warnings():
@@ -107,7 +215,7 @@ def _workers() -> list[str]:
 def _settings() -> list[str]:
     lines = [
         f"{name:<17} {value}{'' if given else '  (default)'}"
-        for name, (value, given) in settings.read().items()
+        for name, (value, given) in _config.values().items()
     ]
     return lines + [
         f"{name:<17} is not a setting of xdev" for name in _config.unknown()
@@ -118,7 +226,7 @@ def _pools() -> list[str]:
     limits = {device: memory.get_limit(device) for device in devices()}
     installed = ", ".join(sorted(memory.bridges.installed())) or "none"
     return [
-        f"{'policy':<17} {settings.read()['XDEV_MEMORY_POOL'][0]}",
+        f"{'policy':<17} {_config.values()['XDEV_MEMORY_POOL'][0]}",
         *(
             f"{f'limit of {device}':<17} {'none' if limit is None else text_of(limit)}"
             for device, limit in limits.items()

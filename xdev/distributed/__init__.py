@@ -13,22 +13,15 @@ from typing import TYPE_CHECKING, Any
 from xdev.distributed.mapping import map_blocks as map  # noqa: A004
 
 if TYPE_CHECKING:
-    from xdev.distributed.clusters import local_cluster, memory_status
-    from xdev.distributed.workers import WorkerPlugin
+    from xdev.distributed.clusters import WorkerPlugin, local_cluster, memory_status
 else:
-    _LAZY = {
-        "WorkerPlugin": "workers",
-        "local_cluster": "clusters",
-        "memory_status": "clusters",
-    }
 
     def __getattr__(name: str) -> Any:
         """Load what needs the package ``distributed``, which ``map`` does not."""
-        if name not in _LAZY:
+        if name not in ("WorkerPlugin", "local_cluster", "memory_status"):
             message = f"module {__name__!r} has no attribute {name!r}"
             raise AttributeError(message)
-        module = importlib.import_module(f"{__name__}.{_LAZY[name]}")
-        return getattr(module, name)
+        return getattr(importlib.import_module(f"{__name__}.clusters"), name)
 
 
 __all__ = ["WorkerPlugin", "local_cluster", "map", "memory_status"]

@@ -1,17 +1,199 @@
-"""Clusters on this machine, and the ledgers of workers' pools."""
+"""Workers of Dask's: devices, pools, received chunks; clusters on this machine."""
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import os
-from typing import Any
+import re
+import threading
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from xdev import _config, _optional
-from xdev.device import Device, default_device, devices
+from xdev.device import Device, choice, default_device, devices
 from xdev.device.registry import backend
-from xdev.distributed.workers import VISIBLE, WorkerPlugin
 from xdev.errors import ConfigurationError
-from xdev.memory import reports
+from xdev.memory import bridges, hooks, reports
 from xdev.timing.environment import cuda_name, processor_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+_Base: Any = _optional.distributed().WorkerPlugin
+EVERY = 100  # milliseconds between looks at the memory of a worker
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+class WorkerPlugin(_Base):  # type: ignore[misc]
+    """Give each worker its device, its pool's limit, and its threads.
+
+    Register it, ``client.register_plugin(WorkerPlugin())``, before the first task: each
+    worker, later ones too, sets itself up. NumPy's memory in it is the pool's then,
+    that of received chunks too, on CUDA as well; and free memory of the pool goes back
+    before Dask spills, pauses or ends the worker for it.
+
+    Parameters
+    ----------
+    device : "cpu", "cuda" or None
+        Where creation functions make arrays unless told; None: on CUDA where a worker
+        has a GPU. A worker has one: the only visible one, or of those that
+        ``CUDA_VISIBLE_DEVICES`` lists the one with the number that ends its name.
+    limit : int, float, str or None
+        What the device's pool may hold in each worker, as
+        :func:`xdev.memory.set_limit` takes it: a share is of the GPU's memory, or, for
+        each worker on the CPU, of all the machine's.
+    threads : int, optional
+        How many threads one call of a ufunc or kernel has on the CPU, beside as many
+        tasks as the worker has threads. ``XDEV_NUM_THREADS``, or 1, unless given.
+    """
+
+    name = "xdev"
+
+    def __init__(
+        self,
+        device: str | None = None,
+        *,
+        limit: float | str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        if limit is not None:
+            _config.parse_limit(limit)
+        self.device, self.limit, self.threads = device, limit, threads
+
+    def setup(self, worker: Any) -> None:
+        """Set up a worker's process.
+
+        Raises
+        ------
+        ConfigurationError
+            It sees several GPUs: the text says how to start it.
+        DeviceUnavailableError
+            It was to have a GPU, and none can be used.
+        """
+        threads = self.threads or os.environ.get("XDEV_NUM_THREADS") or 1
+        os.environ["XDEV_NUM_THREADS"] = str(threads)
+        _config.num_threads.cache_clear()
+        device = _device_of_worker(self.device, str(worker.name))
+        choice.set_process_default(device)
+        if self.limit is not None:
+            reports.set_limit(self.limit, device)
+        bridges.install("numpy")
+        for module in ("comm.tcp", "protocol.utils"):
+            found = importlib.import_module(f"distributed.{module}")
+            vars(found)["host_array"] = room_for_received
+        if device.type == "cuda":
+            _receive_in_the_pool()
+        self._watch(worker)
+        self._spiller = spiller_of(worker.data)
+        hooks.spillers.append(self._spiller)
+
+    def teardown(self, worker: Any) -> None:
+        """Watch a worker's memory no more; the rest stays."""
+        worker.periodic_callbacks.pop("xdev").stop()
+        hooks.spillers.remove(self._spiller)
+
+    def _watch(self, worker: Any) -> None:
+        """Give cached memory back where Dask is about to spill for it."""
+        manager = worker.memory_manager
+        share = manager.memory_target_fraction or manager.memory_spill_fraction
+        most = (manager.memory_limit or 0) * (share or 0)
+
+        def look() -> None:
+            if most and worker.monitor.get_process_memory() > most:
+                reports.reclaim(device="cpu")
+
+        callback = importlib.import_module("tornado.ioloop").PeriodicCallback
+        worker.periodic_callbacks["xdev"] = callback(look, EVERY)
+        worker.periodic_callbacks["xdev"].start()
+
+
+def spiller_of(data: Any) -> Callable[[], bool]:
+    """Return what has Dask write a worker's oldest result to disk, and says if it did.
+
+    Where a pool's limit would refuse a request. Writing takes memory itself, which then
+    is not made so.
+    """
+    inside = threading.local()
+
+    def spill() -> bool:
+        if getattr(inside, "busy", False) or not getattr(data, "fast", None):
+            return False
+        inside.busy = True
+        try:
+            return bool(data.evict() >= 0)
+        finally:
+            inside.busy = False
+
+    return spill
+
+
+#: Whether the message that is read comes from the scheduler; the threads that unpack it
+#: have its reader's context.
+_from_scheduler = ContextVar("_from_scheduler", default=False)
+
+
+def room_for_received(nbytes: int) -> memoryview:
+    """Return memory for what a worker receives, which no limit may refuse.
+
+    For Dask ends the worker then. Chunks from others are in the pool as long as its
+    limit has room for them, which spilling makes. What the scheduler sends is tasks,
+    with what their functions hold: it cannot be spilled, and would leave the tasks no
+    room, so it lies beside the pool, as does what Dask reads from disk.
+    """
+    with suppress(RuntimeError):  # in a thread no coroutine runs
+        task: Any = asyncio.current_task()
+        _from_scheduler.set(task.get_coro().__name__ == "handle_scheduler")
+    if not _from_scheduler.get():
+        with suppress(MemoryError):
+            return np.empty(nbytes, "u1").data
+    return memoryview(bytearray(nbytes))
+
+
+def _device_of_worker(wanted: str | None, name: str) -> Device:
+    """Return a worker's one device; of several GPUs that the environment lists, one."""
+    listed = os.environ.get(VISIBLE, "").split(",")
+    number = re.search(r"\d+$", name)
+    if wanted != "cpu" and len(listed) > 1 and number:
+        os.environ[VISIBLE] = listed[int(number[0]) % len(listed)]
+    if wanted == "cpu" or (wanted is None and not backend("cuda").count()):
+        return Device("cpu")
+    device = Device(wanted or "cuda").require()
+    count = backend(device.type).count()
+    if device.type == "cuda" and count > 1:
+        message = (
+            f"the worker {name} sees {count} GPUs, and a worker has one: start one for "
+            f"each, {VISIBLE}=0 dask worker tcp://…, or register xdev's plug-in before "
+            f"anything uses CUDA there, with all of them in {VISIBLE}"
+        )
+        raise ConfigurationError(message)
+    return device
+
+
+def _receive_in_the_pool() -> None:
+    """Let arrays of CuPy's that come by TCP lie in CuPy's memory, which is the pool's.
+
+    Dask has them in RMM's or Numba's.
+    """
+    cupy, protocol = _optional.cupy(), importlib.import_module("distributed.protocol")
+    importlib.import_module("distributed.protocol.cupy")  # or it would come later
+
+    def received(header: dict[str, Any], frames: list[Any]) -> Any:
+        (frame,) = frames
+        memory = cupy.empty(memoryview(frame).nbytes, "u1")
+        memory.set(np.frombuffer(frame, "u1"))
+        return cupy.ndarray(
+            header["shape"],
+            header["typestr"],
+            memptr=memory.data,
+            strides=header["strides"],
+        )
+
+    protocol.dask_deserialize.register(cupy.ndarray)(received)
 
 
 def local_cluster(

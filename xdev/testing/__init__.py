@@ -14,12 +14,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from xdev.device import device_of
 from xdev.device.fake_arrays import FakeArray
 from xdev.memory.sources.fake import FakeSource
-from xdev.testing.assertions import assert_allclose, assert_array_equal
 from xdev.testing.hazards import Hazard, Tenant
-from xdev.testing.simulated_memory import SimulatedSource
-from xdev.testing.simulation import SimulatedDevice, SimulatedEvent, SimulatedStream
+from xdev.testing.simulation import (
+    SimulatedDevice,
+    SimulatedEvent,
+    SimulatedSource,
+    SimulatedStream,
+)
+from xdev.transfer import to_numpy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "FakeArray",
@@ -41,3 +51,127 @@ if not TYPE_CHECKING:  # type checkers know what is there
         from xdev._numpy_names import missing
 
         raise missing(__name__, name)
+
+
+def assert_allclose(
+    actual: Any,
+    desired: Any,
+    rtol: float = 1e-7,
+    atol: float = 0,
+    equal_nan: bool = True,
+    err_msg: str = "",
+    *,
+    strict: bool = False,
+) -> None:
+    """Assert that two arrays, on any devices, are equal up to a tolerance.
+
+    Parameters
+    ----------
+    actual, desired : array, number or nested sequence
+        Shapes that broadcast. Arrays are copied to the host, where they are compared.
+    rtol, atol : float
+        ``|actual - desired| <= atol + rtol * |desired|`` must hold.
+    equal_nan : bool
+        Whether NaN equals NaN.
+    err_msg : str
+        What the error's text has besides.
+    strict : bool
+        Whether shapes and data types must be equal too.
+
+    Raises
+    ------
+    AssertionError
+        They differ; the text names the first index, and what is there.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> x = xdev.asarray([1.0, 2.0, 3.0], device="fake")
+    >>> xdev.testing.assert_allclose(x, [1.0, 2.0, 3.0])
+    >>> xdev.testing.assert_allclose(x, [1.0, 2.5, 3.0], rtol=0.01)
+    Traceback (most recent call last):
+    AssertionError: first difference at [1]: 2.0 on fake:0, 2.5 is desired...
+    """
+
+    def compare(one: Any, other: Any) -> None:
+        np.testing.assert_allclose(
+            one, other, rtol, atol, equal_nan, err_msg, strict=strict
+        )
+
+    def differ(one: Any, other: Any) -> Any:
+        return ~np.isclose(one, other, rtol, atol, equal_nan)
+
+    _compare(actual, desired, compare, differ)
+
+
+def assert_array_equal(
+    actual: Any, desired: Any, err_msg: str = "", *, strict: bool = False
+) -> None:
+    """Assert that two arrays, on any devices, hold the same values; NaN equals NaN.
+
+    Parameters
+    ----------
+    actual, desired : array, number or nested sequence
+        Of one shape; a number is compared with every element.
+    err_msg, strict
+        As :func:`assert_allclose` takes them.
+
+    Raises
+    ------
+    AssertionError
+        They differ; the text names the first index, and what is there.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> x = xdev.asarray([[1, 2], [3, 4]], device="fake")
+    >>> xdev.testing.assert_array_equal(x, [[1, 2], [3, 5]])
+    Traceback (most recent call last):
+    AssertionError: first difference at [1, 1]: 4 on fake:0, 5 is desired...
+    """
+
+    def compare(one: Any, other: Any) -> None:
+        np.testing.assert_array_equal(one, other, err_msg, strict=strict)
+
+    def differ(one: Any, other: Any) -> Any:
+        both_nan = (one != one) & (other != other)  # noqa: PLR0124 - of any dtype
+        return (one != other) & ~both_nan
+
+    _compare(actual, desired, compare, differ)
+
+
+def _compare(
+    actual: Any,
+    desired: Any,
+    compare: Callable[[Any, Any], None],
+    differ: Callable[[Any, Any], Any],
+) -> None:
+    """Compare on the host; put the first difference in front of NumPy's text."""
+    one, other = _on_host(actual), _on_host(desired)
+    __tracebackhide__ = True
+    try:
+        compare(one, other)
+    except AssertionError as error:
+        message = f"{_first(actual, one, other, differ)}{str(error).lstrip()}"
+        raise AssertionError(message) from None
+
+
+def _on_host(x: Any) -> Any:
+    return to_numpy(x) if hasattr(x, "__dlpack__") else np.asarray(x)
+
+
+def _first(actual: Any, one: Any, other: Any, differ: Callable[[Any, Any], Any]) -> str:
+    """Return the text of the first difference; nothing where shapes differ."""
+    try:
+        one, other = np.broadcast_arrays(one, other)
+    except ValueError:
+        return ""
+    places = np.argwhere(differ(one, other))
+    if not places.size:  # one number, or what only NumPy's comparison tells apart
+        return ""
+    index = tuple(places[0].tolist())
+    where = f" on {device_of(actual)}" if hasattr(actual, "__dlpack__") else ""
+    return (
+        f"first difference at {list(index)}: {one[index]}{where}, {other[index]} is "
+        f"desired ({len(places)} of {one.size} differ)\n"
+    )

@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from xdev.testing.benchmark import Benchmark
+    from xdev.testing.fixtures import Benchmark
 
 #: The backends by SciPy's names (and ``fake``), each with the module that it needs.
 MODULES = {
@@ -80,7 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def xdev_benchmark(request: pytest.FixtureRequest) -> Benchmark:
     """Call it with a function and its arguments: it times them, returns the result."""
-    from xdev.testing.benchmark import Benchmark
+    from xdev.testing.fixtures import Benchmark
 
     node = request.node
     params = node.callspec.params if hasattr(node, "callspec") else None
@@ -121,7 +121,7 @@ class Measurements:
     def pytest_sessionfinish(self) -> None:
         """Write the record."""
         if self.path is not None:
-            from xdev.testing.benchmark import document
+            from xdev.testing.fixtures import document
 
             text = json.dumps(document(self.entries), indent=1)
             self.path.write_text(f"{text}\n", encoding="utf-8")
@@ -178,14 +178,14 @@ def _fixtures(names: list[str], *, promised: bool) -> object:
         def xp(self, request: pytest.FixtureRequest) -> Iterator[Any]:
             """Each array API namespace in turn, its device the default one."""
             from xdev import DeviceUnavailableError
-            from xdev.testing import backends
+            from xdev.testing import fixtures
 
             for marker, leave_out in OUTCOMES.items():
-                reasons = backends.reasons(request.node.iter_markers(marker))
+                reasons = fixtures.reasons(request.node.iter_markers(marker))
                 if request.param in reasons:
                     leave_out(reasons[request.param])
             try:
-                opened = backends.require(request.param)
+                opened = fixtures.require(request.param)
             except (ImportError, DeviceUnavailableError) as error:
                 if promised:
                     raise

@@ -1,4 +1,4 @@
-"""``%xtimeit``: IPython's ``%timeit``, to the end of a device's work."""
+"""Notebooks: ``%load_ext xdev`` gives ``%xtimeit``, to the end of a device's work."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from xdev.timing.sampling import RUN_SECONDS, begin_code
 
 if TYPE_CHECKING:
     from xdev.timing.sampling import Code
+
+__all__ = ["TimingMagics"]
 
 OPTIONS = "n:r:tcp:qov:"  # %timeit's
 REPEAT, PRECISION = 7, 3
