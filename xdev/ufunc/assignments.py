@@ -22,16 +22,14 @@ if TYPE_CHECKING:
     Names = frozenset[str] | None  # None: nothing runs here
 
 
-def refuse_unassigned(
-    function: Callable[..., Any], tree: ast.FunctionDef | ast.Lambda
-) -> None:
+def refuse_unassigned(function: Callable[..., Any], tree: ast.FunctionDef) -> None:
     """Refuse a function that may read a name before it is assigned.
 
     Parameters
     ----------
     function : callable
         The Python function.
-    tree : ast.FunctionDef or ast.Lambda
+    tree : ast.FunctionDef
         Its source.
 
     Raises
@@ -102,7 +100,7 @@ def _reads(node: ast.AST, name: str) -> bool:
 class _Visitor(ast.NodeVisitor):
     """Collects the names that are read where not all ways assign them."""
 
-    def __init__(self, tree: ast.FunctionDef | ast.Lambda) -> None:
+    def __init__(self, tree: ast.FunctionDef) -> None:
         each = ast.walk(tree.args)
         self._assigned: Names = frozenset(x.arg for x in each if isinstance(x, ast.arg))
         self._breaks, self._continues = list[Any](), list[Any]()
@@ -110,7 +108,7 @@ class _Visitor(ast.NodeVisitor):
         self._rounds, self._earlier = frozenset[str](), frozenset[str]()
         self._bound, self._outer = set[str](), set[str]()
         self._read, self._inside = list[ast.Name](), list[ast.Name]()
-        self._all([tree.body] if isinstance(tree, ast.Lambda) else tree.body)
+        self._all(tree.body)
 
     def unassigned(self) -> list[ast.Name]:
         """Return where names of the function's own are read that may have no value."""

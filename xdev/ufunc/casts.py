@@ -162,13 +162,6 @@ class Casts(ast.NodeTransformer):
         self._scope, self._results, self._inner = scope, results, inner
         self._bounded, self._inside = bounded, inside
 
-    def function(self, tree: ast.FunctionDef | ast.Lambda) -> None:
-        """Rewrite the body of the outermost function."""
-        if isinstance(tree, ast.Lambda):
-            tree.body = self._result(tree.body, self._results)
-        else:
-            tree.body = [self.visit(statement) for statement in tree.body]
-
     def visit_Return(self, node: ast.Return) -> ast.Return:
         """Give what is returned its dtype, unless the caller does."""
         if node.value is not None:
@@ -223,13 +216,11 @@ class Casts(ast.NodeTransformer):
             dtypes = dtypes if len(dtypes) == 1 else {INT64}
         return self._constant(node, *dtypes if len(dtypes) == 1 else (None,))
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+    def visit_FunctionDef(self, node: Any) -> Any:
         """Leave a function inside alone."""
         return node
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
-        """Leave one alone, too."""
-        return node
+    visit_Lambda = visit_FunctionDef  # noqa: N815 - Python's
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         """Give the result its dtype."""

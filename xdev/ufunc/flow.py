@@ -47,7 +47,7 @@ class Flow(ast.NodeVisitor):
 
     Parameters
     ----------
-    tree : ast.FunctionDef or ast.Lambda
+    tree : ast.FunctionDef
         Its source.
     inputs : sequence of kinds
         Its inputs'.
@@ -60,7 +60,7 @@ class Flow(ast.NodeVisitor):
 
     def __init__(
         self,
-        tree: ast.FunctionDef | ast.Lambda,
+        tree: ast.FunctionDef,
         inputs: Sequence[Kind],
         scope: Scope,
         called: Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]],
@@ -78,11 +78,7 @@ class Flow(ast.NodeVisitor):
         arguments = (*tree.args.posonlyargs, *tree.args.args)
         for argument, kind in zip(arguments, inputs, strict=True):
             self._name(argument.arg, kind)
-        if isinstance(tree, ast.Lambda):
-            self.visit(tree.body)
-            self._return(tree.body)
-        else:
-            self._block(tree.body)
+        self._block(tree.body)
 
     @property
     def returned(self) -> Kind:

@@ -51,7 +51,7 @@ def typed(
     working: np.dtype[Any],
     level: Level,
     replace: Callable[[object], object],
-    also: Callable[[ast.FunctionDef | ast.Lambda], dict[str, Any]] | None = None,
+    also: Callable[[ast.FunctionDef], dict[str, Any]] | None = None,
 ) -> Typed:
     """Return the function with its literals typed.
 
@@ -90,10 +90,11 @@ def typed(
         swapped = {k: v for k in outside if (v := replace(known[k])) is not outside[k]}
         return Typed(sources.rebuilt(function, code, swapped), _counted(working))
     tree = copy.deepcopy(source.node)
+    tree.decorator_list, tree.args.defaults = [], []  # nothing of them is computed
     scope = Scope(tree, outside, also(tree) if also else {})
     OfNumbers(scope).visit(tree)
     rewriter = _Rewriter(scope, working, level, replace)
-    rewriter.function(tree)
+    rewriter.generic_visit(tree)
     new = sources.compiled(sources.Source(tree, source.imports), code)
     return Typed(
         sources.rebuilt(function, new, scope.constants),
@@ -121,13 +122,6 @@ class _Rewriter(ast.NodeTransformer):
         self.working = np.dtype(np.float32) if is_half(working) else working
         self.integers = level == "all"
         self.counts = False  # whether an integer literal takes part in arithmetic
-
-    def function(self, node: ast.FunctionDef | ast.Lambda) -> None:
-        """Rewrite the body of the outermost function."""
-        if isinstance(node, ast.Lambda):
-            node.body = self.operand(node.body)
-        else:
-            node.body = [self.visit(statement) for statement in node.body]
 
     def operand(self, node: ast.expr, *, compared: bool = False) -> ast.expr:
         """Return the typed constant of a literal, or the node rewritten."""

@@ -58,7 +58,7 @@ class Widths:
         self._function, self._rules, self._called = function, rules, called
         self._inner, self._inside = inner, inside
 
-    def __call__(self, tree: ast.FunctionDef | ast.Lambda) -> dict[str, Any]:
+    def __call__(self, tree: ast.FunctionDef) -> dict[str, Any]:
         """Rewrite the source; return what it then reads, by name."""
         scope, flow = _analysed(self._function, tree, self._rules, self._called)
         casts = Casts(
@@ -71,7 +71,7 @@ class Widths:
             bounded=self._rules.bounded,
             inside=self._inside,
         )
-        casts.function(tree)
+        casts.generic_visit(tree)
         return scope.constants
 
 
@@ -141,7 +141,7 @@ def _returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kin
 
 def _analysed(
     function: Callable[..., Any],
-    tree: ast.FunctionDef | ast.Lambda,
+    tree: ast.FunctionDef,
     rules: Rules,
     called: Called,
 ) -> tuple[Scope, Flow]:

@@ -10,7 +10,7 @@ import sys
 from dis import get_instructions
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from xdev.compile.digests import named_globals
 
@@ -58,19 +58,14 @@ def rebuilt(
     return new
 
 
-@final
-class Source:
+class Source(NamedTuple):
     """A function's syntax tree, and the names that its module imports.
 
     Python compiles a call on an imported name to other instructions.
     """
 
-    __slots__ = ("imports", "node")
-
-    def __init__(
-        self, node: ast.FunctionDef | ast.Lambda, imports: tuple[str, ...]
-    ) -> None:
-        self.node, self.imports = node, imports
+    node: ast.FunctionDef
+    imports: tuple[str, ...]
 
 
 #: A file's name, the number of the first line, and lines with all that ``find`` needs.
@@ -124,7 +119,7 @@ def _within(text: str, code: CodeType) -> Source | None:
     return None
 
 
-def _first_line(node: ast.stmt | ast.Lambda) -> int:
+def _first_line(node: ast.stmt) -> int:
     """Return the number of a node's first line, that of a decorator if it has one."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(each.lineno for each in decorators)])
@@ -141,10 +136,11 @@ def _texts(code: CodeType) -> Iterator[str]:
 
 
 @lru_cache(maxsize=8)
-def _parsed(
-    text: str,
-) -> tuple[tuple[ast.FunctionDef | ast.Lambda, ...], tuple[str, ...]]:
-    """Return a file's functions, and the names that its module imports."""
+def _parsed(text: str) -> tuple[tuple[ast.FunctionDef, ...], tuple[str, ...]]:
+    """Return a file's functions, and the names that its module imports.
+
+    A lambda is a function whose body returns it: both compile to the same code.
+    """
     try:
         tree = ast.parse(text)
     except SyntaxError:  # the file changed since it was loaded
@@ -157,8 +153,16 @@ def _parsed(
             names.update(a.asname or a.name.partition(".")[0] for a in node.names)
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             scope.extend(ast.iter_child_nodes(node))
-    nodes = ast.walk(tree)
-    functions = (n for n in nodes if isinstance(n, ast.FunctionDef | ast.Lambda))
+    functions = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda):
+            body = ast.copy_location(ast.Return(node.body), node.body)
+            whole = ast.parse("def function(): pass").body[0]  # with all its fields
+            assert isinstance(whole, ast.FunctionDef)  # noqa: S101
+            whole.name, whole.args, whole.body = "<lambda>", node.args, [body]
+            functions.append(ast.copy_location(whole, node))
+        elif isinstance(node, ast.FunctionDef):
+            functions.append(node)
     return tuple(functions), tuple(names - {"*"})
 
 
@@ -184,17 +188,12 @@ def compiled(source: Source, like: CodeType) -> CodeType:
     node.args = copy.copy(node.args)
     node.args.defaults = []
     node.args.kw_defaults = [None] * len(node.args.kwonlyargs)
-    body: ast.stmt
-    if isinstance(node, ast.FunctionDef):
-        node.decorator_list, node.returns = [], None
-        body = node
-    else:
-        body = ast.Expr(node)
+    node.decorator_list, node.returns = [], None
     outer = cast("ast.FunctionDef", ast.parse("def closure(): pass").body[0])
     outer.args.args = [ast.arg(name) for name in like.co_freevars]
-    outer.body = [body]
-    if isinstance(body, ast.FunctionDef) and body.name not in like.co_freevars:
-        outer.body.insert(0, ast.Global([body.name]))  # as one that calls itself has it
+    outer.body = [node]
+    if node.name not in like.co_freevars:
+        outer.body.insert(0, ast.Global([node.name]))  # as one that calls itself has it
     imports = [ast.Import([ast.alias(name)]) for name in source.imports]
     module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
     flags = like.co_flags & FUTURES

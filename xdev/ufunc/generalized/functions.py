@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import threading
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -15,7 +15,7 @@ from xdev.ufunc import literals, sources
 from xdev.ufunc.assignments import refuse_lost
 from xdev.ufunc.inputs import Counts
 from xdev.ufunc.kernels.arguments import FLOAT, SUPPORTED
-from xdev.ufunc.kernels.functions import Replacement, check_outside, check_plain
+from xdev.ufunc.kernels.functions import check_outside, check_plain, replacement
 from xdev.ufunc.scope import Scope
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class WholeArrays(ast.NodeTransformer):
     ) -> None:
         self._outside, self._dimensions = sources.outside(function), dimensions
 
-    def __call__(self, tree: ast.FunctionDef | ast.Lambda) -> dict[str, Any]:
+    def __call__(self, tree: ast.FunctionDef) -> dict[str, Any]:
         """Rewrite a function; return the values of the names that it now reads."""
         nodes = [*ast.walk(tree)]
         names = {node for node in nodes if isinstance(node, ast.Name)}
@@ -373,7 +373,7 @@ class CoreFunction:
         refuse_lost(self.function, (name for name, (_, ndim) in pairs if ndim is None))
         inexact = [dtype for dtype, _ in types if dtype.kind in "fc"]
         working = np.result_type(*inexact) if inexact else FLOAT
-        replace = Replacement((self.function,), working)
+        replace = partial(replacement, self.function, working)
         whole = WholeArrays(
             self.function, dict(zip(self.labels, self.layout.operands, strict=True))
         )

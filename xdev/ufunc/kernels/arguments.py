@@ -21,7 +21,7 @@ from xdev.ufunc.cuda_operands import Array, Number
 from xdev.ufunc.inputs import is_dask
 from xdev.ufunc.kernels.functions import UPDATES
 from xdev.ufunc.rules import real
-from xdev.ufunc.scope import numpys
+from xdev.ufunc.scope import Scope, numpys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -69,9 +69,8 @@ def find_writes(function: Callable[..., Any], arrays: Mapping[str, int]) -> Writ
     source = sources.find(function.__code__)
     if source is None:
         return Writes(frozenset(), frozenset(arrays))
-    visitor = _Visitor(function, arrays)
-    body = source.node.body
-    for node in body if isinstance(body, list) else [body]:
+    visitor = _Visitor(function, source.node, arrays)
+    for node in source.node.body:
         visitor.visit(node)
     surely = frozenset(visitor.surely)
     return Writes(surely, frozenset(visitor.perhaps) - surely, frozenset(visitor.flat))
@@ -81,9 +80,14 @@ def find_writes(function: Callable[..., Any], arrays: Mapping[str, int]) -> Writ
 class _Visitor(ast.NodeVisitor):
     """Collects the arrays that are written, or may be."""
 
-    def __init__(self, function: Callable[..., Any], arrays: Mapping[str, int]) -> None:
-        code, self._outside = function.__code__, sources.outside(function)
-        self._arrays, self._own = arrays, {*code.co_varnames, *code.co_cellvars}
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        tree: ast.FunctionDef,
+        arrays: Mapping[str, int],
+    ) -> None:
+        self._outside = sources.outside(function)
+        self._arrays, self._scope = arrays, Scope(tree, self._outside)
         # Any name may be one's then.
         self._slices = _makes_slices(function, (), {})
         self.surely: set[str] = set()
@@ -92,7 +96,8 @@ class _Visitor(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         """Look at what a function gets: many only read."""
-        called = numpys(self._value(node.func))
+        builtin = self._scope.builtin(node.func)
+        called = getattr(builtins, builtin, None) or self._scope.static(node.func)
         reads = _reads(called, len(node.args))
         if called is None:
             self.visit(node.func)
@@ -153,16 +158,6 @@ class _Visitor(ast.NodeVisitor):
         if not isinstance(node, ast.Name):
             self.visit(node)
 
-    def _value(self, node: ast.expr) -> Any:
-        """Return the value of an outside name or a module's attribute, else None."""
-        if isinstance(node, ast.Name) and node.id not in self._own:
-            return self._outside.get(node.id, getattr(builtins, node.id, None))
-        if isinstance(node, ast.Attribute):
-            owner = self._value(node.value)
-            if isinstance(owner, ModuleType):
-                return getattr(owner, node.attr, None)
-        return None
-
     def _value_alone(self, node: ast.expr, axes: int) -> bool:
         """Say whether a part of an array is an element, or a fact of the array."""
         while isinstance(node, ast.Subscript | ast.Attribute):
@@ -187,7 +182,7 @@ class _Visitor(ast.NodeVisitor):
             return isinstance(index.value, int)
         outer = index.value if isinstance(index, ast.Attribute) else index
         if isinstance(outer, ast.Name) and outer.id in self._outside:
-            return isinstance(self._value(index), int | np.integer)
+            return isinstance(self._scope.value(index), int | np.integer)
         return not self._slices or isinstance(index, ast.BinOp | ast.UnaryOp)
 
 

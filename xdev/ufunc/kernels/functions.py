@@ -7,11 +7,10 @@ import inspect
 import re
 import warnings
 from dis import get_instructions
-from types import ModuleType
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config, atomic
-from xdev.compile import cpu as compiler
 from xdev.compile.grid import Grid
 from xdev.compile.grid.cuda_loops import NAMES
 from xdev.compile.grid.emission import checked
@@ -21,7 +20,8 @@ from xdev.ufunc.assignments import refuse_lost
 from xdev.ufunc.kernels import arguments
 from xdev.ufunc.parameters import refuse_arrays, refuse_deferred, refuse_raising
 from xdev.ufunc.rules import Rules
-from xdev.ufunc.scalar import ScalarFunction, is_plain
+from xdev.ufunc.scalar import within
+from xdev.ufunc.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,7 +51,7 @@ class Ranges(ast.NodeTransformer):
         own = {*code.co_varnames, *code.co_cellvars, *sources.outside(function)}
         self._builtin = "range" not in own
 
-    def __call__(self, tree: ast.FunctionDef | ast.Lambda) -> dict[str, Any]:
+    def __call__(self, tree: ast.FunctionDef) -> dict[str, Any]:
         """Rewrite a function; return the values of the names that it now reads."""
         if self._builtin:
             self.generic_visit(tree)
@@ -95,13 +95,11 @@ class Checks(ast.NodeTransformer):
         self._arrays, self._outside = arrays, outside
         self.done = False
 
-    def __call__(self, tree: ast.FunctionDef | ast.Lambda) -> dict[str, Any]:
+    def __call__(self, tree: ast.FunctionDef) -> dict[str, Any]:
         """Rewrite a function; return the values of the names that it now reads."""
+        self._scope = Scope(tree, self._outside)
         tree.args.args.append(ast.arg(REPORT))
-        if isinstance(tree, ast.Lambda):
-            tree.body = self.visit(tree.body)
-        else:
-            tree.body = [self.visit(statement) for statement in tree.body]
+        self.generic_visit(tree)
         self.done = True
         return {CHECK: checked}
 
@@ -123,7 +121,7 @@ class Checks(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.Call:
         """Check the index of an atomic update of an argument."""
         self.generic_visit(node)
-        if self._value(node.func) in UPDATES and len(node.args) > 1:
+        if self._scope.value(node.func) in UPDATES and len(node.args) > 1:
             array, index = node.args[:2]
             if isinstance(array, ast.Name) and array.id in self._arrays:
                 node.args[1] = self._index(index, array.id)
@@ -153,16 +151,6 @@ class Checks(ast.NodeTransformer):
         arguments = [index, shape, *numbers, ast.Name(REPORT, load)]
         call = ast.Call(ast.Name(CHECK, load), arguments, [])
         return ast.copy_location(call, index)
-
-    def _value(self, node: ast.expr) -> Any:
-        """Return the value of an outside name or a module's attribute, else None."""
-        if isinstance(node, ast.Name):
-            return self._outside.get(node.id)
-        if isinstance(node, ast.Attribute):
-            owner = self._value(node.value)
-            if isinstance(owner, ModuleType):
-                return getattr(owner, node.attr, None)
-        return None
 
 
 def refuse_reported(
@@ -293,7 +281,7 @@ class KernelFunction:
         check_outside(self.function)
         kinds = dict(zip(self.names[indices:], arguments, strict=True))
         refuse_lost(self.function, (k for k, v in kinds.items() if v.ndim is None))
-        replace = Replacement((self.function,), working)
+        replace = partial(replacement, self.function, working)
         check = None
         if checked or _config.debug():
             arrays = {
@@ -313,47 +301,35 @@ class KernelFunction:
         return Grid(function, indices, arguments, self.fastmath, done)
 
 
-@final
-class Replacement:
-    """What compiled code uses for the values of outside names.
+def replacement(
+    own: Callable[..., Any], working: np.dtype[Any], value: object
+) -> object:
+    """Return what compiled code uses for the value of an outside name.
 
     Parameters
     ----------
-    calling : tuple of callable
-        The functions on the way here, to see one that calls itself.
+    own : callable
+        The kernel's function, which reads it.
     working : numpy.dtype
         What floats are.
+    value : object
+        A ufunc's function, or a plain one, becomes one that can be called.
     """
-
-    def __init__(
-        self, calling: tuple[Callable[..., Any], ...], working: np.dtype[Any]
-    ) -> None:
-        self._calling, self._working = calling, working
-
-    def __call__(self, value: object) -> object:
-        """Return a ufunc's function, or a plain one, so that it can be called."""
-        scalar = getattr(value, "definition", None)
-        if isinstance(scalar, ScalarFunction):
-            return scalar.device_function(Rules((), working=self._working), "inexact")
-        typed = getattr(value, "_typed", None)
-        plain = typed.function if isinstance(typed, KernelFunction) else value
-        if not is_plain(plain):
-            return value
-        if plain in self._calling:
-            name = plain.__name__
-            message = f"{name} calls itself: write the recursion as a loop"
-            raise TypeError(message)
-        if plain is not value:
+    typed = getattr(value, "_typed", None)
+    if isinstance(typed, KernelFunction):
+        if typed.function is own:
+            message = f"{typed.name} calls itself: write the recursion as a loop"
+        else:
             message = (
-                f"{self._calling[0].__name__} calls the kernel {plain.__name__}, which "
-                "runs over points of its own: call one after the other, or make what "
-                "both need a plain function"
+                f"{own.__name__} calls the kernel {typed.name}, which runs over points "
+                "of its own: call one after the other, or make what both need a plain "
+                "function"
             )
-            raise TypeError(message)
-        check_outside(plain)
-        inner = Replacement((*self._calling, plain), self._working)
-        typed = literals.typed(plain, self._working, "inexact", inner)
-        return compiler.device_function(typed.function)
+        raise TypeError(message)
+    scalar = within(value)
+    if scalar is None:
+        return value
+    return scalar.device_function(Rules((), working=working), "inexact")
 
 
 def check_outside(function: Callable[..., Any]) -> None:
