@@ -10,7 +10,7 @@ import pytest
 
 import xdev
 from xdev import _config
-from xdev.ufunc.kernels import cpu_fast
+from xdev.ufunc.kernels import cpu
 
 KNOWN = 3  # calls: the first is learnt
 
@@ -159,9 +159,9 @@ def test_other_arguments_go_to_python():
 
 
 def test_more_layouts_than_are_known():
-    bound, whole = fresh(count)[2], np.zeros((3 * cpu_fast.MOST, 400), np.int64)
+    bound, whole = fresh(count)[2], np.zeros((3 * cpu.MOST, 400), np.int64)
     for turn in range(2):
-        for k in range(3 * cpu_fast.MOST // 2):
+        for k in range(3 * cpu.MOST // 2):
             for _ in range(KNOWN):
                 bound(whole[k, :: k + 1])
             assert (whole[k, :: k + 1][:2] == KNOWN * (turn + 1)).all()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
@@ -14,7 +13,7 @@ import numpy as np
 from xdev import _optional
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 # Floating point exceptions, as C's ``feraiseexcept`` and its like number them.
 
@@ -250,9 +249,11 @@ def quotient_and_rest(
     return b.select(by_zero, quotient, whole), b.select(by_zero, undefined, rest)
 
 
-@contextmanager
-def without_conditions(asked: Callable[[], bool]) -> Iterator[None]:
-    """Have Numba divide floats so where asked; the caller has the compiler's lock."""
+def without_conditions(asked: Callable[[], bool]) -> list[tuple[Any, str, Any]]:
+    """Return what replaces Numba's attributes so that it divides floats so where asked.
+
+    Each is an owner, a name, and its value.
+    """
     numbers: Any = importlib.import_module("numba.cpython.numbers")
     usual, utilities = numbers.real_divmod, numbers.cgutils
 
@@ -268,8 +269,5 @@ def without_conditions(asked: Callable[[], bool]) -> Iterator[None]:
         return utilities.is_scalar_zero(builder, value)
 
     own = {**vars(utilities), "is_scalar_zero": is_scalar_zero}
-    numbers.real_divmod, numbers.cgutils = real_divmod, SimpleNamespace(**own)
-    try:
-        yield
-    finally:
-        numbers.real_divmod, numbers.cgutils = usual, utilities
+    pairs = {"real_divmod": real_divmod, "cgutils": SimpleNamespace(**own)}
+    return [(numbers, name, value) for name, value in pairs.items()]

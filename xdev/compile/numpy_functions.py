@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import operator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -469,20 +469,21 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
     def flags(kind: Any) -> list[str]:
         return [] if asked() else usual_flags(kind)
 
-    with ExitStack() as stack:
-        stack.enter_context(_replaced(owner, "get_function", get_function))
-        stack.enter_context(_replaced(owner, "get_ufunc_info", get_ufunc_info))
-        if root == CUDA:
-            arrays = importlib.import_module(f"{root}.np.arraymath")
-            stack.enter_context(_replaced(arrays, "_np_round_intrinsic", _nearest))
-        else:
-            for name in ("cpython.mathimpl", "np.math.mathimpl"):
-                real = importlib.import_module(f"{root}.{name}")
-                stack.enter_context(_replaced(real, "is_finite", _finite))
-        for name in ("cpython.numbers", "np.math.numbers") if wrapping else ():
-            numbers = importlib.import_module(f"{root}.{name}")
-            usual_flags = numbers._int_arith_flags  # noqa: SLF001
-            stack.enter_context(_replaced(numbers, "_int_arith_flags", flags))
+    changes: list[Any] = [(owner, "get_function", get_function)]
+    changes.append((owner, "get_ufunc_info", get_ufunc_info))
+    if root == CUDA:
+        arrays = importlib.import_module(f"{root}.np.arraymath")
+        changes.append((arrays, "_np_round_intrinsic", _nearest))
+    else:
+        changes += divisions.without_conditions(asked)
+        for name in ("cpython.mathimpl", "np.math.mathimpl"):
+            real = importlib.import_module(f"{root}.{name}")
+            changes.append((real, "is_finite", _finite))
+    for name in ("cpython.numbers", "np.math.numbers") if wrapping else ():
+        numbers = importlib.import_module(f"{root}.{name}")
+        usual_flags = numbers._int_arith_flags  # noqa: SLF001
+        changes.append((numbers, "_int_arith_flags", flags))
+    with replaced(*changes):
         yield
 
 
@@ -527,14 +528,16 @@ def _context(root: str) -> Any:
 
 
 @contextmanager
-def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Give a class or module another attribute meanwhile."""
-    own = vars(owner).get(name)
-    setattr(owner, name, value)
+def replaced(*changes: tuple[Any, str, Any]) -> Iterator[None]:
+    """Give classes or modules other attributes meanwhile: owners, names and values."""
+    before = [(owner, name, vars(owner).get(name)) for owner, name, _ in changes]
+    for owner, name, value in changes:
+        setattr(owner, name, value)
     try:
         yield
     finally:
-        if own is None:
-            delattr(owner, name)  # a base class has it
-        else:
-            setattr(owner, name, own)
+        for owner, name, own in before:
+            if own is None:
+                delattr(owner, name)  # a base class has it
+            else:
+                setattr(owner, name, own)

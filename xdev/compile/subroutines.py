@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev.compile import divisions, numpy_functions
+from xdev.compile import numpy_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,9 +80,8 @@ def unraising(*, wrapping: bool = False) -> Iterator[None]:
         return bool(above) and above.top().error_model == "numpy"
 
     lock = core.compiler_lock.global_compiler_lock
-    divided = divisions.without_conditions(asked)
     served = numpy_functions.served(numpy_functions.CPU, asked, wrapping=wrapping)
-    with lock, divided, served, _replaced(core.base, compile_for, asked):
+    with lock, served, numpy_functions.replaced(_change(core.base, compile_for, asked)):
         yield
 
 
@@ -96,14 +95,13 @@ def unraising_on_cuda(*, wrapping: bool) -> Iterator[None]:
         return True  # CUDA has no other model
 
     served = numpy_functions.served(numpy_functions.CUDA, asked, wrapping=wrapping)
-    with served, _replaced(base, usual, asked):
+    with served, numpy_functions.replaced(_change(base, usual, asked)):
         yield
 
 
-@contextmanager
-def _replaced(
+def _change(
     base: Any, compile_for: Callable[..., Any], asked: Callable[[], bool]
-) -> Iterator[None]:
+) -> tuple[Any, str, Any]:
     """Let contexts compile by another function where asked, and quotients be ours."""
     usual = base.BaseContext.compile_subroutine
 
@@ -117,8 +115,4 @@ def _replaced(
             return usual(context, builder, impl, sig, *args, **options)
         return compile_for(context, builder, impl, sig)
 
-    base.BaseContext.compile_subroutine = compile_subroutine
-    try:
-        yield
-    finally:
-        base.BaseContext.compile_subroutine = usual
+    return base.BaseContext, "compile_subroutine", compile_subroutine

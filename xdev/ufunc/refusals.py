@@ -82,7 +82,7 @@ def reduction_refusal(key: str, name: str) -> ValueError:
 
     Examples
     --------
-    >>> str(refusal("no identity", "minus"))
+    >>> str(reduction_refusal("no identity", "minus"))
     'minus.reduce of nothing has no identity: pass initial=, or give the function an
     identity, @vectorize(identity=...)'
     """

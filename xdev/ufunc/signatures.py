@@ -18,47 +18,14 @@ if TYPE_CHECKING:
 Dtypes = tuple[np.dtype[Any], ...]
 #: What a call asks for, of the inputs and of the outputs; None is any.
 Signature = tuple[tuple[np.dtype[Any] | None, ...], tuple[np.dtype[Any] | None, ...]]
-SIZED = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
-NAMES = {
-    **{
-        f"{kind}{bits}": f"{kind}{bits}"
-        for kind in ("int", "uint")
-        for bits in (8, 16, 32, 64)
-    },
-    **{f"{c}{n}": f"{SIZED[c]}{8 * n}" for c in "iu" for n in (1, 2, 4, 8)},
-    **{
-        name: name
-        for name in ("float16", "float32", "float64", "complex64", "complex128")
-    },
-    "bfloat16": "bfloat16",
-    "f2": "float16",
-    "f4": "float32",
-    "f8": "float64",
-    "c8": "complex64",
-    "c16": "complex128",
-    "half": "float16",
-    "float": "float32",
-    "double": "float64",
-    **dict.fromkeys(("bool", "bool_", "boolean", "b1"), "bool"),
-    "intp": "intp",
-    "uintp": "uintp",
-    "ssize_t": "intp",
-    "size_t": "uintp",
-    "byte": "uint8",
-    "uchar": "uint8",
-    "char": "int8",
-    "short": "int16",
-    "ushort": "uint16",
-    "intc": "intc",
-    "uintc": "uintc",
-    "int_": "int64",
-    "uint": "uint64",
-    "long_": "long",
-    "ulong": "ulong",
-    "longlong": "longlong",
-    "ulonglong": "ulonglong",
-    "float_": "float32",
-}
+# NumPy's data types, and what Numba and C call them besides.
+TYPES = (
+    "bool bool_ boolean b1; int8 i1 char; int16 i2 short; int32 i4; int64 i8 int_; "
+    "uint8 u1 byte uchar; uint16 u2 ushort; uint32 u4; uint64 u8 uint; float16 f2 half;"
+    "bfloat16; float32 f4 float float_; float64 f8 double; complex64 c8; complex128 c16"
+    "; intp ssize_t; uintp size_t; intc; uintc; long long_; ulong; longlong; ulonglong"
+)
+NAMES = {name: row.split()[0] for row in TYPES.split(";") for name in row.split()}
 
 
 #: What is returned: several in a tuple, written in one of three ways, or one.
@@ -238,7 +205,7 @@ def parse_cores(signature: object, layout: Layout) -> Types:
     Examples
     --------
     >>> from xdev.ufunc.generalized.layouts import Layout
-    >>> parse("void(float32[:], int64, float32[:])", Layout.parse("(n),()->(n)"))
+    >>> parse_cores("void(float32[:], int64, float32[:])", Layout.parse("(n),()->(n)"))
     ((dtype('float32'), 1), (dtype('int64'), None), (dtype('float32'), 1))
     """
     found = _operands(signature)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev._forks import module_lock
+from xdev.compile.numpy_functions import replaced as changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -243,8 +244,5 @@ def short(ir: Any) -> Iterator[None]:
 
     with lock:  # others compile before or after
         real = arrays.fix_integer_index
-        arrays.fix_integer_index = fixed
-        try:
+        with changed((arrays, "fix_integer_index", fixed)):
             yield
-        finally:
-            arrays.fix_integer_index = real

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -18,56 +18,6 @@ from xdev import _optional
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Protocol
-
-    class Adapter(Protocol):
-        """One library's arrays.
-
-        Attributes
-        ----------
-        mutable : bool
-            Whether they may be written.
-        """
-
-        mutable: bool
-
-        def on_cuda(self, x: Any) -> bool:
-            """Say whether an array is on a CUDA device."""
-
-        def native(self, x: Any, name: str) -> Any:
-            """Return an array's memory as a NumPy or CuPy array.
-
-            Raises
-            ------
-            TypeError
-                It has no such memory, or its library forbids it; ``name`` is the
-                function.
-            """
-
-        def stream(self, x: Any) -> int | None:
-            """Return the stream that its library works on.
-
-            None where there is none, or it is not told: then a call's work is waited
-            for.
-            """
-
-        def claim(self, x: Any, name: str, label: str = "out") -> None:
-            """Tell the library that an array is about to be written.
-
-            Raises
-            ------
-            TypeError
-                That is forbidden; ``label`` is the argument, ``name`` the function.
-            """
-
-        def note(self, x: Any) -> None:
-            """Tell the library that an array may be written; refuse nothing."""
-
-        def lift(self, made: Any, like: Any) -> Any:
-            """Return a NumPy or CuPy result, which is nobody else's, as its own array.
-
-            On CUDA the work that writes the result is queued on the current stream.
-            """
 
 # Arrays that lend their memory by NumPy's protocol, as Warp's: arguments and outputs.
 #
@@ -79,39 +29,63 @@ def is_lender(kind: type) -> bool:
 
     Examples
     --------
-    >>> is_array_type(np.ndarray)
+    >>> is_lender(np.ndarray)
     False
     """
     more = hasattr(kind, "__array_ufunc__") or hasattr(kind, "__array_namespace__")
     return hasattr(kind, "__array_interface__") and not more
 
 
-@final
-class LenderAdapter:
-    """Arrays of any such library."""
+class Adapter:
+    """One library's arrays: here those of any that lend their memory.
+
+    Attributes
+    ----------
+    mutable : bool
+        Whether they may be written.
+    """
 
     mutable = True
 
     def on_cuda(self, x: Any) -> bool:
-        """Ask for the protocol of CUDA."""
+        """Say whether an array is on a CUDA device."""
         return hasattr(x, "__cuda_array_interface__")
 
     def native(self, x: Any, name: str) -> Any:  # noqa: ARG002 - nothing is refused
-        """Return a view; of what is read-only one that cannot be written."""
+        """Return an array's memory as a NumPy or CuPy array.
+
+        Raises
+        ------
+        TypeError
+            It has no such memory, or its library forbids it; ``name`` is the function.
+        """
         return np.asarray(x)
 
-    def stream(self, x: Any) -> int | None:  # noqa: ARG002
-        """Return None: host memory has none."""
+    def stream(self, x: Any) -> int | None:  # noqa: ARG002 - of no array
+        """Return the stream that its library works on.
+
+        None where there is none, or it is not told: then a call's work is waited for.
+        """
         return None
 
     def claim(self, x: Any, name: str, label: str = "out") -> None:
-        """Refuse nothing: NumPy's flag says what is read-only."""
+        """Tell the library that an array is about to be written.
+
+        Raises
+        ------
+        TypeError
+            That is forbidden; ``label`` is the argument, ``name`` the function. NumPy's
+            flag says what is read-only.
+        """
 
     def note(self, x: Any) -> None:
-        """Tell nobody."""
+        """Tell the library that an array may be written; refuse nothing."""
 
     def lift(self, made: Any, like: Any) -> Any:  # noqa: ARG002
-        """Return it as it is."""
+        """Return a NumPy or CuPy result, which is nobody else's, as its own array.
+
+        On CUDA the work that writes the result is queued on the current stream.
+        """
         return made
 
 
@@ -120,7 +94,7 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 # Their modules, by the top-level module of the library's types.
 LIBRARIES = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}
-LENDER = LenderAdapter()
+LENDER = Adapter()
 _known: dict[type, Adapter | None] = {}  # by exact type
 
 

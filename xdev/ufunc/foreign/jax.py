@@ -16,6 +16,7 @@ import numpy as np
 from xdev import _optional
 from xdev.device.natives import natives
 from xdev.memory.streams import live_streams
+from xdev.ufunc.foreign import Adapter
 
 
 def is_array_type(kind: type) -> bool:
@@ -25,7 +26,7 @@ def is_array_type(kind: type) -> bool:
 
 
 @final
-class JaxAdapter:
+class JaxAdapter(Adapter):
     """Arrays on one device."""
 
     mutable = False
@@ -68,10 +69,6 @@ class JaxAdapter:
         with cupy.cuda.Device(natives("jax").place(device)[1]):
             return cupy.from_dlpack(x)
 
-    def stream(self, x: Any) -> int | None:  # noqa: ARG002 - of no array
-        """Return None: the host waits in its place."""
-        return None
-
     def claim(self, x: Any, name: str, label: str = "out") -> None:  # noqa: ARG002
         """Refuse, of any array."""
         message = (
@@ -79,9 +76,6 @@ class JaxAdapter:
             "out= away and take the result, which is a jax.Array too"
         )
         raise TypeError(message)
-
-    def note(self, x: Any) -> None:
-        """Nothing: no array of JAX's is ever written."""
 
     def lift(self, made: Any, like: Any) -> Any:
         """Return a result as an array on the device of ``like``, once it is computed.

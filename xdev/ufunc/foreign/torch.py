@@ -12,6 +12,7 @@ import numpy as np
 from xdev import _optional
 from xdev.memory.owners import record_stream
 from xdev.memory.streams import live_streams
+from xdev.ufunc.foreign import Adapter
 
 LEGACY = 1  # the null stream's name where 0 means none
 
@@ -22,10 +23,8 @@ def is_array_type(kind: type) -> bool:
 
 
 @final
-class TorchAdapter:
+class TorchAdapter(Adapter):
     """Tensors that are dense; a view that PyTorch conjugates lazily is made real."""
-
-    mutable = True
 
     def on_cuda(self, x: Any) -> bool:
         """Ask the tensor."""

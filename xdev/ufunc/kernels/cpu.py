@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 from array import array
 from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, final
 
+from numpy import ndarray
+
 from xdev import _config
 from xdev._c_functions import address_of
 from xdev._forks import module_lock
 from xdev.compile.grid import WORD, cpu as compiler, emission as reports, packer
+from xdev.compile.machine_words import DATA
+from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import too_large
 from xdev.ufunc.kernels import arguments, functions
 
@@ -28,6 +33,8 @@ LONG = 1e-5  # seconds of work from which on threads are worth their start
 OWN = 1e-5  # of a share's seconds, those that it takes itself
 PIECE = 5e-6  # seconds that a piece should take at least
 BYTES = bytes.__basicsize__ - 1  # where an object of bytes has them; the 1 ends them
+MOST = 64  # calls of one grid that are known at a time
+word_at = ctypes.c_int64.from_address  # by an array's attributes 0.9 us
 _lock = module_lock()  # guards the making of plans: each is made once
 
 
@@ -87,10 +94,8 @@ class CpuKernels:
         self._function, self._checked = function, checked
         self._plans: dict[Any, Plan] = {}
 
-    def __call__(
-        self, extents: Extents, args: Sequence[Any]
-    ) -> tuple[Plan, tuple[Argument, ...]]:
-        """Run for every point; return what ran, and the arguments' types.
+    def __call__(self, extents: Extents, args: Sequence[Any]) -> Plan:
+        """Run for every point; return what ran.
 
         Parameters
         ----------
@@ -133,7 +138,7 @@ class CpuKernels:
             raise too_large(owners, dtypes, function.name, names) from error
         arguments.claim(args, operands, names, function.name, function.writes)
         self.compute(extents, plan, words)
-        return plan, plan.kinds
+        return plan
 
     def compute(self, extents: Extents, plan: Plan, words: Sequence[Any]) -> None:
         """Run a plan for every point.
@@ -154,6 +159,73 @@ class CpuKernels:
             function, indices = self._function, extents.dimensions
             names = function.split(indices, len(plan.kinds))
             functions.refuse_reported(report, function.name, names, indices)
+
+
+@final
+class Repeats:
+    """The calls over one grid that were made before, by types and layouts.
+
+    What they do not know goes the general way.
+
+    Parameters
+    ----------
+    kernels : CpuKernels
+        Runs a plan, of what its arguments are in memory.
+    extents : Extents
+        The grid.
+    """
+
+    __slots__ = ("_extents", "_kernels", "_plans")
+
+    def __init__(self, kernels: CpuKernels, extents: Extents) -> None:
+        self._kernels, self._extents = kernels, extents
+        # With the places and types of numbers, and the arrays' shapes and strides.
+        self._plans: dict[Any, tuple[Plan, list[tuple[int, Any]], list[int]]] = {}
+
+    def __call__(self, args: Sequence[Any]) -> bool:
+        """Run, if there was such a call before; say whether it was done."""
+        key, values = _read(args)
+        found = self._plans.get(key)
+        if found is None:
+            return False
+        plan, numbers, layouts = found
+        try:
+            for i, kind in numbers:
+                values[i] = kind(values[i]).tobytes()
+        except OverflowError:  # which the general way says in words
+            return False
+        self._kernels.compute(self._extents, plan, values + layouts)
+        return True
+
+    def store(self, args: Sequence[Any], plan: Plan) -> None:
+        """Remember what ran of arguments."""
+        if not all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args):
+            return
+        arrays = [x for x in args if type(x) is ndarray]
+        layouts = [number for x in arrays for number in (*x.shape, *x.strides)]
+        kinds = enumerate(zip(args, plan.kinds, strict=True))
+        numbers = [(i, k.dtype.type) for i, (x, k) in kinds if type(x) is not ndarray]
+        if len(self._plans) >= MOST:
+            self._plans.clear()
+        key, _ = _read(args)
+        self._plans[key] = plan, numbers, layouts
+
+
+def _read(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
+    """Return all that a loop depends on, and the addresses and numbers.
+
+    A freed array has a dtype of its own, which no call before had.
+    """
+    key: list[Any] = []
+    values: list[Any] = []
+    for x in args:
+        if type(x) is ndarray:
+            key += x.dtype, x.shape, x.strides, x.flags.num
+            values.append(word_at(id(x) + DATA).value)
+        else:
+            key.append(type(x))
+            values.append(x)
+    return tuple(key), values
 
 
 def _share(plan: Plan, n: int, memory: bytes) -> None:

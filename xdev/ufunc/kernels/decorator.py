@@ -8,12 +8,10 @@ from math import prod
 from operator import getitem, index
 from typing import TYPE_CHECKING, Any, final, overload
 
-from xdev._forks import module_lock
 from xdev._freed import refuse
 from xdev.ufunc import fake, sources
 from xdev.ufunc.foreign import is_cuda
-from xdev.ufunc.kernels import cpu_fast
-from xdev.ufunc.kernels.cpu import CpuKernels
+from xdev.ufunc.kernels.cpu import CpuKernels, Repeats
 from xdev.ufunc.kernels.cuda import CudaKernels
 from xdev.ufunc.kernels.functions import KernelFunction
 
@@ -148,7 +146,6 @@ def _text(key: Any) -> str:
 
 
 MOST = 256  # extents that are known at a time
-_lock = module_lock()  # guards the adding of quick ways: there is one of a kind
 
 
 @overload
@@ -242,9 +239,9 @@ class Kernel:
         try:
             found = self._bound.get(whole)
         except TypeError:  # it has no hash, as an array of no dimensions
-            return Bound(self._run, key, Extents.read(key, self._name))
+            return Bound(self, key, Extents.read(key, self._name))
         if found is None:
-            found = Bound(self._run, key, Extents.read(key, self._name))
+            found = Bound(self, key, Extents.read(key, self._name))
             if len(self._bound) >= MOST:
                 self._bound.clear()
             self._bound[whole] = found
@@ -278,9 +275,7 @@ class Kernel:
         if any(map(is_cuda, args)):
             launched = self._cuda(extents, args)
             if launched is not None:
-                from xdev.ufunc.kernels import cuda_fast
-
-                bound.repeats(cuda_fast.Repeats).learn(args, *launched)
+                bound.cuda.learn(args, *launched)
         elif any(map(fake.is_fake, args)):
             fake.call(
                 lambda numbers, _: self._fake(extents, numbers),
@@ -293,8 +288,7 @@ class Kernel:
         else:
             refuse(self._name, *args)
             ran = self._cpu(extents, args)
-            known = bound.repeats(cpu_fast.Repeats, self._cpu, extents)
-            known.learn(args, *ran)
+            bound.cpu.store(args, ran)
 
 
 @final
@@ -303,44 +297,42 @@ class Bound:
 
     Parameters
     ----------
-    run : callable
-        The kernel's method ``run(bound, args, named)``.
+    kernel : Kernel
+        The kernel.
     key : object
         What stood in the brackets.
     extents : Extents
         What that means.
     """
 
-    __slots__ = ("_key", "_repeats", "_run", "extents")
+    def __init__(self, kernel: Kernel, key: Any, extents: Extents) -> None:
+        self._kernel, self._key, self.extents = kernel, key, extents
+        self.cpu = Repeats(kernel._cpu, extents)  # noqa: SLF001 - its own
+        self._again: tuple[Callable[[Any], bool], ...] = (self.cpu,)
 
-    def __init__(self, run: Any, key: Any, extents: Extents) -> None:
-        self._run, self._key, self.extents = run, key, extents
-        self._repeats: tuple[Any, ...] = ()  # one of the CPU, one of CUDA, as they ran
+    @functools.cached_property
+    def cuda(self) -> Any:
+        """The calls before on CUDA."""
+        from xdev.ufunc.kernels import cuda_fast
+
+        found = cuda_fast.Repeats()
+        self._again = found, self.cpu
+        return found
 
     def __call__(self, *args: Any, **named: Any) -> None:
         """Run for every point."""
         if not named:
-            for again in self._repeats:
+            for again in self._again:
                 if again(args):
                     return
-        self._run(self, args, named)
-
-    def repeats(self, kind: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the quick way of a kind, ``kind(*arguments)`` at first."""
-        with _lock:
-            for found in self._repeats:
-                if type(found) is kind:
-                    return found
-            found = kind(*arguments)
-            self._repeats += (found,)
-            return found
+        self._kernel._run(self, args, named)  # noqa: SLF001 - its own
 
     def __repr__(self) -> str:
-        return f"{self._run.__self__!r}[{self._key!r}]"
+        return f"{self._kernel!r}[{self._key!r}]"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by the kernel and what stood in the brackets."""
-        return getitem, (self._run.__self__, self._key)
+        return getitem, (self._kernel, self._key)
 
 
 def _kinds(key: Any) -> Any:
