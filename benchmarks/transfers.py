@@ -7,7 +7,7 @@ allocates through xdev's pools here, as in any program that uses both. ``out=`` 
 write into a buffer that is there; the others return a new array each time. A table of
 all ratios by size comes last. Without CUDA the rows are what a call costs that has
 nothing to move. ``--sweep`` measures pageable uploads and downloads by threads and size
-of a piece, and beside the driver's own copy: what ``xdev/transfer/schedule.py`` chose
+of a piece, and beside the driver's own copy: what ``xdev/transfer/staging.py`` chose
 its numbers by.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 import record
 
 import xdev
-from xdev.transfer import schedule
+from xdev.transfer import staging
 
 Calls = dict[str, Callable[[], object]]
 KIB, MIB = 1 << 10, 1 << 20
@@ -217,20 +217,20 @@ def sweep(repeat: int) -> list[dict[str, Any]]:
         )
 
     print("\npageable: up / down")
-    direct, lanes, pieces = schedule.DIRECT, schedule.LANES, schedule.PACKED
+    direct, lanes, pieces = staging.DIRECT, staging.LANES, staging.PACKED
     for nbytes in (128 * KIB, 256 * KIB, 512 * KIB, 1 * MIB, 2 * MIB):
         for label, most in (("the driver's own copy", nbytes), ("staged", 0)):
-            schedule.DIRECT = most
+            staging.DIRECT = most
             add(label, nbytes, direct=most)
-    schedule.DIRECT = direct
+    staging.DIRECT = direct
     for nbytes in (1 * MIB, 16 * MIB, 256 * MIB):
-        for schedule.LANES in (2, 4, 8, 12, 16):
+        for staging.LANES in (2, 4, 8, 12, 16):
             for piece in (128 * KIB, 256 * KIB, 512 * KIB, 1 * MIB, 4 * MIB):
                 if piece * 2 <= nbytes:
-                    schedule.PACKED = schedule.Sizes(piece, piece, turns=1)
-                    label = f"{schedule.LANES} threads, {piece // KIB} KiB"
-                    add(label, nbytes, lanes=schedule.LANES, piece=piece)
-    schedule.LANES, schedule.PACKED = lanes, pieces
+                    staging.PACKED = staging.Sizes(piece, piece, turns=1)
+                    label = f"{staging.LANES} threads, {piece // KIB} KiB"
+                    add(label, nbytes, lanes=staging.LANES, piece=piece)
+    staging.LANES, staging.PACKED = lanes, pieces
     return rows
 
 

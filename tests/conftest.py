@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 
 import xdev
+from xdev import native
+from xdev.compile import threads
+from xdev.native import plain_threads
 
 # JAX reads these when it is imported: two devices, the standard's data types, and no
 # memory of the GPU beyond what it needs.
@@ -84,6 +87,18 @@ def _what_is_there_stays():
     """
     gc.collect()
     gc.freeze()
+
+
+TEAMS = {"plain": plain_threads}
+if native.STATE == native.COMPILED:
+    TEAMS["compiled"] = native.module("threads")
+
+
+@pytest.fixture(params=TEAMS)
+def team(request, monkeypatch):
+    """The threads, compiled where the tier is, and what stands in for them."""
+    monkeypatch.setattr(threads, "team", TEAMS[request.param])
+    return TEAMS[request.param]
 
 
 def _require(name: str) -> xdev.Device:

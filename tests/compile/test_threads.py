@@ -1,6 +1,8 @@
 """Pieces of a range in several threads: each once, whoever does it."""
 
+import ctypes
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -8,7 +10,6 @@ import time
 import weakref
 from collections import Counter
 from contextlib import nullcontext
-from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -16,13 +17,35 @@ import pytest
 from hypothesis import given, strategies as st
 
 from xdev import _config
-from xdev.compile import threads
-from xdev.compile.team import stations, threads as team
+from xdev.compile import divisions, threads
+
+pytestmark = pytest.mark.usefixtures("team")
 
 
 @pytest.fixture(autouse=True)
 def four(monkeypatch):
     monkeypatch.setattr(_config, "num_threads", lambda: 4)
+
+
+@pytest.fixture
+def program(team):
+    """A function that runs a program in a process whose threads are the same."""
+    tier = "0" if team.__name__.endswith("plain_threads") else "1"
+    settings = os.environ | {"XDEV_NATIVE": tier, "XDEV_NUM_THREADS": "4"}
+
+    def run(text, *options):
+        ran = subprocess.run(
+            [sys.executable, *options, "-c", text],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env=settings,
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -68,24 +91,100 @@ def test_every_index_is_worked_on_once_by_machine_code(count, n, start, grain, l
     assert len(starts) <= threads.PIECES * lanes
 
 
-def test_threads_that_never_wake_are_not_waited_for(count, monkeypatch):
-    words = np.zeros((3, stations.STATION_WORDS), np.int64)
-    asleep = SimpleNamespace(address=words.ctypes.data, have=lambda wanted: wanted)
-    monkeypatch.setattr(team, "stations", lambda: asleep)
+def address_of(function):
+    return ctypes.cast(function, ctypes.c_void_p).value
 
-    n = 80 * 4 * threads.PIECES
-    times, starts = counted(count, n)
 
-    assert (times[:n] == 1).all()
-    assert len(starts) == 4 * threads.PIECES
-    assert not words[:, [stations.CLAIMED, stations.WORK]].any()
+WORDS = ctypes.POINTER(ctypes.c_int64)
+LOOP = ctypes.CFUNCTYPE(None, WORDS, WORDS, WORDS, ctypes.c_void_p)
+
+
+@LOOP
+def adding(places, dimensions, strides, _):
+    word = ctypes.c_int64.from_address
+    for k in range(dimensions[0]):
+        x, y, out = (word(places[j] + k * strides[j]) for j in range(3))
+        out.value += x.value + y.value
+
+
+@given(
+    shape=st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple),
+    order=st.permutations(range(4)),
+    steps=st.lists(st.integers(-2, 2), min_size=4, max_size=4),
+    grain=st.integers(1, 9),
+)
+def test_elements_are_a_ufuncs(shape, order, steps, grain):
+    """Each once, whatever the strides: a sum, as NumPy has it."""
+    ndim = len(shape)
+    whole, order = np.arange(100), [k for k in order if k < ndim]
+    strides = [8 * step for step in steps[:ndim]]
+    x = np.lib.stride_tricks.as_strided(whole[50:], shape, strides)
+    y = np.arange(np.prod(shape)).reshape(shape)
+    out = np.zeros([shape[k] for k in order], int).transpose(np.argsort(order))
+    operands = x, y, out
+    rows = [[array.strides[k] for array in operands] for k in range(ndim)]
+    places = [array.ctypes.data for array in operands]
+
+    told = threads.elements(
+        address_of(adding), shape, places, rows, out.size, grain=grain
+    )
+
+    np.testing.assert_array_equal(out, x + y)
+    assert told == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "errors"),
+    [("sqrt", -1.0, {"invalid"}), ("exp", 1e9, {"over"}), ("sqrt", 4.0, set())],
+)
+def test_errors_of_floating_point_are_told_from_every_thread(name, x, errors):
+    compute = ctypes.CDLL("libm.so.6")[name]
+    compute.restype, compute.argtypes = ctypes.c_double, [ctypes.c_double]
+
+    @LOOP
+    def loop(places, dimensions, strides, _):
+        number = ctypes.c_double.from_address
+        for k in range(dimensions[0]):
+            place = places[0] + k * strides[0]
+            number(place + 8).value = compute(number(place).value)
+
+    values = np.zeros((100, 2))
+    values[57, 0] = x
+
+    told = threads.elements(address_of(loop), [100], [values.ctypes.data], [[16]], 100)
+
+    names = ("divide", "over", "under", "invalid")
+    bits = dict(zip(names, divisions.BITS, strict=True))
+    assert {name for name, bit in bits.items() if told & bit} == errors
+
+
+def test_threads_that_have_no_time_are_not_waited_for(count):
+    """All are in one call that waits for the end of another one."""
+    inside, over = threading.Barrier(5, timeout=30), threading.Event()
+    held = threading.local()
+
+    def task(*_):
+        if not hasattr(held, "waited"):
+            held.waited = True
+            inside.wait()
+            over.wait(30)
+
+    caller = threading.Thread(target=threads.run, args=(task, 10_000))
+    caller.start()
+    inside.wait()
+
+    times, _ = counted(count, 10_000)
+    over.set()
+    caller.join()
+
+    assert (times[:10_000] == 1).all()
 
 
 def test_callers_at_the_same_time_share_the_threads(count):
     right = []
 
     def call(seed):
-        for n in np.random.default_rng(seed).integers(1, 20_000, 200):
+        for n in np.random.default_rng(seed).integers(1, 20_000, 200).tolist():
             times, _ = counted(count, n)
             right.append(times.sum() == n == (times == 1).sum())
 
@@ -100,11 +199,8 @@ def test_callers_at_the_same_time_share_the_threads(count):
 
 INTERRUPTED = """
 import os, signal, sys, threading, time
-os.environ["XDEV_NUM_THREADS"] = "4"
 import numpy as np
 from xdev.compile import threads
-from xdev.compile.team import stations, threads as team
-sys.unraisablehook = lambda _: None  # one that came before a task began is there, too
 
 def work():
     seen = np.zeros(1000, int)
@@ -137,21 +233,87 @@ while not over:
     except KeyboardInterrupt:
         interrupts += 1
 assert whole and interrupts, (whole, interrupts)
-helpers = team.stations()
-claimed = helpers._words[:, [stations.CLAIMED, stations.WORK, stations.DONE]]
-assert not claimed.any() and work()
+armed.clear()
+together, held = threading.Barrier(4, timeout=30), threading.local()
+def task(*_):
+    if not hasattr(held, "waited"):
+        held.waited = True
+        together.wait()
+threads.run(task, 10_000)  # all of them are there
+assert work()
 """
 
 
-def test_an_interrupted_call_leaves_nothing_behind():
-    ran = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+def test_an_interrupted_call_leaves_nothing_behind(program):
+    program(INTERRUPTED)
+
+
+FORKED = """
+import os, threading, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from xdev.compile import threads
+
+def works():
+    seen = np.zeros(10_000, int)
+    together, held = threading.Barrier(4, timeout=20), threading.local()
+    def task(start, stop):
+        if not hasattr(held, "waited"):
+            held.waited = True
+            together.wait()
+        seen[start:stop] += 1
+    threads.run(task, 10_000)
+    return (seen == 1).all()
+
+assert works() and threading.active_count() == 4
+child = os.fork()
+if not child:
+    fresh = threading.active_count() == 1
+    os._exit(0 if fresh and works() and threading.active_count() == 4 else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert works()
+"""
+
+
+def test_a_forked_child_has_threads_of_its_own(program):
+    program(FORKED)
+
+
+ENDED = """
+import threading
+from xdev.compile import threads
+
+def for_ever():
+    while True:
+        threads.run(lambda start, stop: None, 10_000)
+
+for _ in range(2):
+    threading.Thread(target=for_ever, daemon=True).start()
+for _ in range(100):
+    threads.run(lambda start, stop: None, 10_000)
+print("ended")
+"""
+
+
+def test_a_program_ends_while_threads_are_at_work(program):
+    for _ in range(5):
+        ran = program(ENDED, "-X", "dev")
+        assert (ran.stdout, ran.stderr) == ("ended\n", "")
+
+
+IDLE = """
+import time
+from xdev.compile import threads
+threads.run(lambda start, stop: None, 10_000)
+time.sleep(0.2)
+before = time.process_time()
+time.sleep(1)
+print(time.process_time() - before)
+"""
+
+
+def test_idle_threads_take_no_time_of_the_processors(program):
+    assert float(program(IDLE).stdout) < 0.2, "a thread that spins takes a second"
 
 
 @given(n=st.integers(0, 5000), grain=st.integers(1, 700))
@@ -213,7 +375,10 @@ def test_what_a_task_uses_goes_with_the_call():
             with pytest.raises(KeyError) if wrong else nullcontext():
                 threads.run(task, 1000)
             del task
-            assert alive() is None
+            deadline = time.monotonic() + 20  # a helper lets go a bit after it ended
+            while alive() is not None:
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
         finally:
             gc.enable()
 

@@ -15,10 +15,7 @@ from xdev import _optional, memory
 from xdev.transfer import (
     batching,
     cuda,
-    cuda_bus,
-    cuda_order,
-    lifetimes,
-    schedule,
+    pinned,
     staging,
 )
 
@@ -324,13 +321,13 @@ def driver(monkeypatch):
     monkeypatch.setattr(_optional, "cupy", lambda: driver)
     monkeypatch.setattr(cuda, "array_maker", lambda: driver.empty)
     monkeypatch.setattr(cuda, "pinned_array", driver.pinned_array)
-    monkeypatch.setattr(cuda_bus, "pinned_array", driver.pinned_array)
-    monkeypatch.setattr(cuda_order, "mark_uses", lambda *_, **__: None)
-    monkeypatch.setattr(lifetimes, "find", lambda *_: None)
-    small = schedule.Sizes(16 << 10, 32 << 10, turns=1)
-    monkeypatch.setattr(schedule, "GENERAL", small)
-    monkeypatch.setattr(schedule, "PACKED", small)
+    monkeypatch.setattr(staging, "pinned_array", driver.pinned_array)
+    monkeypatch.setattr(cuda, "mark_uses", lambda *_, **__: None)
+    monkeypatch.setattr(pinned, "find", lambda *_: None)
+    small = staging.Sizes(16 << 10, 32 << 10, turns=1)
+    monkeypatch.setattr(staging, "GENERAL", small)
+    monkeypatch.setattr(staging, "PACKED", small)
     monkeypatch.setattr(staging._config, "num_threads", lambda: 3)
-    lifetimes._under_way.clear()
+    pinned._under_way.clear()
     yield driver
-    lifetimes._under_way.clear()
+    pinned._under_way.clear()

@@ -102,9 +102,9 @@ class Backend(registry.Backend):
         stock = self.pool.stock
         stock.decide(lambda heap: heap.bequeath(giver.ptr, heir.ptr, TRIMMED))
 
-    def lend(self, batches, index):
+    def lend(self, batches, device):
         """Mark blocks as the facade marks arrays of another stream."""
-        assert index == 0
+        assert device.index == 0
         handle = self.pool.stock.source.streams.see(self.device.current_stream())
         for batch in batches:
             if batch.block.chunk.stream != handle:
@@ -116,7 +116,8 @@ def simulated(request, monkeypatch):
     backend = Backend(request.param)
     monkeypatch.setitem(registry._backends, "simulated", backend)
     monkeypatch.setattr(batching, "move", backend.move)
-    monkeypatch.setitem(batching.MEMORIES, "simulated", backend)
+    monkeypatch.setattr(batching, "_hand_over", backend.hand_over)
+    monkeypatch.setattr(batching, "_lend", backend.lend)
     synchronize = Event.synchronize
 
     def late(event):

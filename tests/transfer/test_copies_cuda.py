@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.transfer import lifetimes
+from xdev.transfer import pinned as lifetimes
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 

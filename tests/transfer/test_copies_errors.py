@@ -3,13 +3,14 @@
 import ctypes
 import gc
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import xdev
 from xdev.errors import XdevError
-from xdev.transfer import cuda_bus, cuda_driver
+from xdev.transfer import staging
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 
@@ -25,22 +26,23 @@ def pinned_in_use():
     return xdev.memory.allocated("cpu", "pinned")
 
 
-def failing_lane(monkeypatch):
-    """Let the fifth piece that Python's lanes copy fail."""
-    copy, calls = cuda_bus.CudaBus._copy, []
+def failing_cast(monkeypatch):
+    """Let the fifth piece fail that NumPy copies: those of a strided array."""
+    calls = []
 
-    def failing(self, *args):
+    def failing(*args):
         calls.append(len(args))
         if len(calls) == 5:
             raise XdevError("the device fell off the bus")
-        return copy(self, *args)
+        np.copyto(*args)
 
-    monkeypatch.setattr(cuda_bus.CudaBus, "_copy", failing)
+    numpy = SimpleNamespace(**vars(np) | {"copyto": failing})
+    monkeypatch.setattr(staging, "np", numpy)
 
 
-def failing_code(monkeypatch):
-    """Let the fifth piece that machine code copies fail."""
-    driver, calls = cuda_driver.driver(), []
+def failing_driver(monkeypatch):
+    """Let the fifth piece fail that the driver copies."""
+    driver, calls = staging.driver(), []
     kind = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_size_t] * 4)
     made = {}
     for name in ("up", "down"):
@@ -59,7 +61,7 @@ def failing_code(monkeypatch):
 @pytest.mark.parametrize("direction", ["up", "down"])
 @pytest.mark.parametrize(
     ("fail", "step", "message"),
-    [(failing_lane, 2, "fell off the bus"), (failing_code, 1, "CUDA_ERROR_ILLEGAL")],
+    [(failing_cast, 2, "fell off the bus"), (failing_driver, 1, "CUDA_ERROR_ILLEGAL")],
 )
 def test_an_error_in_the_middle_leaks_nothing(
     cuda, monkeypatch, direction, fail, step, message
@@ -87,17 +89,17 @@ def test_an_error_in_the_middle_leaks_nothing(
 
 
 def test_driver_errors_are_explained():
-    assert cuda_driver.driver().explain(700).startswith("CUDA_ERROR_ILLEGAL_ADDRESS: ")
+    assert staging.driver().explain(700).startswith("CUDA_ERROR_ILLEGAL_ADDRESS: ")
 
 
 def test_events_of_copies_are_used_again(cuda):
     x = values(16 * MIB)
     xdev.to_numpy(xdev.to_device(x, cuda))
-    made = {index: sorted(free) for index, free in cuda_driver.driver()._events.items()}
+    made = {index: sorted(free) for index, free in staging.driver()._events.items()}
 
     for _ in range(3):
         xdev.to_numpy(xdev.to_device(x, cuda))
 
-    free = {index: sorted(free) for index, free in cuda_driver.driver()._events.items()}
+    free = {index: sorted(free) for index, free in staging.driver()._events.items()}
     assert free == made
     assert made

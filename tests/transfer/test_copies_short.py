@@ -14,7 +14,7 @@ import pytest
 
 import xdev
 from xdev.device import registry
-from xdev.transfer import cuda, cuda_short, schedule
+from xdev.transfer import cuda, staging
 
 LAYOUTS = {
     "C": lambda x: x,
@@ -39,7 +39,7 @@ def on_device(driver, expected, layout="C"):
 def test_small_arrays_are_copied(driver, layout, dtype):
     x = np.arange(117).reshape(9, 13).astype(dtype)
 
-    back = cuda_short.fetch(on_device(driver, x, layout))
+    back = cuda.fetch(on_device(driver, x, layout))
 
     assert (back is not None) == (layout in ("C", "row", "0-d"))
     if back is not None:
@@ -52,24 +52,24 @@ def test_small_arrays_are_copied(driver, layout, dtype):
 def test_large_arrays_are_left_to_others(driver, monkeypatch):
     x = np.arange(12.0)
     for most, small in ((96, True), (95, False)):
-        monkeypatch.setattr(schedule, "DIRECT", most)
-        assert (cuda_short.fetch(on_device(driver, x)) is not None) == small
+        monkeypatch.setattr(staging, "DIRECT", most)
+        assert (cuda.fetch(on_device(driver, x)) is not None) == small
 
 
 def test_what_others_are_to_see_is_left_to_them(driver, monkeypatch):
     there = on_device(driver, np.arange(3.0))
     streams = SimpleNamespace(several=False, captured=set())
-    monkeypatch.setattr(cuda_short, "live_streams", streams)
-    assert cuda_short.fetch(there) is not None
+    monkeypatch.setattr(cuda, "live_streams", streams)
+    assert cuda.fetch(there) is not None
     for mode in ("allow", "log", "disallow"):
         with xdev.transfer_guard(mode):
-            assert cuda_short.fetch(there) is None
+            assert cuda.fetch(there) is None
     with driver.there():
-        assert cuda_short.fetch(there) is None
+        assert cuda.fetch(there) is None
     for seen in ({"several": True}, {"captured": {5}}):
         others = SimpleNamespace(**vars(streams) | seen)
-        monkeypatch.setattr(cuda_short, "live_streams", others)
-        assert cuda_short.fetch(there) is None
+        monkeypatch.setattr(cuda, "live_streams", others)
+        assert cuda.fetch(there) is None
 
 
 FAKE = """
@@ -93,14 +93,14 @@ def test_ways_are_chosen_by_the_devices(monkeypatch, driver, count, late):
     monkeypatch.setattr(type(registry.backend("cuda")), "count", lambda _: count)
     monkeypatch.setattr(cuda, "short_ways", {})
     for name in ("SMALL", "DIRECT"):
-        monkeypatch.setattr(schedule, name, 1000)
+        monkeypatch.setattr(staging, name, 1000)
 
     cuda._prepare()
 
-    assert cuda.short_ways == ({driver.ndarray: cuda_short.fetch} if count == 1 else {})
-    assert schedule.SMALL == schedule.DIRECT == (0 if late else 1000)
+    assert cuda.short_ways == ({driver.ndarray: cuda.fetch} if count == 1 else {})
+    assert staging.SMALL == staging.DIRECT == (0 if late else 1000)
     there = on_device(driver, np.arange(3.0))
-    assert (cuda_short.fetch(there) is None) == late
+    assert (cuda.fetch(there) is None) == late
 
 
 @pytest.mark.cuda

@@ -11,7 +11,7 @@ from xdev.memory import arrays
 from xdev.memory.pools import Pool
 from xdev.memory.sources import pinned
 from xdev.memory.sources.pinned import PinnedSource, on_device
-from xdev.transfer import lifetimes
+from xdev.transfer import pinned as lifetimes
 
 
 class Driver:

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 import xdev
 from xdev import memory
 from xdev.device import Device
-from xdev.transfer import cuda_packs, packs
+from xdev.transfer import packs
 
 DTYPES = ("bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64")
 DTYPES += ("complex64", "complex128", ">f4", ">i8")
@@ -146,21 +146,21 @@ class Pretended:
 @pytest.fixture
 def pretended(monkeypatch):
     fake = Pretended()
-    monkeypatch.setattr(cuda_packs._optional, "cupy", lambda: fake)
-    monkeypatch.setattr(cuda_packs, "array_maker", lambda: Array)
-    monkeypatch.setattr(cuda_packs, "keep", lambda *_: fake.log.append("keep"))
-    monkeypatch.setattr(cuda_packs.memory, "pinned_array", np.empty)
-    cuda_packs._kernel.cache_clear()
+    monkeypatch.setattr(packs._optional, "cupy", lambda: fake)
+    monkeypatch.setattr(packs, "array_maker", lambda: Array)
+    monkeypatch.setattr(packs, "keep", lambda *_: fake.log.append("keep"))
+    monkeypatch.setattr(packs.memory, "pinned_array", np.empty)
+    packs._kernel.cache_clear()
     yield fake
-    cuda_packs._kernel.cache_clear()
+    packs._kernel.cache_clear()
 
 
 def test_what_is_packed_lies_in_the_packs_and_comes_back(pretended):
     arrays = many()
-    assert all(map(cuda_packs.is_upload, arrays))
+    assert all(map(packs.is_upload, arrays))
     sizes = [x.nbytes for x in arrays]
 
-    there = cuda_packs.upload(arrays, Device("cuda"))
+    there = packs.upload(arrays, Device("cuda"))
 
     layout = packs.packs(sizes)
     assert pretended.log.count("keep") == len(layout) > 1
@@ -169,7 +169,7 @@ def test_what_is_packed_lies_in_the_packs_and_comes_back(pretended):
         assert y.dtype == x.dtype.newbyteorder("=")
         assert y.flags.fnc == x.flags.fnc
         np.testing.assert_array_equal(y.values, x)
-    back = cuda_packs.download(there, Device("cuda"))
+    back = packs.download(there, Device("cuda"))
     for x, y in zip(arrays, back, strict=True):
         assert (type(y), y.shape, y.flags.fnc) == (np.ndarray, x.shape, x.flags.fnc)
         assert y.dtype == x.dtype.newbyteorder("=")
@@ -180,7 +180,7 @@ def test_what_is_packed_lies_in_the_packs_and_comes_back(pretended):
 
 @pytest.mark.usefixtures("pretended")
 def test_strided_arrays_of_the_device_come_back_in_order():
-    whole = cuda_packs.upload([np.arange(24.0).reshape(4, 6)], Device("cuda"))[0]
+    whole = packs.upload([np.arange(24.0).reshape(4, 6)], Device("cuda"))[0]
     parts = [
         whole,
         whole.T,
@@ -188,7 +188,7 @@ def test_strided_arrays_of_the_device_come_back_in_order():
         turned(whole, whole.values[0, 0]),
     ]
 
-    back = cuda_packs.download(parts, Device("cuda"))
+    back = packs.download(parts, Device("cuda"))
 
     for x, y in zip(parts, back, strict=True):
         assert y.shape == x.shape
@@ -198,25 +198,25 @@ def test_strided_arrays_of_the_device_come_back_in_order():
 def test_pinned_memory_in_use_is_bounded(pretended):
     arrays = [np.full(8192, number, "f8") for number in range(16 * 40)]
 
-    there = cuda_packs.upload(arrays, Device("cuda"))
+    there = packs.upload(arrays, Device("cuda"))
 
     waits = pretended.log.count("event")
-    assert waits == len(packs.packs([x.nbytes for x in arrays])) - cuda_packs.IN_FLIGHT
-    cuda_packs.download(there, Device("cuda"))
-    assert pretended.log.count("wait") == -(-40 // cuda_packs.IN_FLIGHT)
+    assert waits == len(packs.packs([x.nbytes for x in arrays])) - packs.IN_FLIGHT
+    packs.download(there, Device("cuda"))
+    assert pretended.log.count("wait") == -(-40 // packs.IN_FLIGHT)
 
 
 @pytest.mark.usefixtures("pretended")
 def test_a_guard_counts_every_array_of_a_pack():
     arrays = [np.ones(3), np.ones(5)]
     with xdev.transfer_guard("allow") as counts:
-        cuda_packs.download(cuda_packs.upload(arrays, Device("cuda")), Device("cuda"))
+        packs.download(packs.upload(arrays, Device("cuda")), Device("cuda"))
     assert (counts.copies, counts.nbytes) == (4, 2 * 64)
     with (
         xdev.transfer_guard("disallow"),
         pytest.raises(xdev.XdevError, match="cpu to cuda"),
     ):
-        cuda_packs.upload(arrays, Device("cuda"))
+        packs.upload(arrays, Device("cuda"))
 
 
 # -- the real thing -------------------------------------------------------------------
@@ -237,7 +237,7 @@ def test_every_dtype_shape_and_stride_goes_to_cuda_and_back(cuda):
     for made in (there, strided):
         for x, y in zip(made, xdev.adapt("cpu", made), strict=True):
             assert type(y) is np.ndarray
-            assert y.flags.owndata or y.nbytes > cuda_packs.SMALL
+            assert y.flags.owndata or y.nbytes > packs.SMALL
             np.testing.assert_array_equal(y, x.get())
 
 

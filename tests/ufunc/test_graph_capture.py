@@ -274,8 +274,8 @@ class Library:
 def library(monkeypatch):
     made = Library()
     explain = types.SimpleNamespace(explain="error {}".format)
-    monkeypatch.setattr(captures.cuda_driver, "library", lambda: made)
-    monkeypatch.setattr(captures.cuda_driver, "driver", lambda: explain)
+    monkeypatch.setattr(captures.staging, "library", lambda: made)
+    monkeypatch.setattr(captures.staging, "driver", lambda: explain)
     return made
 
 

@@ -24,9 +24,8 @@ from xdev.memory import host_array
 from xdev.memory.arrays import size_of
 from xdev.random import kernels
 from xdev.random.kernels import words64
-from xdev.transfer.copies import to_device
+from xdev.transfer.copies import plain_device, to_device
 from xdev.transfer.cpu import shared
-from xdev.transfer.foreign import plain_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,8 +2,7 @@
 
 from xdev.transfer.adaptation import adapt, cu
 from xdev.transfer.batching import batches
-from xdev.transfer.copies import to_device, to_numpy
-from xdev.transfer.guard import transfer_guard
+from xdev.transfer.copies import to_device, to_numpy, transfer_guard
 from xdev.transfer.pinned import empty_pinned, is_pinned, pin
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 After Adapt.jl's three verbs: *adapt* walks, *structure* rebuilds a container from its
 adapted parts (:mod:`~xdev.transfer.structures`), *storage* moves the arrays
-(:mod:`~xdev.transfer.storage`).
+(:mod:`~xdev.transfer.packs`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from xdev.device.choice import target_of
 from xdev.errors import UseAfterFreeError
 from xdev.transfer import structures
 from xdev.transfer.copies import to_device
-from xdev.transfer.storage import packed
 from xdev.transfer.structures import Walk, arrays_in, path_to
 
 if TYPE_CHECKING:
@@ -85,7 +84,11 @@ def _moved(
     ready = arrays
     if prepare is not None:
         ready = _each(lambda number: prepare(arrays[number]), arrays, obj)
-    together = packed(ready, target)
+    together: dict[int, Any] = {}
+    if target.kind in ("cpu", "cuda") and "cupy" in sys.modules:
+        from xdev.transfer.packs import packed
+
+        together = packed(ready, target)
 
     def alone(number: int) -> Any:
         if number in together:

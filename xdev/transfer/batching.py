@@ -24,8 +24,11 @@ from xdev import _optional
 from xdev.device import Stream, current_stream, registry
 from xdev.device.choice import shown, target_of
 from xdev.errors import ConfigurationError, XdevError
+from xdev.memory import registry as pools
+from xdev.memory.ladder import TRIMMED
+from xdev.memory.owners import mark_uses
+from xdev.memory.streams import live_streams
 from xdev.transfer.adaptation import move
-from xdev.transfer.batch_memory import MEMORIES, NoMemory
 from xdev.transfer.structures import arrays_in
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from xdev.device import Device, Event
 
     Parcel = tuple[Any, Event]  # a batch, and when it is there
+
 
 #: Iterators whose batches stay as they are while later ones are read.
 LASTING: tuple[type, ...] = (type(iter([])), type(iter(())))
@@ -216,7 +220,6 @@ class Feed:
     def __init__(self, source: Iterator[Any], device: Device, prefetch: int) -> None:
         self._source: Iterator[Any] | None = source
         self._device, self._process = device, os.getpid()
-        self._memory = MEMORIES.get(device.type, NoMemory())
         self._ready: SimpleQueue[Parcel | BaseException | None] = SimpleQueue()
         self._credits: SimpleQueue[Event | object] = SimpleQueue()
         self._first = prefetch + 1  # credits that are left from the start
@@ -228,7 +231,7 @@ class Feed:
     def start(self) -> None:
         """Begin to upload, after what the current stream has queued so far."""
         self._stream = Stream(self._device)
-        self._memory.hand_over(current_stream(self._device), self._stream)
+        _hand_over(current_stream(self._device), self._stream)
         self._stream.wait(self._queued_so_far())
         self._thread = threading.Thread(
             target=partial(self._context.run, self._run),
@@ -262,7 +265,7 @@ class Feed:
                 del parcel  # its traceback holds this frame
         batch, there = parcel
         current_stream(self._device).wait(there)
-        self._memory.lend(arrays_in(batch).values(), self._device.index)
+        _lend(arrays_in(batch).values(), self._device)
         return [batch]
 
     def give_back(self) -> None:
@@ -307,7 +310,7 @@ class Feed:
 
     def _upload_all(self, source: Any) -> None:
         with self._stream:
-            self._memory.lend((), self._device.index)  # the pool hears of this stream
+            _lend((), self._device)  # the pool hears of this stream
             while self._may_upload() and self._upload(source):
                 pass
 
@@ -357,3 +360,20 @@ def _feeds() -> dict[int, weakref.ref[Feed]]:
 
     atexit.register(end)
     return feeds
+
+
+def _hand_over(giver: Stream, heir: Stream) -> None:
+    """Let a stream have the large free memory of another, which it will wait for.
+
+    The segments of CUDA's pool change hands that would go back before it grows.
+    """
+    if heir.device.type == "cuda":
+        old, new = giver.ptr, live_streams.see(heir)
+        stock = pools.pool(heir.device, "device").stock
+        stock.decide(lambda heap: heap.bequeath(old, new, TRIMMED))
+
+
+def _lend(arrays: Iterable[Any], device: Device) -> None:
+    """Tell CUDA's pool that the current stream uses arrays of the uploads' stream."""
+    if device.type == "cuda":
+        mark_uses(arrays, device.index)

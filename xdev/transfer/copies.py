@@ -1,18 +1,25 @@
-"""``to_device`` and ``to_numpy``: explicit copies between devices, and none besides."""
+"""``to_device`` and ``to_numpy``: explicit copies between devices, and none besides.
+
+What a type of device needs of its own is a :class:`Route`: ``cpu.py``, ``cuda.py``,
+``fake.py``; to add a type is to add a module of its name.
+"""
 
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import os
+from functools import cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast, final
 
 import numpy as np
 
 from xdev._freed import is_freed
 from xdev.device import Device, Stream, device_of
-from xdev.device.choice import own_kinds, target_of
-from xdev.device.copies import announce
-from xdev.errors import DeviceMismatchError
+from xdev.device.choice import CallDecorator, own_kinds, target_of
+from xdev.device.copies import Counts, announce, guards
+from xdev.device.natives import natives
+from xdev.errors import ConfigurationError, DeviceMismatchError
 from xdev.transfer.exporters import (
     as_array,
     dtype_of,
@@ -20,13 +27,112 @@ from xdev.transfer.exporters import (
     refuse_mask,
     settled,
 )
-from xdev.transfer.foreign import to_library
-from xdev.transfer.routes import route, short_ways
 
 if TYPE_CHECKING:
-    from xdev.transfer.routes import Route
+    from collections.abc import Callable
 
 HOST = Device("cpu")
+MODES = ("disallow", "log", "allow")  # of transfer_guard
+
+#: What downloads an array of a type into a new one in short, or returns None. A route
+#: adds its own once its device is in use.
+short_ways: dict[type, Callable[[Any], Any]] = {}
+# In a child the long way refuses: it asks whether the device can be used.
+os.register_at_fork(after_in_child=short_ways.clear)
+
+
+class Route(Protocol):
+    """Copies of one type of device. What is passed was checked and announced."""
+
+    def check(self, dtype: np.dtype[Any], target: Device, /) -> None:
+        """Raise TypeError for a dtype that a device does not have."""
+
+    def adopt(self, x: Any, target: Device, /) -> Any:
+        """Return the same memory as the usual array of a device; None: it cannot be.
+
+        ``x`` is on that device.
+        """
+
+    def upload(
+        self,
+        values: np.ndarray[Any, Any],
+        target: Device,
+        stream: Stream | None,
+        non_blocking: bool,
+        out: Any,
+        /,
+    ) -> Any:
+        """Copy a NumPy array to a device; return ``out`` or, for None, a new array."""
+
+    def download(
+        self,
+        x: Any,
+        source: Device,
+        stream: Stream | None,
+        non_blocking: bool,
+        out: Any,
+        /,
+    ) -> Any:
+        """Copy an array of a device into ``out`` or a new NumPy array."""
+
+    def copy(
+        self,
+        x: Any,
+        source: Device,
+        target: Device,
+        stream: Stream | None,
+        non_blocking: bool,
+        out: Any,
+        /,
+    ) -> Any:
+        """Copy an array between two devices of this type, or on one."""
+
+
+def route(device: Device) -> Route:
+    """Return the route of a device; its module loads at the first use."""
+    return _module(device.type)
+
+
+@cache
+def _module(type_: str) -> Route:
+    return cast("Route", import_module(f"xdev.transfer.{type_}"))
+
+
+def to_library(
+    x: Any, source: Device, target: Device, plain: Callable[[Device], Any]
+) -> Any:
+    """Return an array's values as the array of the library that a device names.
+
+    Parameters
+    ----------
+    x : array
+        Of any library.
+    source, target : Device
+        Where it is, and where to.
+    plain : callable
+        Returns ``x`` on a device as that device's usual array. It is shared with the
+        library where that can be.
+    """
+    step = plain_device(target)
+    values = plain(step)
+    if target.library != "dask":  # whose chunks keep their type
+        refuse_mask(values)
+    if target not in (step, source):  # a device that only the library knows
+        announce(source, target, math.prod(x.shape) * dtype_of(x).itemsize)
+    return natives(str(target.library)).adopt(values, target.native)
+
+
+def plain_device(device: Device) -> Device:
+    """Return where a library's device takes arrays from, as xdev's own device.
+
+    Examples
+    --------
+    >>> plain_device(Device("fake", "array_api_strict"))
+    Device('cpu')
+    """
+    # Dask's chunks are xdev's own arrays; so is what other libraries take on CUDA.
+    there = device.type == "cuda" or device.library in (None, "dask")
+    return Device(str(device) if there else "cpu")
 
 
 def to_device(
@@ -264,3 +370,61 @@ def _is_read_only(out: Any) -> bool:
         if interface is not None:
             return bool(interface["data"][1])
     return False
+
+
+@final
+class transfer_guard(CallDecorator):  # noqa: N801 - called as a function
+    """Watch the copies between devices that xdev makes inside a ``with`` block.
+
+    These are the copies of :func:`to_device` and of all that moves arrays as it does,
+    and those of sequences and buffers that become arrays of a device, in ``asarray`` or
+    as arguments of a random generator. A number goes along with a launch, and is none.
+    Arrays of the fake devices tell, besides, what goes around xdev to the host:
+    ``float(x)`` and its like, a format, ``item``, ``tolist``, ``tobytes``, DLPack.
+
+    Guards nest; each sees the copies made inside it, in its own context (thread or
+    task). Without ``with`` it does nothing.
+
+    Parameters
+    ----------
+    mode : {"disallow", "log", "allow"}
+        Whether a copy raises :class:`~xdev.XdevError` before it is made, is written to
+        the logger ``xdev.transfer`` with the line that asked for it, or is only
+        counted. Copies on one device are none.
+
+    Yields
+    ------
+    Counts
+        ``copies`` and ``nbytes`` [B] so far, and those of each direction in
+        ``routes``.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such mode.
+
+    Examples
+    --------
+    >>> with transfer_guard("disallow") as counts:
+    ...     pass
+    >>> counts
+    Counts(copies=0, nbytes=0)
+    """
+
+    def __init__(self, mode: str) -> None:
+        if mode not in MODES:
+            message = f"transfer_guard({mode!r}): use one of {', '.join(MODES)}"
+            raise ConfigurationError(message)
+        self._mode = mode
+
+    def _recreate_cm(self) -> Self:
+        """Return one for each call of a decorated function: calls may nest."""
+        return type(self)(self._mode)
+
+    def __enter__(self) -> Counts:
+        counts = Counts(self._mode)
+        guards.set((*guards.get(), counts))
+        return counts
+
+    def __exit__(self, *_: object) -> None:
+        guards.set(guards.get()[:-1])  # no token: threads may share this object

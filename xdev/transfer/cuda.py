@@ -1,8 +1,7 @@
 """Copies into, out of and between CUDA devices, queued on one stream.
 
 Packed, in the machine's byte order, and pinned or small: one call of the driver. Other
-memory is staged, by :mod:`xdev.transfer.express` or, with casts and strides, by
-:mod:`xdev.transfer.staging`.
+memory is staged (:mod:`xdev.transfer.staging`).
 """
 
 from __future__ import annotations
@@ -13,18 +12,16 @@ from typing import TYPE_CHECKING, Any
 from xdev import _optional
 from xdev.compile.halves import is_bfloat16
 from xdev.device import registry
+from xdev.device.copies import guards
 from xdev.errors import CaptureError
 from xdev.memory.arrays import host_array, pinned_array
 from xdev.memory.device_arrays import array_maker
-from xdev.memory.owners import PINNED, HostLease
+from xdev.memory.owners import PINNED, HostLease, mark_uses
 from xdev.memory.streams import live_streams
-from xdev.transfer import cpu, express, schedule, staging
-from xdev.transfer.cuda_bus import CudaBus, CudaLine
-from xdev.transfer.cuda_order import LEGACY, borrowed, given_back, order, taken_over
-from xdev.transfer.cuda_short import fetch
-from xdev.transfer.exporters import address_of
-from xdev.transfer.lifetimes import is_pinned_lease, keep
-from xdev.transfer.routes import short_ways
+from xdev.transfer import cpu, staging
+from xdev.transfer.copies import short_ways
+from xdev.transfer.exporters import CudaExport, address_of
+from xdev.transfer.pinned import is_pinned_lease, keep
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -38,6 +35,7 @@ CHARS = frozenset("?bhilqBHILQefdFD")
 #: cudaDevAttrPageableMemoryAccessUsesHostPageTables: where a device has it, as in Grace
 #: Hopper, the driver's own copy of pageable memory may be late, so all is staged.
 HOST_PAGE_TABLES = 100
+LEGACY = 1  # the null stream's name in __cuda_array_interface__, where 0 is not allowed
 NOTHING = nullcontext()  # in place of a stream
 
 
@@ -46,7 +44,7 @@ def _prepare() -> None:
     cupy, count = _optional.cupy(), registry.backend("cuda").count()
     ask = cupy.cuda.runtime.deviceGetAttribute
     if any(ask(HOST_PAGE_TABLES, index) for index in range(count)):
-        schedule.DIRECT = schedule.SMALL = 0
+        staging.DIRECT = staging.SMALL = 0
     if count == 1:  # else it may not be the current one
         short_ways[cupy.ndarray] = fetch
 
@@ -112,7 +110,7 @@ def _upload(values: Any, index: int, non_blocking: bool, out: Any) -> Any:
         packed = array_maker()(host.shape, dtype.newbyteorder("="))
     used: list[Any] = []
     if host.size:
-        at_once = schedule.SMALL if non_blocking else schedule.DIRECT
+        at_once = staging.SMALL if non_blocking else staging.DIRECT
         used = _send(host, packed, queue, index, at_once)
     made = packed.T if turned else packed
     if landing is None:
@@ -147,9 +145,7 @@ def _send(host: Any, packed: Any, queue: Any, index: int, at_once: int) -> list[
             queue.ptr,
         )
         return [host] if pinned else []
-    if direct:
-        return [express.send(host, CudaLine(packed, queue, index))]
-    return staging.send(host, packed.dtype, CudaBus(packed, queue, index))
+    return [staging.copy(host, packed, queue, index, up=True)]
 
 
 def _is_pinned(host: np.ndarray[Any, Any]) -> bool:
@@ -196,7 +192,7 @@ def _receive(host: Any, packed: Any, queue: Any, index: int, pageable: bool) -> 
     """Queue a download into pinned memory and say so, or make one into other memory."""
     direct = host.flags.c_contiguous and host.dtype == packed.dtype
     pinned = direct and not pageable and _is_pinned(host)
-    if pinned or (direct and packed.nbytes <= schedule.DIRECT):
+    if pinned or (direct and packed.nbytes <= staging.DIRECT):
         runtime = _optional.cupy().cuda.runtime
         runtime.memcpyAsync(
             address_of(host),
@@ -205,10 +201,8 @@ def _receive(host: Any, packed: Any, queue: Any, index: int, pageable: bool) -> 
             runtime.memcpyDeviceToHost,
             queue.ptr,
         )
-    elif direct:
-        express.fetch(host, CudaLine(packed, queue, index))
     else:
-        staging.fetch(host, packed.dtype, CudaBus(packed, queue, index))
+        staging.copy(host, packed, queue, index, up=False)
     return pinned
 
 
@@ -320,3 +314,79 @@ def _packed(x: Any) -> Any:
     if x.flags.c_contiguous:
         return x
     return _optional.cupy().ascontiguousarray(x).reshape(x.shape)
+
+
+def borrowed(queue: Any, x: Any) -> tuple[Any, int | None]:
+    """Take over an array for work on the current stream; None stays None.
+
+    The work comes after that of the array's own stream, which is returned as well: by
+    :func:`given_back` the next work there comes after ours. It is all by events, the
+    host waits for nothing.
+    """
+    if x is None:
+        return None, None
+    taken, other = taken_over(x)
+    if other == (queue.ptr or LEGACY):
+        other = None
+    mark_uses((x,), stream=queue)
+    if other is not None:
+        order(other, queue.ptr)
+    return taken, other
+
+
+def given_back(queue: Any, other: int | None) -> None:
+    """Let the work of an array's own stream go on after the current one's."""
+    if other is not None:
+        order(queue.ptr, other)
+
+
+def taken_over(x: Any) -> tuple[Any, int | None]:
+    """Return an array's memory as CuPy's array, and the stream that its owner names.
+
+    DLPack's exporters order the current stream after their own by themselves.
+    """
+    cupy = _optional.cupy()
+    if isinstance(x, cupy.ndarray):
+        return x, None
+    interface = getattr(x, "__cuda_array_interface__", None)
+    other = None if interface is None else interface.get("stream")
+    if other is None and hasattr(x, "__dlpack__"):
+        return cupy.from_dlpack(x), None
+    return cupy.asarray(CudaExport(x, ordered=True)), other
+
+
+def order(first: int, then: int) -> None:
+    """Let the later work of one stream wait for the work queued on another so far."""
+    cuda = _optional.cupy().cuda
+    event = cuda.Event(disable_timing=True)
+    cuda.runtime.eventRecord(event.ptr, first)
+    cuda.runtime.streamWaitEvent(then, event.ptr)
+
+
+def fetch(x: Any) -> Any:
+    """Return a CuPy array's values in host memory, or None where it takes more.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        Of the only device.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        Complete: a copy into pageable memory is waited for by the driver.
+    """
+    if live_streams.several or live_streams.captured or guards.get():
+        return None
+    nbytes = x.nbytes
+    if not 0 < nbytes <= staging.DIRECT or not x.flags.c_contiguous:
+        return None
+    cuda = _optional.cupy().cuda
+    stream = cuda.get_current_stream().ptr
+    if stream:  # the second one: the pools are to know it
+        return None
+    out = host_array(x.shape, x.dtype)
+    runtime = cuda.runtime
+    kind = runtime.memcpyDeviceToHost
+    runtime.memcpyAsync(address_of(out), x.data.ptr, nbytes, kind, stream)
+    return out

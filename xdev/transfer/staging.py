@@ -1,221 +1,328 @@
-"""Copies between pageable memory and a device, through pinned slots, by threads.
+"""Copies between pageable memory and CUDA, through pinned memory, by several threads.
 
-:mod:`xdev.transfer.schedule` decides; this does, for arrays of any strides, with casts
-(:mod:`xdev.transfer.express` does without Python what is packed). NumPy's copies and
-the driver's waits let other threads run, so the lanes of one copy work side by side.
+The array is cut into *pieces*. Several *lanes*, a thread each, take the next piece each
+until none is left; a lane has pinned *slots* of its own, so lanes wait for nothing of
+each other, and while one of its slots is on the bus the lane fills or drains another.
+What is packed alike on both sides is copied by the compiled threads without Python;
+strides and casts are NumPy's.
 """
 
 from __future__ import annotations
 
-import os
+import ctypes
+import sys
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, final
+from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
-from xdev import _config
-from xdev.errors import OutOfMemoryError
-from xdev.transfer import schedule
+from xdev import _config, native
+from xdev._c_functions import address_of
+from xdev.compile import threads
+from xdev.errors import OutOfMemoryError, XdevError
+from xdev.memory.arrays import pinned_array
+from xdev.native.plain_threads import Copy
+from xdev.transfer.pinned import PER_THREAD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator, Sequence
+    from types import EllipsisType
 
-    from xdev.transfer.schedule import Piece, Plan, Step
-
-    Steps = Callable[[Iterable[Piece], int], Iterator[Step]]
     Array = np.ndarray[Any, Any]
 
+LANES = 8  # more threads than saturate the bus only take turns at it
+SMALL = 64 << 10  # CUDA's own copy takes so much of pageable memory at once [B]
+DIRECT = 2 << 20  # up to here it is quicker than a staged one [B]
+SLOTS = 2  # of a lane: one on the bus, one in the thread's hands
+UNTIMED = 2  # CU_EVENT_DISABLE_TIMING
 
-class Arrival(Protocol):
-    """An event after a copy on the bus."""
 
-    def synchronize(self) -> None:
-        """Wait until the copy is done."""
+class Sizes(NamedTuple):
+    """How large pieces are.
 
-
-class Bus(Protocol):
-    """One stream of a device, and the packed array there that is copied.
-
-    Every method may be called from any thread, inside :meth:`entered`.
+    Attributes
+    ----------
+    smallest : int
+        Of more pieces than one: what costs a thread as long as its wake-up [B].
+    largest : int
+        What an event costs nothing beside [B].
+    turns : int
+        How often each slot is used, if that makes no piece too small: the bus waits
+        until the first slots are full.
     """
 
-    threads: int  # how many of them may use it at a time
-
-    def slots(self, count: int, nbytes: int) -> Array:
-        """Return uint8 memory of that shape that the device copies from and to.
-
-        Raises
-        ------
-        OutOfMemoryError
-            There is none.
-        """
-
-    def entered(self) -> AbstractContextManager[Any]:
-        """Return what a thread is in while it uses the bus."""
-
-    def send(self, slot: Array, start: int) -> Arrival:
-        """Queue a copy of a slot's bytes to the packed array, from byte ``start``."""
-
-    def fetch(self, start: int, slot: Array) -> Arrival:
-        """Queue a copy of the packed array's bytes from byte ``start`` into a slot."""
-
-    def synchronize(self) -> None:
-        """Wait for everything that is queued."""
+    smallest: int
+    largest: int
+    turns: int
 
 
-def send(host: Array, dtype: np.dtype[Any], bus: Bus) -> list[Array]:
-    """Queue the copy of an array to a device, where it is packed and of ``dtype``.
+GENERAL = Sizes(1 << 20, 4 << 20, turns=1)  # a piece is some steps of Python
+PACKED = Sizes(256 << 10, 1 << 20, turns=2)  # without Python: what caches hold
+
+
+class Plan(NamedTuple):
+    """How a copy is cut up.
+
+    Attributes
+    ----------
+    lanes, slots : int
+        Threads, and slots of each.
+    chunk : int
+        The size of a slot [B].
+    """
+
+    lanes: int
+    slots: int
+    chunk: int
+
+
+class Piece(NamedTuple):
+    """A part of an array whose elements are together in C order.
+
+    Attributes
+    ----------
+    where : tuple
+        The index of the part in the array.
+    start, nbytes : int
+        Where it lies in the packed array, and its size [B].
+    """
+
+    where: tuple[int | slice | EllipsisType, ...]
+    start: int
+    nbytes: int
+
+
+def plan(nbytes: int, threads: int, sizes: Sizes) -> Plan:
+    """Return how to cut up a copy.
+
+    Parameters
+    ----------
+    nbytes : int
+        Its size, above 0 [B].
+    threads : int
+        How many threads may work on it.
+    sizes : Sizes
+        Of the pieces: ``GENERAL`` or ``PACKED``.
+
+    Examples
+    --------
+    >>> plan(1 << 30, 16, GENERAL)
+    Plan(lanes=8, slots=2, chunk=4194304)
+    >>> plan(100_000, 16, GENERAL)
+    Plan(lanes=1, slots=1, chunk=100000)
+    """
+    threads = min(threads, LANES)
+    share = -(-nbytes // (threads * SLOTS * sizes.turns))
+    power = 1 << (share - 1).bit_length()  # so that a pool meets few sizes
+    chunk = min(nbytes, max(sizes.smallest, min(sizes.largest, power)))
+    count = -(-nbytes // chunk)
+    lanes = min(threads, count)
+    return Plan(lanes, min(SLOTS, -(-count // lanes)), chunk)
+
+
+def pieces(shape: tuple[int, ...], itemsize: int, chunk: int) -> Iterator[Piece]:
+    """Cut an array into pieces of at most ``chunk`` bytes, in C order.
+
+    Examples
+    --------
+    >>> [(piece.start, piece.nbytes) for piece in pieces((5,), itemsize=8, chunk=16)]
+    [(0, 16), (16, 16), (32, 8)]
+    """
+    axis, row = len(shape), itemsize  # a row: one index of the axes before
+    while axis and row * shape[axis - 1] <= chunk:
+        axis -= 1
+        row *= shape[axis]
+    if not axis:
+        yield Piece((...,), 0, row)
+        return
+    *outer, extent = shape[:axis]
+    rows = max(1, chunk // row)
+    for number, at in enumerate(product(*map(range, outer))):
+        for first in range(0, extent, rows):
+            last = min(extent, first + rows)
+            start = (number * extent + first) * row
+            yield Piece((*at, slice(first, last), ...), start, (last - first) * row)
+
+
+def copy(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Array:
+    """Copy between pageable memory and a CUDA device.
 
     Parameters
     ----------
     host : numpy.ndarray
         Any strides and byte order; not empty. It is not used any more afterwards.
-    dtype : numpy.dtype
-        Of the packed array; ``host`` is cast to it.
-    bus : Bus
+    packed : cupy.ndarray
+        As many elements in C order, on the current device; they are cast.
+    queue : cupy.cuda.Stream
         Where the copies are queued.
+    index : int
+        The device.
+    up : bool
+        Whether to the device: then it is only queued.
 
     Returns
     -------
-    list of numpy.ndarray
-        The slots, to be kept until the stream is done.
+    numpy.ndarray
+        The slots: for an upload, to be kept until the stream is done.
+
+    Raises
+    ------
+    OutOfMemoryError
+        There is no room for a slot.
+    XdevError
+        The driver refused; nothing is queued that uses the slots.
     """
-    return _run(schedule.upload, host, dtype, bus)
+    alike = host.flags.c_contiguous and host.dtype == packed.dtype
+    lanes = 1 if queue.ptr == PER_THREAD else min(LANES, _config.num_threads())
+    sizes = PACKED if alike and native.STATE == native.COMPILED else GENERAL
+    parts = plan(packed.nbytes, lanes, sizes)
+    lanes, slots = _slots(parts)
+    work: list[Piece] = []
+    starts = [*range(0, packed.nbytes, parts.chunk)]
+    if not alike:
+        host = host.reshape(-1) if host.flags.c_contiguous else host
+        work = list(pieces(host.shape, packed.dtype.itemsize, parts.chunk))
+        starts = [piece.start for piece in work]
 
+    def move(slot: int, number: int) -> None:
+        piece = work[number]
+        there = host[piece.where]
+        bytes_ = slots[slot, : piece.nbytes]
+        here = bytes_.view(packed.dtype).reshape(there.shape)
+        to, origin = (here, there) if up else (there, here)
+        np.copyto(to, origin, "same_kind")
 
-def fetch(host: Array, dtype: np.dtype[Any], bus: Bus) -> None:
-    """Copy a packed array of ``dtype`` from a device into ``host``, any strides."""
-    _run(schedule.download, host, dtype, bus)
-
-
-def _run(steps: Steps, host: Array, dtype: np.dtype[Any], bus: Bus) -> list[Array]:
-    """Work through all pieces; after an error nothing is queued that uses the slots."""
-    if host.flags.c_contiguous:
-        host = host.reshape(-1)
-    nbytes = host.size * dtype.itemsize
-    threads = min(bus.threads, _config.num_threads())
-    plan = schedule.plan(nbytes, threads, schedule.GENERAL)
-    work = deque(schedule.pieces(host.shape, dtype.itemsize, plan.chunk))
-    lanes = [Lane(host, dtype, bus, slots) for slots in _rings(plan, bus)]
-    runs: list[Callable[[], None]] = [partial(lane.run, steps, work) for lane in lanes]
+    api = driver()
+    context = api.context(index)
+    events = api.take_events(context, len(slots))
+    staged = Copy(
+        enter=api.enter,
+        wait=api.wait,
+        record=api.record,
+        queue=api.up if up else api.down,
+        up=up,
+        host=host.ctypes.data,
+        device=packed.data.ptr,
+        ring=slots.ctypes.data,
+        chunk=parts.chunk,
+        slots=parts.slots,
+        stream=queue.ptr,
+        context=context,
+        pieces=len(starts),
+        events=events,
+        starts=[*starts, packed.nbytes],
+    )
+    done = False
     try:
-        _together(runs, work)
-    except BaseException:
-        with suppress(Exception):  # a device that is lost: the first error says it
-            bus.synchronize()
-        raise
-    return [lane.slots for lane in lanes]
+        error, number = threads.team.copy(
+            staged, None if alike else move, lanes, threads.turns()
+        )
+        done = not error
+    finally:
+        if not done:
+            with suppress(Exception):  # a device that is lost: the first error says it
+                queue.synchronize()
+        api.give_events(context, events)
+    if error:
+        message = (
+            f"cuda:{index}: a copy of {packed.nbytes:,} B failed at byte "
+            f"{staged.starts[number]:,}: {api.explain(error)}"
+        )
+        raise XdevError(message)
+    return slots
 
 
-def _rings(plan: Plan, bus: Bus) -> Iterator[Array]:
-    """Return the slots of each lane; under a tight limit there are fewer lanes."""
-    yield bus.slots(plan.slots, plan.chunk)
-    for _ in range(plan.lanes - 1):
+def _slots(parts: Plan) -> tuple[int, Array]:
+    """Return how many lanes there are, fewer under a tight limit, and all slots."""
+    lanes = parts.lanes
+    while True:
         try:
-            yield bus.slots(plan.slots, plan.chunk)
+            shape = lanes * parts.slots, parts.chunk
+            return lanes, pinned_array(shape, np.dtype(np.uint8))
         except OutOfMemoryError:
-            return
+            if lanes == 1:
+                raise
+            lanes //= 2
 
 
 @final
-class Lane:
-    """One thread's share of a copy: it takes pieces, and has slots of its own.
+class Driver:
+    """The functions of CUDA's driver, by address, and events to be used again.
 
-    Parameters
+    Attributes
     ----------
-    host : numpy.ndarray
-        The array in pageable memory.
-    dtype : numpy.dtype
-        What its elements are on the device.
-    bus : Bus
-        To the device.
-    slots : uint8 array, shape (slots, chunk)
-        Memory that the bus copies from and to.
+    enter, up, down, record, wait : int
+        They make a context the thread's, queue a copy to the device and from it,
+        record an event, wait for one.
     """
 
-    def __init__(
-        self, host: Array, dtype: np.dtype[Any], bus: Bus, slots: Array
-    ) -> None:
-        self._host, self._dtype, self._bus, self.slots = host, dtype, bus, slots
-        self._arrivals: dict[int, Arrival] = {}  # by slot: after its last copy
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self.enter = address_of(library.cuCtxSetCurrent)
+        self.up = address_of(library.cuMemcpyHtoDAsync_v2)
+        self.down = address_of(library.cuMemcpyDtoHAsync_v2)
+        self.record = address_of(library.cuEventRecord)
+        self.wait = address_of(library.cuEventSynchronize)
+        self._contexts: dict[int, int] = {}
+        self._events: dict[int, deque[int]] = {}  # by context: those nobody uses
 
-    def run(self, steps: Steps, work: deque[Piece]) -> None:
-        """Take pieces until none is left, or another lane fails."""
-        try:
-            with self._bus.entered():
-                for step in steps(_taken(work), len(self.slots)):
-                    getattr(self, step.act.value)(step.slot, step.piece)
-        except BaseException:
-            work.clear()
-            raise
+    def context(self, index: int) -> int:
+        """Return a device's primary context, which the CUDA runtime uses, too."""
+        found = self._contexts.get(index)
+        if found is None:
+            device, context = ctypes.c_int(), ctypes.c_void_p()
+            self._check(self._library.cuDeviceGet(ctypes.byref(device), index))
+            # For ever: the runtime keeps it as well, until the process ends.
+            retain = self._library.cuDevicePrimaryCtxRetain
+            self._check(retain(ctypes.byref(context), device))
+            found = self._contexts[index] = context.value or 0
+        return found
 
-    def wait(self, slot: int, _: Piece) -> None:
-        """Wait until the slot's last piece is over the bus."""
-        self._arrivals[slot].synchronize()
-
-    def fill(self, slot: int, piece: Piece) -> None:
-        """Write a piece into the slot, as the device wants it."""
-        part = self._host[piece.where]
-        np.copyto(self._view(slot, piece, part.shape), part, "same_kind")
-
-    def send(self, slot: int, piece: Piece) -> None:
-        """Queue the slot's copy to the device."""
-        bytes_ = self.slots[slot, : piece.nbytes]
-        self._arrivals[slot] = self._bus.send(bytes_, piece.start)
-
-    def fetch(self, slot: int, piece: Piece) -> None:
-        """Queue a piece's copy from the device into the slot."""
-        bytes_ = self.slots[slot, : piece.nbytes]
-        self._arrivals[slot] = self._bus.fetch(piece.start, bytes_)
-
-    def drain(self, slot: int, piece: Piece) -> None:
-        """Read a piece out of the slot."""
-        part = self._host[piece.where]
-        np.copyto(part, self._view(slot, piece, part.shape), "same_kind")
-
-    def _view(self, slot: int, piece: Piece, shape: tuple[int, ...]) -> Array:
-        return self.slots[slot, : piece.nbytes].view(self._dtype).reshape(shape)
-
-
-def _taken(work: deque[Piece]) -> Iterator[Piece]:
-    """Take pieces off a queue that other threads take from, too."""
-    while True:
-        try:
-            yield work.popleft()
-        except IndexError:
-            return
-
-
-def _together(runs: list[Callable[[], None]], work: deque[Piece]) -> None:
-    """Run the lanes, the first one here; return or raise when none runs any more."""
-    helpers: list[Future[None]] = []
-    try:
-        for run in runs[1:]:
+    def take_events(self, context: int, count: int) -> Sequence[int]:
+        """Return events of a context, which is the current device's."""
+        free = self._events.setdefault(context, deque())
+        taken = []
+        for _ in range(count):
             try:
-                helpers.append(_threads().submit(run))
-            except RuntimeError:  # Python shuts down: this thread does it all
-                break
-        runs[0]()
-    except BaseException:
-        work.clear()
-        raise
-    finally:
-        # One that did not start yet is behind another copy's, and has nothing to do.
-        wait([helper for helper in helpers if not helper.cancel()])
-    helpers = [helper for helper in helpers if not helper.cancelled()]
-    while helpers:  # an error's frames must not lead back to it: they hold the slots
-        helpers.pop().result()
+                taken.append(free.pop())
+            except IndexError:
+                taken.append(self._event(context))
+        return taken
+
+    def _event(self, context: int) -> int:
+        """Make one; to the runtime a device is current before its context is."""
+        event = ctypes.c_void_p()
+        self._check(self._library.cuCtxSetCurrent(ctypes.c_void_p(context)))
+        self._check(self._library.cuEventCreate(ctypes.byref(event), UNTIMED))
+        return event.value or 0
+
+    def give_events(self, context: int, events: Sequence[int]) -> None:
+        """Take events back; they may have been recorded."""
+        self._events[context].extend(events)
+
+    def explain(self, status: int) -> str:
+        """Return the name and the text of an error."""
+        name, text = ctypes.c_char_p(), ctypes.c_char_p()
+        self._library.cuGetErrorName(status, ctypes.byref(name))
+        self._library.cuGetErrorString(status, ctypes.byref(text))
+        words = [part.value.decode() for part in (name, text) if part.value]
+        return ": ".join(words) or f"error {status} of CUDA's driver"
+
+    def _check(self, status: int) -> None:
+        if status:
+            raise XdevError(self.explain(status))
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
-    """Return the threads of all copies; the calling thread is a lane's as well."""
-    return ThreadPoolExecutor(max(1, schedule.LANES - 1), "xdev-copy")
+def driver() -> Driver:
+    """Return the process's."""
+    return Driver(library())
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_threads.cache_clear)  # a child has no threads
+@cache
+def library() -> ctypes.CDLL:
+    """Return the library of CUDA's driver."""
+    return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")

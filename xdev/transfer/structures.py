@@ -10,20 +10,25 @@ from __future__ import annotations
 import array
 import copy
 import dataclasses
-from collections import deque
+from collections import OrderedDict, defaultdict, deque
+from functools import cache
 from itertools import pairwise
-from types import SimpleNamespace
+from operator import is_
+from types import BuiltinFunctionType, MemberDescriptorType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev import _optional
 from xdev._forks import module_lock
 from xdev._freed import is_freed
+from xdev.device import device_of, registry
 from xdev.errors import type_name
-from xdev.transfer import derived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from xdev.device import Device
 
     Move = Callable[[Any], Any]
     Rule = Callable[[Move, Any, bool], Any]
@@ -31,6 +36,9 @@ if TYPE_CHECKING:
 
 ARRAY_PROTOCOLS = ("__cuda_array_interface__", "__array_namespace__", "__dlpack__")
 SPARSE = ("scipy.sparse", "cupyx.scipy.sparse")
+FORMATS = ("coo", "csr", "csc", "dia")  # of sparse matrices: what both libraries have
+CUDA_DTYPES = "?fdFD"  # what CuPy's can hold, by NumPy's characters
+BASES = (OrderedDict, defaultdict, dict, deque, list, tuple)  # the narrower ones first
 OPEN = object()  # stands for what a container is moved to, while its parts are
 
 
@@ -83,7 +91,7 @@ class Walk:
         seen[key] = part, OPEN
         try:
             moved = rule(self.move, part, self._anew)
-        except derived.NotRebuilt as error:
+        except NotRebuilt as error:
             raise _not_rebuilt(self.way(), error) from error.__cause__
         seen[key] = part, moved
         return moved
@@ -154,7 +162,7 @@ def _mapping(move: Move, parts: dict[Any, Any], anew: bool) -> Any:
 
 def _object(move: Move, whole: Any, anew: bool) -> Any:
     """Rebuild without ``__init__``: frozen, slotted, derived fields are all alike."""
-    held = derived.attributes_of(whole)
+    held = attributes_of(whole)
     moved, same = {}, not anew
     for name, part in held.items():
         moved[name] = new = move(part)
@@ -164,9 +172,9 @@ def _object(move: Move, whole: Any, anew: bool) -> Any:
     base = SimpleNamespace if isinstance(whole, SimpleNamespace) else object
     try:
         like = base.__new__(type(whole))
-        derived.name_parts(like, whole, moved)
+        name_parts(like, whole, moved)
     except Exception as error:
-        raise derived.NotRebuilt from error
+        raise NotRebuilt from error
     return like
 
 
@@ -231,11 +239,9 @@ def _rule_of(kind: type) -> Rule | None:
 def _search(kind: type) -> Rule | None:
     for base in kind.__mro__:
         if base in _rules:
-            return derived.rule_of(kind) if _is_derived(kind, base) else _rules[base]
+            return _derived_rule(kind) if _is_derived(kind, base) else _rules[base]
         if base.__module__.startswith(SPARSE):
-            from xdev.transfer import sparse
-
-            return sparse.rule_of(kind)
+            return _sparse if hasattr(kind, "tocsr") else None
     if dataclasses.is_dataclass(kind):
         return _object
     is_array = any(hasattr(kind, protocol) for protocol in ARRAY_PROTOCOLS)
@@ -286,7 +292,161 @@ def _step(whole: Any, inner: Any) -> str:
         steps = [(f"[{index}]", part) for index, part in enumerate(whole)]
     else:
         steps = []
-    held = derived.attributes_of(whole)
+    held = attributes_of(whole)
     steps += [(f".{name}", part) for name, part in held.items()]
     found = (step for step, part in steps if part is inner)
     return next(found, f".<a {type(inner).__name__}>")
+
+
+class NotRebuilt(Exception):  # noqa: N818 - the walk makes an error of it
+    """A container was not rebuilt, for the reason that is this exception's cause."""
+
+
+# A derived class's own ``__new__``, ``__init__`` or ``__setitem__`` may take what it
+# likes, count or refuse. So a container is made by its built-in base, its attributes
+# are copied like its parts, and what a base cannot make is left to a user's rule.
+
+
+def _derived_rule(kind: type) -> Rule:
+    """Return the rule for the containers of a derived class."""
+    base: Any = next(base for base in BASES if issubclass(kind, base))
+    values = base.values if issubclass(base, dict) else base.__iter__
+    slots = _slots(kind)
+
+    def rebuilt(move: Move, whole: Any, anew: bool) -> Any:
+        parts = list(values(whole))
+        moved = list(map(move, parts))
+        named = None
+        if slots or getattr(whole, "__dict__", None):
+            held = attributes_of(whole)
+            named = dict(zip(held, map(move, held.values()), strict=True))
+            parts += held.values()
+        new = moved if named is None else [*moved, *named.values()]
+        if not anew and all(map(is_, new, parts)):
+            return whole
+        try:
+            like = _made(base, whole, moved)
+            name_parts(like, whole, named or {})
+        except Exception as error:
+            raise NotRebuilt from error
+        return like
+
+    return rebuilt
+
+
+def attributes_of(whole: Any) -> dict[str, Any]:
+    """Return what an object holds by name: its ``__dict__``, and slots with a value."""
+    kind: Any = type(whole)
+    held: dict[str, Any] = getattr(whole, "__dict__", {})
+    slots = _slots(kind)
+    if not slots:
+        return held
+    filled = [name for name in slots if hasattr(whole, name)]
+    return held | {name: getattr(whole, name) for name in filled}
+
+
+@cache
+def _slots(kind: Any) -> tuple[str, ...]:
+    bases: tuple[type, ...] = kind.__mro__
+    return tuple(
+        name
+        for base in bases
+        if "__slots__" in vars(base)
+        for name, held in vars(base).items()
+        if isinstance(held, MemberDescriptorType)
+    )
+
+
+def _made(base: Any, whole: Any, moved: list[Any]) -> Any:
+    kind: Any = type(whole)
+    # A class in C, as PyTorch's named results are, makes its own; Python's have a base.
+    new = (
+        kind.__new__ if isinstance(kind.__new__, BuiltinFunctionType) else base.__new__
+    )
+    if base is tuple:
+        return new(kind, moved)
+    like = new(kind)
+    if base is list:
+        list.extend(like, moved)
+    elif base is deque:
+        deque.__init__(like, moved, whole.maxlen)
+    else:
+        if base is defaultdict:
+            defaultdict.__init__(like, whole.default_factory)
+        for key, part in zip(base.keys(whole), moved, strict=True):
+            base.__setitem__(like, key, part)
+    return like
+
+
+def name_parts(like: Any, whole: Any, attributes: dict[str, Any]) -> None:
+    """Set attributes where the original has them."""
+    free = getattr(whole, "__dict__", ())
+    for name, part in attributes.items():
+        if name in free:
+            like.__dict__[name] = part
+        else:
+            object.__setattr__(like, name, part)
+
+
+def _sparse(move: Move, x: Any, anew: bool) -> Any:
+    """Move a matrix's parts, and rebuild in the library of where they went."""
+    if x.format not in FORMATS:
+        return _at_home(move, x, anew)
+    parts = _parts(x)
+    moved = [move(part) for part in parts]
+    if not anew and all(new is part for new, part in zip(moved, parts, strict=True)):
+        return x
+    data, *indices = moved
+    device = device_of(data)
+    make = _class(x, data, device)
+    with registry.backend(device.type).use(device.index):
+        if x.format != "coo":
+            return make((data, *indices), shape=x.shape)
+        made = make((data, tuple(indices)), shape=x.shape)
+    made.has_canonical_format = x.has_canonical_format
+    return made
+
+
+def _parts(x: Any) -> tuple[Any, ...]:
+    """Return a matrix's values, then its index arrays in the constructors' order."""
+    if x.format == "coo":
+        return x.data, *x.coords
+    if x.format == "dia":
+        return x.data, x.offsets
+    return x.data, x.indices, x.indptr
+
+
+def _class(x: Any, data: Any, device: Device) -> Any:
+    """Return the class for values that were moved: a matrix stays one, an array too."""
+    kind = "matrix" if _is_matrix(type(x)) else "array"
+    if device.type == "cpu":
+        return getattr(_optional.scipy_sparse(), f"{x.format}_{kind}")
+    if device.type != "cuda":
+        message = (
+            f"there is no sparse {kind} on {device}: move its parts, such as .data, "
+            f"or x.toarray()"
+        )
+        raise TypeError(message)
+    if data.dtype.char not in CUDA_DTYPES:
+        message = (
+            f"CUDA has no sparse {kind} of dtype {data.dtype}: convert it first, as in "
+            f'x.astype("float64")'
+        )
+        raise TypeError(message)
+    return getattr(_optional.cupy_sparse(), f"{x.format}_{kind}")
+
+
+def _is_matrix(kind: type) -> bool:
+    return any(base.__name__ == "spmatrix" for base in kind.__mro__)
+
+
+def _at_home(move: Move, x: Any, anew: bool) -> Any:
+    """Refuse a format that CuPy does not have, unless it stays on the host."""
+    probe = np.empty(0)  # such a matrix may have no arrays to ask about
+    if isinstance(move(probe), np.ndarray):
+        return x.copy() if anew else x
+    message = (
+        f"{type(x).__name__} cannot be moved: adapt moves COO, CSR, CSC and DIA, so "
+        f"convert it first, as in x.tocsr()"
+    )
+    raise TypeError(message)

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import ctypes
-from array import array
-from functools import cache, reduce
+from functools import cache
 from math import prod
-from operator import or_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
 
-from xdev import _config
 from xdev.compile import threads
 from xdev.compile.divisions import ALL
-from xdev.compile.team import pieces
-from xdev.compile.team.threads import c_address, c_library
-from xdev.memory.native.operations import WORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 # A ufunc's inner loop on ranges of the result, by threads, without the interpreter.
 
-LINE = 64 // WORD  # words of a cache line
 SHORT = 32  # elements of a row that are too few for one call of the inner loop
 
 
@@ -108,23 +101,8 @@ def run(loop: int, call: Operands, *, grain: int) -> int:
     grain : int
         So many elements or more are worth a piece of their own.
     """
-    size = prod(call.shape)
-    count = len(call.places)
-    # A line more than it uses: no two threads write to one.
-    room = -(-(pieces.POINTERS + count) // LINE) * LINE + LINE
-    words = array("q", [
-        *(loop, count, len(call.shape) - 1),
-        *(c_address("feclearexcept"), c_address("fetestexcept"), 0, room),
-        *call.shape,
-        *call.places,
-        *(step for steps in call.steps for step in steps),
-    ])  # fmt: skip
-    rooms = array("q", bytes(WORD * room * _config.num_threads()))
-    words[pieces.ROOMS], _ = rooms.buffer_info()
-    context, _ = words.buffer_info()
-    elements = threads.CODE.address(pieces.elements)
-    threads.share(elements, context, 0, size, grain=grain)
-    return reduce(or_, rooms[pieces.RAISED :: room])
+    n = prod(call.shape)
+    return threads.elements(loop, call.shape, call.places, call.steps, n, grain=grain)
 
 
 def _number(x: Any, dtype: np.dtype[Any]) -> ndarray[Any, Any] | None:
@@ -243,4 +221,5 @@ def _is_plain(x: Any, dtype: np.dtype[Any]) -> bool:
 @cache
 def _exceptions() -> tuple[Callable[[int], int], Callable[[int], int]]:
     """Return C's ``feclearexcept`` and ``fetestexcept``."""
-    return c_library().feclearexcept, c_library().fetestexcept
+    library = ctypes.CDLL(None)  # the process's own symbols, the C library among them
+    return library.feclearexcept, library.fetestexcept

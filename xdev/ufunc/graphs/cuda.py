@@ -19,7 +19,7 @@ from xdev.memory.arenas import Arena, allocator
 from xdev.memory.owners import mark_uses
 from xdev.memory.records import frames
 from xdev.memory.streams import live_streams
-from xdev.transfer import cuda_driver
+from xdev.transfer import staging
 from xdev.ufunc import cuda_fast, foreign
 from xdev.ufunc.cuda_operands import Array, read
 from xdev.ufunc.cuda_streams import ordered
@@ -56,7 +56,7 @@ def embed(stream: int, graph: int) -> None:
     CaptureError
         The driver refuses: the stream does not record, or no longer.
     """
-    library = cuda_driver.library()
+    library = staging.library()
     handle, child = ctypes.c_void_p(stream), ctypes.c_void_p(graph)
     status, whole = ctypes.c_int(), ctypes.c_void_p()
     before, count = ctypes.c_void_p(), ctypes.c_size_t()
@@ -77,7 +77,7 @@ def embed(stream: int, graph: int) -> None:
 
 def _check(status: Any) -> None:
     if status:
-        raise CaptureError(cuda_driver.driver().explain(status))
+        raise CaptureError(staging.driver().explain(status))
 
 
 # One capture: a function's CUDA work recorded, its memory apart, its errors

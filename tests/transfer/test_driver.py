@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from xdev.errors import XdevError
-from xdev.transfer.cuda_driver import UNTIMED, Driver
+from xdev.transfer.staging import UNTIMED, Driver
 
 
 class Library:

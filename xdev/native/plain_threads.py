@@ -1,0 +1,306 @@
+"""What stands in for the compiled threads: an executor's, which call C by ``ctypes``.
+
+That lets go of the interpreter's lock. Of a range given to threads, ``shares`` says:
+``(start, stop, size, lanes, turns)``, where it starts and stops, the size of a piece,
+how many threads work on it at most, and how often one looks for what comes next before
+it sleeps, which concerns the compiled ones alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from array import array
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    Shares = tuple[int, int, int, int, int]
+
+ERRORS = 0x1F  # of floating point, as xdev.compile.divisions.ALL
+_WORD = ctypes.c_int64
+_PIECE = ctypes.CFUNCTYPE(*[_WORD] * 5)
+_LOOP = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
+_executors: dict[int, ThreadPoolExecutor] = {}  # the last one is in use; by its size
+
+
+class Copy(NamedTuple):
+    """A copy between host memory and a device, through slots that a device can reach.
+
+    Attributes
+    ----------
+    enter, wait, record, queue : int
+        The addresses of the driver's functions: ``enter(context)`` makes a context the
+        thread's, ``wait(event)``, ``record(event, stream)``,
+        ``queue(to, origin, nbytes, stream)``. They return 0 or an error.
+    up : bool
+        Whether it goes to the device.
+    host, device : int
+        Where the array lies.
+    ring, chunk, slots : int
+        Where the slots lie, and the size of each [B]; how many a lane has, together.
+    stream, context : int
+        The driver's handles.
+    pieces : int
+        How many there are.
+    events : sequence of int
+        The driver's, one for each slot.
+    starts : sequence of int
+        Where the pieces start, and where the last ends [B].
+    """
+
+    enter: int
+    wait: int
+    record: int
+    queue: int
+    up: bool
+    host: int
+    device: int
+    ring: int
+    chunk: int
+    slots: int
+    stream: int
+    context: int
+    pieces: int
+    events: Sequence[int]
+    starts: Sequence[int]
+
+    def words(self) -> bytes:
+        """Return it as machine code reads it."""
+        return array("q", [*self[:-2], *self.events, *self.starts]).tobytes()
+
+
+def share(function: int, context: int, shares: Shares) -> None:
+    """Call a C function on the pieces of a range.
+
+    Parameters
+    ----------
+    function : int
+        The address of ``function(start, stop, context, lane)``, words all. No two
+        calls at a time have one lane.
+    context : int
+        Any word.
+    shares : tuple
+        The range.
+    """
+    piece = _PIECE(function)
+    _share(lambda start, stop, lane: piece(start, stop, context, lane), shares)
+
+
+def run(task: Callable[[int, int], object], shares: Shares) -> None:
+    """Call ``task(start, stop)`` on the pieces of a range; raise the first error."""
+    _share(lambda start, stop, _: task(start, stop), shares)
+
+
+def elements(loop: int, words: bytes, shares: Shares) -> int:
+    """Run a ufunc's inner loop on ranges of its result's elements.
+
+    Parameters
+    ----------
+    loop : int
+        The inner loop's address.
+    words : bytes
+        Words: how many operands; how many dimensions besides the innermost, which is
+        last of the extents that follow; the operands' addresses; for each dimension
+        their strides.
+    shares : tuple
+        A range of elements.
+
+    Returns
+    -------
+    int
+        What ``fetestexcept`` told, or-ed.
+    """
+    count, outer, *rest = array("q", words)
+    shape, places, steps = rest[: outer + 1], rest[outer + 1 :][:count], []
+    for axis in range(outer + 1):
+        start = outer + 1 + count * (axis + 1)
+        steps.append(rest[start : start + count])
+    call, libc = _LOOP(loop), ctypes.CDLL(None)
+    inner = (_WORD * count)(*steps[-1])
+    told: list[int] = []
+
+    def piece(start: int, stop: int, _: int) -> None:
+        libc.feclearexcept(ERRORS)
+        while start < stop:
+            row, index = divmod(start, shape[-1])
+            n = min(shape[-1] - index, stop - start)
+            here = [at + index * step for at, step in zip(places, inner, strict=True)]
+            for axis in range(outer - 1, -1, -1):
+                row, index = divmod(row, shape[axis])
+                here = [
+                    at + index * step
+                    for at, step in zip(here, steps[axis], strict=True)
+                ]
+            call((_WORD * count)(*here), ctypes.byref(_WORD(n)), inner, None)
+            start += n
+        told.append(libc.fetestexcept(ERRORS))
+
+    _share(piece, shares)
+    return reduce(or_, told, 0)
+
+
+def copy(
+    staged: Copy, move: Callable[[int, int], object] | None, lanes: int, _: int
+) -> tuple[int, int]:
+    """Copy in several threads; at the end of an upload, slots are still on the bus.
+
+    Parameters
+    ----------
+    staged : Copy
+        What is copied.
+    move : callable or None
+        ``move(slot, piece)`` copies a piece between a slot and host memory; None: as
+        the bytes lie there.
+    lanes : int
+        How many threads at most.
+
+    Returns
+    -------
+    (int, int)
+        The driver's error, 0 for none, and the piece that it came up at.
+    """
+    words = ctypes.c_int, *[ctypes.c_size_t] * 4
+    enter, wait_for = (ctypes.CFUNCTYPE(*words[:2])(x) for x in staged[:2])
+    record = ctypes.CFUNCTYPE(*words[:3])(staged.record)
+    queue = ctypes.CFUNCTYPE(*words)(staged.queue)
+    events, starts = staged.events, staged.starts
+    errors: list[tuple[int, int]] = []
+    todo = deque(range(staged.pieces))
+
+    def places(slot: int, piece: int, other: int, up: bool) -> tuple[int, int, int]:
+        slot, other = staged.ring + staged.chunk * slot, other + starts[piece]
+        nbytes = starts[piece + 1] - starts[piece]
+        return (other, slot, nbytes) if up else (slot, other, nbytes)
+
+    def act(name: str, slot: int, piece: int) -> int:
+        if name == "wait":
+            return int(wait_for(events[slot]))
+        if name == "queue":
+            to_origin_size = places(slot, piece, staged.device, staged.up)
+            error: int = queue(*to_origin_size, staged.stream)
+            return error or int(record(events[slot], staged.stream))
+        if move is None:
+            ctypes.memmove(*places(slot, piece, staged.host, not staged.up))
+        else:
+            move(slot, piece)
+        return 0
+
+    def lane(number: int) -> None:
+        error, first, at = enter(staged.context), number * staged.slots, 0
+        for name, slot, at in steps(_taken(todo), staged.slots, up=staged.up):
+            error = error or act(name, first + slot, at)
+            if error:
+                break
+        if error:
+            todo.clear()
+            errors.append((error, at))
+
+    _together(lane, lanes, todo)
+    return errors[0] if errors else (0, 0)
+
+
+def steps(
+    pieces: Iterable[int], slots: int, *, up: bool
+) -> Iterator[tuple[str, int, int]]:
+    """Return what a lane of a staged copy does, in order: act, slot and piece.
+
+    To ``"move"`` is to copy between a slot and host memory, to ``"queue"`` to have the
+    device copy; to ``"wait"`` for that.
+    """
+    under_way: deque[tuple[int, int]] = deque()  # slots and pieces, the oldest first
+
+    def ended() -> Iterator[tuple[str, int, int]]:
+        slot, piece = under_way.popleft()
+        yield "wait", slot, piece
+        if not up:
+            yield "move", slot, piece
+
+    for number, piece in enumerate(pieces):
+        if len(under_way) == slots:
+            yield from ended()
+        slot = number % slots
+        if up:
+            yield "move", slot, piece
+        yield "queue", slot, piece
+        under_way.append((slot, piece))
+    while under_way and not up:
+        yield from ended()
+
+
+def _taken(todo: deque[int]) -> Iterator[int]:
+    """Take pieces off a queue that other threads take from, too."""
+    while True:
+        try:
+            yield todo.popleft()
+        except IndexError:
+            return
+
+
+def _share(piece: Callable[[int, int, int], object], shares: Shares) -> None:
+    """Call ``piece(start, stop, lane)`` on the pieces of a range."""
+    first, last, size, lanes, _ = shares
+    todo = deque(range(first, last, size))
+
+    def lane(number: int) -> None:
+        for start in _taken(todo):
+            piece(start, min(start + size, last), number)
+
+    _together(lane, lanes, todo)
+
+
+def _together(lane: Callable[[int], None], lanes: int, todo: deque[int]) -> None:
+    """Run the lanes, the first one here; return or raise when none runs any more."""
+
+    def run(number: int) -> None:
+        try:
+            lane(number)
+        except BaseException:
+            todo.clear()
+            raise
+
+    helpers: list[Future[None]] = []
+    try:
+        for number in range(1, lanes):
+            try:
+                helpers.append(_executor(lanes - 1).submit(run, number))
+            except RuntimeError:  # Python shuts down: this thread does it all
+                break
+        run(0)
+    finally:
+        todo.clear()  # an interrupt may have come before the first lane began
+        # One that did not start yet is behind another call's, and has nothing to do.
+        helpers = [helper for helper in helpers if not helper.cancel()]
+        _wait(helpers)
+    while helpers:  # an error's frames must not lead back to it
+        helpers.pop().result()
+
+
+def _wait(helpers: list[Future[None]]) -> None:
+    """Wait for all, then raise interrupts: threads use what is the call's."""
+    interrupt = None
+    while True:
+        try:
+            wait(helpers)
+            break
+        except BaseException as raised:  # noqa: BLE001 - it is raised below
+            interrupt = raised
+    if interrupt is not None:
+        raise interrupt
+
+
+def _executor(helpers: int) -> ThreadPoolExecutor:
+    """Return the threads of all calls; the calling thread is a lane's as well."""
+    largest = max((helpers, *_executors))
+    if largest not in _executors:
+        _executors.setdefault(largest, ThreadPoolExecutor(largest, "xdev"))
+    return _executors[largest]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_executors.clear)  # a child has no threads

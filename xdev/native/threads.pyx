@@ -1,0 +1,383 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: infer_types=True, freethreading_compatible=True
+"""The compiled tier: threads that share loops and staged copies, without Python.
+
+A *job* is one call's work for several *lanes*. The caller is lane 0 and begins at once;
+every lane, before it begins, wakes up to `FAN` others, and at the end waits for those
+of them that began: nobody waits for a thread that is still asleep. A *worker* is a
+thread that serves whichever job claims it. Workers start at first use, in a forked
+child again, and never end: asleep, they take no part in Python.
+
+On a free-threaded Python: what threads share are single words, read and written by
+atomic operations; workers start under a lock. A job's other words are written before a
+worker sees it. What is called here is described in `xdev.native.plain_threads`.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport intptr_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+import os
+import threading
+
+cdef extern from * nogil:
+    """
+    #include <fenv.h>
+    #ifndef __x86_64__
+    #define __builtin_ia32_pause()
+    #endif
+    """
+    void pause "__builtin_ia32_pause"()
+    intptr_t load "__atomic_load_n"(intptr_t*, int)
+    intptr_t swap "__atomic_exchange_n"(intptr_t*, intptr_t, int)
+    intptr_t add "__atomic_fetch_add"(intptr_t*, intptr_t, int)
+    intptr_t merge "__atomic_fetch_or"(intptr_t*, intptr_t, int)
+    int ORDERED "__ATOMIC_SEQ_CST"
+    void* new_lock "PyThread_allocate_lock"()
+    int acquire "PyThread_acquire_lock"(void*, int)
+    void release "PyThread_release_lock"(void*)
+    int feclearexcept(int)
+    int fetestexcept(int)
+
+cdef enum:
+    FAN = 4  # lanes that a lane wakes
+    MOST = 1024  # workers
+    ERRORS = 0x1F  # of floating point, as `xdev.compile.divisions.ALL`
+    OPERANDS = 64  # of a ufunc: NumPy's own limit
+    SLOTS = 8  # of a lane of a staged copy
+    RAISED = -2  # in place of a driver's error: an exception of Python's
+
+ctypedef intptr_t (*Body)(Job* job, intptr_t lane) noexcept nogil
+ctypedef void (*Piece)(intptr_t, intptr_t, void*, intptr_t) noexcept nogil
+ctypedef void (*Loop)(char**, intptr_t*, intptr_t*, void*) noexcept nogil
+ctypedef int (*OfOne)(intptr_t) noexcept nogil
+ctypedef int (*OfTwo)(intptr_t, intptr_t) noexcept nogil
+ctypedef int (*OfFour)(intptr_t, intptr_t, intptr_t, intptr_t) noexcept nogil
+
+# Each to the end of a cache line; two threads write to none.
+cdef struct Gate:  # where one thread hands a word that is not 0 to another
+    intptr_t value, asleep
+    void* lock  # of who sleeps there, made then; held until it is to wake
+    char room[40]
+
+cdef struct Worker:
+    intptr_t claimed, lane
+    char room[48]
+    Gate work, done  # a job; one more than the error that it ended with
+
+cdef struct Lane:
+    Worker* worker
+    intptr_t next  # the first piece of its share that nobody took
+    char room[48]
+
+cdef struct Job:
+    Body body
+    Lane* lanes
+    intptr_t count, workers  # of lanes; how many threads may be claimed
+    intptr_t turns  # looks for what comes next before a thread sleeps
+    intptr_t ended  # whether a lane found no work
+    Piece piece
+    void* context
+    intptr_t start, stop, size, pieces  # of a range
+    intptr_t next, failed  # of a copy's pieces: the first that nobody took; an error's
+    PyObject* task  # a callable
+    PyObject* errors  # a list of what it raised
+
+cdef Worker workers[MOST]  # for ever: a thread looks there until the process is gone
+cdef intptr_t started = 0
+_lock = threading.RLock()  # guards it; a finalizer may come back here
+
+
+cdef void hand(Gate* gate, intptr_t value) noexcept nogil:
+    """Give a value to whoever waits at a gate, and wake it."""
+    swap(&gate.value, value, ORDERED)
+    if swap(&gate.asleep, 0, ORDERED):
+        release(gate.lock)
+
+
+cdef intptr_t take(Gate* gate, intptr_t turns) noexcept nogil:
+    """Wait at a gate for a value; look so many times for it before sleeping."""
+    cdef intptr_t value = 0
+    while not value:
+        for _ in range(turns):
+            if load(&gate.value, ORDERED):
+                break
+            pause()
+        value = swap(&gate.value, 0, ORDERED)
+        if not value:
+            if not gate.lock:
+                gate.lock = new_lock()
+                acquire(gate.lock, 1)
+            swap(&gate.asleep, 1, ORDERED)
+            value = swap(&gate.value, 0, ORDERED)  # it may have come just before
+            if not value or not swap(&gate.asleep, 0, ORDERED):
+                acquire(gate.lock, 1)
+    return value
+
+
+cdef void wake(Job* job, intptr_t lane) noexcept nogil:
+    """Have a free worker run a lane, if there is work for it."""
+    cdef Worker* worker
+    for k in range(job.workers):
+        if lane >= job.count or load(&job.ended, ORDERED):
+            return
+        # A lane's own worker first: its caches may have what it used last time.
+        worker = &workers[(lane - 1 + k) % job.workers]
+        if not (load(&worker.claimed, ORDERED) or swap(&worker.claimed, 1, ORDERED)):
+            job.lanes[lane].worker = worker
+            worker.lane = lane
+            hand(&worker.work, <intptr_t>job)
+            return
+
+
+cdef intptr_t dismiss(Job* job, intptr_t lane) noexcept nogil:
+    """Wait for a lane's worker, unless it did not begin; return its error."""
+    cdef Worker* worker = job.lanes[lane].worker if lane < job.count else NULL
+    cdef intptr_t done = 1
+    if worker:
+        if not swap(&worker.work.value, 0, ORDERED):
+            done = take(&worker.done, job.turns)
+        swap(&worker.claimed, 0, ORDERED)
+    return done - 1
+
+
+cdef intptr_t lead(Job* job, intptr_t lane) noexcept nogil:
+    """Run a lane and those that it wakes; return the first error, or 0."""
+    cdef intptr_t error, other
+    for k in range(FAN):
+        wake(job, FAN * lane + 1 + k)
+    error = job.body(job, lane)
+    swap(&job.ended, 1, ORDERED)
+    for k in range(FAN):
+        other = dismiss(job, FAN * lane + 1 + k)
+        error = error or other
+    return error
+
+
+def serve(intptr_t number):
+    """Run lanes of one job after the other, as a worker."""
+    cdef Worker* worker = &workers[number]
+    cdef Job* job
+    cdef intptr_t turns = 0
+    with nogil:
+        while True:
+            job = <Job*>take(&worker.work, turns)
+            turns = job.turns  # once the lane is done, the job is its caller's again
+            hand(&worker.done, 1 + lead(job, worker.lane))
+
+
+def have(intptr_t wanted):
+    """Return how many workers there are, at most `wanted`; start those that are not."""
+    global started
+    if started < wanted:
+        with _lock:
+            while started < min(wanted, MOST):
+                name, number = f"xdev-{started + 1}", started
+                started += 1
+                try:
+                    threading.Thread(
+                        None, serve, name, (number,), daemon=True
+                    ).start()
+                except RuntimeError:  # no more threads here, or Python shuts down
+                    break  # to others it is one that is always asleep
+    return min(started, wanted)
+
+
+def forget():
+    """Begin anew in a forked child, which has no threads."""
+    global started, _lock
+    started, _lock = 0, threading.RLock()
+    memset(workers, 0, sizeof(workers))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forget)
+
+
+cdef intptr_t work(Job* job, intptr_t lanes, intptr_t turns) except? -1:
+    """Work on a job with workers' help; return the first error, or raise Python's."""
+    cdef intptr_t status
+    errors = []
+    job.errors, job.count, job.turns = <PyObject*>errors, lanes, turns
+    job.workers = have(lanes - 1)
+    job.lanes = <Lane*>calloc(lanes, sizeof(Lane))
+    if not job.lanes:
+        raise MemoryError
+    with nogil:
+        status = lead(job, 0)
+    free(job.lanes)
+    try:
+        if errors:
+            raise errors[0]
+    finally:
+        errors.clear()  # an error's frames must not lead back to it
+    return status
+
+
+# -- ranges ---------------------------------------------------------------------------
+
+
+cdef intptr_t do_pieces(Job* job, intptr_t lane) noexcept nogil:
+    """Do pieces until none is left, those of the lane's own share first.
+
+    So it meets the same data again in a loop of calls.
+    """
+    cdef intptr_t owner, first, end, piece, start
+    for k in range(job.count):
+        owner = (lane + k) % job.count
+        first = job.pieces * owner // job.count
+        end = job.pieces * (owner + 1) // job.count
+        piece = first + load(&job.lanes[owner].next, ORDERED)
+        while piece < end:
+            piece = first + add(&job.lanes[owner].next, 1, ORDERED)
+            if piece < end:
+                start = job.start + job.size * piece
+                job.piece(start, min(start + job.size, job.stop), job.context, lane)
+    return 0
+
+
+cdef do_range(Job* job, Piece piece, void* context, tuple shares):
+    """Call a function on the pieces of a range."""
+    job.body, job.piece, job.context, job.ended = do_pieces, piece, context, 0
+    job.start, job.stop, job.size, lanes, turns = shares
+    job.pieces = (job.stop - job.start + job.size - 1) // job.size
+    work(job, lanes, turns)
+
+
+def share(intptr_t function, intptr_t context, tuple shares):
+    cdef Job job
+    do_range(&job, <Piece>function, <void*>context, shares)
+
+
+cdef void do_task(intptr_t start, intptr_t stop, void* told, intptr_t _) noexcept nogil:
+    cdef Job* job = <Job*>told
+    with gil:
+        try:
+            if not <list>job.errors:
+                (<object>job.task)(start, stop)
+        except BaseException as error:
+            (<list>job.errors).append(error)
+
+
+def run(task, tuple shares):
+    cdef Job job
+    job.task = <PyObject*>task
+    do_range(&job, do_task, &job, shares)
+
+
+# -- a ufunc's elements ---------------------------------------------------------------
+
+cdef struct Call:
+    intptr_t errors
+    Loop loop
+    intptr_t operands, outer  # how many, and how many dimensions but the innermost
+    intptr_t* shape  # of the result
+    intptr_t* places  # of the operands
+    intptr_t* steps  # theirs, by dimension
+
+
+cdef void do_loop(intptr_t start, intptr_t stop, void* told, intptr_t _) noexcept nogil:
+    """Run an inner loop on a range of the result's elements, row by row."""
+    cdef Call* call = <Call*>told
+    cdef intptr_t* inner = call.steps + call.operands * call.outer
+    cdef intptr_t extent = call.shape[call.outer]
+    cdef intptr_t row, index, number
+    cdef char* places[OPERANDS]
+    feclearexcept(ERRORS)
+    while start < stop:
+        row, index = start // extent, start % extent
+        number = min(extent - index, stop - start)
+        for k in range(call.operands):
+            places[k] = <char*>call.places[k] + index * inner[k]
+        for axis in range(call.outer - 1, -1, -1):
+            row, index = row // call.shape[axis], row % call.shape[axis]
+            for k in range(call.operands):
+                places[k] += index * call.steps[call.operands * axis + k]
+        call.loop(places, &number, inner, NULL)
+        start += number
+    merge(&call.errors, fetestexcept(ERRORS), ORDERED)
+
+
+def elements(intptr_t loop, bytes words, tuple shares):
+    cdef Job job
+    cdef intptr_t* head = <intptr_t*><char*>words
+    cdef Call call = Call(0, <Loop>loop, head[0], head[1], head + 2, NULL, NULL)
+    call.places = call.shape + call.outer + 1
+    call.steps = call.places + call.operands
+    do_range(&job, do_loop, &call, shares)
+    return call.errors
+
+
+# -- staged copies --------------------------------------------------------------------
+
+cdef struct Copy:  # the words of a `xdev.native.plain_threads.Copy`
+    OfOne enter, wait
+    OfTwo record
+    OfFour queue
+    intptr_t up, host, device, ring, chunk, slots, stream, context, pieces
+    intptr_t tables[1]  # the slots' events, then where pieces start
+
+
+cdef intptr_t carry(
+    Job* job, Copy* copy, intptr_t slot, intptr_t piece, bint bus
+) noexcept nogil:
+    """Copy a piece between a slot and host memory, or queue that over the bus."""
+    cdef intptr_t* starts = copy.tables + copy.slots * job.count + piece
+    cdef intptr_t size = starts[1] - starts[0], ring = copy.ring + copy.chunk * slot
+    cdef intptr_t other = starts[0] + (copy.device if bus else copy.host)
+    cdef intptr_t to = other if bus == copy.up else ring
+    cdef intptr_t origin = ring if bus == copy.up else other
+    cdef intptr_t error = 0
+    if bus:
+        error = copy.queue(to, origin, size, copy.stream)
+        error = error or copy.record(copy.tables[slot], copy.stream)
+    elif not job.task:
+        memcpy(<void*>to, <void*>origin, size)
+    else:
+        with gil:
+            try:
+                (<object>job.task)(slot, piece)
+            except BaseException as raised:
+                (<list>job.errors).append(raised)
+                error = RAISED
+    return error
+
+
+cdef intptr_t do_copy(Job* job, intptr_t lane) noexcept nogil:
+    """Take pieces until none is left; after an error, none is for the others either."""
+    cdef Copy* copy = <Copy*>job.context
+    cdef intptr_t taken[SLOTS]  # by slot: the piece that is in it
+    cdef intptr_t number = 0, done = 0, slot = 0, first = lane * copy.slots
+    cdef intptr_t error = copy.enter(copy.context)
+    cdef intptr_t piece = add(&job.next, 1, ORDERED)
+    taken[0] = 0
+    while not error and (piece < copy.pieces or (number > done and not copy.up)):
+        if piece >= copy.pieces or number - done == copy.slots:
+            slot = done % copy.slots
+            error = copy.wait(copy.tables[first + slot])
+            if not (error or copy.up):
+                error = carry(job, copy, first + slot, taken[slot], False)
+            done += 1
+        else:
+            slot = number % copy.slots
+            taken[slot] = piece
+            if copy.up:
+                error = carry(job, copy, first + slot, piece, False)
+            error = error or carry(job, copy, first + slot, piece, True)
+            number += 1
+            piece = add(&job.next, 1, ORDERED)
+    if error:
+        swap(&job.failed, taken[slot], ORDERED)
+        add(&job.next, copy.pieces, ORDERED)
+    return error
+
+
+def copy(staged, move, intptr_t lanes, intptr_t turns):
+    cdef Job job
+    cdef bytes words = staged.words()
+    job.body, job.context = do_copy, <char*>words
+    job.task = NULL if move is None else <PyObject*>move
+    job.ended = job.next = job.failed = 0
+    status = work(&job, lanes, turns)
+    return status, job.failed
