@@ -3,6 +3,7 @@
 import itertools
 import threading
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,13 +19,13 @@ pytestmark = pytest.mark.usefixtures("several_threads")
 def shared(monkeypatch):
     """How many threads each call was shared among."""
     counts = []
-    work = threads.work
+    elements = threads.team.elements
 
-    def noted(job, body, lanes):
-        counts.append(lanes)
-        return work(job, body, lanes)
+    def noted(loop, words, shares):
+        counts.append(shares[3])
+        return elements(loop, words, shares)
 
-    monkeypatch.setattr(threads, "work", noted)
+    monkeypatch.setattr(threads, "team", SimpleNamespace(elements=noted))
     return counts
 
 

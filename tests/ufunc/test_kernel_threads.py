@@ -1,6 +1,7 @@
 """A kernel's points shared by threads on the CPU: each once, few long ones too."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,14 +16,14 @@ from xdev.ufunc.kernels import cpu
 def shared(monkeypatch):
     """Four threads; how many each call was shared among."""
     counts = []
-    work = threads.work
+    share = threads.team.share
 
-    def noted(job, body, lanes):
-        counts.append(lanes)
-        return work(job, body, lanes)
+    def noted(function, context, shares):
+        counts.append(shares[3])
+        return share(function, context, shares)
 
     monkeypatch.setattr(_config, "num_threads", lambda: 4)
-    monkeypatch.setattr(threads, "work", noted)
+    monkeypatch.setattr(threads, "team", SimpleNamespace(share=noted))
     return counts
 
 
