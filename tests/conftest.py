@@ -90,8 +90,8 @@ def _what_is_there_stays():
 
 
 TEAMS = {"plain": plain_threads}
-if native.STATE == native.COMPILED:
-    TEAMS["compiled"] = native.module("threads")
+if compiled := native.module("threads"):
+    TEAMS["compiled"] = compiled
 
 
 @pytest.fixture(params=TEAMS)

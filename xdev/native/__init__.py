@@ -33,8 +33,13 @@ STATE = _state()
 
 
 def module(name: str) -> ModuleType | None:
-    """Return a compiled module of the tier, None where the tier is not used."""
-    return importlib.import_module(f"xdev.native.{name}") if STATE == COMPILED else None
+    """Return a compiled module of the tier, None where it is not used or not built."""
+    try:
+        if STATE == COMPILED:
+            return importlib.import_module(f"xdev.native.{name}")
+    except ModuleNotFoundError:  # a build before there was such a module
+        pass
+    return None
 
 
 _calls = module("calls") or importlib.import_module("xdev.native.plain")

@@ -177,7 +177,8 @@ def copy(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Array
     """
     alike = host.flags.c_contiguous and host.dtype == packed.dtype
     lanes = 1 if queue.ptr == PER_THREAD else min(LANES, _config.num_threads())
-    sizes = PACKED if alike and native.STATE == native.COMPILED else GENERAL
+    compiled = threads.team is native.module("threads")
+    sizes = PACKED if alike and compiled else GENERAL
     parts = plan(packed.nbytes, lanes, sizes)
     lanes, slots = _slots(parts)
     work: list[Piece] = []
