@@ -34,7 +34,7 @@ before = set(sys.modules)
 f = xdev.vectorize(function.f)
 
 from xdev.compile import launch, machine_launch
-from xdev.memory.native.machine import machine
+from xdev import native
 from xdev.ufunc import cuda, cuda_fast, cuda_streams
 
 count = []
@@ -47,7 +47,7 @@ launch.capability = lambda _: (9, 0)
 launch.load = lambda cubin, name: SimpleNamespace(handle=len(cubin))
 launch.streams = lambda: SimpleNamespace(get=lambda _: None, known={0: None})
 cuda_fast.devices = lambda: 1
-cuda.require = machine  # what the bridge into CuPy loads
+cuda.require = lambda: native.module("pool")  # what the bridge into CuPy loads
 cuda_streams.ordered = lambda _: nullcontext(0)
 cupy.cuda.runtime.getDevice = lambda: 0
 memory = []

@@ -6,9 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from xdev import native
 from xdev.memory.streams import live_streams
 
 sys.path.append(str(Path(__file__).parent))  # for the modules that several files use
+
+
+@pytest.fixture(scope="session")
+def tier():
+    """The native tier's free lists and C functions."""
+    found = native.module("pool")
+    if found is None:
+        pytest.skip(native.STATE)  # tests/native says where it must be
+    return found
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from xdev.device import Device
 from xdev.errors import OutOfMemoryError
 from xdev.memory import bridges, hooks, registry
 from xdev.memory.budgets import Budget
-from xdev.memory.native.machine import machine
 from xdev.memory.pools import Pool
 from xdev.memory.records import tracking
 from xdev.memory.sources.fake import FakeSource
@@ -26,7 +25,7 @@ from xdev.memory.sources.fake import FakeSource
 ROOM = Path(memory.__file__).parent
 #: The modules whose locks a pool's life passes, and those of what is about it.
 MODULES = "hooks", "registry", "returns", "stock", "records/tracking", "sources/fake"
-ABOUT = "bridges/__init__", "bridges/numpy", "native/machine", "records/history"
+ABOUT = "bridges/__init__", "bridges/numpy", "records/history"
 POLICIES = ("split", "binned", "simple", "none")
 KIB, MIB = 1 << 10, 1 << 20
 ROOMY = 256 * MIB  # for all that the threads want at a time [B]
@@ -86,7 +85,6 @@ class Meddler(Garbage):
         bridges.left_alone()
         if self.size % 1800 == 0:
             bridges.uninstall("numpy")
-        machine()
 
 
 DONE = []
@@ -161,7 +159,7 @@ def life(pools, garbage):
         hooks.unsubscribe(tracking.TRACKER)
         tracking._begun = False
         tracking.begin()
-        pool.stock.clients.make_front()
+        pool.stock.share()
         pool.release(pool.acquire(1))
     finally:
         sys.settrace(None)
@@ -245,6 +243,7 @@ def missed(modules, seen):
     ]
 
 
+@pytest.mark.usefixtures("tier")
 def test_a_collection_amid_records_and_bridges_neither_hangs_nor_leaves_a_listener():
     pools = pools_of("split")
     files = [f"{ROOM / module}.py" for module in ABOUT]
@@ -259,7 +258,6 @@ def test_a_collection_amid_records_and_bridges_neither_hangs_nor_leaves_a_listen
                 bridges.install("numpy")
                 bridges.installed()
                 bridges.left_alone()
-                machine()
                 bridges.uninstall("numpy")
                 memory.record_history(False)
         finally:

@@ -10,7 +10,6 @@ from xdev import memory
 from xdev.memory import registry
 from xdev.memory.keys import keys_of
 from xdev.memory.ledger import Counts, Ledger
-from xdev.memory.native import layout
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
 
@@ -21,8 +20,8 @@ steps = st.lists(
     st.one_of(
         st.tuples(st.just("take"), sizes),
         st.tuples(st.just("give"), sizes),
-        st.tuples(st.just("front takes"), sizes),
-        st.tuples(st.just("front gives"), sizes),
+        st.tuples(st.just("list takes"), sizes),
+        st.tuples(st.just("list gives"), sizes),
         st.tuples(st.just("drain"), st.just(0)),
         st.tuples(st.just("open"), st.just(0)),
         st.tuples(st.just("close"), sizes),
@@ -32,41 +31,50 @@ steps = st.lists(
 )
 
 
-class Front:
-    """What a front does to its words, in the plainest way: blocks that it keeps."""
+class FreeLists:
+    """What the native free lists count, in the plainest way: blocks that they keep."""
 
     def __init__(self, ledger):
         self.ledger, self.live, self.free = ledger, [], []
-        self.words = memoryview(bytearray(8 * layout.WORDS)).cast("q")
-        ledger.share(self.words)
+        self.least, self.counted = 0, Counter()
+        ledger.share(self)
 
-    def _count(self, blocks, nbytes, size, times=1):
-        self.words[blocks + (size - 1).bit_length()] += times
-        self.words[nbytes + (size - 1).bit_length()] += size * times
+    @property
+    def idle(self):
+        return sum(self.free)
+
+    def least_idle(self):
+        least, self.least = self.least, self.idle
+        return least
+
+    def counts(self, number):
+        names = ("taken", "given"), ("taken bytes", "given bytes")
+        return tuple(tuple(self.counted[n, number] for n in pair) for pair in names)
+
+    def _count(self, name, size, times=1):
+        self.counted[name, (size - 1).bit_length()] += times
+        self.counted[f"{name} bytes", (size - 1).bit_length()] += size * times
 
     def take(self, size):
         if size in self.free:
             self.free.remove(size)
-            self._count(layout.TAKEN, layout.TAKEN_BYTES, size)
-            self.words[layout.IDLE] -= size
+            self._count("taken", size)
+            self.least = min(self.least, self.idle)
         else:
-            self.ledger.take(size)  # it enters the front in use
-        used = self.words[layout.BASE] - self.words[layout.IDLE]
-        self.words[layout.PEAK] = max(self.words[layout.PEAK], used)
+            self.ledger.take(size)  # it comes in use
         self.live.append(size)
 
     def give(self, size):
-        self._count(layout.GIVEN, layout.GIVEN_BYTES, size)
-        self.words[layout.IDLE] += size
+        self._count("given", size)
         self.free.append(size)
 
     def drain(self):
         for size in self.free:
-            self._count(layout.GIVEN, layout.GIVEN_BYTES, size, -1)
-            self.words[layout.IDLE] -= size
-            self.words[layout.BASE] -= size
-        self.ledger.give_all([Freed(size) for size in self.free])
+            self._count("given", size, -1)
+            self.least -= size
+        gone = [Freed(size) for size in self.free]
         self.free.clear()
+        self.ledger.give_all(gone)
 
 
 class Freed:
@@ -75,9 +83,9 @@ class Freed:
 
 
 @given(steps, st.booleans())
-def test_every_scope_sees_the_peak_of_its_time(steps, with_front):  # noqa: C901
+def test_every_scope_sees_the_peak_of_its_time(steps, with_lists):  # noqa: C901
     ledger, live, scopes, closed = Ledger(), [], [], []
-    front = Front(ledger) if with_front else None
+    lists = FreeLists(ledger) if with_lists else None
     levels, since_reset, counts = [0], 0, Counter()
     for name, value in steps:
         if name == "take":
@@ -86,13 +94,13 @@ def test_every_scope_sees_the_peak_of_its_time(steps, with_front):  # noqa: C901
             counts["taken", (value - 1).bit_length()] += 1
         elif name == "give" and live:
             ledger.give(live.pop(value % len(live)))
-        elif name == "front takes" and front is not None:
-            front.take(value)
+        elif name == "list takes" and lists is not None:
+            lists.take(value)
             counts["taken", (value - 1).bit_length()] += 1
-        elif name == "front gives" and front is not None and front.live:
-            front.give(front.live.pop(value % len(front.live)))
-        elif name == "drain" and front is not None:
-            front.drain()
+        elif name == "list gives" and lists is not None and lists.live:
+            lists.give(lists.live.pop(value % len(lists.live)))
+        elif name == "drain" and lists is not None:
+            lists.drain()
         elif name == "open":
             scopes.append((ledger.open(), len(levels) - 1))
         elif name == "close" and scopes:
@@ -102,7 +110,7 @@ def test_every_scope_sees_the_peak_of_its_time(steps, with_front):  # noqa: C901
         elif name == "reset":
             ledger.reset_peak()
             since_reset = len(levels) - 1
-        held = live + (front.live if front is not None else [])
+        held = live + (lists.live if lists is not None else [])
         levels.append(sum(held))
 
     look = ledger.look(Counts())

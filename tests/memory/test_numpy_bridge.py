@@ -10,17 +10,16 @@ import threading
 import numpy as np
 import pytest
 
-from xdev import memory
+from xdev import memory, native
 from xdev.memory import bridges
-from xdev.memory.bridges.numpy import Functions
-from xdev.memory.native import entries
-from xdev.memory.native.machine import machine
 
 N = 100_000  # float64: well over the 64 KiB from which the pool serves
 
 
 @pytest.fixture(autouse=True)
 def bridge():
+    if native.module("pool") is None:
+        pytest.skip(native.STATE)  # below: what is said then
     was_in = "numpy" in bridges.installed()
     bridges.install("numpy")
     yield
@@ -137,16 +136,13 @@ def test_a_foreign_buffer_is_never_taken_for_one_of_malloc(n):
         asked.append((context, address, nbytes))
         return address
 
-    functions = Functions()
-    functions.table[entries.CONTEXT // 8] = 77
-    functions.table[entries.REALLOC_AT // 8] = ctypes.cast(
-        realloc, ctypes.c_void_p
-    ).value
-    pool = memory.pool("cpu")
-    functions.serve(pool.stock.clients.make_front().core)
-    table, address = ctypes.addressof(functions.table), ctypes.addressof(inner) + lead
-    grown = machine().function("numpy_realloc")(table, address, 8 * n)
-    assert grown == address
+    lists = memory.pool("cpu").stock.share()
+    at = ctypes.cast(realloc, ctypes.c_void_p).value
+    handler = native.module("pool").NumpyHandler(1 << 16, (77, 0, 0, at, 0))
+    handler.serve(lists)
+    context, *_, ours, _ = handler.functions
+    address = ctypes.addressof(inner) + lead
+    assert kind(ours)(context, address, 8 * n) == address
     assert asked == [(77, address, 8 * n)]
 
 
@@ -400,3 +396,33 @@ y = np.loadtxt(io.StringIO("1\\n" * 20_000))
 print(int(x.sum() + y.sum()))
 """
     assert run(code, *options) == (0, ["20010"], "")
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_without_the_compiled_part_the_way_to_it_is_told(library):
+    code = f"""
+from xdev import memory
+from xdev.errors import ConfigurationError
+from xdev.memory.bridges import native_functions
+try:
+    native_functions("{library}")
+except ConfigurationError as error:
+    print(error)
+if "{library}" == "numpy":
+    try:
+        memory.bridges.install("numpy")
+    except ConfigurationError as error:
+        print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "XDEV_NATIVE": "0", "XDEV_NUMPY_POOL": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for line in done.stdout.splitlines():
+        assert line.startswith(f"the bridge into {library} needs xdev's compiled part")
+        assert "pip install ." in line
+        assert "not used: XDEV_NATIVE=0" in line
+    assert done.stdout.count("\n") == 1 + (library == "numpy")

@@ -1,15 +1,10 @@
-"""CuPy's allocations by the bridge's machine code, where no driver answers."""
+"""CuPy's allocations by C functions of the native tier, where no driver answers."""
 
 import ctypes
 from contextlib import contextmanager
 
-import pytest
-
-from xdev import _optional
-from xdev._c_functions import address_of
+from xdev import _optional, native
 from xdev.memory.bridges import cupy as bridge
-from xdev.memory.native import cupy as native
-from xdev.memory.native.front import Devices
 
 TIB = 1 << 40
 
@@ -19,9 +14,8 @@ class Current:
 
     def __init__(self):
         self.device = self.stream = 0
-        self._device = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: self.device)
         self._stream = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: self.stream)
-        self.device_at, self.stream_at = map(address_of, (self._device, self._stream))
+        self.stream_at = ctypes.cast(self._stream, ctypes.c_void_p).value
 
     @property
     def ptr(self):
@@ -39,33 +33,37 @@ class Served:
     ----------
     allocator : callable
         What CuPy is given.
-    python : callable
-        The same without machine code.
-    asked : list of int
-        What Python looked for in a front: twice what it did not find.
+    hits : int
+        How often CuPy's memory objects were made by the C functions.
     """
 
     def __init__(self, pools, current):
         cuda = _optional.cupy().cuda
-        devices, self.asked = Devices(len(pools), current.stream_at), []
-        at, malloc, free = bridge.functions(devices)
+        self.hits = 0
 
-        def hit(nbytes):
-            self.asked.append(nbytes)
-            kind = cuda.memory.CFunctionAllocatorMemory
-            return cuda.MemoryPointer(kind(nbytes, at, malloc, free, current.device), 0)
+        def by_c_functions(served):
+            at, malloc, free = served.functions
+
+            def hit(nbytes):  # as CuPy's, but for the device
+                kind = cuda.memory.CFunctionAllocatorMemory
+                memory = kind(nbytes, at, malloc, free, current.device)
+                self.hits += memory.ptr != 0
+                return cuda.MemoryPointer(memory, 0)
+
+            return hit
 
         def leases(k):
             pool = pools[k]
             return pool, bridge.device_allocator(pool, lambda: current, k)
 
-        def made():
-            return bridge.native_allocator(devices, leases, current, hit)
-
-        self.allocator = made()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(native, "facts", lambda: 0)
-            self.python = made()
+        tier = native.module("pool")
+        if tier is None:
+            self.allocator = bridge.lease_allocator(leases, lambda: current.device)
+        else:
+            served = tier.CupyAllocator(len(pools), current.stream_at)
+            self.allocator = bridge.native_allocator(
+                served, leases, current, by_c_functions
+            )
 
 
 @contextmanager
@@ -73,14 +71,9 @@ def serving(pools, current):
     """Serve CuPy from pools."""
     cuda = _optional.cupy().cuda
     before = cuda.get_allocator()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "current_device_function", lambda: current.device_at)
-        native.facts.cache_clear()
-        native.facts()
-        made = Served(pools, current)
-        cuda.set_allocator(made.allocator)
-        try:
-            yield made
-        finally:
-            cuda.set_allocator(before)
-            native.facts.cache_clear()
+    made = Served(pools, current)
+    cuda.set_allocator(made.allocator)
+    try:
+        yield made
+    finally:
+        cuda.set_allocator(before)

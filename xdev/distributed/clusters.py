@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev import _config, _optional
+from xdev import _config, _optional, native
 from xdev.device import Device, choice, default_device, devices
 from xdev.device.registry import backend
 from xdev.errors import ConfigurationError
@@ -82,7 +82,8 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
         choice.set_process_default(device)
         if self.limit is not None:
             reports.set_limit(self.limit, device)
-        bridges.install("numpy")
+        if native.module("pool") is not None:
+            bridges.install("numpy")
         for module in ("comm.tcp", "protocol.utils"):
             found = importlib.import_module(f"distributed.{module}")
             vars(found)["host_array"] = room_for_received

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from xdev.memory.ledger import Counts
 
@@ -22,29 +22,27 @@ class Census:
     ----------
     heap : Heap
         Whose segments.
-    idle : iterable of Chunk
-        Those that are free though the heap has lent them to a front.
+    lists : FreeLists or None
+        Native free lists: what is free there is in use to the heap.
     waiting : iterable of Chunk
         Those that were dropped, and wait for other streams.
     """
 
-    def __init__(
-        self, heap: Heap, idle: Iterable[Chunk], waiting: Iterable[Chunk]
-    ) -> None:
-        self._heap = heap
+    def __init__(self, heap: Heap, lists: Any, waiting: Iterable[Chunk]) -> None:
+        self._heap, self._lists = heap, lists
         self._late = {id(chunk) for chunk in waiting}
         self._free = {id(chunk) for chunk in heap.binned()}
-        self._free.update(map(id, idle))
 
     @classmethod
     def of(cls, stock: Stock, heap: Heap) -> Census:
         """Go through a stock's heap; called by a view (:meth:`Stock.look`)."""
-        idle = () if stock.front is None else stock.front.idle()
-        return cls(heap, idle, stock.waits.chunks())
+        return cls(heap, stock.free_lists, stock.waits.chunks())
 
     def is_free(self, chunk: Chunk) -> bool:
         """Say whether a chunk waits for nothing but a request."""
-        return chunk.shelved or id(chunk) in self._free
+        if chunk.shelved or id(chunk) in self._free:
+            return True
+        return self._lists is not None and bool(self._lists.has_free(chunk))
 
     def is_late(self, chunk: Chunk) -> bool:
         """Say whether a chunk was dropped, and waits for other streams."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from xdev.memory.native import layout
 from xdev.memory.totals import PoolStats, SizeClass
 
 if TYPE_CHECKING:
@@ -15,6 +14,21 @@ if TYPE_CHECKING:
         """What is given back."""
 
         nbytes: int
+
+    class FreeLists(Protocol):
+        """What the native free lists count."""
+
+        idle: int  # free bytes there [B]
+
+        def least_idle(self) -> int:
+            """Return the least that was free since the last call [B]."""
+
+        def counts(self, number: int) -> tuple[tuple[int, int], tuple[int, int]]:
+            """Return the blocks taken and given in a size class, and their bytes."""
+
+
+SIZES = 64  # classes of sizes: up to 1, 2, 4, ... bytes
+_NONE = (0, 0), (0, 0)
 
 
 @final
@@ -33,7 +47,7 @@ class Tally:
     __slots__ = ("blocks", "nbytes")
 
     def __init__(self) -> None:
-        self.blocks, self.nbytes = [0] * layout.SIZES, [0] * layout.SIZES
+        self.blocks, self.nbytes = [0] * SIZES, [0] * SIZES
 
     def raise_to(self, other: Tally, live: Tally) -> None:
         """Count more, until this is no less than ``other`` and what is ``live``."""
@@ -89,14 +103,14 @@ class Ledger:
     The peaks cover the time since the last :meth:`fold`; folding hands them to every
     open scope, so scopes may overlap in any order.
 
-    A front (:meth:`share`) counts the blocks that it hands out and takes back itself;
-    what it keeps free is in use to everybody but the reports.
+    Native free lists (:meth:`share`) count the blocks that they hand out and take back
+    themselves; what they keep free is in use to everybody but the reports.
     """
 
     __slots__ = (
-        "_front",
         "_high_allocated",
         "_high_reserved",
+        "_lists",
         "_scopes",
         "_used",
         "events",
@@ -119,7 +133,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._used = self.reserved = 0
-        self._front: memoryview[int] | None = None
+        self._lists: FreeLists | None = None
         self.taken, self.given = Tally(), Tally()
         self.grown = self.returned = self.grown_bytes = self.returned_bytes = 0
         self.retries = self.refusals = self.steals = self.trims = 0
@@ -131,25 +145,26 @@ class Ledger:
     @property
     def allocated(self) -> int:
         """Bytes in use [B]."""
-        front = self._front
-        return self._used if front is None else self._used - front[layout.IDLE]
+        return self._used if self._lists is None else self._used - self._lists.idle
 
-    def share(self, front: memoryview[int]) -> None:
-        """Count together with a front, by its words, from now on."""
-        self._front = front
-        front[layout.BASE] = front[layout.PEAK] = self._used
+    def share(self, lists: FreeLists) -> None:
+        """Count together with native free lists from now on."""
+        self._lists = lists
+
+    def _see_peak(self, lists: FreeLists) -> None:
+        """Count what was in use at most since ``_used`` last changed."""
+        most = self._used - lists.least_idle()
+        self._high_allocated = max(self._high_allocated, most)
 
     def take(self, nbytes: int) -> None:
         """Count a block handed out."""
         taken, number = self.taken, (nbytes - 1).bit_length()
         taken.blocks[number] += 1
         taken.nbytes[number] += nbytes
-        self._used = used = self._used + nbytes
-        front = self._front
-        if front is not None:
-            front[layout.BASE] = used
-            used -= front[layout.IDLE]
-        self._high_allocated = max(self._high_allocated, used)
+        if self._lists is not None:
+            self._see_peak(self._lists)
+        self._used += nbytes
+        self._high_allocated = max(self._high_allocated, self.allocated)
 
     def give(self, nbytes: int, reuses: int = 0) -> None:
         """Count a block given back, and ``reuses`` rounds out and back before that."""
@@ -159,13 +174,13 @@ class Ledger:
         if reuses:
             given.add(nbytes, reuses)
             self.taken.add(nbytes, reuses)
+        if self._lists is not None:
+            self._see_peak(self._lists)
         self._used -= nbytes
-        if self._front is not None:
-            self._front[layout.BASE] = self._used
 
     def give_all(self, chunks: Iterable[Sized]) -> None:
-        """Count free chunks that leave the front, which no longer counts them."""
-        for chunk in chunks:  # the front has lowered its own BASE already
+        """Count free chunks that left the native free lists, which forgot them."""
+        for chunk in chunks:
             self.given.add(chunk.nbytes)
             self._used -= chunk.nbytes
 
@@ -177,8 +192,8 @@ class Ledger:
         Parameters
         ----------
         used, segments : iterable of int
-            The sizes of the blocks that are in use here or kept by a front, and of the
-            segments [B].
+            The sizes of the blocks that are in use here or kept by native free lists,
+            and of the segments [B].
         held : int or None
             As in :meth:`grow`.
         """
@@ -190,8 +205,8 @@ class Ledger:
             self.given.blocks[number] = self.taken.blocks[number] - count
             self.given.nbytes[number] = self.taken.nbytes[number] - live.nbytes[number]
         self._used = sum(live.nbytes)
-        if self._front is not None:
-            self._front[layout.BASE] = self._used
+        if self._lists is not None:
+            self._lists.least_idle()  # of before, which is not known
         sizes = list(segments)
         self.grown = max(self.grown, self.returned + len(sizes))
         self.returned = self.grown - len(sizes)
@@ -229,15 +244,12 @@ class Ledger:
 
     def fold(self) -> None:
         """Bring every open scope up to date, and start the peaks afresh."""
-        front, used = self._front, self.allocated
-        high = self._high_allocated
-        if front is not None:
-            high = max(high, front[layout.PEAK])
-            front[layout.PEAK] = used
+        if self._lists is not None:
+            self._see_peak(self._lists)
         for scope in self._scopes:
-            scope.allocated = max(scope.allocated, high)
+            scope.allocated = max(scope.allocated, self._high_allocated)
             scope.reserved = max(scope.reserved, self._high_reserved)
-        self._high_allocated, self._high_reserved = used, self.reserved
+        self._high_allocated, self._high_reserved = self.allocated, self.reserved
 
     def open(self) -> Scope:
         """Return a scope that follows the peaks from now on."""
@@ -311,8 +323,9 @@ class Ledger:
         """Return what there is and was of each size."""
         states = self.taken, self.given, found.waiting, found.cached, found.split
         again = found.reuses
-        for number in range(layout.SIZES):
-            counts, sizes = self._by_front(number)
+        for number in range(SIZES):
+            lists = self._lists
+            counts, sizes = _NONE if lists is None else lists.counts(number)
             if not (
                 self.taken.blocks[number] or found.cached.blocks[number] or any(counts)
             ):
@@ -324,15 +337,3 @@ class Ledger:
                 nbytes[at] += again.nbytes[number] + sizes[at]
             live = [taken - given for taken, given, *_ in (blocks, nbytes)]
             yield SizeClass(*[1 << number, live[0], *blocks, live[1], *nbytes])
-
-    def _by_front(self, number: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return what the front took and gave in one class: blocks, bytes."""
-        front = self._front
-        if front is None:
-            return _NOTHING
-        blocks = front[layout.TAKEN + number], front[layout.GIVEN + number]
-        nbytes = front[layout.TAKEN_BYTES + number], front[layout.GIVEN_BYTES + number]
-        return blocks, nbytes
-
-
-_NOTHING = (0, 0), (0, 0)

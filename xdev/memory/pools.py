@@ -13,7 +13,7 @@ from xdev.memory.budgets import Budget, no_total
 from xdev.memory.census import Census
 from xdev.memory.ladder import climb
 from xdev.memory.lenders import lent_by
-from xdev.memory.stock import Stock
+from xdev.memory.stock import LISTENED, OVER_LIMIT, Stock
 from xdev.memory.streams import handle_of
 
 if TYPE_CHECKING:
@@ -173,8 +173,14 @@ class Pool:
             recent.append(chunk)
         return self._serve(nbytes, stream)
 
-    def stock_up(self, nbytes: int, stream: int) -> bool:
-        """Put a free block of the very class into the front; say whether it is there.
+    def take_for_c(self, nbytes: int, stream: int) -> tuple[Chunk, int, bool]:
+        """Take a chunk for the native free lists, as a miss of C clients is served.
+
+        Returns
+        -------
+        (chunk, size, fresh)
+            ``size`` is its class, 0 for none [B]; ``fresh`` says whether nobody had its
+            memory since the source lent it.
 
         Raises
         ------
@@ -182,20 +188,32 @@ class Pool:
             No step of the ladder could serve it.
         """
         stock = self._stock
-        if stock.front is None or stock.listeners or stock.shut:
-            return False
+        stock.newest.address = 0
         chunk = self.take(nbytes, stream)
-        if stock.clients.hand_over(chunk, free=True):
+        request = chunk.request
+        size = 0 if request is None else stock.heap.granted(request)
+        chunk.request = None  # it may serve any of its class
+        fresh = stock.newest.address == chunk.address and not stock.listeners
+        return chunk, size, fresh
+
+    def refill(self, nbytes: int, stream: int) -> bool:
+        """Put a free block of the very class into the native free lists.
+
+        Say whether it is there.
+
+        Raises
+        ------
+        OutOfMemoryError
+            No step of the ladder could serve it.
+        """
+        stock = self._stock
+        if stock.free_lists is None or stock.listeners or stock.shut:
+            return False
+        chunk, size, _ = self.take_for_c(nbytes, stream)
+        if stock.free_lists.adopt(chunk, size, free=True):
             return True
         chunk.give(chunk)
         return False
-
-    def take_fresh(self, nbytes: int, stream: int) -> tuple[Chunk, bool]:
-        """Take a chunk; say whether nobody had its memory since the source lent it."""
-        newest = self._stock.newest
-        newest.address = 0
-        chunk = self.take(nbytes, stream)
-        return chunk, newest.address == chunk.address and not self._stock.listeners
 
     def _serve(self, nbytes: int, stream: int) -> Chunk:
         nbytes, stream = index(nbytes), handle_of(stream)
@@ -321,8 +339,8 @@ class Pool:
         """Tell these of every block; while there are any, no block passes unseen."""
         stock = self._stock
         stock.listeners = listeners
-        if stock.front is not None:
-            stock.front.open(hands_out=not listeners)
+        if stock.free_lists is not None:
+            stock.free_lists.bar(LISTENED, bool(listeners))
         self._watched = bool(listeners)
 
     def heed_limit(self) -> None:
@@ -333,8 +351,8 @@ class Pool:
         while True:
             shut = stock.shut = stock.budget.excess > 0
             self._recent = stock.pending if self._quiet and not shut else ()
-            if stock.front is not None:
-                stock.front.shut(shut=shut)
+            if stock.free_lists is not None:
+                stock.free_lists.bar(OVER_LIMIT, shut)
             if shut == (stock.budget.excess > 0):  # else it changed meanwhile
                 return
 
@@ -345,9 +363,9 @@ class Pool:
         old.budget.after_fork()
         self._stock = Stock(old.source, old.policy, old.budget, old.name)
         self._give = self._stock.give
-        if old.front is not None:
-            old.front.inherit()
-            self._stock.clients.put_front(old.front)
+        if old.free_lists is not None:
+            old.free_lists.inherit()
+            self._stock.put_lists(old.free_lists)
         self.heed_limit()
         self.watch(old.listeners)
 

@@ -28,14 +28,14 @@ import threading
 from collections import deque
 from functools import partial
 from sys import is_finalizing
-from typing import TYPE_CHECKING, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
+from xdev import native
 from xdev.memory.blocks import Bin, Segment
-from xdev.memory.clients import Clients
 from xdev.memory.heap import Heap
 from xdev.memory.ledger import Ledger
 from xdev.memory.lenders import lender_of
-from xdev.memory.native.layout import ODD
+from xdev.memory.policies import eighth
 from xdev.memory.returns import Returns
 from xdev.memory.waits import Waits
 
@@ -45,13 +45,14 @@ if TYPE_CHECKING:
     from xdev.memory.blocks import Chunk
     from xdev.memory.budgets import Budget
     from xdev.memory.hooks import Listener
-    from xdev.memory.native.front import Front
     from xdev.memory.policies import Policy
     from xdev.memory.sources import Source
     from xdev.memory.sources.asynchronous import AsyncSource
 
 T = TypeVar("T")
 QUANTUM = 512  # chunks of a source that names no alignment lie so far apart [B]
+# Why the native free lists hand nothing out.
+LISTENED, OVER_LIMIT = 1, 2
 
 
 @final
@@ -87,7 +88,8 @@ class Stock:
         self.heap = Heap(policy, self.quantum if policy.keeps else 1)
         self.ledger = Ledger()
         self.listeners: tuple[Listener, ...] = ()
-        self.front: Front | None = None  # of C clients, from their first on
+        #: The native free lists of C clients, from their first on.
+        self.free_lists: Any = None
         self.pending: deque[Chunk] = deque()
         self.give = self.pending.append
         self.newest = threading.local()  # .address: of what this thread grew last
@@ -99,11 +101,7 @@ class Stock:
         self.segments: dict[int, Segment] = {}
         self.inherited = False  # whether it is the parent's, in a forked child
         self.shut = False  # whether free memory needs a look at the limit
-        self.waits, self.returns, self.clients = (
-            Waits(self),
-            Returns(self),
-            Clients(self),
-        )
+        self.waits, self.returns = Waits(self), Returns(self)
 
     # -- under the lock: pure work ----------------------------------------------------
 
@@ -193,8 +191,6 @@ class Stock:
             self.mend()
 
     def _has_lost(self, heap: Heap) -> bool:
-        if self.front is not None:
-            self.front.forget()
         free = {id(chunk) for chunk in heap.binned()}
         return any(
             not (holders or chunk.shelved or id(chunk) in free)
@@ -233,8 +229,6 @@ class Stock:
         for segment in segments:
             was_free.update(id(chunk) for chunk in segment if chunk.shelved)
         heap.rebuild(segments)
-        if self.front is not None:
-            self.front.forget()
         free, used = self._sort(segments, was_free)
         heap.restore(*free)
         sizes = [segment.nbytes for segment in segments]
@@ -250,8 +244,7 @@ class Stock:
             for chunk, holders in segment.holders():
                 if holders and id(chunk) not in late:
                     used.append(chunk.nbytes)
-                    if self.front is None or not self.front.holds(chunk):
-                        chunk.give = self.give
+                    chunk.give = self.give
                 elif id(chunk) in was_free or (not holders and self._came_back(chunk)):
                     free.append(chunk)
         return free, used
@@ -268,9 +261,9 @@ class Stock:
             chunk.reuses = 0
             if self._came_back(chunk):
                 heap.put(chunk)
-        front = self.front
-        if front is not None and (self.listeners or front.words[ODD]):
-            for chunk in self.from_front():
+        lists = self.free_lists
+        if lists is not None and (self.listeners or lists.odd):
+            for chunk in self.from_lists():
                 heap.put(chunk)
 
     def _came_back(self, chunk: Chunk) -> bool:
@@ -281,14 +274,32 @@ class Stock:
             self.waits.drop(chunk)
         return chunk.uses is None
 
-    def from_front(self) -> list[Chunk]:
-        """Take the front's free chunks; called in a decision."""
-        if self.front is None:
+    def share(self) -> Any:
+        """Return native free lists of this memory, made at the first call.
+
+        None where nothing is kept, and without the native tier.
+        """
+        tier = native.module("pool")
+        if self.free_lists is None and self.policy.keeps and tier is not None:
+            eighths = self.policy.granted is eighth
+            made = tier.FreeLists(self.quantum, eighths=eighths)
+            self.aside(lambda: self.put_lists(made))
+        return self.free_lists
+
+    def put_lists(self, lists: Any) -> None:
+        """Let C clients be served from free lists, unless they are already."""
+        if self.free_lists is None:
+            self.free_lists, self.heap.elsewhere = lists, self.from_lists
+            self.ledger.share(lists)
+            lists.bar(LISTENED, bool(self.listeners))
+            lists.bar(OVER_LIMIT, self.shut)
+
+    def from_lists(self) -> list[Chunk]:
+        """Take the chunks of the native free lists; called in a decision."""
+        if self.free_lists is None:
             return []
-        chunks = self.front.drain()
+        chunks: list[Chunk] = self.free_lists.drain()
         self.ledger.give_all(chunks)
-        for chunk in chunks:
-            chunk.give = self.give
         return [chunk for chunk in chunks if self._came_back(chunk)]
 
     def _admitted(self, heap: Heap, chunk: Chunk | None) -> Chunk | None:
@@ -483,8 +494,8 @@ class Stock:
 
         def note() -> None:
             chunk.request = None  # no reuse without a look: before there is one to take
-            if self.front is not None:
-                self.front.mark(chunk)
+            if self.free_lists is not None:
+                self.free_lists.mark(chunk)
             chunk.uses = (chunk.uses or set()) | set(streams)
 
         self.aside(note)

@@ -152,15 +152,16 @@ def test_a_write_to_what_goes_back_to_the_source_is_found():
     assert len(FINDINGS) == 1
 
 
+@pytest.mark.usefixtures("tier")
 def test_blocks_that_c_clients_hold_are_guarded_too():
     pool, cells = guarded()
     stock = pool.stock
-    assert stock.clients.make_front() is not None
+    assert stock.share() is not None
     chunk = pool.take(1000)
-    assert stock.clients.hand_over(chunk, free=False)
+    assert stock.free_lists.adopt(chunk, 0)
     address = chunk.address
     cells.fill(address + 1000, 1, 0)
-    chunk.give(chunk)
+    assert stock.free_lists.give(address)
     assert pool.stats().live == 0
     assert f"0 B past the end of the 1,000 B block at {address:#x}" in found(pool)
     assert cells.first_other(address, 1024, FREED) is None

@@ -6,20 +6,26 @@ user set stays: the bridge then does not go in, and :func:`left_alone` says why.
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import sys
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast, final
 
-from xdev import _optional
+from xdev import _optional, native
 from xdev._forks import module_lock
 from xdev.device import Device
-from xdev.errors import ConfigurationError
+from xdev.errors import ConfigurationError, OutOfMemoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from importlib.machinery import ModuleSpec
+    from types import ModuleType
     from typing import Protocol
+
+    from xdev.memory.blocks import Chunk
+    from xdev.memory.pools import Pool
 
     class Bridge(Protocol):
         """One library's allocations, taken over or not."""
@@ -71,7 +77,8 @@ def install(*names: str) -> None:
     Raises
     ------
     ConfigurationError
-        There is no such bridge; the text lists those that are.
+        There is no such bridge; the text lists those that are. Or it needs xdev's
+        compiled part, as NumPy's and PyTorch's do; the text says how to get it.
     DeviceUnavailableError
         The library is not installed; the text has the command.
     """
@@ -130,9 +137,9 @@ def using(*names: str) -> Iterator[None]:
     --------
     >>> import numpy as np
     >>> from xdev import memory
-    >>> with using("numpy"):
+    >>> with using("numpy"):  # doctest: +SKIP
     ...     x = np.ones(100_000)
-    >>> memory.pool("cpu").find(x.ctypes.data) is not None
+    >>> memory.pool("cpu").find(x.ctypes.data) is not None  # doctest: +SKIP
     True
     """
     before = installed()
@@ -169,6 +176,43 @@ def install_default() -> None:
         _install_numba()
     else:
         _when_imported("numba.cuda", _install_numba)
+
+
+def native_functions(library: str) -> ModuleType:
+    """Return the native tier's C functions, which a library is to call.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no native tier.
+    """
+    found = native.module("pool")
+    if found is None:
+        raise ConfigurationError(
+            f"the bridge into {library} needs xdev's compiled part, which is "
+            f"{native.STATE}: install xdev where there is a C compiler (pip install ., "
+            f"with Cython, in its checkout), and do not set XDEV_NATIVE=0"
+        )
+    return found
+
+
+def serve(pool: Pool) -> Any:
+    """Return a pool's native free lists, whose misses Python serves from now on.
+
+    None where the pool keeps nothing. It ends with the interpreter.
+    """
+    lists = pool.stock.share()
+    if lists is not None:
+        lists.serve(partial(_miss, pool))
+        atexit.register(lists.serve, None)
+    return lists
+
+
+def _miss(pool: Pool, nbytes: int, stream: int) -> tuple[Chunk, int, bool] | None:
+    try:
+        return pool.take_for_c(nbytes, stream)
+    except OutOfMemoryError:
+        return None
 
 
 def _install_numba() -> None:

@@ -8,10 +8,10 @@ belongs to the stream that was CuPy's current one when it was made; work queued 
 before the drop runs before whoever gets the block next. Pinned blocks are held by CuPy
 until the copy that uses them is done.
 
-Where there is a driver the memory object is CuPy's own, as its ``CFunctionAllocator``
-makes it: CuPy calls :mod:`xdev.memory.native` without any Python in between, to
-allocate and to give back. What that cannot serve (while blocks are tracked, say) is a
-*lease*: a memory object whose finalizer gives the block back.
+With the native tier the memory object is CuPy's own, of a ``CFunctionAllocator``: that
+calls the tier's C functions, without any Python in between, to allocate and to
+give back. What these cannot serve (while blocks are tracked, say), and all without the
+tier, is a *lease*: a memory object whose finalizer gives the block back.
 
 After ``uninstall`` CuPy allocates as before; leases that are alive stay valid, and
 their blocks go back to xdev's pool.
@@ -22,14 +22,11 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
-from xdev import _optional
+from xdev import _optional, native
 from xdev.device import Device
 from xdev.device.cuda import current_stream_function
 from xdev.errors import OutOfMemoryError
 from xdev.memory import registry
-from xdev.memory.native import cupy as native_cupy
-from xdev.memory.native.front import Devices
-from xdev.memory.native.machine import machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +35,7 @@ if TYPE_CHECKING:
     from xdev.memory.pools import Pool
 
     Allocator = Callable[[int], Any]
+    Leases = Callable[[int], tuple[Pool, Allocator]]
 
 
 @cache
@@ -113,59 +111,73 @@ def pinned_allocator(pool: Callable[[], Pool]) -> Allocator:
     return allocate
 
 
-def functions(devices: Devices) -> tuple[int, int, int]:
-    """Return what CuPy's C function allocators are made of: parameter, malloc, free."""
-    code = machine().addresses
-    return devices.address, code["cupy_malloc"], code["cupy_free"]
+def _c_functions(served: Any) -> Allocator:
+    """Return CuPy's allocator by C functions."""
+    allocator = _optional.cupy().cuda.CFunctionAllocator(*served.functions, served)
+    malloc: Allocator = allocator.malloc
+    return malloc
 
 
 def native_allocator(
-    devices: Devices,
-    leases: Callable[[int], tuple[Pool, Allocator]],
+    served: Any,
+    leases: Leases,
     current: Callable[[], tuple[int, int]],
-    hit: Allocator | None = None,
+    c_functions: Callable[[Any], Allocator] = _c_functions,
 ) -> Allocator:
     """Return an allocator for CuPy that serves whichever device is current.
 
     Parameters
     ----------
-    devices : Devices
-        The fronts; those of devices are opened at their first use.
+    served : CupyAllocator
+        Of the native tier; a device is opened at its first use.
     leases : callable
-        Returns a device's pool, and an allocator for what its front cannot serve.
+        Returns a device's pool, and an allocator for what is no class hit.
     current : callable
         Returns the index of the current device and the handle of the current stream.
-    hit : callable, optional
-        Allocates a block of a front, a null pointer where there is none; CuPy's
-        ``CFunctionAllocator`` without one. It serves after a miss, and always where
-        CuPy's objects are not understood.
+    c_functions : callable
+        Returns an allocator by the C functions of ``served``.
     """
-    if hit is None:
-        cuda = _optional.cupy().cuda
-        hit = cuda.CFunctionAllocator(*functions(devices), devices).malloc
+    hit = c_functions(served)
     opened: dict[int, tuple[Pool, Allocator]] = {}
 
     def open_(index: int) -> tuple[Pool, Allocator]:
         found = opened[index] = leases(index)
-        front = found[0].stock.clients.make_front()
-        if front is not None:
-            devices.open(index, front)
+        lists = found[0].stock.share()
+        if lists is not None:
+            served.open(index, lists)
         return found
 
     def missed(nbytes: int) -> Any:
         index, stream = current()
         pool, lease = opened.get(index) or open_(index)
-        if nbytes and pool.stock_up(nbytes, stream):
+        if nbytes and pool.refill(nbytes, stream):
             pointer = hit(nbytes)
             if pointer.ptr:
                 return pointer
         return lease(nbytes)
 
-    def allocate(nbytes: int) -> Any:
-        pointer = hit(nbytes)
-        return pointer if pointer.ptr else missed(nbytes)
+    served.serve(hit, missed)
+    allocate: Allocator = served.allocate
+    return allocate
 
-    return native_cupy.allocator(devices, allocate)
+
+def lease_allocator(leases: Leases, device: Callable[[], int]) -> Allocator:
+    """Return an allocator for CuPy that serves whichever device is current, by Python.
+
+    Parameters are :func:`native_allocator`'s; ``device`` returns the current device's
+    index.
+    """
+    opened: dict[int, Allocator] = {}
+
+    def open_(index: int) -> Allocator:
+        _, opened[index] = leases(index)
+        return opened[index]
+
+    def allocate(nbytes: int) -> Any:
+        index = device()
+        return (opened.get(index) or open_(index))(nbytes)
+
+    return allocate
 
 
 def _pool_of(index: int) -> Pool:
@@ -197,15 +209,14 @@ class CupyBridge:
         """Say why there is no device, by the error of asking for its pool."""
         return self._lease(0)[1](nbytes)
 
-    def _native(self) -> Allocator:
-        cuda = self._cupy.cuda
+    def _usable(self) -> Allocator:
+        cuda, tier = self._cupy.cuda, native.module("pool")
         device, stream = cuda.runtime.getDevice, cuda.get_current_stream
+        if tier is None:
+            return lease_allocator(self._lease, device)
         count = cuda.runtime.getDeviceCount()
-        return native_allocator(
-            Devices(count, current_stream_function()),
-            self._lease,
-            lambda: (device(), stream().ptr),
-        )
+        served = tier.CupyAllocator(count, current_stream_function())
+        return native_allocator(served, self._lease, lambda: (device(), stream().ptr))
 
     def install(self) -> str | None:
         """Set the allocators, unless CuPy's is not its own default one."""
@@ -218,7 +229,7 @@ class CupyBridge:
                 f"xdev.memory.bridges.install('cupy')"
             )
         usable = Device("cuda:0").available
-        self._allocator = self._native() if usable else self._unusable
+        self._allocator = self._usable() if usable else self._unusable
         self._before = found
         cuda.set_allocator(self._allocator)
         if usable:

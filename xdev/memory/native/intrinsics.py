@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001 - Numba reads the parameters
 """The machine operations as Numba compiles them."""
 
 from __future__ import annotations
@@ -5,11 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from xdev import _optional
-from xdev.memory.native.layout import ANSWER, TORCH_WORD
 
 
-def intrinsics() -> dict[str, Any]:  # noqa: C901 - short functions, no branches
-    """Return the first six of the operations, for compiled code."""
+def intrinsics() -> dict[str, Any]:
+    """Return the operations, for compiled code."""
     numba, ir = _optional.numba(), _optional.llvm_ir()
     int64, voidptr = numba.types.int64, numba.types.voidptr
     intrinsic, carray = numba.extending.intrinsic, numba.carray
@@ -29,20 +29,6 @@ def intrinsics() -> dict[str, Any]:  # noqa: C901 - short functions, no branches
     def emit_pointer(_: Any, builder: Any, __: Any, values: Any) -> Any:
         return builder.inttoptr(values[0], byte.as_pointer())
 
-    def emit_new_answer(_: Any, builder: Any, __: Any, ___: Any) -> Any:
-        kind = ir.ArrayType(word, ANSWER)
-        with builder.goto_entry_block():  # one place, wherever it is asked for
-            place = builder.alloca(kind)
-        builder.store(kind(None), place)
-        return builder.ptrtoint(place, word)
-
-    def emit_torch_word(_: Any, builder: Any, __: Any, ___: Any) -> Any:
-        found = builder.module.globals.get(TORCH_WORD)
-        if found is None:
-            found = ir.GlobalVariable(builder.module, word, TORCH_WORD)
-            found.linkage, found.initializer = "weak", word(0)
-        return builder.ptrtoint(found, word)
-
     @intrinsic  # type: ignore[untyped-decorator]
     def load(_: Any, address: Any) -> Any:
         return int64(int64), emit_load
@@ -61,17 +47,9 @@ def intrinsics() -> dict[str, Any]:  # noqa: C901 - short functions, no branches
     def pointer(_: Any, address: Any) -> Any:
         return voidptr(int64), emit_pointer
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def new_answer(_: Any) -> Any:
-        return int64(), emit_new_answer
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def torch_word(_: Any) -> Any:
-        return int64(), emit_torch_word
-
     @numba.njit(error_model="numpy")  # type: ignore[untyped-decorator]
     def view(address: int, count: int) -> Any:
         return carray(pointer(address), (count,), int64)
 
-    found = load, exchange, call, new_answer, torch_word
+    found = load, exchange, call
     return {each.__name__: each for each in found} | {"view": view}

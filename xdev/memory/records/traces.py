@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xdev.memory.native import front
+from xdev.memory import bridges
 from xdev.memory.records import frames
 from xdev.memory.records.leaks import Outstanding
 
@@ -30,9 +30,9 @@ OWN = "NumPy's own"  # in place of a pool's name
 def asked_by_numpy(places: list[Place], nbytes: int | None) -> Asked | None:
     """Return what identifies a pool's block that NumPy's bridge asked for, or None."""
     files = [file for file, _, _ in places]
-    if front.__file__ not in files[:-1]:
+    if bridges.__file__ not in files[:-1]:
         return None
-    file, line, _ = places[files.index(front.__file__) + 1]
+    file, line, _ = places[files.index(bridges.__file__) + 1]
     return file, line, nbytes
 
 

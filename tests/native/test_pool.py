@@ -1,0 +1,203 @@
+"""The native free lists beside the plainest model of a cache."""
+
+import gc
+import random
+import sys
+import threading
+
+import pytest
+
+from xdev import native
+from xdev.memory import policies
+from xdev.memory.blocks import Segment
+
+QUANTUM = 512
+LISTENED, OVER_LIMIT = 1, 2
+
+
+@pytest.fixture(scope="module")
+def tier():
+    found = native.module("pool")
+    if found is None:
+        pytest.skip(native.STATE)  # test_building.py says where it must be
+    return found
+
+
+@pytest.fixture
+def lists(tier):
+    return tier.FreeLists(QUANTUM, eighths=False)
+
+
+def chunk(address, nbytes, stream=0):
+    made = Segment(address, nbytes, None).first
+    made.stream = stream
+    return made
+
+
+class Model:
+    """A dict of lists: what the tables and links stand for."""
+
+    def __init__(self):
+        self.free = {}  # (stream, class) -> addresses, last in first out
+        self.odd = []
+        self.live = {}  # address -> (chunk, class)
+
+    def take(self, size, stream):
+        stack = self.free.get((stream, size))
+        if not stack:
+            return 0
+        address, entry = stack.pop()
+        self.live[address] = entry
+        return address
+
+    def give(self, address):
+        if address in self.live:
+            chunk, size = entry = self.live.pop(address)
+            home = self.free.setdefault((chunk.stream, size), []) if size else self.odd
+            home.append((address, entry))
+            return True
+        return address in dict(self.idle())
+
+    def idle(self):
+        return [pair for stack in self.free.values() for pair in stack] + self.odd
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_history_is_that_of_the_model(lists, seed):
+    model, rng = Model(), random.Random(seed)  # noqa: S311 - no secret
+    next_address, least = 1 << 20, 0
+    for _ in range(3000):
+        action = rng.choice("aattttggggmdl")
+        size, stream = QUANTUM * rng.randint(1, 5), rng.choice([0, 1, 0x7F0012345600])
+        if action == "a":
+            next_address += QUANTUM * rng.randint(5, 9)
+            made, class_ = chunk(next_address, size, stream), rng.choice([size, 0])
+            free = bool(class_) and rng.random() < 0.3
+            assert lists.adopt(made, class_, free=free)
+            model.live[next_address] = made, class_
+            if free:
+                model.give(next_address)
+        elif action == "t":
+            found = lists.take(size - rng.randint(0, 511), stream)
+            assert found == model.take(size, stream)
+        elif action == "g" and model.live:
+            address = rng.choice([*model.live, 8 * QUANTUM])
+            assert lists.give(address) == model.give(address)
+        elif action == "m" and model.live:
+            address = rng.choice(list(model.live))
+            made, _ = model.live[address]
+            lists.mark(made)
+            model.live[address] = made, 0
+        elif action == "d" and rng.random() < 0.2:
+            found, idle = lists.drain(), [made for _, (made, _) in model.idle()]
+            assert len(found) == len(idle)
+            assert set(map(id, found)) == set(map(id, idle))
+            least -= sum(made.nbytes for made in idle)  # the ledger's loss
+            model.free, model.odd = {}, []
+        idle = sum(made.nbytes for _, (made, _) in model.idle())
+        least = min(least, idle)
+        if action == "l":
+            assert lists.least_idle() == least
+            least = idle
+        assert (lists.idle, lists.odd) == (idle, bool(model.odd))
+    free = {address for address, _ in model.idle()}
+    for address, (made, _) in [*model.live.items(), *model.idle()]:
+        assert lists.has_free(made) == (address in free)
+
+
+@pytest.mark.parametrize("name", ["split", "binned", "simple"])
+def test_classes_are_the_policys(tier, name):
+    policy, rng = policies.named(name), random.Random(1)  # noqa: S311
+    sizes = [rng.randrange(1 << rng.randint(1, 40)) for _ in range(2000)]
+    for nbytes in [0, 1, 511, 512, 513, *sizes]:
+        lists = tier.FreeLists(QUANTUM, eighths=name == "binned")
+        size = policy.granted(nbytes, QUANTUM)
+        lists.adopt(chunk(1 << 40, size), size, free=True)
+        assert lists.take(nbytes, 0) == 1 << 40
+
+
+def test_what_is_barred_takes_back_and_hands_nothing_out(lists):
+    lists.adopt(chunk(1 << 20, 1024), 1024)
+    lists.bar(LISTENED, True)
+    lists.bar(OVER_LIMIT, True)
+    assert lists.give(1 << 20)
+    lists.bar(LISTENED, False)
+    assert lists.take(1024, 0) == 0
+    lists.bar(OVER_LIMIT, False)
+    assert lists.take(1024, 0) == 1 << 20
+
+
+def test_a_child_gives_back_nothing_of_its_parents(lists):
+    for address in (1 << 20, 1 << 21):
+        lists.adopt(chunk(address, 1024), 1024)
+    lists.give(1 << 20)
+    lists.inherit()
+    assert lists.take(1024, 0) == 0
+    assert lists.give(1 << 21)
+    assert not lists.give(1 << 21)
+    assert (lists.idle, lists.drain()) == (0, [])
+
+
+def test_counts_are_by_size_class(lists):
+    for number in range(3):
+        lists.adopt(chunk((1 << 20) + 2048 * number, 1024), 1024, free=number > 0)
+    assert lists.counts(10) == ((-2, 0), (-2048, 0))
+    lists.take(1000, 0)
+    lists.give(1 << 20)
+    assert lists.counts(10) == ((-1, 1), (-1024, 1024))
+    lists.drain()
+    assert lists.counts(10) == ((-1, -1), (-1024, -1024))
+    assert lists.counts(9) == ((0, 0), (0, 0))
+
+
+def test_many_blocks_and_many_classes_are_found(lists):
+    many = 1 << 18
+    for number in range(many):
+        size = QUANTUM * (number + 1)
+        lists.adopt(chunk((1 << 40) + (number << 30), size), size, free=True)
+    for number in (0, many // 2, many - 1):
+        assert lists.take(QUANTUM * (number + 1), 0) == (1 << 40) + (number << 30)
+        assert lists.give((1 << 40) + (number << 30))
+    assert len(lists.drain()) == many
+
+
+@pytest.mark.parametrize("nbytes", [-1, -(1 << 63), (1 << 61) + 1, (1 << 63) - 1])
+def test_a_size_that_cannot_be_is_no_hit(lists, nbytes):
+    lists.adopt(chunk(1 << 20, 512), 512, free=True)
+    assert lists.take(nbytes, 0) == 0
+    assert not lists.adopt(chunk(1 << 20, (1 << 61) + 512), (1 << 61) + 512)
+
+
+def test_a_chunk_lives_as_long_as_it_is_held(lists):
+    made = chunk(1 << 20, 1024)
+    before = sys.getrefcount(made)
+    for _ in range(10):
+        lists.adopt(made, 1024)
+        assert sys.getrefcount(made) == before + 1
+        lists.give(1 << 20)
+        assert lists.drain() == [made]
+    gc.collect()
+    assert sys.getrefcount(made) == before
+
+
+def test_threads_never_share_a_block(lists):
+    for number in range(64):
+        lists.adopt(chunk((1 << 20) + 4096 * number, 4096), 4096, free=True)
+    doubles, owners = [], {}
+
+    def work():
+        for _ in range(20_000):
+            address = lists.take(4096, 0)
+            me = threading.get_ident()
+            if address:
+                doubles.append(owners.setdefault(address, me) != me)
+                del owners[address]
+                lists.give(address)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not any(doubles)
+    assert len(lists.drain()) == 64

@@ -1,0 +1,713 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: freethreading_compatible=True
+# cython: unraisable_tracebacks=False
+# distutils: extra_compile_args = -fexceptions
+"""The pool's class hit: free lists by stream and size class, for C clients.
+
+A chunk that a C client asked for is *held* here: to the pool's heap it is in use, here
+it is in use or free. A free one is handed out again without Python. The heap has the
+free ones back when it needs memory (`FreeLists.drain`), so nothing is kept from anybody.
+The ledger counts a chunk when it comes and when it leaves; what happens between is
+counted here.
+
+Locks. A `Core` has one of its own, which is held for integers and links only: not while
+Python is called, nor while a reference is dropped. So the functions may be called with
+the interpreter's lock and without, by any thread, on a free-threaded Python too. A fork
+waits until nobody holds one. Not under it are single words: pointers that are set before
+a library knows of them, `Core.miss`, and what reports read.
+
+Cores, and what libraries know of them, are never freed: a library may call until the
+process is gone. C++'s exceptions and the end of a thread pass through these functions:
+hence `-fexceptions`.
+"""
+
+from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport INT64_MAX, int64_t, intptr_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+cimport numpy as cnp
+
+import threading
+
+cnp.import_array()
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_mutex_t:
+        pass
+    int pthread_mutex_init(pthread_mutex_t*, void*)
+    int acquire "pthread_mutex_lock"(pthread_mutex_t*)
+    int release "pthread_mutex_unlock"(pthread_mutex_t*)
+    ctypedef void (*action)() noexcept nogil
+    int pthread_atfork(action, action, action)
+
+cdef extern from "<sys/mman.h>" nogil:
+    int MADV_DONTNEED
+    int madvise(void*, size_t, int)
+
+cdef extern from "Python.h":
+    void PyErr_SetInterrupt() noexcept
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct PyDataMemAllocator:
+        void* ctx
+        void* (*malloc)(void*, size_t) noexcept nogil
+        void* (*calloc)(void*, size_t, size_t) noexcept nogil
+        void* (*realloc)(void*, void*, size_t) noexcept nogil
+        void (*free)(void*, void*, size_t) noexcept nogil
+    ctypedef struct PyDataMem_Handler:
+        PyDataMemAllocator allocator
+    PyObject* PyDataMem_DefaultHandler
+
+cdef extern from *:
+    """static _Thread_local size_t xdev_pool_misses;"""
+    size_t misses "xdev_pool_misses"  # of this thread, by CuPy's function
+
+cdef enum:
+    SIZES = 64  # of reports: up to 1, 2, 4, ... bytes
+    SLOTS = 1 << 16  # of the table of blocks
+    LISTS = 1 << 12  # of free blocks by stream and class
+    PAGE = 4096
+    LAZY = 32 << 20  # from here on the system makes the zeros, where they are touched
+    ALIGNED = 63  # the bits that are 0 in the address of every block
+    LIVE = 1
+    FREE = 2
+    INHERITED = 3  # the parent process's block: giving it back does nothing
+    TAKEN = 0  # blocks, and their bytes
+    GIVEN = 2
+    REFUSED = 0  # answers in the place of an address
+    NOT_SERVED = -1
+
+cdef int64_t LARGEST = 1 << 61  # of a block: twice as much is still an int64 [B]
+
+cdef struct Block:
+    int64_t address, nbytes, stream
+    int state, size_class
+    bint fits  # whether it serves its class; else it needs a look when it comes back
+    Block* next  # in its free list
+    Block* chain  # in its slot of the table
+    PyObject* chunk
+
+cdef struct Core:
+    pthread_mutex_t lock
+    int barred  # why nothing is handed out, a bit a reason; giving back always works
+    bint eighths
+    int64_t quantum
+    int64_t idle  # free bytes here [B]
+    int64_t least_idle  # since it was asked for [B]
+    size_t frees
+    # Beside the ledger, by size class. A block that leaves is no more among the given.
+    int64_t counts[4][SIZES]
+    Block* table[SLOTS]  # by address
+    Block* lists[LISTS + 1]  # last in, first out; the last list: what needs a look
+    PyObject* miss
+    Core* next
+
+cdef pthread_mutex_t cores_lock  # guards the list
+cdef Core* cores = NULL
+pthread_mutex_init(&cores_lock, NULL)
+
+
+cdef void lock_all() noexcept nogil:
+    acquire(&cores_lock)
+    cdef Core* core = cores
+    while core != NULL:
+        acquire(&core.lock)
+        core = core.next
+
+
+cdef void unlock_all() noexcept nogil:
+    cdef Core* core = cores
+    while core != NULL:
+        release(&core.lock)
+        core = core.next
+    release(&cores_lock)
+
+
+pthread_atfork(lock_all, unlock_all, unlock_all)
+
+
+cdef void* zeroed(size_t nbytes) except NULL:
+    cdef void* made = calloc(1, nbytes)
+    if made == NULL:
+        raise MemoryError
+    return made
+
+
+# -- under a core's lock ----------------------------------------------------------------
+
+
+cdef inline int64_t granted(Core* core, int64_t nbytes) noexcept nogil:
+    """Return the class of a request, as the pool's policy rounds it."""
+    cdef int64_t step = core.quantum
+    cdef int64_t size = (max(nbytes, 1) + step - 1) // step * step
+    if core.eighths:
+        while step * 16 < size:
+            step *= 2
+        size = (size + step - 1) // step * step
+    return size
+
+
+cdef inline Block** slot_of(Core* core, int64_t address) noexcept nogil:
+    return &core.table[<uint64_t>(address >> 6 ^ address >> 21) % SLOTS]
+
+
+cdef inline Block* find(Core* core, int64_t address) noexcept nogil:
+    cdef Block* block = slot_of(core, address)[0]
+    while block != NULL and block.address != address:
+        block = block.chain
+    return block
+
+
+cdef inline Block** list_of(Core* core, int64_t stream, int64_t size) noexcept nogil:
+    """Return where the free blocks of a class are, and few others."""
+    cdef uint64_t mixed = size >> 6 ^ size >> 17 ^ stream >> 4 ^ stream >> 13
+    return &core.lists[mixed % LISTS]
+
+
+cdef inline void count(Core* core, int what, Block* block, int by) noexcept nogil:
+    core.counts[what][block.size_class] += by
+    core.counts[what + 1][block.size_class] += by * block.nbytes
+
+
+cdef inline void put(Core* core, Block* block) noexcept nogil:
+    """Make a block free."""
+    cdef Block** place = &core.lists[LISTS]
+    if block.fits:
+        place = list_of(core, block.stream, block.nbytes)
+    block.next, block.state, place[0] = place[0], FREE, block
+    core.idle += block.nbytes
+    core.frees += 1
+
+
+cdef inline Block* pop(Core* core, Block** place) noexcept nogil:
+    """Make a free block one in use."""
+    cdef Block* block = place[0]
+    place[0], block.state = block.next, LIVE
+    core.idle -= block.nbytes
+    core.frees -= 1
+    return block
+
+
+cdef void remove(Core* core, Block* block) noexcept nogil:
+    cdef Block** place = slot_of(core, block.address)
+    while place[0] != block:
+        place = &place[0].chain
+    place[0] = block.chain
+    free(block)
+
+
+# -- what takes the lock ----------------------------------------------------------------
+
+
+cdef int64_t take(Core* core, int64_t nbytes, int64_t stream) noexcept nogil:
+    """Hand out a free block of the very class; return its address, or 0."""
+    cdef int64_t size, address = 0
+    cdef Block** place
+    acquire(&core.lock)
+    if not core.barred and 0 <= nbytes <= LARGEST:
+        size = granted(core, nbytes)
+        place = list_of(core, stream, size)
+        while place[0] != NULL and (
+            place[0].nbytes != size or place[0].stream != stream
+        ):
+            place = &place[0].next
+        if place[0] != NULL:
+            address = place[0].address
+            count(core, TAKEN, pop(core, place), 1)
+            core.least_idle = min(core.least_idle, core.idle)
+    release(&core.lock)
+    return address
+
+
+cdef bint give(Core* core, int64_t address) noexcept nogil:
+    """Take a block back; return whether the address is one of the core's."""
+    acquire(&core.lock)
+    cdef Block* block = find(core, address)
+    if block != NULL and block.state == LIVE:
+        count(core, GIVEN, block, 1)
+        put(core, block)
+    elif block != NULL and block.state == INHERITED:
+        remove(core, block)
+    release(&core.lock)
+    return block != NULL
+
+
+cdef bint adopt(Core* core, object chunk, int64_t size, bint is_free) except -1:
+    """Hold a chunk in use, of class `size` (0: of none), or make it free at once.
+
+    It is the core's in one step: nobody else has it, whatever is raised. Return whether
+    it is.
+    """
+    cdef int64_t nbytes = chunk.nbytes, stream = chunk.stream, address = chunk.address
+    cdef bint fits = chunk.uses is None and nbytes == size
+    if nbytes > LARGEST or (is_free and not fits):
+        return False
+    cdef Block* block = <Block*>zeroed(sizeof(Block))
+    cdef Block** slot = slot_of(core, address)
+    block.address, block.nbytes, block.stream = address, nbytes, stream
+    block.state, block.fits = LIVE, fits
+    while <int64_t>1 << block.size_class < nbytes:
+        block.size_class += 1
+    Py_INCREF(chunk)
+    block.chunk = <PyObject*>chunk
+    acquire(&core.lock)
+    block.chain, slot[0] = slot[0], block
+    if is_free:
+        count(core, TAKEN, block, -1)
+        put(core, block)
+    release(&core.lock)
+    return True
+
+
+cdef int state_of(Core* core, int64_t address, bint mark) noexcept nogil:
+    """Return a block's state, 0 without one; or have it come back for a look, too."""
+    cdef int state = 0
+    acquire(&core.lock)
+    cdef Block* block = find(core, address)
+    if block != NULL:
+        state = block.state
+        if mark and state == LIVE:
+            block.fits = False
+    release(&core.lock)
+    return state
+
+
+# -- Python, for what is no hit ---------------------------------------------------------
+
+
+cdef object ask(PyObject* act, tuple arguments):
+    """Call Python from C, which cannot be told of an interrupt: it comes once C is done.
+
+    Where Python was interrupted it is called once more. What else it raises the caller
+    tells `sys.unraisablehook`.
+    """
+    for interrupted in (False, True):
+        try:
+            return (<object>act)(*arguments)
+        except KeyboardInterrupt:
+            if threading.get_ident() != threading.main_thread().ident:
+                raise
+        finally:
+            if interrupted:
+                PyErr_SetInterrupt()
+
+
+cdef int64_t serve_miss(
+    Core* core, int64_t nbytes, int64_t stream, bint* fresh
+) noexcept with gil:
+    answer = ask(core.miss, (nbytes, stream))
+    if answer is None:
+        return REFUSED
+    chunk, size, fresh[0] = answer
+    if adopt(core, chunk, size, False):
+        return chunk.address
+    chunk.give(chunk)
+    return NOT_SERVED
+
+
+cdef int64_t serve(
+    Core* core, int64_t nbytes, int64_t stream, bint* fresh
+) noexcept nogil:
+    """Return a block's address, REFUSED or NOT_SERVED.
+
+    `fresh` is set where the system has just filled the memory with zeros.
+    """
+    cdef int64_t found = take(core, nbytes, stream)
+    fresh[0] = False
+    if found:
+        return found
+    return NOT_SERVED if core.miss == NULL else serve_miss(core, nbytes, stream, fresh)
+
+
+cdef class FreeLists:
+    """One core, as the pool's state and ledger see it.
+
+    Parameters
+    ----------
+    quantum : int
+        What sizes are rounded up to [B].
+    eighths : bool
+        Whether classes are eight per doubling.
+    """
+
+    cdef Core* core
+
+    def __cinit__(self, int64_t quantum, *, bint eighths):
+        global cores
+        self.core = <Core*>zeroed(sizeof(Core))
+        self.core.quantum, self.core.eighths = quantum, eighths
+        pthread_mutex_init(&self.core.lock, NULL)
+        acquire(&cores_lock)
+        self.core.next, cores = cores, self.core
+        release(&cores_lock)
+
+    def bar(self, int reason, bint on):
+        """Hand nothing out for a reason, a bit, or no longer for that."""
+        acquire(&self.core.lock)
+        self.core.barred = self.core.barred & ~reason | (reason if on else 0)
+        release(&self.core.lock)
+
+    def serve(self, miss):
+        """Have misses of NumPy and PyTorch served; None: not any longer.
+
+        `miss(nbytes, stream)` returns a chunk in use, its class, and whether the system
+        has just filled it with zeros; or None, which refuses.
+        """
+        Py_INCREF(miss)  # for ever
+        self.core.miss = NULL if miss is None else <PyObject*>miss
+
+    def take(self, int64_t nbytes, int64_t stream):
+        """Return the address of a free block of the very class, or 0."""
+        return take(self.core, nbytes, stream)
+
+    def give(self, int64_t address):
+        """Take a block back; return whether the address is one of these."""
+        return give(self.core, address)
+
+    def adopt(self, chunk, int64_t size, *, bint free=False):
+        """Hold a chunk that is in use; return whether there was room for it.
+
+        A chunk of another size than its class is held, but no hit. With `free` it is
+        handed out next, in the place of its holder.
+        """
+        return adopt(self.core, chunk, size, free)
+
+    def mark(self, chunk):
+        """Have a chunk in use come back by way of the heap."""
+        state_of(self.core, chunk.address, True)
+
+    def has_free(self, chunk):
+        """Return whether a chunk is here, and free."""
+        return state_of(self.core, chunk.address, False) == FREE
+
+    def drain(self):
+        """Let go of the free chunks and return them."""
+        cdef Core* core = self.core
+        cdef list found = []
+        cdef Block* block
+        cdef int k = LISTS  # first what needs a look
+        while core.frees and k >= 0:
+            acquire(&core.lock)
+            if core.lists[k] == NULL:
+                release(&core.lock)
+                k -= 1
+                continue
+            block = pop(core, &core.lists[k])
+            core.least_idle -= block.nbytes
+            count(core, GIVEN, block, -1)
+            chunk = <object>block.chunk
+            remove(core, block)
+            release(&core.lock)
+            Py_DECREF(chunk)  # the block's reference
+            found.append(chunk)
+        return found
+
+    def inherit(self):
+        """In a forked child: all blocks are the parent's, and nothing is free."""
+        cdef Core* core = self.core
+        cdef Block* block
+        cdef list chunks = []
+        core.idle = core.least_idle = core.frees = 0
+        memset(core.counts, 0, sizeof(core.counts))
+        memset(core.lists, 0, sizeof(core.lists))
+        for k in range(SLOTS):
+            block = core.table[k]
+            while block != NULL:
+                if block.state != INHERITED:
+                    chunks.append(<object>block.chunk)
+                    Py_DECREF(<object>block.chunk)
+                block.state, block = INHERITED, block.chain
+
+    def counts(self, int number):
+        """Return the blocks taken and given in a size class, and their bytes."""
+        counts = self.core.counts
+        blocks = counts[TAKEN][number], counts[GIVEN][number]
+        return blocks, (counts[TAKEN + 1][number], counts[GIVEN + 1][number])
+
+    def least_idle(self):
+        """Return the least that was free since the last call [B]."""
+        acquire(&self.core.lock)
+        cdef int64_t least = self.core.least_idle
+        self.core.least_idle = self.core.idle
+        release(&self.core.lock)
+        return least
+
+    @property
+    def idle(self):
+        """Free bytes [B]."""
+        return self.core.idle
+
+    @property
+    def odd(self):
+        """Whether there are free chunks that need a look."""
+        return self.core.lists[LISTS] != NULL
+
+
+# -- CuPy -------------------------------------------------------------------------------
+
+cdef struct Devices:
+    int count
+    intptr_t (*stream)() noexcept nogil
+    Core** cores
+
+
+cdef inline Core* core_of(Devices* devices, int index) noexcept nogil:
+    return devices.cores[index] if 0 <= index < devices.count else NULL
+
+
+cdef void* cupy_malloc(void* devices, size_t nbytes, int index) noexcept nogil:
+    global misses
+    cdef Core* core = core_of(<Devices*>devices, index)
+    cdef int64_t address = 0
+    if core != NULL:
+        address = take(core, <int64_t>nbytes, (<Devices*>devices).stream())
+    misses += address == 0
+    return <void*>address
+
+
+cdef void cupy_free(void* devices, void* address, int index) noexcept nogil:
+    give(core_of(<Devices*>devices, index), <int64_t>address)
+
+
+cdef class CupyAllocator:
+    """Serves CuPy from the free lists of whichever device and stream are current.
+
+    Parameters
+    ----------
+    count : int
+        How many devices there are; each is served from :meth:`open` on.
+    stream : int
+        The address of a C function that returns the current stream's handle.
+    """
+
+    cdef Devices* devices
+    cdef object hit, rest
+
+    def __cinit__(self, int count, intptr_t stream):
+        self.devices = <Devices*>zeroed(sizeof(Devices))
+        self.devices.cores = <Core**>zeroed(max(count, 1) * sizeof(Core*))
+        self.devices.count = count
+        self.devices.stream = <intptr_t (*)() noexcept nogil>stream
+
+    @property
+    def functions(self):
+        """What CuPy's `CFunctionAllocator` is made of: parameter, malloc and free."""
+        return <intptr_t>self.devices, <intptr_t>&cupy_malloc, <intptr_t>&cupy_free
+
+    def open(self, int index, FreeLists lists):
+        """Serve a device."""
+        self.devices.cores[index] = lists.core
+
+    def serve(self, hit, rest):
+        """Allocate by `hit`, a method of a `CFunctionAllocator`, else by `rest`."""
+        self.hit, self.rest = hit, rest
+
+    def allocate(self, nbytes):
+        """Return a pointer; this method is what CuPy is given as its allocator.
+
+        Misses are counted, not noted: a finalizer may allocate before CuPy returns.
+        """
+        cdef size_t before = misses
+        pointer = self.hit(nbytes)
+        return pointer if misses == before else self.rest(nbytes)
+
+
+# -- NumPy ------------------------------------------------------------------------------
+
+cdef struct Numpy:
+    Core* core
+    bint serves  # whether new arrays are
+    size_t least  # bytes of an array that is served
+    PyDataMemAllocator inner  # the allocator that was there
+
+
+cdef inline int64_t numpy_serve(Numpy* numpy, size_t nbytes, bint* fresh) noexcept nogil:
+    if not numpy.serves or nbytes < numpy.least or nbytes > <size_t>INT64_MAX:
+        return NOT_SERVED
+    return serve(numpy.core, <int64_t>nbytes, 0, fresh)
+
+
+cdef void* numpy_malloc(void* context, size_t nbytes) noexcept nogil:
+    cdef Numpy* numpy = <Numpy*>context
+    cdef bint fresh
+    cdef int64_t found = numpy_serve(numpy, nbytes, &fresh)
+    if found != NOT_SERVED:
+        return <void*>found
+    return numpy.inner.malloc(numpy.inner.ctx, nbytes)
+
+
+cdef void clear(char* start, size_t nbytes) noexcept nogil:
+    """Fill a block with zeros; whole pages of a large one are given up for fresh ones.
+
+    So an array of zeros of which little is touched takes little memory, whoever had its
+    block before.
+    """
+    cdef char* first = <char*>((<intptr_t>start + PAGE - 1) & -PAGE)
+    cdef char* last = <char*>((<intptr_t>start + <intptr_t>nbytes) & -PAGE)
+    if nbytes < LAZY or madvise(first, last - first, MADV_DONTNEED):
+        memset(start, 0, nbytes)
+    else:
+        memset(start, 0, first - start)
+        memset(last, 0, start + nbytes - last)
+
+
+cdef void* numpy_calloc(void* context, size_t items, size_t nbytes) noexcept nogil:
+    cdef Numpy* numpy = <Numpy*>context
+    cdef bint fresh = True
+    cdef int64_t found = NOT_SERVED
+    if nbytes == 0 or items <= <size_t>INT64_MAX // nbytes:
+        found = numpy_serve(numpy, items * nbytes, &fresh)
+    if found == NOT_SERVED:
+        return numpy.inner.calloc(numpy.inner.ctx, items, nbytes)
+    if found != REFUSED and not fresh:
+        clear(<char*>found, items * nbytes)
+    return <void*>found
+
+
+cdef inline bint is_aligned(Numpy* numpy, void* address) noexcept nogil:
+    """Say whether it may be the core's."""
+    return address != NULL and not <intptr_t>address & ALIGNED and numpy.core != NULL
+
+
+cdef void numpy_free(void* context, void* address, size_t nbytes) noexcept nogil:
+    cdef Numpy* numpy = <Numpy*>context
+    if not (is_aligned(numpy, address) and give(numpy.core, <int64_t>address)):
+        numpy.inner.free(numpy.inner.ctx, address, nbytes)
+
+
+cdef void* numpy_realloc(void* context, void* address, size_t nbytes) noexcept nogil:
+    """Keep a block that fits and is at least half used; else move.
+
+    What is not the core's stays with the allocator that was there: only that one knows
+    how large it is.
+    """
+    cdef Numpy* numpy = <Numpy*>context
+    cdef size_t held = 0
+    cdef Block* block
+    cdef void* moved
+    if is_aligned(numpy, address):
+        acquire(&numpy.core.lock)
+        block = find(numpy.core, <int64_t>address)
+        held = 0 if block == NULL else <size_t>block.nbytes
+        release(&numpy.core.lock)
+    if not held:
+        return numpy.inner.realloc(numpy.inner.ctx, address, nbytes)
+    if held // 2 <= nbytes <= held:
+        return address
+    moved = numpy_malloc(context, nbytes)
+    if moved != NULL:
+        memcpy(moved, address, min(held, nbytes))
+        numpy_free(context, address, held)
+    return moved
+
+
+cdef class NumpyHandler:
+    """Functions for NumPy's default handler, which every thread starts with.
+
+    Parameters
+    ----------
+    least : int
+        New arrays of so many bytes are served.
+    inner : tuple of int, optional
+        An allocator's context, malloc, calloc, realloc and free for all the rest, in
+        the place of the one that is there.
+    """
+
+    cdef Numpy* numpy
+
+    def __cinit__(self, size_t least, inner=()):
+        self.numpy = <Numpy*>zeroed(sizeof(Numpy))
+        self.numpy.least = least
+        self.numpy.inner = default_allocator()[0]
+        cdef intptr_t* words = <intptr_t*>&self.numpy.inner
+        for k, word in enumerate(inner):
+            words[k] = word
+
+    @property
+    def functions(self):
+        """The addresses of context, malloc, calloc, realloc and free."""
+        context = <intptr_t>self.numpy, <intptr_t>&numpy_malloc, <intptr_t>&numpy_calloc
+        return (*context, <intptr_t>&numpy_realloc, <intptr_t>&numpy_free)
+
+    def install(self):
+        """Have NumPy call the functions, for ever."""
+        cdef PyDataMemAllocator* handler = default_allocator()
+        handler.ctx = self.numpy  # first: those that were there take no notice of it
+        handler.free, handler.realloc = numpy_free, numpy_realloc
+        handler.malloc, handler.calloc = numpy_malloc, numpy_calloc
+
+    def serve(self, FreeLists lists):
+        """Serve new arrays from the host pool's free lists; with None, none."""
+        if lists is not None:
+            self.numpy.core = lists.core
+        self.numpy.serves = lists is not None
+
+
+cdef PyDataMemAllocator* default_allocator() except NULL:
+    cdef object capsule = <object>PyDataMem_DefaultHandler
+    return &(<PyDataMem_Handler*>PyCapsule_GetPointer(capsule, "mem_handler")).allocator
+
+
+# -- PyTorch ----------------------------------------------------------------------------
+
+ctypedef void (*Throw)(const char*, const char*, unsigned, const char*) noexcept nogil
+
+cdef struct Torch:
+    Devices devices
+    Throw throw
+    PyObject* record
+
+cdef Torch torch
+cdef const char* TORCH_REFUSED = (
+    "out of memory: xdev's pool refused; see xdev.memory.summary('cuda')"
+)
+cdef const char* TORCH_NOT_SERVED = (
+    "xdev's pool cannot lend this block: it is too large to be one, or Python has ended"
+)
+
+
+cdef void* torch_malloc(Py_ssize_t nbytes, int index, void* stream) noexcept nogil:
+    cdef Core* core = core_of(&torch.devices, index)
+    cdef int64_t found = NOT_SERVED
+    cdef bint fresh
+    if core != NULL:
+        found = serve(core, nbytes, <int64_t>stream, &fresh)
+    if found > 0:
+        return <void*>found
+    if torch.throw != NULL:  # an exception of C++: it does not return
+        torch.throw("xdev", "xdev", 0, TORCH_NOT_SERVED if found else TORCH_REFUSED)
+    return NULL
+
+
+cdef void torch_free(void* address, Py_ssize_t _, int index, void* __) noexcept nogil:
+    cdef Core* core = core_of(&torch.devices, index)
+    if core != NULL:
+        give(core, <int64_t>address)
+
+
+cdef void torch_record(void* address, void* stream) noexcept with gil:
+    ask(torch.record, (<int64_t>address, <int64_t>stream))
+
+
+def torch_functions(list lists, record, intptr_t throw):
+    """Return the addresses of PyTorch's malloc, free and record_stream.
+
+    Parameters
+    ----------
+    lists : list of FreeLists
+        Of each device.
+    record : callable
+        `record(address, stream)` marks a block; where it was interrupted, again.
+    throw : int
+        The address of PyTorch's C++ function that throws its error; 0 without.
+    """
+    torch.devices.cores = <Core**>zeroed(max(len(lists), 1) * sizeof(Core*))
+    for index, each in enumerate(lists):
+        torch.devices.cores[index] = (<FreeLists?>each).core
+    torch.devices.count = <int>len(lists)
+    torch.throw = <Throw>throw
+    Py_INCREF(record)
+    torch.record = <PyObject*>record
+    return <intptr_t>&torch_malloc, <intptr_t>&torch_free, <intptr_t>&torch_record
