@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-
-from xdev._machine_code import immortal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+T = TypeVar("T")
 WORD = 8
 HEADER = object.__basicsize__  # where an object's own fields start; its type is last
 FASTCALL = 0x80  # METH_FASTCALL: (self, arguments, how many)
@@ -96,3 +95,13 @@ def content(capsule: object) -> tuple[str, int]:
     pointer = ctypes.PYFUNCTYPE(*kinds)(("PyCapsule_GetPointer", python))
     found = name(capsule)
     return (found or b"").decode(), pointer(capsule, found) or 0
+
+
+def immortal(kept: T) -> T:
+    """Keep an object that C code points to until the process is gone, and return it.
+
+    A list in a module would not do: the interpreter empties its modules at the end,
+    and arrays that are still alive then are given back after that.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    return kept

@@ -9,15 +9,15 @@ import ctypes
 import hashlib
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from xdev import _object_files, _optional
+from xdev._c_functions import immortal
 from xdev.errors import XdevError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-T = TypeVar("T")
 INSTRUCTIONS = ("llvm.", "sqrt")  # names of what becomes an instruction, not a call
 COMPILERS = ("numba", "llvmlite")
 CPU = "/proc/cpuinfo"
@@ -62,24 +62,6 @@ def load(binary: bytes) -> Callable[[str], int]:
     engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
     engine.finalize_object()
     return immortal(engine).get_global_value_address  # type: ignore[no-any-return]
-
-
-def immortal(kept: T) -> T:
-    """Keep an object that C code points to until the process is gone, and return it.
-
-    A list in a module would not do: the interpreter empties its modules at the end,
-    and arrays that are still alive then are given back after that.
-    """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
-    return kept
-
-
-def complete(binary: bytes) -> bool:
-    """Say whether this process has all functions that an object file calls.
-
-    Loading one that calls another would end the process.
-    """
-    return all(map(_address, _object_files.ObjectFile(binary).undefined))
 
 
 def emit(texts: list[str], *, long: bool = True) -> bytes:

@@ -108,15 +108,6 @@ def test_code_can_be_run_or_written_but_not_both():
     assert rights == {"counted": "r-xp"} | data
 
 
-def test_a_file_that_calls_what_nobody_has_is_not_complete():
-    binary = object_file(TEXT)
-
-    assert _machine_code.complete(binary)
-    assert not _machine_code.complete(
-        object_file(TEXT.replace("tgamma", "xdev_has_no_such_function"))
-    )
-
-
 @ours
 def test_files_of_other_kinds_are_left_to_llvm():
     binary = object_file(TEXT)

@@ -6,8 +6,7 @@ import ctypes
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from xdev._c_functions import of_numpy
-from xdev._machine_code import immortal
+from xdev._c_functions import immortal, of_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

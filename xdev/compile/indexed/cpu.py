@@ -9,7 +9,7 @@ import ctypes
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from xdev import _machine_code, _optional
+from xdev import _optional
 from xdev._forks import module_lock
 from xdev.compile import cpu, cpu_body, digests, loops
 from xdev.compile.indexed import INDEX, Indexed
@@ -17,7 +17,6 @@ from xdev.compile.indexed import INDEX, Indexed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-NAME = "xdev_fill"
 SLOT = 8  # bytes that each parameter has
 _PROTOTYPE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
@@ -43,21 +42,15 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
             found = _loaded.get(kernel)
             if found is None:
                 digest, name = digests.digest(kernel.function), kernel.function.__name__
-                code = loops.kept(
-                    digest, kernel.types, name, partial(_compiled, kernel)
-                )
+                make = partial(_compiled, kernel)
+                code = loops.kept(digest, kernel.types, name, make)
                 found = _loaded[kernel] = code, _PROTOTYPE(code.address)
     function: Callable[[Any, int, bytes], None] = found[1]
     return function
 
 
-def _compiled(kernel: Indexed) -> tuple[str, bytes]:
-    return NAME, _machine_code.emit([_text(kernel)])
-
-
 @_optional.numba_unset()
-def _text(kernel: Indexed) -> str:
-    """Return the loop in LLVM's language."""
+def _compiled(kernel: Indexed) -> tuple[str, bytes]:
     numba = _optional.numba()
     types = numba.core.types
     kinds = [cpu.computed(dtype) for dtype in (INDEX, *kernel.parameters)]
@@ -82,12 +75,10 @@ def _text(kernel: Indexed) -> str:
 
     signature = types.void(types.voidptr, types.int64, types.voidptr)
     try:
-        made = numba.cfunc(signature)(fill)
+        return loops.code_of(numba.cfunc(signature)(fill))
     except numba.core.errors.NumbaError as error:
         message = f"cannot compile {kernel.function.__name__}: {error}"
         raise TypeError(message) from error
-    text: str = made.inspect_llvm()
-    return text.replace(made._wrapper_name, NAME)  # noqa: SLF001
 
 
 def _emit(
