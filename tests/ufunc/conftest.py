@@ -15,13 +15,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from xdev import _config, _optional
-from xdev.compile import elementwise, machine_launch
+from xdev import _config, _optional, native
+from xdev.compile import elementwise
+from xdev.memory.device_arrays import array_maker
 from xdev.ufunc import (
     cpu_threads,
     cuda,
     cuda_call,
-    cuda_fast,
     cuda_methods,
     cuda_operands,
     cuda_reductions,
@@ -129,6 +129,11 @@ def compiled(folder, name, content):
     return ctypes.CDLL(str(library))
 
 
+def address_of(function):
+    """Return where a library has a function."""
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
 class HostArray:
     """The little of CuPy that methods use besides launches."""
 
@@ -144,6 +149,17 @@ class HostGpu:
 
     def __init__(self, driver):
         self._driver = driver
+
+    def connect(self, new):
+        """Have calls launch here, and make their results by a function."""
+        driver = self._driver
+        addresses = address_of(driver.launch), address_of(driver.current_stream), 0, 0
+        array = _optional.cupy().ndarray
+        native.connect(*addresses, array, new, lambda _: None, False)
+
+    def use_stream(self, handle):
+        """Make a stream current."""
+        ctypes.c_longlong.in_dll(self._driver, "stream").value = handle
 
     @property
     def launches(self):
@@ -230,15 +246,11 @@ def host_kernels(folder):
         key = name, template.entry, *template.macros()
         if key not in made:
             library = compiled(folder, f"k{len(made)}", source(name, template))
-            handle = machine_launch.address_of(library.kernel)
+            handle = address_of(library.kernel)
             made[key] = SimpleNamespace(handle=handle, library=library)
         return made[key]
 
     return kernel
-
-
-def streams():
-    return SimpleNamespace(get=lambda _: None, known={0: None})
 
 
 def allocate(nbytes):
@@ -258,10 +270,6 @@ def gpu(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("kernels")
     driver = compiled(folder, "driver", (HERE / "host_driver.cpp").read_text())
-    address = machine_launch.address_of
-    starter = machine_launch.Starter(
-        address(driver.current_stream), address(driver.launch)
-    )
     made = HostGpu(driver)
 
     def copied(x):
@@ -275,9 +283,7 @@ def gpu(tmp_path_factory):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cuda.CudaLoops, "kernel", host_kernels(folder))
-        patch.setattr(machine_launch, "starter", lambda: starter)
-        patch.setattr(cuda.launch, "streams", streams)
-        patch.setattr(cuda_fast, "devices", lambda: 1)
+        patch.setattr(cuda.BACKEND, "count", lambda: 1)
         for module in (cuda, cuda_methods, cuda_reductions):
             patch.setattr(module, "require", lambda: None)
         for module in (cuda.cuda_streams, cuda_call.cuda_streams):
@@ -287,8 +293,12 @@ def gpu(tmp_path_factory):
         patch.setattr(cuda_operands.Array, "cupy", copied)
         for module in (cuda_reductions, cuda_scatter):
             patch.setattr(module, "_optional", SimpleNamespace(cupy=lambda: shim))
+        patch.setattr(_optional.cupy().cuda.runtime, "getDevice", lambda: 0)
+        patch.setattr(_optional.cupy().cuda.runtime, "setDevice", lambda _: None)
+        made.connect(array_maker())
         with _optional.cupy().cuda.using_allocator(allocate):
             yield made
+        native.connect(0, 0, 0, 0, None, None, None, False)
 
 
 @pytest.fixture(scope="module")

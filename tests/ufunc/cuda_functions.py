@@ -7,32 +7,27 @@ import numpy as np
 from xdev.ufunc import vectorize
 
 
-def loops(function):
-    """Return the CUDA half of a ufunc."""
-    return vectorize(function)._cuda
-
-
-@loops
+@vectorize
 def add(x, y):
     return x + y
 
 
-@loops
+@vectorize
 def chain(a, x, y):
     return a * x + y * 3 - x * x
 
 
-@loops
+@vectorize
 def sine(x):
     return math.sin(x)
 
 
-@loops
+@vectorize
 def above(x, y):
     return x > y
 
 
-@loops
+@vectorize
 def divide(x, y):
     return x // y, x % y
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from xdev import _optional
-from xdev.compile import machine_launch
+from xdev.native.plain import ADDRESS, BYTES, SLOT
 
 if not _optional.installed("cupy"):
     pytest.skip("needs CuPy: the group cuda", allow_module_level=True)
@@ -37,7 +37,9 @@ class Interpreter:
     def kernel(self, spec, elementwise):
         return spec, elementwise
 
-    def launch(self, kernel, blocks, threads, parameter, values, _output):
+    def launch(
+        self, kernel, blocks, threads, parameter, values, _output, *, lanes, size
+    ):
         _, elementwise = kernel
         slots = len(elementwise.operands) + elementwise.masked
         axes = elementwise.dimensions
@@ -45,7 +47,7 @@ class Interpreter:
         index = "Q" if elementwise.wide else "I"
         offset = "q" if elementwise.wide or elementwise.far else "i"
         form = struct.Struct(f"@{1 + 3 * axes}{index}{slots * axes}{offset}")
-        size, *numbers = form.unpack_from(parameter, slots * machine_launch.SLOT)
+        size, *numbers = form.unpack_from(parameter, slots * SLOT)
         extents, magics, shifts = (numbers[k * axes : (k + 1) * axes] for k in range(3))
         steps = np.reshape(numbers[3 * axes :], (slots, axes))
         for i, (extent, magic, shift) in itertools.product(
@@ -65,11 +67,11 @@ class Interpreter:
             assert count == size
             assert blocks * elementwise.span >= size > (blocks - 1) * elementwise.span
 
-        def run(_, given):
+        def run(given):
             for place in np.ndindex(*extents):
                 offsets = steps @ np.array(place, np.int64)
                 places = [
-                    v + int(at) if kind.kind == machine_launch.ADDRESS else v
+                    v + int(at) if kind.kind == ADDRESS else v
                     for v, at, kind in zip(given, offsets, values, strict=True)
                 ]
                 if elementwise.masked and not peek(places.pop(), np.dtype(bool)):
@@ -77,7 +79,7 @@ class Interpreter:
                 self.compute(kernel, places, values)
             self.launches += 1
 
-        run.values = values
+        run.values, run.lanes = values, lanes
         return run
 
     def compute(self, kernel, places, kinds):
@@ -86,9 +88,9 @@ class Interpreter:
         values = [
             (
                 peek(p, o.storage).astype(o.loop)[()]
-                if kind.kind == machine_launch.ADDRESS
+                if kind.kind == ADDRESS
                 else np.frombuffer(p, o.loop, 1)[0]
-                if kind.kind == machine_launch.BYTES
+                if kind.kind == BYTES
                 else o.loop.type(p)
             )
             for (o, p), kind in zip(operands[: len(spec.inputs)], kinds, strict=False)

@@ -19,7 +19,7 @@ from hypothesis.extra.numpy import arrays, mutually_broadcastable_shapes
 from stand_ins import Exporter, no_order
 
 from xdev.errors import DeviceMismatchError
-from xdev.ufunc import cuda, cuda_fast, cuda_plan, vectorize
+from xdev.ufunc import cuda, cuda_plan, vectorize
 
 
 def add(x, y):
@@ -38,8 +38,8 @@ def gpu():
             cuda.CudaLoops, "kernel", lambda _, *key: interpreter.kernel(*key)
         )
         patch.setattr(cuda_plan, "Launch", interpreter.launch)
-        patch.setattr(cuda_fast, "devices", lambda: 1)
-        patch.setattr(cuda_fast.Known, "learn", lambda *_: None)
+        patch.setattr(cuda.CudaLoops, "_learn", lambda *_: None)
+        patch.setattr(cuda.BACKEND, "count", lambda: 1)
         patch.setattr(cuda, "require", lambda: None)
         patch.setattr(cuda.cuda_streams, "ordered", no_order)
         patch.setattr(cuda.Array, "cupy", host_copy)

@@ -25,21 +25,21 @@ def test_numba_arrays_in_and_out(cp):
     dx, dy = cuda.to_device(x), cuda.to_device(y)
     out = cuda.device_array(1000, np.float32)
 
-    assert add.fast((dx, dy), out) is out
+    assert add(dx, dy, out) is out
     np.testing.assert_array_equal(out.copy_to_host(), x + y)
-    made = add((dx, cp.asarray(y)))
+    made = add(dx, cp.asarray(y))
     assert type(made) is type(dx)
     np.testing.assert_array_equal(made.copy_to_host(), x + y)
-    assert type(add((cp.asarray(y), dx))) is cp.ndarray
+    assert type(add(cp.asarray(y), dx)) is cp.ndarray
 
 
 def test_foreign_arrays_in_and_out(cp):
     x = cp.asarray(sample((30, 40), "f"))
     out = Exporter(cp.zeros((40, 30), "f").T)
 
-    assert add.fast((Exporter(x), x), out) is out
+    assert add(Exporter(x), x, out) is out
     np.testing.assert_array_equal(out.array.get(), (x + x).get())
-    assert type(add((Exporter(x), 1.0))) is cp.ndarray
+    assert type(add(Exporter(x), 1.0)) is cp.ndarray
 
 
 def test_torch_tensors_in_and_out():
@@ -49,7 +49,7 @@ def test_torch_tensors_in_and_out():
 
     assert is_cuda(x)
     assert not is_cuda(x.cpu())
-    assert add.fast((x, x), out) is out
+    assert add(x, x, out) is out
     assert torch.equal(out, x + x)
 
 
@@ -72,15 +72,15 @@ def test_a_call_is_one_launch_and_nothing_else(cp):
     mask = x > 0
     foreign = cuda.device_array((100, 100), np.float32)
     calls = {
-        "contiguous": lambda: add.fast((x, y), o),
-        "broadcast": lambda: add.fast((x, y[0]), o),
-        "zero-d": lambda: add.fast((x, y[0, 0]), o),
-        "number": lambda: add.fast((x, 2.0), o),
-        "numpy scalar": lambda: add.fast((x, np.float32(2)), o),
-        "strided": lambda: add.fast((x.T, y), o),
-        "mask": lambda: add((x, y), o, where=mask),
-        "numba": lambda: add.fast((x, y), foreign),
-        "cast": lambda: above.fast((x, y), o),
+        "contiguous": lambda: add(x, y, o),
+        "broadcast": lambda: add(x, y[0], o),
+        "zero-d": lambda: add(x, y[0, 0], o),
+        "number": lambda: add(x, 2.0, o),
+        "numpy scalar": lambda: add(x, np.float32(2), o),
+        "strided": lambda: add(x.T, y, o),
+        "mask": lambda: add(x, y, o, where=mask),
+        "numba": lambda: add(x, y, foreign),
+        "cast": lambda: above(x, y, o),
     }
     for name, call in calls.items():
         call()  # compiles
@@ -90,13 +90,13 @@ def test_a_call_is_one_launch_and_nothing_else(cp):
 @pytest.mark.parametrize("shape", [(1000,), (1000, 1)])
 def test_a_thread_without_a_context_can_call(cp, shape):
     x, flat, strided = cp.ones(shape, "f"), cp.zeros(shape, "f"), cp.zeros(2000, "f")
-    add.fast((x, x), flat)
+    add(x, x, flat)
     flat[...] = 0
     cp.cuda.Device().synchronize()
 
     def work():
-        add.fast((x, x), flat)
-        add.fast((x.ravel(), 1.0), strided[::2])
+        add(x, x, flat)
+        add(x.ravel(), 1.0, strided[::2])
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -107,14 +107,14 @@ def test_a_thread_without_a_context_can_call(cp, shape):
 
 def test_work_goes_to_the_current_stream(cp):
     x, out = cp.ones(1 << 20, "f"), cp.zeros(1 << 20, "f")
-    add.fast((x, x), out)
+    add(x, x, out)
     out[...] = 0
     cp.cuda.Device().synchronize()
     stream = cp.cuda.Stream(non_blocking=True)
 
     with stream:
         stream.begin_capture()
-        add.fast((x, x), out)
+        add(x, x, out)
         graph = stream.end_capture()
 
     assert not out.get().any()  # it was captured on that stream, and not run
@@ -129,12 +129,12 @@ def test_the_stream_of_a_foreign_array_is_waited_for_and_waits(cp):
     x, out = cp.zeros(n, "f"), cp.zeros(n, "f")
     mine, result = Exporter(x, stream=theirs.ptr), Exporter(out, stream=theirs.ptr)
     cp.cuda.Device().synchronize()
-    add((mine, 1.0), result)
+    add(mine, 1.0, result)
     cp.cuda.Device().synchronize()
     with theirs:
         for _ in range(50):
             x += 1
-    add((mine, 1.0), result)
+    add(mine, 1.0, result)
     with theirs:
         out += 1
         x[...] = 0
@@ -146,4 +146,4 @@ def test_the_stream_of_a_foreign_array_is_waited_for_and_waits(cp):
 def test_a_read_only_exporter_is_refused_as_out(cp):
     x = cp.ones(3)
     with pytest.raises(ValueError, match="read-only"):
-        add((x, x), Exporter(cp.zeros(3), writable=False))
+        add(x, x, Exporter(cp.zeros(3), writable=False))

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.compile import grid as layout, machine_launch
+from xdev.compile import grid as layout
 from xdev.compile.grid import cpu as host_compiler
+from xdev.native.plain import SLOT
 from xdev.ufunc.kernels import cuda as kernels
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint)
@@ -32,7 +33,7 @@ class HostKernel:
             loop(0, math.prod(struct.unpack_from("3q", words)), words)
 
         self._run = KERNEL(run)
-        self.handle = machine_launch.address_of(self._run)
+        self.handle = ctypes.cast(self._run, ctypes.c_void_p).value
 
 
 @pytest.fixture
@@ -82,8 +83,8 @@ def fill(i, value, out):
 
 
 def test_the_slots_are_those_of_the_launch():
-    assert layout.SLOT * layout.WORD == machine_launch.SLOT
-    assert layout.HEADER * layout.WORD % machine_launch.SLOT == 0
+    assert layout.SLOT * layout.WORD == SLOT
+    assert layout.HEADER * layout.WORD % SLOT == 0
 
 
 def test_one_to_three_indices(gpu, made):  # noqa: ARG001

@@ -12,8 +12,8 @@ import pytest
 
 import xdev
 from xdev import _optional
-from xdev.compile import machine_launch
-from xdev.ufunc import cuda, cuda_fast, foreign
+from xdev.memory.device_arrays import array_maker
+from xdev.ufunc import cuda, foreign
 
 
 @pytest.mark.parametrize("char", "behfdFD")
@@ -25,7 +25,7 @@ def test_contiguous_and_misaligned_arrays_of_any_dtype(gpu, char):
         whole = out.base if out.base is not None else out
         before = whole[: len(whole) - n].copy()
 
-        gpu.loops("add").fast((gpu.array(x), gpu.array(y)), gpu.array(out))
+        gpu.ufunc("add")(gpu.array(x), gpu.array(y), gpu.array(out))
 
         np.testing.assert_array_equal(out, x + y)
         np.testing.assert_array_equal(whole[: len(before)], before)
@@ -61,7 +61,7 @@ def test_rows_of_matrices_in_any_layout(gpu, name, char):
         for _ in range(2):  # the second time by the fast way
             out[...] = 0
             before = gpu.launches
-            gpu.loops("add").fast((gpu.array(x), gpu.array(y)), gpu.array(out))
+            gpu.ufunc("add")(gpu.array(x), gpu.array(y), gpu.array(out))
             assert gpu.launches == before + 1
             np.testing.assert_array_equal(out, x + y)
 
@@ -69,24 +69,22 @@ def test_rows_of_matrices_in_any_layout(gpu, name, char):
 @pytest.mark.parametrize("number", [3, 2.5, np.float32(1.5)], ids=repr)
 def test_numbers_go_by_value_the_first_and_the_second_time(gpu, number):
     x = gpu.sample(100, "f")
-    add = gpu.loops("add")
+    add = gpu.ufunc("add")
     for value in (number, type(number)(7)):
-        made = add.fast((gpu.array(x), value), None)
+        made = add(gpu.array(x), value)
         assert made.dtype == (x + value).dtype
         np.testing.assert_array_equal(gpu.host(made), x + value)
-        made = add.fast((value, gpu.array(x)), None)
+        made = add(value, gpu.array(x))
         np.testing.assert_array_equal(gpu.host(made), value + x)
 
 
 def test_a_number_that_does_not_fit_is_refused_every_time(gpu):
     x = gpu.array(gpu.sample(100, "b"))
-    add = gpu.loops("add")
-    np.testing.assert_array_equal(
-        gpu.host(add.fast((x, -128), None)), gpu.host(x) + np.int8(-128)
-    )
+    add = gpu.ufunc("add")
+    np.testing.assert_array_equal(gpu.host(add(x, -128)), gpu.host(x) + np.int8(-128))
     for _ in range(2):
         with pytest.raises(OverflowError, match="y is 200, which int8"):
-            add.fast((x, 200), None)
+            add(x, 200)
 
 
 @pytest.mark.parametrize("shift", [-5, -1, 0, 1, 5])
@@ -118,7 +116,7 @@ def test_a_mask_and_three_operands(gpu):
 def test_a_refused_launch_holds_no_result(gpu, monkeypatch, shape):
     """A stream that is new, as each capture's is: two results would be taken."""
     alive, most = [], []
-    make = cuda_fast.array_maker()
+    make = array_maker()
 
     def watched(*args):
         made = make(*args)
@@ -127,42 +125,20 @@ def test_a_refused_launch_holds_no_result(gpu, monkeypatch, shape):
         most.append(len(alive))
         return made
 
-    def slow(*_):
-        return watched(shape, "f")
-
-    refusing = SimpleNamespace(start=lambda *_: machine_launch.NEW_STREAM)
-    for name, x in (("same", ()), ("add", (1,)), ("chain", (1, 2))):
-        one = gpu.loops(name)
+    monkeypatch.setattr(cuda, "array_maker", lambda: watched)
+    gpu.connect(watched)
+    for stream, (name, x) in enumerate(
+        (("same", ()), ("add", (1,)), ("chain", (1, 2))), start=100 * len(shape)
+    ):
+        one = gpu.ufunc(name)
         operands = [gpu.array(gpu.sample(shape, "f", k)) for k in (0, *x)]
-        one.fast(operands, None)  # the plan is known from now on
-        with monkeypatch.context() as patch:
-            patch.setattr(cuda_fast, "array_maker", lambda: watched)
-            patch.setattr(cuda_fast.machine_launch, "starter", lambda: refusing)
-            path = cuda_fast.path(slow, one._known)
-        path(tuple(operands), None)
-    assert len(most) > 3
+        one(*operands)  # the plan is known from now on
+        gpu.use_stream(stream)
+        one(*operands)
+    gpu.use_stream(0)
+    gpu.connect(make)
+    assert len(most) == 9
     assert max(most) == 1
-
-
-@pytest.mark.parametrize("number", [(), (2.0,)], ids=["arrays", "a number"])
-def test_a_known_launch_lives_though_its_plan_is_forgotten(gpu, number):
-    """As another thread's calls of many layouts have it forgotten."""
-    add, x = gpu.loops("add"), gpu.sample(1500, "f")
-    operands = gpu.array(x), *(number or [gpu.array(x)])
-    add.fast(operands, None)
-    (plan,) = add._plans.values()
-    words = weakref.ref(plan.run._words)
-    del plan
-
-    add._plans.clear()
-
-    assert words() is not None
-    np.testing.assert_array_equal(
-        gpu.host(add.fast(operands, None)), x + (number[0] if number else x)
-    )
-    assert not add._plans  # it was the known one
-    add._known.any.clear()
-    assert words() is None
 
 
 def numba_array(x, stream=0):
@@ -226,7 +202,7 @@ def test_results_of_numba_arrays_are_numbas(gpu, monkeypatch):
         likes.append(like)
         return numba_array(gpu.host(made)) if like is x else made
 
-    for module in (foreign, cuda.foreign, cuda_fast.foreign):
+    for module in (foreign, cuda.foreign):
         monkeypatch.setattr(module, "lift", lift)
     for _ in range(3):
         assert type(add(x, gpu.array(np.ones(50)))) is type(x)

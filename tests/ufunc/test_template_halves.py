@@ -9,15 +9,15 @@ def test_bfloat16_is_computed_in_float32_and_rounded_once(gpu):
     x, y = (
         np.random.default_rng(k).normal(0, 9, (70, 33)).astype(brain) for k in (0, 1)
     )
-    chain = gpu.loops("chain")
+    chain = gpu.ufunc("chain")
     for view in (lambda x: x, lambda x: x[:, 1:], lambda x: x[::2, ::3], np.transpose):
         a, b = view(x), view(y)
         expected = (a.astype("f4") * b.astype("f4") + a.astype("f4")).astype(brain)
         for _ in range(2):
-            made = chain.fast((gpu.array(a), gpu.array(b), gpu.array(a)), None)
+            made = chain(gpu.array(a), gpu.array(b), gpu.array(a))
             assert made.dtype == brain
             assert gpu.host(made).view("u2").tolist() == expected.view("u2").tolist()
-    by_number = gpu.loops("add").fast((gpu.array(x), 2.5), None)
+    by_number = gpu.ufunc("add")(gpu.array(x), 2.5)
     expected = (x.astype("f4") + np.float32(2.5)).astype(brain)
     assert by_number.dtype == brain
     np.testing.assert_array_equal(gpu.host(by_number), expected)
@@ -33,10 +33,10 @@ def test_every_float_is_rounded_to_a_half_as_numpy_does(gpu, storage):
         out = np.zeros(x.size, storage)
         with np.errstate(over="ignore"):
             expected = values.astype(storage)
-        gpu.loops("same").fast((gpu.array(values),), gpu.array(out))
+        gpu.ufunc("same")(gpu.array(values), gpu.array(out))
         np.testing.assert_array_equal(out.view("u2"), expected.view("u2"))
     nan, out = np.full(3, np.nan, "f4"), np.zeros(3, storage)
-    gpu.loops("same").fast((gpu.array(nan),), gpu.array(out))
+    gpu.ufunc("same")(gpu.array(nan), gpu.array(out))
     assert np.isnan(out.astype("f4")).all()
 
 

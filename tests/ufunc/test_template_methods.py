@@ -1,14 +1,12 @@
 """Reductions, scans and scatters by the CUDA templates, on a stand-in for a GPU."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import xdev
-from xdev.compile import machine_launch
-from xdev.ufunc import cuda_reductions, cuda_scatter, foreign
+from xdev.ufunc import cuda_scatter, foreign
 
 SHAPES = [(5,), (70,), (3000,), (300_000,), (40, 50), (3, 4000), (2000, 3), (6, 70, 40)]
 
@@ -143,7 +141,7 @@ def test_scatters_apply_repeated_positions_in_order(gpu):
     operands = [x, positions[order], order, y]
 
     launch = cuda_scatter.prepared(made, found, kernel, 4000)
-    launch(0, [each.ctypes.data for each in operands])
+    launch([each.ctypes.data for each in operands])
 
     np.add.at(expected, positions, y)
     np.testing.assert_array_equal(x, expected)
@@ -277,27 +275,15 @@ def test_an_array_of_no_dimensions_has_its_one_element_as_an_axis(gpu):
             total.reduce(gpu.array(x), axis)
 
 
-def test_a_refused_repetition_goes_the_general_way(gpu, monkeypatch):
+def test_a_refused_repetition_goes_the_general_way(gpu):
+    """On a stream that is new."""
     total = xdev.vectorize(gpu.functions["add"])
     x = gpu.sample(300_000, "d")
-    real = machine_launch.starter()
-    for refused in range(2):
-        calls = itertools.count()
-
-        def start(*values, calls=calls, refused=refused):
-            stop = next(calls) == refused  # of the repetition: the next are general
-            return machine_launch.NEW_STREAM if stop else real.start(*values)
-
-        methods = total._cuda_methods
-        methods.reduce._known.clear()
-        methods.reduce.again = cuda_reductions._nothing
-        total.reduce(gpu.array(x))
-        with monkeypatch.context() as patch:
-            refusing = SimpleNamespace(start=start)
-            patch.setattr(machine_launch, "starter", lambda r=refusing: r)
-            methods.reduce.again = cuda_reductions._repeater(methods.reduce._known)
-        assert gpu.host(total.reduce(gpu.array(x))) == x.sum()
-        assert next(calls) == refused + 1
+    for stream in (0, 200, 0, 201):
+        gpu.use_stream(stream)
+        for _ in range(2):
+            assert gpu.host(total.reduce(gpu.array(x))) == x.sum()
+    gpu.use_stream(0)
 
 
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")

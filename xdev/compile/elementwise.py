@@ -148,6 +148,12 @@ class Elementwise:
         return max(1, min(ACCESS // min(sizes), SPREAD // max(sizes)))
 
     @property
+    def is_flat(self) -> bool:
+        """Say whether it takes one row of any length, with 32 bits."""
+        flat = self.template == "rows" and self.dimensions == 1
+        return flat and not (self.wide or self.far)
+
+    @property
     def span(self) -> int:
         """Return how many elements a block computes."""
         return BLOCK * (ITEMS if self.template == "strided" else self.lanes)

@@ -9,8 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
-from xdev._c_functions import content, of_cython
 from xdev.device.registry import Backend
+from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -173,18 +173,42 @@ class CudaBackend(Backend):
         return int(runtime.pointerGetAttributes(address).device)
 
 
+def cupy_function(module: Any, name: str, kind: str) -> int:
+    """Return the address of a C function that a module of CuPy's offers to others.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        It offers none of that name and C type, ``kind``.
+    """
+    python, take = ctypes.pythonapi, ctypes.py_object
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, take)(("PyCapsule_GetName", python))
+    capsule = vars(module).get("__pyx_capi__", {}).get(name)
+    found = name_of(capsule) if capsule else None
+    if found != kind.encode():
+        message = (
+            f"this CuPy has no C function {kind} {name}: install a release that "
+            f"xdev supports: {_install_command()}"
+        )
+        raise DeviceUnavailableError(message)
+    kinds = ctypes.c_void_p, take, ctypes.c_char_p
+    pointer_of = ctypes.PYFUNCTYPE(*kinds)(("PyCapsule_GetPointer", python))
+    return int(pointer_of(capsule, found))
+
+
 def current_stream_function() -> int:
     """Return the address of the C function that returns CuPy's current stream."""
-    return content(_optional.cupy_streams().__pyx_capi__["get_current_stream_ptr"])[1]
+    streams = _optional.cupy_streams()
+    return cupy_function(streams, "get_current_stream_ptr", "intptr_t (void)")
 
 
 def current_device_function() -> int:
     """Return the address of the C function that returns the current device's index.
 
-    It takes a number that means nothing. 0 where CuPy has no such function.
+    It takes a number that means nothing.
     """
     device = _optional.cupy().cuda.device
-    return of_cython(device, "get_device_id", "int (int __pyx_skip_dispatch)".__eq__)
+    return cupy_function(device, "get_device_id", "int (int __pyx_skip_dispatch)")
 
 
 BACKEND = CudaBackend()

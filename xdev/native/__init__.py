@@ -10,11 +10,21 @@ import importlib
 from typing import TYPE_CHECKING
 
 from xdev import _config
+from xdev.native.plain import (
+    Callable,
+    Launch,
+    Launches,
+    LaunchPlan,
+    Plan,
+    Plans,
+    connect,
+    know_stream,
+    read_by,
+    use_several_streams,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-    from xdev.native.plain import Callable, Plan, Plans
 
 
 def _state() -> str:
@@ -42,8 +52,22 @@ def module(name: str) -> ModuleType | None:
     return None
 
 
-_calls = module("calls") or importlib.import_module("xdev.native.plain")
-if not TYPE_CHECKING:
-    Callable, Plan, Plans = _calls.Callable, _calls.Plan, _calls.Plans
-
-__all__ = ["STATE", "Callable", "Plan", "Plans", "module"]
+__all__ = [
+    "STATE",
+    "Callable",
+    "Launch",
+    "LaunchPlan",
+    "Launches",
+    "Plan",
+    "Plans",
+    "connect",
+    "know_stream",
+    "module",
+    "read_by",
+    "use_several_streams",
+]
+_calls = module("calls")
+if _calls is not None and not TYPE_CHECKING:
+    globals().update(
+        {name: vars(_calls)[name] for name in {*__all__} & {*vars(_calls)}}
+    )

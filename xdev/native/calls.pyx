@@ -1,17 +1,25 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 # cython: freethreading_compatible=True
-"""The compiled tier: calls like one before.
+"""The compiled tier: calls like one before, on NumPy's arrays and by CUDA launches.
 
-What threads share is either never changed once it is made (a plan's key), or is read and
-written in a critical section of its owner (a table's plans): on a free-threaded Python
-that is a lock, elsewhere it costs nothing. No Python is called inside of one. A plan's
-limits are single words, of which any that ever held is right: they choose the way alone.
+What threads share is either never changed once it is made (a plan's key, a launch), or is
+a dict, or is read and written in a critical section of its owner (a table's plans, the
+known streams): on a free-threaded Python that is a lock, elsewhere it costs nothing. No
+Python is called inside of one. A plan's limits are single words, of which any that ever
+held is right: they choose the way alone.
 """
 
 cimport cython
 cimport numpy as cnp
+from cpython.bytes cimport PyBytes_AsString
+from cpython.float cimport PyFloat_AsDouble
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from libc.stdint cimport int64_t, intptr_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from xdev.native import plain
 
 cnp.import_array()
 
@@ -118,13 +126,369 @@ cdef class Plans:
         return plans
 
 
+ctypedef int (*LaunchKernel)(
+    void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
+    void**, void**
+) noexcept nogil
+ctypedef intptr_t (*CurrentStream)() noexcept
+ctypedef int (*GetDevice)(int) except? -1
+ctypedef object (*SetDevice)(int, int)
+
+cdef enum:
+    SLOT = 16  # bytes that an operand has in a kernel's parameter
+    LIMIT = 4096  # bytes of a kernel's parameter that every driver takes
+    OPERANDS = 32  # of a call, at most
+    STREAMS = 64  # known at a time
+
+cdef enum:  # how a value gets into its slot, as in `xdev.native.plain`
+    ADDRESS, DOUBLE, FLOAT, SIGNED, UNSIGNED, BYTES
+
+cdef enum:  # what a launch answers, as there; errors of the driver are positive
+    STARTED = 0
+    NO_VALUE = -1
+    OVERLAP = -2
+    NEW_STREAM = -3
+
+cdef Py_ssize_t NARROW = plain.NARROW  # offsets below this fit 32 bits
+
+cdef struct Value:
+    int kind
+    bint same
+    int64_t low, high, itemsize
+
+# What `connect` was told: the driver's launch, and CuPy's own functions and arrays.
+cdef LaunchKernel launch_kernel = NULL
+cdef CurrentStream current_stream = NULL
+cdef GetDevice get_device = NULL
+cdef SetDevice set_device = NULL
+cdef object array_type = None, new_array = None, mark_uses = None, readers = {}
+cdef bint several_devices = False, several_streams = False
+cdef intptr_t known_streams[STREAMS]
+cdef Py_ssize_t known_count = 0
+
+
+def connect(
+    intptr_t launch, intptr_t stream, intptr_t device, intptr_t use, array, new, mark,
+    bint several,
+):
+    """Do as `xdev.native.plain.connect`."""
+    global launch_kernel, current_stream, get_device, set_device
+    global array_type, new_array, mark_uses, several_devices
+    current_stream, get_device = <CurrentStream>stream, <GetDevice>device
+    set_device = <SetDevice>use
+    array_type, new_array, mark_uses, several_devices = array, new, mark, several
+    launch_kernel = <LaunchKernel>launch
+
+
+def use_several_streams(bint several=True):
+    """Do as `xdev.native.plain.use_several_streams`."""
+    global several_streams
+    several_streams = several
+
+
+def know_stream():
+    """Do as `xdev.native.plain.know_stream`."""
+    global known_count
+    cdef intptr_t stream = current_stream()
+    with cython.critical_section(readers):
+        if known_count == STREAMS:
+            known_count = 0
+        known_streams[known_count] = stream
+        known_count += 1
+
+
+def read_by(kind, reader):
+    """Do as `xdev.native.plain.read_by`."""
+    readers[kind] = reader
+
+
+cdef class Launch:
+    """As `xdev.native.plain.Launch`."""
+
+    cdef readonly object kernel
+    cdef readonly tuple values
+    cdef readonly Py_ssize_t lanes
+    cdef void* function
+    cdef unsigned blocks[3]
+    cdef unsigned threads[3]
+    cdef Py_ssize_t nbytes, first, count, output, size, most
+    cdef char* parameter
+    cdef Value* slots
+
+    def __cinit__(
+        self, kernel, blocks, threads, bytes parameter, tuple values, output=None, *,
+        Py_ssize_t first=0, Py_ssize_t lanes=0, Py_ssize_t size=0,
+    ):
+        cdef Py_ssize_t itemsize = 1
+        self.kernel, self.values, self.lanes, self.size = kernel, values, lanes, size
+        self.function = <void*><intptr_t>int(kernel.handle)
+        self.blocks, self.threads = plain.extents(blocks), plain.extents(threads)
+        self.nbytes, self.first, self.count = len(parameter), first, len(values)
+        self.output = -1 if output is None else output
+        if self.nbytes > LIMIT:
+            raise ValueError("a kernel's parameter is too large")
+        self.parameter = <char*>calloc(self.nbytes + 1, 1)
+        self.slots = <Value*>calloc(self.count + 1, sizeof(Value))
+        if self.parameter == NULL or self.slots == NULL:
+            raise MemoryError
+        memcpy(self.parameter, <char*>parameter, self.nbytes)
+        for k, x in enumerate(values):
+            self.slots[k] = Value(x.kind, x.same, x.low, x.high, x.itemsize)
+            itemsize = max(itemsize, x.itemsize)
+        self.most = NARROW // itemsize
+
+    def __dealloc__(self):
+        free(self.parameter)
+        free(self.slots)
+
+    def start(self, values):
+        """Do as `xdev.native.plain.Launch.start`."""
+        cdef char memory[LIMIT]
+        cdef Py_ssize_t k = 0
+        if len(values) != self.count:
+            return NO_VALUE
+        memcpy(memory, self.parameter, self.nbytes)
+        for value in values:
+            if not self.put(memory, k, value):
+                return NO_VALUE
+            k += 1
+        return self.launch(memory, self.size)
+
+    cdef inline int64_t* slot(self, char* memory, Py_ssize_t k):
+        return <int64_t*>(memory + self.first + k * SLOT)
+
+    cdef bint put(self, char* memory, Py_ssize_t k, value):
+        """Put a value into its slot; say whether it fits."""
+        cdef int64_t* slot = self.slot(memory, k)
+        cdef int kind = self.slots[k].kind
+        cdef int64_t room = self.slots[k].low
+        try:
+            if kind == DOUBLE:
+                (<double*>slot)[0] = value
+            elif kind == FLOAT:
+                (<float*>slot)[0] = <float>PyFloat_AsDouble(value)
+            elif kind == SIGNED:
+                slot[0] = value
+                return slot[0] == (slot[0] << room) >> room
+            elif kind == BYTES:
+                memcpy(slot, PyBytes_AsString(value), SLOT)
+            else:
+                (<uint64_t*>slot)[0] = value
+                if kind == UNSIGNED and room:
+                    return (<uint64_t*>slot)[0] >> (64 - room) == 0
+        except (OverflowError, TypeError, ValueError):
+            return False
+        return True
+
+    cdef bint overlaps(self, char* memory, Py_ssize_t size):
+        """Say whether an input lies where the output would spoil it."""
+        cdef int64_t distance, low, high
+        cdef Py_ssize_t k
+        cdef Value* x
+        for k in range(self.output):
+            x = &self.slots[k]
+            if x.kind == ADDRESS:
+                low, high = x.low, x.high
+                if self.lanes:
+                    low = -size * x.itemsize
+                    high = size * self.slots[self.output].itemsize
+                distance = self.slot(memory, k)[0] - self.slot(memory, self.output)[0]
+                if low < distance < high and (distance != 0 or not x.same):
+                    return True
+        return False
+
+    cdef int launch(self, char* memory, Py_ssize_t size):
+        """Call the driver, if nothing overlaps and the current stream is known."""
+        cdef intptr_t stream = current_stream()
+        cdef unsigned blocks = self.blocks[0]
+        cdef void* place = memory
+        cdef bint known = False
+        cdef Py_ssize_t k, groups
+        if self.overlaps(memory, size):
+            return OVERLAP
+        if self.lanes:  # a first group of fewer aligns the others
+            (<uint32_t*>self.slot(memory, self.count))[0] = <uint32_t>size
+            groups = (size + 2 * self.lanes - 2) // self.lanes
+            blocks = <unsigned>((groups + self.threads[0] - 1) // self.threads[0])
+        for k in range(known_count):
+            known = known or known_streams[k] == stream
+        if not known:
+            return NEW_STREAM
+        with nogil:
+            return launch_kernel(
+                self.function, blocks, self.blocks[1], self.blocks[2],
+                self.threads[0], self.threads[1], self.threads[2], 0, <void*>stream,
+                &place, NULL,
+            )
+
+
+@cython.final
+cdef class LaunchPlan:
+    """As `xdev.native.plain.LaunchPlan`."""
+
+    cdef readonly Launch run
+    cdef readonly object dtype, shape, axes, lift
+    cdef readonly tuple encoders
+
+    def __init__(
+        self, Launch run, dtype=None, shape=None, axes=None, lift=None,
+        tuple encoders=(),
+    ):
+        self.run, self.dtype, self.shape, self.axes = run, dtype, shape, axes
+        self.lift, self.encoders = lift, encoders
+
+
+cdef struct Operands:  # what a call's key does not say
+    intptr_t addresses[OPERANDS]
+    Py_ssize_t size  # of straight arrays, C-contiguous ones of one shape, else -1
+    int device  # that all arrays are on; -1 where there is one alone
+
+
+@cython.final
+cdef class Launches:
+    """As `xdev.native.plain.Launches`."""
+
+    cdef public Py_ssize_t nin
+    cdef dict _plans
+
+    def __init__(self, Py_ssize_t nin=0):
+        self.nin, self._plans = nin, {}
+
+    def learn(self, tuple operands, LaunchPlan plan):
+        cdef Operands found
+        key = self.key_of(operands, &found, True) if plan.run.lanes else None
+        if key is None:
+            key = self.key_of(operands, &found, False)
+        if key is not None:
+            if len(self._plans) >= plain.LAUNCHES:
+                self._plans.clear()
+            self._plans[key] = plan
+
+    def forget(self):
+        self._plans.clear()
+
+    def __call__(self, *operands):
+        return self.call(operands)
+
+    cdef tuple key_of(self, tuple operands, Operands* found, bint straight):
+        """Return what a plan depends on; None for straight arrays that are not, too."""
+        cdef list key = []
+        cdef Py_ssize_t k = 0
+        cdef int device = -1
+        shape = None
+        found.device = found.size = -1
+        if len(operands) > OPERANDS:
+            return None
+        for x in operands:
+            kind = type(x)
+            if kind is array_type:
+                data, own = x.data, x.shape
+                found.addresses[k] = data.ptr
+                if several_devices:
+                    device = data.device_id
+                if not straight:
+                    aligned = found.addresses[k] & 15 if k >= self.nin else None
+                    key.append((x.dtype, own, x.strides, aligned))
+                elif not x._c_contiguous or (shape is not None and own != shape):
+                    return None
+                else:
+                    key.append(x.dtype)
+                    if shape is None:
+                        shape, found.size = own, x.size
+            elif kind in readers:
+                read = None if straight else readers[kind](x)
+                if read is None:
+                    return None
+                found.addresses[k], index, *rest = read
+                if several_devices:
+                    device = index
+                key.append((kind, *rest, found.addresses[k] & 15))
+            else:
+                key.append(kind)
+            if found.device != device and found.device >= 0:
+                return None
+            found.device = device
+            k += 1
+        key.append(device)
+        return tuple(key)
+
+    cdef object call(self, tuple operands):
+        """Launch; return NotImplemented where there is no plan, or it does not fit."""
+        cdef Operands found
+        cdef LaunchPlan plan = None
+        cdef int current
+        if not self._plans:
+            return NotImplemented
+        key = self.key_of(operands, &found, True)
+        if key is not None:
+            plan = self._plans.get(key)
+        if plan is None or not 0 < found.size < plan.run.most:
+            key = self.key_of(operands, &found, False)
+            plan = None if key is None else self._plans.get(key)
+            if plan is None:
+                return NotImplemented
+        if found.device < 0:
+            return self.follow(plan, operands, &found)
+        current = get_device(0)
+        if current == found.device:
+            return self.follow(plan, operands, &found)
+        set_device(found.device, 0)
+        try:
+            return self.follow(plan, operands, &found)
+        finally:
+            set_device(current, 0)
+
+    cdef object follow(self, LaunchPlan plan, tuple operands, Operands* found):
+        cdef char memory[LIMIT]
+        cdef Launch run = plan.run
+        cdef Py_ssize_t k, count = len(operands)
+        cdef bint straight = found.size >= 0
+        result = operands[count - 1]
+        if several_streams:
+            mark_uses(operands)
+        memcpy(memory, run.parameter, run.nbytes)
+        for k in range(count):
+            if run.slots[k].kind == ADDRESS:
+                run.slot(memory, k)[0] = found.addresses[k]
+                continue
+            value = operands[k]
+            if plan.encoders and plan.encoders[k] is not None:
+                try:
+                    value = plan.encoders[k](value)
+                except (OverflowError, TypeError, ValueError):
+                    return NotImplemented
+            if not run.put(memory, k, value):
+                return NotImplemented
+        if count < run.count:  # a result that is to be made
+            shape = plan.shape
+            if straight:
+                shape = next(x.shape for x in operands if type(x) is array_type)
+            result = new_array(shape, plan.dtype)
+            if plan.axes is not None:
+                result = result.transpose(plan.axes)
+            run.slot(memory, count)[0] = result.data.ptr
+        if run.launch(memory, found.size if straight else run.size) != STARTED:
+            return NotImplemented
+        return result if plan.lift is None else plan.lift(result, operands)
+
+
+cdef bint is_cuda(tuple operands):
+    """Say whether one of them is an array that launches know."""
+    for k in range(PyTuple_GET_SIZE(operands)):
+        kind = type(<object>PyTuple_GET_ITEM(operands, k))
+        if kind is array_type or (readers and kind in readers):
+            return True
+    return False
+
+
 cdef class Callable:
     """As `xdev.native.plain.Callable`."""
 
     cdef readonly Plans plans
+    cdef readonly Launches launches
 
     def __cinit__(self, *args, **keywords):
-        self.plans = Plans()
+        self.plans, self.launches = Plans(), Launches()
 
     def __call__(self, *args, **keywords):
         cdef tuple operands = args
@@ -134,6 +498,14 @@ cdef class Callable:
             if len(keywords) > 1 or "out" not in keywords:
                 return self._call(args, keywords)
             operands = (*args, keywords["out"])
+        if array_type is not None and is_cuda(operands):
+            if not keywords or len(args) == self.launches.nin:
+                result = self.launches.call(
+                    args if keywords and keywords["out"] is None else operands
+                )
+                if result is not NotImplemented:
+                    return result
+            return self._call(args, keywords)
         for unpickled in (False, True):
             for found in plans:
                 plan = <Plan>found

@@ -5,12 +5,16 @@ A table of plans is replaced as a whole, never changed: threads may read and wri
 
 from __future__ import annotations
 
+import ctypes
+import struct
 from typing import TYPE_CHECKING, Any, Self, final
 
 from numpy import ndarray
 
 if TYPE_CHECKING:
     import collections.abc
+
+    Extents = int | tuple[int, int, int]
 
 MOST = 16  # plans of one table: the oldest goes
 STRAIGHT = 0x101  # NumPy's flags: C-contiguous, aligned
@@ -71,32 +75,8 @@ class Plans:
         """Follow none of them any longer."""
         self._plans = {}
 
-    def find(self, kinds: tuple[Any, ...]) -> Plan | None:
-        """Return the plan for operands of some kinds."""
-        return self._plans.get(kinds)
-
-
-class Callable:
-    """A function whose calls go by a plan, where there is one, else the general way.
-
-    That is the subclass's ``_call(args, keywords)``.
-    """
-
-    plans: Plans
-
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Make it with a table of its own, without plans."""
-        self = object.__new__(cls)
-        object.__setattr__(self, "plans", Plans())
-        return self
-
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Compute; inputs go by place, ``out=`` may."""
-        operands = args
-        if keywords:
-            if len(keywords) > 1 or "out" not in keywords:
-                return self._call(args, keywords)
-            operands = (*args, keywords["out"])
+    def match(self, operands: tuple[Any, ...]) -> tuple[Plan | None, bool]:
+        """Return the plan for operands, and whether its ufunc is all that they need."""
         kinds: list[Any] = []
         shape, size, straight = None, 1, True
         for x in operands:
@@ -109,10 +89,433 @@ class Callable:
                 shape, size = x.shape, x.size
             elif x.shape != shape:
                 size, straight = size * x.size, False  # no result is larger
-        plan = self.plans.find(tuple(kinds))
+        plan = self._plans.get(tuple(kinds))
+        if plan is None:
+            return None, False
+        return plan, size < (plan.limit if straight else plan.strided)
+
+
+SLOT = 16  # bytes that an operand has in a kernel's parameter
+LIMIT = 4096  # bytes of a kernel's parameter that every driver takes
+LAUNCHES = 512  # plans of one table: with more layouts it starts afresh
+NARROW = 2**31  # offsets below this fit 32 bits
+# How a value gets into its slot. Of an integer, ``low`` is 64 less its bits.
+ADDRESS, DOUBLE, FLOAT, SIGNED, UNSIGNED, BYTES = range(6)
+FORMATS = "QdfqQ"  # of all kinds but the last
+# What a launch answers; errors of the driver are positive.
+STARTED, NO_VALUE, OVERLAP, NEW_STREAM = 0, -1, -2, -3
+
+Readers = dict[type, "collections.abc.Callable[[Any], tuple[Any, ...] | None]"]
+
+
+@final
+class _Connection:
+    """What :func:`connect` was told."""
+
+    launch: Any = None
+    stream: Any = None
+    device: Any = None
+    use: Any = None
+    array: Any = None
+    new: Any = None
+    mark: Any = None
+    several_devices = False
+    several_streams = False
+
+
+_cuda = _Connection()
+_streams: set[int] = set()  # known ones
+_readers: Readers = {}
+
+
+def connect(
+    launch: int,
+    stream: int,
+    device: int,
+    use: int,
+    array: type,
+    new: collections.abc.Callable[..., Any],
+    mark: collections.abc.Callable[..., Any],
+    several: bool,
+) -> None:
+    """Say how kernels are launched.
+
+    Parameters
+    ----------
+    launch : int
+        The address of the driver's ``cuLaunchKernel``.
+    stream, device, use : int
+        The addresses of CuPy's functions that return the current stream and device, and
+        that make a device current; the last two take a number more that means nothing.
+    array : type
+        CuPy's arrays.
+    new : callable
+        ``new(shape, dtype)`` makes one.
+    mark : callable
+        Takes a call's operands before they are used, once there are several streams.
+    several : bool
+        Whether there is more than one device.
+    """
+    number, word = ctypes.c_uint, ctypes.c_void_p
+    kinds = word, *[number] * 7, word, word, word
+    _cuda.launch = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(launch)
+    _cuda.stream = ctypes.PYFUNCTYPE(ctypes.c_ssize_t)(stream)
+    _cuda.device = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int)(device)
+    two = ctypes.c_int, ctypes.c_int
+    _cuda.use = ctypes.PYFUNCTYPE(ctypes.py_object, *two)(use)
+    _cuda.array, _cuda.new, _cuda.mark = array, new, mark
+    _cuda.several_devices = several
+
+
+def use_several_streams(several: bool = True) -> None:
+    """Have the operands of each call marked from now on."""
+    _cuda.several_streams = several
+
+
+def know_stream() -> None:
+    """Let calls on the current stream launch by their plans."""
+    _streams.add(_cuda.stream())
+
+
+def read_by(
+    kind: type, reader: collections.abc.Callable[[Any], tuple[Any, ...] | None]
+) -> None:
+    """Let calls take arrays of another type than CuPy's.
+
+    ``reader(x)`` returns an array's address, its device's index, its data type, shape
+    and strides; None where the call has to go the general way.
+    """
+    _readers[kind] = reader
+
+
+def extents(shape: Extents) -> tuple[int, int, int]:
+    """Return the three extents of blocks or threads."""
+    return (shape, 1, 1) if isinstance(shape, int) else shape
+
+
+class Launch:
+    """A kernel with one struct as its parameter, and all of a launch but the values.
+
+    Parameters
+    ----------
+    kernel : cuda.core.Kernel
+        The kernel.
+    blocks, threads : int or (int, int, int)
+        The shape of the launch: along x, or along x, y and z.
+    parameter : bytes
+        The struct: a slot of 16 bytes for each value, and before and after them what
+        stays.
+    values : tuple
+        How each value gets into its slot: ``kind`` is an address or what number it is.
+        An address strictly between the distances ``low`` and ``high`` from the output's
+        overlaps it, but where ``same`` says that it may be the output itself.
+    output : int, optional
+        Which value is the output that inputs, those before it, must not overlap.
+    first : int
+        Where in the struct the first slot is [B], a multiple of 16.
+    lanes : int
+        How many neighbours a thread of the template ``rows`` computes, where the launch
+        is for any number of elements of C-contiguous arrays of one shape whose offsets
+        fit 32 bits. The values' ``itemsize`` then says where they overlap.
+    size : int
+        How many there are where nobody says.
+    """
+
+    def __init__(
+        self,
+        kernel: Any,
+        blocks: Extents,
+        threads: Extents,
+        parameter: bytes,
+        values: tuple[Any, ...],
+        output: int | None = None,
+        *,
+        first: int = 0,
+        lanes: int = 0,
+        size: int = 0,
+    ) -> None:
+        self.kernel, self.values, self.first = kernel, values, first
+        self.lanes, self._size = lanes, size
+        self.most = NARROW // max([1, *(value.itemsize for value in values)])
+        self._function = int(kernel.handle)
+        self._blocks, self._threads = extents(blocks), extents(threads)
+        self.parameter, self._output = parameter, output
+        if len(parameter) > LIMIT:
+            message = "a kernel's parameter is too large"
+            raise ValueError(message)
+
+    def start(
+        self, values: collections.abc.Sequence[Any], size: int | None = None
+    ) -> int:
+        """Launch on the current stream, with addresses and numbers.
+
+        Parameters
+        ----------
+        values : sequence
+            One for each slot; those that go as bytes are 16 of them.
+        size : int, optional
+            How many elements, where the launch is for any number.
+
+        Returns
+        -------
+        int
+            0, an error of the driver, or one of ``NO_VALUE`` (a value does not fit),
+            ``OVERLAP`` (an input overlaps the output), ``NEW_STREAM`` (the current one
+            is not known): then nothing was launched.
+        """
+        size = self._size if size is None else size
+        memory = bytearray(self.parameter)
+        if len(values) != len(self.values) or not self._fill(memory, values):
+            return NO_VALUE
+        if self._overlaps(values, size):
+            return OVERLAP
+        shape = *self._blocks, *self._threads
+        if self.lanes:
+            struct.pack_into("I", memory, len(values) * SLOT, size)
+            groups = (size + 2 * self.lanes - 2) // self.lanes  # the first aligns them
+            shape = -(-groups // shape[3]), *shape[1:]
+        stream = _cuda.stream()
+        if stream not in _streams:
+            return NEW_STREAM
+        held = (ctypes.c_char * len(memory)).from_buffer(memory)
+        place = ctypes.c_void_p(ctypes.addressof(held))
+        place_of = ctypes.addressof(place)
+        refused: int = _cuda.launch(self._function, *shape, 0, stream, place_of, None)
+        return refused
+
+    def _fill(self, memory: bytearray, values: collections.abc.Sequence[Any]) -> bool:
+        """Put values into their slots; say whether they fit."""
+        slot = self.first
+        try:
+            for value, how in zip(values, self.values, strict=True):
+                kind = how.kind
+                if kind == BYTES:
+                    memory[slot : slot + SLOT] = value
+                else:
+                    if kind in (SIGNED, UNSIGNED) and how.low:
+                        high = 1 << (64 - how.low) - (kind == SIGNED)
+                        if not (-high if kind == SIGNED else 0) <= value < high:
+                            return False
+                    struct.pack_into(FORMATS[kind], memory, slot, value)
+                slot += SLOT
+        except (struct.error, OverflowError, TypeError, ValueError):
+            return False
+        return True
+
+    def _overlaps(self, values: collections.abc.Sequence[Any], size: int) -> bool:
+        """Say whether an input lies where the output would spoil it."""
+        output = self._output
+        if output is None:
+            return False
+        for value, how in zip(values[:output], self.values, strict=False):
+            if how.kind == ADDRESS:
+                low, high = how.low, how.high
+                if self.lanes:
+                    low = -size * how.itemsize
+                    high = size * self.values[output].itemsize
+                distance = value - values[output]
+                if low < distance < high and (distance or not how.same):
+                    return True
+        return False
+
+
+@final
+class LaunchPlan:
+    """How to do a call on CUDA arrays again.
+
+    Parameters
+    ----------
+    run : Launch
+        The launch, of the operands' values and, with a ``dtype``, the result's.
+    dtype, shape : optional
+        Of the result to make, in memory's order; with lanes the shape is the arrays'.
+    axes : tuple of int, optional
+        The axes that put it in the caller's order.
+    lift : callable, optional
+        ``lift(result, operands)`` returns what the caller gets.
+    encoders : tuple, optional
+        What makes 16 bytes of each operand, None for those that the launch converts.
+    """
+
+    __slots__ = ("axes", "dtype", "encoders", "lift", "run", "shape")
+
+    def __init__(
+        self,
+        run: Launch,
+        dtype: Any = None,
+        shape: Any = None,
+        axes: tuple[int, ...] | None = None,
+        lift: collections.abc.Callable[..., Any] | None = None,
+        encoders: tuple[Any, ...] = (),
+    ) -> None:
+        self.run, self.dtype, self.shape, self.axes = run, dtype, shape, axes
+        self.lift, self.encoders = lift, encoders
+
+
+@final
+class Launches:
+    """The launches of one function, by all that they depend on.
+
+    Called with operands, it launches and returns the result, or the last operand;
+    NotImplemented where no plan is for them, or the launch is refused.
+
+    Parameters
+    ----------
+    nin : int
+        Of operands from this one on the alignment matters.
+    """
+
+    __slots__ = ("_plans", "nin")
+
+    def __init__(self, nin: int = 0) -> None:
+        self.nin = nin
+        self._plans: dict[tuple[Any, ...], LaunchPlan] = {}
+
+    def learn(self, operands: tuple[Any, ...], plan: LaunchPlan) -> None:
+        """Follow a plan for such operands from now on."""
+        key = None
+        if plan.run.lanes:
+            key, _, _ = self._read(operands, straight=True)
+        if key is None:
+            key, _, _ = self._read(operands, straight=False)
+        if key is not None:
+            if len(self._plans) >= LAUNCHES:
+                self._plans.clear()
+            self._plans[key] = plan
+
+    def forget(self) -> None:
+        """Follow none of them any longer."""
+        self._plans.clear()
+
+    def _read(
+        self, operands: tuple[Any, ...], *, straight: bool
+    ) -> tuple[tuple[Any, ...] | None, list[Any], int | None]:
+        """Return what a plan depends on, the values, and the number of elements.
+
+        The first is None where arrays are of two devices, or not straight.
+        """
+        key: list[Any] = []
+        values: list[Any] = []
+        devices = set()
+        shape, size = None, None
+        for k, x in enumerate(operands):
+            kind = type(x)
+            if kind is _cuda.array:
+                values.append(x.data.ptr)
+                devices.add(x.data.device_id if _cuda.several_devices else None)
+                if not straight:
+                    aligned = values[-1] & 15 if k >= self.nin else None
+                    key.append((x.dtype, x.shape, x.strides, aligned))
+                    continue
+                if not x._c_contiguous:  # noqa: SLF001 - public only in x.flags: slow
+                    return None, values, None
+                if shape is None:
+                    shape, size = x.shape, x.size
+                elif x.shape != shape:
+                    return None, values, None
+                key.append(x.dtype)
+            elif kind in _readers:
+                read = None if straight else _readers[kind](x)
+                if read is None:
+                    return None, values, None
+                address, device, *rest = read
+                values.append(address)
+                devices.add(device if _cuda.several_devices else None)
+                key.append((kind, *rest, address & 15))
+            else:
+                key.append(kind)
+                values.append(x)
+        if len(devices) > 1:
+            return None, values, None
+        return (*key, *devices), values, size
+
+    def __call__(self, *operands: Any) -> Any:
+        """Launch for operands."""
+        if not self._plans:
+            return NotImplemented
+        key, values, size = self._read(operands, straight=True)
+        plan = None if key is None else self._plans.get(key)
+        if plan is None or size is None or not 0 < size < plan.run.most:
+            key, values, size = self._read(operands, straight=False)
+            plan = None if key is None else self._plans.get(key)
+        if key is None or plan is None:
+            return NotImplemented
+        device = key[-1]
+        if device is None or device == (current := _cuda.device(0)):
+            return self._follow(plan, operands, values, size)
+        _cuda.use(device, 0)
+        try:
+            return self._follow(plan, operands, values, size)
+        finally:
+            _cuda.use(current, 0)
+
+    def _follow(
+        self,
+        plan: LaunchPlan,
+        operands: tuple[Any, ...],
+        values: list[Any],
+        size: int | None,
+    ) -> Any:
+        run = plan.run
+        if _cuda.several_streams:
+            _cuda.mark(operands)
+        try:
+            for k, encode in enumerate(plan.encoders):
+                if encode is not None:
+                    values[k] = encode(values[k])
+        except (OverflowError, TypeError, ValueError):
+            return NotImplemented
+        result = operands[-1]
+        if len(values) < len(run.values):  # a result that is to be made
+            shape = plan.shape
+            if size is not None:
+                shape = next(x.shape for x in operands if type(x) is _cuda.array)
+            result = _cuda.new(shape, plan.dtype)
+            if plan.axes is not None:
+                result = result.transpose(plan.axes)
+            values.append(result.data.ptr)
+        if run.start(values, size):
+            return NotImplemented
+        return result if plan.lift is None else plan.lift(result, operands)
+
+
+def _is_cuda(x: Any) -> bool:
+    """Say whether launches know an operand's type of arrays."""
+    return type(x) is _cuda.array or type(x) in _readers
+
+
+class Callable:
+    """A function whose calls go by a plan, where there is one, else the general way.
+
+    That is the subclass's ``_call(args, keywords)``.
+    """
+
+    plans: Plans
+    launches: Launches
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make it with tables of its own, without plans."""
+        self = object.__new__(cls)
+        object.__setattr__(self, "plans", Plans())
+        object.__setattr__(self, "launches", Launches())
+        return self
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Compute; inputs go by place, ``out=`` may."""
+        operands = args
+        if keywords:
+            if len(keywords) > 1 or "out" not in keywords:
+                return self._call(args, keywords)
+            operands = (*args, keywords["out"])
+        if _cuda.array is not None and any(map(_is_cuda, operands)):
+            result: Any = NotImplemented
+            if not keywords or len(args) == self.launches.nin:
+                result = self.launches(*(args if operands[-1] is None else operands))
+            return self._call(args, keywords) if result is NotImplemented else result
+        plan, is_small = self.plans.match(operands)
         if plan is None or (keywords and len(args) != plan.nin):
             return self._call(args, keywords)
-        if size >= (plan.limit if straight else plan.strided):
+        if not is_small:
             return plan.call.large(operands)
         try:
             return plan.ufunc(*operands)

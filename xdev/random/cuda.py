@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, final
 
@@ -11,6 +12,7 @@ from xdev.compile import launch
 from xdev.compile.elementwise import BLOCK
 from xdev.compile.indexed import cuda as compiler
 from xdev.facade.places import place
+from xdev.native.plain import BYTES, SLOT
 from xdev.random.draws import HostBackend
 from xdev.ufunc import cuda_streams
 from xdev.ufunc.cuda_layout import contiguous
@@ -26,10 +28,13 @@ PLANS = 512  # pairs of a kernel and a number of elements that are kept
 
 
 @lru_cache(maxsize=PLANS)
-def _plan(kernel: Indexed, size: int, capability: tuple[int, int]) -> launch.Plain:
+def _plan(kernel: Indexed, size: int, capability: tuple[int, int]) -> launch.Launch:
     """Return what runs a kernel over a number of elements."""
     blocks = math.ceil(size / compiler.Launch(kernel).span)
-    return launch.Plain(_loaded(kernel, capability), blocks, BLOCK, size)
+    slots = (launch.Value(), *[launch.Value(BYTES)] * len(kernel.parameters))
+    parameter = bytes(SLOT * len(slots)) + struct.pack("=qq", size, 0)
+    machine = _loaded(kernel, capability)
+    return launch.Launch(machine, blocks, BLOCK, parameter, slots)
 
 
 @cache
@@ -64,10 +69,10 @@ class CudaBackend(HostBackend):
                     memory.cupy()[...] = made.owner
                 return
             pairs = zip(kernel.parameters, values, strict=True)
-            numbers = [dtype.type(value) for dtype, value in pairs]
-            with cuda_streams.ordered([memory]) as stream:
+            numbers = [launch.padded(dtype.type(value)) for dtype, value in pairs]
+            with cuda_streams.ordered([memory]):
                 run = _plan(kernel, size, self._capability)
-                run(stream, [memory.address, *numbers])
+                run([memory.address, *numbers])
 
     def memory(self, out: Any) -> Array:
         """Return the memory of the user's ``out``."""

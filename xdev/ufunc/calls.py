@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy import ndarray
 
 from xdev.ufunc import dask, dispatch, fake, foreign, parameters
-from xdev.ufunc.foreign import ALWAYS, is_cuda
+from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.inputs import WEAK, is_collection, refuse
 
 if TYPE_CHECKING:
@@ -59,16 +58,6 @@ def call(ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     out = keywords.pop("out", None)
     if out is ...:
         return dispatch.as_arrays(ufunc(*args, out=None, **keywords))
-    if not keywords and args:  # CUDA's plans, until they are native, too
-        kind, extra = type(args[0]), len(args) - ufunc.nin
-        if kind is not ndarray and (
-            kind in ALWAYS or not ALWAYS.isdisjoint(map(type, args))
-        ):
-            single = ufunc.definition.nout == 1 and type(out) is not tuple
-            if not extra and (out is None or single):
-                return ufunc._cuda.fast(args, out)
-            if extra == 1 and out is None and single:
-                return ufunc._cuda.fast(args[:-1], args[-1])
     if not keywords and len(args) < ufunc.nin:
         filled = ufunc.definition.filled(args)
         if len(filled) > len(args):

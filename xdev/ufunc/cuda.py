@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import _optional, device
+from xdev import _optional, device, native
 from xdev.compile import cubins, elementwise, launch
+from xdev.device.cuda import BACKEND
 from xdev.errors import DeviceMismatchError, not_array
 from xdev.memory.device_arrays import array_maker
-from xdev.ufunc import cuda_fast, cuda_plan, cuda_streams, foreign
+from xdev.native.plain import BYTES
+from xdev.ufunc import cuda_plan, cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
-from xdev.ufunc.foreign import is_cuda
-from xdev.ufunc.inputs import is_collection
+from xdev.ufunc.foreign import NUMBERS, is_cuda, numba
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,33 +39,16 @@ class CudaLoops:
     ----------
     scalar : Definition
         The function with its typings.
-    lazy : callable
-        ``lazy(inputs, outputs)``: a call with Dask's collections among its arguments.
-
-    Attributes
-    ----------
-    fast : callable
-        ``fast(inputs, out)``: a call without keywords, where it was seen before.
+    launches : native.Launches
+        What calls like one before launch: filled here.
     """
 
-    def __init__(self, scalar: Definition, lazy: Callable[..., Any]) -> None:
-        self.scalar, self._lazy = scalar, lazy
+    def __init__(self, scalar: Definition, launches: native.Launches) -> None:
+        self.scalar, self._launches = scalar, launches
+        launches.nin = scalar.nin
         self._lock = threading.RLock()  # guards the making of plans and kernels
         self._plans: dict[Any, cuda_plan.Plan] = {}
         self._kernels: dict[Any, Any] = {}
-        self._known = cuda_fast.Known()
-        self.fast: Callable[..., Any] = self._first
-
-    def _first(self, args: tuple[Any, ...], out: Any) -> Any:
-        """Make the fast path at the first call: CUDA is not touched before."""
-        require()
-        self.fast = cuda_fast.path(self._slow, self._known)
-        return self.fast(args, out)
-
-    def _slow(self, args: tuple[Any, ...], out: Any) -> Any:
-        if any(map(is_collection, args)):
-            return self._lazy(args, None if out is None else (out,), {})
-        return self(args, out)
 
     def __call__(
         self,
@@ -128,13 +113,13 @@ class CudaLoops:
             if plan is None:
                 plan = self._plan(inputs, outputs, mask, casting, signature, order)
                 self._keep((key, place), plan)
-            with cuda_streams.ordered(arrays) as stream:
+            with cuda_streams.ordered(arrays):
                 copied = _apart(plan, inputs, outputs, mask)
                 if copied is not None:
                     *rest, where = copied
                     same = {"casting": casting, "order": order}
                     return self(rest, out, where=where, signature=signature, **same)
-                results = self._run(plan, inputs, outputs, mask, stream)
+                results = self._run(plan, inputs, outputs, mask)
             first = next((x.owner for x in inputs if isinstance(x, Array)), None)
             made = tuple(
                 foreign.lift(x.owner, first)
@@ -145,8 +130,34 @@ class CudaLoops:
         if len(made) > 1:
             return made
         if mask is True and (casting, signature, order) == ("same_kind", None, "K"):
-            self._known.learn(args, given[0] if given else None, made[0], plan)
+            self._learn((*args, *(x for x in given if x is not None)), made[0], plan)
         return made[0]
+
+    def _learn(
+        self, operands: tuple[Any, ...], made: Any, plan: cuda_plan.Plan
+    ) -> None:
+        """Have calls on such operands launch by the plan from now on."""
+        kinds = {_optional.cupy().ndarray, *numba.KNOWN}
+        arrays = [x for x in operands if not isinstance(x, NUMBERS)]
+        if plan.run is None or not {type(x) for x in (*arrays, made)} <= kinds:
+            return
+        encoders = [
+            Number.encoder(dtype) if value.kind == BYTES else None
+            for value, dtype in zip(plan.run.values, plan.inputs, strict=False)
+        ]
+        result, lift = plan.results[0], None
+        if type(made) is not _optional.cupy().ndarray and result is not None:
+            place = next(i for i, x in enumerate(operands) if x is arrays[0])
+            lift = partial(_lift, place)
+        known = native.LaunchPlan(
+            plan.run,
+            result and result.dtype,
+            result and result.shape,
+            None if result is None or result.straight else result.axes,
+            lift,
+            tuple(encoders) if any(encoders) else (),
+        )
+        self._launches.learn(operands, known)
 
     def _plan(
         self,
@@ -225,7 +236,7 @@ class CudaLoops:
         with self._lock:
             if len(self._plans) >= PLANS:
                 self._plans.clear()
-                self._known.any.clear()
+                self._launches.forget()
             self._plans[key] = plan
 
     def _run(
@@ -234,7 +245,6 @@ class CudaLoops:
         inputs: list[Operand],
         outputs: list[Array | None],
         mask: Array | bool,
-        stream: int,
     ) -> list[Array]:
         """Launch, after the results that nobody gave are made; return them all."""
         scalar = self.scalar
@@ -249,8 +259,13 @@ class CudaLoops:
         if isinstance(mask, Array):
             values.append(mask.address)
         if plan.run is not None and mask is not False:
-            plan.run(stream, values)
+            plan.run(values)
         return results
+
+
+def _lift(place: int, result: Any, operands: tuple[Any, ...]) -> Any:
+    """Return a result as an array of an operand's library."""
+    return foreign.lift(result, operands[place])
 
 
 def require() -> None:
@@ -327,7 +342,7 @@ _HERE = nullcontext(0)  # no guard: there is one device, and it is current
 
 def on_device(arrays: list[Array], name: str) -> AbstractContextManager[int]:
     """Make the arrays' device current; refuse arrays of two."""
-    if cuda_fast.devices() == 1 or not arrays:
+    if BACKEND.count() == 1 or not arrays:
         return _HERE
     found = [x.device for x in arrays]
     for x, index in zip(arrays, found, strict=True):

@@ -29,11 +29,10 @@ class CudaCall:
         self._device = on_device([*operands, *given], name)
         self._order = cuda_streams.ordered([*operands, *given])
         self._entered = ExitStack()
-        self._stream = 0
 
     def __enter__(self) -> CudaCall:
         self._entered.enter_context(self._device)
-        self._stream = self._entered.enter_context(self._order)
+        self._entered.enter_context(self._order)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -76,7 +75,7 @@ class CudaCall:
     def run(self, steps: Sequence[tuple[Launch, list[Any]]]) -> None:
         """Launch, one after the other."""
         for launch, values in steps:
-            launch(self._stream, values)
+            launch(values)
 
     def owner(self, y: Array) -> Any:
         """Return what the caller gets, once all is launched."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from xdev.compile.elementwise import BLOCK
 from xdev.compile.folds import WARP
@@ -169,11 +169,6 @@ def rest(found: Lines, splits: int, itemsize: int) -> Lines:
 def parameter(slots: int, words: bytes, at: bytes) -> bytes:
     """Return a kernel's parameter: slots, what is its own, then the lines."""
     return bytes(16 * slots) + words + at
-
-
-def padded(value: Any) -> bytes:
-    """Return a NumPy scalar as 16 bytes."""
-    return bytes(value.tobytes()).ljust(16, b"\0")
 
 
 @final

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev.compile.elementwise import BLOCK, computed
 from xdev.compile.folds import WARP, Reduce, Scan
-from xdev.compile.launch import Launch
+from xdev.compile.launch import Launch, padded
 from xdev.ufunc import cuda_folds as folds, cuda_scatter
 from xdev.ufunc.cuda import require
 from xdev.ufunc.cuda_axes import axis_of
@@ -78,7 +78,7 @@ class CudaMethods:
                     self._loops, spec, first, between, splits, each, started=False
                 )
                 before = made.data.ptr
-                values = [x.address, before, 0, folds.padded(loop.type(0))]
+                values = [x.address, before, 0, padded(loop.type(0))]
                 steps.append((fold, values))
             parameter = folds.parameter(3, b"", found.parameter(splits, each))
             blocks = folds.grid(found.count * splits, group)
@@ -127,7 +127,7 @@ class CudaMethods:
                 fold = launch(
                     self._loops, spec, kernel, found, 1, length, started=False
                 )
-                neutral = folds.padded(loop.type(0))
+                neutral = padded(loop.type(0))
                 values = [x.address, y.address, starts.data.ptr, neutral]
                 ready.run([(fold, values)])
             return ready.owner(y)

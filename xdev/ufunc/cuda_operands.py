@@ -8,16 +8,16 @@ import numpy as np
 
 from xdev import _optional
 from xdev._freed import is_freed, use_after_free
-from xdev.compile.launch import Value
-from xdev.compile.machine_launch import BYTES, SLOT
+from xdev.compile.launch import Value, padded
 from xdev.errors import DeviceMismatchError, not_array
+from xdev.native.plain import BYTES
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_layout import Reach, contiguous
 from xdev.ufunc.foreign import NUMBERS, is_cuda, numba
 from xdev.ufunc.inputs import too_large
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from xdev.ufunc.inputs import Labels
 
@@ -158,7 +158,12 @@ class Number:
         cast = dtype.type(self.value) if self.weak else self.value.astype(dtype)
         if Value.number(self.value, dtype).kind != BYTES:
             return self.value
-        return bytes(cast.tobytes()).ljust(SLOT, b"\0")
+        return padded(cast)
+
+    @classmethod
+    def encoder(cls, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+        """Return what makes of a number what the launch takes for a loop's dtype."""
+        return lambda value: cls(value).given(dtype)
 
 
 def handed(

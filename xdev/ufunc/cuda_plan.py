@@ -10,7 +10,7 @@ import numpy as np
 
 from xdev.compile.elementwise import ACCESS, BLOCK, ITEMS, Elementwise, Operand
 from xdev.compile.launch import Launch, Value
-from xdev.compile.machine_launch import SLOT
+from xdev.native.plain import SLOT
 from xdev.ufunc import cuda_layout, layout
 from xdev.ufunc.cuda_operands import Array, Number
 
@@ -233,12 +233,21 @@ def make(
         values = tuple(
             _value(x, loop, first) for x, loop in zip(inputs, spec.inputs, strict=True)
         )
-        values += (Value(),) * (len(by_slot) - len(inputs))
-        parameter = _parameter(kernel, extents[-1], index, by_slot)
+        values += tuple(Value(itemsize=dtype.itemsize) for dtype in storage)
+        values += (Value(),) * len(masks)
         each = ITEMS if kernel.template == "strided" else 1
-        blocks = -(-count // (BLOCK * each))
-        output = None if first is None else len(inputs)
-        run = Launch(compiled(kernel), blocks, BLOCK, parameter, values, output)
+        arrays = (*given, first)
+        straight = kernel.is_flat and all(_is_straight(x, shape) for x in arrays)
+        run = Launch(
+            compiled(kernel),
+            -(-count // (BLOCK * each)),
+            BLOCK,
+            _parameter(kernel, extents[-1], index, by_slot),
+            values,
+            None if first is None else len(inputs),
+            lanes=kernel.lanes if straight else 0,
+            size=size,
+        )
     return Plan(spec.inputs, results, reads, writes, kernel, size, run)
 
 
@@ -256,6 +265,15 @@ def _is_fortran(x: Array) -> bool:
     return x.strides == fortran != cuda_layout.contiguous(shape, size)
 
 
+def _is_straight(x: Array | Result | None, shape: Shape) -> bool:
+    """Say whether there is an array that is C-contiguous and of a shape."""
+    return x is not None and x.layout == (
+        x.dtype,
+        shape,
+        cuda_layout.contiguous(shape, x.dtype.itemsize),
+    )
+
+
 def _reach(x: Array | Number | None) -> cuda_layout.Reach:
     return x.reach if isinstance(x, Array) else cuda_layout.Reach(0, 0)
 
@@ -270,7 +288,8 @@ def _value(
         return Value()
     here, there = x.reach, output.reach
     low, high = there.low - here.high, there.high - here.low
-    return Value(low=low, high=high, same=x.layout == output.layout)
+    same, itemsize = x.layout == output.layout, x.dtype.itemsize
+    return Value(low=low, high=high, same=same, itemsize=itemsize)
 
 
 def _kind(x: Array | Number, step: Shape, size: int) -> str:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import machine_launch
 from xdev.compile.elementwise import BLOCK, computed
 from xdev.compile.folds import Reduce
-from xdev.compile.launch import Launch, Value
+from xdev.compile.launch import Launch, Value, padded
+from xdev.device.cuda import BACKEND
 from xdev.memory.device_arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.streams import live_streams
-from xdev.ufunc import cuda_fast, cuda_folds as folds, cuda_layout
+from xdev.native.plain import BYTES
+from xdev.ufunc import cuda_folds as folds, cuda_layout
 from xdev.ufunc.cuda import require, written
 from xdev.ufunc.cuda_axes import axes_of, surely_whole
 from xdev.ufunc.cuda_call import CudaCall, straightened
@@ -33,16 +34,15 @@ if TYPE_CHECKING:
     from xdev.ufunc.specialisation import Specialisation
 
 ADDRESSES = Value()
-NUMBER = Value(machine_launch.BYTES)
+NUMBER = Value(BYTES)
 PLANS = 512  # kept for each function
 KEYS = (int, tuple, str, type, np.dtype, type(None))  # axes and dtypes that are learnt
-# What repeats a reduction: the result's shape and dtype, its plan with the launches'
-# addresses, the loop's dtype, what segments and the whole start from, and the axis.
+# What repeats a reduction: the result's shape and dtype, its plan, the loop's dtype,
+# what segments and the whole start from, and the axis.
 Known = tuple[
     tuple[int, ...],
     np.dtype[Any],
     folds.Folding,
-    tuple[int, ...],
     np.dtype[Any],
     tuple[bytes, bytes],
     int | tuple[int, ...] | None,
@@ -132,8 +132,8 @@ class CudaReduction:
                     "target": y.address,
                     "mask": 0 if mask is None else mask.address,
                     "none": 0,
-                    "first": folds.padded(loop.type(first if started else 0)),
-                    "neutral": folds.padded(loop.type(self._neutral or 0)),
+                    "first": padded(loop.type(first if started else 0)),
+                    "neutral": padded(loop.type(self._neutral or 0)),
                 }
                 if plan.scratch is not None:
                     values["made"] = ready.scratch(plan.scratch, loop).data.ptr
@@ -157,14 +157,13 @@ class CudaReduction:
     ) -> None:
         """Remember what a reduction launched, for :attr:`again`."""
         array = _optional.cupy().ndarray
-        if type(y.owner) is not array or cuda_fast.devices() > 1:
+        if type(y.owner) is not array:
             return
         if len(self._known) >= PLANS:
             self._known.clear()
-        addresses = tuple(run.address for run, _ in plan.steps)
         numbers = values["neutral"], values["first"]
-        key = (*x.layout, axis, dtype)
-        self._known[key] = y.shape, y.dtype, plan, addresses, loop, numbers, axis
+        key = (*x.layout, axis, dtype, y.owner.data.device_id)
+        self._known[key] = y.shape, y.dtype, plan, loop, numbers, axis
         if self.again is _nothing:
             self.again = _repeater(self._known)
 
@@ -270,32 +269,32 @@ def _nothing(*_: Any) -> None:
 def _repeater(known: dict[Any, Known]) -> Callable[[Any, Any, Any], Any]:
     """Return :attr:`CudaReduction.again` for what is known."""
     array, make = _optional.cupy().ndarray, array_maker()
-    start, find = machine_launch.starter().start, known.get
-    live = live_streams
+    several = BACKEND.count() > 1
 
     def again(x: Any, axis: Any, dtype: Any) -> Any:
         if type(x) is not array:
             return None
+        device = x.data.device_id
         try:
-            entry = find((x.dtype, x.shape, x.strides, axis, dtype))
+            entry = known.get((x.dtype, x.shape, x.strides, axis, dtype, device))
         except TypeError:  # a list of axes, or what else is no key
             return None
-        if entry is None:
+        if entry is None or (several and BACKEND.current() != device):
             return None
-        shape, kind, plan, addresses, loop, (neutral, first), learnt = entry
+        shape, kind, plan, loop, (neutral, first), learnt = entry
         if axis is not learnt and not surely_whole(axis):
             return None
-        if live.several:
+        if live_streams.several:
             mark_uses((x,))
         made = make(shape, kind)
         if plan.scratch is None:
-            (one,) = addresses
-            refused = start(one, x.data.ptr, made.data.ptr, 0, first)
+            ((one, _),) = plan.steps
+            refused = one.start((x.data.ptr, made.data.ptr, 0, first))
         else:
-            one, two = addresses
-            between = make(plan.scratch, loop)
-            refused = start(one, x.data.ptr, between.data.ptr, 0, neutral)
-            refused = refused or start(two, between.data.ptr, made.data.ptr, 0, first)
+            (one, _), (two, _) = plan.steps
+            between = make(plan.scratch, loop).data
+            refused = one.start((x.data.ptr, between.ptr, 0, neutral))
+            refused = refused or two.start((between.ptr, made.data.ptr, 0, first))
         return None if refused else made
 
     return again

@@ -32,8 +32,8 @@ def at(loops: CudaLoops, a: Any, indices: Any, b: Any) -> None:
     parts = [read(part, name) if is_cuda(part) else part for part in index]
     values = () if b is None else (read(b, name),)
     operands = [x for x in (y, *parts, *values) if isinstance(x, Array)]
-    with on_device(operands, name), cuda_streams.ordered(operands) as stream:
-        _at(loops, y, parts, values, stream)
+    with on_device(operands, name), cuda_streams.ordered(operands):
+        _at(loops, y, parts, values)
 
 
 def _at(
@@ -41,7 +41,6 @@ def _at(
     y: Array,
     parts: Sequence[Any],
     values: tuple[Array | Number, ...],
-    stream: int,
 ) -> None:
     cupy, name, array = _optional.cupy(), loops.scalar.name, _viewed(y)
     places = _places(array, [_viewed(part) for part in parts], name)
@@ -72,7 +71,7 @@ def _at(
     )
     launch = prepared(loops, spec, kernel, positions.size)
     held = 0 if other is None else other.data.ptr
-    launch(stream, [whole.data.ptr, positions.data.ptr, order.data.ptr, held])
+    launch([whole.data.ptr, positions.data.ptr, order.data.ptr, held])
     if whole is not array:
         array[...] = whole
 

@@ -20,8 +20,7 @@ class ordered:  # noqa: N801 - used as a function
 
     The order is the device's business, by events: the host waits for nothing, but for
     the launch where a library gives a view of its array and no stream to order. Arrays
-    of the pools stay, once dropped, until the launch is done. Entered, it is the handle
-    of CuPy's current stream, which the launch goes to.
+    of the pools stay, once dropped, until the launch is done.
 
     Parameters
     ----------
@@ -36,7 +35,7 @@ class ordered:  # noqa: N801 - used as a function
         self._others: set[int] = set()
         self._current = 0
 
-    def __enter__(self) -> int:
+    def __enter__(self) -> None:
         self._current = _optional.cupy().cuda.get_current_stream().ptr
         here = self._current or LEGACY
         streams = (x.stream for x in self._arrays)
@@ -46,7 +45,6 @@ class ordered:  # noqa: N801 - used as a function
         for other in self._others:
             _order(other, self._current)
         mark_uses([x.held for x in self._arrays])
-        return self._current
 
     def __exit__(self, *_: object) -> None:
         for other in self._others:

@@ -196,10 +196,9 @@ class Ufunc(native.Callable):
 
     @functools.cached_property
     def _cuda(self) -> CudaLoops:
-        from xdev.ufunc import dask
         from xdev.ufunc.cuda import CudaLoops
 
-        own = CudaLoops(self.definition, functools.partial(dask.call, self))
+        own = CudaLoops(self.definition, self.launches)
         made: CudaLoops = self.__dict__.setdefault("_cuda", own)
         return made
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import warnings
 from contextlib import nullcontext
@@ -12,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
-from xdev.compile import cubins, digests, elementwise, launch, numba_cuda
+from xdev.compile import cubins, digests, elementwise, numba_cuda
 from xdev.compile.elementwise import FUNCTION
 from xdev.compile.grid import DIMENSIONS, Grid, check_result, cpu, cuda_loops, emission
 from xdev.compile.grid.emission import Memory, Target
@@ -173,56 +172,3 @@ def call(context: Any, builder: Any, grid: Grid | Cores, values: Sequence[Any]) 
     context.call_internal_no_propagate(
         builder, compiled.fndesc, compiled.signature, values
     )
-
-
-@final
-class Kernel:
-    """A compiled kernel, which starts on CuPy's current device.
-
-    Parameters
-    ----------
-    cubin : bytes
-        The machine code.
-    entry : str
-        The kernel's name in it.
-    """
-
-    def __init__(self, cubin: bytes, entry: str) -> None:
-        self._kernel = launch.load(cubin, entry)  # it owns the machine code
-        self._driver: Any = importlib.import_module("cuda.bindings.driver")
-        self._function = self._driver.CUfunction(int(self._kernel.handle))
-
-    def __call__(
-        self, stream: int, blocks: Block, threads: Block, memory: bytes
-    ) -> None:
-        """Launch.
-
-        Parameters
-        ----------
-        stream : int
-            The handle of CuPy's current stream.
-        blocks, threads : (int, int, int)
-            The shape of the launch, along x, y and z.
-        memory : bytes
-            The kernel's parameter.
-
-        Raises
-        ------
-        RuntimeError
-            The driver refused the launch.
-        """
-        launch.streams().get(stream)  # a thread's first call takes the context
-        held = ctypes.create_string_buffer(memory, len(memory))
-        parameters = ctypes.c_void_p(ctypes.addressof(held))
-        (error,) = self._driver.cuLaunchKernel(
-            self._function,
-            *blocks,
-            *threads,
-            0,
-            self._driver.CUstream(stream),
-            ctypes.addressof(parameters),
-            0,
-        )
-        if error:
-            message = f"the CUDA driver refused the launch: {error.name}"
-            raise RuntimeError(message)

@@ -49,8 +49,8 @@ class Launch:
 def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
     """Compile a function of an index into a kernel. No GPU is needed.
 
-    Its parameters are the output's address, the function's own, and the number of
-    elements (64 bits).
+    Its parameter is a slot for the output's address and each of the function's own, and
+    the number of elements (64 bits).
 
     Parameters
     ----------

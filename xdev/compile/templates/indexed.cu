@@ -10,6 +10,22 @@ using Index = unsigned long long;
 constexpr int BLOCK = XDEV_BLOCK;
 constexpr int LANES = XDEV_LANES;
 
+// The one parameter, as the host packs it: a slot of 16 bytes for the output's address
+// and for each parameter of the function.
+template <int SLOTS>
+struct Call {
+    struct alignas(16) {
+        unsigned char bytes[16];
+    } slot[SLOTS];
+    Index n;
+
+    template <class T>
+    __device__ T get(int k) const
+    {
+        return *reinterpret_cast<const T*>(slot[k].bytes);
+    }
+};
+
 template <class Storage, int... K, class... Parameter>
 __device__ inline void run(Storage* out, Index n, numbers<K...>, Parameter... parameter)
 {
@@ -28,10 +44,18 @@ __device__ inline void run(Storage* out, Index n, numbers<K...>, Parameter... pa
     }
 }
 
-template <class Storage, class... Parameter>
-__global__ void __launch_bounds__(BLOCK) indexed(Storage* out, Parameter... parameter, Index n)
+template <class Storage, class... Parameter, int... K>
+__device__ inline void unpack(const Call<1 + sizeof...(Parameter)>& p, numbers<K...>)
 {
-    run(out, n, typename upto<LANES>::type(), parameter...);
+    run(p.template get<Storage*>(0), p.n, typename upto<LANES>::type(),
+        p.template get<Parameter>(1 + K)...);
+}
+
+template <class Storage, class... Parameter>
+__global__ void __launch_bounds__(BLOCK)
+    indexed(const __grid_constant__ Call<1 + sizeof...(Parameter)> p)
+{
+    unpack<Storage, Parameter...>(p, typename upto<sizeof...(Parameter)>::type());
 }
 
 }  // namespace xdev

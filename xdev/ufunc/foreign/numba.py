@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from xdev import native
+from xdev.device.cuda import BACKEND
 from xdev.memory.streams import live_streams
 
 LEGACY = 1  # the null stream's name in __cuda_array_interface__
@@ -19,9 +21,19 @@ def is_array_type(kind: type) -> bool:
         return True
     name = f"{kind.__module__}.{kind.__qualname__}"
     found = name == "numba.cuda.cudadrv.devicearray.DeviceNDArray"
-    if found:
+    if found and kind not in KNOWN:
         KNOWN.add(kind)
+        native.read_by(kind, _read)
     return found
+
+
+def _read(x: Any) -> tuple[Any, ...] | None:
+    """Return all that a launch depends on; None where streams are to be ordered."""
+    if not is_ordered(x):
+        return None
+    place = address(x)
+    device = BACKEND.index_of_pointer(place) if place and BACKEND.count() > 1 else 0
+    return place, device, x.dtype, x.shape, x.strides
 
 
 def address(x: Any) -> int:

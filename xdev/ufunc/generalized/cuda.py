@@ -38,7 +38,7 @@ class CudaCores:
     def __init__(self, function: CoreFunction) -> None:
         self._function = function
         self._lock = threading.Lock()  # guards the dict below: a kernel is made once
-        self._kernels: dict[Any, tuple[Cores, compiler.Kernel]] = {}
+        self._kernels: dict[Any, tuple[Cores, Any]] = {}
 
     def __call__(
         self,
@@ -92,8 +92,8 @@ class CudaCores:
             dtypes = [None if x is None else x.dtype for x in outputs]
             made = function.specialise(asked, dtypes, dtype, casting)
             self._check_casts(inputs, outputs, made, casting)
-            with cuda_streams.ordered(arrays) as stream:
-                return self._run(made, axes, inputs, outputs, given, stream)
+            with cuda_streams.ordered(arrays):
+                return self._run(made, axes, inputs, outputs, given)
 
     def _check_casts(
         self,
@@ -128,7 +128,6 @@ class CudaCores:
         inputs: Sequence[Array | Number],
         outputs: Sequence[Array | None],
         given: Sequence[Any],
-        stream: int,
     ) -> Any:
         """Launch, after the results that nobody gave are made; return them all."""
         layout, name = self._function.layout, self._function.name
@@ -162,7 +161,7 @@ class CudaCores:
             writes.append(self._turned_output(axes, nin + k, new))
         reads = [_apart(x, writes) if isinstance(x, Array) else x for x in reads]
         if prod(loop):
-            self._launch(made, loop, reads, writes, stream)
+            self._launch(made, loop, reads, writes)
         first = next((x.owner for x in inputs if isinstance(x, Array)), None)
         whole = tuple(
             foreign.lift(x, first) if y is None else x
@@ -197,7 +196,6 @@ class CudaCores:
         loop: Shape,
         reads: Sequence[Array | Number],
         writes: Sequence[Array],
-        stream: int,
     ) -> None:
         operands = (*reads, *writes)
         cores = self._function.layout.operands
@@ -229,11 +227,11 @@ class CudaCores:
                 words += strides or (argument.dtype.itemsize,)
         size = prod(loop)
         blocks, threads = Extents.read(size, self._function.name).launch
-        kernel(stream, blocks, threads, cores_made.pack(size, words))
+        launch.Launch(kernel, blocks, threads, cores_made.pack(size, words), ())([])
 
     def _kernel(
         self, made: Specialisation, dimensions: int, constants: frozenset[int]
-    ) -> tuple[Cores, compiler.Kernel]:
+    ) -> tuple[Cores, Any]:
         """Return a loaded kernel, compiled once."""
         current = _optional.cupy().cuda.runtime.getDevice()
         key = made, dimensions, constants, launch.capability(current)
@@ -246,7 +244,7 @@ class CudaCores:
                     constants,
                     self._function.fastmath,
                 )
-                kernel = compiler.Kernel(*compiler.cubin(cores, key[-1]))
+                kernel = launch.load(*compiler.cubin(cores, key[-1]))
                 self._kernels[key] = cores, kernel
             return self._kernels[key]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, final
 
 from xdev import _optional
 from xdev.device import device_of
+from xdev.device.cuda import BACKEND
 from xdev.errors import CaptureError
 from xdev.memory import hooks, registry
 from xdev.memory.arenas import Arena, allocator
@@ -20,7 +21,7 @@ from xdev.memory.owners import mark_uses
 from xdev.memory.records import frames
 from xdev.memory.streams import live_streams
 from xdev.transfer import staging
-from xdev.ufunc import cuda_fast, foreign
+from xdev.ufunc import foreign
 from xdev.ufunc.cuda_operands import Array, read
 from xdev.ufunc.cuda_streams import ordered
 from xdev.ufunc.graphs import check_alive, check_arrays, leaves, name_of
@@ -419,7 +420,7 @@ class CudaGraph:
         return nullcontext() if self._alone() else self._cuda.Device(self._index)
 
     def _alone(self) -> bool:
-        return cuda_fast.devices() == 1
+        return BACKEND.count() == 1
 
     def _check_results(self) -> None:
         name = name_of(self._f)

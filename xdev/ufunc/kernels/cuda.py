@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from xdev import _optional
+from xdev import _optional, native
 from xdev.compile import launch
 from xdev.compile.grid import (
     HEADER,
@@ -15,15 +15,14 @@ from xdev.compile.grid import (
     packer,
 )
 from xdev.compile.launch import Launch, Value
-from xdev.compile.machine_launch import LIMIT
+from xdev.native.plain import BYTES, LIMIT
 from xdev.ufunc import cuda, cuda_streams
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
+from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.kernels import arguments, functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import numpy as np
 
     from xdev.compile.grid import Argument
     from xdev.ufunc.kernels.decorator import Extents
@@ -60,7 +59,7 @@ class CudaKernels:
 
     def __call__(
         self, extents: Extents, args: Sequence[Any]
-    ) -> tuple[Launch, list[np.dtype[Any]]] | None:
+    ) -> native.LaunchPlan | None:
         """Run for every point.
 
         Parameters
@@ -72,9 +71,9 @@ class CudaKernels:
 
         Returns
         -------
-        (Launch, list of numpy.dtype) or None
-            What another such call would launch, with the dtypes that the kernel has the
-            arguments in. None where nothing ran, or accesses are checked.
+        LaunchPlan or None
+            What another such call would launch. None where nothing ran, accesses are
+            checked, or arrays are of other libraries.
 
         Raises
         ------
@@ -105,8 +104,8 @@ class CudaKernels:
             if compiled.checked:
                 report = _optional.cupy().zeros(reports.LENGTH, "q")
                 run = _launch(compiled, extents, operands, report.data.ptr)
-                with cuda_streams.ordered(arrays) as stream:
-                    run(stream, values)
+                with cuda_streams.ordered(arrays):
+                    run(values)
                 functions.refuse_reported(
                     report.tolist(), function.name, names, indices
                 )
@@ -118,9 +117,16 @@ class CudaKernels:
                 if len(self._launches) >= KNOWN:
                     self._launches.clear()
                 self._launches[layouts] = found
-            with cuda_streams.ordered(arrays) as stream:
-                found(stream, values)
-            return found, dtypes
+            with cuda_streams.ordered(arrays):
+                found(values)
+            array = _optional.cupy().ndarray
+            if not all(type(x) is array or isinstance(x, NUMBERS) for x in args):
+                return None
+            encoders = tuple(
+                Number.encoder(dtype) if value.kind == BYTES else None
+                for value, dtype in zip(found.values, dtypes, strict=True)
+            )
+            return native.LaunchPlan(found, encoders=encoders)
 
     def _compile(
         self, key: Any, operands: list[Array | Number], names: Sequence[str]

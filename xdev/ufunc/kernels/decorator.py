@@ -8,6 +8,7 @@ from math import prod
 from operator import getitem, index
 from typing import TYPE_CHECKING, Any, final, overload
 
+from xdev import native
 from xdev._freed import refuse
 from xdev.ufunc import fake, sources
 from xdev.ufunc.foreign import is_cuda
@@ -275,7 +276,7 @@ class Kernel:
         if any(map(is_cuda, args)):
             launched = self._cuda(extents, args)
             if launched is not None:
-                bound.cuda.learn(args, *launched)
+                bound.launches.learn(args, launched)
         elif any(map(fake.is_fake, args)):
             fake.call(
                 lambda numbers, _: self._fake(extents, numbers),
@@ -307,24 +308,16 @@ class Bound:
 
     def __init__(self, kernel: Kernel, key: Any, extents: Extents) -> None:
         self._kernel, self._key, self.extents = kernel, key, extents
+        self.launches = native.Launches()  # calls before, on CUDA
         self.cpu = Repeats(kernel._cpu, extents)  # noqa: SLF001 - its own
-        self._again: tuple[Callable[[Any], bool], ...] = (self.cpu,)
-
-    @functools.cached_property
-    def cuda(self) -> Any:
-        """The calls before on CUDA."""
-        from xdev.ufunc.kernels import cuda_fast
-
-        found = cuda_fast.Repeats()
-        self._again = found, self.cpu
-        return found
 
     def __call__(self, *args: Any, **named: Any) -> None:
         """Run for every point."""
         if not named:
-            for again in self._again:
-                if again(args):
-                    return
+            if self.launches(*args) is not NotImplemented:
+                return
+            if self.cpu(args):
+                return
         self._kernel._run(self, args, named)  # noqa: SLF001 - its own
 
     def __repr__(self) -> str:
