@@ -4,8 +4,6 @@ import ctypes
 import math
 import platform
 import struct
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -138,28 +136,3 @@ def test_stacks_are_unwound_through_the_code():
     assert find(ctypes.c_void_p(place("leave") + 1), text_data_function) is not None
     assert text_data_function[2] == place("leave")
     assert find(ctypes.c_void_p(1), text_data_function) is None
-
-
-@ours
-def test_what_is_on_disk_is_loaded_without_llvm(tmp_path):
-    program = (
-        "import sys\n"
-        "from xdev.compile import machine_launch\n"
-        "from xdev import _machine_code\n"
-        "_machine_code.load(machine_launch._binary())\n"
-        "print(*{'llvmlite', 'numba'} & set(sys.modules))"
-    )
-    environment = {"XDEV_CACHE_DIR": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    first, second = (
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
-        for _ in range(2)
-    )
-
-    assert set(first) == {"llvmlite"}
-    assert second == []

@@ -1,5 +1,6 @@
 """CUDA's way without a GPU: launches run the CPU's loop on host memory."""
 
+import struct
 from contextlib import nullcontext
 
 import numpy as np
@@ -26,22 +27,26 @@ def operand(x):
 def backend(monkeypatch):
     """Return a GPU's backend whose launches are the CPU's loops."""
 
-    def plain(kernel, blocks, threads, size):
+    def launch(kernel, blocks, threads, parameter, values):
+        slots = len(values)
+        assert slots == 1 + len(kernel.parameters)
+        size, _ = struct.unpack_from("qq", parameter, 16 * slots)
         span = template.Launch(kernel).span
         assert span == threads * kernel.lanes
         assert blocks * span >= size > (blocks - 1) * span
 
-        def run(_, values):
-            address, *numbers = values
-            assert [n.dtype for n in numbers] == list(kernel.parameters)
-            parameters = b"".join(n.tobytes() for n in numbers)
+        def run(given):
+            address, *numbers = given
+            assert {len(number) for number in numbers} <= {16}
+            pairs = zip(kernel.parameters, numbers, strict=True)
+            parameters = b"".join(n[: dtype.itemsize] for dtype, n in pairs)
             compiled.loop(kernel)(address, size, parameters)
 
         return run
 
     cuda._plan.cache_clear()
     monkeypatch.setattr(cuda, "_loaded", lambda kernel, _: kernel)
-    monkeypatch.setattr(cuda.launch, "Plain", plain)
+    monkeypatch.setattr(cuda.launch, "Launch", launch)
     monkeypatch.setattr(cuda.cuda_streams, "ordered", lambda _: nullcontext(0))
     monkeypatch.setattr(_optional.cupy().cuda, "Device", lambda _: nullcontext())
     monkeypatch.setattr(cuda.Array, "cupy", lambda self: self.owner)

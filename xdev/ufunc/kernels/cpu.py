@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from array import array
 from functools import cache
 from time import perf_counter
@@ -14,7 +13,6 @@ from xdev import _config
 from xdev._c_functions import address_of
 from xdev._forks import module_lock
 from xdev.compile.grid import WORD, cpu as compiler, emission as reports, packer
-from xdev.compile.machine_words import DATA
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import too_large
 from xdev.ufunc.kernels import arguments, functions
@@ -34,7 +32,6 @@ OWN = 1e-5  # of a share's seconds, those that it takes itself
 PIECE = 5e-6  # seconds that a piece should take at least
 BYTES = bytes.__basicsize__ - 1  # where an object of bytes has them; the 1 ends them
 MOST = 64  # calls of one grid that are known at a time
-word_at = ctypes.c_int64.from_address  # by an array's attributes 0.9 us
 _lock = module_lock()  # guards the making of plans: each is made once
 
 
@@ -221,7 +218,7 @@ def _read(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
     for x in args:
         if type(x) is ndarray:
             key += x.dtype, x.shape, x.strides, x.flags.num
-            values.append(word_at(id(x) + DATA).value)
+            values.append(x.ctypes.data)
         else:
             key.append(type(x))
             values.append(x)

@@ -306,6 +306,8 @@ class Bound:
         What that means.
     """
 
+    __slots__ = ("_kernel", "_key", "cpu", "extents", "launches")
+
     def __init__(self, kernel: Kernel, key: Any, extents: Extents) -> None:
         self._kernel, self._key, self.extents = kernel, key, extents
         self.launches = native.Launches()  # calls before, on CUDA
