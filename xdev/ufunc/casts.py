@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import linecache
 import math
 from contextlib import suppress
 from functools import cache, partial, reduce
@@ -25,6 +24,7 @@ from xdev.ufunc.kinds import (
     same,
     weak,
 )
+from xdev.ufunc.parameters import shown
 from xdev.ufunc.rules import real
 
 if TYPE_CHECKING:
@@ -34,87 +34,23 @@ if TYPE_CHECKING:
     from xdev.ufunc.kinds import Kind
     from xdev.ufunc.scope import Scope
 
-# Comparisons of uint64 with signed integers, which are exact as NumPy's.
-#
-# Compilers take int64 for the two, in which half of uint64 is negative.
 
-ORDERS = {  # by less(first, second): negated, swapped
-    ast.Lt: (False, False),
-    ast.Gt: (False, True),
-    ast.LtE: (True, True),
-    ast.GtE: (True, False),
-}
+def _order(x: Any, y: Any) -> Any:
+    """Return -1, 0 or 1 for uint64 and a signed integer, exactly as NumPy compares.
 
-
-def compared(
-    node: ast.Compare, parts: list[ast.expr], kinds: list[Kind], scope: Scope
-) -> ast.expr:
-    """Return a comparison, one pair after the other.
-
-    Parameters
-    ----------
-    node : ast.Compare
-        The comparison.
-    parts, kinds : list
-        What it compares, rewritten, and its kinds.
-    scope : Scope
-        Where names of functions come from.
+    Compilers take int64 for the two, in which half of uint64 is negative.
     """
-    tests = list[ast.expr]()
-    for k, op in enumerate(node.ops):
-        left, right = parts[k : k + 2]
-        if mixed(*kinds[k : k + 2]):
-            tests.append(_exact(op, left, right, scope))
-        else:
-            tests.append(ast.copy_location(ast.Compare(left, [op], [right]), node))
-    found = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
-    return ast.copy_location(found, node)
-
-
-def _exact(op: ast.cmpop, left: ast.expr, right: ast.expr, scope: Scope) -> ast.expr:
-    if type(op) not in ORDERS:
-        equal = _call("equal", left, right, scope)
-        return equal if isinstance(op, ast.Eq) else _not(equal)
-    negated, swapped = ORDERS[type(op)]
-    pair = (right, left) if swapped else (left, right)
-    less = _call("less", *pair, scope)
-    return _not(less) if negated else less
-
-
-def _call(name: str, left: ast.expr, right: ast.expr, scope: Scope) -> ast.expr:
-    called = scope.name(left, name, _functions()[name])
-    return ast.copy_location(ast.Call(called, [left, right], []), left)
-
-
-def _not(node: ast.expr) -> ast.expr:
-    return ast.copy_location(ast.UnaryOp(ast.Not(), node), node)
-
-
-def _less(x: Any, y: Any) -> Any:
     a, b = np.float64(x), np.float64(y)
     if a != b:
-        return a < b
-    return np.uint64(x) < np.uint64(y)  # neither is negative
-
-
-def _equal(x: Any, y: Any) -> Any:
-    a, b = np.float64(x), np.float64(y)
-    return a == b and np.uint64(x) == np.uint64(y)
+        return -1 if a < b else 1
+    one, other = np.uint64(x), np.uint64(y)  # neither is negative
+    return -1 if one < other else int(one > other)
 
 
 @cache
-def _functions() -> dict[str, Any]:
-    """Return what is called, by name."""
-    return {
-        "less": cpu.device_function(_less),
-        "equal": cpu.device_function(_equal),
-    }
+def _compiled_order() -> Any:
+    return cpu.device_function(_order)
 
-
-# Casts in a function's source, by which its operators have NumPy's dtypes.
-#
-# Compilers compute in 64 bits what is narrower, take int64 for uint64 with signed
-# integers, and float64 for many a mix of integers with float32.
 
 INT64 = np.dtype(np.int64)
 PYTHONS: dict[Any, np.dtype[Any]] = {
@@ -303,12 +239,11 @@ class Casts(ast.NodeTransformer):
             return
         if self._bounded:
             function, taken = self._function, ", ".join(map(str, self._inputs))
-            file = function.__code__.co_filename
-            line = linecache.getline(file, node.lineno).strip()
             message = (
                 f"Python integer {value} out of bounds for {kind} in "
                 f"{function.__name__}: cast an argument to a larger dtype, or give a "
-                f"signature, as int64({taken})\n  {file}:{node.lineno}: {line}"
+                f"signature, as int64({taken})\n"
+                f"{shown(function.__code__, node.lineno)}"
             )
             raise OverflowError(message)
 
@@ -342,7 +277,7 @@ class Casts(ast.NodeTransformer):
         kinds = [self._flow.kind(part) for part in parts]
         if mixed(*kinds) and all(is_dtype(kind, "iu") for kind in kinds):
             parts = [self.visit(part) for part in parts]
-            return compared(node, parts, kinds, self._scope)
+            return self._exact(node, parts, kinds)
         common = reduce(partial(operated, np.maximum), kinds)
         if is_dtype(common, "fc") or weak(common) in PYTHONS:
             node.left, *node.comparators = [self._operand(p, common) for p in parts]
@@ -351,6 +286,20 @@ class Casts(ast.NodeTransformer):
             node.left, *node.comparators = [self._constant(p, common) for p in parts]
             return node
         return self.generic_visit(node)  # type: ignore[return-value]
+
+    def _exact(
+        self, node: ast.Compare, parts: list[ast.expr], kinds: list[Kind]
+    ) -> ast.expr:
+        """Return a comparison pair by pair, of parts that are rewritten."""
+        tests = list[ast.expr]()
+        for k, op in enumerate(node.ops):
+            left, right = parts[k : k + 2]
+            if mixed(*kinds[k : k + 2]):
+                order = self._scope.name(left, "order", _compiled_order())
+                left, right = ast.Call(order, [left, right], []), ast.Constant(0)
+            tests.append(ast.copy_location(ast.Compare(left, [op], [right]), node))
+        found = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
+        return ast.copy_location(found, node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         """Give both answers the dtype that they share."""

@@ -188,19 +188,18 @@ def compiled(kind: Kind, working: np.dtype[Any]) -> Kind:
 
 
 BINARY: dict[Any, Any] = {function: kind for kind, (_, function) in OPERATORS.items()}
+ORDERS = {
+    ast.Lt: ("lt", "less"),
+    ast.LtE: ("le", "less_equal"),
+    ast.Gt: ("gt", "greater"),
+    ast.GtE: ("ge", "greater_equal"),
+    ast.Eq: ("eq", "equal"),
+    ast.NotEq: ("ne", "not_equal"),
+}
 COMPARISONS: dict[Any, type[ast.cmpop]] = {
-    operator.lt: ast.Lt,
-    operator.le: ast.LtE,
-    operator.gt: ast.Gt,
-    operator.ge: ast.GtE,
-    operator.eq: ast.Eq,
-    operator.ne: ast.NotEq,
-    np.less: ast.Lt,
-    np.less_equal: ast.LtE,
-    np.greater: ast.Gt,
-    np.greater_equal: ast.GtE,
-    np.equal: ast.Eq,
-    np.not_equal: ast.NotEq,
+    function: kind
+    for kind, (python, numpys) in ORDERS.items()
+    for function in (getattr(operator, python), getattr(np, numpys))
 }
 
 

@@ -127,18 +127,9 @@ __device__ inline To convert(From x)
     }
 }
 
-template <class Loop>
-struct computed {
-    using type = Loop;
-};
-template <>
-struct computed<half> {
-    using type = float;
-};
-template <>
-struct computed<bfloat16> {
-    using type = float;
-};
+template <class Loop> struct computed { using type = Loop; };
+template <> struct computed<half> { using type = float; };
+template <> struct computed<bfloat16> { using type = float; };
 
 template <class Storage, class Loop>
 __device__ inline typename computed<Loop>::type read(const Storage* address)
@@ -153,28 +144,12 @@ __device__ inline void write(Storage* address, typename computed<Loop>::type val
 }
 
 // The widest access to `COUNT` neighbours of a type: at most 16 bytes at a time.
-template <int BYTES>
-struct word;
-template <>
-struct word<1> {
-    using type = unsigned char;
-};
-template <>
-struct word<2> {
-    using type = unsigned short;
-};
-template <>
-struct word<4> {
-    using type = unsigned int;
-};
-template <>
-struct word<8> {
-    using type = uint2;
-};
-template <>
-struct word<16> {
-    using type = uint4;
-};
+template <int BYTES> struct word;
+template <> struct word<1> { using type = unsigned char; };
+template <> struct word<2> { using type = unsigned short; };
+template <> struct word<4> { using type = unsigned int; };
+template <> struct word<8> { using type = uint2; };
+template <> struct word<16> { using type = uint4; };
 
 // One access for certain: compilers split an assignment, and rejoin it not always.
 __device__ inline void store16(uint4* address, uint4 word)

@@ -17,8 +17,20 @@ namespace xdev {
 constexpr int LANES = XDEV_LANES;
 constexpr int FEW = LANES < 4 ? LANES : 4;  // at the ends of rows
 
+// What an operand does that has nothing to do.
+struct Idle {
+    __device__ Index lead(Index other) const { return other; }
+    __device__ bool aligned(Index) const { return true; }
+    __device__ bool can_store(Index) const { return true; }
+    __device__ void load(Index) {}
+    __device__ void load_any(Index) {}
+    __device__ void load_one(int, Index) {}
+    __device__ void store(Index) const {}
+    __device__ void store_one(int, Index) const {}
+};
+
 template <class Storage, class Loop>
-struct Linear {
+struct Linear : Idle {
     using parameter = const char*;
     const Storage* data;
     typename computed<Loop>::type value[LANES];
@@ -27,12 +39,10 @@ struct Linear {
         : data(reinterpret_cast<const Storage*>(address + row))
     {
     }
-    __device__ Index lead(Index other) const { return other; }
     __device__ bool aligned(Index start) const
     {
         return chunk<Storage, LANES>::aligned(data + start);
     }
-    __device__ bool can_store(Index) const { return true; }
     __device__ void take(const chunk<Storage, LANES>& block)
     {
 #pragma unroll
@@ -52,12 +62,10 @@ struct Linear {
     }
     __device__ void load_one(int lane, Index i) { value[lane] = read<Storage, Loop>(data + i); }
     __device__ auto at(int lane) const { return value + lane; }
-    __device__ void store(Index) const {}
-    __device__ void store_one(int, Index) const {}
 };
 
 template <class Storage, class Loop>
-struct Output {
+struct Output : Idle {
     using parameter = char*;
     Storage* data;
     typename computed<Loop>::type value[LANES];
@@ -72,14 +80,10 @@ struct Output {
         const unsigned int over = chunk<Storage, LANES>::misfit(data);
         return over % sizeof(Storage) ? 0 : over / sizeof(Storage);
     }
-    __device__ bool aligned(Index) const { return true; }
     __device__ bool can_store(Index start) const
     {
         return chunk<Storage, LANES>::aligned(data + start);
     }
-    __device__ void load(Index) {}
-    __device__ void load_any(Index) {}
-    __device__ void load_one(int, Index) {}
     __device__ auto at(int lane) { return value + lane; }
     __device__ void store(Index start) const
     {
@@ -93,17 +97,9 @@ struct Output {
 
 // One element for all of a row: by value, or in memory.
 template <class Loop>
-struct Constant : Value<Loop> {
+struct Constant : Idle, Value<Loop> {
     using parameter = Loop;
     __device__ Constant(parameter x, Offset) : Value<Loop>(x) {}
-    __device__ Index lead(Index other) const { return other; }
-    __device__ bool aligned(Index) const { return true; }
-    __device__ bool can_store(Index) const { return true; }
-    __device__ void load(Index) {}
-    __device__ void load_any(Index) {}
-    __device__ void load_one(int, Index) {}
-    __device__ void store(Index) const {}
-    __device__ void store_one(int, Index) const {}
 };
 
 template <class Storage, class Loop>
