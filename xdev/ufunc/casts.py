@@ -22,6 +22,7 @@ from xdev.ufunc.kinds import (
     mixed,
     operated,
     same,
+    strong,
     weak,
 )
 from xdev.ufunc.parameters import shown
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from xdev.ufunc.flow import Flow
     from xdev.ufunc.kinds import Kind
+    from xdev.ufunc.rules import Rules
     from xdev.ufunc.scope import Scope
 
 
@@ -59,44 +61,46 @@ PYTHONS: dict[Any, np.dtype[Any]] = {
 }  # compilers' for Python's numbers
 
 
+def compiled(kind: Kind, rules: Rules) -> Kind:
+    """Return the kind in which compiled code returns a result."""
+    if isinstance(kind, tuple):
+        return tuple(compiled(each, rules) for each in kind)
+    if kind is None:
+        return None
+    return np.dtype(weak(kind)) if weak(kind) else strong(rules.result(kind))
+
+
 @final
 class Casts(ast.NodeTransformer):
     """Puts casts into a function's source, and typed constants where they are known.
 
     Parameters
     ----------
-    function : callable
-        The function.
-    inputs : tuple of numpy.dtype
-        Its inputs', for errors.
+    function, rules
+        The function, and its inputs' dtypes.
     flow : Flow
         The kinds in its source.
     scope : Scope
         Where the casts get their names.
-    results : Kind
-        The kind that is returned.
     inner : callable
         Returns what compiled code calls for a ufunc that takes dtypes.
-    bounded, inside : bool
-        Whether integers must fit beside integers, and whether compiled code calls the
-        function; a loop casts what is returned itself.
+    inside : bool
+        Whether compiled code calls the function; a loop casts what is returned itself.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
-        inputs: tuple[np.dtype[Any], ...],
+        rules: Rules,
         flow: Flow,
         scope: Scope,
-        results: Kind,
         inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any],
         *,
-        bounded: bool,
         inside: bool,
     ) -> None:
-        self._function, self._inputs, self._flow = function, inputs, flow
-        self._scope, self._results, self._inner = scope, results, inner
-        self._bounded, self._inside = bounded, inside
+        self._function, self._rules, self._flow = function, rules, flow
+        self._scope, self._inner, self._inside = scope, inner, inside
+        self._results = compiled(flow.returned, rules)
 
     def visit_Return(self, node: ast.Return) -> ast.Return:
         """Give what is returned its dtype, unless the caller does."""
@@ -237,8 +241,8 @@ class Casts(ast.NodeTransformer):
         value = self._flow.kind(node)
         if type(value) is not int or not is_dtype(kind, "iu") or fits(value, kind):
             return
-        if self._bounded:
-            function, taken = self._function, ", ".join(map(str, self._inputs))
+        if self._rules.bounded:
+            function, taken = self._function, ", ".join(map(str, self._rules.inputs))
             message = (
                 f"Python integer {value} out of bounds for {kind} in "
                 f"{function.__name__}: cast an argument to a larger dtype, or give a "

@@ -24,8 +24,9 @@ from xdev.compile.halves import is_half
 from xdev.ufunc import sources
 from xdev.ufunc.assignments import refuse_unassigned
 from xdev.ufunc.kinds import fits
+from xdev.ufunc.rewriting import Plain
 from xdev.ufunc.rules import real
-from xdev.ufunc.scope import OfNumbers, Scope, inside
+from xdev.ufunc.scope import Scope, inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +93,7 @@ def typed(
     tree = copy.deepcopy(source.node)
     tree.decorator_list, tree.args.defaults = [], []  # nothing of them is computed
     scope = Scope(tree, outside, also(tree) if also else {})
-    OfNumbers(scope).visit(tree)
+    Plain(scope).visit(tree)
     rewriter = _Rewriter(scope, working, level, replace)
     rewriter.generic_visit(tree)
     new = sources.compiled(sources.Source(tree, source.imports), code)

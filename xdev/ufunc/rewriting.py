@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import math
 import operator
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any, final
@@ -11,13 +12,12 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.ufunc import sources
-from xdev.ufunc.casts import Casts
+from xdev.ufunc.casts import Casts, compiled
 from xdev.ufunc.flow import Flow
 from xdev.ufunc.kinds import OPERATORS, UNSIGNED, is_dtype, strong, weak
 from xdev.ufunc.parameters import shown
-from xdev.ufunc.rules import result_dtype
 from xdev.ufunc.scalar import is_plain
-from xdev.ufunc.scope import OfNumbers, Scope
+from xdev.ufunc.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,51 +28,32 @@ if TYPE_CHECKING:
     Called = Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]]
 
 
-@final
-class Widths:
-    """Puts casts into a function's source.
+def cast_source(
+    tree: ast.FunctionDef,
+    *,
+    function: Callable[..., Any],
+    rules: Rules,
+    called: Called,
+    inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any],
+    inside: bool,
+) -> dict[str, Any]:
+    """Put casts into a function's source; return what it then reads, by name.
 
     Parameters
     ----------
-    function : callable
-        The function.
-    rules : Rules
-        Its inputs' dtypes, and whether a signature made them.
+    tree : ast.FunctionDef
+        The source.
+    function, rules
+        The function, its inputs' dtypes, and whether a signature made them.
     called : callable
         As :class:`Flow` takes it.
-    inner : callable
-        As :class:`Casts` takes it.
-    inside : bool
-        Whether compiled code calls it.
+    inner, inside
+        As :class:`Casts` takes them.
     """
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        rules: Rules,
-        called: Called,
-        inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any],
-        *,
-        inside: bool,
-    ) -> None:
-        self._function, self._rules, self._called = function, rules, called
-        self._inner, self._inside = inner, inside
-
-    def __call__(self, tree: ast.FunctionDef) -> dict[str, Any]:
-        """Rewrite the source; return what it then reads, by name."""
-        scope, flow = _analysed(self._function, tree, self._rules, self._called)
-        casts = Casts(
-            self._function,
-            self._rules.inputs,
-            flow,
-            scope,
-            compiled(flow.returned, self._rules.working),
-            self._inner,
-            bounded=self._rules.bounded,
-            inside=self._inside,
-        )
-        casts.generic_visit(tree)
-        return scope.constants
+    scope, flow = _analysed(function, tree, rules, called)
+    casts = Casts(function, rules, flow, scope, inner, inside=inside)
+    casts.generic_visit(tree)
+    return scope.constants
 
 
 def require_source(function: Callable[..., Any], rules: Rules) -> None:
@@ -99,7 +80,7 @@ def require_source(function: Callable[..., Any], rules: Rules) -> None:
 
 def returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind:
     """Return the kind of what a function gives, None where it has no source."""
-    return _given(_returned(function, rules, called), rules.working)
+    return _given(_returned(function, rules, called), rules)
 
 
 def outputs(
@@ -113,22 +94,21 @@ def outputs(
     Parameters
     ----------
     function, rules, called
-        As :class:`Widths` takes them.
+        As :func:`cast_source` takes them.
     inferred : tuple of numpy.dtype
         What they are where the source does not tell.
     """
     kinds = _returned(function, rules, called) if rules.numpys else None
     if not isinstance(kinds, tuple):
         kinds = (kinds,) * len(inferred)
-    bools = rules.working.kind == "b"  # a count of bools alone is one, as NumPy's sum
-    return tuple(
-        dtype
-        if kind is None or (bools and weak(kind) is int)
-        else np.dtype(number)
-        if (number := weak(kind))
-        else result_dtype(kind, rules.working)
-        for kind, dtype in zip(kinds, inferred, strict=True)
-    )
+
+    def dtype(kind: Kind, own: np.dtype[Any]) -> np.dtype[Any]:
+        # A count of bools alone is one, as NumPy's sum.
+        if kind is None or (rules.working.kind == "b" and weak(kind) is int):
+            return own
+        return np.dtype(weak(kind)) if weak(kind) else rules.result(kind)
+
+    return tuple(map(dtype, kinds, inferred))
 
 
 def _returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind:
@@ -146,8 +126,7 @@ def _analysed(
     called: Called,
 ) -> tuple[Scope, Flow]:
     scope = Scope(tree, sources.outside(function))
-    OfNumbers(scope).visit(tree)
-    _Plain(scope).visit(tree)
+    Plain(scope, operators=True).visit(tree)
     kind = strong if rules.bounded else _wide
     flow = Flow(tree, [kind(dtype) for dtype in rules.inputs], scope, called)
     for node in flow.reduced:
@@ -169,24 +148,14 @@ def _wide(dtype: np.dtype[Any]) -> Kind:
     return np.dtype(np.int64) if is_dtype(dtype, "i") else strong(dtype)
 
 
-def _given(kind: Kind, working: np.dtype[Any]) -> Kind:
+def _given(kind: Kind, rules: Rules) -> Kind:
     """Return the kind of a result in a function that calls this one."""
     if isinstance(kind, tuple):
-        return tuple(_given(each, working) for each in kind)
-    return weak(kind) or compiled(kind, working)
+        return tuple(_given(each, rules) for each in kind)
+    return weak(kind) or compiled(kind, rules)
 
 
-def compiled(kind: Kind, working: np.dtype[Any]) -> Kind:
-    """Return the kind in which compiled code returns a result."""
-    if isinstance(kind, tuple):
-        return tuple(compiled(each, working) for each in kind)
-    if kind is None:
-        return None
-    if weak(kind):
-        return np.dtype(weak(kind))
-    return strong(result_dtype(kind, working))
-
-
+BOUNDS = ("min", "max")
 BINARY: dict[Any, Any] = {function: kind for kind, (_, function) in OPERATORS.items()}
 ORDERS = {
     ast.Lt: ("lt", "less"),
@@ -204,31 +173,63 @@ COMPARISONS: dict[Any, type[ast.cmpop]] = {
 
 
 @final
-class _Plain(ast.NodeTransformer):
-    """Writes ``x += y``, and functions that Python has operators for, with these.
+class Plain(ast.NodeTransformer):
+    """Writes NumPy's ``where``, and its like, in words that compilers have for numbers.
 
-    And the arguments of plain functions that go by name in their places.
+    Parameters
+    ----------
+    scope : Scope
+        What the names in the source stand for.
+    operators : bool
+        Whether ``x += y``, and functions that Python has operators for, are written
+        with these, and arguments of plain functions that go by name in their places.
     """
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
+    def __init__(self, scope: Scope, *, operators: bool = False) -> None:
+        self._scope, self._operators = scope, operators
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Write a condition, a bound, an operator, or arguments in their places."""
         self.generic_visit(node)
         function = self._scope.static(node.func)
+        if function is math.ldexp:  # compilers cut its exponent off at 32 bits
+            node.func = self._scope.name(node.func, np.ldexp.__name__, np.ldexp)
+        if function is np.clip:
+            return self._clipped(node)
+        found: ast.expr = node
+        if function is np.where and len(node.args) == 3 and not node.keywords:  # noqa: PLR2004
+            found = ast.IfExp(*node.args)
+        elif self._operators and is_plain(function):
+            return self._by_place(node, function)
+        elif self._operators:
+            found = self._operation(node, function)
+        return ast.copy_location(found, node)
+
+    def _operation(self, node: ast.Call, function: Any) -> ast.expr:
+        """Write an operator in the place of a function."""
         if self._scope.builtin(node.func) == "pow":
             function = operator.pow
-        if is_plain(function):
-            return self._by_place(node, function)
-        if not isinstance(function, np.ufunc | BuiltinFunctionType):
+        if isinstance(function, np.ufunc | BuiltinFunctionType) and not node.keywords:
+            match node.args:
+                case [left, right] if function in COMPARISONS:
+                    return ast.Compare(left, [COMPARISONS[function]()], [right])
+                case [left, right] if function in BINARY:
+                    return ast.BinOp(left, BINARY[function](), right)
+        return node
+
+    def _clipped(self, node: ast.Call) -> ast.expr:
+        """Write the larger and the smaller of two."""
+        bounds = dict(zip(BOUNDS, node.args[1:], strict=False))
+        bounds |= {word.arg or "": word.value for word in node.keywords}
+        if not node.args or not bounds.keys() <= {*BOUNDS}:
             return node
-        found: ast.expr = node
-        match node:
-            case ast.Call(args=[left, right], keywords=[]) if function in COMPARISONS:
-                found = ast.Compare(left, [COMPARISONS[function]()], [right])
-            case ast.Call(args=[left, right], keywords=[]) if function in BINARY:
-                found = ast.BinOp(left, BINARY[function](), right)
-        return ast.copy_location(found, node)
+        found = node.args[0]
+        for name, of_two in zip(BOUNDS, (np.maximum, np.minimum), strict=True):
+            bound = bounds.get(name, ast.Constant(None))
+            if not (isinstance(bound, ast.Constant) and bound.value is None):
+                called = self._scope.name(node, of_two.__name__, of_two)
+                found = ast.copy_location(ast.Call(called, [found, bound], []), node)
+        return found
 
     def _by_place(self, node: ast.Call, function: FunctionType) -> ast.Call:
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
@@ -246,7 +247,8 @@ class _Plain(ast.NodeTransformer):
         return ast.copy_location(ast.Call(node.func, args, []), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
-        if not isinstance(node.target, ast.Name):
+        """Write what is assigned to a name."""
+        if not (self._operators and isinstance(node.target, ast.Name)):
             return node
         read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
         both = ast.copy_location(ast.BinOp(read, node.op, node.value), node)

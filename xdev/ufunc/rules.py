@@ -125,6 +125,10 @@ class Rules:
         bools = self.working.kind == "b"
         return self.numpys and (bools or bool(integers - {NATIVE}))
 
+    def result(self, kind: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the dtype of a result that NumPy gives a dtype."""
+        return result_dtype(kind, self.working)
+
     @property
     def words(self) -> tuple[bool, bool]:
         """Return what a key on disk has of them, beside the inputs."""

@@ -381,7 +381,14 @@ class ScalarFunction:
                     return scalar.device_function(own, level)
 
                 called = partial(_called, bounded=bounded)
-                also = rewriting.Widths(function, rules, called, inner, inside=inside)
+                also = partial(
+                    rewriting.cast_source,
+                    function=function,
+                    rules=rules,
+                    called=called,
+                    inner=inner,
+                    inside=inside,
+                )
             elif rules.inputs:  # a signature's: nothing is rewritten, but checked
                 rewriting.returned(function, rules, partial(_called, bounded=bounded))
             rewriting.require_source(function, rules)

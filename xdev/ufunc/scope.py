@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, final
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 # given; of one number, in compiled code, they are ``numpy.sin``. What compilers have
 # of arrays alone is written in other words.
 
-BOUNDS = ("min", "max")
 FACADE = "xdev.facade"  # where the standard's names have theirs; a room above
 NAMES = "xdev.numpy.names"  # and NumPy's
 
@@ -76,42 +74,6 @@ def _with(module: ModuleType, name: str, *rest: str) -> ModuleType:
     made = ModuleType(module.__name__)
     vars(made).update(vars(module) | {name: value})
     return made
-
-
-@final
-class OfNumbers(ast.NodeTransformer):
-    """Writes NumPy's ``where``, and its like, in words that compilers have for numbers.
-
-    Parameters
-    ----------
-    scope : Scope
-        What the names in the source stand for.
-    """
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Write a condition, or the larger and the smaller of two."""
-        self.generic_visit(node)
-        function = self._scope.static(node.func)
-        if function is math.ldexp:  # compilers cut its exponent off at 32 bits
-            node.func = self._scope.name(node.func, np.ldexp.__name__, np.ldexp)
-        if function is np.where and len(node.args) == 3 and not node.keywords:  # noqa: PLR2004
-            return ast.copy_location(ast.IfExp(*node.args), node)
-        if function is not np.clip or not node.args:
-            return node
-        found, *places = node.args
-        bounds = dict(zip(BOUNDS, places, strict=False))
-        bounds |= {word.arg or "": word.value for word in node.keywords}
-        if not bounds.keys() <= {*BOUNDS}:
-            return node
-        for name, of_two in zip(BOUNDS, (np.maximum, np.minimum), strict=True):
-            bound = bounds.get(name, ast.Constant(None))
-            if not (isinstance(bound, ast.Constant) and bound.value is None):
-                called = self._scope.name(node, of_two.__name__, of_two)
-                found = ast.copy_location(ast.Call(called, [found, bound], []), node)
-        return found
 
 
 @final
