@@ -136,7 +136,7 @@ def test_scatters_apply_repeated_positions_in_order(gpu):
     x, y, expected = np.zeros(50, "f"), gpu.sample(4000, "d"), np.zeros(50, "f")
     positions = np.random.default_rng(2).integers(0, 50, 4000)
     order = np.argsort(positions, kind="stable")
-    found = made.definition.specialise((np.dtype("d"),) * 2)
+    found = made.scalar.specialise((np.dtype("d"),) * 2)
     kernel = cuda_scatter.Scatter(x.dtype, y.dtype, found.inputs, found.outputs[0])
     operands = [x, positions[order], order, y]
 

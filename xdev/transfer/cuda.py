@@ -49,9 +49,6 @@ def _prepare() -> None:
         short_ways[cupy.ndarray] = fetch
 
 
-registry.when_started("cuda", _prepare)  # this module loads for fake devices too
-
-
 def check(dtype: np.dtype[Any], target: Device) -> None:
     """Raise TypeError for a dtype that CuPy cannot compute with."""
     if dtype.char not in CHARS and not is_bfloat16(dtype):
@@ -390,3 +387,6 @@ def fetch(x: Any) -> Any:
     kind = runtime.memcpyDeviceToHost
     runtime.memcpyAsync(address_of(out), x.data.ptr, nbytes, kind, stream)
     return out
+
+
+registry.when_started("cuda", _prepare)  # this module loads for fake devices too
