@@ -158,7 +158,7 @@ class Ufunc(native.Callable):
             if type(array) is ndarray and self.target != "cuda":
                 calls.check_method(self, "reduce", array)
                 return self._cpu.reduce(array, axis, dtype, None)
-            if type(array) in calls.ALWAYS:
+            if calls.is_cuda(array):
                 made = self._cuda_methods.reduce.again(array, axis, dtype)
                 if made is not None:
                     return made
