@@ -97,7 +97,7 @@ if compiled := native.module("threads"):
 @pytest.fixture(params=TEAMS)
 def team(request, monkeypatch):
     """The threads, compiled where the tier is, and what stands in for them."""
-    monkeypatch.setattr(threads, "team", TEAMS[request.param])
+    monkeypatch.setattr(threads, "team", lambda: TEAMS[request.param])
     return TEAMS[request.param]
 
 

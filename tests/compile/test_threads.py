@@ -198,7 +198,7 @@ def test_callers_at_the_same_time_share_the_threads(count):
 
 
 INTERRUPTED = """
-import os, signal, sys, threading, time
+import os, random, signal, sys, threading, time
 import numpy as np
 from xdev.compile import threads
 
@@ -216,7 +216,7 @@ def interrupted(*_):
 
 def send():
     for _ in range(200):
-        time.sleep(0.002)
+        time.sleep(0.02 * random.random())
         os.kill(os.getpid(), signal.SIGINT)
     over.append(True)
 

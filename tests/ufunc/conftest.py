@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 
 from xdev import _config, _optional, native
-from xdev.compile import elementwise
+from xdev.compile import elementwise, threads
 from xdev.memory.device_arrays import array_maker
 from xdev.ufunc import (
-    cpu_threads,
     cuda,
     cuda_call,
     cuda_methods,
@@ -88,7 +87,7 @@ def source(name, kernel):
     slots = len(getattr(kernel, "operands", ())) + getattr(kernel, "masked", False)
     parameter = parameter.format(slots)
     waits = kernel.template in {"reduce", "scan"} and kernel.group != 1
-    threads = (
+    lanes = (
         "fibers::run(thread, p);"
         if waits
         else "for (threadIdx.x = 0; threadIdx.x < XDEV_BLOCK; ++threadIdx.x) thread(p);"
@@ -106,7 +105,7 @@ extern "C" void xdev_function({", ".join([*named, f"{write} o"])})
 static void thread(void* p) {{ {kernel.entry}(*({parameter}*)p); }}
 extern "C" void kernel(void* p, unsigned blocks)
 {{
-    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {{ {threads} }}
+    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {{ {lanes} }}
 }}
 """
 
@@ -312,10 +311,10 @@ def several_threads(monkeypatch):
     """Four threads, and a cut so low that every call is worth them."""
     _config.num_threads.cache_clear()
     monkeypatch.setenv("XDEV_NUM_THREADS", "4")
-    monkeypatch.setattr(cpu_threads, "CUT", 1e-9)
-    monkeypatch.setattr(cpu_threads, "PIECE", 1e-9)
-    monkeypatch.setattr(cpu_threads, "CALLS", 1)
-    monkeypatch.setattr(cpu_threads, "REST", 0)
-    monkeypatch.setattr(cpu_threads, "TELLING", 0.0)
+    monkeypatch.setattr(threads, "CUT", 1e-9)
+    monkeypatch.setattr(threads, "PIECE", 1e-9)
+    monkeypatch.setattr(threads, "CALLS", 1)
+    monkeypatch.setattr(threads, "REST", 0)
+    monkeypatch.setattr(threads, "CALL", 0.0)
     yield
     _config.num_threads.cache_clear()

@@ -19,13 +19,14 @@ pytestmark = pytest.mark.usefixtures("several_threads")
 def shared(monkeypatch):
     """How many threads each call was shared among."""
     counts = []
-    elements = threads.team.elements
+    elements = threads.team().elements
 
     def noted(loop, words, shares):
         counts.append(shares[3])
         return elements(loop, words, shares)
 
-    monkeypatch.setattr(threads, "team", SimpleNamespace(elements=noted))
+    team = SimpleNamespace(elements=noted)
+    monkeypatch.setattr(threads, "team", lambda: team)
     return counts
 
 

@@ -8,6 +8,7 @@ import textwrap
 import numpy as np
 import pytest
 
+from xdev.compile import threads
 from xdev.ufunc import cpu_ranges, cpu_threads
 
 pytestmark = pytest.mark.usefixtures("several_threads")
@@ -47,7 +48,7 @@ def timed(monkeypatch):
 
 @pytest.mark.parametrize(("seconds", "calls"), [(0.5, 20), (1.2, 20), (1.5, 2)])
 def test_several_threads_rest_where_they_are_slower(timed, monkeypatch, seconds, calls):
-    monkeypatch.setattr(cpu_threads, "REST", 15)
+    monkeypatch.setattr(threads, "REST", 15)
     call = timed(lambda _: 1.0, lambda _: seconds)
 
     went = [call(5000) for _ in range(21)]
@@ -58,7 +59,7 @@ def test_several_threads_rest_where_they_are_slower(timed, monkeypatch, seconds,
 
 def test_several_threads_rest_by_what_one_took_at_that_size_alone(timed, monkeypatch):
     """Beyond the caches an element takes longer, in one thread as in several."""
-    monkeypatch.setattr(cpu_threads, "REST", 15)
+    monkeypatch.setattr(threads, "REST", 15)
     call = timed(lambda n: n * 1e-9, lambda n: n * (1e-9 if n < 10**5 else 3e-9))
 
     assert [call(10**4) for _ in range(3)] == ["alone", "together", "together"]
@@ -66,7 +67,7 @@ def test_several_threads_rest_by_what_one_took_at_that_size_alone(timed, monkeyp
 
 
 def test_a_size_that_is_hardly_worth_it_is_measured_with_one_thread(timed, monkeypatch):
-    monkeypatch.setattr(cpu_threads, "CUT", 1.0)
+    monkeypatch.setattr(threads, "CUT", 1.0)
     call = timed(lambda n: n / 2000, lambda _: 1.0)
 
     sizes = 3000, 3001, 2040, 2041, 1900, 9000
@@ -78,8 +79,8 @@ def test_a_size_that_is_hardly_worth_it_is_measured_with_one_thread(timed, monke
 PROGRAM = """
 import os, threading
 import numpy as np, xdev
-from xdev.ufunc import cpu_threads
-cpu_threads.CUT = cpu_threads.PIECE = 1e-9
+from xdev.compile import threads
+threads.CUT = threads.PIECE = 1e-9
 f = xdev.vectorize(lambda x, y: x * 2 - y)
 x = np.random.default_rng(0).standard_normal(300_000)
 

@@ -25,8 +25,8 @@ def count(i, out):
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 1000, 99_991])
 def test_every_point_is_computed_once(monkeypatch, n, telling):
     for name in ("LONG", "PIECE"):
-        monkeypatch.setattr(cpu, name, 1e-9)
-    monkeypatch.setattr(cpu, "TELLING", telling)
+        monkeypatch.setattr(threads, name, 1e-9)
+    monkeypatch.setattr(threads, "TELLING", telling)
     monkeypatch.setattr(_config, "num_threads", lambda: 4)
     out, bound = np.zeros(max(n, 1), np.int64), xdev.kernel(count)[n]
     for _ in range(20):
@@ -99,8 +99,8 @@ warnings.simplefilter("ignore")
 os.environ["XDEV_NUM_THREADS"] = "4"
 import numpy as np
 import xdev
-from xdev.ufunc.kernels import cpu
-cpu.LONG = cpu.PIECE = 1e-9
+from xdev.compile import threads
+threads.LONG = threads.PIECE = 1e-9
 
 @xdev.kernel
 def count(i, out):
@@ -164,8 +164,8 @@ import os, threading
 os.environ["XDEV_NUM_THREADS"] = "4"
 import numpy as np
 import xdev
-from xdev.ufunc.kernels import cpu
-cpu.LONG = cpu.PIECE = 1e-9
+from xdev.compile import threads
+threads.LONG = threads.PIECE = 1e-9
 
 @xdev.kernel
 def count(i, out):

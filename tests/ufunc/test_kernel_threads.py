@@ -9,21 +9,21 @@ import pytest
 import xdev
 from xdev import _config
 from xdev.compile import threads
-from xdev.ufunc.kernels import cpu
 
 
 @pytest.fixture(autouse=True)
 def shared(monkeypatch):
     """Four threads; how many each call was shared among."""
     counts = []
-    share = threads.team.share
+    share = threads.team().share
 
     def noted(function, context, shares):
         counts.append(shares[3])
         return share(function, context, shares)
 
     monkeypatch.setattr(_config, "num_threads", lambda: 4)
-    monkeypatch.setattr(threads, "team", SimpleNamespace(share=noted))
+    team = SimpleNamespace(share=noted)
+    monkeypatch.setattr(threads, "team", lambda: team)
     return counts
 
 
@@ -45,9 +45,9 @@ def total(i, n, out):
     "shape", [(0, 5), (1, 1), (3, 7), (40, 41), (257, 300), (2, 9000), (9000, 2)]
 )
 def test_every_point_is_computed_once(monkeypatch, telling, shape):
-    monkeypatch.setattr(cpu, "LONG", 1e-9)
-    monkeypatch.setattr(cpu, "PIECE", 1e-9)
-    monkeypatch.setattr(cpu, "TELLING", telling)
+    monkeypatch.setattr(threads, "LONG", 1e-9)
+    monkeypatch.setattr(threads, "PIECE", 1e-9)
+    monkeypatch.setattr(threads, "TELLING", telling)
     out = np.zeros(shape, np.int64)
 
     for _ in range(5):
@@ -74,7 +74,7 @@ def test_short_calls_are_the_callers_alone(shared):
 
 def test_a_call_of_no_points_tells_nothing_of_the_next(monkeypatch, shared):
     clock = itertools.count()  # the real one may tell of other programs
-    monkeypatch.setattr(cpu, "perf_counter", lambda: 1e-9 * next(clock))
+    monkeypatch.setattr(threads, "perf_counter", lambda: 1e-9 * next(clock))
     anew = xdev.kernel(count.function)  # known calls are machine code, by C's clock
     out = np.zeros(64, np.int64)
     for n in (0, 64, 1, 64):

@@ -1,25 +1,38 @@
-"""Ranges shared by threads that run without the interpreter's lock.
+"""Ranges shared by threads without the interpreter's lock, where that is worth it.
 
 The caller works along, so that a call always ends: by itself where no worker has time.
+What is worth it is measured on the calls themselves, since a function may take a tenth
+of a nanosecond for an element, or a microsecond.
 """
 
 from __future__ import annotations
 
 import importlib
 from array import array
-from typing import TYPE_CHECKING
+from functools import cache
+from sys import maxsize
+from time import perf_counter
+from typing import TYPE_CHECKING, final
 
 from xdev import _config, native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import ModuleType
 
 PIECES = 32  # of a thread's share, where they are not too small; others wait for one
 PYTHON_PIECES = 4  # where each takes the interpreter's lock
+PIECE = 5e-6  # seconds of work that are worth a thread's look for them
 TURNS = 30_000  # looks for what comes next before a thread sleeps: 0.7 ms on an EPYC
 
-# What has the threads; see xdev.native.plain_threads.
-team = native.module("threads") or importlib.import_module("xdev.native.plain_threads")
+BYTES = bytes.__basicsize__ - 1  # where an object of bytes has them; the 1 ends them
+
+
+@cache
+def team() -> ModuleType:
+    """Return what has the threads, compiled or :mod:`xdev.native.plain_threads`."""
+    plain = "xdev.native.plain_threads"
+    return native.module("threads") or importlib.import_module(plain)
 
 
 def share(
@@ -39,7 +52,7 @@ def share(
     grain : int
         Pieces start at its multiples, from ``start`` on.
     """
-    team.share(function, context, _shares(start, stop, grain, PIECES))
+    team().share(function, context, _shares(start, stop, grain, PIECES))
 
 
 def elements(
@@ -71,7 +84,7 @@ def elements(
     words = array("q", [len(places), len(shape) - 1, *shape, *places])
     for row in steps:
         words.extend(row)
-    told: int = team.elements(loop, words.tobytes(), _shares(0, n, grain, PIECES))
+    told: int = team().elements(loop, words.tobytes(), _shares(0, n, grain, PIECES))
     return told
 
 
@@ -104,7 +117,7 @@ def run(task: Callable[[int, int], object], n: int, *, grain: int = 1) -> None:
     998001
     """
     if _config.num_threads() > 1 and n > grain:
-        team.run(task, _shares(0, n, grain, PYTHON_PIECES))
+        team().run(task, _shares(0, n, grain, PYTHON_PIECES))
     elif n > 0:
         task(0, n)
 
@@ -119,3 +132,140 @@ def _shares(start: int, stop: int, grain: int, each: int) -> tuple[int, ...]:
     n, threads = stop - start, _config.num_threads()
     size = -(-n // (each * threads * grain)) * grain
     return start, stop, size, min(threads, -(-n // size)), turns()
+
+
+# What is worth it, where a call may be begun by one thread and gone on with by several.
+
+LONG = 1e-5  # what takes one thread so long is worth several: so long some take to wake
+FEW, PART = 1024, 256  # elements that are timed first: so many, or such a part of few
+MORE = 8  # times as many come then
+TELLING = 3e-6  # seconds; what takes less tells of the call's own time
+
+
+def compute(
+    loop: Callable[[int, int, bytes], None],
+    function: int,
+    memory: bytes,
+    n: int,
+    each: float,
+) -> float:
+    """Compute a range, in several threads where there is enough to do.
+
+    Parameters
+    ----------
+    loop : callable
+        ``loop(start, stop, memory)``, a C function.
+    function : int
+        Its address; :func:`share` gives it the address of ``memory``.
+    memory : bytes
+        What it works on.
+    n : int
+        The length of the range.
+    each : float
+        Seconds of an element, as the last call returned them; 0 before.
+
+    Returns
+    -------
+    float
+        Seconds of an element; as given where threads were not worth it.
+    """
+    lanes, first, now = _config.num_threads(), 0, each
+    if lanes > 1 and each * n < LONG:  # by the guess: is it so this time too?
+        first, now = _begin(loop, memory, n)
+    if lanes == 1 or now * (n - first) < LONG:
+        if n > first:
+            loop(first, n, memory)
+        return each
+    start, context = perf_counter(), id(memory) + BYTES
+    share(function, context, first, n, grain=int(PIECE / now) + 1)
+    return max(perf_counter() - start - LONG, 0.0) * lanes / (n - first)
+
+
+def _begin(
+    loop: Callable[[int, int, bytes], None], memory: bytes, n: int
+) -> tuple[int, float]:
+    """Compute the first elements; return how many, and the seconds that each took."""
+    first, few, each = 0, max(min(n // PART, FEW), 1), 1.0
+    while each * (n - first) >= LONG:
+        start = perf_counter()
+        loop(first, first + few, memory)
+        seconds = perf_counter() - start
+        first, each = first + few, seconds / few
+        if seconds >= TELLING:
+            break
+        few = min(MORE * few, n - first)
+    return first, each
+
+
+# What is worth it, where a call is one thread's, or several's from the beginning.
+
+CUT = 5 * LONG  # what takes one thread so long is worth several, and their preparation
+LEAST = 1024  # elements that tell how long one takes
+CALLS = 2  # are measured first: the very first one meets pages that nobody touched yet
+CALL = 20e-6  # seconds; a call that takes less says little of the time of an element
+SURE = 4  # times CUT: what takes less is measured first at its own size
+LINE = 64  # elements: no two threads write to one cache line
+SLOWER = 1.25  # so much slower are several threads where the processors have other work
+REST = 15  # calls that then go by one thread
+
+
+@final
+class Pace:
+    """How long one thread takes for an element, and so which calls are several's.
+
+    Attributes
+    ----------
+    many : int
+        Calls of so many elements are worth several threads; 0: not known yet.
+    """
+
+    __slots__ = ("_alone", "_calls", "_rest", "_seconds", "many")
+
+    def __init__(self) -> None:
+        self.many = maxsize if _config.num_threads() == 1 else 0
+        self._calls = self._rest = 0  # measured ones; those to go by one thread
+        self._seconds = float("inf")  # for an element, the least measured
+        # The same of one thread, for each power of two of sizes: caches end somewhere.
+        self._alone: dict[int, float] = {}
+
+    @property
+    def small(self) -> int:
+        """So many elements or more are worth a look at the time that they take."""
+        if self.many:
+            return self.many
+        return 0 if self._calls and self._seconds * LEAST >= CUT else LEAST
+
+    @property
+    def grain(self) -> int:
+        """So many elements or more are worth a piece of their own."""
+        grain = int(PIECE / self._seconds) + 1
+        return grain if grain < LINE else -(-grain // LINE) * LINE
+
+    def is_long(self, n: int) -> bool:
+        """Say whether a call is known to be worth several threads."""
+        if self._rest:
+            self._rest -= 1
+            return False
+        sure = n >= SURE * self.many or n.bit_length() in self._alone
+        return n >= self.many > 0 and sure
+
+    def alone(self, seconds: float, n: int) -> None:
+        """Take in how long one thread took."""
+        self._learn(seconds, n)
+        if n:
+            known = self._alone.get(n.bit_length(), seconds / n)
+            self._alone[n.bit_length()] = min(known, seconds / n)
+
+    def together(self, seconds: float, n: int) -> None:
+        """Take in how long several threads took; where that is longer, they rest."""
+        alone = self._alone.get(n.bit_length())
+        if alone is not None and seconds > SLOWER * alone * n:
+            self._rest = REST
+        self._learn(seconds * _config.num_threads(), n)
+
+    def _learn(self, seconds: float, n: int) -> None:
+        if self.many < maxsize:
+            self._seconds = min(self._seconds, seconds / max(n, 1))
+            self._calls += n >= LEAST or seconds >= CALL
+            if self._calls >= CALLS:
+                self.many = max(int(CUT / self._seconds), 2)

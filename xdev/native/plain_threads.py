@@ -298,7 +298,7 @@ def _executor(helpers: int) -> ThreadPoolExecutor:
     """Return the threads of all calls; the calling thread is a lane's as well."""
     largest = max((helpers, *_executors))
     if largest not in _executors:
-        _executors.setdefault(largest, ThreadPoolExecutor(largest, "xdev"))
+        _executors.setdefault(largest, ThreadPoolExecutor(largest, "xdev-"))
     return _executors[largest]
 
 

@@ -177,7 +177,7 @@ def copy(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Array
     """
     alike = host.flags.c_contiguous and host.dtype == packed.dtype
     lanes = 1 if queue.ptr == PER_THREAD else min(LANES, _config.num_threads())
-    compiled = threads.team is native.module("threads")
+    compiled = threads.team() is native.module("threads")
     sizes = PACKED if alike and compiled else GENERAL
     parts = plan(packed.nbytes, lanes, sizes)
     lanes, slots = _slots(parts)
@@ -218,7 +218,7 @@ def copy(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Array
     )
     done = False
     try:
-        error, number = threads.team.copy(
+        error, number = threads.team().copy(
             staged, None if alike else move, lanes, threads.turns()
         )
         done = not error

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from functools import cache
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, final
 
 from numpy import ndarray
 
-from xdev import _config
 from xdev._c_functions import address_of
 from xdev._forks import module_lock
+from xdev.compile import threads
 from xdev.compile.grid import WORD, cpu as compiler, emission as reports, packer
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import too_large
@@ -24,13 +22,6 @@ if TYPE_CHECKING:
     from xdev.ufunc.kernels.decorator import Extents
     from xdev.ufunc.kernels.functions import KernelFunction
 
-FEW, PART = 1024, 256  # points that are timed first: so many, or such a part of few
-MORE = 8  # times as many come then
-TELLING = 3e-6  # seconds; what takes less tells of the call's own time
-LONG = 1e-5  # seconds of work from which on threads are worth their start
-OWN = 1e-5  # of a share's seconds, those that it takes itself
-PIECE = 5e-6  # seconds that a piece should take at least
-BYTES = bytes.__basicsize__ - 1  # where an object of bytes has them; the 1 ends them
 MOST = 64  # calls of one grid that are known at a time
 _lock = module_lock()  # guards the making of plans: each is made once
 
@@ -151,7 +142,10 @@ class CpuKernels:
         """
         report = array("q", bytes(WORD * reports.LENGTH))
         address, _ = report.buffer_info()
-        _share(plan, extents.size, plan.pack(*extents.shape, address, *words))
+        memory = plan.pack(*extents.shape, address, *words)
+        plan.each = threads.compute(
+            plan.loop, plan.address, memory, extents.size, plan.each
+        )
         if report[0]:
             function, indices = self._function, extents.dimensions
             names = function.split(indices, len(plan.kinds))
@@ -223,42 +217,3 @@ def _read(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
             key.append(type(x))
             values.append(x)
     return tuple(key), values
-
-
-def _share(plan: Plan, n: int, memory: bytes) -> None:
-    """Compute all points, in threads where there is enough to do."""
-    first, lanes, each = 0, _config.num_threads(), plan.each
-    if lanes == 1:
-        plan.loop(0, n, memory)
-        return
-    if each * n < LONG:  # by the guess: is it so this time too?
-        first, each = _begin(plan, n, memory)
-        if each * (n - first) < LONG:
-            plan.loop(first, n, memory)
-            return
-    start = perf_counter()
-    context = id(memory) + BYTES
-    _sharing()(plan.address, context, first, n, grain=int(PIECE / each) + 1)
-    plan.each = max(perf_counter() - start - OWN, 0.0) * lanes / (n - first)
-
-
-@cache
-def _sharing() -> Callable[..., None]:
-    """Return what has threads share a range; it loads for those that need it."""
-    from xdev.compile.threads import share
-
-    return share
-
-
-def _begin(plan: Plan, n: int, memory: bytes) -> tuple[int, float]:
-    """Compute the first points; return how many, and the seconds that each took."""
-    first, few, each = 0, max(min(n // PART, FEW), 1), 1.0
-    while each * (n - first) >= LONG:
-        start = perf_counter()
-        plan.loop(first, first + few, memory)
-        seconds = perf_counter() - start
-        first, each = first + few, seconds / few
-        if seconds >= TELLING:
-            break
-        few = min(MORE * few, n - first)
-    return first, each
