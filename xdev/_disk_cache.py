@@ -20,7 +20,7 @@ from xdev import _config
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-KINDS = ("cubins", "loops", "native", "typings")
+KINDS = ("cubins", "loops", "typings")
 LIMIT = 256 * 2**20  # bytes; past it, entries that were not used for longest go
 ROOM = LIMIT // 4  # bytes that are made free then
 LARGEST = LIMIT // 4  # bytes of a file that is read

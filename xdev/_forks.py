@@ -1,9 +1,13 @@
-"""Locks that a forked child finds free."""
+"""What lives as long as the process: locks that a forked child finds free, and more."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 from _thread import RLock  # threading's own: that module takes 0.5 ms to load
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def module_lock() -> RLock:
@@ -24,3 +28,13 @@ def module_lock() -> RLock:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=renew)
     return lock
+
+
+def immortal(kept: T) -> T:
+    """Keep an object that C code points to until the process is gone, and return it.
+
+    A list in a module would not do: the interpreter empties its modules at the end,
+    and arrays that are still alive then are given back after that.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    return kept

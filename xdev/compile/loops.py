@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xdev import _optional
-from xdev._c_functions import immortal
 from xdev._disk_cache import DiskCache
+from xdev._forks import immortal
 from xdev.compile import digests, environment
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ import ctypes
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from xdev._c_functions import immortal, of_numpy
+import numpy as np
+
+from xdev._forks import immortal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import numpy as np
 
 # Functions' places in NumPy's table.
 FROM_FUNC_AND_DATA_AND_SIGNATURE = 31
@@ -83,5 +83,9 @@ def register(
 
 @cache
 def _function(place: int, result: Any, *arguments: Any) -> Any:
-    """Return a function of NumPy's table."""
-    return ctypes.PYFUNCTYPE(result, *arguments)(of_numpy("_UFUNC_API", place))
+    """Return a function of NumPy's table, by its place there, which never changes."""
+    capsule = np._core._multiarray_umath._UFUNC_API  # type: ignore[attr-defined] # noqa: SLF001
+    kinds = ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p
+    content = ctypes.PYFUNCTYPE(*kinds)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    table = (ctypes.c_void_p * (place + 1)).from_address(content(capsule, None) or 0)
+    return ctypes.PYFUNCTYPE(result, *arguments)(table[place] or 0)

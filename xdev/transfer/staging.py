@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from xdev import _config, native
-from xdev._c_functions import address_of
 from xdev.compile import threads
 from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.arrays import pinned_array
@@ -38,6 +37,10 @@ SMALL = 64 << 10  # CUDA's own copy takes so much of pageable memory at once [B]
 DIRECT = 2 << 20  # up to here it is quicker than a staged one [B]
 SLOTS = 2  # of a lane: one on the bus, one in the thread's hands
 UNTIMED = 2  # CU_EVENT_DISABLE_TIMING
+FUNCTIONS = (
+    *("cuCtxSetCurrent", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"),
+    *("cuEventRecord", "cuEventSynchronize"),
+)
 
 
 class Sizes(NamedTuple):
@@ -262,11 +265,10 @@ class Driver:
 
     def __init__(self, library: Any) -> None:
         self._library = library
-        self.enter = address_of(library.cuCtxSetCurrent)
-        self.up = address_of(library.cuMemcpyHtoDAsync_v2)
-        self.down = address_of(library.cuMemcpyDtoHAsync_v2)
-        self.record = address_of(library.cuEventRecord)
-        self.wait = address_of(library.cuEventSynchronize)
+        self.enter, self.up, self.down, self.record, self.wait = (
+            ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+            for name in FUNCTIONS
+        )
         self._contexts: dict[int, int] = {}
         self._events: dict[int, deque[int]] = {}  # by context: those nobody uses
 

@@ -23,7 +23,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
-from xdev._c_functions import immortal
+from xdev._forks import immortal
 from xdev.memory import registry
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
-from xdev._c_functions import immortal
+from xdev._forks import immortal
 from xdev.device import registry as devices
 from xdev.memory import registry
 from xdev.memory.streams import live_streams

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, final
 
 from numpy import ndarray
 
-from xdev._c_functions import address_of
 from xdev._forks import module_lock
 from xdev.compile import threads
 from xdev.compile.grid import WORD, cpu as compiler, emission as reports, packer
@@ -62,7 +61,7 @@ class Plan:
     ) -> None:
         self.kinds, self.pack, self.loop = kinds, pack, loop
         self.checked = checked
-        self.address = address_of(loop)
+        self.address: int = loop.code.address  # type: ignore[attr-defined]
         self.each = 0.0
 
 

@@ -1,1 +1,0 @@
-"""What machine code elsewhere in the package still needs of the machine."""
