@@ -37,7 +37,6 @@ from xdev.errors import (
     XdevError,
 )
 from xdev.facade import *  # noqa: F403 - the standard's names, as facade.__all__ says
-from xdev.facade import arity as _arity
 
 if TYPE_CHECKING:
     from xdev import (
@@ -127,13 +126,6 @@ def _serve_fake_arrays() -> None:
     fake_arrays.serve()
 
 
-def _method_of_numpys(name: str, method: str) -> Any:
-    """Return a method of a ufunc among NumPy's names: the facade's have it, too."""
-    from xdev import numpy
-
-    return getattr(getattr(numpy, name), method)
-
-
 def load_ipython_extension(shell: Any) -> None:
     """Register ``%xtimeit`` and ``%%xtimeit``: what ``%load_ext xdev`` calls."""
     from xdev.jupyter import TimingMagics
@@ -143,7 +135,6 @@ def load_ipython_extension(shell: Any) -> None:
 
 _registry.when_started("cuda", _install_bridges)
 _registry.when_started("fake", _serve_fake_arrays)
-_arity.finder[:] = [_method_of_numpys]
 
 # One literal list, for type checkers: xdev's own names, then the facade's.
 # fmt: off

@@ -343,13 +343,21 @@ def test_methods_of_ufuncs_are_those_that_cupy_has():
 
 @pytest.mark.fake
 @pytest.mark.parametrize("written", ["minimum.reduce(x)", "hypot.accumulate(x)"])
-@pytest.mark.parametrize("room", [xdev, xdev.numpy])
-def test_a_method_that_cupy_lacks_says_which_copy_would_do(room, written):
+def test_a_method_that_cupy_lacks_says_which_copy_would_do(written):
     x = xdev.ones(3, device="fake")
     text = rf"cupy has no '{written[:-3]}'.*xdev\.to_numpy\(x\)"
 
     with pytest.raises(TypeError, match=text):
-        eval(f"np.{written}", {"np": room, "x": x})  # noqa: S307 - the list above
+        eval(f"np.{written}", {"np": xdev.numpy, "x": x})  # noqa: S307 - the list above
+
+
+@pytest.mark.parametrize("name", ["subtract", "pow", "less"])
+def test_a_fold_whose_order_matters_is_refused_where_threads_share_it(name):
+    x = xdev.ones(3, device="fake")
+    for method in ("reduce", "accumulate"):
+        text = rf"xdev\.{name}\.{method} .*xdev\.to_numpy\(x\)"
+        with pytest.raises(TypeError, match=text):
+            getattr(getattr(xdev, name), method)(x)
 
 
 def test_classes_of_arrays_are_derived_from_ndarray(device):

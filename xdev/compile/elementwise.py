@@ -13,7 +13,7 @@ from xdev.compile import toolchain
 from xdev.compile.halves import is_bfloat16, is_half
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Protocol
 
     class Template(Protocol):
@@ -241,6 +241,56 @@ def build(
             kernel.template, kernel.entry, tuple(kernel.macros()), arch, fma=fastmath
         )
         return toolchain.link([template, code], arch, fma=fastmath), symbol
+
+
+def expressed(
+    kernel: Template,
+    function: str,
+    capability: tuple[int, int],
+    folders: Sequence[str],
+    *,
+    fastmath: bool,
+) -> tuple[bytes, str]:
+    """Compile a template with a function in C++; nothing is linked.
+
+    Parameters
+    ----------
+    kernel : Template
+        The layout, and the operands with their dtypes.
+    function : str
+        C++ that defines :data:`FUNCTION`.
+    capability : (int, int)
+        The compute capability.
+    folders : sequence of str
+        Where else its headers are.
+    fastmath : bool
+        Whether a product and a sum may be one rounding.
+
+    Returns
+    -------
+    (bytes, str)
+        The cubin, and the kernel's name in it.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        The CUDA compiler is missing or its parts do not fit together.
+    """
+    arch = "sm_{}{}".format(*capability)
+    with toolchain.explained():
+        core = _optional.cuda_core()
+        options = core.ProgramOptions(
+            arch=arch,
+            std="c++17",
+            fma=fastmath,
+            include_path=[str(_folder()), *folders],
+            define_macro=list(kernel.macros()),
+        )
+        source = function + (_folder() / f"{kernel.template}.cu").read_text()
+        program = core.Program(source, "c++", options)
+        made = program.compile("cubin", name_expressions=(kernel.entry,))
+        symbol = made.symbol_mapping[kernel.entry]
+    return bytes(made.code), symbol.decode() if isinstance(symbol, bytes) else symbol
 
 
 @lru_cache(maxsize=TEMPLATES)

@@ -7,17 +7,16 @@ use. The names are written out a second time because type checkers read them her
 
 from __future__ import annotations
 
-from xdev.facade.arithmetic import *
 from xdev.facade.constants import *
 from xdev.facade.conversion import *
 from xdev.facade.data_types import *
+from xdev.facade.elementwise import *
 from xdev.facade.filling import *
 from xdev.facade.grids import *
 from xdev.facade.inspection import *
 from xdev.facade.joining import *
 from xdev.facade.limits import *
 from xdev.facade.linear_algebra import *
-from xdev.facade.logic import *
 from xdev.facade.manipulation import *
 from xdev.facade.moments import *
 from xdev.facade.running import *
@@ -25,7 +24,6 @@ from xdev.facade.searching import *
 from xdev.facade.sets import *
 from xdev.facade.sorting import *
 from xdev.facade.statistical import *
-from xdev.facade.transcendental import *
 from xdev.facade.triangles import *
 
 __all__ = [

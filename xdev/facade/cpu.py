@@ -51,15 +51,27 @@ _eigvals = bare("linalg.eigvals")
 QR_MODES = "reduced", "complete"
 
 
-def _into(result: Any, out: Any) -> Any:
+def _into(
+    result: Any,
+    out: Any,
+    *,
+    where: Any = True,
+    casting: Any = "same_kind",
+    dtype: Any = None,
+    **_: Any,
+) -> Any:
     """Give a result, or copy it to ``out`` where there is one."""
     if out is None:
-        return result
-    np.copyto(out, result, casting="same_kind")
+        return result if dtype is None else result.astype(dtype)
+    np.copyto(out, result, casting=casting, where=where)
     return out
 
 
-def _round(x: Any, out: Any = None) -> Any:
+def _round(x: Any, out: Any = None, **keywords: Any) -> Any:
+    if keywords:
+        return (np.positive if x.dtype.kind in "iu" else np.rint)(
+            x, out=out, **keywords
+        )
     result = x.round(0, out)
     return result if out is None else out  # of a scalar it returns another
 
@@ -76,32 +88,32 @@ def _imag(x: Any, out: Any = None) -> Any:
     return _into(x.imag, out)
 
 
-def _expm1(x: Any, out: Any = None) -> Any:
+def _expm1(x: Any, out: Any = None, **keywords: Any) -> Any:
     if x.dtype.kind != "c":
-        return np.expm1(x, out=out)
+        return np.expm1(x, out=out, **keywords)
     with np.errstate(invalid="ignore", over="ignore"):
         special = ~np.isfinite(x) | (x == 0)
         result = np.where(special, np.exp(x) - 1, np.expm1(x))
-    return _into(result[()], out)
+    return _into(result[()], out, **keywords)
 
 
-def _log1p(x: Any, out: Any = None) -> Any:
+def _log1p(x: Any, out: Any = None, **keywords: Any) -> Any:
     if x.dtype.kind != "c":
-        return np.log1p(x, out=out)
+        return np.log1p(x, out=out, **keywords)
     result = np.array(np.log1p(x))
     near = (np.abs(x.real) < 0.5) & (np.abs(x.imag) < 0.5)  # noqa: PLR2004 - 1/2
     a, b = x.real[near], x.imag[near]
     result.real[near] = np.log1p(a * (2 + a) + b * b) / 2
-    return _into(result[()], out)
+    return _into(result[()], out, **keywords)
 
 
-def _tanh(x: Any, out: Any = None) -> Any:
+def _tanh(x: Any, out: Any = None, **keywords: Any) -> Any:
     if x.dtype.kind != "c":
-        return np.tanh(x, out=out)
+        return np.tanh(x, out=out, **keywords)
     result = np.array(np.tanh(x))
     special = np.isinf(x.real) & np.isfinite(x.imag)
     result.imag[special] = np.copysign(0, x.imag)[special]
-    return _into(result[()], out)
+    return _into(result[()], out, **keywords)
 
 
 def _sort(x: Any, *, axis: int, descending: bool, stable: bool) -> Any:
@@ -236,14 +248,19 @@ class NumPyLibrary:
         return value
 
     def write(
-        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
+        self,
+        name: str,
+        function: Callable[..., Any],
+        values: list[Any],
+        out: Any,
+        **keywords: Any,
     ) -> Any:
         """Compute into ``out``; its casting is checked by NumPy, before it computes."""
-        shape = result_shape(values)
+        shape = result_shape([*values, keywords.get("where")])
         if out.shape != shape:
             raise misfit(name, out, shape, result_dtype(np, function, values))
         try:
-            return function(*values, out=out)
+            return function(*values, out=out, **keywords)
         except (TypeError, ValueError):
             self.refuse(name, function, values, out)
             raise

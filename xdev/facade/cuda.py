@@ -18,10 +18,8 @@ from xdev import _optional
 from xdev.device import registry
 from xdev.facade.cpu import result_dtype, result_shape
 from xdev.facade.cuda_differences import mended
-from xdev.facade.cuda_into import Into
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.functions import Functions
-from xdev.facade.libraries import into
 from xdev.memory.outside import retrying
 from xdev.memory.owners import mark_uses
 from xdev.memory.registry import pool
@@ -154,7 +152,12 @@ class CuPyLibrary:
         return asked(self.namespace, function, values)
 
     def write(
-        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
+        self,
+        name: str,
+        function: Callable[..., Any],
+        values: list[Any],
+        out: Any,
+        **keywords: Any,
     ) -> Any:
         """Compute into ``out``; its casting is checked by CuPy, before it computes."""
         shape = result_shape(values)
@@ -164,7 +167,7 @@ class CuPyLibrary:
         if not live_streams.several:  # then no pool may have seen the stream
             mark_uses((*values, out), self.device(out))
         try:
-            return function(*values, out=out)
+            return function(*values, out=out, **keywords)
         except TypeError:
             self.refuse(name, function, values, out)
             raise
@@ -208,7 +211,4 @@ def marking(function: Callable[..., Any]) -> Callable[..., Any]:
 @cache
 def library() -> CuPyLibrary:
     """Return the one library object of CuPy."""
-    made = CuPyLibrary()
-    if not made.several:
-        into[made.namespace.ndarray] = Into(made)
-    return made
+    return CuPyLibrary()

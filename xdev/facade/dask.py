@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev import _optional, facade
-from xdev.facade import arithmetic, logic, transcendental
 from xdev.facade.dtype_names import to_library_dtype
+from xdev.facade.elementwise import __all__ as elementwise_names
 from xdev.facade.functions import Functions
 from xdev.facade.libraries import direct
 from xdev.ufunc.complaints import not_over_blocks
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MATRIX = 2  # axes
 
 #: Functions of the standard whose results at a place depend on the arguments there.
-ELEMENTWISE = {"where", *arithmetic.__all__, *logic.__all__, *transcendental.__all__}
+ELEMENTWISE = {"where", *elementwise_names}
 
 #: Functions of stacks of matrices or vectors: core dimensions; ``k`` is the least one.
 CORES = {
@@ -278,7 +278,12 @@ class DaskLibrary:
         return value[()] if type(value) is np.ndarray and not value.ndim else value
 
     def write(
-        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
+        self,
+        name: str,
+        function: Callable[..., Any],
+        values: list[Any],
+        out: Any,
+        **keywords: Any,  # noqa: ARG002 - the engine's way has them
     ) -> Any:
         """Let ``out`` be another collection from now on: it has no memory."""
         refuse_plain(f"xdev.{name}", [out])

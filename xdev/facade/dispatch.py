@@ -12,7 +12,6 @@ from xdev.facade.cpu import NUMPY
 from xdev.facade.libraries import (
     HOST_SCALARS,
     PYTHON_SCALARS,
-    known,
     library_of,
 )
 from xdev.ufunc.complaints import (
@@ -32,25 +31,6 @@ if TYPE_CHECKING:
 ndarray = np.ndarray
 _EITHER = PYTHON_SCALARS | HOST_SCALARS | {type(None)}
 OPTIONAL = ("min", "max", "sorter")  # arguments that may be None
-
-
-def of_two(x1: Any, x2: Any, name: str) -> Callable[..., Any] | None:
-    """Return the function ``name`` for arrays of one type, or one and a Python number.
-
-    None for anything else, which may be right: :func:`apply` knows.
-    """
-    kind, other = type(x1), type(x2)
-    if kind is other:
-        library = known.get(kind)
-        if library is not None and (
-            not library.several or library.device(x1) == library.device(x2)
-        ):
-            return library.bound(name, x1)
-    elif other in PYTHON_SCALARS and kind in known:
-        return known[kind].bound(name, x1)
-    elif kind in PYTHON_SCALARS and other in known:
-        return known[other].bound(name, x2)
-    return None
 
 
 def refuse(name: str, **arrays: Any) -> None:
@@ -111,19 +91,53 @@ def mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], list[Any]]:
     return library.bound(name, like), values
 
 
-def apply(name: str, out: Any, **arguments: Any) -> Any:
-    """Run an elementwise function on any mix of arrays of one device and numbers."""
-    if type(out) is tuple and len(out) == 1:
-        (out,) = out  # as NumPy's ufuncs take it
+def placed(
+    name: str, out: Any, arguments: dict[str, Any], masks: dict[str, Any]
+) -> tuple[Library, Any, list[Any], dict[str, Any]]:
+    """Find where an elementwise function computes: arrays of one device, and numbers.
+
+    Parameters
+    ----------
+    name : str
+        The function's, for errors.
+    out : array or None
+        Where it writes.
+    arguments : dict
+        The inputs, by their names.
+    masks : dict
+        What else may be an array.
+
+    Returns
+    -------
+    library, array, list, dict
+        The arrays' library; one of them; the inputs, and the masks, fit to meet them.
+
+    Raises
+    ------
+    DeviceMismatchError, TypeError
+        The arrays are of two libraries or devices; or there are only numbers.
+    """
+    written = {} if out is None else {"out": out}
     if out is not None:
         if type(out) in _EITHER:
             raise no_array(name, "out", out)
         if PYTHON_SCALARS.issuperset(map(type, arguments.values())):
             arguments = {k: _scalar(name, k, x) for k, x in arguments.items()}
-        library, like = _leader(name, {**arguments, "out": out})
-    else:
-        library, like = _leader(name, arguments)
+    library, like = _leader(name, {**arguments, **masks, **written})
     values = [library.operand(value, like) for value in arguments.values()]
+    return (
+        library,
+        like,
+        values,
+        {k: library.operand(x, like) for k, x in masks.items()},
+    )
+
+
+def apply(name: str, out: Any, **arguments: Any) -> Any:
+    """Run a function that is no ufunc on arrays of one device and numbers."""
+    if type(out) is tuple and len(out) == 1:
+        (out,) = out  # as NumPy's ufuncs take it
+    library, like, values, _ = placed(name, out, arguments, {})
     function = library.bound(name, like)
     if out is None:
         return function(*values)

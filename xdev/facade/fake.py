@@ -56,16 +56,21 @@ class FakeLibrary:
         return value[()] if type(value) is np.ndarray else value
 
     def write(
-        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
+        self,
+        name: str,
+        function: Callable[..., Any],
+        values: list[Any],
+        out: Any,
+        **keywords: Any,
     ) -> Any:
         """Compute into ``out``; its casting is checked before it computes."""
-        shape = result_shape(values)
+        shape = result_shape([*values, keywords.get("where")])
         wanted = result_dtype(np, NUMPY.bound(name, None), values)
         if out.shape != shape:
             raise misfit(name, out, shape, wanted)
-        if not np.can_cast(wanted, out.dtype, "same_kind"):
+        if not keywords and not np.can_cast(wanted, out.dtype, "same_kind"):
             raise wrong_dtype(name, out, shape, wanted)
-        return function(*values, out=out)
+        return function(*values, out=out, **keywords)
 
 
 @cache

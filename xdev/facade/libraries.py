@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.facade.protocols import Into, Library
+    from xdev.facade.protocols import Library
 
 #: Types of numbers that are on no device.
 PYTHON_SCALARS = frozenset({bool, int, float, complex})
@@ -62,9 +62,6 @@ class _Direct(dict[type, Functions]):
 
 
 direct: dict[type, Functions] = _Direct(dict.fromkeys(HOST_SCALARS, NUMPY.functions))
-#: By the type of what elementwise functions write to, where all its arrays are on one
-#: device: what is called for ``out=`` first.
-into: dict[type, Into] = {}
 _by_name: dict[str, Library] = {"numpy": NUMPY}
 
 

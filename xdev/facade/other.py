@@ -120,7 +120,12 @@ class StandardLibrary:
         return value
 
     def write(
-        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
+        self,
+        name: str,
+        function: Callable[..., Any],
+        values: list[Any],
+        out: Any,
+        **keywords: Any,  # noqa: ARG002 - none of theirs has any
     ) -> Any:
         """Compute, check, then write: few of these libraries have ``out=``."""
         if self.namespace.__name__ in IMMUTABLE:

@@ -48,20 +48,14 @@ class Library(Protocol):
         """Return a host scalar in a form that may meet ``like``; arrays stay."""
 
     def write(
-        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
+        self,
+        name: str,
+        function: Callable[..., Any],
+        values: list[Any],
+        out: Any,
+        **keywords: Any,
     ) -> Any:
         """Compute into ``out``, checked before anything is written; return it."""
-
-
-class Into(Protocol):
-    """What computes into arrays of one type, by the standard's names.
-
-    Both take the inputs and ``out``. They raise TypeError or ValueError, before they
-    wrote anything, for what they do not know to be right.
-    """
-
-    one: Functions
-    two: Functions
 
 
 class Place(Protocol):
@@ -131,7 +125,9 @@ class Unary(Protocol):
 
     __name__: str
 
-    def __call__(self, x: Operand, /, out: Operand | None = None) -> Operand:
+    def __call__(
+        self, x: Operand, /, out: Operand | None = None, **keywords: Any
+    ) -> Operand:
         """Compute."""
 
 
@@ -151,10 +147,15 @@ class Binary(Protocol):
 
     @overload
     def __call__(
-        self, x1: Number, x2: Operand, /, out: Operand | None = None
+        self, x1: Number, x2: Operand, /, out: Operand | None = None, **keywords: Any
     ) -> Operand: ...
 
     @overload
     def __call__(
-        self, x1: Operand, x2: Typed | Number, /, out: Operand | None = None
+        self,
+        x1: Operand,
+        x2: Typed | Number,
+        /,
+        out: Operand | None = None,
+        **keywords: Any,
     ) -> Operand: ...

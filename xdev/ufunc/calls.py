@@ -221,4 +221,3 @@ def check_method(ufunc: Ufunc, method: str, *operands: Any, nin: int = 2) -> Non
         raise ValueError(message)
     name = f"{ufunc.__name__}.{method}"
     refuse(name, dispatch.VALUES[method], operands)
-    ufunc.definition.check(name, operands)

@@ -223,11 +223,7 @@ class CudaLoops:
         fastmath = self.scalar.fastmath
 
         def make() -> tuple[bytes, str]:
-            types = spec.inputs, spec.outputs
-            function = spec.function
-            return elementwise.cubin(
-                kernel, function, *types, capability, fastmath=fastmath
-            )
+            return spec.cubin(kernel, capability, fastmath=fastmath)
 
         parts = spec.types, kernel.entry, kernel.macros(), capability, fastmath
         return cubins.kept(spec.digest, parts, spec.name, make, spec.unchanged)

@@ -362,8 +362,12 @@ def ask(
 def _shown(ufunc: Any) -> Any:
     """Return a ufunc as operands are handed it: itself, or one of another name.
 
-    Libraries look up what they know by the name: ``add`` would run theirs.
+    Libraries look up what they know by the name: ``add`` would run theirs. What is
+    NumPy's is handed itself.
     """
+    numpys = getattr(getattr(ufunc, "definition", None), "numpy", None)
+    if numpys is not None:
+        return numpys
     name = ufunc.__name__
     if not (hasattr(operator, name) or isinstance(getattr(np, name, None), np.ufunc)):
         return ufunc

@@ -305,7 +305,7 @@ class ScalarFunction:
             raise TypeError(message)
         made = cache(lambda: self._typed(function, typing.level, rules).function)
         unchanged = partial(_has, function, rules, digest)
-        return Specialisation(self.name, chosen, outputs, digest, made, unchanged)
+        return Specialisation(self.name, chosen, outputs, digest, None, made, unchanged)
 
     def _chosen(self, inputs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Return the inputs and results of the first signature that fits, if any."""

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from xdev.compile import elementwise
     from xdev.ufunc.signatures import Signature
 
     Dtypes = tuple[np.dtype[Any], ...]
@@ -29,13 +30,16 @@ class Specialisation:
         function returns is cast to ``outputs``.
     digest : str or None
         Names the function's code on disk; None: it is not kept there.
-    made : callable
+    recipe : callable, optional
+        ``recipe(kernel, capability, fastmath)`` compiles a kernel for CUDA: its cubin
+        and name. By default ``function`` is compiled.
+    made : callable, optional
         Returns ``function``.
-    unchanged : callable
+    unchanged : callable, optional
         Says whether ``function``, with all that it calls, still has the digest.
     """
 
-    __slots__ = ("digest", "inputs", "made", "name", "outputs", "unchanged")
+    __slots__ = ("digest", "inputs", "made", "name", "outputs", "recipe", "unchanged")
 
     def __init__(
         self,
@@ -43,11 +47,13 @@ class Specialisation:
         inputs: Dtypes,
         outputs: Dtypes,
         digest: str | None,
-        made: Callable[[], Callable[..., Any]],
-        unchanged: Callable[[], bool],
+        recipe: Callable[..., tuple[bytes, str]] | None = None,
+        made: Callable[[], Callable[..., Any]] | None = None,
+        unchanged: Callable[[], bool] = lambda: True,
     ) -> None:
         self.name, self.inputs, self.outputs = name, inputs, outputs
-        self.digest, self.made, self.unchanged = digest, made, unchanged
+        self.digest, self.recipe = digest, recipe
+        self.made, self.unchanged = made, unchanged
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -56,7 +62,25 @@ class Specialisation:
         It takes ``inputs``, but float32 where an input is float16. It is made when a
         compiler asks for it, which needs the source and loads Numba.
         """
+        assert self.made is not None  # noqa: S101 - it has no recipe
         return self.made()
+
+    def cubin(
+        self,
+        kernel: elementwise.Template,
+        capability: tuple[int, int],
+        *,
+        fastmath: bool,
+    ) -> tuple[bytes, str]:
+        """Compile a kernel: its cubin and name."""
+        if self.recipe is not None:
+            return self.recipe(kernel, capability, fastmath)
+        from xdev.compile import elementwise  # not where CPUs are all there is
+
+        types = self.inputs, self.outputs
+        return elementwise.cubin(
+            kernel, self.function, *types, capability, fastmath=fastmath
+        )
 
     @property
     def types(self) -> str:

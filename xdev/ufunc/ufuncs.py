@@ -93,7 +93,7 @@ class Definition(Protocol):
     ) -> Specialisation:
         """Return the typing of a fold, which takes its own results."""
 
-    def reduced(self, ufunc: Ufunc) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def reduced(self, ufunc: Ufunc) -> str | tuple[Callable[..., Any], tuple[Any, ...]]:
         """Return what makes the ufunc again, and its arguments: its pickle."""
 
 
@@ -162,24 +162,31 @@ class Ufunc(native.Callable):
                 made = self._cuda_methods.reduce.again(array, axis, dtype)
                 if made is not None:
                     return made
+        self.definition.check(f"{self.__name__}.reduce", (array, out))
         given = {"keepdims": keepdims, "initial": initial, "where": where}
         options = {name: value for name, value in given.items() if value is not ABSENT}
         return calls.reduce(self, array, axis, dtype, out, **options)
 
     def accumulate(self, *args: Any, **keywords: Any) -> Any:
         """Accumulate along an axis, as :meth:`numpy.ufunc.accumulate` does."""
+        operands = *args[:1], keywords.get("out")
+        self.definition.check(f"{self.__name__}.accumulate", operands)
         return self._general.accumulate(self, *args, **keywords)
 
     def reduceat(self, *args: Any, **keywords: Any) -> Any:
         """Reduce over slices, as :meth:`numpy.ufunc.reduceat` does."""
+        operands = *args[:1], keywords.get("out")
+        self.definition.check(f"{self.__name__}.reduceat", operands)
         return self._general.reduceat(self, *args, **keywords)
 
     def outer(self, a: Any, b: Any, /, **keywords: Any) -> Any:
         """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
+        self.definition.check(f"{self.__name__}.outer", (a, b))
         return self._general.outer(self, a, b, **keywords)
 
     def at(self, a: Any, indices: Any, /, *b: Any) -> Any:
         """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
+        self.definition.check(f"{self.__name__}.at", (a, *b))
         return self._general.at(self, a, indices, *b)
 
     # Each device's half is loaded where it is used; the first of several threads wins.

@@ -1,0 +1,451 @@
+"""What the standard's elementwise functions are: definitions of ufuncs."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev.facade import dispatch
+from xdev.facade.cpu import MENDED, NUMPY
+from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, known
+from xdev.native import Plan
+from xdev.ufunc.complaints import misfit, wrong_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xdev.facade.protocols import Library
+    from xdev.ufunc.signatures import Signature
+    from xdev.ufunc.specialisation import Specialisation
+    from xdev.ufunc.ufuncs import Ufunc
+
+    Dtypes = tuple[np.dtype[Any], ...]
+
+_DOC = """{summary}
+
+Parameters
+----------
+{parameters}
+out : array, optional
+    Where to write: an array of the result's shape, on the same device, that can
+    hold its data type.
+where, casting, order, dtype, subok : optional
+    As those of :class:`numpy.ufunc`.
+
+Returns
+-------
+array
+    On the device of the arguments, of their broadcast shape; ``out`` if given.
+
+Raises
+------
+DeviceMismatchError
+    The arrays are of two devices or libraries.
+ValueError, TypeError
+    ``out`` has another shape or is read-only; it cannot hold the data type.
+UseAfterFreeError
+    An array was freed.
+
+Examples
+--------
+>>> import xdev
+>>> xdev.{name}(xdev.asarray({example})
+array({shown})
+"""
+_PARAMETERS = {
+    1: "x : array\n    Any shape.",
+    2: "x1, x2 : array or number\n    Shapes that broadcast; at least one is an array.",
+}
+_LABELS = {1: ("x",), 2: ("x1", "x2")}
+#: Those of a part of complex numbers, or of NumPy's functions that are no ufuncs.
+_OTHERS: dict[str, np.ufunc | None] = {"imag": None, "real": None, "round": np.rint}
+#: Whose elements may be folded in any order, so that threads share a fold.
+_FOLDS = frozenset((
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "hypot", "logaddexp",
+    "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "multiply",
+))  # fmt: skip
+_COMPARISONS = frozenset(
+    ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
+)
+_KEYWORDS = frozenset(
+    ("out", "where", "casting", "order", "dtype", "signature", "sig", "subok")
+)
+_PAIRS = frozenset(("maximum", "minimum"))  # NumPy's warn of an output by place
+_BITS = 64  # of the widest integers
+
+
+def _signature(labels: tuple[str, ...]) -> inspect.Signature:
+    one = inspect.Parameter
+    rest = {"where": True, "casting": "same_kind", "order": "K", "dtype": None}
+    return inspect.Signature(
+        [
+            *(one(label, one.POSITIONAL_ONLY) for label in labels),
+            one("out", one.POSITIONAL_OR_KEYWORD, default=None),
+            *(
+                one(name, one.KEYWORD_ONLY, default=value)
+                for name, value in (rest | {"subok": True}).items()
+            ),
+        ]
+    )
+
+
+_SIGNATURES = {nin: _signature(labels) for nin, labels in _LABELS.items()}
+
+
+@final
+class Elementwise:
+    """An elementwise function of the standard: NumPy's, and an expression on CUDA.
+
+    Its calls take arrays of one library and device, and numbers beside them. Libraries
+    but NumPy and CuPy have functions of their own.
+
+    Parameters
+    ----------
+    name, nin : str and int
+        The standard's, and the number of its arguments.
+    summary, example, shown : str
+        Of the docstring: its first line, the example's arguments, and what it shows.
+    """
+
+    strict = True
+    fastmath = False
+    nout = 1
+
+    def __init__(
+        self, name: str, nin: int, summary: str, example: str, shown: str
+    ) -> None:
+        self.name, self.nin = name, nin
+        self.labels = _LABELS[self.nin]
+        #: NumPy's own, None where that is no ufunc.
+        self.numpy = _OTHERS[name] if name in _OTHERS else getattr(np, name)
+        array, _, rest = example.partition("]")
+        self.doc = _DOC.format(
+            name=name,
+            summary=summary,
+            parameters=_PARAMETERS[self.nin],
+            example=f"{array}]){rest}",
+            shown=shown,
+        )
+        self._typings: dict[Any, Specialisation] = {}
+
+    def describe(self, ufunc: Ufunc) -> None:
+        """Give a ufunc its name, docstring and signature."""
+        vars(ufunc).update(
+            __name__=self.name,
+            __qualname__=self.name,
+            __module__="xdev",
+            __doc__=self.doc,
+            __signature__=_SIGNATURES[self.nin],
+        )
+
+    def outputs(self) -> int:
+        """Return the number of outputs."""
+        return 1
+
+    @property
+    def types(self) -> list[str]:
+        """NumPy's typings."""
+        return [] if self.numpy is None else self.numpy.types
+
+    def reduced(self, ufunc: Ufunc) -> str:  # noqa: ARG002
+        """Pickle by the name."""
+        return self.name
+
+    def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return a call's inputs; none has a default."""
+        if len(args) < self.nin:
+            raise TypeError(self._count(len(args)))
+        return args
+
+    def many(self, given: int, nout: int) -> str:  # noqa: ARG002
+        """Return the text for a call with too many arguments."""
+        return self._count(given)
+
+    def _count(self, given: int) -> str:
+        inputs = " and ".join(self.labels)
+        return (
+            f"xdev.{self.name} takes {inputs}, then out, and the rest by keyword: it "
+            f"got {given} positional argument{'s' * (given != 1)}"
+        )
+
+    def call(
+        self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
+        """Compute a call that no plan is for.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the docstring says; nothing was written.
+        """
+        for keyword in keywords.keys() - _KEYWORDS:
+            text = f"xdev.{self.name} has no keyword {keyword!r}"
+            if keyword in self.labels:
+                text = f"xdev.{self.name} takes {keyword} positionally"
+            message = f"{text}: by keyword go {', '.join(sorted(_KEYWORDS))}"
+            raise TypeError(message)
+        nin, told = self.nin, "out" in keywords
+        out = keywords.pop("out", None)
+        if not nin <= len(args) <= nin + 1 or (len(args) > nin and out is not None):
+            raise TypeError(self._count(len(args)))
+        if len(args) > nin:
+            args, out = args[:nin], args[nin]
+        if type(out) is tuple and len(out) == 1:
+            (out,) = out  # as NumPy's ufuncs take it
+        made = self._general(ufunc, args, out, keywords)
+        if out is None and not told and "where" in keywords:
+            from xdev.ufunc.dispatch import tell_unwritten  # not for small programs
+
+            tell_unwritten(keywords)
+        return made
+
+    def _is_kernel(self, library: Library) -> bool:
+        """Say whether kernels of ours compute a library's arrays."""
+        return library.device_type == "cuda" and self.numpy is not None
+
+    def _general(
+        self,
+        ufunc: Ufunc,
+        args: Sequence[Any],
+        out: Any,
+        keywords: dict[str, Any],
+    ) -> Any:
+        """Find the library of the arrays, and compute there."""
+        arguments = dict(zip(self.labels, args, strict=True))
+        where = keywords.get("where", True)
+        masks = {} if where is True else {"where": where}
+        try:
+            library, like, values, masks = dispatch.placed(
+                self.name, out, arguments, masks
+            )
+        except TypeError:
+            if self.numpy is None or not any(map(_overrides, (*args, out))):
+                raise
+            return self.numpy(*args, out=out, **keywords)  # which asks their types
+        keywords = keywords | masks
+        if self.name in _COMPARISONS:
+            values = _comparable(values)
+        try:
+            made = self._computed(ufunc, library, like, values, out, keywords)
+        except TypeError:
+            dispatch.refuse(self.name, **arguments)
+            raise
+        if library is NUMPY and not keywords:
+            self._learn(ufunc, args, out)
+        return made
+
+    def _computed(
+        self,
+        ufunc: Ufunc,
+        library: Library,
+        like: Any,
+        values: list[Any],
+        out: Any,
+        keywords: dict[str, Any],
+    ) -> Any:
+        if self._is_kernel(library):
+            return self._on_cuda(ufunc, values, out, keywords)
+        function = library.bound(self.name, like)
+        if not keywords:
+            if out is None:
+                return function(*values)
+            return library.write(self.name, function, values, out)
+        if library.chunk is not None:
+            from xdev.ufunc import dask
+
+            outs = None if out is None else (out,)
+            return dask.call(ufunc, values, outs, keywords)
+        if not library.numpy_dtypes or self.numpy is None:
+            names = ", ".join(f"{key}=" for key in keywords)
+            theirs = library.namespace.__name__.removeprefix("array_api_compat.")
+            message = (
+                f"xdev.{self.name} of arrays of {theirs} takes no {names}: leave it out"
+            )
+            raise TypeError(message)
+        keywords = {"signature" if k == "sig" else k: v for k, v in keywords.items()}
+        if out is None:
+            return function(*values, out=None, **keywords)
+        return library.write(self.name, function, values, out, **keywords)
+
+    def _on_cuda(
+        self, ufunc: Ufunc, values: list[Any], out: Any, keywords: dict[str, Any]
+    ) -> Any:
+        from xdev.ufunc.dispatch import for_cuda
+
+        loops, options = ufunc._cuda, for_cuda(ufunc, keywords)  # noqa: SLF001 - half
+        if out is None:
+            return loops(values, **options)
+        where = options.get("where", True)
+        shape = np.broadcast_shapes(*(np.shape(x) for x in (*values, where)))
+        wanted = self.specialise(self.resolve(values)).outputs[0]
+        if out.shape != shape:
+            raise misfit(self.name, out, shape, wanted)
+        own = options.keys() <= {"where", "order"}
+        if own and not np.can_cast(wanted, out.dtype, "same_kind"):
+            raise wrong_dtype(self.name, out, shape, wanted)
+        return loops(values, out, **options)
+
+    def _learn(self, ufunc: Ufunc, args: Sequence[Any], out: Any) -> None:
+        """Remember a call on NumPy arrays and numbers: it is all NumPy's."""
+        operands = tuple(args) if out is None else (*args, out)
+        kinds = tuple(x.dtype if type(x) is np.ndarray else type(x) for x in operands)
+        typed = {kind for kind in kinds[: self.nin] if kind not in PYTHON_SCALARS}
+        if typed and all(
+            isinstance(kind, np.dtype) or kind in HOST_SCALARS
+            for kind in kinds
+            if kind not in PYTHON_SCALARS
+        ):
+            kind = getattr(args[0], "dtype", None)
+            plain = kind is None or kind.kind != "c" or self.name not in MENDED
+            plain = plain and self.name not in _OTHERS
+            own = NUMPY.bound(self.name, None)
+            function = own if self.numpy is None or not plain else self.numpy
+            if out is not None and self.name in _PAIRS:
+                function = _by_keyword(function)
+            size = float("inf")
+            # NumPy would spread inputs over an output that is larger than they are.
+            strided = size if out is None else 0
+            call = _NumPyCall(self)
+            ufunc.plans.learn(Plan(kinds, self.nin, function, call, size, strided))
+
+    def check(self, name: str, operands: Sequence[Any]) -> None:
+        """Refuse a method's operands but arrays of one library, and numbers."""
+        arrays = {
+            "x" if not place else f"argument {place}": x
+            for place, x in enumerate(operands)
+            if x is not None and type(x) not in PYTHON_SCALARS and not _overrides(x)
+        }
+        if arrays:
+            dispatch.of_all(name, **arrays)
+            libraries = (known.get(type(x)) for x in arrays.values())
+            kinds = {library.device_type for library in libraries if library}
+            folds = self.name in _FOLDS or name.endswith((".outer", ".at"))
+            if not (folds or kinds.isdisjoint(("cuda", "fake"))):
+                message = (
+                    f"xdev.{name} is not on CUDA, where threads share the elements: "
+                    f"its result depends on their order. Copy them, xdev.to_numpy(x)"
+                )
+                raise TypeError(message)
+
+    def cpu_loops(self, ufunc: Ufunc) -> _NumPyLoops:  # noqa: ARG002
+        """Return NumPy's own."""
+        return _NumPyLoops(self)
+
+    # What CUDA compiles.
+
+    def resolve(self, args: Sequence[Any]) -> Dtypes:
+        """Return each argument's dtype; Python numbers are weak, as in NEP 50."""
+        from xdev.ufunc.inputs import resolve
+
+        return resolve(args, f"xdev.{self.name}")
+
+    def specialise(self, inputs: Dtypes) -> Specialisation:
+        """Return the typing for these input dtypes: NumPy's."""
+        return self.giving(inputs, ((None,) * self.nin, (None,)))
+
+    def giving(self, inputs: Dtypes, signature: Signature) -> Specialisation:
+        """Return the typing that a call asks for."""
+        made = self._typings.get((inputs, signature))
+        if made is None:
+            from xdev.ufunc import expressions
+
+            loop = self.numpy
+            if self.name == "round" and inputs[0].kind in "iu":
+                loop = np.positive
+            assert loop is not None  # noqa: S101 - the others are not asked
+            made = expressions.typed(self.name, loop, inputs, signature)
+            made = self._typings.setdefault((inputs, signature), made)
+        return made
+
+    def folding(
+        self, array: np.dtype[Any], out: np.dtype[Any] | None, dtype: Any
+    ) -> Specialisation:
+        """Return the typing of a fold, which takes its own results, as NumPy has it."""
+        if dtype is None and out is None and self.name in ("add", "multiply"):
+            wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(array.kind)
+            dtype = array if wide is None else np.result_type(array, wide)
+        if dtype is None:
+            dtype = array if out is None else np.result_type(out, array)
+        if self.name.startswith("logical_"):
+            dtype = np.bool_
+        made = self.specialise((np.dtype(dtype),) * 2)
+        if set(made.inputs) != set(made.outputs):
+            made = self.specialise((made.outputs[0],) * 2)
+        return made
+
+
+@final
+class _NumPyCall:
+    """What a plan's calls on NumPy arrays need besides NumPy's function."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Elementwise) -> None:
+        self._function = function
+
+    def large(self, operands: tuple[Any, ...]) -> Any:
+        """Compute into an output, whose shape may not be the result's."""
+        *values, out = operands
+        name = self._function.name
+        try:
+            return NUMPY.write(name, NUMPY.bound(name, None), values, out)
+        except TypeError:
+            named = dict(zip(self._function.labels, values, strict=True))
+            dispatch.refuse(name, **named)
+            raise
+
+    def explain(self, error: Exception, operands: tuple[Any, ...]) -> None:
+        """Raise NumPy's error for a call in xdev's words, if it has some."""
+        function, nin = self._function, self._function.nin
+        values, outs = operands[:nin], operands[nin:]
+        if isinstance(error, TypeError) or outs:
+            named = dict(zip(function.labels, values, strict=True))
+            dispatch.refuse(function.name, **named)
+        for out in outs:
+            own = NUMPY.bound(function.name, None)
+            if isinstance(error, TypeError | ValueError):
+                NUMPY.refuse(function.name, own, list(values), out)
+
+
+@final
+class _NumPyLoops:
+    """A function's methods on NumPy arrays: those of NumPy's ufunc."""
+
+    def __init__(self, function: Elementwise) -> None:
+        ufunc: Any = function.numpy
+        self.reduce, self.accumulate = ufunc.reduce, ufunc.accumulate
+        self.reduceat, self.at = ufunc.reduceat, ufunc.at
+
+
+def _by_keyword(function: Any) -> Callable[..., Any]:
+    """Return a function of two that takes its output by place."""
+    return lambda x1, x2, out: function(x1, x2, out=out)
+
+
+def _overrides(x: Any) -> bool:
+    """Say whether an object has an ``__array_ufunc__``, but no library of its own."""
+    own = getattr(type(x), "__array_ufunc__", None)
+    if own is None or own is np.ndarray.__array_ufunc__ or type(x) in known:
+        return False
+    return not hasattr(type(x), "__array_namespace__") and not isinstance(x, np.generic)
+
+
+def _comparable(values: list[Any]) -> list[Any]:
+    """Return what is compared, ints beyond the array's integers made wider."""
+    if len(values) != 2 or not any(type(x) is int for x in values):  # noqa: PLR2004
+        return values
+    kinds = [x.dtype for x in values if hasattr(x, "dtype")]
+    if not kinds or getattr(kinds[0], "kind", "") not in ("i", "u"):
+        return values
+    ends = np.iinfo(kinds[0])
+
+    def wide(x: Any) -> Any:
+        if type(x) is not int or ends.min <= x <= ends.max:
+            return x
+        if x.bit_length() > _BITS or x < np.iinfo(np.int64).min:
+            return float("inf") if x > 0 else -float("inf")
+        return np.uint64(x) if x > np.iinfo(np.int64).max else np.int64(x)
+
+    return list(map(wide, values))

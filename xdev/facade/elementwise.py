@@ -1,0 +1,339 @@
+# ruff: noqa: A001 - the standard names functions as Python does
+"""The standard's elementwise functions: ufuncs of the engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from xdev.facade.clipping import NUMBERS
+from xdev.facade.cpu import NUMPY
+from xdev.facade.definitions import Elementwise
+from xdev.facade.dispatch import apply, refuse
+from xdev.facade.libraries import PYTHON_SCALARS, direct
+from xdev.ufunc.complaints import misplaced, no_array
+from xdev.ufunc.ufuncs import Ufunc
+
+if TYPE_CHECKING:
+    from typing import Never
+
+    from xdev.facade.protocols import Array, Binary, Unary
+
+#: Of each what it is, and an example: its arguments, of which the first is made an
+#: array, and the array that it shows.
+_TABLE = """\
+abs: Absolute value; the magnitude of a complex number.
+    [-1.5, 2.0] -> [1.5, 2. ]
+acos: Inverse cosine [rad], in [0, pi].
+    [1.0, 0.0] -> [0.        , 1.57079633]
+acosh: Inverse hyperbolic cosine.
+    [1.0, 2.0] -> [0.       , 1.3169579]
+add: Sum.
+    [1.0, 2.0], 10 -> [11., 12.]
+asin: Inverse sine [rad], in [-pi/2, pi/2].
+    [0.0, 1.0] -> [0.        , 1.57079633]
+asinh: Inverse hyperbolic sine.
+    [0.0, 1.0] -> [0.        , 0.88137359]
+atan: Inverse tangent [rad], in [-pi/2, pi/2].
+    [0.0, 1.0] -> [0.        , 0.78539816]
+atan2: Angle of the point (x2, x1) [rad], in [-pi, pi].
+    [1.0, -1.0], 0.0 -> [ 1.57079633, -1.57079633]
+atanh: Inverse hyperbolic tangent.
+    [0.0, 0.5] -> [0.        , 0.54930614]
+bitwise_and: Bits set in both.
+    [12, 10], 6 -> [4, 2]
+bitwise_invert: Every bit inverted; logical not of booleans.
+    [0, 7] -> [-1, -8]
+bitwise_left_shift: Bits moved left by x2 places.
+    [1, 3], 4 -> [16, 48]
+bitwise_or: Bits set in either.
+    [12, 10], 6 -> [14, 14]
+bitwise_right_shift: Bits moved right by x2 places.
+    [16, 48], 4 -> [1, 3]
+bitwise_xor: Bits set in one of the two.
+    [12, 10], 6 -> [10, 12]
+ceil: Smallest whole number that is not less.
+    [-1.5, 1.5] -> [-1.,  2.]
+conj: Complex conjugate.
+    [1 + 2j, 3 - 4j] -> [1.-2.j, 3.+4.j]
+copysign: Magnitude of x1 with the sign of x2.
+    [1.0, -2.0], -1.0 -> [-1., -2.]
+cos: Cosine of an angle [rad].
+    [0.0, 1.0] -> [1.        , 0.54030231]
+cosh: Hyperbolic cosine.
+    [0.0, 1.0] -> [1.        , 1.54308063]
+divide: Quotient, a floating-point number.
+    [1.0, 2.0], 4 -> [0.25, 0.5 ]
+equal: Whether equal.
+    [1, 2], 2 -> [False,  True]
+exp: Exponential, e to the power of each element.
+    [0.0, 1.0] -> [1.        , 2.71828183]
+expm1: Exponential minus 1, exact near 0.
+    [0.0, 1e-10] -> [0.e+00, 1.e-10]
+floor: Largest whole number that is not greater.
+    [-1.5, 1.5] -> [-2.,  1.]
+floor_divide: Quotient rounded towards minus infinity.
+    [-7, 7], 2 -> [-4,  3]
+greater: Whether x1 > x2.
+    [1, 2, 3], 2 -> [False, False,  True]
+greater_equal: Whether x1 >= x2.
+    [1, 2, 3], 2 -> [False,  True,  True]
+hypot: Length of the hypotenuse over legs x1 and x2.
+    [3.0, 5.0], 4.0 -> [5.        , 6.40312424]
+imag: Imaginary part.
+    [1 + 2j, 3 - 4j] -> [ 2., -4.]
+isfinite: Whether neither infinite nor NaN.
+    [1.0, xdev.inf, xdev.nan] -> [ True, False, False]
+isinf: Whether infinite, of either sign.
+    [1.0, xdev.inf, xdev.nan] -> [False,  True, False]
+isnan: Whether not a number.
+    [1.0, xdev.inf, xdev.nan] -> [False, False,  True]
+less: Whether x1 < x2.
+    [1, 2, 3], 2 -> [ True, False, False]
+less_equal: Whether x1 <= x2.
+    [1, 2, 3], 2 -> [ True,  True, False]
+log: Natural logarithm.
+    [1.0, 2.0] -> [0.        , 0.69314718]
+log10: Logarithm to base 10.
+    [1.0, 1000.0] -> [0., 3.]
+log1p: Natural logarithm of 1 + x, exact near 0.
+    [0.0, 1e-10] -> [0.e+00, 1.e-10]
+log2: Logarithm to base 2.
+    [1.0, 8.0] -> [0., 3.]
+logaddexp: Logarithm of exp(x1) + exp(x2), without overflow.
+    [0.0, 1000.0], 0.0 -> [6.93147181e-01, 1.00000000e+03]
+logical_and: Logical and.
+    [True, False], True -> [ True, False]
+logical_not: Logical not.
+    [True, False] -> [False,  True]
+logical_or: Logical or.
+    [True, False], False -> [ True, False]
+logical_xor: Logical exclusive or.
+    [True, False], True -> [False,  True]
+maximum: The larger of the two; NaN if either is.
+    [1.0, 3.0], 2.0 -> [2., 3.]
+minimum: The smaller of the two; NaN if either is.
+    [1.0, 3.0], 2.0 -> [1., 2.]
+multiply: Product.
+    [1.5, 2.0], 2 -> [3., 4.]
+negative: The number of opposite sign.
+    [1.0, -2.0] -> [-1.,  2.]
+nextafter: Next number after x1 in the direction of x2.
+    [0.0, 1.0], 2.0 -> [5.e-324, 1.e+000]
+not_equal: Whether not equal.
+    [1, 2], 2 -> [ True, False]
+positive: The number itself, copied.
+    [1.0, -2.0] -> [ 1., -2.]
+pow: x1 to the power of x2.
+    [2.0, 3.0], 3 -> [ 8., 27.]
+real: Real part; of a NumPy array, a view.
+    [1 + 2j, 3 - 4j] -> [1., 3.]
+reciprocal: One divided by each element.
+    [2.0, 4.0] -> [0.5 , 0.25]
+remainder: Remainder of the division, with the sign of x2.
+    [-7, 7], 3 -> [2, 1]
+round: Nearest whole number; halves go to the even one.
+    [0.5, 1.5, 2.6] -> [0., 2., 3.]
+sign: Sign: -1, 0 or 1; x / abs(x) of a complex number.
+    [-2.5, 0.0, 3.0] -> [-1.,  0.,  1.]
+signbit: Whether the sign bit is set, as in -0.0.
+    [-0.0, 0.0, -1.0] -> [ True, False,  True]
+sin: Sine of an angle [rad].
+    [0.0, 1.0] -> [0.        , 0.84147098]
+sinh: Hyperbolic sine.
+    [0.0, 1.0] -> [0.        , 1.17520119]
+sqrt: Principal square root.
+    [4.0, 2.0] -> [2.        , 1.41421356]
+square: Square.
+    [1.5, -2.0] -> [2.25, 4.  ]
+subtract: Difference.
+    [1.0, 2.0], 10 -> [-9., -8.]
+tan: Tangent of an angle [rad].
+    [0.0, 1.0] -> [0.        , 1.55740772]
+tanh: Hyperbolic tangent.
+    [0.0, 1.0] -> [0.        , 0.76159416]
+trunc: Whole number nearest to 0 of the two around.
+    [-1.5, 1.5] -> [-1.,  1.]
+"""
+_UNARY = frozenset((
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_invert",
+    "ceil", "conj", "cos", "cosh", "exp", "expm1", "floor", "imag", "isfinite",
+    "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_not", "negative",
+    "positive", "real", "reciprocal", "round", "sign", "signbit", "sin", "sinh",
+    "sqrt", "square", "tan", "tanh", "trunc",
+))  # fmt: skip
+
+
+def _made() -> dict[str, Ufunc]:
+    """Return the ufuncs of the table."""
+    lines = iter(_TABLE.splitlines())
+    made = {}
+    for head, example in zip(lines, lines, strict=True):
+        name, _, summary = head.partition(": ")
+        given, _, shown = example.strip().partition(" -> ")
+        function = Elementwise(name, 1 if name in _UNARY else 2, summary, given, shown)
+        identity = getattr(function.numpy, "identity", None)
+        if name in ("maximum", "minimum"):
+            identity = "reorderable"
+        made[name] = Ufunc(function, identity=identity)
+    return made
+
+
+_UFUNCS = _made()
+#: The docstrings' examples, where doctest finds them.
+__test__ = {name: ufunc.__doc__ for name, ufunc in _UFUNCS.items()}
+__all__ = [
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh",
+    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign", "cos",
+    "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater",
+    "greater_equal", "hypot", "imag", "isfinite", "isinf", "isnan", "less",
+    "less_equal", "log", "log1p", "log2", "log10", "logaddexp", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply",
+    "negative", "nextafter", "not_equal", "positive", "pow", "real", "reciprocal",
+    "remainder", "round", "sign", "signbit", "sin", "sinh", "sqrt", "square",
+    "subtract", "tan", "tanh", "trunc",
+]  # fmt: skip
+
+
+def _unary(name: str) -> Unary:
+    return cast("Unary", _UFUNCS[name])
+
+
+def _binary(name: str) -> Binary:
+    return cast("Binary", _UFUNCS[name])
+
+
+abs = _unary("abs")
+acos = _unary("acos")
+acosh = _unary("acosh")
+add = _binary("add")
+asin = _unary("asin")
+asinh = _unary("asinh")
+atan = _unary("atan")
+atan2 = _binary("atan2")
+atanh = _unary("atanh")
+bitwise_and = _binary("bitwise_and")
+bitwise_invert = _unary("bitwise_invert")
+bitwise_left_shift = _binary("bitwise_left_shift")
+bitwise_or = _binary("bitwise_or")
+bitwise_right_shift = _binary("bitwise_right_shift")
+bitwise_xor = _binary("bitwise_xor")
+ceil = _unary("ceil")
+conj = _unary("conj")
+copysign = _binary("copysign")
+cos = _unary("cos")
+cosh = _unary("cosh")
+divide = _binary("divide")
+equal = _binary("equal")
+exp = _unary("exp")
+expm1 = _unary("expm1")
+floor = _unary("floor")
+floor_divide = _binary("floor_divide")
+greater = _binary("greater")
+greater_equal = _binary("greater_equal")
+hypot = _binary("hypot")
+imag = _unary("imag")
+isfinite = _unary("isfinite")
+isinf = _unary("isinf")
+isnan = _unary("isnan")
+less = _binary("less")
+less_equal = _binary("less_equal")
+log = _unary("log")
+log10 = _unary("log10")
+log1p = _unary("log1p")
+log2 = _unary("log2")
+logaddexp = _binary("logaddexp")
+logical_and = _binary("logical_and")
+logical_not = _unary("logical_not")
+logical_or = _binary("logical_or")
+logical_xor = _binary("logical_xor")
+maximum = _binary("maximum")
+minimum = _binary("minimum")
+multiply = _binary("multiply")
+negative = _unary("negative")
+nextafter = _binary("nextafter")
+not_equal = _binary("not_equal")
+positive = _unary("positive")
+pow = _binary("pow")
+real = _unary("real")
+reciprocal = _unary("reciprocal")
+remainder = _binary("remainder")
+round = _unary("round")
+sign = _unary("sign")
+signbit = _unary("signbit")
+sin = _unary("sin")
+sinh = _unary("sinh")
+sqrt = _unary("sqrt")
+square = _unary("square")
+subtract = _binary("subtract")
+tan = _unary("tan")
+tanh = _unary("tanh")
+trunc = _unary("trunc")
+
+_numpy_clip = NUMPY.bound("clip", None)
+ndarray = np.ndarray
+_PLAIN = PYTHON_SCALARS | {ndarray, type(None)}
+
+
+def clip(
+    x: Array,
+    /,
+    min: Any = None,
+    max: Any = None,
+    out: Array | None = None,
+    **unknown: Never,
+) -> Array:
+    """Limit each element to the range from ``min`` to ``max``.
+
+    Parameters
+    ----------
+    x : array
+        Real numbers, any shape.
+    min, max : array or number, optional
+        Ends of the range, of shapes that broadcast with ``x``. Where ``x`` has
+        integers, what is beyond the range of their data type means its ends, and 0.5 is
+        1 as ``min`` and 0 as ``max``. None: no limit on that side.
+    out : array, optional
+        Where to write: an array of the result's shape, on the same device, that can
+        hold its data type.
+
+    Returns
+    -------
+    array
+        Of ``x``'s data type; ``out`` if given. NaN stays NaN.
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two devices or libraries.
+    ValueError, TypeError
+        ``out`` has another shape or is read-only; it cannot hold the data type. A
+        number that limits integers is NaN.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.clip(xdev.asarray([-1.0, 0.5, 7.0]), 0, 1)
+    array([0. , 0.5, 1. ])
+    """
+    if unknown:
+        raise misplaced(clip, (), unknown)
+    if out is None:
+        kind = type(x)
+        if kind is ndarray:
+            if type(min) in _PLAIN and type(max) in _PLAIN:
+                try:
+                    return _numpy_clip(x, min, max)
+                except (TypeError, ValueError):
+                    refuse("clip", x=x, min=min, max=max)
+                    raise
+        elif type(min) in NUMBERS and type(max) in NUMBERS:
+            theirs = direct.get(kind)
+            if theirs is not None:
+                return theirs["clip"](x, min, max)
+    if type(x) in PYTHON_SCALARS:  # whose data type would be the result's
+        raise no_array("clip", "x", x)
+    done: Array = apply("clip", out, x=x, min=min, max=max)
+    return done

@@ -1,0 +1,184 @@
+"""What NumPy's elementwise functions are on CUDA: C++ expressions, compiled by NVRTC.
+
+``x`` and ``y`` are the inputs, ``R`` the result's type; float16 is computed as float.
+What is more than an operator or a function of C++ is in ``functions.cuh``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xdev import _optional
+from xdev.compile import digests, elementwise
+from xdev.compile.halves import is_half
+from xdev.ufunc.specialisation import Specialisation
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from xdev.ufunc.inputs import Dtypes
+    from xdev.ufunc.signatures import Signature
+
+#: By the standard's names: of bools and integers, of real floats, of complex floats.
+# Which of them there are is NumPy's to say: the others are never asked for.
+EXPRESSIONS: dict[str, tuple[str, str, str]] = {
+    "abs": ("absolute(x)", "absolute(x)", "hypot(x.real(), x.imag())"),
+    "acos": ("", "acos(x)", "acos(x)"),
+    "acosh": ("", "acosh(x)", "inverse_cosh(x)"),
+    "add": ("add<R>(x, y)", "x + y", "x + y"),
+    "asin": ("", "asin(x)", "asin(x)"),
+    "asinh": ("", "asinh(x)", "asinh(x)"),
+    "atan": ("", "atan(x)", "atan(x)"),
+    "atan2": ("", "atan2(x, y)", ""),
+    "atanh": ("", "atanh(x)", "atanh(x)"),
+    "bitwise_and": ("x & y", "", ""),
+    "bitwise_invert": ("same<R, bool> ? !x : ~x", "", ""),
+    "bitwise_left_shift": ("shift_left(x, y)", "", ""),
+    "bitwise_or": ("x | y", "", ""),
+    "bitwise_right_shift": ("shift_right(x, y)", "", ""),
+    "bitwise_xor": ("x ^ y", "", ""),
+    "ceil": ("x", "ceil(x)", ""),
+    "conj": ("x", "x", "R(x.real(), -x.imag())"),
+    "copysign": ("", "copysign(x, y)", ""),
+    "cos": ("", "cos(x)", "cos(x)"),
+    "cosh": ("", "cosh(x)", "cosh(x)"),
+    "divide": ("", "x / y", "divide(x, y)"),
+    "equal": ("equal(x, y)", "x == y", "x == y"),
+    "exp": ("", "exp(x)", "exp(x)"),
+    "expm1": ("", "expm1(x)", "exp_m1(x)"),
+    "floor": ("x", "floor(x)", ""),
+    "floor_divide": ("floor_divide(x, y)", "floor_divide(x, y)", ""),
+    "greater": ("less(y, x)", "x > y", "less(y, x)"),
+    "greater_equal": ("!less(x, y)", "x >= y", "less_equal(y, x)"),
+    "hypot": ("", "hypot(x, y)", ""),
+    "isfinite": ("true", "isfinite(x)", "isfinite(x.real()) && isfinite(x.imag())"),
+    "isinf": ("false", "isinf(x)", "isinf(x.real()) || isinf(x.imag())"),
+    "isnan": ("false", "isnan(x)", "is_nan(x)"),
+    "less": ("less(x, y)", "x < y", "less(x, y)"),
+    "less_equal": ("!less(y, x)", "x <= y", "less_equal(x, y)"),
+    "log": ("", "log(x)", "logarithm(x)"),
+    "log10": ("", "log10(x)", "logarithm(x, decltype(x.real())(10))"),
+    "log1p": ("", "log1p(x)", "log_1p(x)"),
+    "log2": ("", "log2(x)", "logarithm(x, decltype(x.real())(2))"),
+    "logaddexp": ("", "log_add_exp(x, y)", ""),
+    "logical_and": ("x && y", "x != 0 && y != 0", "truth(x) && truth(y)"),
+    "logical_not": ("!x", "x == 0", "!truth(x)"),
+    "logical_or": ("x || y", "x != 0 || y != 0", "truth(x) || truth(y)"),
+    "logical_xor": ("!x != !y", "(x != 0) != (y != 0)", "truth(x) != truth(y)"),
+    "maximum": ("maximum(x, y)", "maximum(x, y)", "maximum(x, y)"),
+    "minimum": ("minimum(x, y)", "minimum(x, y)", "minimum(x, y)"),
+    "multiply": ("multiply<R>(x, y)", "x * y", "multiply(x, y)"),
+    "negative": ("subtract<R>(R(0), x)", "-x", "-x"),
+    "nextafter": ("", "next_after(x, y)", ""),
+    "not_equal": ("!equal(x, y)", "x != y", "x != y"),
+    "positive": ("x", "x", "x"),
+    "pow": ("power(x, y)", "power(x, y)", "pow(x, y)"),
+    "reciprocal": ("reciprocal(x)", "reciprocal(x)", "reciprocal(x)"),
+    "remainder": ("remainder(x, y)", "remainder(x, y)", ""),
+    "round": ("x", "rint(x)", "R(rint(x.real()), rint(x.imag()))"),
+    "sign": ("sign(x)", "sign(x)", "sign(x)"),
+    "signbit": ("", "signbit(x)", ""),
+    "sin": ("", "sin(x)", "sin(x)"),
+    "sinh": ("", "sinh(x)", "sinh(x)"),
+    "sqrt": ("", "sqrt(x)", "sqrt(x)"),
+    "square": ("multiply<R>(x, x)", "x * x", "multiply(x, x)"),
+    "subtract": ("subtract<R>(x, y)", "x - y", "x - y"),
+    "tan": ("", "tan(x)", "tangent(x)"),
+    "tanh": ("", "tanh(x)", "hyperbolic_tangent(x)"),
+    "trunc": ("x", "trunc(x)", ""),
+}
+COLUMNS = {"b": 0, "i": 0, "u": 0, "f": 1, "V": 1, "c": 2}  # V: bfloat16
+HALF = {"nextafter": "next_half(x, y)"}  # the floats next to one are others
+
+
+def source(name: str, inputs: Dtypes, outputs: Dtypes) -> str:
+    """Return a function in C++, as the templates call it.
+
+    Parameters
+    ----------
+    name : str
+        The function's, by the standard.
+    inputs, outputs : tuple of numpy.dtype
+        What its loop reads and writes.
+    """
+    expression = EXPRESSIONS[name][COLUMNS[inputs[0].kind]]
+    if name in HALF and is_half(inputs[0]):
+        expression = HALF[name]
+    names = "xy"[: len(inputs)]
+    taken = [elementwise.cpp_name(elementwise.computed(d)) for d in inputs]
+    (given,) = (elementwise.cpp_name(elementwise.computed(d)) for d in outputs)
+    pairs = list(zip(taken, names, strict=True))
+    pointers = ", ".join(f"const {cpp}* {name}" for cpp, name in pairs)
+    values = ", ".join(f"{_number(cpp)} {name}" for cpp, name in pairs)
+    loaded = ", ".join(f"xdev::load({name})" for name in names)
+    front = "#include <cupy/complex.cuh>\n#define XDEV_COMPLEX\n"
+    return (
+        f"{front if _has_complex(inputs, outputs) else ''}"
+        f'#include "functions.cuh"\n'
+        f"namespace xdev {{\n"
+        f"using R = {_number(given)};\n"
+        f"__device__ inline R value({values}) {{ return R({expression}); }}\n"
+        f"}}\n"
+        f'extern "C" __device__ inline void {elementwise.FUNCTION}'
+        f"({pointers}, {given}* result)\n"
+        f"{{\n    *result = xdev::stored(xdev::value({loaded}));\n}}\n"
+    )
+
+
+def _number(cpp: str) -> str:
+    """Return the type that computes what is one in memory: complex.cuh's."""
+    return cpp.replace("xdev::complex", "::complex")
+
+
+def _has_complex(inputs: Dtypes, outputs: Dtypes) -> bool:
+    return any(d.kind == "c" for d in (*inputs, *outputs))
+
+
+def _headers() -> str:
+    """Return the folder of CuPy's own headers: its complex numbers."""
+    return str(Path(_optional.cupy().__file__).parent / "_core" / "include")
+
+
+def typed(
+    name: str, ufunc: np.ufunc, inputs: Dtypes, signature: Signature = ((), ())
+) -> Specialisation:
+    """Return an elementwise function's typing for input dtypes: NumPy's own.
+
+    Parameters
+    ----------
+    name, ufunc : str and numpy.ufunc
+        The function, by the standard, and NumPy's.
+    inputs : tuple of numpy.dtype
+        One an argument.
+    signature : (inputs, outputs), optional
+        What a call asks for by ``dtype=`` or ``signature=``; None is any.
+
+    Raises
+    ------
+    TypeError
+        NumPy has none for them, or CUDA has no such dtype.
+    """
+    asked: Any = (*signature[0], *signature[1])
+    options = {"signature": asked} if any(d is not None for d in asked) else {}
+    loop = ufunc.resolve_dtypes((*inputs, None), casting="unsafe", **options)
+    columns = EXPRESSIONS[name]
+    if not all(d.kind in COLUMNS for d in loop) or not (columns[COLUMNS[loop[0].kind]]):
+        kinds = ", ".join(map(str, inputs))
+        message = f"xdev.{name} has no loop for {kinds} on CUDA: cast with xdev.astype"
+        raise TypeError(message)
+    native = tuple(d.newbyteorder("=") for d in loop)
+    types = native[:-1], native[-1:]
+    code = source(name, *types)
+    with_complex = _has_complex(*types)
+
+    def cubin(
+        kernel: elementwise.Template, capability: tuple[int, int], fastmath: bool
+    ) -> tuple[bytes, str]:
+        folders = [_headers()] if with_complex else []
+        return elementwise.expressed(
+            kernel, code, capability, folders, fastmath=fastmath
+        )
+
+    digest = digests.joined(code, _optional.version("cupy") if with_complex else None)
+    return Specialisation(name, *types, digest, cubin)
