@@ -20,8 +20,8 @@ import record
 
 from xdev.memory import Pool
 from xdev.memory.heap import Heap
-from xdev.memory.ladder import TRIMMED
 from xdev.memory.policies import named
+from xdev.memory.reclamation import TRIMMED
 from xdev.testing import FakeSource
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def candidates(n: int) -> dict[str, Callable[[], object]]:
     """Return what is timed with n free blocks."""
     draw = np.random.default_rng(1)
     pool, live = fragmented(n)
-    heap, whole = pool.stock.heap, segmented(n)
+    heap, whole = pool.state.heap, segmented(n)
     sizes = cycle(draw.integers(MIB, MIB + QUANTUM * 2 * n, REQUESTS).tolist())
     chosen = draw.integers(0, n, REQUESTS).tolist()
     inside = cycle([live[number].address + 7 for number in chosen])

@@ -170,7 +170,7 @@ def main() -> None:
         share, unknown = rows[-1]["share"], rows[-1]["lost"] - rows[-1]["reserved"]
         print(f"explained: {share:.4f}  (>= 0.99); unexplained {unknown:,} B")
         print(memory.summary("cuda"))
-        extra |= {"share": share, "policy": memory.pool("cuda").stock.policy.name}
+        extra |= {"share": share, "policy": memory.pool("cuda").state.policy.name}
         extra["stats"] = memory.stats("cuda")
     record.write(options.json, rows, **extra)
 

@@ -28,14 +28,14 @@ SIZES = {"100 B": 100, "1 MiB": 1 << 20}  # of what is acquired, and of arrays
 SMALL = "xdev.empty, 100 B"
 AGAIN = """\
                 if self._watched and not is_finalizing():
-                    for listener in self._stock.listeners:
-                        listener.released(self._stock, chunk)
-                        listener.acquired(self._stock, chunk)
+                    for listener in self._state.listeners:
+                        listener.released(self._state, chunk)
+                        listener.acquired(self._state, chunk)
 """
 SERVED = """\
         if self._watched and not is_finalizing():
-            for listener in stock.listeners:
-                listener.acquired(stock, chunk)
+            for listener in state.listeners:
+                listener.acquired(state, chunk)
 """
 ACTIVE = " and (TRACKING.off or not tracking.active())"
 

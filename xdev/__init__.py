@@ -121,9 +121,9 @@ def _install_bridges() -> None:
 
 def _serve_fake_arrays() -> None:
     """Let fake arrays' memory count in the pools of their devices."""
-    from xdev.memory import fake_arrays
+    from xdev.memory.arrays import serve_fake_arrays
 
-    fake_arrays.serve()
+    serve_fake_arrays()
 
 
 def load_ipython_extension(shell: Any) -> None:

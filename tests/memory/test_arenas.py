@@ -36,7 +36,7 @@ def test_parts_in_use_never_overlap_and_lie_in_the_arenas_blocks(steps):
             used[stream].append((start, end))
             live.append(part)
         elif live:
-            live.pop(n % len(live)).give()
+            live.pop(n % len(live)).release()
         spans = sorted(map(span, live))
         assert all(end <= start for (_, end), (start, _) in pairwise(spans))
         blocks = list(map(span, arena.blocks))
@@ -53,7 +53,7 @@ def test_a_chain_of_temporaries_takes_what_two_of_them_need():
     last = arena.take(1 << 20, pool.acquire)
     for _ in range(20):
         made = arena.take(1 << 20, pool.acquire)
-        last.give()
+        last.release()
         last = made
 
     assert arena.nbytes == 2 << 20
@@ -63,7 +63,7 @@ def test_streams_do_not_share_what_is_given_back():
     pool, arena = fresh(), Arena()
     part = arena.take(4096, pool.acquire, 1)
     address = part.address
-    part.give()
+    part.release()
 
     assert arena.take(4096, pool.acquire, 2).address != address
     assert arena.take(4096, pool.acquire, 1).address == address
@@ -76,10 +76,10 @@ def test_blocks_go_at_once_but_those_of_parts_in_use():
     try:
         del arena
         assert pool.stats().allocated == 2 << 20
-        other.give()
+        other.release()
         del other
         assert pool.stats().allocated == 1 << 20
-        kept.give()
+        kept.release()
         del kept
         assert pool.stats().allocated == 0
     finally:

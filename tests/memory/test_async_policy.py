@@ -11,8 +11,7 @@ import pytest
 from xdev import _optional, memory
 from xdev.errors import ConfigurationError, OutOfMemoryError
 from xdev.memory.pools import Pool
-from xdev.memory.sources.asynchronous.cuda import NEVER, CudaAsyncSource
-from xdev.memory.sources.cuda import CudaSource
+from xdev.memory.sources.cuda import NEVER, CudaAsyncSource, CudaSource
 from xdev.memory.sources.fake import FakeSource
 
 MIB = 1 << 20
@@ -24,7 +23,7 @@ def pool():
 
 
 def log_of(pool):
-    return pool.stock.source.log
+    return pool.state.source.log
 
 
 def test_a_block_goes_straight_to_the_source_with_its_stream(pool):
@@ -50,7 +49,7 @@ def test_what_the_source_keeps_is_reserved_and_said_to_be_idle(pool):
     assert (stats.allocated, stats.reserved) == (MIB, 3 * MIB)
     assert stats.idle == stats.cached == 2 * MIB
     assert (stats.segments, stats.live) == (1, 1)
-    assert memory.keys.keys_of([stats])["idle_bytes.all.current"] == 2 * MIB
+    assert memory.accounting.keys_of([stats])["idle_bytes.all.current"] == 2 * MIB
     assert pool.acquire(2 * MIB).nbytes == 2 * MIB
     assert pool.stats().reserved == pool.stats().peak_reserved == 3 * MIB
     del kept
@@ -58,10 +57,10 @@ def test_what_the_source_keeps_is_reserved_and_said_to_be_idle(pool):
 
 def test_reclaim_waits_only_where_it_has_to_and_returns_what_went(pool):
     blocks = [pool.acquire(n * MIB, stream=n) for n in (1, 2, 4)]
-    pool.stock.source.synchronize()
+    pool.state.source.synchronize()
     del blocks[0]
     pool.stats()
-    pool.stock.source.synchronize()  # the first is known to be done with
+    pool.state.source.synchronize()  # the first is known to be done with
     del blocks
     waits = pool.stats().syncs
     assert pool.reclaim(MIB) == MIB
@@ -94,7 +93,7 @@ def test_a_fault_on_the_way_back_below_the_limit_is_made_good_by_the_next_reques
     with pytest.raises(RuntimeError, match="synchronize"):
         pool.acquire(2 * MIB, stream=2)
     assert pool.budget.reserved == sum(source.lent.values()) == 5 * MIB
-    pool.stock.source.synchronize()  # the work that used it ends
+    pool.state.source.synchronize()  # the work that used it ends
     kept = pool.acquire(2 * MIB, stream=2)
     assert pool.budget.reserved == sum(source.lent.values()) <= 4 * MIB
     assert pool.stats().allocated == kept.nbytes
@@ -102,17 +101,17 @@ def test_a_fault_on_the_way_back_below_the_limit_is_made_good_by_the_next_reques
 
 def test_a_block_used_on_another_stream_is_freed_after_it(pool):
     block = pool.acquire(MIB, stream=1)
-    pool.stock.mark(block.chunk, (2,))
+    pool.state.mark(block.chunk, (2,))
     del block
     pool.stats()
-    assert ("record", 2) in pool.stock.source._plain.log
+    assert ("record", 2) in pool.state.source._plain.log
     assert log_of(pool)[-1][0] == "free"
 
 
 def test_host_memory_stays_on_split_when_the_setting_is_async():
     program = """
     from xdev import memory
-    print([memory.pool(name).stock.policy.name for name in ("cpu", "fake")])
+    print([memory.pool(name).state.policy.name for name in ("cpu", "fake")])
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
@@ -229,7 +228,7 @@ def test_the_drivers_pool_holds_what_the_ledger_says(cuda):
     import cupy
 
     pool = Pool(CudaSource(cuda.index), "async")
-    source, streams = pool.stock.source, [cupy.cuda.Stream() for _ in range(3)]
+    source, streams = pool.state.source, [cupy.cuda.Stream() for _ in range(3)]
     held = []
     for number in range(60):
         stream = streams[number % 3]

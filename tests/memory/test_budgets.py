@@ -13,9 +13,9 @@ import pytest
 import xdev
 from xdev import memory
 from xdev.errors import ConfigurationError, OutOfMemoryError
-from xdev.memory.budgets import Budget
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
+from xdev.memory.upstream import Budget
 
 MIB = 1 << 20
 
@@ -134,7 +134,7 @@ def test_free_memory_over_a_new_limit_goes_back(policy):
     blocks = [pool.acquire(n * MIB) for n in (40, 41, 42)]
     del blocks[1:]
     pool.stats()
-    pool.stock.synchronize()  # under "async" it is in use until its work is done
+    pool.state.synchronize()  # under "async" it is in use until its work is done
     pool.budget.set(81 * MIB)
     assert sum(source.lent.values()) == pool.budget.reserved <= 81 * MIB
     pool.budget.set(MIB)
@@ -149,7 +149,7 @@ def test_a_source_that_fails_as_it_gives_back_is_asked_again(policy):
     source = FakeSource(1 << 30)
     pool = Pool(source, policy)
     pool.acquire(40 * MIB)
-    pool.stock.synchronize()
+    pool.state.synchronize()
     pool.acquire(MIB)
     source.faults = set(range(len(source.log), len(source.log) + 2))
     with suppress(RuntimeError):
@@ -171,8 +171,8 @@ def test_the_quick_ways_open_again_when_there_is_room(policy):
     del kept
     for _ in range(3):
         pool.acquire(1000)
-    if pool.stock.policy.keeps:
-        assert pool._recent is pool.stock.pending
+    if pool.state.policy.keeps:
+        assert pool._recent is pool.state.pending
         assert [chunk.reuses for chunk in pool._recent] == [1]
 
 

@@ -30,7 +30,7 @@ class Client:
         self._current = kind(lambda: self.stream)
         current = ctypes.cast(self._current, ctypes.c_void_p).value
         self.served = native.module("pool").CupyAllocator(1, current)
-        self.served.open(0, pool.stock.share())
+        self.served.open(0, pool.state.share())
         at, malloc, free = self.served.functions
         words = [ctypes.c_int64] * 2
         take = ctypes.CFUNCTYPE(ctypes.c_int64, *words, ctypes.c_int32)(malloc)
@@ -76,7 +76,7 @@ def test_a_class_hit_is_served_without_the_pool(pool, monkeypatch):
 
 def test_the_ledger_is_a_python_clients(pool):
     """The same requests through Python leave the same numbers."""
-    other = Pool(FakeSource(64 * MIB), pool.stock.policy.name)
+    other = Pool(FakeSource(64 * MIB), pool.state.policy.name)
     client, rng = Client(pool), random.Random(3)  # noqa: S311 - no secret
     native, python = [], []
     sizes = [1, 600, 5000, 70_000, 3 * MIB]
@@ -101,7 +101,7 @@ def test_the_ledger_is_a_python_clients(pool):
     assert pool.stats().allocated == 0
     held = pool.stats().reserved
     assert pool.reclaim() == held
-    assert pool.stock.source.lent == {}
+    assert pool.state.source.lent == {}
 
 
 def test_live_blocks_of_both_kinds_of_client_never_overlap(pool):
@@ -146,13 +146,13 @@ def test_what_c_clients_dropped_serves_others_when_memory_is_short():
 def test_a_block_used_on_another_stream_waits_for_it(pool):
     client = Client(pool)
     address = client.malloc(4096)
-    pool.stock.mark(pool.find(address), (7,))
+    pool.state.mark(pool.find(address), (7,))
     client.free(address)
     assert client.hit(4096) == 0
     assert pool.stats().allocated == 0
-    pool.stock.tend()
+    pool.state.process_pending()
     client.malloc(4096)
-    assert ("record", 7) in pool.stock.source.log
+    assert ("record", 7) in pool.state.source.log
 
 
 def test_a_marked_block_that_came_back_is_like_any_other(pool):
@@ -160,7 +160,7 @@ def test_a_marked_block_that_came_back_is_like_any_other(pool):
     client = Client(pool)
     for _ in range(5):
         address = client.malloc(4096)
-        pool.stock.mark(pool.find(address), (9,))
+        pool.state.mark(pool.find(address), (9,))
         client.free(address)
         pool.stats()
         block = pool.acquire(4096)
@@ -169,7 +169,7 @@ def test_a_marked_block_that_came_back_is_like_any_other(pool):
         pool.acquire(4096)  # dropped
         assert pool.stats().live == pool.stats().allocated == 0
     assert pool.reclaim() == pool.stats().grown_bytes
-    assert pool.stock.source.lent == {}
+    assert pool.state.source.lent == {}
 
 
 def test_a_block_that_came_back_under_tracking_is_no_leak(pool):
@@ -180,9 +180,9 @@ def test_a_block_that_came_back_under_tracking_is_no_leak(pool):
             client.free(address)
             block = pool.acquire(4096)
             del block
-            pool.stock.settled()
+            pool.state.settled()
             assert pool.stats().allocated == 0
-        assert records.tracking.TRACKER.live[pool.stock] == {}
+        assert records.tracking.TRACKER.live[pool.state] == {}
     assert pool.reclaim() == pool.stats().grown_bytes
 
 
@@ -214,7 +214,7 @@ def test_free_lists_made_under_a_lowered_limit_are_shut(pool):
     pool.budget.set(1024)
     client = Client(pool)
     address = kept.address
-    assert pool.stock.share().adopt(kept.chunk, 4096)
+    assert pool.state.share().adopt(kept.chunk, 4096)
     client.free(address)
     assert client.hit(4096) == 0
     pool.budget.set(None)
@@ -255,8 +255,8 @@ def test_while_blocks_are_tracked_all_pass_by_python():
 def test_threads_without_the_interpreters_lock_never_share_a_block(pool):
     """``CFUNCTYPE`` releases it: the core's own lock is what orders the threads."""
     client = Client(pool)
-    stock = [client.malloc(4096) for _ in range(64)]
-    for address in stock:
+    state = [client.malloc(4096) for _ in range(64)]
+    for address in state:
         client.free(address)
     doubles, owners = [], {}
 

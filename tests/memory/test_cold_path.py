@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from xdev.memory.heap import Heap
-from xdev.memory.ladder import TRIMMED
 from xdev.memory.policies import named
+from xdev.memory.reclamation import TRIMMED
 
 MIB = 1 << 20
 FEW, MANY = 1_000, 100_000

@@ -137,7 +137,7 @@ class TestPointers:
         served.allocator(4000)
         with memory.track():
             x = cupy.ndarray((1000,), "f4")
-            assert len(records.tracking.TRACKER.live[pools[0].stock]) == 1
+            assert len(records.tracking.TRACKER.live[pools[0].state]) == 1
             del x
         cupy.ndarray((1000,), "f4")
         before = served.hits

@@ -13,11 +13,9 @@ import hypothesis
 import numpy as np
 import pytest
 
-from xdev.memory.budgets import Budget
 from xdev.memory.pools import Pool
-from xdev.memory.sources.asynchronous import in_stream_order
-from xdev.memory.sources.asynchronous.fake import FakeAsyncSource
-from xdev.memory.sources.fake import FakeSource
+from xdev.memory.sources.fake import FakeAsyncSource, FakeSource
+from xdev.memory.upstream import Budget
 
 MIB = 1 << 20
 CAPACITY = 48 * MIB
@@ -99,14 +97,14 @@ class CountedAsync(Counted):
     def segments(self):
         return len(self.inner._used)
 
+    def in_stream_order(self):
+        return self
+
     def held(self):
         return self._call("held")
 
     def trim(self, keep):
         self._call("trim", keep)
-
-
-in_stream_order.register(CountedAsync, lambda source: source)
 
 
 class Calls:
@@ -157,7 +155,7 @@ class Run:
             block = held.pop(nbytes % len(held))
             self.guarded(pool.release, block)
         elif action == 10 and held:
-            pool.stock.mark(held[nbytes % len(held)].chunk, [stream + 1])
+            pool.state.mark(held[nbytes % len(held)].chunk, [stream + 1])
         elif action == 11:
             self.guarded(pool.reclaim, nbytes % (4 * MIB))
         self.compare()

@@ -9,7 +9,6 @@ import pytest
 from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.policies import POLICIES
 from xdev.memory.pools import Pool
-from xdev.memory.sources.asynchronous import in_stream_order
 from xdev.memory.sources.fake import FakeSource
 
 
@@ -41,6 +40,9 @@ class Faulty:
     def free(self, address, nbytes, *order):  # noqa: ARG002
         self.freed.append(address)
 
+    def in_stream_order(self):
+        return self
+
     def held(self):
         return 0
 
@@ -54,9 +56,6 @@ class Faulty:
         return True
 
     def synchronize(self): ...
-
-
-in_stream_order.register(Faulty, lambda source: source)
 
 
 @pytest.fixture(params=sorted(POLICIES))

@@ -65,7 +65,7 @@ def test_a_call_inside_a_decision_is_served_past_the_heap():
         seen.append(pool.acquire(100))
         assert pool.reclaim() == 0
 
-    pool.stock.decide(inside)
+    pool.state.decide(inside)
     assert len({outer.address, *(block.address for block in seen)}) == 3
     stats = pool.stats()
     assert stats.live == 3
@@ -87,7 +87,7 @@ def test_dropping_a_block_waits_for_no_lock():
         inside.set()
         assert leave.wait(30)
 
-    holder = threading.Thread(target=pool.stock.decide, args=(hold,))
+    holder = threading.Thread(target=pool.state.decide, args=(hold,))
     holder.start()
     assert inside.wait(30)
     dropper = threading.Thread(target=block.clear)
@@ -145,12 +145,12 @@ def test_a_finalizer_that_looks_during_a_decision_waits_for_no_other_thread():
 
     def mover():
         deciding.wait(30)
-        with pool.stock.moving:
+        with pool.state.moving:
             moving.set()
-            pool.stock.decide(lambda _: None)
+            pool.state.decide(lambda _: None)
 
     threads = [
-        threading.Thread(target=pool.stock.decide, args=(finalizer,), daemon=True),
+        threading.Thread(target=pool.state.decide, args=(finalizer,), daemon=True),
         threading.Thread(target=mover, daemon=True),
     ]
     for thread in threads:
@@ -165,8 +165,8 @@ def test_a_finalizer_that_looks_during_a_decision_loses_no_marked_block():
     source = FakeSource(1 << 30)
     pool = Pool(source)
     block = pool.acquire(4096)
-    pool.stock.mark(block.chunk, (5,))
+    pool.state.mark(block.chunk, (5,))
     del block
-    pool.stock.decide(lambda _: pool.stats())
+    pool.state.decide(lambda _: pool.stats())
     pool.reclaim()
     assert source.lent == {}

@@ -1,11 +1,11 @@
-"""Chunks and shelves: integers only."""
+"""Chunks and free lists: integers only."""
 
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
 
-from xdev.memory.blocks import Chunk, Segment, Shelf, round_up
+from xdev.memory.blocks import Chunk, FreeList, Segment, round_up
 from xdev.memory.heap import Heap
 from xdev.memory.policies import POLICIES, eighth, named
 
@@ -34,19 +34,19 @@ def test_eighths_are_idempotent_and_monotone(nbytes):
     st.integers(min_value=1, max_value=60),
 )
 def test_a_shelf_finds_what_a_search_of_all_finds(sizes, wanted):
-    shelf, chunks = Shelf(), []
+    free_list, chunks = FreeList(), []
     for number, size in enumerate(sizes):
         chunk = Chunk(number * 100, size, Segment(number * 100, size, None))
-        shelf.add(chunk)
+        free_list.add(chunk)
         chunks.append(chunk)
     for chunk in chunks[::3]:
-        shelf.remove(chunk)
-        assert not chunk.shelved
+        free_list.remove(chunk)
+        assert not chunk.listed
     left = [c for n, c in enumerate(chunks) if n % 3]
     fits = [c.nbytes for c in left if c.nbytes >= wanted]
-    found = shelf.best(wanted)
+    found = free_list.best(wanted)
     assert (found.nbytes if found else None) == min(fits, default=None)
-    assert {id(c) for c in shelf} == {id(c) for c in left}
+    assert {id(c) for c in free_list} == {id(c) for c in left}
 
 
 @given(
@@ -82,8 +82,8 @@ def test_chunks_tile_their_segments_and_free_neighbours_are_merged(steps):
         assert at == segment.address + segment.nbytes
         for one, two in pairwise(segment):
             assert two.before is one
-            assert not (one.shelved and two.shelved and one.stream == two.stream)
-    assert sum(not c.shelved for s in heap for c in s) == len(live)
+            assert not (one.listed and two.listed and one.stream == two.stream)
+    assert sum(not c.listed for s in heap for c in s) == len(live)
     for chunk in live:
         assert heap.find(chunk.address + chunk.nbytes - 1) is chunk
         heap.put(chunk)

@@ -83,7 +83,7 @@ class Driver:
         self.acquire(3 * MIB, 7)
         self.held[1:2] = []
         self.acquire(100_000)
-        self.pool.stock.mark(self.held[0].chunk, (9,))
+        self.pool.state.mark(self.held[0].chunk, (9,))
         self.pool.release(self.held.pop(0))
         self.acquire(20 * MIB)
         self.held.pop()
@@ -153,16 +153,16 @@ class Driver:
 
     def _check(self, live):
         assert self.pool.allocated == sum(live.values())
-        stats, stock = self.pool.stats(), self.pool.stock
+        stats, state = self.pool.stats(), self.pool.state
         lent = sum(self.source.lent.values())
         assert (stats.reserved, self.pool.budget.reserved) == (lent, lent)
         assert (stats.allocated, stats.live) == (sum(live.values()), len(live))
         assert stats.allocated + stats.cached == stats.reserved
-        assert stats.segments == len(stock.segments)
+        assert stats.segments == len(state.segments)
         assert stats.reserved == stats.grown_bytes - stats.returned_bytes + stats.idle
         for (start, nbytes), (after, _) in pairwise(sorted(live.items())):
             assert start + nbytes <= after
-        for segment in stock.segments.values():
+        for segment in state.segments.values():
             chunks = list(segment)
             assert sum(chunk.nbytes for chunk in chunks) == segment.nbytes
             assert all(a.address + a.nbytes == b.address for a, b in pairwise(chunks))
@@ -256,7 +256,7 @@ def test_nobody_listens_after_an_interrupt(scenario, error):
             memory.record_history(False)
         assert hooks._listeners == before, counting.lines[at]
         assert (tracking.active(), tracking.TRACKING.off) == (active, not active)
-        assert (pool.stock.listeners, pool._watched) == (before, bool(before))
+        assert (pool.state.listeners, pool._watched) == (before, bool(before))
 
 
 @pytest.mark.parametrize("error", ERRORS)

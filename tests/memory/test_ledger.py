@@ -8,8 +8,7 @@ from hypothesis import given, strategies as st
 
 from xdev import memory
 from xdev.memory import registry
-from xdev.memory.keys import keys_of
-from xdev.memory.ledger import Counts, Ledger
+from xdev.memory.accounting import HeapCounts, Ledger, keys_of
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
 
@@ -64,7 +63,7 @@ class FreeLists:
             self.ledger.take(size)  # it comes in use
         self.live.append(size)
 
-    def give(self, size):
+    def take_back(self, size):
         self._count("given", size)
         self.free.append(size)
 
@@ -74,7 +73,7 @@ class FreeLists:
             self.least -= size
         gone = [Freed(size) for size in self.free]
         self.free.clear()
-        self.ledger.give_all(gone)
+        self.ledger.release_all(gone)
 
 
 class Freed:
@@ -93,12 +92,12 @@ def test_every_scope_sees_the_peak_of_its_time(steps, with_lists):  # noqa: C901
             live.append(value)
             counts["taken", (value - 1).bit_length()] += 1
         elif name == "give" and live:
-            ledger.give(live.pop(value % len(live)))
+            ledger.release(live.pop(value % len(live)))
         elif name == "list takes" and lists is not None:
             lists.take(value)
             counts["taken", (value - 1).bit_length()] += 1
         elif name == "list gives" and lists is not None and lists.live:
-            lists.give(lists.live.pop(value % len(lists.live)))
+            lists.take_back(lists.live.pop(value % len(lists.live)))
         elif name == "drain" and lists is not None:
             lists.drain()
         elif name == "open":
@@ -113,7 +112,7 @@ def test_every_scope_sees_the_peak_of_its_time(steps, with_lists):  # noqa: C901
         held = live + (lists.live if lists is not None else [])
         levels.append(sum(held))
 
-    look = ledger.look(Counts())
+    look = ledger.look(HeapCounts())
     assert look.allocated == ledger.allocated == levels[-1]
     assert look.live == look.acquired - look.released
     assert look.acquired == sum(counts.values())
@@ -198,7 +197,7 @@ def test_what_waits_for_a_stream_is_neither_in_use_nor_free():
     source = Slow()
     pool = Pool(source)
     block = pool.acquire(3 * MIB)
-    pool.stock.mark(block.chunk, (1, 2))
+    pool.state.mark(block.chunk, (1, 2))
     del block
     stats = pool.stats()
     assert (stats.live, stats.waiting, stats.waiting_bytes) == (0, 1, 3 * MIB)

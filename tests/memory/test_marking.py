@@ -14,8 +14,7 @@ from xdev.device import Device
 from xdev.facade import cuda as facade
 from xdev.memory import owners, registry
 from xdev.memory.pools import Pool
-from xdev.memory.stock import Stock
-from xdev.memory.waits import Waits
+from xdev.memory.state import DeferredFrees, PoolState
 from xdev.testing import SimulatedDevice, SimulatedSource
 
 cupy = pytest.importorskip("cupy")
@@ -144,7 +143,7 @@ def test_memory_of_others_is_not_marked(bench):
 
 
 def test_one_stream_pays_nothing(bench, monkeypatch):
-    monkeypatch.setattr(Stock, "mark", operator.attrgetter("not_called"))
+    monkeypatch.setattr(PoolState, "mark", operator.attrgetter("not_called"))
     bound = bench.library.bound
     for _ in range(3):
         bench.add(bench.array(), out=bench.array())
@@ -160,7 +159,9 @@ def test_functions_found_while_there_was_one_stream_mark_their_arrays_too(bench)
     assert functions["subtract"].__name__ == functions["add"].__name__ == "on_stream"
 
 
-@pytest.mark.parametrize(("owner", "removed"), [(Stock, "mark"), (Waits, "meet")])
+@pytest.mark.parametrize(
+    ("owner", "removed"), [(PoolState, "mark"), (DeferredFrees, "see_stream")]
+)
 def test_without_the_marks_the_checker_finds_it(bench, monkeypatch, owner, removed):
     monkeypatch.setattr(owner, removed, lambda *_: None)
     used_and_dropped(bench, bench.add)

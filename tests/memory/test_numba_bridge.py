@@ -74,7 +74,7 @@ class TestNumbaManager:
         del pointer
         gc.collect()
         assert manager.pinned.stats().allocated == 0
-        assert ("record", 0) in manager.pinned.stock.source.log
+        assert ("record", 0) in manager.pinned.state.source.log
 
     def test_reset_gives_everything_back(self, manager, pool):
         pointers = [manager.memalloc(n) for n in (10, 2000, 3000)]
@@ -149,4 +149,4 @@ class TestCoreResource:
         found._held[chunk.address] = chunk
         found.deallocate(chunk.address, 1000, stream=SimpleNamespace(handle=9))
         assert pool.stats().allocated == 0
-        assert ("record", 9) in pool.stock.source.log
+        assert ("record", 9) in pool.state.source.log

@@ -136,7 +136,7 @@ def test_a_foreign_buffer_is_never_taken_for_one_of_malloc(n):
         asked.append((context, address, nbytes))
         return address
 
-    lists = memory.pool("cpu").stock.share()
+    lists = memory.pool("cpu").state.share()
     at = ctypes.cast(realloc, ctypes.c_void_p).value
     handler = native.module("pool").NumpyHandler(1 << 16, (77, 0, 0, at, 0))
     handler.serve(lists)

@@ -12,11 +12,11 @@ import hypothesis
 import pytest
 
 from xdev.errors import OutOfMemoryError
-from xdev.memory import ladder
-from xdev.memory.budgets import Budget
+from xdev.memory import reclamation
 from xdev.memory.policies import POLICIES
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
+from xdev.memory.upstream import Budget
 
 QUANTUM = 512
 CAPACITY = 4 * QUANTUM + 200  # the last bytes serve only who asks for the exact size
@@ -49,7 +49,7 @@ TINY = POLICIES["split"].but(
 def tiny(monkeypatch, few_objects):  # noqa: ARG001
     """Shrink the rules to the heap."""
     monkeypatch.setitem(POLICIES, "tiny", TINY)
-    monkeypatch.setattr(ladder, "TRIMMED", 2 * QUANTUM)
+    monkeypatch.setattr(reclamation, "TRIMMED", 2 * QUANTUM)
 
 
 class Heaps:

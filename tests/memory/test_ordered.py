@@ -8,8 +8,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from xdev.memory import ordered
-from xdev.memory.ordered import Ordered
+from xdev.memory import blocks
+from xdev.memory.blocks import Ordered
 
 keys = st.integers(min_value=0, max_value=60)
 
@@ -19,7 +19,7 @@ class OrderedLaws(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.patch = mock.patch.object(ordered, "RUN", 2)
+        self.patch = mock.patch.object(blocks, "RUN", 2)
         self.patch.start()
         self.map, self.model = Ordered(), {}
 

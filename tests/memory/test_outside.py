@@ -14,9 +14,9 @@ import pytest
 
 from xdev.errors import DeviceUnavailableError, OutOfMemoryError
 from xdev.facade import cuda as facade_cuda
-from xdev.memory import outside
-from xdev.memory.outside import CODES, retrying
+from xdev.memory import reclamation
 from xdev.memory.pools import Pool
+from xdev.memory.reclamation import CODES, retrying
 from xdev.memory.records.tracking import track
 from xdev.memory.sources.fake import FakeSource
 
@@ -31,12 +31,12 @@ globals().update({name: type(name, (RuntimeError,), {}) for name in CODES})
 def library_error(name, code, text="it failed"):
     """An error as CuPy raises it, of a library that is not here."""
     error = globals()[name](text)
-    setattr(error, CODES[name].attribute, code)
+    setattr(error, CODES[name][0], code)
     return error
 
 
-SURE = [(name, code) for name, codes in CODES.items() for code in codes.sure]
-LIKELY = [(name, code) for name, codes in CODES.items() for code in codes.likely]
+SURE = [(name, code) for name, codes in CODES.items() for code in codes[1]]
+LIKELY = [(name, code) for name, codes in CODES.items() for code in codes[2]]
 
 
 class Library:
@@ -182,7 +182,7 @@ def test_a_second_failure_is_the_pools_error_with_the_librarys_words(
 def test_an_error_that_may_be_of_memory_stays_itself_where_there_is_plenty(
     source, pool, name, code
 ):
-    assert source.room()[0] > outside.SCANT
+    assert source.room()[0] > reclamation.SCANT
     error = library_error(name, code)
     library = Library(source, 2 * CARD, error)
     with pytest.raises(RuntimeError) as caught:

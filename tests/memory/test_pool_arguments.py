@@ -70,7 +70,7 @@ def test_a_size_that_is_no_int_is_refused_though_a_block_of_it_is_free(nbytes, p
 def test_no_size_gets_a_block_that_needs_a_look(policy):
     pool = Pool(FakeSource(1 << 30), policy)
     block = pool.acquire(100)
-    pool.stock.mark(block.chunk, (3,))
+    pool.state.mark(block.chunk, (3,))
     del block
     for nbytes in (-1, None):
         with pytest.raises((TypeError, ValueError)):
@@ -93,7 +93,7 @@ def test_reclaim_of_a_negative_size_is_refused():
 
 def test_the_setting_knows_the_policies_that_there_are():
     assert tuple(POLICIES) == _config.POLICIES
-    assert {policy.name for policy in policies._policies()} == set(POLICIES)
+    assert policies._rules.keys() == set(POLICIES)
 
 
 @pytest.mark.parametrize("name", ["Async", "best", "", None, 3])

@@ -72,7 +72,7 @@ def laws_of(name, capacity, largest):  # noqa: C901 - one short rule a law
         def drop_used_on_another_stream(self, address, stream):
             block = self.blocks.pop(address, None)
             if block is not None:
-                self.pool.stock.mark(block.chunk, (stream,))
+                self.pool.state.mark(block.chunk, (stream,))
 
         @rule(
             address=st.none() | consumes(live),

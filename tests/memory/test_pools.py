@@ -11,10 +11,9 @@ import xdev
 from xdev.errors import ConfigurationError
 from xdev.memory.policies import POLICIES
 from xdev.memory.pools import Block, Pool
-from xdev.memory.sources.cuda import CudaSource
+from xdev.memory.sources.cuda import CudaSource, PinnedSource
 from xdev.memory.sources.fake import FakeSource
 from xdev.memory.sources.host import HostSource
-from xdev.memory.sources.pinned import PinnedSource
 
 MIB = 1 << 20
 
@@ -58,7 +57,7 @@ class TestConformance:
         pool = make()
         blocks = [pool.acquire(nbytes) for _ in range(3)]
         for block in blocks:
-            assert block.address % pool.stock.source.alignment == 0
+            assert block.address % pool.state.source.alignment == 0
             assert block.nbytes >= max(nbytes, 1)
         del blocks, block
         assert pool.stats().allocated == 0
@@ -92,7 +91,7 @@ class TestConformance:
     def test_what_is_reclaimed_is_what_reserved_falls_by(self, make):
         pool = make()
         blocks = [pool.acquire(n * MIB) for n in (1, 40, 3, 64, 30)]
-        pool.stock.mark(blocks[3].chunk, (0,))
+        pool.state.mark(blocks[3].chunk, (0,))
         for wanted in (0, MIB, 41 * MIB, None):
             before = pool.stats().reserved
             del blocks[-1:]

@@ -43,7 +43,7 @@ def test_a_forked_child_starts_with_an_empty_pool_and_frees_nothing_of_the_paren
         inside.set()
         leave.wait()
     thread = threading.Thread(
-        target=memory.pool("cpu").stock.decide, args=(hold,), daemon=True
+        target=memory.pool("cpu").state.decide, args=(hold,), daemon=True
     )
     thread.start()
     inside.wait()
@@ -88,7 +88,7 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
     from xdev.memory.records import history, tracking
 
     pool = memory.pool("cpu")
-    policy = pool.stock.policy.name
+    policy = pool.state.policy.name
     memory.record_history()
     tracked = memory.track()
     tracked.__enter__()
@@ -103,7 +103,7 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
         leave.wait()
         for lock in locks:
             lock.release()
-    thread = threading.Thread(target=pool.stock.decide, args=(hold,))
+    thread = threading.Thread(target=pool.state.decide, args=(hold,))
     thread.start()
     inside.wait()
     child = os.fork()
@@ -150,8 +150,8 @@ def test_a_daemon_thread_that_ends_with_the_locks_held_stops_no_finalizer():
         time.sleep(1e6)
 
     def daemon():
-        with pool.stock.moving:
-            pool.stock.decide(hold)
+        with pool.state.moving:
+            pool.state.decide(hold)
 
     class Late:
         def __init__(self):
@@ -192,7 +192,7 @@ def test_the_policy_and_the_limit_are_read_from_the_environment():
     program = """
     import xdev
     pool = xdev.memory.pool("cpu")
-    print(pool.stock.policy.name, xdev.memory.get_limit())
+    print(pool.state.policy.name, xdev.memory.get_limit())
     """
     assert run(program) == "split None\n"
     assert (

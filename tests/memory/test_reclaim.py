@@ -21,19 +21,19 @@ class Queued:
     alignment = 512
 
     def __init__(self):
-        self.inner, self.waits = FakeSource(1 << 40), 0
+        self.inner, self.deferred = FakeSource(1 << 40), 0
 
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
     def record(self, stream):  # noqa: ARG002
-        return self.waits
+        return self.deferred
 
     def done(self, event):
-        return event < self.waits
+        return event < self.deferred
 
     def synchronize(self):
-        self.waits += 1
+        self.deferred += 1
 
 
 PLACES = [
@@ -76,7 +76,7 @@ def test_what_went_back_is_what_was_said(
     for number, (which, size, stream) in enumerate(wanted):
         held[number] = pools[which].acquire(size, stream)
         if number in used_elsewhere:
-            pools[which].stock.mark(held[number].chunk, (stream + 1,))
+            pools[which].state.mark(held[number].chunk, (stream + 1,))
     meant = [
         number
         for number, (device, name) in enumerate(PLACES)
@@ -107,7 +107,7 @@ def test_a_fault_on_the_way_leaves_the_rest_for_the_next_call(policy):
         source = FakeSource(1 << 40)
         pool = Pool(source, policy)
         held = [pool.acquire((n + 1) * 3 * MIB, stream=n) for n in range(6)]
-        pool.stock.mark(held[1].chunk, (7,))
+        pool.state.mark(held[1].chunk, (7,))
         source.faults = {len(source.log) + number}
         del held
         before = sum(source.lent.values())

@@ -81,10 +81,10 @@ class TestResource:
         self, resource, pool
     ):
         address = resource.allocate(1000, on(7))
-        pool.stock.mark(pool.find(address), (5,))  # as record_stream does
+        pool.state.mark(pool.find(address), (5,))  # as record_stream does
         resource.deallocate(address, 1000, on(9))
         assert pool.stats().allocated == 0
-        recorded = [call for call in pool.stock.source.log if call[0] == "record"]
+        recorded = [call for call in pool.state.source.log if call[0] == "record"]
         assert sorted(recorded) == [("record", 5), ("record", 9)]
 
     def test_a_refusal_is_a_memory_error_with_the_pools_text(self, resource, pool):
@@ -131,7 +131,7 @@ class TestResource:
             resource.deallocate(address, nbytes)
         assert pool.stats().allocated == 0
         assert pool.reclaim() > 0
-        assert pool.stock.source.lent == {}
+        assert pool.state.source.lent == {}
 
 
 # Whoever holds the buffer goes after the modules of xdev: what the bridge's functions
@@ -146,7 +146,7 @@ class Buffer:
     def __init__(self, pool):
         self.resource = bridge.resource(lambda _: pool, 0)
         self.address = self.resource.allocate(1000)
-        self.dropped, self.leave = pool.stock.pending, os._exit
+        self.dropped, self.leave = pool.state.pending, os._exit
 
     def __del__(self):
         self.resource.deallocate(self.address, 1000)

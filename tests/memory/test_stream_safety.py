@@ -16,9 +16,8 @@ import pytest
 
 from xdev.errors import OutOfMemoryError
 from xdev.memory.pools import Pool
-from xdev.memory.stock import Stock
+from xdev.memory.state import DeferredFrees, PoolState
 from xdev.memory.streams import LiveStreams
-from xdev.memory.waits import Waits
 from xdev.testing import SimulatedDevice, SimulatedEvent, SimulatedSource
 
 THREADS = STREAMS = 8
@@ -111,7 +110,7 @@ class Worker:
             stream = self.stream()
             stream.wait_event(own.record())  # the data must be there: the user's care
             self.traffic.source.streams.see(stream)
-            self.traffic.pool.stock.mark(block.chunk, (stream.ptr,))
+            self.traffic.pool.state.mark(block.chunk, (stream.ptr,))
             tenant.use(stream, write=self.rng.random() < 0.5)
 
     def drop(self):
@@ -169,17 +168,22 @@ METHODS = {
 }
 LINES = [
     (
-        Stock,
+        PoolState,
         "_steal",
         "self.source.wait(stream, self.source.record(chunk.stream))",
         "pass",
     ),
-    (Waits, "_record", "[source.record(use) for use in chunk.uses or ()]", "[]"),
-    (Waits, "_done", "all(source.done(event) for event in events)", "True"),
-    (Waits, "synchronize", "self._stock.source.synchronize()", "pass"),
-    (Stock, "mark", "chunk.uses = (chunk.uses or set()) | set(streams)", "pass"),
-    (Stock, "mark", "chunk.request = None", "pass"),
-    (Stock, "_came_back", "self.waits.drop(chunk)", "return True"),
+    (
+        DeferredFrees,
+        "_record",
+        "[source.record(use) for use in chunk.uses or ()]",
+        "[]",
+    ),
+    (DeferredFrees, "_done", "all(source.done(event) for event in events)", "True"),
+    (DeferredFrees, "synchronize", "self._state.source.synchronize()", "pass"),
+    (PoolState, "mark", "chunk.uses = (chunk.uses or set()) | set(streams)", "pass"),
+    (PoolState, "mark", "chunk.request = None", "pass"),
+    (PoolState, "_came_back", "self.deferred.drop(chunk)", "return True"),
     (Pool, "take", "and chunk.stream == stream", ""),
     (SimulatedSource, "free", "self.device.synchronize()", ""),
 ]
@@ -211,7 +215,7 @@ def test_each_removed_step_is_found(owner, name, line, other, monkeypatch):
 
 
 def test_a_user_who_does_not_mark_is_found(monkeypatch):
-    monkeypatch.setattr(Stock, "mark", lambda *_: None)
+    monkeypatch.setattr(PoolState, "mark", lambda *_: None)
     assert found()
 
 
@@ -277,7 +281,7 @@ def test_what_is_dropped_while_the_host_waits_stays_with_its_stream():
         second.clear()
 
     source.synchronize = synchronize
-    pool.stock.synchronize()
+    pool.state.synchronize()
     source.synchronize = device.synchronize
     both = pool.acquire(2 * piece, one.ptr)
     device.tenant(both.address, both.nbytes).use(one)

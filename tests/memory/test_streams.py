@@ -98,7 +98,7 @@ def test_no_event_is_recorded_while_a_graph_is_captured(monkeypatch):
     pool = Pool(SimulatedSource(device, 1 << 30))
     first, second = device.stream(), device.stream()
     block = pool.acquire(4096, first.ptr)
-    pool.stock.mark(block.chunk, (second.ptr,))
+    pool.state.mark(block.chunk, (second.ptr,))
     del block
     monkeypatch.setattr(live_streams, "captured", {99})
     pool.acquire(1 << 20, first.ptr)

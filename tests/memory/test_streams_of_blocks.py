@@ -50,7 +50,7 @@ def test_a_marked_block_comes_back_after_the_other_streams_work():
     pool = Pool(source)
     block = pool.acquire(4096, stream=1)
     address = block.address
-    pool.stock.mark(block.chunk, (5, 6))
+    pool.state.mark(block.chunk, (5, 6))
     del block
     assert pool.stats().allocated == 0
     assert sorted(source.events) == [5, 6]
@@ -66,7 +66,7 @@ def test_reclaim_waits_for_marked_blocks():
     source = Slow()
     pool = Pool(source)
     block = pool.acquire(4096)
-    pool.stock.mark(block.chunk, (5,))
+    pool.state.mark(block.chunk, (5,))
     del block
     assert pool.reclaim() == 2 << 20
     assert source.inner.lent == {}
@@ -76,7 +76,7 @@ def test_a_failed_record_loses_nothing():
     source = FakeSource(1 << 30)
     pool = Pool(source)
     block = pool.acquire(4096)
-    pool.stock.mark(block.chunk, (5,))
+    pool.state.mark(block.chunk, (5,))
     source.faults.add(len(source.log))
     del block
     with pytest.raises(RuntimeError, match="injected"):
@@ -89,7 +89,7 @@ def test_a_failed_record_loses_nothing():
 def test_a_chunk_that_no_pool_lent_goes_nowhere():
     pool = Pool(FakeSource(1 << 30))
     chunk = Chunk(4096, 512, pool.acquire(1).chunk.segment)
-    chunk.give(chunk)
+    chunk.release(chunk)
     assert pool.stats().live == 0
 
 
@@ -105,7 +105,7 @@ def test_a_synchronize_that_fails_loses_no_free_memory():
     source.faults = {len(source.log)}
 
     with pytest.raises(RuntimeError, match=r"injected: .* synchronize"):
-        pool.stock.synchronize()
+        pool.state.synchronize()
 
     assert pool.stats().cached == 2 * 4096
     del kept

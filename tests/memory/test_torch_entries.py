@@ -11,7 +11,7 @@ from xdev.memory.bridges import serve
 from xdev.memory.bridges.torch import mark
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
-from xdev.memory.stock import Stock
+from xdev.memory.state import PoolState
 
 pytestmark = pytest.mark.usefixtures("tier")
 MIB = 1 << 20
@@ -61,7 +61,7 @@ def test_a_refusal_says_that_memory_is_short():
 def test_a_block_that_is_not_served_says_why():
     pool = Pool(FakeSource(64 * MIB))
     client = Torch(pool)
-    pool.stock.free_lists.serve(None)  # as after Python's end
+    pool.state.free_lists.serve(None)  # as after Python's end
     client.malloc(MIB)
     [said] = client.thrown
     assert b"Python has ended" in said
@@ -123,7 +123,7 @@ def test_interrupts_without_an_end_are_a_refusal(monkeypatch):
 
 def test_an_interrupt_never_loses_a_mark(monkeypatch):
     pool = Pool(FakeSource(64 * MIB))
-    client, mark, calls = Torch(pool), Stock.mark, []
+    client, mark, calls = Torch(pool), PoolState.mark, []
 
     def interrupted(*args):
         calls.append(args)
@@ -132,7 +132,7 @@ def test_an_interrupt_never_loses_a_mark(monkeypatch):
         mark(*args)
 
     address = client.malloc(MIB)
-    monkeypatch.setattr(Stock, "mark", interrupted)
+    monkeypatch.setattr(PoolState, "mark", interrupted)
     with pytest.raises(KeyboardInterrupt):
         client.record(address, 7)
     assert pool.find(address).uses == {7}

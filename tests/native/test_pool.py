@@ -50,7 +50,7 @@ class Model:
         self.live[address] = entry
         return address
 
-    def give(self, address):
+    def take_back(self, address):
         if address in self.live:
             chunk, size = entry = self.live.pop(address)
             home = self.free.setdefault((chunk.stream, size), []) if size else self.odd
@@ -76,13 +76,13 @@ def test_any_history_is_that_of_the_model(lists, seed):
             assert lists.adopt(made, class_, free=free)
             model.live[next_address] = made, class_
             if free:
-                model.give(next_address)
+                model.take_back(next_address)
         elif action == "t":
             found = lists.take(size - rng.randint(0, 511), stream)
             assert found == model.take(size, stream)
         elif action == "g" and model.live:
             address = rng.choice([*model.live, 8 * QUANTUM])
-            assert lists.give(address) == model.give(address)
+            assert lists.take_back(address) == model.take_back(address)
         elif action == "m" and model.live:
             address = rng.choice(list(model.live))
             made, _ = model.live[address]
@@ -120,7 +120,7 @@ def test_what_is_barred_takes_back_and_hands_nothing_out(lists):
     lists.adopt(chunk(1 << 20, 1024), 1024)
     lists.bar(LISTENED, True)
     lists.bar(OVER_LIMIT, True)
-    assert lists.give(1 << 20)
+    assert lists.take_back(1 << 20)
     lists.bar(LISTENED, False)
     assert lists.take(1024, 0) == 0
     lists.bar(OVER_LIMIT, False)
@@ -130,11 +130,11 @@ def test_what_is_barred_takes_back_and_hands_nothing_out(lists):
 def test_a_child_gives_back_nothing_of_its_parents(lists):
     for address in (1 << 20, 1 << 21):
         lists.adopt(chunk(address, 1024), 1024)
-    lists.give(1 << 20)
+    lists.take_back(1 << 20)
     lists.inherit()
     assert lists.take(1024, 0) == 0
-    assert lists.give(1 << 21)
-    assert not lists.give(1 << 21)
+    assert lists.take_back(1 << 21)
+    assert not lists.take_back(1 << 21)
     assert (lists.idle, lists.drain()) == (0, [])
 
 
@@ -143,7 +143,7 @@ def test_counts_are_by_size_class(lists):
         lists.adopt(chunk((1 << 20) + 2048 * number, 1024), 1024, free=number > 0)
     assert lists.counts(10) == ((-2, 0), (-2048, 0))
     lists.take(1000, 0)
-    lists.give(1 << 20)
+    lists.take_back(1 << 20)
     assert lists.counts(10) == ((-1, 1), (-1024, 1024))
     lists.drain()
     assert lists.counts(10) == ((-1, -1), (-1024, -1024))
@@ -157,7 +157,7 @@ def test_many_blocks_and_many_classes_are_found(lists):
         lists.adopt(chunk((1 << 40) + (number << 30), size), size, free=True)
     for number in (0, many // 2, many - 1):
         assert lists.take(QUANTUM * (number + 1), 0) == (1 << 40) + (number << 30)
-        assert lists.give((1 << 40) + (number << 30))
+        assert lists.take_back((1 << 40) + (number << 30))
     assert len(lists.drain()) == many
 
 
@@ -174,7 +174,7 @@ def test_a_chunk_lives_as_long_as_it_is_held(lists):
     for _ in range(10):
         lists.adopt(made, 1024)
         assert sys.getrefcount(made) == before + 1
-        lists.give(1 << 20)
+        lists.take_back(1 << 20)
         assert lists.drain() == [made]
     gc.collect()
     assert sys.getrefcount(made) == before
@@ -192,7 +192,7 @@ def test_threads_never_share_a_block(lists):
             if address:
                 doubles.append(owners.setdefault(address, me) != me)
                 del owners[address]
-                lists.give(address)
+                lists.take_back(address)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

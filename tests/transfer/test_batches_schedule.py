@@ -13,8 +13,8 @@ import pytest
 
 import xdev
 from xdev.device import Event, registry
-from xdev.memory.ladder import TRIMMED
 from xdev.memory.pools import Pool
+from xdev.memory.reclamation import TRIMMED
 from xdev.testing import SimulatedDevice, SimulatedSource
 from xdev.transfer import batching
 
@@ -99,16 +99,16 @@ class Backend(registry.Backend):
 
     def hand_over(self, giver, heir):
         """Let segments change hands as CUDA's pool does."""
-        stock = self.pool.stock
-        stock.decide(lambda heap: heap.bequeath(giver.ptr, heir.ptr, TRIMMED))
+        state = self.pool.state
+        state.decide(lambda heap: heap.reassign(giver.ptr, heir.ptr, TRIMMED))
 
     def lend(self, batches, device):
         """Mark blocks as the facade marks arrays of another stream."""
         assert device.index == 0
-        handle = self.pool.stock.source.streams.see(self.device.current_stream())
+        handle = self.pool.state.source.streams.see(self.device.current_stream())
         for batch in batches:
             if batch.block.chunk.stream != handle:
-                self.pool.stock.mark(batch.block.chunk, (handle,))
+                self.pool.state.mark(batch.block.chunk, (handle,))
 
 
 @pytest.fixture(params=[NBYTES])

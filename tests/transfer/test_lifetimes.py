@@ -9,8 +9,8 @@ import xdev
 from xdev import _optional
 from xdev.memory import arrays
 from xdev.memory.pools import Pool
-from xdev.memory.sources import pinned
-from xdev.memory.sources.pinned import PinnedSource, on_device
+from xdev.memory.sources import cuda
+from xdev.memory.sources.cuda import PinnedSource, on_device
 from xdev.transfer import pinned as lifetimes
 
 
@@ -81,7 +81,7 @@ def driver(monkeypatch):
     monkeypatch.setattr(lifetimes, "_under_way", type(lifetimes._under_way)())
     fresh = type(lifetimes.live_streams)()
     monkeypatch.setattr(lifetimes, "live_streams", fresh)
-    monkeypatch.setattr(pinned, "live_streams", fresh)
+    monkeypatch.setattr(cuda, "live_streams", fresh)
     return driver
 
 
@@ -110,7 +110,7 @@ def test_a_dropped_block_waits_for_the_copy(driver, monkeypatch):
     block = pool.acquire(1 << 20)
     address = block.address
     x = np.frombuffer(driver.buffers[address], np.uint8)  # starts in it, or before
-    found = [(pool.stock, block.chunk)]
+    found = [(pool.state, block.chunk)]
     monkeypatch.setattr(lifetimes, "find", lambda *_: found.pop())
 
     lifetimes.keep(stream, 1, x)

@@ -16,8 +16,8 @@ from xdev import _optional, memory
 from xdev.errors import ConfigurationError
 from xdev.memory import registry
 from xdev.memory.records import tracking
+from xdev.memory.records.history import snapshot_of
 from xdev.memory.records.plots import draw
-from xdev.memory.records.snapshots import snapshot_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,21 +16,25 @@ from xdev.memory import hooks
 if TYPE_CHECKING:
     from xdev.memory import bridges
     from xdev.memory.arrays import host_array, pinned_array
-    from xdev.memory.debugging.inspection import check
+    from xdev.memory.debugging import check
     from xdev.memory.freeing import free
     from xdev.memory.owners import is_pinned_address, record_stream
-    from xdev.memory.peaks import peak
     from xdev.memory.pools import Block, Pool
-    from xdev.memory.records.history import record_history
-    from xdev.memory.records.leaks import Outstanding, OutstandingLine
-    from xdev.memory.records.snapshots import snapshot, snapshot_csv
-    from xdev.memory.records.tracking import outstanding, outstanding_by_line, track
+    from xdev.memory.records.history import record_history, snapshot, snapshot_csv
+    from xdev.memory.records.tracking import (
+        Outstanding,
+        OutstandingLine,
+        outstanding,
+        outstanding_by_line,
+        track,
+    )
     from xdev.memory.registry import pool
     from xdev.memory.reports import (
         allocated,
         get_limit,
         max_allocated,
         max_reserved,
+        peak,
         reclaim,
         reserved,
         reset_peak,
@@ -41,69 +45,31 @@ if TYPE_CHECKING:
     )
     from xdev.memory.totals import PoolStats
 
+# One literal list, for type checkers.
+# fmt: off
 __all__ = [
-    "Block",
-    "Outstanding",
-    "OutstandingLine",
-    "Pool",
-    "PoolStats",
-    "allocated",
-    "bridges",
-    "check",
-    "free",
-    "get_limit",
-    "host_array",
-    "is_pinned_address",
-    "max_allocated",
-    "max_reserved",
-    "outstanding",
-    "outstanding_by_line",
-    "peak",
-    "pinned_array",
-    "pool",
-    "reclaim",
-    "record_history",
-    "record_stream",
-    "reserved",
-    "reset_peak",
-    "set_limit",
-    "snapshot",
-    "snapshot_csv",
-    "stats",
-    "status",
-    "summary",
+    "Block", "Outstanding", "OutstandingLine", "Pool", "PoolStats", "allocated",
+    "bridges", "check", "free", "get_limit", "host_array", "is_pinned_address",
+    "max_allocated", "max_reserved", "outstanding", "outstanding_by_line", "peak",
+    "pinned_array", "pool", "reclaim", "record_history", "record_stream", "reserved",
+    "reset_peak", "set_limit", "snapshot", "snapshot_csv", "stats", "status", "summary",
     "track",
 ]
-
-# Where the names are: a program loads what it uses.
-_ROOMS = {
-    "arrays": ("host_array", "pinned_array"),
-    "debugging.inspection": ("check",),
-    "freeing": ("free",),
-    "owners": ("is_pinned_address", "record_stream"),
-    "peaks": ("peak",),
-    "pools": ("Block", "Pool"),
-    "records.history": ("record_history",),
-    "records.leaks": ("Outstanding", "OutstandingLine"),
-    "records.snapshots": ("snapshot", "snapshot_csv"),
-    "records.tracking": ("outstanding", "outstanding_by_line", "track"),
-    "registry": ("pool",),
-    "reports": (
-        "allocated",
-        "get_limit",
-        "max_allocated",
-        "max_reserved",
-        "reclaim",
-        "reserved",
-        "reset_peak",
-        "set_limit",
-        "stats",
-        "status",
-        "summary",
-    ),
-    "totals": ("PoolStats",),
+# fmt: on
+# Where the names are: a program loads what it uses. All others are in `reports`.
+_PLACES = dict.fromkeys(__all__, "reports") | {
+    **dict.fromkeys(("host_array", "pinned_array"), "arrays"),
+    **dict.fromkeys(("is_pinned_address", "record_stream"), "owners"),
+    **dict.fromkeys(("Block", "Pool"), "pools"),
+    **dict.fromkeys(("record_history", "snapshot", "snapshot_csv"), "records.history"),
+    **dict.fromkeys(("Outstanding", "OutstandingLine"), "records.tracking"),
+    **dict.fromkeys(("outstanding", "outstanding_by_line"), "records.tracking"),
+    "check": "debugging",
+    "free": "freeing",
+    "pool": "registry",
+    "PoolStats": "totals",
+    "track": "records.tracking",
 }
-_PLACES = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

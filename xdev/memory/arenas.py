@@ -41,7 +41,7 @@ class Part:
         self._chunk, self.block, self._returned = chunk, block, returned
         self.address, self.nbytes = chunk.address, chunk.nbytes
 
-    def give(self) -> None:
+    def release(self) -> None:
         """Give it back: a finalizer may, since this takes no lock."""
         self._returned.append(self._chunk)
 
@@ -65,7 +65,7 @@ class Arena:
     >>> arena = Arena()
     >>> part = arena.take(4096, pool.acquire)
     >>> address = part.address
-    >>> part.give()
+    >>> part.release()
     >>> part = arena.take(4096, pool.acquire)
     >>> part.address == address, arena.nbytes, pool.stats().allocated
     (True, 4096, 4096)
@@ -132,7 +132,7 @@ def part_type() -> Any:
             return self._owner.block.chunk
 
         def __del__(self) -> None:
-            self._owner.give()
+            self._owner.release()
 
     return PartMemory
 

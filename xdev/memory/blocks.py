@@ -1,20 +1,115 @@
-"""Pieces of memory as integers: chunks, the segments they tile, shelves of free ones.
+"""Pieces of memory as integers: chunks, the segments they tile, lists of free ones.
 
 Nothing here has a lock, a device or a clock. A *segment* is what a source lent; its
 *chunks* tile it from end to end, in a doubly linked list. A chunk is live (someone
-uses it), binned (free, waiting in the last-in-first-out list of its class) or shelved
+uses it), binned (free, waiting in the last-in-first-out list of its class) or listed
 (free, ordered by size, merged with free neighbours).
 """
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, final
-
-from xdev.memory.ordered import Ordered
+from bisect import bisect_left, bisect_right, insort
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+K = TypeVar("K", bound=Any)
+V = TypeVar("V")
+RUN = 512  # a run of twice as many keys is cut in halves
+
+
+@final
+class Ordered(Generic[K, V]):
+    """Values by keys that can be compared; a key is here once.
+
+    Examples
+    --------
+    >>> starts = Ordered()
+    >>> for key in (30, 10, 20):
+    ...     starts.add(key, f"from {key}")
+    >>> starts.floor(25), starts.ceiling(25), starts.floor(5)
+    ('from 20', 'from 30', None)
+    >>> starts.pop(20), list(starts), len(starts)
+    ('from 20', ['from 10', 'from 30'], 2)
+    """
+
+    __slots__ = ("_lasts", "_runs", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[K, V] = {}
+        self._runs: list[list[K]] = []  # none is empty
+        self._lasts: list[K] = []  # each run's last key
+
+    def add(self, key: K, value: V) -> None:
+        """Put a value at a key; where the key is here, in place of its value."""
+        if key not in self._values:
+            self._insert(key)
+        self._values[key] = value
+
+    def pop(self, key: K) -> V:
+        """Remove a key and return its value; KeyError where it is not here."""
+        value = self._values.pop(key)
+        at = bisect_left(self._lasts, key)
+        run = self._runs[at]
+        place = bisect_left(run, key)
+        del run[place]
+        if not run:
+            del self._runs[at], self._lasts[at]
+        elif place == len(run):
+            self._lasts[at] = run[-1]
+        return value
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key, or None."""
+        return self._values.get(key)
+
+    def floor(self, key: K) -> V | None:
+        """Return the value of the last key up to this one, or None."""
+        at = bisect_right(self._lasts, key)
+        if at < len(self._runs) and self._runs[at][0] <= key:
+            run = self._runs[at]
+            return self._values[run[bisect_right(run, key) - 1]]
+        return self._values[self._lasts[at - 1]] if at else None
+
+    def ceiling(self, key: K) -> V | None:
+        """Return the value of the first key from this one on, or None."""
+        at = bisect_left(self._lasts, key)
+        if at == len(self._runs):
+            return None
+        run = self._runs[at]
+        return self._values[run[bisect_left(run, key)]]
+
+    def _insert(self, key: K) -> None:
+        runs, lasts = self._runs, self._lasts
+        at = bisect_left(lasts, key)
+        if at == len(runs):  # beyond the last key
+            if not runs:
+                runs.append([key])
+                lasts.append(key)
+                return
+            at -= 1
+            lasts[at] = key
+        run = runs[at]
+        insort(run, key)
+        if len(run) == 2 * RUN:
+            runs[at : at + 1] = [run[:RUN], run[RUN:]]
+            lasts.insert(at, run[RUN - 1])
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[V]:
+        for run in self._runs:
+            for key in run:
+                yield self._values[key]
+
+    def __reversed__(self) -> Iterator[V]:
+        for run in reversed(self._runs):
+            for key in reversed(run):
+                yield self._values[key]
 
 
 def round_up(nbytes: int, quantum: int) -> int:
@@ -67,7 +162,7 @@ class Segment:
     def mend(self) -> None:
         """Make the chunks what their links forward say, whatever was half done.
 
-        To add a chunk and to take one out each are one link; no chunk is shelved.
+        To add a chunk and to take one out each are one link; no chunk is listed.
         """
         self.index = None
         before: Chunk | None = None
@@ -75,7 +170,7 @@ class Segment:
         while chunk is not None:
             after = chunk.after
             end = self.address + self.nbytes if after is None else after.address
-            chunk.nbytes, chunk.before, chunk.shelved = (
+            chunk.nbytes, chunk.before, chunk.listed = (
                 end - chunk.address,
                 before,
                 False,
@@ -99,8 +194,8 @@ class Segment:
 
     @property
     def whole(self) -> bool:
-        """Whether one shelved chunk covers the segment."""
-        return self.first.shelved and self.first.after is None
+        """Whether one listed chunk covers the segment."""
+        return self.first.listed and self.first.after is None
 
 
 @final
@@ -131,12 +226,12 @@ class Chunk:
         "after",
         "before",
         "bin",
-        "give",
+        "listed",
         "nbytes",
+        "release",
         "request",
         "reuses",
         "segment",
-        "shelved",
         "stream",
         "uses",
     )
@@ -149,9 +244,9 @@ class Chunk:
         self.request: int | None = None
         self.before: Chunk | None = None
         self.after: Chunk | None = None
-        self.shelved = False
+        self.listed = False
         self.bin: Bin | None = None
-        self.give: Callable[[Any], object] = lost
+        self.release: Callable[[Any], object] = lost
         self.uses: set[int] | None = None
 
     def split(self, nbytes: int) -> Chunk:
@@ -194,7 +289,7 @@ def lost(chunk: Chunk) -> None:
 
 
 @final
-class Shelf:
+class FreeList:
     """Free chunks ordered by size; the best fit among n is O(log n) away."""
 
     __slots__ = ("_count", "_sizes")
@@ -210,7 +305,7 @@ class Shelf:
             self._sizes.add(chunk.nbytes, {chunk.address: chunk})
         else:
             same[chunk.address] = chunk
-        chunk.shelved = True
+        chunk.listed = True
         self._count += 1
 
     def remove(self, chunk: Chunk) -> None:
@@ -219,7 +314,7 @@ class Shelf:
         del same[chunk.address]
         if not same:
             self._sizes.pop(chunk.nbytes)
-        chunk.shelved = False
+        chunk.listed = False
         self._count -= 1
 
     def best(self, nbytes: int) -> Chunk | None:

@@ -23,10 +23,10 @@ import numpy as np
 from xdev import _freed, _optional
 from xdev.device import device_of
 from xdev.errors import InUseError
-from xdev.memory import fake_arrays
-from xdev.memory.debugging.guards import poison
+from xdev.memory.arrays import chunk_of_fake, is_fake, strip_fake
+from xdev.memory.debugging import poison
 from xdev.memory.owners import HostLease, find
-from xdev.memory.records import frames, tracking
+from xdev.memory.records import tracking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,11 +89,11 @@ def free(x: Any) -> int:
         _freed.refuse("xdev.memory.free", x)
         find_chunk, strip, mark = _ways(x)
         chunk = find_chunk(x)
-        owned = chunk is not None and not chunk.segment.owner.inherited  # type: ignore[attr-defined] # a stock
+        owned = chunk is not None and not chunk.segment.owner.inherited  # type: ignore[attr-defined] # a state
         if chunk is not None and owned and shared:
             _refuse_exports(x)
         if tracking.active():
-            line = frames.origin(frames.stack(2))
+            line = tracking.origin(tracking.stack(2))
             _freed.remember(x, line)
             if chunk is not None and owned:
                 poison(chunk, line)
@@ -113,8 +113,8 @@ def _ways(x: Any) -> Ways:
     """
     if isinstance(x, np.ndarray):
         return _host_chunk, _strip_host, _freed.mark
-    if fake_arrays.is_fake(x):
-        return fake_arrays.chunk_of, fake_arrays.strip, fake_arrays.strip
+    if is_fake(x):
+        return chunk_of_fake, strip_fake, strip_fake
     if type(x).__module__.startswith("cupy") and type(x) is _optional.cupy().ndarray:
         return _device_chunk, _strip_device, _strip_device
     device_of(x)  # raises for what is no array

@@ -1,9 +1,9 @@
 """Where a pool's chunks are: pure bookkeeping, driven by a policy, without a lock.
 
 In front stand the bins: exact classes by stream, last in, first out, so that a steady
-loop never searches. Behind them stand the shelves, where free neighbours merge. Small
-and large chunks have shelves of their own, so that a small block does not break up a
-large segment while there is another way.
+loop never searches. Behind them stand the free lists, where free neighbours merge.
+Small and large chunks have lists of their own, so that a small block does not break up
+a large segment while there is another way.
 
 With n free chunks every step is O(log n), or moves each chunk once for each time that
 it came back; only a policy's own fit may cost more.
@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from xdev.memory.blocks import Bin, Chunk, Segment, Shelf
-from xdev.memory.ordered import Ordered
+from xdev.memory.blocks import Bin, Chunk, FreeList, Ordered, Segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,7 +41,7 @@ class Heap:
         self.bins: dict[int, dict[int, list[Chunk]]] = {}
         self._classes: dict[tuple[int, int], Bin] = {}
         self._noted: list[Bin] = []
-        self._shelves: dict[tuple[int, bool], Shelf] = {}
+        self._free_lists: dict[tuple[int, bool], FreeList] = {}
         self._segments: Ordered[int, Segment] = Ordered()  # by address
         self._whole: Ordered[tuple[int, int], Segment] = Ordered()  # size, address
         #: Returns free chunks that somebody else keeps, and lets go of them.
@@ -51,7 +50,7 @@ class Heap:
     def rebuild(self, segments: Iterable[Segment]) -> None:
         """Start afresh: no chunk of these segments is free any more."""
         self.bins, self._classes, self._noted = {}, {}, []
-        self._shelves, self._segments, self._whole = {}, Ordered(), Ordered()
+        self._free_lists, self._segments, self._whole = {}, Ordered(), Ordered()
         for segment in segments:
             segment.mend()
             for chunk in segment:
@@ -72,8 +71,8 @@ class Heap:
         self.settle()
         small = self.granted(nbytes) <= self.policy.small
         for arena in (small, not small) if anywhere else (small,):
-            shelf = self._shelves.get((stream, arena))
-            chunk = self.policy.fit(shelf, nbytes) if shelf else None
+            free_list = self._free_lists.get((stream, arena))
+            chunk = self.policy.fit(free_list, nbytes) if free_list else None
             if chunk is not None:
                 return self._carve(chunk, nbytes)
         return None
@@ -93,8 +92,8 @@ class Heap:
             other = whole.first.stream != stream
             return self._carve(whole.first, nbytes) if other else None
         found = [
-            self.policy.fit(shelf, nbytes)
-            for (other, _), shelf in self._shelves.items()
+            self.policy.fit(free_list, nbytes)
+            for (other, _), free_list in self._free_lists.items()
             if other != stream
         ]
         fits = [chunk for chunk in found if chunk is not None]
@@ -108,7 +107,7 @@ class Heap:
         """Add a segment of ``size`` and return a chunk of it for ``nbytes``."""
         segment = Segment(address, size, owner)
         segment.first.stream = stream
-        self._shelve(segment.first)
+        self._add_free(segment.first)
         return self._carve(segment.first, nbytes)
 
     def assign(self, chunk: Chunk, nbytes: int) -> None:
@@ -142,15 +141,15 @@ class Heap:
             self._noted.append(home)
 
     def settle(self) -> None:
-        """Empty the bins onto the shelves, where neighbours merge."""
+        """Empty the bins onto the free lists, where neighbours merge."""
         for chunk in self.elsewhere():
-            self._shelve(chunk)
+            self._add_free(chunk)
         noted = self._noted
         while noted:
             home = noted.pop()
             home.noted = False
             while home.chunks:
-                self._shelve(home.chunks.pop())
+                self._add_free(home.chunks.pop())
 
     def spare(self, nbytes: int | None = None, least: int = 0) -> list[Segment]:
         """Remove and return wholly free segments, largest first.
@@ -174,7 +173,7 @@ class Heap:
     def restore(self, *chunks: Chunk) -> None:
         """Put back chunks that were taken, or a spare segment's first one."""
         for chunk in chunks:
-            self._shelve(chunk)
+            self._add_free(chunk)
 
     def lift(self) -> tuple[int, list[Chunk]]:
         """Take out the free chunks of all streams but the one that has the most.
@@ -184,37 +183,39 @@ class Heap:
         """
         self.settle()
         counts: dict[int, int] = {}
-        for (stream, _), shelf in self._shelves.items():
-            counts[stream] = counts.get(stream, 0) + len(shelf)
+        for (stream, _), free_list in self._free_lists.items():
+            counts[stream] = counts.get(stream, 0) + len(free_list)
         most = max(counts, key=counts.__getitem__, default=0)
         lifted = [
             chunk
-            for (stream, _), shelf in self._shelves.items()
+            for (stream, _), free_list in self._free_lists.items()
             if stream != most
-            for chunk in shelf
+            for chunk in free_list
         ]
         for chunk in lifted:
             self._unplace(chunk)
-        self._shelves = {k: shelf for k, shelf in self._shelves.items() if shelf}
+        self._free_lists = {
+            k: free_list for k, free_list in self._free_lists.items() if free_list
+        }
         return most, lifted
 
     def unify(self, stream: int, lifted: Iterable[Chunk]) -> None:
         """Put lifted chunks back as this stream's, merged: no work uses them."""
         for chunk in lifted:
             chunk.stream = stream
-            self._shelve(chunk)
+            self._add_free(chunk)
 
-    def bequeath(self, handle: int, stream: int, least: int = 0) -> None:
+    def reassign(self, handle: int, stream: int, least: int = 0) -> None:
         """Make the free memory of a stream another's, which has no need to wait for it.
 
         With ``least`` only wholly free segments of so many bytes.
         """
         self.settle()
-        for (owner, _), shelf in list(self._shelves.items()):
+        for (owner, _), free_list in list(self._free_lists.items()):
             if owner == handle:
                 chunks = [
                     chunk
-                    for chunk in shelf
+                    for chunk in free_list
                     if not least or chunk.nbytes == chunk.segment.nbytes >= least
                 ]
                 for chunk in chunks:
@@ -226,10 +227,10 @@ class Heap:
         segment = self._segments.floor(address)
         return None if segment is None else segment.find(address)
 
-    def unshelved(self) -> list[Chunk]:
+    def unlisted(self) -> list[Chunk]:
         """Return the chunks that are in use, or wait for queued work."""
         self.settle()
-        return [c for segment in self for c in segment if not c.shelved]
+        return [c for segment in self for c in segment if not c.listed]
 
     def binned(self) -> Iterator[Chunk]:
         """Return the free chunks that wait in bins."""
@@ -240,42 +241,42 @@ class Heap:
         return iter(self._segments)
 
     def _carve(self, chunk: Chunk, nbytes: int) -> Chunk:
-        """Take a shelved chunk, and shelve what the request leaves of it."""
+        """Take a listed chunk, and shelve what the request leaves of it."""
         self._unplace(chunk)
         granted = self.granted(nbytes)
         if self.policy.splits and chunk.nbytes - granted >= self.quantum:
             self._place(chunk.split(granted))
         return chunk
 
-    def _shelve(self, chunk: Chunk) -> None:
-        """Put a free chunk on its shelf, merged with free neighbours."""
+    def _add_free(self, chunk: Chunk) -> None:
+        """Put a free chunk on its free_list, merged with free neighbours."""
         segment = chunk.segment
         self._segments.add(segment.address, segment)
         before, after = chunk.before, chunk.after
-        if after is not None and after.shelved and after.stream == chunk.stream:
+        if after is not None and after.listed and after.stream == chunk.stream:
             self._unplace(after)
             chunk.absorb()
-        if before is not None and before.shelved and before.stream == chunk.stream:
+        if before is not None and before.listed and before.stream == chunk.stream:
             self._unplace(before)
             before.absorb()
             chunk = before
         self._place(chunk)
 
     def _place(self, chunk: Chunk) -> None:
-        """Put a chunk on its shelf as it is."""
+        """Put a chunk on its free_list as it is."""
         segment = chunk.segment
         key = (chunk.stream, segment.nbytes <= 2 * self.policy.small)
-        shelf = self._shelves.get(key)
-        if shelf is None:
-            shelf = self._shelves[key] = Shelf()
-        shelf.add(chunk)
+        free_list = self._free_lists.get(key)
+        if free_list is None:
+            free_list = self._free_lists[key] = FreeList()
+        free_list.add(chunk)
         if chunk.nbytes == segment.nbytes:
             self._whole.add((segment.nbytes, segment.address), segment)
 
     def _unplace(self, chunk: Chunk) -> None:
-        """Take a chunk from its shelf."""
+        """Take a chunk from its free_list."""
         segment = chunk.segment
         key = (chunk.stream, segment.nbytes <= 2 * self.policy.small)
-        self._shelves[key].remove(chunk)
+        self._free_lists[key].remove(chunk)
         if chunk.nbytes == segment.nbytes:
             self._whole.pop((segment.nbytes, segment.address))

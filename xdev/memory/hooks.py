@@ -17,31 +17,6 @@ if TYPE_CHECKING:
 
     from xdev.memory.blocks import Chunk
 
-    class Listener(Protocol):
-        """What is told.
-
-        The methods may run inside a stock's lock: they must be short and take no lock;
-        appending to a list and changing a dict are fine.
-        """
-
-        def acquired(self, stock: Any, chunk: Chunk) -> None:
-            """Tell of a block handed out; the caller's frames are on the stack."""
-
-        def released(self, stock: Any, chunk: Chunk) -> None:
-            """Tell of a block that came back."""
-
-        def refused(self, stock: Any, nbytes: int) -> None:
-            """Tell of a request that could not be served; no lock is held."""
-
-        def grown(self, stock: Any, address: int, nbytes: int) -> None:
-            """Tell of a segment taken from the source."""
-
-        def returned(self, stock: Any, address: int, nbytes: int) -> None:
-            """Tell of a segment given back to the source."""
-
-        def largest(self, stock: Any, count: int) -> tuple[str, ...]:
-            """Return a text for each of a stock's largest live blocks, if known."""
-
     class Watched(Protocol):
         """What emits: it is told whether anyone listens."""
 
@@ -50,6 +25,33 @@ if TYPE_CHECKING:
 
         def after_fork(self) -> None:
             """Do what is due in a forked child."""
+
+
+class Listener:
+    """What is told; it ignores what it does not override.
+
+    The methods may run inside a state's lock: they must be short and take no lock;
+    appending to a list and changing a dict are fine.
+    """
+
+    def acquired(self, state: Any, chunk: Chunk) -> None:
+        """Tell of a block handed out; the caller's frames are on the stack."""
+
+    def released(self, state: Any, chunk: Chunk) -> None:
+        """Tell of a block that came back."""
+
+    def refused(self, state: Any, nbytes: int) -> None:
+        """Tell of a request that could not be served; no lock is held."""
+
+    def grown(self, state: Any, address: int, nbytes: int) -> None:
+        """Tell of a segment taken from the source."""
+
+    def returned(self, state: Any, address: int, nbytes: int) -> None:
+        """Tell of a segment given back to the source."""
+
+    def largest(self, state: Any, count: int) -> tuple[str, ...]:  # noqa: ARG002
+        """Return a text for each of a state's largest live blocks, if known."""
+        return ()
 
 
 _lock = module_lock()  # guards the two below

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from xdev.memory.blocks import Chunk
-    from xdev.memory.stock import Stock
+    from xdev.memory.state import PoolState
 
 PINNED = 1  # cudaMemoryTypeHost
 FOREIGN = (
@@ -53,7 +53,7 @@ class HostLease(ctypes.Array[ctypes.c_char]):
             chunk = self.chunk
         except AttributeError:  # an exception came between: the pool finds the chunk
             return
-        chunk.give(chunk)
+        chunk.release(chunk)
 
 
 def record_stream(x: Any, stream: object) -> None:
@@ -81,16 +81,16 @@ def record_stream(x: Any, stream: object) -> None:
     if not hasattr(stream, "ptr"):
         stream = handle_of(stream)
     refuse("xdev.memory.record_stream", x)
-    from xdev.memory import fake_arrays
+    from xdev.memory.arrays import is_fake
 
-    if fake_arrays.is_fake(x):
+    if is_fake(x):
         return  # its work is done when a call returns
     found = find(_address(x))
     if found is None:
         message = f"this {type(x).__name__} {FOREIGN}"
         raise ValueError(message)
-    stock, chunk = found
-    stock.mark(chunk, (live_streams.see(stream),))
+    state, chunk = found
+    state.mark(chunk, (live_streams.see(stream),))
 
 
 def mark_uses(
@@ -156,13 +156,13 @@ def _address(x: Any) -> int:
     return int(interface["data"][0] or 0)  # empty arrays may have none
 
 
-def find(address: int, kind: str | None = None) -> tuple[Stock, Chunk] | None:
-    """Return the stock and the live chunk that an address lies in, or None."""
+def find(address: int, kind: str | None = None) -> tuple[PoolState, Chunk] | None:
+    """Return the state and the live chunk that an address lies in, or None."""
     for (_, name), pool in registry.everything().items():
         if kind in (None, name):
             chunk = pool.find(address)
             if chunk is not None:
-                return pool.stock, chunk
+                return pool.state, chunk
     return None
 
 

@@ -14,9 +14,9 @@ from xdev.errors import ConfigurationError
 from xdev.memory.blocks import round_up
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from xdev.memory.blocks import Chunk, Shelf
+    from xdev.memory.blocks import Chunk, FreeList
 
 __all__ = ["POLICIES", "Policy", "named"]
 
@@ -42,7 +42,7 @@ class Policy:
         The size that a request is rounded to [B].
     grown : (granted, quantum) -> int
         The size to ask the source for when nothing free fits; at least ``granted`` [B].
-    fit : (shelf, nbytes) -> Chunk or None
+    fit : (free_list, nbytes) -> Chunk or None
         Which free chunk serves a request.
     small : int
         Requests up to this size share segments of up to twice that size, apart from
@@ -57,24 +57,12 @@ class Policy:
         How much stays free behind each block, at least, for guards [B].
     """
 
-    __slots__ = (
-        "asynchronous",
-        "fit",
-        "granted",
-        "grown",
-        "keeps",
-        "name",
-        "small",
-        "splits",
-        "zone",
-    )
-
     def __init__(
         self,
         name: str,
         granted: Callable[[int, int], int],
         grown: Callable[[int, int], int],
-        fit: Callable[[Shelf, int], Chunk | None],
+        fit: Callable[[FreeList, int], Chunk | None],
         *,
         small: int,
         splits: bool,
@@ -88,13 +76,12 @@ class Policy:
 
     def but(self, **rules: Any) -> Policy:
         """Return a policy with some rules in the place of this one's."""
-        own = {name: getattr(self, name) for name in self.__slots__}
-        return Policy(**{**own, **rules})
+        return Policy(**{**vars(self), **rules})
 
     def __repr__(self) -> str:
-        own = {rule: getattr(self, rule) for rule in self.__slots__ if rule != "name"}
-        rules = (f"{k}={getattr(rule, '__name__', rule)}" for k, rule in own.items())
-        return f"Policy({self.name!r}, {', '.join(rules)})"
+        names = {k: getattr(rule, "__name__", rule) for k, rule in vars(self).items()}
+        rules = ", ".join(f"{k}={name}" for k, name in names.items() if k != "name")
+        return f"Policy({self.name!r}, {rules})"
 
 
 # Size classes: what a request is rounded to [B].
@@ -149,78 +136,36 @@ def shared(granted: int, quantum: int) -> int:  # noqa: ARG001 - one signature f
     return round_up(granted, 2 * MIB)
 
 
-# Fits: which free chunk of a shelf serves a request.
+# Fits: which free chunk of a free_list serves a request.
 
 
-def best(shelf: Shelf, nbytes: int) -> Chunk | None:
+def best(free_list: FreeList, nbytes: int) -> Chunk | None:
     """Return the smallest chunk that is large enough; O(log n)."""
-    return shelf.best(nbytes)
+    return free_list.best(nbytes)
 
 
-def snug(shelf: Shelf, nbytes: int) -> Chunk | None:
+def snug(free_list: FreeList, nbytes: int) -> Chunk | None:
     """Return the smallest chunk, where at most an eighth of it would be wasted."""
-    chunk = shelf.best(nbytes)
+    chunk = free_list.best(nbytes)
     if chunk is None or chunk.nbytes > nbytes + max(nbytes // WASTE, QUANTUM):
         return None
     return chunk
 
 
-def first(shelf: Shelf, nbytes: int) -> Chunk | None:
+def first(free_list: FreeList, nbytes: int) -> Chunk | None:
     """Return the chunk of lowest address that is large enough; O(n)."""
-    large = (chunk for chunk in shelf if chunk.nbytes >= nbytes)
+    large = (chunk for chunk in free_list if chunk.nbytes >= nbytes)
     return min(large, key=lambda chunk: chunk.address, default=None)
 
 
-def _policies() -> Iterator[Policy]:
-    yield Policy(
-        "split",
-        multiple,
-        shared,
-        best,
-        small=SMALL,
-        splits=True,
-        keeps=True,
-    )
-    yield Policy(
-        "binned",
-        eighth,
-        exact,
-        snug,
-        small=0,
-        splits=False,
-        keeps=True,
-    )
-    yield Policy(
-        "simple",
-        multiple,
-        exact,
-        first,
-        small=0,
-        splits=True,
-        keeps=True,
-    )
-    yield Policy(
-        "none",
-        asked,
-        exact,
-        best,
-        small=0,
-        splits=False,
-        keeps=False,
-    )
-    yield Policy(
-        "async",
-        asked,
-        exact,
-        best,
-        small=0,
-        splits=False,
-        keeps=False,
-        asynchronous=True,
-    )
-
-
-_rules = {policy.name: policy for policy in _policies()}
+_POLICIES = (
+    Policy("split", multiple, shared, best, small=SMALL, splits=True, keeps=True),
+    Policy("binned", eighth, exact, snug, small=0, splits=False, keeps=True),
+    Policy("simple", multiple, exact, first, small=0, splits=True, keeps=True),
+    Policy("none", asked, exact, best, small=0, splits=False, keeps=False),
+)
+_rules = {policy.name: policy for policy in _POLICIES}
+_rules["async"] = _rules["none"].but(name="async", asynchronous=True)
 POLICIES = {name: _rules[name] for name in _config.POLICIES}
 
 

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, NoReturn, final
 
 from xdev.errors import UseAfterFreeError
 from xdev.memory import hooks, policies
-from xdev.memory.budgets import Budget, no_total
-from xdev.memory.census import Census
-from xdev.memory.ladder import climb
-from xdev.memory.lenders import lent_by
-from xdev.memory.stock import LISTENED, OVER_LIMIT, Stock
+from xdev.memory.accounting import ChunkStates
+from xdev.memory.reclamation import allocate_with_retry
+from xdev.memory.state import LISTENED, OVER_LIMIT, PoolState
 from xdev.memory.streams import handle_of
+from xdev.memory.upstream import Budget, no_total, source_for
 
 if TYPE_CHECKING:
     from collections import deque
 
+    from xdev.memory.accounting import Scope
     from xdev.memory.blocks import Chunk
-    from xdev.memory.ledger import Scope
     from xdev.memory.policies import Policy
     from xdev.memory.sources import Source
     from xdev.memory.totals import PoolStats
@@ -53,7 +52,7 @@ class Block:
         except AttributeError:  # an exception came before it had any
             return
         if chunk is not None:
-            chunk.give(chunk)
+            chunk.release(chunk)
 
     def __repr__(self) -> str:
         return f"Block(address={self.address:#x}, nbytes={self.nbytes})"
@@ -119,8 +118,8 @@ class Pool:
             budget = Budget(getattr(source, "total", partial(no_total, self.name)))
             budget.set(limit)
         rules = policies.named(policy)
-        self._stock = Stock(lent_by(source, rules), rules, budget, self.name)
-        self._give, self._quiet = self._stock.give, rules.keeps
+        self._state = PoolState(source_for(source, rules), rules, budget, self.name)
+        self._release, self._quiet = self._state.release, rules.keeps
         self._watched = False  # set by watch
         self._recent: deque[Chunk] | tuple[()] = ()  # set by heed_limit
         budget.join(self)
@@ -149,12 +148,12 @@ class Pool:
         if not (isinstance(nbytes, int) and isinstance(stream, int)):
             nbytes, stream = index(nbytes), handle_of(stream)
         block = Block(self.take(nbytes, stream))
-        if self._stock.policy.zone:  # the rest is a red zone
+        if self._state.policy.zone:  # the rest is a red zone
             block.nbytes = max(1, nbytes)
         return block
 
     def take(self, nbytes: int, stream: int = 0) -> Chunk:
-        """Return a chunk in use; whoever takes it calls ``chunk.give(chunk)`` once."""
+        """Return a chunk in use; who takes it calls ``chunk.release(chunk)`` once."""
         recent = self._recent
         if recent:
             # The last chunk dropped is the next one wanted, in a steady loop: in use
@@ -166,9 +165,9 @@ class Pool:
             if chunk.request == nbytes and chunk.stream == stream:
                 chunk.reuses += 1
                 if self._watched and not is_finalizing():
-                    for listener in self._stock.listeners:
-                        listener.released(self._stock, chunk)
-                        listener.acquired(self._stock, chunk)
+                    for listener in self._state.listeners:
+                        listener.released(self._state, chunk)
+                        listener.acquired(self._state, chunk)
                 return chunk
             recent.append(chunk)
         return self._serve(nbytes, stream)
@@ -187,13 +186,13 @@ class Pool:
         OutOfMemoryError
             No step of the ladder could serve it.
         """
-        stock = self._stock
-        stock.newest.address = 0
+        state = self._state
+        state.newest.address = 0
         chunk = self.take(nbytes, stream)
         request = chunk.request
-        size = 0 if request is None else stock.heap.granted(request)
+        size = 0 if request is None else state.heap.granted(request)
         chunk.request = None  # it may serve any of its class
-        fresh = stock.newest.address == chunk.address and not stock.listeners
+        fresh = state.newest.address == chunk.address and not state.listeners
         return chunk, size, fresh
 
     def refill(self, nbytes: int, stream: int) -> bool:
@@ -206,13 +205,13 @@ class Pool:
         OutOfMemoryError
             No step of the ladder could serve it.
         """
-        stock = self._stock
-        if stock.free_lists is None or stock.listeners or stock.shut:
+        state = self._state
+        if state.free_lists is None or state.listeners or state.shut:
             return False
         chunk, size, _ = self.take_for_c(nbytes, stream)
-        if stock.free_lists.adopt(chunk, size, free=True):
+        if state.free_lists.adopt(chunk, size, free=True):
             return True
-        chunk.give(chunk)
+        chunk.release(chunk)
         return False
 
     def _serve(self, nbytes: int, stream: int) -> Chunk:
@@ -220,15 +219,15 @@ class Pool:
         if not 0 <= nbytes < ADDRESSES:
             message = f"a block of {nbytes} B is not possible: ask for 0 to 2**63 - 1"
             raise ValueError(message)
-        stock = self._stock
-        if stock.shut:  # there may be room again
+        state = self._state
+        if state.shut:  # there may be room again
             self.heed_limit()
-        chunk = None if stock.shut else stock.hit(nbytes, stream)
+        chunk = None if state.shut else state.hit(nbytes, stream)
         if chunk is None:
-            chunk = climb(stock, max(1, nbytes), stream)
+            chunk = allocate_with_retry(state, max(1, nbytes), stream)
         if self._watched and not is_finalizing():
-            for listener in stock.listeners:
-                listener.acquired(stock, chunk)
+            for listener in state.listeners:
+                listener.acquired(state, chunk)
         return chunk
 
     def release(self, block: Block) -> None:
@@ -243,7 +242,7 @@ class Pool:
         """
         try:
             chunk = block.chunk
-            if chunk.give is not self._give:
+            if chunk.release is not self._release:
                 raise self._foreign(block)
             del block._held  # noqa: SLF001 - one step: of two threads, one gets past it
             block.chunk = None  # type: ignore[assignment]
@@ -252,9 +251,9 @@ class Pool:
                 raise self._foreign(block) from None
             message = f"{self.name}: {block!r} was released before"
             raise UseAfterFreeError(message) from None
-        chunk.give(chunk)
+        chunk.release(chunk)
         if not self._quiet:
-            self._stock.tend()
+            self._state.process_pending()
 
     def _foreign(self, block: object) -> ValueError:
         return ValueError(f"{self.name}: {block!r} is not a block of this pool")
@@ -279,35 +278,35 @@ class Pool:
         ValueError
             ``nbytes`` is negative.
         """
-        return self._stock.returns.reclaim(nbytes)
+        return self._state.returns.reclaim(nbytes)
 
     def stats(self) -> PoolStats:
         """Return the ledger's totals, and what the blocks are by size."""
-        stock = self._swept()
-        return stock.look(
-            lambda heap, ledger: ledger.look(Census.of(stock, heap).counts())
+        state = self._swept()
+        return state.look(
+            lambda heap, ledger: ledger.look(ChunkStates.of(state, heap).counts())
         )
 
-    def _swept(self) -> Stock:
-        """Return the stock, without what exceptions left in it."""
-        stock = self._stock
-        if stock.settled():
-            stock.sweep()
-        return stock
+    def _swept(self) -> PoolState:
+        """Return the state, without what exceptions left in it."""
+        state = self._state
+        if state.settled():
+            state.sweep()
+        return state
 
     @property
-    def stock(self) -> Stock:
+    def state(self) -> PoolState:
         """What the pool holds, for reports."""
-        return self._stock
+        return self._state
 
-    def holds(self, stock: Stock) -> bool:
-        """Say whether this is the pool's stock."""
-        return stock is self._stock
+    def holds(self, state: PoolState) -> bool:
+        """Say whether this is the pool's state."""
+        return state is self._state
 
     @property
     def budget(self) -> Budget:
         """The limit, and how much of it is used."""
-        return self._stock.budget
+        return self._state.budget
 
     @property
     def allocated(self) -> int:
@@ -317,57 +316,57 @@ class Pool:
     @property
     def reserved(self) -> int:
         """Bytes held from the source [B]."""
-        return self._stock.look(lambda _, ledger: ledger.reserved)
+        return self._state.look(lambda _, ledger: ledger.reserved)
 
     def open_scope(self) -> Scope:
         """Return the peaks from now on; they are final after :meth:`close_scope`."""
-        return self._stock.look(lambda _, ledger: ledger.open())
+        return self._state.look(lambda _, ledger: ledger.open())
 
     def close_scope(self, scope: Scope) -> None:
         """Stop following the peaks."""
-        self._stock.look(lambda _, ledger: ledger.close(scope))
+        self._state.look(lambda _, ledger: ledger.close(scope))
 
     def reset_peak(self) -> None:
         """Start the peaks afresh."""
-        self._stock.look(lambda _, ledger: ledger.reset_peak())
+        self._state.look(lambda _, ledger: ledger.reset_peak())
 
     def find(self, address: int) -> Chunk | None:
         """Return the chunk that an address lies in, or None."""
-        return self._stock.decide(lambda heap: heap.find(address))
+        return self._state.decide(lambda heap: heap.find(address))
 
     def watch(self, listeners: tuple[hooks.Listener, ...]) -> None:
         """Tell these of every block; while there are any, no block passes unseen."""
-        stock = self._stock
-        stock.listeners = listeners
-        if stock.free_lists is not None:
-            stock.free_lists.bar(LISTENED, bool(listeners))
+        state = self._state
+        state.listeners = listeners
+        if state.free_lists is not None:
+            state.free_lists.bar(LISTENED, bool(listeners))
         self._watched = bool(listeners)
 
     def heed_limit(self) -> None:
         """Close the quick ways to free memory while more is held than the limit allows:
         what is free then passes by the budget, block by block.
         """
-        stock = self._stock
+        state = self._state
         while True:
-            shut = stock.shut = stock.budget.excess > 0
-            self._recent = stock.pending if self._quiet and not shut else ()
-            if stock.free_lists is not None:
-                stock.free_lists.bar(OVER_LIMIT, shut)
-            if shut == (stock.budget.excess > 0):  # else it changed meanwhile
+            shut = state.shut = state.budget.excess > 0
+            self._recent = state.pending if self._quiet and not shut else ()
+            if state.free_lists is not None:
+                state.free_lists.bar(OVER_LIMIT, shut)
+            if shut == (state.budget.excess > 0):  # else it changed meanwhile
                 return
 
     def after_fork(self) -> None:
         """Start empty in a forked child; what the parent made stays where it is."""
-        old = self._stock
+        old = self._state
         old.inherited = True
         old.budget.after_fork()
-        self._stock = Stock(old.source, old.policy, old.budget, old.name)
-        self._give = self._stock.give
+        self._state = PoolState(old.source, old.policy, old.budget, old.name)
+        self._release = self._state.release
         if old.free_lists is not None:
             old.free_lists.inherit()
-            self._stock.put_lists(old.free_lists)
+            self._state.put_lists(old.free_lists)
         self.heed_limit()
         self.watch(old.listeners)
 
     def __repr__(self) -> str:
-        return f"Pool({self.name!r}, policy={self._stock.policy.name!r})"
+        return f"Pool({self.name!r}, policy={self._state.policy.name!r})"

@@ -12,8 +12,8 @@ from xdev._forks import module_lock
 from xdev.device import Device, as_device
 from xdev.errors import ConfigurationError
 from xdev.memory import hooks, policies
-from xdev.memory.budgets import Budget
 from xdev.memory.pools import Pool
+from xdev.memory.upstream import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ def _host(_: int) -> Source:
 
 
 def _pinned(_: int) -> Source:
-    from xdev.memory.sources.pinned import PinnedSource
+    from xdev.memory.sources.cuda import PinnedSource
 
     return PinnedSource()
 
@@ -109,7 +109,7 @@ def _make(where: Device, kind: str) -> Pool:
             name = str(where) if kind != "pinned" else f"{where} (pinned)"
             policy = policies.named(_policy(kind))
             if _config.debug():
-                from xdev.memory.debugging.inspection import guarded
+                from xdev.memory.debugging import guarded
 
                 source, policy = guarded(source, policy, where, kind)
             made = Pool(source, policy, name=name, budget=budget(where))

@@ -221,7 +221,7 @@ cdef int64_t take(Core* core, int64_t nbytes, int64_t stream) noexcept nogil:
     return address
 
 
-cdef bint give(Core* core, int64_t address) noexcept nogil:
+cdef bint take_back(Core* core, int64_t address) noexcept nogil:
     """Take a block back; return whether the address is one of the core's."""
     acquire(&core.lock)
     cdef Block* block = find(core, address)
@@ -303,7 +303,7 @@ cdef int64_t serve_miss(
     chunk, size, fresh[0] = answer
     if adopt(core, chunk, size, False):
         return chunk.address
-    chunk.give(chunk)
+    chunk.release(chunk)
     return NOT_SERVED
 
 
@@ -362,9 +362,9 @@ cdef class FreeLists:
         """Return the address of a free block of the very class, or 0."""
         return take(self.core, nbytes, stream)
 
-    def give(self, int64_t address):
+    def take_back(self, int64_t address):
         """Take a block back; return whether the address is one of these."""
-        return give(self.core, address)
+        return take_back(self.core, address)
 
     def adopt(self, chunk, int64_t size, *, bint free=False):
         """Hold a chunk that is in use; return whether there was room for it.
@@ -468,7 +468,7 @@ cdef void* cupy_malloc(void* devices, size_t nbytes, int index) noexcept nogil:
 
 
 cdef void cupy_free(void* devices, void* address, int index) noexcept nogil:
-    give(core_of(<Devices*>devices, index), <int64_t>address)
+    take_back(core_of(<Devices*>devices, index), <int64_t>address)
 
 
 cdef class CupyAllocator:
@@ -573,7 +573,7 @@ cdef inline bint is_aligned(Numpy* numpy, void* address) noexcept nogil:
 
 cdef void numpy_free(void* context, void* address, size_t nbytes) noexcept nogil:
     cdef Numpy* numpy = <Numpy*>context
-    if not (is_aligned(numpy, address) and give(numpy.core, <int64_t>address)):
+    if not (is_aligned(numpy, address) and take_back(numpy.core, <int64_t>address)):
         numpy.inner.free(numpy.inner.ctx, address, nbytes)
 
 
@@ -684,7 +684,7 @@ cdef void* torch_malloc(Py_ssize_t nbytes, int index, void* stream) noexcept nog
 cdef void torch_free(void* address, Py_ssize_t _, int index, void* __) noexcept nogil:
     cdef Core* core = core_of(&torch.devices, index)
     if core != NULL:
-        give(core, <int64_t>address)
+        take_back(core, <int64_t>address)
 
 
 cdef void torch_record(void* address, void* stream) noexcept with gil:

@@ -25,8 +25,8 @@ from xdev.device import Stream, current_stream, registry
 from xdev.device.choice import shown, target_of
 from xdev.errors import ConfigurationError, XdevError
 from xdev.memory import registry as pools
-from xdev.memory.ladder import TRIMMED
 from xdev.memory.owners import mark_uses
+from xdev.memory.reclamation import TRIMMED
 from xdev.memory.streams import live_streams
 from xdev.transfer.adaptation import move
 from xdev.transfer.structures import arrays_in
@@ -369,8 +369,8 @@ def _hand_over(giver: Stream, heir: Stream) -> None:
     """
     if heir.device.type == "cuda":
         old, new = giver.ptr, live_streams.see(heir)
-        stock = pools.pool(heir.device, "device").stock
-        stock.decide(lambda heap: heap.bequeath(old, new, TRIMMED))
+        state = pools.pool(heir.device, "device").state
+        state.decide(lambda heap: heap.reassign(old, new, TRIMMED))
 
 
 def _lend(arrays: Iterable[Any], device: Device) -> None:

@@ -18,7 +18,7 @@ from xdev._freed import refuse
 from xdev.device import Device
 from xdev.memory.arrays import host_array, pinned_array
 from xdev.memory.owners import HostLease, find, is_pinned_address
-from xdev.memory.sources.pinned import PinnedSource, on_device
+from xdev.memory.sources.cuda import PinnedSource, on_device
 from xdev.memory.streams import live_streams
 from xdev.transfer.exporters import numpys, refuse_mask
 
@@ -163,8 +163,8 @@ def _noted(x: Any, queue: Any, index: int) -> bool:
         return False
     name = on_device(live_streams.see(queue), index)
     if name not in (pinned.uses or ()):
-        stock: Any = pinned.segment.owner
-        stock.mark(pinned, (name,))
+        state: Any = pinned.segment.owner
+        state.mark(pinned, (name,))
     return True
 
 
@@ -179,8 +179,8 @@ def pinned_chunk(x: np.ndarray[Any, Any]) -> Chunk | None:
 
 def is_pinned_lease(lease: HostLease) -> bool:
     """Say whether a block of host memory is of the pinned pool."""
-    stock: Any = lease.chunk.segment.owner
-    return isinstance(stock.source, PinnedSource)
+    state: Any = lease.chunk.segment.owner
+    return isinstance(state.source, PinnedSource)
 
 
 def drop_done() -> None:

@@ -14,17 +14,18 @@ from hypothesis.stateful import (
 
 from xdev.errors import MemoryCorruptionError, OutOfMemoryError
 from xdev.memory import hooks
-from xdev.memory.debugging.cells.fake import FakeCells
-from xdev.memory.debugging.guards import (
+from xdev.memory.debugging import (
     FINDINGS,
     FREED,
     FRESH,
+    INSPECTOR,
     ROOM,
     ZONE,
+    FakeCells,
     GuardedSource,
+    check_pools,
     with_zone,
 )
-from xdev.memory.debugging.inspection import INSPECTOR, check_pools
 from xdev.memory.policies import named
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
@@ -155,13 +156,13 @@ def test_a_write_to_what_goes_back_to_the_source_is_found():
 @pytest.mark.usefixtures("tier")
 def test_blocks_that_c_clients_hold_are_guarded_too():
     pool, cells = guarded()
-    stock = pool.stock
-    assert stock.share() is not None
+    state = pool.state
+    assert state.share() is not None
     chunk = pool.take(1000)
-    assert stock.free_lists.adopt(chunk, 0)
+    assert state.free_lists.adopt(chunk, 0)
     address = chunk.address
     cells.fill(address + 1000, 1, 0)
-    assert stock.free_lists.give(address)
+    assert state.free_lists.take_back(address)
     assert pool.stats().live == 0
     assert f"0 B past the end of the 1,000 B block at {address:#x}" in found(pool)
     assert cells.first_other(address, 1024, FREED) is None
@@ -222,7 +223,7 @@ class GuardLaws(RuleBasedStateMachine):
     @rule(address=blocks, stream=st.integers(0, 3))
     def use_on_another_stream(self, address, stream):
         if address in self.live:
-            self.pool.stock.mark(self.live[address].chunk, (stream,))
+            self.pool.state.mark(self.live[address].chunk, (stream,))
 
     @rule(address=blocks, offset=st.integers(0, ROOM - 1), before=st.booleans())
     def write_outside(self, address, offset, before):

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import xdev
 from xdev import memory
-from xdev.memory.records.leaks import Outstanding, by_line, report
+from xdev.memory.records.tracking import Outstanding, by_line, report_of
 
 PLANTED = 50
 HEAD = """\
@@ -165,7 +165,7 @@ def test_a_line_has_its_blocks_together_the_largest_first():
 
 
 def test_a_report_says_how_much_there_is_in_all():
-    text = report(
+    text = report_of(
         [block("a.py:1", 1000), block("a.py:1", 24), block("b.py:2", 5, None)]
     )
     assert text.splitlines() == [
@@ -173,4 +173,4 @@ def test_a_report_says_how_much_there_is_in_all():
         "  a.py:1: 2 blocks, 1,024 B of cpu, 1.0 s old",
         "  b.py:2: 5 B of cpu",
     ]
-    assert report([]) == "xdev: no live block"
+    assert report_of([]) == "xdev: no live block"

@@ -14,7 +14,7 @@ import xdev
 from xdev import memory
 from xdev.errors import OutOfMemoryError
 from xdev.memory.pools import Pool
-from xdev.memory.records.snapshots import csv_of, snapshot_of
+from xdev.memory.records.history import csv_of, snapshot_of
 from xdev.memory.sources.fake import FakeSource
 
 MIB = 1 << 20
@@ -173,7 +173,7 @@ def test_a_block_that_waits_for_a_stream_is_pending():
     pool = Pool(source, name="waiting")
     source.done = lambda _: False
     block = pool.acquire(MIB)
-    pool.stock.mark(block.chunk, (7,))
+    pool.state.mark(block.chunk, (7,))
     del block
     found = snapshot_of([pool])
     assert_is_pytorchs(found)

@@ -4,8 +4,8 @@ from hypothesis import given, strategies as st
 
 from xdev import memory
 from xdev.memory.pools import Pool
-from xdev.memory.records.snapshots import snapshot_of
-from xdev.memory.records.timelines import (
+from xdev.memory.records.history import snapshot_of
+from xdev.memory.records.plots import (
     final_state,
     first_state,
     state_after,

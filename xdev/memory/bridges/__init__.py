@@ -201,7 +201,7 @@ def serve(pool: Pool) -> Any:
 
     None where the pool keeps nothing. It ends with the interpreter.
     """
-    lists = pool.stock.share()
+    lists = pool.state.share()
     if lists is not None:
         lists.serve(partial(_miss, pool))
         atexit.register(lists.serve, None)

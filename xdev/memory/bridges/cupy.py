@@ -59,7 +59,7 @@ def lease_type() -> Any:
 
         def __del__(self) -> None:
             chunk = self._owner
-            chunk.give(chunk)
+            chunk.release(chunk)
 
     return Lease
 
@@ -74,7 +74,7 @@ class PinnedLease:
         self.chunk, self.ptr, self.size = chunk, chunk.address, chunk.nbytes
 
     def __del__(self) -> None:
-        self.chunk.give(self.chunk)
+        self.chunk.release(self.chunk)
 
 
 def device_allocator(
@@ -142,7 +142,7 @@ def native_allocator(
 
     def open_(index: int) -> tuple[Pool, Allocator]:
         found = opened[index] = leases(index)
-        lists = found[0].stock.share()
+        lists = found[0].state.share()
         if lists is not None:
             served.open(index, lists)
         return found

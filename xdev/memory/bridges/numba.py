@@ -45,7 +45,7 @@ class Lease:
         self.chunk = chunk
 
     def __del__(self) -> None:
-        self.chunk.give(self.chunk)
+        self.chunk.release(self.chunk)
 
 
 def pool_of(context: Any, kind: str) -> Pool:
@@ -117,7 +117,7 @@ def manager_type(  # noqa: C901 - a class of short methods, no branches
                 return super().memhostalloc(size, mapped, portable, wc)
             pool = pools(self.context, "pinned")
             chunk = pool.take(size, LEGACY_STREAM)
-            pool.stock.mark(chunk, (LEGACY_STREAM,))
+            pool.state.mark(chunk, (LEGACY_STREAM,))
             return cuda.PinnedMemory(
                 weakref.proxy(self.context),
                 chunk.address,
@@ -137,9 +137,9 @@ def manager_type(  # noqa: C901 - a class of short methods, no branches
 
         def get_memory_info(self) -> Any:
             """Return what is free on the card or in the pool, and the card's size."""
-            stock = pools(self.context, "device").stock
-            free, total = stock.source.room()  # type: ignore[union-attr]
-            cached = stock.ledger.reserved - stock.ledger.allocated
+            state = pools(self.context, "device").state
+            free, total = state.source.room()  # type: ignore[union-attr]
+            cached = state.ledger.reserved - state.ledger.allocated
             return cuda.MemoryInfo(free=free + cached, total=total)
 
         @property
@@ -177,7 +177,7 @@ def _resource_type() -> Any:
             last = _handle(stream)
             if last != chunk.stream:  # whose work must end before the next use
                 chunk.uses, chunk.request = (chunk.uses or set()) | {last}, None
-            chunk.give(chunk)
+            chunk.release(chunk)
 
         @property
         def is_device_accessible(self) -> bool:
@@ -192,7 +192,7 @@ def _resource_type() -> Any:
         @property
         def device_id(self) -> int:
             """Return the index of the pool's device."""
-            return int(getattr(self._pool.stock.source, "index", 0))
+            return int(getattr(self._pool.state.source, "index", 0))
 
     return PoolResource
 

@@ -55,7 +55,7 @@ class NumpyBridge:
         tier = native_functions("numpy")
         lists = serve(self._pool)
         if lists is None:
-            policy = self._pool.stock.policy.name
+            policy = self._pool.state.policy.name
             return f"the host pool keeps nothing under the policy {policy!r}"
         with _lock:
             if not _handlers:

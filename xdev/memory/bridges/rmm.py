@@ -63,7 +63,7 @@ class Loans:
         _, last = stream.__cuda_stream__()
         if last != chunk.stream:  # whose work must end before the next use
             chunk.uses, chunk.request = (chunk.uses or set()) | {last}, None
-        chunk.give(chunk)
+        chunk.release(chunk)
 
 
 def pool_of(index: int) -> Pool:

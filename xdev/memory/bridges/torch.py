@@ -42,7 +42,7 @@ class TorchBridge:
         pools = [registry.pool(str(device)) for device in _devices()]
         lists = [serve(pool) for pool in pools]
         if None in lists:
-            name = pools[0].stock.policy.name
+            name = pools[0].state.policy.name
             return f"the pools keep nothing under the policy {name!r}"
         malloc, free, record = tier.torch_functions(
             lists, partial(mark, pools), _throw(torch)
@@ -73,7 +73,7 @@ def mark(pools: list[Pool], address: int, stream: int) -> None:
     for pool in pools:
         chunk = pool.find(address)
         if chunk is not None:
-            pool.stock.mark(chunk, (stream,))
+            pool.state.mark(chunk, (stream,))
 
 
 def _throw(torch: Any) -> int:

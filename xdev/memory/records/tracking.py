@@ -1,87 +1,341 @@
-"""Who made the live blocks: frames kept raw, made into text when somebody asks."""
+"""Who made the live blocks: frames kept raw, made into text when somebody asks.
+
+Beside them stand NumPy's own live buffers, by line: what ``tracemalloc`` knows while it
+traces. NumPy tells it of every buffer, its own and those that the pool serves through
+the bridge; the latter are the pool's, and are left out there.
+"""
 
 from __future__ import annotations
 
 import atexit
 import os
 import sys
-from collections import defaultdict
+import tracemalloc
+from collections import Counter, defaultdict
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
 
 from xdev import _config
 from xdev._forks import module_lock
 from xdev._tracking import TRACKING
 from xdev.device import as_device
-from xdev.memory import hooks, registry
-from xdev.memory.records import frames, leaks, traces
-from xdev.memory.records.leaks import Outstanding, OutstandingLine
+from xdev.memory import bridges, hooks, registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from types import CodeType
 
     from xdev.memory.blocks import Chunk
-    from xdev.memory.records.traces import Asked
+
+    #: Code and instruction in turn, a pair a frame, innermost first: flat, since
+    #: pairs of their own would cost a third of the time.
+    Frames = list[Any]
+    Place = tuple[str, int, str]
+
+    #: The innermost line outside the pool, and the size that was asked for [B].
+    Asked = tuple[str, int, int | None]
 
     #: Granted and asked size [B], when it was handed out [s], by whom.
-    Record = tuple[int, int | None, float, frames.Frames]
+    Record = tuple[int, int | None, float, Frames]
+
+
+DEPTH = 8  # frames kept of each block, and more up to the first outside the libraries
+#: Frames of these are not where a user's array was made.
+LIBRARIES = (
+    *("xdev", "numpy", "cupy", "cupyx", "numba", "numba_cuda", "cuda", "dask", "rmm"),
+    *("array_api_compat", "array_api_strict", "scipy", "torch"),
+)
+
+
+def stack(skip: int) -> Frames:
+    """Return the calling frames but the innermost ``skip``."""
+    frame: Any = sys._getframe(skip)  # noqa: SLF001 - the one way that costs under 1 us
+    frames: Frames = []
+    for _ in range(DEPTH):
+        frames.append(frame.f_code)
+        frames.append(frame.f_lasti)
+        frame = frame.f_back
+        if frame is None:
+            return frames
+    while frame is not None and is_library(frames[-2].co_filename):
+        frames += frame.f_code, frame.f_lasti
+        frame = frame.f_back
+    return frames
+
+
+@cache
+def is_library(filename: str) -> bool:
+    """Say whether a file belongs to xdev or an array library."""
+    modules = map(sys.modules.get, LIBRARIES)
+    folders = (folder for m in modules for folder in getattr(m, "__path__", ()))
+    return filename.startswith(tuple(f"{folder}{os.sep}" for folder in folders))
+
+
+def line_of(code: CodeType, instruction: int) -> int:
+    """Return the source line of an instruction."""
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return line
+    return code.co_firstlineno
 
 
 @final
-class Tracker:
+class Places:
+    """File, line and function of frames; each frame is looked up once.
+
+    Examples
+    --------
+    >>> [(file, line, function), *_] = Places().of(stack(1))
+    >>> function
+    '<module>'
+    """
+
+    def __init__(self) -> None:
+        # By id, as codes compare slowly; each is kept, so that no other gets its id.
+        self._known: dict[tuple[int, int], tuple[Place, CodeType]] = {}
+
+    def of(self, frames: Frames) -> list[Place]:
+        """Return the places of frames."""
+        return list(map(self._place, frames[::2], frames[1::2]))
+
+    def _place(self, code: CodeType, instruction: int) -> Place:
+        key = (id(code), instruction)
+        if key not in self._known:
+            place = code.co_filename, line_of(code, instruction), code.co_name
+            self._known[key] = place, code
+        return self._known[key][0]
+
+
+def maker(found: Iterable[Place]) -> str:
+    """Return ``file:line`` of the first place outside the libraries, innermost first.
+
+    Where all are inside, the innermost is it.
+
+    Examples
+    --------
+    >>> maker([(__file__, 3, "f"), ("mine.py", 7, "g"), ("mine.py", 9, "<module>")])
+    'mine.py:7'
+    """
+    inside: list[Place] = []
+    for place in found:
+        if not is_library(place[0]):
+            return f"{place[0]}:{place[1]}"
+        inside.append(place)
+    return f"{inside[0][0]}:{inside[0][1]}"
+
+
+def origin(frames: Frames) -> str:
+    """Return ``file:line`` of the first frame outside the libraries."""
+    return maker(Places().of(frames))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Outstanding:
+    """One live block.
+
+    Parameters
+    ----------
+    where : str
+        ``"file:line"`` of the first frame outside xdev and the array libraries.
+    nbytes : int
+        Its granted size; of NumPy's own memory, the size that was asked for [B].
+    age : float or None
+        Time since it was handed out [s]; None where it is not known.
+    pool : str
+        Whose memory it is.
+    address : int or None
+        Where it starts; None where it is not known.
+    frames : tuple of str
+        ``"file:line in function"``, innermost first.
+
+    Examples
+    --------
+    >>> print(Outstanding("mine.py:7", 4096, 0.52, "cpu", 0x1000, ()))
+    mine.py:7: 4,096 B of cpu, 0.5 s old
+    """
+
+    where: str
+    nbytes: int
+    age: float | None
+    pool: str
+    address: int | None
+    frames: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.nbytes:,} B of {self.pool}{_aged([self])}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OutstandingLine:
+    """The live blocks of one pool that one line made.
+
+    Parameters
+    ----------
+    where : str
+        ``"file:line"``.
+    pool : str
+        Whose memory it is.
+    blocks : tuple of Outstanding
+        The largest first.
+
+    Examples
+    --------
+    >>> old = Outstanding("mine.py:7", 4096, 3.0, "cpu", 0x1000, ())
+    >>> new = Outstanding("mine.py:7", 1024, 0.5, "cpu", 0x3000, ())
+    >>> print(OutstandingLine("mine.py:7", "cpu", (old, new)))
+    mine.py:7: 2 blocks, 5,120 B of cpu, 0.5 to 3.0 s old
+    """
+
+    where: str
+    pool: str
+    blocks: tuple[Outstanding, ...]
+
+    @property
+    def count(self) -> int:
+        """How many blocks."""
+        return len(self.blocks)
+
+    @property
+    def nbytes(self) -> int:
+        """What they have in all [B]."""
+        return sum(block.nbytes for block in self.blocks)
+
+    def __str__(self) -> str:
+        if self.count == 1:
+            return str(self.blocks[0])
+        size = f"{self.count:,} blocks, {self.nbytes:,} B of {self.pool}"
+        return f"{self.where}: {size}{_aged(self.blocks)}"
+
+
+def _aged(blocks: Iterable[Outstanding]) -> str:
+    ages = [block.age for block in blocks if block.age is not None]
+    if not ages:
+        return ""
+    youngest, oldest = f"{min(ages):.1f}", f"{max(ages):.1f}"
+    span = oldest if youngest == oldest else f"{youngest} to {oldest}"
+    return f", {span} s old"
+
+
+def by_line(blocks: Iterable[Outstanding]) -> list[OutstandingLine]:
+    """Return the lines that made blocks, the one that holds the most first."""
+    found: dict[tuple[str, str], list[Outstanding]] = {}
+    for block in sorted(blocks, key=attrgetter("nbytes"), reverse=True):
+        found.setdefault((block.where, block.pool), []).append(block)
+    lines = [OutstandingLine(*key, tuple(mine)) for key, mine in found.items()]
+    return sorted(lines, key=attrgetter("nbytes"), reverse=True)
+
+
+def report_of(blocks: Iterable[Outstanding]) -> str:
+    """Return one line of text a source line, under a line of their sum.
+
+    Examples
+    --------
+    >>> print(report_of([Outstanding("mine.py:7", 4096, 0.52, "cpu", 0x1000, ())]))
+    xdev: 1 live block, 4,096 B
+      mine.py:7: 4,096 B of cpu, 0.5 s old
+    >>> print(report_of([]))
+    xdev: no live block
+    """
+    lines = by_line(blocks)
+    count = sum(line.count for line in lines)
+    if not count:
+        return "xdev: no live block"
+    total = sum(line.nbytes for line in lines)
+    head = f"xdev: {count:,} live block{'s' * (count > 1)}, {total:,} B"
+    return "\n  ".join((head, *map(str, lines)))
+
+
+OWN = "NumPy's own"  # in place of a pool's name
+
+
+def asked_by_numpy(places: list[Place], nbytes: int | None) -> Asked | None:
+    """Return what identifies a pool's block that NumPy's bridge asked for, or None."""
+    files = [file for file, _, _ in places]
+    if bridges.__file__ not in files[:-1]:
+        return None
+    file, line, _ = places[files.index(bridges.__file__) + 1]
+    return file, line, nbytes
+
+
+def buffers(pooled: Iterable[Asked]) -> list[Outstanding]:
+    """Return NumPy's live buffers that were made since ``tracemalloc`` was started.
+
+    Parameters
+    ----------
+    pooled : iterable of Asked
+        Those that are a pool's.
+    """
+    if not tracemalloc.is_tracing():
+        return []
+    known = Counter(pooled)
+    found = []
+    for trace in tracemalloc.take_snapshot().traces:
+        if trace.domain != np.lib.tracemalloc_domain:
+            continue
+        lines = [(frame.filename, frame.lineno) for frame in reversed(trace.traceback)]
+        asked = (*lines[0], trace.size)
+        if known[asked]:
+            known[asked] -= 1
+            continue
+        where = maker((file, line, "") for file, line in lines)
+        text = tuple(f"{file}:{line}" for file, line in lines)
+        found.append(Outstanding(where, trace.size, None, OWN, None, text))
+    return found
+
+
+@final
+class Tracker(hooks.Listener):
     """Remembers every block that is handed out while it listens."""
 
     def __init__(self) -> None:
         self.live: defaultdict[Any, dict[int, Record]] = defaultdict(dict)
 
-    def acquired(self, stock: Any, chunk: Chunk) -> None:
+    def acquired(self, state: Any, chunk: Chunk) -> None:
         """Remember the frames of a block."""
-        record = chunk.nbytes, chunk.request, monotonic(), frames.stack(3)
-        self.live[stock][chunk.address] = record
+        record = chunk.nbytes, chunk.request, monotonic(), stack(3)
+        self.live[state][chunk.address] = record
 
-    def released(self, stock: Any, chunk: Chunk) -> None:
+    def released(self, state: Any, chunk: Chunk) -> None:
         """Forget a block."""
-        self.live[stock].pop(chunk.address, None)
+        self.live[state].pop(chunk.address, None)
 
-    def refused(self, stock: Any, nbytes: int) -> None:
-        """Ignore refusals."""
-
-    def grown(self, stock: Any, address: int, nbytes: int) -> None:
-        """Ignore segments."""
-
-    def returned(self, stock: Any, address: int, nbytes: int) -> None:
-        """Ignore segments."""
-
-    def largest(self, stock: Any, count: int) -> tuple[str, ...]:
+    def largest(self, state: Any, count: int) -> tuple[str, ...]:
         """Return the lines that hold the most of a pool."""
-        lines = tuple(map(str, leaks.by_line(self.items({stock}))[:count]))
-        before = f"{stock.ledger.allocated:,} B taken before tracking began"
+        lines = tuple(map(str, by_line(self.items({state}))[:count]))
+        before = f"{state.ledger.allocated:,} B taken before tracking began"
         return lines or (before,)
 
-    def frames_of(self, stock: Any) -> dict[int, frames.Frames]:
+    def frames_of(self, state: Any) -> dict[int, Frames]:
         """Return who made each live block of a pool, by address."""
-        return {at: record[-1] for at, record in list(self.live[stock].items())}
+        return {at: record[-1] for at, record in list(self.live[state].items())}
 
-    def items(self, stocks: Iterable[Any] | None = None) -> list[Outstanding]:
-        """Return the live blocks of these stocks, or of all, in no order."""
-        now, places, found = monotonic(), frames.Places(), []
-        for stock in list(self.live) if stocks is None else stocks:
-            for address, (nbytes, _, born, made) in list(self.live[stock].items()):
+    def items(self, states: Iterable[Any] | None = None) -> list[Outstanding]:
+        """Return the live blocks of these states, or of all, in no order."""
+        now, places, found = monotonic(), Places(), []
+        for state in list(self.live) if states is None else states:
+            for address, (nbytes, _, born, made) in list(self.live[state].items()):
                 lines = places.of(made)
-                where = frames.maker(lines)
+                where = maker(lines)
                 texts = tuple(f"{file}:{line} in {name}" for file, line, name in lines)
-                age, pool = now - born, stock.name
+                age, pool = now - born, state.name
                 block = Outstanding(where, nbytes, age, pool, address, texts)
                 found.append(block)
         return found
 
     def of_numpy(self) -> Iterator[Asked]:
         """Return what NumPy asked the pools for, and they told us of."""
-        places = frames.Places()
+        places = Places()
         for live in list(self.live.values()):
             for _, request, _, made in list(live.values()):
-                asked = traces.asked_by_numpy(places.of(made), request)
+                asked = asked_by_numpy(places.of(made), request)
                 if asked is not None:
                     yield asked
 
@@ -219,14 +473,14 @@ def outstanding_by_line(
     <doctest ...>:2: 2 blocks, 192 B of cpu, 0.0 s old
     """
     pools = registry.existing(device, kind)
-    stocks = {pool.stock for pool in pools}
-    for stock in stocks:
-        stock.decide(_nothing)  # what was dropped is drained
-    found = TRACKER.items(stocks)
+    states = {pool.state for pool in pools}
+    for state in states:
+        state.decide(_nothing)  # what was dropped is drained
+    found = TRACKER.items(states)
     numpys = kind != "pinned" and as_device(device).type == "cpu"
     if numpys and active():
-        found += traces.buffers(TRACKER.of_numpy())
-    return leaks.by_line(found)
+        found += buffers(TRACKER.of_numpy())
+    return by_line(found)
 
 
 def _nothing(_: object) -> None:
@@ -235,9 +489,9 @@ def _nothing(_: object) -> None:
 
 def report() -> str:
     """Return the live blocks of all pools, by line."""
-    for stock in list(TRACKER.live):
-        stock.decide(_nothing)
-    return leaks.report(TRACKER.items() + traces.buffers(TRACKER.of_numpy()))
+    for state in list(TRACKER.live):
+        state.decide(_nothing)
+    return report_of(TRACKER.items() + buffers(TRACKER.of_numpy()))
 
 
 def _report_at_exit() -> None:

@@ -1,13 +1,14 @@
 """Sources: where raw memory comes from.
 
-Each file is one: pageable host memory, pinned host memory, a CUDA device, a fake.
+Each file is one backend: pageable host memory; CUDA's, devices' and pinned host
+memory; a fake.
 """
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
-__all__ = ["Source"]
+__all__ = ["AsyncSource", "Source"]
 
 
 class Source(Protocol):
@@ -15,7 +16,8 @@ class Source(Protocol):
 
     A source may also say ``name`` (whose memory it is), ``alignment`` (what divides
     every address that it returns, and then every block's [B]), ``total()`` (what a
-    share of it is of [B]; without one, limits are bytes) and ``retired()`` (the handles
+    share of it is of [B]; without one, limits are bytes), ``in_stream_order()`` (the
+    :class:`AsyncSource` that stands beside it) and ``retired()`` (the handles
     of streams that ended since the last call, with all their work done; until it says
     so, a stream's handle must not become another's).
 
@@ -35,6 +37,50 @@ class Source(Protocol):
 
     def free(self, address: int, nbytes: int) -> None:
         """Take back what ``allocate`` returned, after queued work that uses it."""
+
+    def record(self, stream: int) -> Any:
+        """Return an event of all work that is queued on a stream."""
+
+    def wait(self, stream: int, event: Any) -> None:
+        """Let work queued on a stream from now on wait for an event."""
+
+    def done(self, event: Any) -> bool:
+        """Say whether the work before an event is done."""
+
+    def synchronize(self) -> None:
+        """Wait for all queued work."""
+
+
+class AsyncSource(Protocol):
+    """Raw memory that is lent to a stream, and taken back in the order of its work.
+
+    What is taken back is kept for later requests of any stream; the source sees to
+    what each of them has to wait for. ``alignment``, ``name`` and ``total()`` are
+    :class:`~xdev.memory.sources.Source`'s, and so are the last four methods.
+    """
+
+    alignment: int
+
+    def allocate(self, nbytes: int, stream: int) -> int:
+        """Return the address of ``nbytes`` for work queued on a stream from now on.
+
+        Raises
+        ------
+        MemoryError
+            There are not so many.
+        """
+
+    def free(self, address: int, nbytes: int, stream: int) -> None:
+        """Take back what ``allocate`` returned, after the work queued on a stream."""
+
+    def held(self) -> int:
+        """Return what the source has from the device, lent and kept [B]."""
+
+    def trim(self, keep: int) -> None:
+        """Give back what is not lent, until no more than ``keep`` bytes are held.
+
+        What work that is not known to be done may still use, stays.
+        """
 
     def record(self, stream: int) -> Any:
         """Return an event of all work that is queued on a stream."""

@@ -1,13 +1,15 @@
-"""Memory of one CUDA device, by the CUDA runtime through CuPy."""
+"""CUDA's memory, by the runtime through CuPy: devices', and pinned host memory."""
 
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from typing import Any, final
 
 from xdev import _optional
 from xdev.device.cuda import FORKED
-from xdev.errors import DeviceUnavailableError
+from xdev.errors import ConfigurationError, DeviceUnavailableError
+from xdev.memory.sources.host import host_total
 from xdev.memory.streams import live_streams
 
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
@@ -85,6 +87,10 @@ class CudaSource:
         with self._cuda.Device(self.index):
             self._cuda.runtime.deviceSynchronize()
 
+    def in_stream_order(self) -> CudaAsyncSource:
+        """Return the device's memory in stream order."""
+        return CudaAsyncSource(self)
+
     def retired(self) -> list[int]:
         """Return the handles of streams that ended since, with their work done."""
         self._call.check_process()
@@ -114,3 +120,149 @@ class RuntimeCall:
         """Raise DeviceUnavailableError in a child of the process that made this."""
         if os.getpid() != self._process:
             raise DeviceUnavailableError(FORKED)
+
+
+ASYNC_ALIGNMENT = 256  # what CUDA promises of every allocation [B]
+NEVER = (1 << 64) - 1  # as the threshold from which free memory goes back [B]
+
+
+@final
+class CudaAsyncSource:
+    """A driver's memory pool on one device: ``cudaMallocAsync`` and ``cudaFreeAsync``.
+
+    It is one of its own, not the device's default one: what it holds is then the
+    ledger's alone, and nobody else's settings change. It keeps what is free until
+    :meth:`trim`. The driver takes memory in pieces of 32 MiB or so; its memory cannot
+    be used from other devices directly.
+
+    Parameters
+    ----------
+    source : CudaSource
+        The device's plain source; it answers for events and sizes.
+
+    Raises
+    ------
+    ConfigurationError
+        The device or its driver has no such pools.
+    """
+
+    alignment = ASYNC_ALIGNMENT
+
+    def __init__(self, source: CudaSource) -> None:
+        self._plain, self.index, self.name = source, source.index, source.name
+        self.total, self.room = source.total, source.room
+        self.record, self.wait = source.record, source.wait
+        self.done, self.synchronize = source.done, source.synchronize
+        self.retired = source.retired
+        self._process = os.getpid()
+        self._cuda = _optional.cupy().cuda
+        self._runtime = runtime = self._cuda.runtime
+        self._call = RuntimeCall(runtime)
+        if not runtime.deviceGetAttribute(
+            runtime.cudaDevAttrMemoryPoolsSupported, self.index
+        ):
+            message = f"{self.name} has no stream-ordered memory, which policy 'async' "
+            raise ConfigurationError(f"{message}needs: use 'split'")
+        props = runtime.MemPoolProps(
+            runtime.cudaMemAllocationTypePinned,
+            runtime.cudaMemHandleTypeNone,
+            runtime.cudaMemLocationTypeDevice,
+            self.index,
+        )
+        with self._cuda.Device(self.index):
+            self._pool = runtime.memPoolCreate(props)
+        threshold = runtime.cudaMemPoolAttrReleaseThreshold
+        runtime.memPoolSetAttribute(self._pool, threshold, NEVER)
+
+    def allocate(self, nbytes: int, stream: int) -> int:
+        """Allocate in a stream's order."""
+        self._call.check_process()
+        live_streams.see(self._cuda.get_current_stream())
+        order = self._runtime.mallocFromPoolAsync, nbytes, self._pool, stream
+        with self._cuda.Device(self.index): return self._call(*order)  # fmt: skip # noqa: E701 - nothing is raised once it is done
+
+    def free(self, address: int, nbytes: int, stream: int) -> None:  # noqa: ARG002
+        """Free in a stream's order, or after all work where the stream may be gone."""
+        with self._cuda.Device(self.index): self._free(address, stream)  # fmt: skip # noqa: E701 - likewise
+
+    def _free(self, address: int, stream: int) -> None:
+        alive = live_streams.get(stream)
+        if alive is None:
+            self._runtime.deviceSynchronize()
+            stream = 0
+        self._runtime.freeAsync(address, stream)
+
+    def held(self) -> int:
+        """Ask the driver; a forked child has nothing."""
+        if os.getpid() != self._process:
+            return 0
+        reserved = self._runtime.cudaMemPoolAttrReservedMemCurrent
+        return int(self._runtime.memPoolGetAttribute(self._pool, reserved))
+
+    def trim(self, keep: int) -> None:
+        """Have the driver give back."""
+        self._runtime.memPoolTrimTo(self._pool, keep)
+
+
+HANDLES = 1 << 64  # every stream handle is below it
+
+
+def on_device(stream: int, index: int) -> int:
+    """Return what to call a device's stream here, where all devices' streams meet."""
+    return (index + 1) * HANDLES + stream
+
+
+@final
+class PinnedSource:
+    """Page-locked host memory (``cudaHostAlloc``), usable from every device.
+
+    A stream is a handle, of the current CUDA device, or :func:`on_device`'s number.
+    """
+
+    name = "cpu (pinned)"
+    alignment = ALIGNMENT
+
+    def __init__(self) -> None:
+        self._cuda = _optional.cupy().cuda
+        self._call = RuntimeCall(self._cuda.runtime)
+
+    def total(self) -> int:
+        """Return the memory that this process may use [B]."""
+        return host_total()
+
+    def allocate(self, nbytes: int) -> int:
+        """Allocate and lock, for all devices."""
+        runtime = self._cuda.runtime
+        return self._call(runtime.hostAlloc, nbytes, runtime.hostAllocPortable)
+
+    def free(self, address: int, nbytes: int) -> None:  # noqa: ARG002
+        """Unlock and free."""
+        self._cuda.runtime.freeHost(address)
+
+    def record(self, stream: int) -> Any:
+        """Record an event without timing.
+
+        If the stream may be destroyed already, wait for its device instead.
+        """
+        number, handle = divmod(stream, HANDLES)
+        with self._cuda.Device(number - 1) if number else nullcontext():
+            event = self._cuda.Event(disable_timing=True)
+            if live_streams.get(handle) is None:
+                self._cuda.runtime.deviceSynchronize()
+            else:
+                self._cuda.runtime.eventRecord(event.ptr, handle)
+        return event
+
+    def wait(self, stream: int, event: Any) -> None:
+        """Queue a wait on the device; the host goes on."""
+        self._cuda.runtime.streamWaitEvent(stream, event.ptr)
+
+    def done(self, event: Any) -> bool:
+        """Ask the driver."""
+        return bool(event.done)
+
+    def synchronize(self) -> None:
+        """Wait for every stream of every device."""
+        for index in range(self._cuda.runtime.getDeviceCount()):
+            with self._cuda.Device(index):
+                self._cuda.runtime.deviceSynchronize()

@@ -18,7 +18,7 @@ from xdev.errors import CaptureError
 from xdev.memory import hooks, registry
 from xdev.memory.arenas import Arena, allocator
 from xdev.memory.owners import mark_uses
-from xdev.memory.records import frames
+from xdev.memory.records import tracking
 from xdev.memory.streams import live_streams
 from xdev.transfer import staging
 from xdev.ufunc import foreign
@@ -207,7 +207,7 @@ class Capture:
         before: list[str] = []
 
         def trace(frame: Any, _: str, __: Any) -> Any:
-            if found or frames.is_library(frame.f_code.co_filename):
+            if found or tracking.is_library(frame.f_code.co_filename):
                 return None
             if self._broken():
                 found.extend(before[-1:])
@@ -232,19 +232,19 @@ def includes(graph: Any) -> None:
 
 
 @final
-class Strangers:
+class Strangers(hooks.Listener):
     """Listens for blocks that the pool hands to this thread past the arena."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._thread = threading.get_ident()
         self._away = False
-        self._frames: list[frames.Frames] = []
+        self._frames: list[tracking.Frames] = []
 
     @property
     def lines(self) -> list[str]:
         """``file:line`` of each."""
-        return [frames.origin(found) for found in self._frames]
+        return [tracking.origin(found) for found in self._frames]
 
     @contextmanager
     def away(self) -> Iterator[None]:
@@ -255,27 +255,11 @@ class Strangers:
         finally:
             self._away = False
 
-    def acquired(self, stock: Any, _: Any) -> None:
+    def acquired(self, state: Any, _: Any) -> None:
         """Note who asked."""
         mine = threading.get_ident() == self._thread and not self._away
-        if mine and self._pool.holds(stock):
-            self._frames.append(frames.stack(2))
-
-    def released(self, stock: Any, chunk: Any) -> None:
-        """Do nothing, as the next three."""
-
-    def refused(self, stock: Any, nbytes: int) -> None:
-        """Do nothing."""
-
-    def grown(self, stock: Any, address: int, nbytes: int) -> None:
-        """Do nothing."""
-
-    def returned(self, stock: Any, address: int, nbytes: int) -> None:
-        """Do nothing."""
-
-    def largest(self, stock: Any, count: int) -> tuple[str, ...]:  # noqa: ARG002
-        """Know no blocks."""
-        return ()
+        if mine and self._pool.holds(state):
+            self._frames.append(tracking.stack(2))
 
 
 @contextmanager
@@ -306,7 +290,7 @@ def _raised(traceback: TracebackType | None) -> str:
         if not code.co_filename.endswith(COMPILED):
             places.insert(0, (code.co_filename, traceback.tb_lineno, code.co_name))
         traceback = traceback.tb_next
-    return frames.maker(places)
+    return tracking.maker(places)
 
 
 def _quoted(where: str) -> str:
@@ -411,7 +395,7 @@ class CudaGraph:
         mark_uses([x.held for x in self._operands()])
         for block in self._arena.blocks:
             if block.chunk.stream != stream.ptr:
-                self._pool.stock.mark(block.chunk, (stream.ptr,))
+                self._pool.state.mark(block.chunk, (stream.ptr,))
         for graph in self._inner:
             graph._meet(stream)  # noqa: SLF001 - one of its kind
 

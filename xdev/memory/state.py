@@ -8,14 +8,14 @@ then ``_lock``, then the budget's own.
 Finalizers take neither: they append to ``_pending``. The collector may also run a
 user's finalizer in the middle of work under ``_lock``, in the same thread, and that may
 ask for memory: such a call finds ``_torn`` set, leaves the heap alone and is served by
-the source (:meth:`Stock.stray`). So does every call while Python shuts down: a daemon
-thread may have ended with a lock held, in the middle of a change.
+the source (:meth:`PoolState.serve_apart`). So does every call while Python shuts down:
+a daemon thread may have ended with a lock held, in the middle of a change.
 
 Exceptions. Ctrl-C, a RecursionError or a MemoryError may come between any two steps.
 So a decision is marked as under way before its first step, and a move too, and no
 longer after the last; who finds a mark that nobody works under rebuilds heap and ledger
-(:meth:`Stock.mend`) from what cannot be half done: what the source has lent
-(:attr:`Lender.lent`), the links of its chunks, and who refers to them. A chunk that
+(:meth:`PoolState.mend`) from what cannot be half done: what the source has lent
+(:attr:`Upstream.lent`), the links of its chunks, and who refers to them. A chunk that
 nobody refers to is free: what a call took and could not deliver is found by that.
 A lock is taken in one line with what is done under it, since an exception may come
 between two lines, but not between two steps of the interpreter that call nothing.
@@ -31,23 +31,22 @@ from sys import is_finalizing
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from xdev import native
+from xdev.memory.accounting import Ledger
 from xdev.memory.blocks import Bin, Segment
 from xdev.memory.heap import Heap
-from xdev.memory.ledger import Ledger
-from xdev.memory.lenders import lender_of
 from xdev.memory.policies import eighth
-from xdev.memory.returns import Returns
-from xdev.memory.waits import Waits
+from xdev.memory.reclamation import DeferredFrees, Returns
+from xdev.memory.upstream import upstream_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from xdev.memory.blocks import Chunk
-    from xdev.memory.budgets import Budget
     from xdev.memory.hooks import Listener
     from xdev.memory.policies import Policy
-    from xdev.memory.sources import Source
-    from xdev.memory.sources.asynchronous import AsyncSource
+    from xdev.memory.sources import AsyncSource, Source
+    from xdev.memory.upstream import Budget
+
 
 T = TypeVar("T")
 QUANTUM = 512  # chunks of a source that names no alignment lie so far apart [B]
@@ -64,7 +63,7 @@ TORN = Torn()
 
 
 @final
-class Stock:
+class PoolState:
     """One source's memory under one policy.
 
     Parameters
@@ -83,7 +82,7 @@ class Stock:
         name: str,
     ) -> None:
         self.source, self.policy, self.budget, self.name = source, policy, budget, name
-        self.lender = lender_of(source, policy, budget, name, self.count)
+        self.upstream = upstream_of(source, policy, budget, name, self.count)
         self.quantum: int = getattr(source, "alignment", QUANTUM)
         self.heap = Heap(policy, self.quantum if policy.keeps else 1)
         self.ledger = Ledger()
@@ -91,17 +90,17 @@ class Stock:
         #: The native free lists of C clients, from their first on.
         self.free_lists: Any = None
         self.pending: deque[Chunk] = deque()
-        self.give = self.pending.append
+        self.release = self.pending.append
         self.newest = threading.local()  # .address: of what this thread grew last
         self._lock, self.moving = threading.RLock(), threading.RLock()
         self._torn = False  # whether a decision is under way, or was left half done
         self._adrift = False  # likewise for moves
-        self._astray = False  # likewise for strays
+        self._apart = False  # likewise for what is served apart
         #: All that the source has lent, by address, in the heap or not.
         self.segments: dict[int, Segment] = {}
         self.inherited = False  # whether it is the parent's, in a forked child
         self.shut = False  # whether free memory needs a look at the limit
-        self.waits, self.returns = Waits(self), Returns(self)
+        self.deferred, self.returns = DeferredFrees(self), Returns(self)
 
     # -- under the lock: pure work ----------------------------------------------------
 
@@ -168,7 +167,7 @@ class Stock:
         with self.moving: return self._moved(act)  # fmt: skip # noqa: E701 - see above
 
     def _moved(self, act: Callable[[], T]) -> T:
-        if self._adrift or self._torn or self._astray:
+        if self._adrift or self._torn or self._apart:
             self.mend()
         self._adrift = True
         found = act()
@@ -193,29 +192,29 @@ class Stock:
     def _has_lost(self, heap: Heap) -> bool:
         free = {id(chunk) for chunk in heap.binned()}
         return any(
-            not (holders or chunk.shelved or id(chunk) in free)
+            not (holders or chunk.listed or id(chunk) in free)
             for segment in list(self.segments.values())
             for chunk, holders in segment.holders()
         )
 
     def mend(self) -> None:
         """Rebuild what was left half done; called with ``moving`` held."""
-        self.lender.recount()
+        self.upstream.recount()
         with self._lock: self._mend()  # fmt: skip # noqa: E701 - see above
 
     def _mend(self) -> None:
-        if not (self._torn or self._adrift or self._astray):
+        if not (self._torn or self._adrift or self._apart):
             return  # it was another thread's decision, which is done
         self._torn = True
         segments: list[Segment] | None = None
         while segments is None or len(segments) != len(self.segments):
             segments = self._reconciled()
             self._rebuild(segments)  # a finalizer may come between, and be served
-        self._torn = self._adrift = self._astray = False
+        self._torn = self._adrift = self._apart = False
 
     def _reconciled(self) -> list[Segment]:
         """Return the segments that are lent, all and no others."""
-        lent = self.lender.lent
+        lent = self.upstream.lent
         for address, order in list(lent.items()):
             if address not in self.segments:
                 self.segments[address] = Segment(address, order[0], self)
@@ -227,24 +226,24 @@ class Stock:
         heap = self.heap
         was_free = {id(chunk) for chunk in heap.binned()}
         for segment in segments:
-            was_free.update(id(chunk) for chunk in segment if chunk.shelved)
+            was_free.update(id(chunk) for chunk in segment if chunk.listed)
         heap.rebuild(segments)
         free, used = self._sort(segments, was_free)
         heap.restore(*free)
         sizes = [segment.nbytes for segment in segments]
-        self.ledger.recount(used, sizes, self.lender.held)
+        self.ledger.recount(used, sizes, self.upstream.held)
 
     def _sort(
         self, segments: list[Segment], was_free: set[int]
     ) -> tuple[list[Chunk], list[int]]:
         """Return the free chunks, and the sizes of those in use."""
-        late = {id(chunk) for chunk in self.waits.chunks()}
+        late = {id(chunk) for chunk in self.deferred.chunks()}
         free, used = [], []
         for segment in segments:
             for chunk, holders in segment.holders():
                 if holders and id(chunk) not in late:
                     used.append(chunk.nbytes)
-                    chunk.give = self.give
+                    chunk.release = self.release
                 elif id(chunk) in was_free or (not holders and self._came_back(chunk)):
                     free.append(chunk)
         return free, used
@@ -257,7 +256,7 @@ class Stock:
                 chunk = pending.popleft()
             except IndexError:  # another thread took the last one without the lock
                 break
-            ledger.give(chunk.nbytes, chunk.reuses)
+            ledger.release(chunk.nbytes, chunk.reuses)
             chunk.reuses = 0
             if self._came_back(chunk):
                 heap.put(chunk)
@@ -271,7 +270,7 @@ class Stock:
         for listener in self.listeners:
             listener.released(self, chunk)
         if chunk.uses is not None:
-            self.waits.drop(chunk)
+            self.deferred.drop(chunk)
         return chunk.uses is None
 
     def share(self) -> Any:
@@ -299,7 +298,7 @@ class Stock:
         if self.free_lists is None:
             return []
         chunks: list[Chunk] = self.free_lists.drain()
-        self.ledger.give_all(chunks)
+        self.ledger.release_all(chunks)
         return [chunk for chunk in chunks if self._came_back(chunk)]
 
     def _admitted(self, heap: Heap, chunk: Chunk | None) -> Chunk | None:
@@ -313,7 +312,7 @@ class Stock:
         """Count a chunk as used; called in a decision."""
         if chunk is not None:
             heap.assign(chunk, nbytes)
-            chunk.give = self.give
+            chunk.release = self.release
             self.ledger.take(chunk.nbytes)
         return chunk
 
@@ -363,14 +362,14 @@ class Stock:
         return found
 
     def _grow(self, nbytes: int, stream: int, size: int) -> Chunk | MemoryError | None:
-        address = self.lender.borrow(size, stream)
+        address = self.upstream.borrow(size, stream)
         if address is None or isinstance(address, MemoryError):
             return address
 
         def adopt(heap: Heap) -> Chunk | None:
             chunk = heap.adopt(address, size, self, nbytes, stream)
             self.segments[address] = chunk.segment
-            self.ledger.grow(size, self.lender.held)
+            self.ledger.grow(size, self.upstream.held)
             return self._hand_out(heap, chunk, nbytes)
 
         chunk = self.decide(adopt)
@@ -405,14 +404,14 @@ class Stock:
 
         return self.decide(change)
 
-    def stray(self, nbytes: int, stream: int) -> Chunk | None:
+    def serve_apart(self, nbytes: int, stream: int) -> Chunk | None:
         """Serve a finalizer that runs in the middle of a decision; leave the heap be.
 
         The segment joins the heap when its one chunk comes back.
         """
-        self._astray = True
+        self._apart = True
         size = self.heap.granted(nbytes)
-        address = self.lender.borrow(size, stream)
+        address = self.upstream.borrow(size, stream)
         if isinstance(address, MemoryError):
             try:
                 raise address
@@ -423,10 +422,10 @@ class Stock:
         segment = self.segments[address] = Segment(address, size, self)
         chunk = segment.first
         chunk.stream, chunk.request = stream, nbytes
-        chunk.bin, chunk.give = Bin(), self.give
-        self.ledger.grow(size, self.lender.held)
+        chunk.bin, chunk.release = Bin(), self.release
+        self.ledger.grow(size, self.upstream.held)
         self.ledger.take(size)
-        self._astray = False
+        self._apart = False
         return chunk
 
     # -- steps that make room ---------------------------------------------------------
@@ -434,21 +433,21 @@ class Stock:
     def collect(self) -> None:
         """Collect garbage: it may hold blocks."""
         gc.collect()
-        if self.tend() is not None:
+        if self.process_pending() is not None:
             self.sweep()
 
     def synchronize(self) -> int:
         """Wait for all queued work; then no stream's memory is apart from another's.
 
-        Return how much went back to the source, as :meth:`tend` does [B].
+        Return how much went back to the source, as :meth:`process_pending` does [B].
         """
         return self.move(self._synchronize) if self.settled() else 0
 
     def _synchronize(self) -> int:
-        gone = self.tend() or 0
+        gone = self.process_pending() or 0
         most, lifted = self.decide(Heap.lift) or (0, [])
         try:
-            free = self.waits.synchronize()
+            free = self.deferred.synchronize()
         except BaseException:
             self.decide(partial(_restore, lifted))
             raise
@@ -456,7 +455,7 @@ class Stock:
         self.count("syncs")
         return gone
 
-    def tend(self) -> int | None:
+    def process_pending(self) -> int | None:
         """Drain what was dropped, and see to blocks that other streams used.
 
         Return how much went back to the source, where nothing is kept [B]; None where
@@ -464,7 +463,7 @@ class Stock:
         """
         if not self.settled():
             return None
-        self.move(self.waits.tend)
+        self.move(self.deferred.process_events)
         return 0 if self.policy.keeps else self.returns.segments()[1]
 
     def settled(self) -> bool:
@@ -483,7 +482,7 @@ class Stock:
         A finalizer in the middle of a decision sees an empty heap: the real one may be
         half changed.
         """
-        self.tend()
+        self.process_pending()
         found = self._locked(lambda: view(self.heap, self.ledger))
         if isinstance(found, Torn):
             return view(Heap(self.policy, self.quantum), self.ledger)

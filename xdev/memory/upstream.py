@@ -1,4 +1,4 @@
-"""Lenders: how a stock borrows from its source within its budget.
+"""How a pool borrows from its source, within the limit of its device.
 
 A plain source has lent all that it holds for the pool. One in stream order (policy
 ``async``) also keeps what it was given back: the budget counts that too, so it follows
@@ -7,24 +7,26 @@ what the source says that it holds.
 
 from __future__ import annotations
 
+import threading
+import weakref
 from contextlib import suppress
+from math import inf
 from operator import index
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.errors import XdevError
+from xdev import _config
+from xdev.errors import ConfigurationError, XdevError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
     from xdev.memory.blocks import Segment
-    from xdev.memory.budgets import Budget
     from xdev.memory.policies import Policy
-    from xdev.memory.sources import Source
-    from xdev.memory.sources.asynchronous import AsyncSource
+    from xdev.memory.sources import AsyncSource, Source
 
-    class Lender(Protocol):
-        """What a stock asks.
+    class Upstream(Protocol):
+        """What a state asks.
 
         The methods are called without the lock of its ledger, but for :meth:`borrow` in
         a finalizer.
@@ -73,7 +75,7 @@ METHODS = "allocate", "free", "record", "wait", "done", "synchronize"  # of a so
 
 
 @final
-class Desk:
+class CheckedSource:
     """Where a source's memory is looked at before anybody gets it.
 
     Parameters
@@ -148,21 +150,21 @@ class Desk:
 
 
 @final
-class PlainLender:
+class PlainUpstream:
     """Borrows from a source that keeps nothing."""
 
     held = None
 
-    def __init__(self, budget: Budget, desk: Desk) -> None:
-        self._budget, self._desk = budget, desk
-        self.lent, self.drawn = desk.lent, 0
+    def __init__(self, budget: Budget, checked: CheckedSource) -> None:
+        self._budget, self._checked = budget, checked
+        self.lent, self.drawn = checked.lent, 0
 
     def borrow(self, size: int, stream: int) -> int | MemoryError | None:  # noqa: ARG002
         """Allocate."""
         if not self._budget.draw(self, size):
             return None
         try:
-            found = self._desk.fetch(size)
+            found = self._checked.fetch(size)
         except BaseException:
             self.recount()
             raise
@@ -172,7 +174,7 @@ class PlainLender:
 
     def take_back(self, segment: Segment) -> int:
         """Free: all of it is gone."""
-        self._desk.free(segment.address, segment.nbytes)
+        self._checked.free(segment.address, segment.nbytes)
         self._budget.draw(self, -segment.nbytes)
         return segment.nbytes
 
@@ -185,12 +187,12 @@ class PlainLender:
 
     def recount(self) -> None:
         """Draw what is lent."""
-        while self.drawn != self._desk.recount():  # a finalizer may borrow meanwhile
-            self._budget.note(self, self._desk.recount())
+        while self.drawn != self._checked.recount():  # a finalizer may borrow meanwhile
+            self._budget.note(self, self._checked.recount())
 
 
 @final
-class AsyncLender:
+class AsyncUpstream:
     """Borrows from a source in stream order; what it holds is drawn.
 
     ``count("syncs")`` is called for each wait for all queued work.
@@ -200,12 +202,12 @@ class AsyncLender:
         self,
         source: AsyncSource,
         budget: Budget,
-        desk: Desk,
+        checked: CheckedSource,
         count: Callable[[str], object],
     ) -> None:
-        self._source, self._budget, self._desk = source, budget, desk
+        self._source, self._budget, self._checked = source, budget, checked
         self._count = count
-        self.lent, self.drawn = desk.lent, 0
+        self.lent, self.drawn = checked.lent, 0
         self._used = 0  # of what is drawn
 
     @property
@@ -219,7 +221,7 @@ class AsyncLender:
         if not (self._budget.admits(size) and self._budget.draw(self, fresh)):
             return None
         try:
-            found = self._desk.fetch(size, stream)
+            found = self._checked.fetch(size, stream)
         except BaseException:
             self.recount()
             raise
@@ -235,7 +237,7 @@ class AsyncLender:
     def _undo(self, address: int, size: int, stream: int) -> None:
         """Get below the limit again: what was kept did not do, and more is too much."""
         try:
-            self._desk.free(address, size, stream)
+            self._checked.free(address, size, stream)
             self._used -= size
             self._source.synchronize()
             self._count("syncs")
@@ -245,7 +247,7 @@ class AsyncLender:
 
     def take_back(self, segment: Segment) -> int:
         """Free: the source keeps it."""
-        self._desk.free(segment.address, segment.nbytes, segment.first.stream)
+        self._checked.free(segment.address, segment.nbytes, segment.first.stream)
         self._used -= segment.nbytes
         return 0
 
@@ -264,26 +266,26 @@ class AsyncLender:
 
     def recount(self) -> None:
         """Count what is lent, and what the source holds."""
-        while self._used != self._desk.recount():  # likewise
-            self._used = self._desk.recount()
+        while self._used != self._checked.recount():  # likewise
+            self._used = self._checked.recount()
         self.settle()
 
 
-def lender_of(
+def upstream_of(
     source: Any,
     policy: Policy,
     budget: Budget,
     name: str,
     count: Callable[[str], object],
-) -> Lender:
+) -> Upstream:
     """Return what borrows from a source that fits a policy."""
-    desk = Desk(source, name, count)
+    checked = CheckedSource(source, name, count)
     if policy.asynchronous:
-        return AsyncLender(source, budget, desk, count)
-    return PlainLender(budget, desk)
+        return AsyncUpstream(source, budget, checked, count)
+    return PlainUpstream(budget, checked)
 
 
-def lent_by(source: Source, policy: Policy) -> Source | AsyncSource:
+def source_for(source: Source, policy: Policy) -> Source | AsyncSource:
     """Return what a pool borrows from: beside a plain source, its one in stream order.
 
     Raises
@@ -298,6 +300,115 @@ def lent_by(source: Source, policy: Policy) -> Source | AsyncSource:
         raise TypeError(f"{source!r} is not a source of memory: give {needs}")
     if not policy.asynchronous:
         return source
-    from xdev.memory.sources.asynchronous import in_stream_order
+    if not hasattr(source, "in_stream_order"):
+        name = getattr(source, "name", type(source).__name__)
+        message = f"{name} has no memory in stream order, which policy 'async' needs"
+        raise ConfigurationError(
+            f"{message}: use 'split', 'binned', 'simple' or 'none'"
+        )
+    found: AsyncSource = source.in_stream_order()
+    return found
 
-    return in_stream_order(source)
+
+UNKNOWN = "the system does not tell how much memory there is, so a share is not known"
+BYTES = 'give the limit in bytes (4294967296), or as a size ("4GiB")'
+
+
+@final
+class Budget:
+    """A limit on reserved bytes, shared by the pools that draw on it.
+
+    A limit that is lowered takes nothing from anybody. While more is held than it
+    allows, what is free goes back, pools hand out free memory only so far as all that
+    is in use stays within the limit, and they get no more of it.
+
+    Its lock is a leaf, held for assignments only: the collector cannot run there.
+
+    Parameters
+    ----------
+    total : callable
+        Returns what a share such as ``"80%"`` is of [B].
+    """
+
+    def __init__(self, total: Callable[[], int]) -> None:
+        self._lock = threading.RLock()
+        self._total = total
+        self.limit: int | None = None
+        self.reserved = 0  # what the pools hold together [B]
+        self._pools: list[weakref.ref[Any]] = []
+
+    def join(self, pool: Any) -> None:
+        """Count a pool among those that draw; somebody else keeps it."""
+        self._pools.append(weakref.ref(pool, self._pools.remove))
+
+    def pools(self) -> list[Any]:
+        """Return the pools that draw."""
+        found = [pool() for pool in tuple(self._pools)]
+        return [pool for pool in found if pool is not None]
+
+    def set(self, limit: float | str | None) -> None:
+        """Set the limit; free memory that is over it goes back.
+
+        Raises
+        ------
+        ConfigurationError
+            The limit is negative, or no size or share; it is a share of what is not
+            known.
+        """
+        if limit is not None:
+            limit = _config.parse_limit(limit)
+            if isinstance(limit, float):
+                total = self._total()
+                if not total:
+                    raise ConfigurationError(f"{UNKNOWN}: {BYTES}")
+                limit = int(limit * total)
+        self.limit = limit
+        for pool in self.pools():
+            pool.heed_limit()
+        self.shrink()
+
+    @property
+    def excess(self) -> int:
+        """How much more is held than the limit allows [B]."""
+        limit = self.limit  # another thread may change it
+        return 0 if limit is None else max(0, self.reserved - limit)
+
+    def shrink(self) -> None:
+        """Give back free memory that is over the limit; nobody waits for it."""
+        for pool in self.pools():
+            excess = self.excess
+            if excess:
+                pool.state.returns.give_back(excess)
+
+    def admits(self, nbytes: int) -> bool:
+        """Say whether free memory that a pool holds may be handed out."""
+        limit = self.limit
+        if limit is None or self.reserved <= limit:
+            return True
+        used = sum(pool.state.ledger.allocated for pool in self.pools())
+        return bool(used + nbytes <= limit)
+
+    def draw(self, upstream: Upstream, nbytes: int) -> bool:
+        """Count bytes that a upstream is about to reserve, or gave back (negative).
+
+        Say whether the limit has room for them.
+        """
+        top = inf if self.limit is None or nbytes < 0 else self.limit
+        n = nbytes
+        with self._lock: n *= self.reserved + n <= top; self.reserved += n; upstream.drawn += n  # fmt: skip # noqa: E501, E701, E702 - see PoolState
+        return n == nbytes
+
+    def note(self, upstream: Upstream, held: int) -> None:
+        """Count what a upstream holds, over the limit or not."""
+        with self._lock: self.reserved += held - upstream.drawn; upstream.drawn = held  # fmt: skip # noqa: E501, E701, E702 - likewise
+
+    def after_fork(self) -> None:
+        """Start afresh in a forked child, whose pools are empty."""
+        self._lock = threading.RLock()
+        self.reserved = 0
+
+
+def no_total(name: str) -> int:
+    """Stand in for the total of a source that names none."""
+    message = f"{name} has no total() that a share could be of: {BYTES}"
+    raise ConfigurationError(message)

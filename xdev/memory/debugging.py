@@ -1,6 +1,9 @@
-"""A source whose memory is guarded: poison, red zones and a quarantine.
+"""The debug mode, ``XDEV_DEBUG=1``: memory under guard, damage told where it is found.
 
-It stands before an ordinary source and is used by an ordinary pool. What it knows:
+A guarded source stands before an ordinary one and is used by an ordinary pool: poison,
+red zones and a quarantine. What is found in the middle of other work, a finalizer's
+too, is raised by the next request for memory of any guarded pool, by :func:`check`, or
+printed at exit. What a guarded source knows:
 
 - All free memory is full of :data:`FREED`; it is looked at when it is handed out, when
   it leaves the quarantine and when it goes back to the source.
@@ -9,27 +12,37 @@ It stands before an ordinary source and is used by an ordinary pool. What it kno
   one block is before the next. It is looked at when the block comes back.
 - A block that comes back waits until the blocks behind it in line are more than the
   quarantine's budget. To the pool that is one more stream whose work is not done: the
-  block is *used* by :class:`Custody`, and the quarantine answers for that event.
+  block is *used* by :class:`QuarantineUse`, and the quarantine answers for that event.
 
 Damage is written down (:data:`FINDINGS`), since a pool that takes blocks back cannot
-stop half-way; :mod:`xdev.memory.debugging.inspection` raises it.
+stop half-way; :mod:`xdev.memory.debugging` raises it.
 """
 
 from __future__ import annotations
 
+import atexit
+import ctypes
+import sys
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol, final
 
-from xdev.memory import hooks
-from xdev.memory.records import frames
+from xdev import _optional
+from xdev.errors import MemoryCorruptionError
+from xdev.memory import hooks, registry
+from xdev.memory.records import tracking
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from xdev.device import Device
     from xdev.memory.blocks import Chunk
-    from xdev.memory.debugging.cells import Cells
     from xdev.memory.heap import Heap
     from xdev.memory.policies import Policy
+    from xdev.memory.pools import Pool
     from xdev.memory.sources import Source
+
 
 FRESH = 0xFF  # NaN in every floating-point type, -1 in the signed integers
 FREED = 0xDD  # as other debug heaps have it: -1.5e144 in float64, -2e18 in float32
@@ -47,19 +60,19 @@ def with_zone(policy: Policy) -> Policy:
     return policy.but(
         zone=ROOM,
         granted=lambda nbytes, quantum: policy.granted(nbytes + ROOM, quantum),
-        fit=lambda shelf, nbytes: policy.fit(shelf, nbytes + ROOM),
+        fit=lambda free_list, nbytes: policy.fit(free_list, nbytes + ROOM),
     )
 
 
 @final
-class Custody(int):
+class QuarantineUse(int):
     """What stands among the streams that use a block, for the quarantine: never one."""
 
     chunk: Chunk
 
     @classmethod
-    def of(cls, chunk: Chunk) -> Custody:
-        """Return the custody of a block; no stream's handle is negative."""
+    def of(cls, chunk: Chunk) -> QuarantineUse:
+        """Return the quarantine use of a block; no stream's handle is negative."""
         made = cls(-1)
         made.chunk = chunk
         return made
@@ -74,13 +87,13 @@ class Holder:
     address, request, nbytes : int
         Where it is, what was asked for, and the block itself [B].
     made : tuple
-        Where it was made, as :func:`frames.stack` has it.
+        Where it was made, as :func:`tracking.stack` has it.
     """
 
     __slots__ = ("address", "freed", "made", "nbytes", "out", "request")
 
     def __init__(
-        self, address: int, request: int, nbytes: int, made: frames.Frames
+        self, address: int, request: int, nbytes: int, made: tracking.Frames
     ) -> None:
         self.address, self.request, self.nbytes = address, request, nbytes
         self.made = made
@@ -89,7 +102,7 @@ class Holder:
 
     def __str__(self) -> str:
         freed = f" and freed at {self.freed}" if self.freed else ""
-        made = f" made at {frames.origin(self.made)}" if self.made else ""
+        made = f" made at {tracking.origin(self.made)}" if self.made else ""
         return f"the {self.request:,} B block at {self.address:#x}{made}{freed}"
 
 
@@ -152,14 +165,14 @@ class GuardedSource:
         self.inner.free(address - self._lead, nbytes + self._lead)
 
     def record(self, stream: int) -> Any:
-        """Record an event; of a custody, the block's entry into the quarantine."""
-        if isinstance(stream, Custody):
+        """Record an event; of a quarantine use, the block's entry there."""
+        if isinstance(stream, QuarantineUse):
             self.inner.synchronize()
             return self._admit(stream.chunk)
         return self.inner.record(stream)
 
     def wait(self, stream: int, event: Any) -> None:
-        """Let a stream wait; custodies are never waited for."""
+        """Let a stream wait; quarantine uses are never waited for."""
         self.inner.wait(stream, event)
 
     def done(self, event: Any) -> bool:
@@ -183,13 +196,13 @@ class GuardedSource:
             end = chunk.address + request
             self._cells.fill(end, chunk.nbytes - request, ZONE)
             self._live[chunk.address] = Holder(
-                chunk.address, request, chunk.nbytes, frames.stack(4)
+                chunk.address, request, chunk.nbytes, tracking.stack(4)
             )
         chunk.request = None  # not to be handed out again but by way of the quarantine
 
     def take_back(self, chunk: Chunk) -> None:
-        """Send a block by way of the quarantine; called with the stock's lock held."""
-        chunk.uses = {*(chunk.uses or ()), Custody.of(chunk)}
+        """Send a block by way of the quarantine; called with the state's lock held."""
+        chunk.uses = {*(chunk.uses or ()), QuarantineUse.of(chunk)}
 
     def poison(self, chunk: Chunk, line: str) -> None:
         """Poison a block that a line frees by hand: its last use was before."""
@@ -201,7 +214,7 @@ class GuardedSource:
                 self._cells.fill(holder.address, holder.request, FREED)
 
     def inspect(self, heap: Heap) -> int:
-        """Look at all of it; called with the stock's lock held. Return how much [B]."""
+        """Look at all of it; called with the state's lock held. Return how much [B]."""
         free = {id(chunk) for chunk in heap.binned()}
         seen = 0
         with self._turn:
@@ -209,7 +222,7 @@ class GuardedSource:
                 self._check_lead(segment.address)
                 seen += segment.nbytes
                 for chunk in segment:
-                    if chunk.shelved or id(chunk) in free:
+                    if chunk.listed or id(chunk) in free:
                         self._check_free(chunk.address, chunk.nbytes)
             for holder in self._live.values():
                 self._check_holder(holder)
@@ -292,3 +305,232 @@ def poison(chunk: Chunk, line: str) -> None:
     source = chunk.segment.owner.source  # type: ignore[attr-defined]
     if isinstance(source, GuardedSource):
         source.poison(chunk, line)
+
+
+__all__ = ["Cells"]
+
+
+class Cells(Protocol):
+    """The bytes at a source's addresses. No method allocates from a pool."""
+
+    def fill(self, address: int, nbytes: int, byte: int) -> None:
+        """Set ``nbytes`` bytes; they are set when this returns."""
+
+    def first_other(self, address: int, nbytes: int, byte: int) -> int | None:
+        """Return the offset of the first byte that is not ``byte``, None without one.
+
+        Work that is queued on a device was waited for.
+        """
+
+
+PIECE = 1 << 20  # looked at in one go: Python's own memory holds a copy [B]
+
+
+@final
+class HostCells:
+    """By address. Not by NumPy, whose own memory may come from the pool looked at."""
+
+    def fill(self, address: int, nbytes: int, byte: int) -> None:
+        """Set bytes."""
+        ctypes.memset(address, byte, nbytes)
+
+    def first_other(self, address: int, nbytes: int, byte: int) -> int | None:
+        """Compare piece by piece."""
+        return first_other(ctypes.string_at, address, nbytes, byte)
+
+
+def first_other(
+    read: Callable[[int, int], bytes], address: int, nbytes: int, byte: int
+) -> int | None:
+    """Return the offset of the first byte that is not ``byte``, None without one.
+
+    Parameters
+    ----------
+    read : (address, nbytes) -> bytes
+        Copies memory.
+    """
+    for start in range(0, nbytes, PIECE):
+        found = read(address + start, min(PIECE, nbytes - start))
+        if found != bytes((byte,)) * len(found):  # quick; the place is not
+            return start + len(found) - len(found.lstrip(bytes((byte,))))
+    return None
+
+
+TO_HOST = 2  # cudaMemcpyDeviceToHost
+
+
+@final
+class CudaCells:
+    """Of one device. The calls wait, so that no stream is left out.
+
+    Parameters
+    ----------
+    index : int
+        Which device.
+    """
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+        self._cuda = _optional.cupy().cuda
+
+    def fill(self, address: int, nbytes: int, byte: int) -> None:
+        """Set bytes, and wait: a stream may be one that the null stream does not."""
+        with self._cuda.Device(self._index):
+            self._cuda.runtime.memset(address, byte, nbytes)
+            self._cuda.runtime.deviceSynchronize()
+
+    def first_other(self, address: int, nbytes: int, byte: int) -> int | None:
+        """Copy piece by piece, and compare on the host."""
+        with self._cuda.Device(self._index):
+            return first_other(self._read, address, nbytes, byte)
+
+    def _read(self, address: int, nbytes: int) -> bytes:
+        landing = ctypes.create_string_buffer(nbytes)
+        at = ctypes.addressof(landing)
+        self._cuda.runtime.memcpy(at, address, nbytes, TO_HOST)
+        return landing.raw
+
+
+@final
+class FakeCells:
+    """Runs of equal bytes; what was never written is like anything.
+
+    Examples
+    --------
+    >>> cells = FakeCells()
+    >>> cells.fill(4096, 100, 0xDD)
+    >>> cells.first_other(4096, 100, 0xDD)
+    >>> cells.fill(4100, 1, 0)
+    >>> cells.first_other(4096, 100, 0xDD)
+    4
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[int, int, int]] = []  # start, stop, byte; disjoint
+
+    def fill(self, address: int, nbytes: int, byte: int) -> None:
+        """Set bytes."""
+        stop = address + nbytes
+        runs = [(address, stop, byte)]
+        for start, end, old in self._runs:
+            runs += [(start, min(end, address), old), (max(start, stop), end, old)]
+        self._runs = sorted(run for run in runs if run[0] < run[1])
+
+    def first_other(self, address: int, nbytes: int, byte: int) -> int | None:
+        """Look at the runs that meet the range."""
+        for start, end, found in self._runs:
+            if found != byte and start < address + nbytes and end > address:
+                return max(start, address) - address
+        return None
+
+
+#: (device type, kind) -> the cells of device number ``index``.
+CELLS: dict[tuple[str, str], Callable[[int], Cells]] = {
+    ("cpu", "host"): lambda _: HostCells(),
+    ("cpu", "pinned"): lambda _: HostCells(),
+    ("cuda", "device"): CudaCells,
+    ("fake", "device"): lambda _: FakeCells(),
+}
+
+
+@final
+class Inspector(hooks.Listener):
+    """Tells guarded sources of their blocks."""
+
+    def acquired(self, state: Any, chunk: Chunk) -> None:
+        """Have a block filled; raise what was found until now."""
+        if isinstance(state.source, GuardedSource):
+            state.source.hand_out(chunk)
+            if FINDINGS:
+                chunk.release(chunk)
+                raise_findings()
+
+    def released(self, state: Any, chunk: Chunk) -> None:
+        """Have a block pass the quarantine."""
+        if isinstance(state.source, GuardedSource):
+            state.source.take_back(chunk)
+
+
+INSPECTOR = Inspector()
+
+
+def raise_findings() -> None:
+    """Raise MemoryCorruptionError if there is anything to tell."""
+    found = []
+    while FINDINGS:
+        found.append(FINDINGS.popleft())
+    if found:
+        raise MemoryCorruptionError("\n".join(found))
+
+
+def guarded(
+    source: Source, policy: Policy, device: Device, kind: str
+) -> tuple[Source, Policy]:
+    """Return a source and policy with guards; the driver's own pool has none."""
+    if policy.asynchronous:
+        return source, policy
+    _begin()
+    return GuardedSource(source, CELLS[device.type, kind](device.index)), with_zone(
+        policy
+    )
+
+
+@cache
+def _begin() -> None:
+    """Listen to the pools."""
+    hooks.subscribe(INSPECTOR)
+    atexit.register(_tell_at_exit)
+
+
+def check(device: object = None, kind: str | None = None) -> int:
+    """Look for damage in the pools' memory, under ``XDEV_DEBUG=1``.
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        Whose memory; all devices' without one.
+    kind : {"host", "pinned", "device"}, optional
+        Which memory; without one, all.
+
+    Returns
+    -------
+    int
+        How much was looked at; 0 in a process without ``XDEV_DEBUG=1`` [B].
+
+    Raises
+    ------
+    MemoryCorruptionError
+        Bytes around a block or of free memory were written, now or since the last
+        request for memory; each is told once.
+
+    Examples
+    --------
+    >>> check()
+    0
+    """
+    if device is not None:
+        return check_pools(registry.existing(device, kind))
+    registry.check_kind(None, kind)
+    pools = registry.everything()
+    return check_pools(p for (_, name), p in pools.items() if kind in (None, name))
+
+
+def check_pools(pools: Iterable[Pool]) -> int:
+    """Do as :func:`check` with these pools."""
+    seen = 0
+    for pool in pools:
+        state = pool.state
+        source = state.source
+        if isinstance(source, GuardedSource):
+            state.process_pending()
+            source.inner.synchronize()
+            seen += state.decide(source.inspect) or 0
+    raise_findings()
+    return seen
+
+
+def _tell_at_exit() -> None:
+    try:
+        check()
+    except MemoryCorruptionError as error:
+        print(f"xdev: {error}", file=sys.stderr)  # noqa: T201 - nobody can catch it

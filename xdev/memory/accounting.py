@@ -1,14 +1,24 @@
-"""Counting: what a pool has lent, holds and did. Integers, no lock, no clock."""
+"""Counting: what a pool has lent, holds and did. Integers, no lock, no clock.
+
+It is told under the names that ``torch.cuda.memory_stats`` gives it. What PyTorch
+counts and a pool does not is left out, never guessed: peaks of counts and of the two
+pools, segments by pool, requested bytes but those in use.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from functools import partial
+from typing import TYPE_CHECKING, Any, final
 
 from xdev.memory.totals import PoolStats, SizeClass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Protocol
+
+    from xdev.memory.blocks import Chunk, Segment
+    from xdev.memory.heap import Heap
+    from xdev.memory.state import PoolState
 
     class Sized(Protocol):
         """What is given back."""
@@ -29,15 +39,20 @@ if TYPE_CHECKING:
 
 SIZES = 64  # classes of sizes: up to 1, 2, 4, ... bytes
 _NONE = (0, 0), (0, 0)
+#: What a ledger counts under the names of PoolStats.
+COUNTED = (
+    *("reserved", "grown", "returned", "grown_bytes", "returned_bytes", "retries"),
+    *("refusals", "steals", "trims", "failures", "events", "syncs"),
+)
 
 
 @final
-class Tally:
+class SizeHistogram:
     """Blocks and their bytes by size class; class k holds 2**(k - 1) < size <= 2**k.
 
     Examples
     --------
-    >>> tally = Tally()
+    >>> tally = SizeHistogram()
     >>> for nbytes in (512, 513, 1024):
     ...     tally.add(nbytes)
     >>> tally.blocks[9:11], tally.nbytes[9:11]
@@ -49,7 +64,7 @@ class Tally:
     def __init__(self) -> None:
         self.blocks, self.nbytes = [0] * SIZES, [0] * SIZES
 
-    def raise_to(self, other: Tally, live: Tally) -> None:
+    def raise_to(self, other: SizeHistogram, live: SizeHistogram) -> None:
         """Count more, until this is no less than ``other`` and what is ``live``."""
         for number, count in enumerate(live.blocks):
             blocks = other.blocks[number] + count
@@ -65,15 +80,15 @@ class Tally:
 
 
 @final
-class Counts:
+class HeapCounts:
     """What lies in a heap, by size class.
 
     Attributes
     ----------
-    cached, waiting, split : Tally
+    cached, waiting, split : SizeHistogram
         Free blocks; those that wait for other streams; free ones in segments that are
         partly in use.
-    reuses : Tally
+    reuses : SizeHistogram
         Rounds out and back of live blocks that the ledger does not know of yet.
     requested : int
         What was asked for of the live blocks [B].
@@ -82,8 +97,12 @@ class Counts:
     __slots__ = ("cached", "requested", "reuses", "split", "waiting")
 
     def __init__(self) -> None:
-        self.cached, self.waiting, self.split = Tally(), Tally(), Tally()
-        self.reuses, self.requested = Tally(), 0
+        self.cached, self.waiting, self.split = (
+            SizeHistogram(),
+            SizeHistogram(),
+            SizeHistogram(),
+        )
+        self.reuses, self.requested = SizeHistogram(), 0
 
 
 @final
@@ -107,34 +126,10 @@ class Ledger:
     themselves; what they keep free is in use to everybody but the reports.
     """
 
-    __slots__ = (
-        "_high_allocated",
-        "_high_reserved",
-        "_lists",
-        "_scopes",
-        "_used",
-        "events",
-        "ever",
-        "failures",
-        "given",
-        "grown",
-        "grown_bytes",
-        "refusals",
-        "reserved",
-        "retries",
-        "returned",
-        "returned_bytes",
-        "steals",
-        "syncs",
-        "taken",
-        "total",
-        "trims",
-    )
-
     def __init__(self) -> None:
         self._used = self.reserved = 0
         self._lists: FreeLists | None = None
-        self.taken, self.given = Tally(), Tally()
+        self.taken, self.given = SizeHistogram(), SizeHistogram()
         self.grown = self.returned = self.grown_bytes = self.returned_bytes = 0
         self.retries = self.refusals = self.steals = self.trims = 0
         self.failures = self.events = self.syncs = 0
@@ -166,7 +161,7 @@ class Ledger:
         self._used += nbytes
         self._high_allocated = max(self._high_allocated, self.allocated)
 
-    def give(self, nbytes: int, reuses: int = 0) -> None:
+    def release(self, nbytes: int, reuses: int = 0) -> None:
         """Count a block given back, and ``reuses`` rounds out and back before that."""
         given, number = self.given, (nbytes - 1).bit_length()
         given.blocks[number] += 1
@@ -178,7 +173,7 @@ class Ledger:
             self._see_peak(self._lists)
         self._used -= nbytes
 
-    def give_all(self, chunks: Iterable[Sized]) -> None:
+    def release_all(self, chunks: Iterable[Sized]) -> None:
         """Count free chunks that left the native free lists, which forgot them."""
         for chunk in chunks:
             self.given.add(chunk.nbytes)
@@ -197,7 +192,7 @@ class Ledger:
         held : int or None
             As in :meth:`grow`.
         """
-        live = Tally()
+        live = SizeHistogram()
         for nbytes in used:
             live.add(nbytes)
         self.taken.raise_to(self.given, live)
@@ -279,7 +274,7 @@ class Ledger:
         self.fold()
         return self.ever if ever else self.total
 
-    def look(self, found: Counts) -> PoolStats:
+    def look(self, found: HeapCounts) -> PoolStats:
         """Return the totals, with what lies in the heap.
 
         Reuses of live blocks that are not folded in yet are told by the heap too.
@@ -287,39 +282,26 @@ class Ledger:
         self.fold()
         used = self._high_allocated
         classes = tuple(self._classes(found))
-        acquired = sum(each.acquired for each in classes)
-        released = sum(each.released for each in classes)
+        summed = "acquired", "released", "waiting"
+        totals = {
+            field: sum(getattr(each, field) for each in classes)
+            for field in (*summed, *(f"{name}_bytes" for name in summed))
+        }
         return PoolStats(
             allocated=used,
-            reserved=self.reserved,
             cached=self.reserved - used,
             peak_allocated=self.total.allocated,
             peak_reserved=self.total.reserved,
-            acquired=acquired,
-            released=released,
-            acquired_bytes=sum(each.acquired_bytes for each in classes),
-            released_bytes=sum(each.released_bytes for each in classes),
-            live=acquired - released,
-            grown=self.grown,
-            returned=self.returned,
-            grown_bytes=self.grown_bytes,
-            returned_bytes=self.returned_bytes,
+            live=totals["acquired"] - totals["released"],
             segments=self.grown - self.returned,
-            retries=self.retries,
-            refusals=self.refusals,
-            steals=self.steals,
-            trims=self.trims,
             idle=self.reserved - self.grown_bytes + self.returned_bytes,
-            failures=self.failures,
-            events=self.events,
-            syncs=self.syncs,
-            waiting=sum(each.waiting for each in classes),
-            waiting_bytes=sum(each.waiting_bytes for each in classes),
             requested=found.requested,
             classes=classes,
+            **totals,
+            **{field: getattr(self, field) for field in COUNTED},
         )
 
-    def _classes(self, found: Counts) -> Iterator[SizeClass]:
+    def _classes(self, found: HeapCounts) -> Iterator[SizeClass]:
         """Return what there is and was of each size."""
         states = self.taken, self.given, found.waiting, found.cached, found.split
         again = found.reuses
@@ -337,3 +319,130 @@ class Ledger:
                 nbytes[at] += again.nbytes[number] + sizes[at]
             live = [taken - given for taken, given, *_ in (blocks, nbytes)]
             yield SizeClass(*[1 << number, live[0], *blocks, live[1], *nbytes])
+
+
+@final
+class ChunkStates:
+    """What the chunks of a heap are; it holds as long as the heap does not change.
+
+    Parameters
+    ----------
+    heap : Heap
+        Whose segments.
+    lists : FreeLists or None
+        Native free lists: what is free there is in use to the heap.
+    waiting : iterable of Chunk
+        Those that were dropped, and wait for other streams.
+    """
+
+    def __init__(self, heap: Heap, lists: Any, waiting: Iterable[Chunk]) -> None:
+        self._heap, self._lists = heap, lists
+        self._late = {id(chunk) for chunk in waiting}
+        self._free = {id(chunk) for chunk in heap.binned()}
+
+    @classmethod
+    def of(cls, state: PoolState, heap: Heap) -> ChunkStates:
+        """Go through a state's heap; called by a view (:meth:`PoolState.look`)."""
+        return cls(heap, state.free_lists, state.deferred.chunks())
+
+    def is_free(self, chunk: Chunk) -> bool:
+        """Say whether a chunk waits for nothing but a request."""
+        if chunk.listed or id(chunk) in self._free:
+            return True
+        return self._lists is not None and bool(self._lists.has_free(chunk))
+
+    def is_late(self, chunk: Chunk) -> bool:
+        """Say whether a chunk was dropped, and waits for other streams."""
+        return id(chunk) in self._late
+
+    def counts(self) -> HeapCounts:
+        """Walk through the heap."""
+        found = HeapCounts()
+        for segment in self._heap:
+            self._count(segment, found)
+        return found
+
+    def _count(self, segment: Segment, found: HeapCounts) -> None:
+        sizes: list[int] = []
+        used = False
+        for chunk in segment:
+            if self.is_free(chunk):
+                sizes.append(chunk.nbytes)
+                continue
+            used = True
+            if self.is_late(chunk):
+                found.waiting.add(chunk.nbytes)
+                continue
+            if chunk.reuses:
+                found.reuses.add(chunk.nbytes, chunk.reuses)
+            asked = chunk.request
+            found.requested += chunk.nbytes if asked is None else asked
+        for nbytes in sizes:
+            found.cached.add(nbytes)
+            if used:
+                found.split.add(nbytes)
+
+
+SMALL = 1 << 20  # PyTorch's small pool has the blocks up to here [B]
+
+#: A key, and the field of PoolStats that it is.
+_TOTALS = {
+    "allocated_bytes.all.peak": "peak_allocated",
+    "segment.all.current": "segments",
+    "segment.all.allocated": "grown",
+    "segment.all.freed": "returned",
+    "reserved_bytes.all.current": "reserved",
+    "reserved_bytes.all.peak": "peak_reserved",
+    "reserved_bytes.all.allocated": "grown_bytes",
+    "reserved_bytes.all.freed": "returned_bytes",
+    "requested_bytes.all.current": "requested",
+    "num_alloc_retries": "retries",
+    "num_ooms": "refusals",
+    "num_sync_all_streams": "syncs",
+    "num_device_alloc": "grown",
+    "num_device_free": "returned",
+    # not PyTorch's
+    "cached_bytes.all.current": "cached",
+    "idle_bytes.all.current": "idle",
+    "num_driver_calls": "driver_calls",
+    "num_source_failures": "failures",
+    "num_steals": "steals",
+    "num_trims": "trims",
+}
+#: What blocks, and what bytes are called: in use, in use or waiting, split off.
+_NAMES = {
+    "": ("allocation", "active", "inactive_split"),
+    "_bytes": ("allocated_bytes", "active_bytes", "inactive_split_bytes"),
+}
+_POOLS: dict[str, Callable[[SizeClass], bool]] = {
+    "all": lambda _: True,
+    "small_pool": lambda each: each.upto <= SMALL,
+    "large_pool": lambda each: each.upto > SMALL,
+}
+
+
+def keys_of(looks: list[PoolStats]) -> dict[str, int]:
+    """Return the sum of some looks at ledgers under PyTorch's names."""
+    keys = {
+        key: sum(getattr(look, field) for look in looks)
+        for key, field in _TOTALS.items()
+    }
+    for pool, holds in _POOLS.items():
+        classes = [each for look in looks for each in look.classes if holds(each)]
+        for unit, (used, active, split) in _NAMES.items():
+            total = partial(_total, classes, unit)
+            waiting = total("waiting")
+            keys |= {
+                f"{used}.{pool}.current": total("live"),
+                f"{used}.{pool}.allocated": total("acquired"),
+                f"{used}.{pool}.freed": total("released"),
+                f"{active}.{pool}.current": total("live") + waiting,
+                f"{active}.{pool}.allocated": total("acquired"),
+                f"{active}.{pool}.freed": total("released") - waiting,
+                f"{split}.{pool}.current": total("split"),
+            }
+    return keys
+
+
+def _total(classes: list[SizeClass], unit: str, field: str) -> int:
+    return sum(getattr(each, field + unit) for each in classes)

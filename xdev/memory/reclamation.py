@@ -1,0 +1,494 @@
+"""Making room: what a pool does, in order, to serve a request, and what goes back.
+
+Each step of the ladder makes room (or not), then tries. The first steps are the
+ordinary way; from :data:`FIRST_RETRY` on, the source or the limit has refused once.
+
+Library calls take device memory past the pool: cuFFT's plans, cuBLAS's and cuSOLVER's
+handles come straight from the driver. Where it has no memory left the pool may still
+hold some that nobody uses: :func:`retrying` gives that back and calls once more.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial, wraps
+from operator import index
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
+
+from xdev.errors import OutOfMemoryError
+from xdev.memory import hooks
+from xdev.memory.heap import Heap
+from xdev.memory.streams import live_streams
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from xdev.memory.blocks import Chunk, Segment
+    from xdev.memory.pools import Pool
+    from xdev.memory.state import PoolState
+
+    Step = Callable[[PoolState, int], object]
+    Try = Callable[[PoolState, int, int], Chunk | None]
+
+
+TRIMMED = 32 << 20  # wholly free segments from here go back before the pool grows [B]
+
+
+def near(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
+    """Try this stream's free memory of like size."""
+    return state.cached(nbytes, stream, anywhere=False)
+
+
+def anywhere(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
+    """Try all free memory of this stream."""
+    return state.cached(nbytes, stream, anywhere=True)
+
+
+def steal(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
+    """Try other streams' free memory."""
+    return state.steal(nbytes, stream)
+
+
+def take_over(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
+    """Try other streams' large free segments of like size, before they are trimmed.
+
+    Then one stream waits for another, where for a return to the driver all wait, and
+    the host. While a graph is captured, no stream may wait for one outside it.
+    """
+    if live_streams.captured:
+        return None
+    return state.steal(nbytes, stream, TRIMMED)
+
+
+def grow(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
+    """Try a new segment of the size that the policy likes."""
+    granted = state.heap.granted(nbytes)
+    size = state.policy.grown(granted, state.quantum)
+    return state.grow(nbytes, stream, size)
+
+
+def exact(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
+    """Try a new segment of the granted size."""
+    return state.grow(nbytes, stream, state.heap.granted(nbytes))
+
+
+def bare(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
+    """Try a new segment of the very size, where that is less."""
+    less = nbytes < state.heap.granted(nbytes)
+    return state.grow(nbytes, stream, nbytes) if less else None
+
+
+def serve_apart(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
+    """Try what leaves the heap alone."""
+    return state.serve_apart(nbytes, stream)
+
+
+def trim(state: PoolState, nbytes: int) -> None:
+    """Give back large free segments that did not fit; small requests need no room."""
+    if nbytes > state.policy.small:
+        state.returns.trim(TRIMMED)
+
+
+def give_back(state: PoolState, _: int) -> None:
+    """Give back everything that is wholly free."""
+    state.returns.give_back()
+
+
+def siblings(state: PoolState, _: int) -> None:
+    """Have the device's other pools give back what they cache: its memory is one."""
+    for pool in state.budget.pools():
+        if not pool.holds(state):
+            pool.reclaim()
+
+
+def collect(state: PoolState, _: int) -> None:
+    """Collect garbage."""
+    state.collect()
+
+
+def synchronize(state: PoolState, _: int) -> None:
+    """Wait for queued work."""
+    state.synchronize()
+
+
+def spill(state: PoolState, nbytes: int) -> None:
+    """Have live objects written elsewhere until the request would fit."""
+    goal = state.ledger.allocated - nbytes
+    for spiller in tuple(hooks.spillers):
+        while state.ledger.allocated > goal and spiller():
+            give_back(state, nbytes)
+            siblings(state, nbytes)
+
+
+@final
+class RetryStep:
+    """Steps that make room, then tries; a plain class for the reason of ``Policy``."""
+
+    __slots__ = ("name", "steps", "tries")
+
+    def __init__(
+        self, name: str, steps: tuple[Step, ...], tries: tuple[Try, ...]
+    ) -> None:
+        self.name, self.steps, self.tries = name, steps, tries
+
+    def __repr__(self) -> str:
+        return f"RetryStep({self.name!r})"
+
+
+RETRY_STEPS = (
+    RetryStep("cache", (), (near, take_over)),
+    RetryStep("grow", (trim,), (grow,)),
+    RetryStep("any fit", (), (anywhere, exact, bare)),
+    RetryStep("give back", (give_back, siblings), (exact, bare)),
+    RetryStep("other streams", (), (steal,)),
+    RetryStep("collect", (collect,), (anywhere, exact, bare, steal)),
+    RetryStep("synchronize", (synchronize,), (anywhere, steal)),
+    RetryStep("give all back", (give_back, siblings), (exact, bare)),
+)
+SPILL = RetryStep("spill", (spill,), (anywhere, exact, bare))
+# For a finalizer in the middle of a decision.
+APART = (RetryStep("apart", (), (serve_apart,)),)
+FIRST_RETRY = 2
+HOLDERS = 5  # how many lines a refusal names as the largest holders
+
+
+def allocate_with_retry(state: PoolState, nbytes: int, stream: int) -> Chunk:
+    """Return a chunk for a request.
+
+    Raises
+    ------
+    OutOfMemoryError
+        No step could serve it; the source's own error, if any, is its cause.
+    """
+    steps: tuple[RetryStep, ...] = APART
+    reason: MemoryError | None = None
+    if state.process_pending() is not None:
+        steps = (*RETRY_STEPS, SPILL) if hooks.spillers else RETRY_STEPS
+        state.deferred.see_stream(stream)
+        if state.budget.excess:
+            state.budget.shrink()
+    for number, each in enumerate(steps):
+        if number == FIRST_RETRY:
+            state.count("retries")
+        for prepare in each.steps:
+            prepare(state, nbytes)
+        for attempt in each.tries:
+            try:
+                chunk = attempt(state, nbytes, stream)
+            except MemoryError as error:
+                reason = MemoryError(*error.args)  # without frames: they keep names
+                continue
+            if chunk is not None:
+                return chunk
+    raise refusal(state, nbytes) from reason
+
+
+def refusal(state: PoolState, nbytes: int, library: str = "") -> OutOfMemoryError:
+    """Return the error of a request that could not be served, and count it.
+
+    ``library`` is what a library said that allocates for itself.
+    """
+    state.count("refusals")
+    holders: tuple[str, ...] = ()
+    for listener in state.listeners:
+        listener.refused(state, nbytes)
+        holders = holders or listener.largest(state, HOLDERS)
+    held, limit = state.ledger, state.budget.limit
+    return OutOfMemoryError(
+        state.name, nbytes, held.allocated, held.reserved, limit, holders, library
+    )
+
+
+@final
+class Returns:
+    """What a state gives back: wholly free segments, and what its upstream keeps.
+
+    Each step is one of the state's moves, so that nobody is refused meanwhile.
+    """
+
+    def __init__(self, state: PoolState) -> None:
+        self._state = state
+
+    def reclaim(self, nbytes: int | None) -> int:
+        """Give back ``nbytes``, or all that can be (None), as :meth:`Pool.reclaim`."""
+        nbytes, state = enough_bytes(nbytes), self._state
+        freed = state.process_pending() or 0
+        if state.settled():
+            state.sweep()
+        if nbytes is None or freed < nbytes:
+            freed += self.give_back(None if nbytes is None else nbytes - freed)
+        enough = nbytes is not None and freed >= nbytes
+        if not enough and state.ledger.reserved > state.ledger.allocated:
+            freed += state.synchronize()  # what waits for queued work is free after it
+            rest = None if nbytes is None else max(0, nbytes - freed)
+            freed += self.give_back(rest)
+        return freed
+
+    def give_back(self, nbytes: int | None = None) -> int:
+        """Return what is wholly free to the source, and have it keep none [B].
+
+        As much as makes ``nbytes`` or more; None: all. How much went is exact.
+        """
+        state = self._state
+        if not state.settled():
+            return 0
+        return state.move(partial(self._give_back, nbytes))
+
+    def _give_back(self, nbytes: int | None) -> int:
+        _, total = self.segments(nbytes)
+        if nbytes is None or total < nbytes:
+            rest = None if nbytes is None else nbytes - total
+            total += self._state.upstream.trim(rest)
+            self._state.decide(self._hold)
+        return total
+
+    def trim(self, least: int) -> None:
+        """Return wholly free segments of at least ``least`` bytes, and count them."""
+        count, _ = self.segments(least=least)
+        self._state.count("trims", count)
+
+    def segments(self, nbytes: int | None = None, least: int = 0) -> tuple[int, int]:
+        """Return wholly free segments; how many, and how much left our hands [B]."""
+        return self._state.move(partial(self._segments, nbytes, least))
+
+    def _segments(self, nbytes: int | None, least: int) -> tuple[int, int]:
+        state = self._state
+        segments = state.decide(lambda heap: heap.spare(nbytes, least)) or []
+        count = total = 0
+        try:
+            for segment in segments:
+                total += state.upstream.take_back(segment)
+                count += 1
+        finally:
+            self._settle(segments)
+        return count, total
+
+    def _settle(self, segments: list[Segment]) -> None:
+        """Note which segments went back, and put the others back into the heap."""
+        state = self._state
+        lent = state.upstream.lent
+        gone = [segment for segment in segments if segment.address not in lent]
+
+        def note(heap: Heap) -> None:
+            for segment in segments:
+                if segment.address in lent:
+                    heap.restore(segment.first)
+            for segment in gone:
+                state.segments.pop(segment.address, None)
+                state.ledger.shrink(segment.nbytes, state.upstream.held)
+            self._hold(heap)
+
+        try:
+            state.upstream.settle()
+        finally:
+            state.decide(note)
+            for segment in gone:
+                for listener in state.listeners:
+                    listener.returned(state, segment.address, segment.nbytes)
+
+    def _hold(self, _: Heap) -> None:
+        """Note what a source in stream order holds; called with the lock held."""
+        held = self._state.upstream.held
+        if held is not None:
+            self._state.ledger.hold(held)
+
+
+@final
+class DeferredFrees:
+    """What a state may not hand out yet.
+
+    A chunk that was marked is *dropped* here without a driver call, since that may be
+    in a finalizer; later an event is recorded on each stream that uses it, and when all
+    are done the chunk is free. Until then its ``uses`` say so: where an exception comes
+    between, it is dropped here again. All methods but :meth:`drop` and :meth:`chunks`
+    are parts of moves; a finalizer in the same thread may still get between.
+    """
+
+    def __init__(self, state: PoolState) -> None:
+        self._state = state
+        self._dropped: deque[Chunk] = deque()
+        self._recorded: deque[tuple[list[Any], Chunk]] = deque()
+        self._first: int | None = None  # the first stream that asked
+        self._several = False  # whether another has
+        source: Any = state.source
+        self._retired: Callable[[], Iterable[int]] = getattr(source, "retired", tuple)
+
+    def drop(self, chunk: Chunk) -> None:
+        """Take a marked chunk that came back."""
+        self._dropped.append(chunk)
+
+    def chunks(self) -> list[Chunk]:
+        """Return all that waits."""
+        return [*self._dropped, *(chunk for _, chunk in list(self._recorded))]
+
+    def process_events(self) -> None:
+        """Record what was dropped, and free whose events are done."""
+        self._record()
+        for chunk in self._done():
+            self._state.decide(partial(_put, chunk))
+
+    def _record(self) -> None:
+        if live_streams.captured:  # an event of a stream that joined it would be part
+            return  # of the graph, and to ask whether it is done ends the capture
+        source = self._state.source
+        while self._dropped:
+            try:
+                chunk = self._dropped.popleft()
+            except IndexError:  # a finalizer in this thread was faster
+                break
+            try:
+                events = [source.record(use) for use in chunk.uses or ()]
+            except BaseException:
+                self._dropped.append(chunk)
+                raise
+            self._state.count("events", len(events))
+            self._recorded.append((events, chunk))
+
+    def _done(self) -> Iterator[Chunk]:
+        source = self._state.source
+        for _ in range(len(self._recorded)):
+            try:
+                events, chunk = self._recorded.popleft()
+            except IndexError:  # likewise
+                break
+            try:
+                done = all(source.done(event) for event in events)
+            except BaseException:
+                self._recorded.append((events, chunk))
+                raise
+            if done:
+                yield chunk
+            else:
+                self._recorded.append((events, chunk))
+
+    def synchronize(self) -> list[Chunk]:
+        """Wait for all queued work; return the chunks that are free after it."""
+        recorded, self._recorded = self._recorded, deque()
+        try:
+            self._state.source.synchronize()
+        except BaseException:
+            self._recorded.extend(recorded)
+            raise
+        chunks = [chunk for _, chunk in recorded]
+        for chunk in chunks:
+            chunk.uses = None
+        return chunks
+
+    def see_stream(self, stream: int) -> None:
+        """Note who asks, and let it have the free memory of streams that ended.
+
+        Before the second stream nobody looks where blocks are used: what is live then
+        may be in use by the very call that asks.
+        """
+        state = self._state
+        if self._first is None:
+            self._first = stream
+        elif stream != self._first and not self._several:
+            self._several = True
+            for chunk in state.decide(Heap.unlisted) or ():
+                state.mark(chunk, (stream,))
+        for handle in self._retired():
+            state.decide(lambda heap, gone=handle: heap.reassign(gone, stream))  # type: ignore[misc]
+
+
+def _put(chunk: Chunk, heap: Heap) -> None:
+    chunk.uses = None
+    heap.put(chunk)
+
+
+def enough_bytes(nbytes: int | None) -> int | None:
+    """Return how much a reclaim shall give back, or raise TypeError or ValueError."""
+    if nbytes is None:
+        return None
+    try:
+        enough = index(nbytes)
+    except TypeError:
+        message = f"{nbytes!r} cannot be reclaimed: give bytes as an int, such as 2**30"
+        raise TypeError(f"{message}, or None for all") from None
+    if enough < 0:
+        message = f"{nbytes} B cannot be reclaimed: ask for 0 or more, or None"
+        raise ValueError(message)
+    return enough
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+SCANT = 256 << 20  # a library that only failed had too little if less is left [B]
+#: By the name of an error, whose library need not be loaded to be known: where it keeps
+#: its code; which codes say that there was no memory; in which ones a failed allocation
+#: may end as well, above all the making of a handle.
+CODES: dict[str, tuple[str, set[int], set[int]]] = {
+    "CUDARuntimeError": ("status", {2}, set()),  # memory allocation
+    "CUDADriverError": ("status", {2}, set()),  # out of memory
+    "CuFFTError": ("result", {2}, {5}),  # allocation failed; internal error
+    # allocation failed; not initialised (in this order from here on)
+    "CUBLASError": ("status", {3}, {1}),
+    "CUSOLVERError": ("status", {2}, {1}),
+    "CuSparseError": ("status", {2}, {1}),
+    "CURANDError": ("status", {102}, {203}),
+}
+
+
+def retrying(call: Callable[P, R], pool: Callable[[], Pool]) -> Callable[P, R]:
+    """Return a function that makes room in the device's memory and calls once more.
+
+    As long as the call goes well, nothing is added to it but one frame.
+
+    Parameters
+    ----------
+    call : callable
+        Leaves everything as it was when it fails for want of memory.
+    pool : callable
+        Returns the pool of the device that it works on.
+
+    Returns
+    -------
+    callable
+        It raises what ``call`` raises, and OutOfMemoryError where the second try fails
+        for want of memory too.
+
+    Examples
+    --------
+    >>> from xdev.memory.pools import Pool
+    >>> from xdev.memory.sources.fake import FakeSource
+    >>> class CuFFTError(RuntimeError):
+    ...     result = 2
+    >>> source = FakeSource(capacity=4096)
+    >>> pool = Pool(source, "simple")
+    >>> pool.release(pool.acquire(4096))  # the pool keeps it
+    >>> def plan():
+    ...     if source.lent:
+    ...         raise CuFFTError("CUFFT_ALLOC_FAILED")
+    ...     return "planned"
+    >>> retrying(plan, lambda: pool)(), pool.stats().retries
+    ('planned', 1)
+    """
+
+    @wraps(call)
+    def attempt(*args: P.args, **options: P.kwargs) -> R:
+        try:
+            return call(*args, **options)
+        except RuntimeError as error:
+            if not lacks_memory(error):
+                raise
+        # Past the handler: what the failed call's frames held is free.
+        owner = pool()
+        owner.state.count("retries")
+        owner.state.collect()
+        owner.reclaim()
+        try:
+            return call(*args, **options)
+        except RuntimeError as error:
+            room, _ = owner.state.source.room()  # type: ignore[union-attr]
+            if not lacks_memory(error, likely=room < SCANT):
+                raise
+            raise refusal(owner.state, 0, str(error)) from error
+
+    return attempt
+
+
+def lacks_memory(error: RuntimeError, *, likely: bool = True) -> bool:
+    """Say whether a library's error is for want of memory; ``likely``, or surely."""
+    attribute, sure, probable = CODES.get(type(error).__name__, ("", set(), set()))
+    code = getattr(error, attribute, None)
+    return code in sure or (likely and code in probable)
