@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.facade.cuda_differences import arguments, linear_algebra
-from xdev.facade.cuda_differences.decompositions import decompositions
+from xdev.facade import cuda_differences as cupys
+from xdev.facade.cuda_differences import decompositions
 from xdev.facade.libraries import direct
 from xdev.facade.pseudoinverses import pinv
 
@@ -232,7 +232,7 @@ def test_creation(device, kind):
 @pytest.mark.parametrize("shape", EMPTY)
 def test_entries_take_empty_matrices(shape):
     for rtol in (None, 0.1):
-        found = linear_algebra.matrix_rank(np.empty(shape), rtol=rtol)
+        found = cupys.matrix_rank(np.empty(shape), rtol=rtol)
         np.testing.assert_array_equal(found, np.zeros(shape[:-2], int), strict=True)
 
 
@@ -240,7 +240,7 @@ def test_entries_take_empty_matrices(shape):
 @pytest.mark.parametrize("kind", ["bool", "uint8", "int64"])
 def test_entries_take_integers(kind):
     x = np.asarray([[1, 1], [1, 1], [0, 0]], kind)
-    assert linear_algebra.matrix_rank(x, rtol=None) == 1
+    assert cupys.matrix_rank(x, rtol=None) == 1
     wanted = np.linalg.pinv(x.astype(float))
     found = pinv(x)
     np.testing.assert_allclose(found, wanted, rtol=1e-12, strict=True)
@@ -252,25 +252,28 @@ def test_entries_of_python_give_what_numpy_gives(kind):
     x = (MATRICES if kind.startswith("c") else MATRICES.real).astype(kind)
     y = x[::-1]
     for axis in (-1, -2, -3):
-        found = linear_algebra.vecdot(x, y, axis=axis)
+        found = cupys.vecdot(x, y, axis=axis)
         np.testing.assert_allclose(found, np.vecdot(x, y, axis=axis), rtol=1e-4)
-    found = linear_algebra.outer(x[0, 0], y[0, :, 0])
+    found = cupys.outer(x[0, 0], y[0, :, 0])
     np.testing.assert_array_equal(found, np.outer(x[0, 0], y[0, :, 0]))
     thin = THIN.astype(kind)
-    assert linear_algebra.matrix_rank(thin, rtol=None).tolist() == [1, 1]
-    assert linear_algebra.matrix_rank(x, rtol=np.asarray([1e-3, 2])).tolist() == [3, 0]
+    assert cupys.matrix_rank(thin, rtol=None).tolist() == [1, 1]
+    assert cupys.matrix_rank(x, rtol=np.asarray([1e-3, 2])).tolist() == [
+        3,
+        0,
+    ]
     rtol = max(thin.shape[-2:]) * np.finfo(kind).eps
     np.testing.assert_array_equal(pinv(thin), np.linalg.pinv(thin, rtol=rtol))
     for axis, n in ((-1, 1), (-1, 2), (1, 1)):
-        found = arguments.diff(x, axis=axis, n=n)
+        found = cupys.diff(x, axis=axis, n=n)
         np.testing.assert_array_equal(found, np.diff(x, n, axis))
-    found = arguments.diff(x, axis=-1, n=1, prepend=y)
+    found = cupys.diff(x, axis=-1, n=1, prepend=y)
     np.testing.assert_array_equal(found, np.diff(x, prepend=y))
-    found = arguments.diff(x.real > 0, axis=-1, n=1)
+    found = cupys.diff(x.real > 0, axis=-1, n=1)
     np.testing.assert_array_equal(found, np.diff(x.real > 0))
-    assert len(arguments.nonzero(x)) == 3
+    assert len(cupys.nonzero(x)) == 3
     with pytest.raises(ValueError, match="zero-dimensional"):
-        arguments.nonzero(np.asarray(1))
+        cupys.nonzero(np.asarray(1))
     square = (x.mT.conj() @ x + np.eye(4)).astype(kind)
     entries = decompositions(np.linalg)
     factor = entries["linalg.cholesky"](square, upper=True)
@@ -286,9 +289,9 @@ def test_entries_of_python_give_what_numpy_gives(kind):
         assert made._fields == wanted._fields
         for one, other in zip(made, wanted, strict=True):
             np.testing.assert_array_equal(one, other)
-    found = arguments.trace(x, offset=1, dtype=None)
+    found = cupys.trace(x, offset=1, dtype=None)
     np.testing.assert_array_equal(found, np.trace(x, 1, 1, 2))
-    found = arguments.diagonal(x, offset=1)
+    found = cupys.diagonal(x, offset=1)
     np.testing.assert_array_equal(found, np.diagonal(x, 1, 1, 2))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.facade.cuda_differences import moments
+from xdev.facade import cuda_differences as cupys
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
     [{}, {"correction": 1.5}, {"keepdims": True}, {"axis": 0}, {"axis": None}],
 )
 def test_moments_of_large_arrays(device, monkeypatch, name, char, options):
-    monkeypatch.setattr(moments, "LARGE", 100)
-    monkeypatch.setattr(moments, "AT_ONCE", 64)
+    monkeypatch.setattr(cupys, "LARGE", 100)
+    monkeypatch.setattr(cupys, "AT_ONCE", 64)
     whole = 10 + np.random.default_rng(3).standard_normal((2, 15, 20))
     given = {"axis": None, "correction": 0.0, "keepdims": False} | options
     wanted = getattr(np, name)(
@@ -31,7 +31,7 @@ def test_moments_of_large_arrays(device, monkeypatch, name, char, options):
     for view in (lambda x: x, lambda x: x.T, lambda x: x[:, ::2], lambda x: x[:, 1:]):
         x = np.asarray(whole.astype(char))
         if view(x).shape == x.shape:
-            found = getattr(moments, name)(x, **given)
+            found = getattr(cupys, name)(x, **given)
             assert found.dtype == x.dtype
             np.testing.assert_allclose(found, wanted, **near)
         there = view(xdev.asarray(x, device=device))
@@ -49,5 +49,5 @@ def test_moments_of_large_arrays(device, monkeypatch, name, char, options):
 def test_moments_where_nothing_is_left_are_the_librarys():
     x = np.arange(1e5)
     for correction in (1e5, 2e5):
-        found = moments.var(x, axis=None, correction=correction, keepdims=False)
+        found = cupys.var(x, axis=None, correction=correction, keepdims=False)
         np.testing.assert_array_equal(found, np.var(x, ddof=correction))

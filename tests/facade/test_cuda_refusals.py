@@ -9,8 +9,8 @@ from numpy.exceptions import AxisError
 from numpy.linalg import LinAlgError
 
 import xdev
-from xdev.facade.cuda_differences import linear_algebra
-from xdev.facade.cuda_differences.decompositions import decompositions
+from xdev.facade import cuda_differences as cupys
+from xdev.facade.cuda_differences import decompositions
 from xdev.facade.pseudoinverses import pinv
 
 LAST = {"axis": -1}
@@ -66,7 +66,7 @@ def test_refusals(device, name, shapes, options, error, ours, numpys):
 
 def entry(name):
     made = decompositions(np.linalg) | {"linalg.pinv": pinv}
-    return made.get(f"linalg.{name}") or getattr(linear_algebra, name)
+    return made.get(f"linalg.{name}") or getattr(cupys, name)
 
 
 @pytest.mark.usefixtures("numpys")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.ufunc import cuda_scatter, foreign
+from xdev.ufunc import calls, cuda_scatter, foreign
 
 SHAPES = [(5,), (70,), (3000,), (300_000,), (40, 50), (3, 4000), (2000, 3), (6, 70, 40)]
 

@@ -14,7 +14,7 @@ from xdev.device.choice import CPU
 from xdev.device.copies import announce
 from xdev.facade.clipping import NUMBERS
 from xdev.facade.cuda import guarded
-from xdev.facade.cuda_differences.signed_zeros import fill
+from xdev.facade.cuda_differences import fill
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.places.cpu import HOST, as_shape, dtype_of_number
 from xdev.memory.device_arrays import array_maker
