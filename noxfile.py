@@ -112,11 +112,14 @@ def soak(session):
     numpys = ["pytest", *alone, *options, "--pyargs", *rooms]
     session.run(*numpys, env={"XDEV_NUMPY_POOL": "1"})
     deep = [
-        "compile/test_edits",
-        "memory/test_exits",
-        "memory/test_interrupts",
-        "ufunc/test_random_programs",
+        *(f"compile/test_{name}" for name in ("edits", "elementwise", "grid")),
+        *(f"memory/test_{name}" for name in ("exits", "interrupts")),
+        *(f"ufunc/test_integer_{name}" for name in ("division", "pairs", "widths")),
+        "ufunc/test_names_inside",
         "ufunc/test_numpy_functions",
+        "ufunc/test_numpy_protocol",
+        "ufunc/test_random_programs",
+        "ufunc/test_template_methods",
         "ufunc/test_vectorize_typing",
     ]
     for file in deep:

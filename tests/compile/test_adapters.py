@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,19 @@ from xdev.errors import DeviceUnavailableError
 
 if not all(map(_optional.installed, ("cupy", "numba_cuda"))):
     pytest.skip("needs numba-cuda and CuPy: the group cuda", allow_module_level=True)
+
+
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+
+
+def of_both(cases):
+    """Return cases, each a tuple, with a compiler: the second has a third of them.
+
+    All by ``HYPOTHESIS_PROFILE=deep``.
+    """
+    first, second = adapters.COMPILERS
+    others = cases if DEEP else cases[::3]
+    return [(first, *case) for case in cases] + [(second, *case) for case in others]
 
 
 @pytest.fixture(params=adapters.COMPILERS)
@@ -56,7 +70,9 @@ def chosen(x):
     return math.sqrt(x) if x > 0 else 0
 
 
-@pytest.mark.parametrize("char", "bhilBHILefdFD")
+@pytest.mark.parametrize(
+    ("adapter", "char"), of_both([*zip("bhilBHILefdFD")]), indirect=["adapter"]
+)
 @pytest.mark.usefixtures("adapter")
 def test_every_dtype_compiles_for_every_architecture(char):
     capability = {"f": (7, 5), "d": (8, 0), "D": (10, 0)}.get(char, (9, 0))
@@ -141,16 +157,20 @@ def quotient(x, y):
     return x // y
 
 
+MIXED = [
+    (total, "lL", "DADD"),
+    (total, "Ll", "DADD"),
+    (total, "bL", "DADD"),
+    (product, "Ll", "DMUL"),
+    (quotient, "lL", "MUFU.RCP64H"),  # what a float64's division begins with
+]
+
+
 @pytest.mark.usefixtures("adapter")
 @pytest.mark.parametrize(
-    ("function", "inputs", "operation"),
-    [
-        (total, "lL", "DADD"),
-        (total, "Ll", "DADD"),
-        (total, "bL", "DADD"),
-        (product, "Ll", "DMUL"),
-        (quotient, "lL", "MUFU.RCP64H"),  # what a float64's division begins with
-    ],
+    ("adapter", "function", "inputs", "operation"),
+    of_both(MIXED),
+    indirect=["adapter"],
 )
 def test_uint64_with_signed_integers_is_computed_in_float64(
     function, inputs, operation, instructions
@@ -176,16 +196,18 @@ def summed_and_halved(x):
     return total // 2
 
 
+WRAPPING = [
+    (lambda x: ((x & 0) + 200 + 100) // 2,),
+    (lambda x: (np.int8(x & 0) - 100 - 100) // 3 + (x & 0),),
+    (lambda x: 30 + (increased(increased(x & 0)) > 200),),
+    (lambda x: (math.floor((x & 0) / 3 + 200.5) + ((x & 0) + 100)) // 2,),
+    (summed_and_halved,),
+]
+
+
 @pytest.mark.usefixtures("adapter")
 @pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: ((x & 0) + 200 + 100) // 2,
-        lambda x: (np.int8(x & 0) - 100 - 100) // 3 + (x & 0),
-        lambda x: 30 + (increased(increased(x & 0)) > 200),
-        lambda x: (math.floor((x & 0) / 3 + 200.5) + ((x & 0) + 100)) // 2,
-        summed_and_halved,
-    ],
+    ("adapter", "function"), of_both(WRAPPING), indirect=["adapter"]
 )
 def test_integers_inside_wrap_as_numpys(function, instructions):
     # The result is one of all arguments, which the compiler knows.

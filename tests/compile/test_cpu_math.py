@@ -12,7 +12,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from mpmath import mp
 
 import xdev
@@ -102,6 +102,7 @@ def size(name, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=settings().max_examples // 3)  # of thousands of numbers each
 @given(seed=st.integers(0, 2**32))
 def test_any_bits(name, dtype, seed):
     rng = np.random.default_rng(seed)

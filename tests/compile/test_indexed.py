@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
@@ -123,11 +124,16 @@ OTHERS = [
 ]
 
 
+@cache  # for both tests that read it
+def compiled(function, result):
+    return cuda.cubin(kernels.kernel(function, np.dtype(result)), (9, 0))
+
+
 @needs_cuda_compilers
 @pytest.mark.usefixtures("no_disk_cache")
 @pytest.mark.parametrize(("function", "result"), FLOATS + OTHERS)
 def test_cuda_kernels_store_16_bytes_and_read_nothing(function, result, names):
-    code, name = cuda.cubin(kernels.kernel(function, np.dtype(result)), (9, 0))
+    code, name = compiled(function, result)
 
     found = names(code)
     assert "indexed" in name
@@ -140,7 +146,7 @@ def test_cuda_kernels_store_16_bytes_and_read_nothing(function, result, names):
 @pytest.mark.parametrize(("function", "result"), FLOATS)
 def test_cuda_kernels_round_products_before_they_add(function, result, names):
     """So that values equal the CPU's. (Quotients and roots are made of FMAs.)"""
-    code, _ = cuda.cubin(kernels.kernel(function, np.dtype(result)), (9, 0))
+    code, _ = compiled(function, result)
 
     found = names(code)
     assert [word for word in found if word.startswith(("DMUL", "FMUL"))]

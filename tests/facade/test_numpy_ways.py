@@ -55,9 +55,9 @@ def x(request):
 
 @pytest.mark.filterwarnings("ignore:Mean of empty|Degrees of freedom|invalid value")
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "all", "any"])
-@pytest.mark.parametrize("axis", AXES, ids=str)
-def test_reductions(x, name, axis):
-    same(name, x, axis=axis)
+def test_reductions(x, name):
+    for axis in AXES:
+        same(name, x, axis=axis)
     same(name, x, axis=axis, keepdims=True)
 
 

@@ -3,6 +3,7 @@
 The processor traps both. NumPy gives 0, and the least integer, and warns.
 """
 
+import os
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import xdev
 
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 WRAPS = {"i8": 2**32, "u8": 2**32, "i4": 2**16, "u4": 2**16, "i1": 2**4, "u1": 2**4}
 
 
@@ -86,7 +88,7 @@ def check(found, expected):
         np.testing.assert_array_equal(xdev.to_numpy(one), reference)
 
 
-@pytest.mark.parametrize("dtype", WRAPS)
+@pytest.mark.parametrize("dtype", WRAPS if DEEP else ["i8", "u4", "i1"])
 def test_quotients_by_what_wraps_to_zero(device, dtype):
     x, y = operands(dtype)
     dx, dy = (xdev.asarray(each, device=device) for each in (x, y))

@@ -1,5 +1,7 @@
 """Inside functions, xdev's and xdev.numpy's names mean NumPy's functions of numbers."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ import xdev as xp
 import xdev.numpy as xnp
 from xdev import maximum, pi, sin, where
 
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 UNARY = [
     "abs",
     "acos",
@@ -80,12 +83,12 @@ def on(device, *arrays):
     return [xdev.asarray(each, device=device) for each in arrays]
 
 
-@pytest.fixture
-def written(tmp_path):
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
     """Return a function that makes one of a lambda's text, with a source or without."""
 
     def make(text, *, source=True):
-        file = tmp_path / "written.py"
+        file = tmp_path_factory.mktemp("written") / "written.py"
         if source:
             file.write_text(f"f = {text}\n")
         names = {"xp": xp, "np": xnp, "sin": sin, "where": where, "tau": 2 * pi}
@@ -95,14 +98,26 @@ def written(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("room", ["xp", "np"])
+# A function of so many results takes seconds to compile: of the two modules each has
+# every other name, in the deep run both have all.
+CALLS = [f"{name}(x)" for name in UNARY] + [f"{name}(x, y)" for name in BINARY]
+
+
+@pytest.fixture(
+    scope="module", params=[0, 1] if DEEP else [0], ids=["", "swapped"][: 1 + DEEP]
+)
+def all_names(request, written):
+    """Return a ufunc whose results are those of every name, with the calls."""
+    rooms = ("xp", "np") if request.param else ("np", "xp")
+    calls = [f"{rooms[k % 2]}.{call}" for k, call in enumerate(CALLS)]
+    return xdev.vectorize(written(f"lambda x, y: ({', '.join(calls)})")), calls
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_every_elementwise_name_is_numpys(device, written, room):
-    calls = [f"{room}.{name}(x)" for name in UNARY]
-    calls += [f"{room}.{name}(x, y)" for name in BINARY]
+def test_every_elementwise_name_is_numpys(device, all_names):
+    function, calls = all_names
     expected = [getattr(np, name)(X) for name in UNARY]
     expected += [getattr(np, name)(X, Y) for name in BINARY]
-    function = xdev.vectorize(written(f"lambda x, y: ({', '.join(calls)})"))
 
     results = function(*on(device, X, Y))
 

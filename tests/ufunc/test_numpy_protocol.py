@@ -1,6 +1,7 @@
 """Calls and methods of ufuncs beside NumPy's own: results, types, layouts, refusals."""
 
 import itertools
+import os
 import warnings
 from array import array
 
@@ -37,6 +38,7 @@ PAIRS = {
     "less": (less, np.less),
 }
 KINDS = TypeError, ValueError, IndexError, OverflowError
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 CHARS = "?BlefD"
 SHAPES = [(), (0,), (1,), (3,), (2, 3), (2, 0), (2, 1, 3)]
 TWO_SHAPES = list(itertools.product(SHAPES, repeat=2))
@@ -108,7 +110,8 @@ def test_broadcasting(one, other):
     ("char", "other"), [*itertools.combinations_with_replacement(CHARS, 2)]
 )
 def test_dtypes(char, other):
-    for name, pair in PAIRS.items():
+    start = 0 if DEEP else (CHARS.index(char) + CHARS.index(other)) % 2
+    for name, pair in list(PAIRS.items())[start :: 1 if DEEP else 2]:
         bools = "?" in {char, other} and name in {"minus", "quotient"}
         if bools or ({char, other} & set("FD") and name in {"less", "quotient"}):
             continue  # of Python's own, or NumPy's alone
@@ -127,7 +130,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("value", NUMBERS, ids=lambda x: type(x).__name__)
 def test_numbers_sequences_and_buffers(value):
-    for char in "ild":
+    for char in "ild" if DEEP else "id":
         x = sample(3, char)
         assert_same(PAIRS["add"], "__call__", lambda: ([x, value], {}, []))  # noqa: B023
         assert_same(PAIRS["add"], "__call__", lambda: ([value, x], {}, []))  # noqa: B023

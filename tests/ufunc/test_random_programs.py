@@ -10,6 +10,7 @@ makes many more.
 import linecache
 import os
 import random
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -315,17 +316,24 @@ def differs(found, expected):
     return not (one == other or (one != one and other != other))  # noqa: PLR0124 - NaN
 
 
-def outcome(seed, device):
-    """Return how many results were compared, after they were."""
+@lru_cache(24)  # compiled once for all devices
+def prepared(seed):
+    """Return a random program, its text, arguments, Python's results and its ufunc."""
     program = Program(seed)
     text = program.text("program")
     plain = {"helper": lambda x, y: helper(x, type(x)(y)), "sign": sign, "np": np}
     plain |= {"min": extreme(min), "max": extreme(max)}
     inner = {"helper": xdev.vectorize(helper), "sign": xdev.vectorize(sign), "np": np}
-    x, y = values(program.char)
-    rows = reference(loaded(text, "program", plain), x, y)
-    there = [xdev.asarray(each, device=device) for each in (x, y)]
+    arguments = values(program.char)
+    rows = reference(loaded(text, "program", plain), *arguments)
     ours = xdev.vectorize(loaded(text, "program", inner))
+    return program, text, arguments, rows, ours
+
+
+def outcome(seed, device):
+    """Return how many results were compared, after they were."""
+    program, text, (x, y), rows, ours = prepared(seed)
+    there = [xdev.asarray(each, device=device) for each in (x, y)]
     try:
         with np.errstate(all="ignore"):
             found = ours(*there)
