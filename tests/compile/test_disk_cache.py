@@ -39,7 +39,7 @@ def test_an_entry_comes_back_from_private_folders(root, cache):
 @given(body=st.binary(max_size=100), name=st.text())
 @settings(max_examples=25, deadline=None)
 def test_any_bytes_and_any_name_come_back(body, name):
-    cache = DiskCache("native")
+    cache = DiskCache("typings")
     cache.save("key", body, name)
 
     assert cache.load("key") == body
