@@ -15,8 +15,7 @@ import pytest
 
 import xdev
 from xdev import native
-from xdev.compile import threads
-from xdev.native import plain_threads
+from xdev.compile import plain_threads, threads
 
 # JAX reads these when it is imported: two devices, the standard's data types, and no
 # memory of the GPU beyond what it needs.

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from xdev.compile.plain_threads import Copy, _taken, steps
 from xdev.errors import OutOfMemoryError, XdevError
-from xdev.native.plain_threads import Copy, _taken, steps
 from xdev.testing import SimulatedDevice
 from xdev.transfer import staging
 

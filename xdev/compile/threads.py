@@ -30,8 +30,8 @@ BYTES = bytes.__basicsize__ - 1  # where an object of bytes has them; the 1 ends
 
 @cache
 def team() -> ModuleType:
-    """Return what has the threads, compiled or :mod:`xdev.native.plain_threads`."""
-    plain = "xdev.native.plain_threads"
+    """Return what has the threads, compiled or :mod:`xdev.compile.plain_threads`."""
+    plain = "xdev.compile.plain_threads"
     return native.module("threads") or importlib.import_module(plain)
 
 

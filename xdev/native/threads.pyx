@@ -10,7 +10,7 @@ child again, and never end: asleep, they take no part in Python.
 
 On a free-threaded Python: what threads share are single words, read and written by
 atomic operations; workers start under a lock. A job's other words are written before a
-worker sees it. What is called here is described in `xdev.native.plain_threads`.
+worker sees it. What is called here is described in `xdev.compile.plain_threads`.
 """
 
 from cpython.object cimport PyObject
@@ -77,10 +77,13 @@ cdef struct Job:
     intptr_t count, workers  # of lanes; how many threads may be claimed
     intptr_t turns  # looks for what comes next before a thread sleeps
     intptr_t ended  # whether a lane found no work
-    Piece piece
     void* context
-    intptr_t start, stop, size, pieces  # of a range
+    Piece piece  # does some of a range
+    intptr_t start, stop, size, pieces
     intptr_t next, failed  # of a copy's pieces: the first that nobody took; an error's
+    Loop loop  # a ufunc's
+    intptr_t* words  # of its operands, or of a copy
+    intptr_t raised  # floating point's errors
     PyObject* task  # a callable
     PyObject* errors  # a list of what it raised
 
@@ -191,8 +194,7 @@ def forget():
     memset(workers, 0, sizeof(workers))
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=forget)
+os.register_at_fork(after_in_child=forget)
 
 
 cdef intptr_t work(Job* job, intptr_t lanes, intptr_t turns) except? -1:
@@ -268,50 +270,41 @@ def run(task, tuple shares):
 
 # -- a ufunc's elements ---------------------------------------------------------------
 
-cdef struct Call:
-    intptr_t errors
-    Loop loop
-    intptr_t operands, outer  # how many, and how many dimensions but the innermost
-    intptr_t* shape  # of the result
-    intptr_t* places  # of the operands
-    intptr_t* steps  # theirs, by dimension
-
 
 cdef void do_loop(intptr_t start, intptr_t stop, void* told, intptr_t _) noexcept nogil:
     """Run an inner loop on a range of the result's elements, row by row."""
-    cdef Call* call = <Call*>told
-    cdef intptr_t* inner = call.steps + call.operands * call.outer
-    cdef intptr_t extent = call.shape[call.outer]
+    cdef Job* job = <Job*>told
+    cdef intptr_t operands = job.words[0], outer = job.words[1]
+    cdef intptr_t* shape = job.words + 2
+    cdef intptr_t* origin = shape + outer + 1
+    cdef intptr_t* steps = origin + operands
     cdef intptr_t row, index, number
     cdef char* places[OPERANDS]
     feclearexcept(ERRORS)
     while start < stop:
-        row, index = start // extent, start % extent
-        number = min(extent - index, stop - start)
-        for k in range(call.operands):
-            places[k] = <char*>call.places[k] + index * inner[k]
-        for axis in range(call.outer - 1, -1, -1):
-            row, index = row // call.shape[axis], row % call.shape[axis]
-            for k in range(call.operands):
-                places[k] += index * call.steps[call.operands * axis + k]
-        call.loop(places, &number, inner, NULL)
+        row, index = start // shape[outer], start % shape[outer]
+        number = min(shape[outer] - index, stop - start)
+        for k in range(operands):
+            places[k] = <char*>origin[k] + index * steps[operands * outer + k]
+        for axis in range(outer - 1, -1, -1):
+            row, index = row // shape[axis], row % shape[axis]
+            for k in range(operands):
+                places[k] += index * steps[operands * axis + k]
+        job.loop(places, &number, steps + operands * outer, NULL)
         start += number
-    merge(&call.errors, fetestexcept(ERRORS), ORDERED)
+    merge(&job.raised, fetestexcept(ERRORS), ORDERED)
 
 
 def elements(intptr_t loop, bytes words, tuple shares):
     cdef Job job
-    cdef intptr_t* head = <intptr_t*><char*>words
-    cdef Call call = Call(0, <Loop>loop, head[0], head[1], head + 2, NULL, NULL)
-    call.places = call.shape + call.outer + 1
-    call.steps = call.places + call.operands
-    do_range(&job, do_loop, &call, shares)
-    return call.errors
+    job.loop, job.raised, job.words = <Loop>loop, 0, <intptr_t*><char*>words
+    do_range(&job, do_loop, &job, shares)
+    return job.raised
 
 
 # -- staged copies --------------------------------------------------------------------
 
-cdef struct Copy:  # the words of a `xdev.native.plain_threads.Copy`
+cdef struct Copy:  # the words of a `xdev.compile.plain_threads.Copy`
     OfOne enter, wait
     OfTwo record
     OfFour queue
@@ -346,7 +339,7 @@ cdef intptr_t carry(
 
 cdef intptr_t do_copy(Job* job, intptr_t lane) noexcept nogil:
     """Take pieces until none is left; after an error, none is for the others either."""
-    cdef Copy* copy = <Copy*>job.context
+    cdef Copy* copy = <Copy*>job.words
     cdef intptr_t taken[SLOTS]  # by slot: the piece that is in it
     cdef intptr_t number = 0, done = 0, slot = 0, first = lane * copy.slots
     cdef intptr_t error = copy.enter(copy.context)
@@ -376,7 +369,7 @@ cdef intptr_t do_copy(Job* job, intptr_t lane) noexcept nogil:
 def copy(staged, move, intptr_t lanes, intptr_t turns):
     cdef Job job
     cdef bytes words = staged.words()
-    job.body, job.context = do_copy, <char*>words
+    job.body, job.words = do_copy, <intptr_t*><char*>words
     job.task = NULL if move is None else <PyObject*>move
     job.ended = job.next = job.failed = 0
     status = work(&job, lanes, turns)

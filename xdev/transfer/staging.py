@@ -21,9 +21,9 @@ import numpy as np
 
 from xdev import _config, native
 from xdev.compile import threads
+from xdev.compile.plain_threads import Copy
 from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.arrays import pinned_array
-from xdev.native.plain_threads import Copy
 from xdev.transfer.pinned import PER_THREAD
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What stands in for the compiled threads: an executor's, which call C by ``ctypes``.
+"""What stands in for the compiled threads: Python's, which call C by ``ctypes``.
 
 That lets go of the interpreter's lock. Of a range given to threads, ``shares`` says:
 ``(start, stop, size, lanes, turns)``, where it starts and stops, the size of a piece,
@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from array import array
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
-from typing import TYPE_CHECKING, NamedTuple
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, NamedTuple, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +27,6 @@ ERRORS = 0x1F  # of floating point, as xdev.compile.divisions.ALL
 _WORD = ctypes.c_int64
 _PIECE = ctypes.CFUNCTYPE(*[_WORD] * 5)
 _LOOP = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
-_executors: dict[int, ThreadPoolExecutor] = {}  # the last one is in use; by its size
 
 
 class Copy(NamedTuple):
@@ -255,52 +255,76 @@ def _share(piece: Callable[[int, int, int], object], shares: Shares) -> None:
 
 
 def _together(lane: Callable[[int], None], lanes: int, todo: deque[int]) -> None:
-    """Run the lanes, the first one here; return or raise when none runs any more."""
+    """Run the lanes, the first one here; return or raise when none runs any more.
+
+    The lists tell what is so at any moment, since an interrupt may come at any. A lane
+    is noted before it looks whether it may begin: it is waited for, or does nothing.
+    """
+    begun, closed, ended = list[int](), list[bool](), list[int]()
+    ends: SimpleQueue[None] = SimpleQueue()
+    errors: list[BaseException] = []
 
     def run(number: int) -> None:
+        begun.append(number)
         try:
-            lane(number)
-        except BaseException:
+            if not closed:
+                lane(number)
+        except BaseException as raised:  # noqa: BLE001 - the caller raises it
             todo.clear()
-            raise
+            errors.append(raised)
+        ended.append(number)
+        ends.put(None)
 
-    helpers: list[Future[None]] = []
     try:
+        _workers.have(lanes - 1)
         for number in range(1, lanes):
-            try:
-                helpers.append(_executor(lanes - 1).submit(run, number))
-            except RuntimeError:  # Python shuts down: this thread does it all
-                break
+            _workers.jobs.put(partial(run, number))
         run(0)
-    finally:
-        todo.clear()  # an interrupt may have come before the first lane began
-        # One that did not start yet is behind another call's, and has nothing to do.
-        helpers = [helper for helper in helpers if not helper.cancel()]
-        _wait(helpers)
-    while helpers:  # an error's frames must not lead back to it
-        helpers.pop().result()
-
-
-def _wait(helpers: list[Future[None]]) -> None:
-    """Wait for all, then raise interrupts: threads use what is the call's."""
-    interrupt = None
-    while True:
+    except BaseException as raised:  # noqa: BLE001 - likewise
+        errors.append(raised)
+    while not closed or len(ended) < len(begun):
         try:
-            wait(helpers)
-            break
-        except BaseException as raised:  # noqa: BLE001 - it is raised below
-            interrupt = raised
-    if interrupt is not None:
-        raise interrupt
+            todo.clear()
+            closed.append(True)
+            while len(ended) < len(begun):
+                ends.get()
+        except BaseException as raised:  # noqa: BLE001 - threads use what is the call's
+            errors.append(raised)
+    try:
+        if errors:
+            raise errors[0]
+    finally:
+        errors.clear()  # an error's frames must not lead back to it
 
 
-def _executor(helpers: int) -> ThreadPoolExecutor:
-    """Return the threads of all calls; the calling thread is a lane's as well."""
-    largest = max((helpers, *_executors))
-    if largest not in _executors:
-        _executors.setdefault(largest, ThreadPoolExecutor(largest, "xdev-"))
-    return _executors[largest]
+@final
+class _Workers:
+    """The threads of all calls; the calling thread is a lane's as well."""
+
+    def __init__(self) -> None:
+        self.jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._count = 0
+        self._lock = threading.RLock()  # guards it; a finalizer may come back here
+
+    def have(self, count: int) -> None:
+        """Start those that are not there."""
+        with self._lock:
+            while self._count < count:
+                self._count += 1
+                name = f"xdev-{self._count}"
+                try:
+                    threading.Thread(
+                        target=self._serve, args=(self.jobs,), name=name, daemon=True
+                    ).start()
+                except RuntimeError:  # no more threads here, or Python shuts down
+                    break
+
+    @staticmethod
+    def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:
+        while True:
+            jobs.get()()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_executors.clear)  # a child has no threads
+_workers = _Workers()
+if hasattr(os, "register_at_fork"):  # a child has no threads
+    os.register_at_fork(after_in_child=_workers.__init__)
