@@ -222,18 +222,8 @@ class Chunk:
     """
 
     __slots__ = (
-        "address",
-        "after",
-        "before",
-        "bin",
-        "listed",
-        "nbytes",
-        "release",
-        "request",
-        "reuses",
-        "segment",
-        "stream",
-        "uses",
+        *("address", "after", "before", "bin", "listed", "nbytes"),
+        *("release", "request", "reuses", "segment", "stream", "uses"),
     )
 
     def __init__(

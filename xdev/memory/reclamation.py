@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     Step = Callable[[PoolState, int], object]
     Try = Callable[[PoolState, int, int], Chunk | None]
+    RetryStep = tuple[tuple[Step, ...], tuple[Try, ...]]
 
 
 TRIMMED = 32 << 20  # wholly free segments from here go back before the pool grows [B]
@@ -120,34 +121,19 @@ def spill(state: PoolState, nbytes: int) -> None:
             siblings(state, nbytes)
 
 
-@final
-class RetryStep:
-    """Steps that make room, then tries; a plain class for the reason of ``Policy``."""
-
-    __slots__ = ("name", "steps", "tries")
-
-    def __init__(
-        self, name: str, steps: tuple[Step, ...], tries: tuple[Try, ...]
-    ) -> None:
-        self.name, self.steps, self.tries = name, steps, tries
-
-    def __repr__(self) -> str:
-        return f"RetryStep({self.name!r})"
-
-
-RETRY_STEPS = (
-    RetryStep("cache", (), (near, take_over)),
-    RetryStep("grow", (trim,), (grow,)),
-    RetryStep("any fit", (), (anywhere, exact, bare)),
-    RetryStep("give back", (give_back, siblings), (exact, bare)),
-    RetryStep("other streams", (), (steal,)),
-    RetryStep("collect", (collect,), (anywhere, exact, bare, steal)),
-    RetryStep("synchronize", (synchronize,), (anywhere, steal)),
-    RetryStep("give all back", (give_back, siblings), (exact, bare)),
+#: What makes room, then what is tried, in order.
+RETRY_STEPS: tuple[RetryStep, ...] = (
+    ((), (near, take_over)),
+    ((trim,), (grow,)),
+    ((), (anywhere, exact, bare)),
+    ((give_back, siblings), (exact, bare)),
+    ((), (steal,)),
+    ((collect,), (anywhere, exact, bare, steal)),
+    ((synchronize,), (anywhere, steal)),
+    ((give_back, siblings), (exact, bare)),
 )
-SPILL = RetryStep("spill", (spill,), (anywhere, exact, bare))
-# For a finalizer in the middle of a decision.
-APART = (RetryStep("apart", (), (serve_apart,)),)
+SPILL: RetryStep = (spill,), (anywhere, exact, bare)
+APART: RetryStep = (), (serve_apart,)  # for a finalizer in the middle of a decision
 FIRST_RETRY = 2
 HOLDERS = 5  # how many lines a refusal names as the largest holders
 
@@ -160,19 +146,19 @@ def allocate_with_retry(state: PoolState, nbytes: int, stream: int) -> Chunk:
     OutOfMemoryError
         No step could serve it; the source's own error, if any, is its cause.
     """
-    steps: tuple[RetryStep, ...] = APART
+    steps: tuple[RetryStep, ...] = (APART,)
     reason: MemoryError | None = None
     if state.process_pending() is not None:
         steps = (*RETRY_STEPS, SPILL) if hooks.spillers else RETRY_STEPS
         state.deferred.see_stream(stream)
         if state.budget.excess:
             state.budget.shrink()
-    for number, each in enumerate(steps):
+    for number, (prepare, tries) in enumerate(steps):
         if number == FIRST_RETRY:
             state.count("retries")
-        for prepare in each.steps:
-            prepare(state, nbytes)
-        for attempt in each.tries:
+        for make_room in prepare:
+            make_room(state, nbytes)
+        for attempt in tries:
             try:
                 chunk = attempt(state, nbytes, stream)
             except MemoryError as error:

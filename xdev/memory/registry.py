@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from xdev import _config
@@ -13,27 +12,15 @@ from xdev.device import Device, as_device
 from xdev.errors import ConfigurationError
 from xdev.memory import hooks, policies
 from xdev.memory.pools import Pool
+from xdev.memory.sources.host import HostSource
 from xdev.memory.upstream import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xdev.memory.sources import Source
-    from xdev.memory.sources.host import HostSource
 
 FAKE_CAPACITY = 1 << 34  # what a fake device pretends to have [B]
-
-
-@atexit.register  # late in shutdown nothing is imported
-@cache
-def _host_source() -> type[HostSource]:
-    from xdev.memory.sources.host import HostSource
-
-    return HostSource
-
-
-def _host(_: int) -> Source:
-    return _host_source()()
 
 
 def _pinned(_: int) -> Source:
@@ -56,7 +43,7 @@ def _fake(_: int) -> Source:
 
 #: (device type, kind) -> the source of device number ``index``.
 SOURCES: dict[tuple[str, str], Callable[[int], Source]] = {
-    ("cpu", "host"): _host,
+    ("cpu", "host"): lambda _: HostSource(),
     ("cpu", "pinned"): _pinned,
     ("cuda", "device"): _cuda,
     ("fake", "device"): _fake,

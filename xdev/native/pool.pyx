@@ -27,6 +27,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport INT64_MAX, int64_t, intptr_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
+from posix.mman cimport MADV_DONTNEED, madvise
 cimport numpy as cnp
 
 import threading
@@ -41,10 +42,6 @@ cdef extern from "<pthread.h>" nogil:
     int release "pthread_mutex_unlock"(pthread_mutex_t*)
     ctypedef void (*action)() noexcept nogil
     int pthread_atfork(action, action, action)
-
-cdef extern from "<sys/mman.h>" nogil:
-    int MADV_DONTNEED
-    int madvise(void*, size_t, int)
 
 cdef extern from "Python.h":
     void PyErr_SetInterrupt() noexcept
@@ -71,13 +68,9 @@ cdef enum:
     PAGE = 4096
     LAZY = 32 << 20  # from here on the system makes the zeros, where they are touched
     ALIGNED = 63  # the bits that are 0 in the address of every block
-    LIVE = 1
-    FREE = 2
-    INHERITED = 3  # the parent process's block: giving it back does nothing
-    TAKEN = 0  # blocks, and their bytes
-    GIVEN = 2
-    REFUSED = 0  # answers in the place of an address
-    NOT_SERVED = -1
+    LIVE = 1, FREE = 2, INHERITED = 3  # from the parent process: not to be used
+    TAKEN = 0, GIVEN = 2  # blocks; their bytes are next
+    REFUSED = 0, NOT_SERVED = -1  # answers in the place of an address
 
 cdef int64_t LARGEST = 1 << 61  # of a block: twice as much is still an int64 [B]
 
@@ -263,13 +256,11 @@ cdef bint adopt(Core* core, object chunk, int64_t size, bint is_free) except -1:
 
 cdef int state_of(Core* core, int64_t address, bint mark) noexcept nogil:
     """Return a block's state, 0 without one; or have it come back for a look, too."""
-    cdef int state = 0
     acquire(&core.lock)
     cdef Block* block = find(core, address)
-    if block != NULL:
-        state = block.state
-        if mark and state == LIVE:
-            block.fits = False
+    cdef int state = 0 if block == NULL else block.state
+    if mark and state == LIVE:
+        block.fits = False
     release(&core.lock)
     return state
 
@@ -507,11 +498,12 @@ cdef class CupyAllocator:
     def allocate(self, nbytes):
         """Return a pointer; this method is what CuPy is given as its allocator.
 
-        Misses are counted, not noted: a finalizer may allocate before CuPy returns.
+        Misses are counted, not noted: a finalizer may allocate before CuPy returns. Of
+        no bytes CuPy asks for no memory, and the pool gives some all the same.
         """
         cdef size_t before = misses
         pointer = self.hit(nbytes)
-        return pointer if misses == before else self.rest(nbytes)
+        return pointer if nbytes and misses == before else self.rest(nbytes)
 
 
 # -- NumPy ------------------------------------------------------------------------------
@@ -566,14 +558,9 @@ cdef void* numpy_calloc(void* context, size_t items, size_t nbytes) noexcept nog
     return <void*>found
 
 
-cdef inline bint is_aligned(Numpy* numpy, void* address) noexcept nogil:
-    """Say whether it may be the core's."""
-    return address != NULL and not <intptr_t>address & ALIGNED and numpy.core != NULL
-
-
 cdef void numpy_free(void* context, void* address, size_t nbytes) noexcept nogil:
     cdef Numpy* numpy = <Numpy*>context
-    if not (is_aligned(numpy, address) and take_back(numpy.core, <int64_t>address)):
+    if <intptr_t>address & ALIGNED or not take_back(numpy.core, <int64_t>address):
         numpy.inner.free(numpy.inner.ctx, address, nbytes)
 
 
@@ -587,7 +574,7 @@ cdef void* numpy_realloc(void* context, void* address, size_t nbytes) noexcept n
     cdef size_t held = 0
     cdef Block* block
     cdef void* moved
-    if is_aligned(numpy, address):
+    if not <intptr_t>address & ALIGNED:
         acquire(&numpy.core.lock)
         block = find(numpy.core, <int64_t>address)
         held = 0 if block == NULL else <size_t>block.nbytes
@@ -632,7 +619,7 @@ cdef class NumpyHandler:
         return (*context, <intptr_t>&numpy_realloc, <intptr_t>&numpy_free)
 
     def install(self):
-        """Have NumPy call the functions, for ever."""
+        """Have NumPy call the functions, for ever; they need free lists before."""
         cdef PyDataMemAllocator* handler = default_allocator()
         handler.ctx = self.numpy  # first: those that were there take no notice of it
         handler.free, handler.realloc = numpy_free, numpy_realloc

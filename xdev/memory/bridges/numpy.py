@@ -60,6 +60,7 @@ class NumpyBridge:
         with _lock:
             if not _handlers:
                 made = tier.NumpyHandler(POOLED)
+                made.serve(lists)
                 if not _handlers:  # nor did a finalizer make it meanwhile
                     _handlers.append(made)
                     made.install()
