@@ -50,7 +50,7 @@ def program(team):
 
 @pytest.fixture(scope="module")
 def count():
-    """Machine code that adds one to a range of words, and 1000 in its first place."""
+    """A C function that adds one to a range of words, and 1000 in its first place."""
     int64 = numba.types.int64
 
     @numba.njit
@@ -80,7 +80,7 @@ def counted(count, n, start=0, **keywords):
     grain=st.integers(1, 700),
     lanes=st.integers(1, 9),
 )
-def test_every_index_is_worked_on_once_by_machine_code(count, n, start, grain, lanes):
+def test_every_index_is_worked_on_once_by_a_loop_of_c(count, n, start, grain, lanes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_config, "num_threads", lambda: lanes)
 
@@ -400,3 +400,9 @@ def test_one_thread_takes_all_at_once(monkeypatch):
     threads.run(lambda *piece: calls.append((*piece, threading.get_ident())), 10**6)
 
     assert calls == [(0, 10**6, threading.get_ident())]
+
+
+@pytest.mark.parametrize("part", [np.s_[:], np.s_[1:, 1:], np.s_[::-1], np.s_[0, 0:0]])
+def test_an_arrays_address_is_numpys(team, part):
+    x = np.zeros((3, 4))[part]
+    assert team.address(x) == x.ctypes.data

@@ -16,10 +16,12 @@ from collections import deque
 from functools import partial, reduce
 from operator import or_
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy import ndarray
 
     Shares = tuple[int, int, int, int, int]
 
@@ -203,6 +205,11 @@ def copy(
 
     _together(lane, lanes, todo)
     return errors[0] if errors else (0, 0)
+
+
+def address(x: ndarray[Any, Any]) -> int:
+    """Return where a NumPy array's elements begin."""
+    return x.ctypes.data
 
 
 def steps(

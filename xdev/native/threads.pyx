@@ -40,6 +40,11 @@ cdef extern from * nogil:
     int feclearexcept(int)
     int fetestexcept(int)
 
+cdef extern from "numpy/arrayobject.h" nogil:
+    ctypedef struct Array "PyArrayObject":
+        pass
+    void* data_of "PyArray_DATA"(Array*)
+
 cdef enum:
     FAN = 4  # lanes that a lane wakes
     MOST = 1024  # workers
@@ -374,3 +379,7 @@ def copy(staged, move, intptr_t lanes, intptr_t turns):
     job.ended = job.next = job.failed = 0
     status = work(&job, lanes, turns)
     return status, job.failed
+
+
+def address(x):
+    return <intptr_t>data_of(<Array*><PyObject*>x)

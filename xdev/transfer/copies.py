@@ -42,50 +42,27 @@ os.register_at_fork(after_in_child=short_ways.clear)
 
 
 class Route(Protocol):
-    """Copies of one type of device. What is passed was checked and announced."""
+    """Copies of one type of device. What is passed was checked and announced.
 
-    def check(self, dtype: np.dtype[Any], target: Device, /) -> None:
-        """Raise TypeError for a dtype that a device does not have."""
+    Attributes
+    ----------
+    check : callable
+        ``check(dtype, target)`` raises TypeError for a dtype that a device lacks.
+    adopt : callable
+        ``adopt(x, target)`` returns the same memory as the usual array of a device that
+        it is on; None: it cannot be.
+    upload, download, copy : callable
+        ``upload(values, target, stream, non_blocking, out)`` copies a NumPy array to a
+        device, ``download(x, source, ...)`` an array of a device to the host,
+        ``copy(x, source, target, ...)`` between two devices of the type, or on one.
+        They return ``out`` or, for None, a new array.
+    """
 
-    def adopt(self, x: Any, target: Device, /) -> Any:
-        """Return the same memory as the usual array of a device; None: it cannot be.
-
-        ``x`` is on that device.
-        """
-
-    def upload(
-        self,
-        values: np.ndarray[Any, Any],
-        target: Device,
-        stream: Stream | None,
-        non_blocking: bool,
-        out: Any,
-        /,
-    ) -> Any:
-        """Copy a NumPy array to a device; return ``out`` or, for None, a new array."""
-
-    def download(
-        self,
-        x: Any,
-        source: Device,
-        stream: Stream | None,
-        non_blocking: bool,
-        out: Any,
-        /,
-    ) -> Any:
-        """Copy an array of a device into ``out`` or a new NumPy array."""
-
-    def copy(
-        self,
-        x: Any,
-        source: Device,
-        target: Device,
-        stream: Stream | None,
-        non_blocking: bool,
-        out: Any,
-        /,
-    ) -> Any:
-        """Copy an array between two devices of this type, or on one."""
+    check: Callable[[np.dtype[Any], Device], None]
+    adopt: Callable[[Any, Device], Any]
+    upload: Callable[[Any, Device, Stream | None, bool, Any], Any]
+    download: Callable[[Any, Device, Stream | None, bool, Any], Any]
+    copy: Callable[[Any, Device, Device, Stream | None, bool, Any], Any]
 
 
 def route(device: Device) -> Route:

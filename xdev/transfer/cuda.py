@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
+from xdev.compile import threads
 from xdev.compile.halves import is_bfloat16
 from xdev.device import registry
 from xdev.device.copies import guards
@@ -20,7 +21,7 @@ from xdev.memory.owners import PINNED, HostLease, mark_uses
 from xdev.memory.streams import live_streams
 from xdev.transfer import cpu, staging
 from xdev.transfer.copies import short_ways
-from xdev.transfer.exporters import CudaExport, address_of
+from xdev.transfer.exporters import CudaExport
 from xdev.transfer.pinned import is_pinned_lease, keep
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def adopt(x: Any, target: Device) -> Any:
         return x
     with _current(target):
         queue = _queue()
-        taken, other = taken_over(x)
+        taken, other = as_cupy(x)
         if other is not None and other != (queue.ptr or LEGACY):
             order(other, queue.ptr)
     return taken
@@ -100,21 +101,21 @@ def _upload(values: Any, index: int, non_blocking: bool, out: Any) -> Any:
     host = values.T if turned else values
     queue = _queue()
     _refuse_capture(queue)
-    landing, owner = borrowed(queue, out)
-    packed = landing.T if landing is not None and turned else landing
+    destination, owner = imported(queue, out)
+    packed = destination.T if destination is not None and turned else destination
     if packed is None or not packed.flags.c_contiguous:
-        dtype = values.dtype if landing is None else landing.dtype
+        dtype = values.dtype if destination is None else destination.dtype
         packed = array_maker()(host.shape, dtype.newbyteorder("="))
     used: list[Any] = []
     if host.size:
         at_once = staging.SMALL if non_blocking else staging.DIRECT
         used = _send(host, packed, queue, index, at_once)
     made = packed.T if turned else packed
-    if landing is None:
+    if destination is None:
         out = made
-    elif landing.data.ptr != made.data.ptr:
-        _optional.cupy().copyto(landing, made)
-    given_back(queue, owner)
+    elif destination.data.ptr != made.data.ptr:
+        _optional.cupy().copyto(destination, made)
+    hand_back(queue, owner)
     if non_blocking:
         keep(queue, index, *used)
     elif used:
@@ -133,16 +134,18 @@ def _send(host: Any, packed: Any, queue: Any, index: int, at_once: int) -> list[
     direct = host.flags.c_contiguous and host.dtype == packed.dtype
     pinned = direct and _is_pinned(host)
     if pinned or small:
-        runtime = _optional.cupy().cuda.runtime
-        runtime.memcpyAsync(
-            packed.data.ptr,
-            address_of(host),
-            packed.nbytes,
-            runtime.memcpyHostToDevice,
-            queue.ptr,
-        )
+        _copy_async(host, packed, queue.ptr, up=True)
         return [host] if pinned else []
     return [staging.copy(host, packed, queue, index, up=True)]
+
+
+def _copy_async(host: Any, packed: Any, stream: int, *, up: bool) -> None:
+    """Queue one copy of the driver's between arrays that are packed alike."""
+    runtime = _optional.cupy().cuda.runtime
+    here, there = threads.team().address(host), packed.data.ptr
+    to, origin = (there, here) if up else (here, there)
+    kind = runtime.memcpyHostToDevice if up else runtime.memcpyDeviceToHost
+    runtime.memcpyAsync(to, origin, packed.nbytes, kind, stream)
 
 
 def _is_pinned(host: np.ndarray[Any, Any]) -> bool:
@@ -150,7 +153,9 @@ def _is_pinned(host: np.ndarray[Any, Any]) -> bool:
     if isinstance(lease, HostLease) and is_pinned_lease(lease):
         return True
     runtime = _optional.cupy().cuda.runtime
-    return bool(runtime.pointerGetAttributes(address_of(host)).type == PINNED)
+    return bool(
+        runtime.pointerGetAttributes(threads.team().address(host)).type == PINNED
+    )
 
 
 def download(
@@ -166,7 +171,7 @@ def download(
 def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
     queue = _queue()
     _refuse_capture(queue)
-    there, owner = borrowed(queue, x)
+    there, owner = imported(queue, x)
     pageable = out is None and not non_blocking
     if out is None:
         make = host_array if pageable else pinned_array
@@ -181,7 +186,7 @@ def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
             keep(queue, index, there, values)
         elif queued:
             queue.synchronize()
-    given_back(queue, owner)
+    hand_back(queue, owner)
     return out
 
 
@@ -190,14 +195,7 @@ def _receive(host: Any, packed: Any, queue: Any, index: int, pageable: bool) -> 
     direct = host.flags.c_contiguous and host.dtype == packed.dtype
     pinned = direct and not pageable and _is_pinned(host)
     if pinned or (direct and packed.nbytes <= staging.DIRECT):
-        runtime = _optional.cupy().cuda.runtime
-        runtime.memcpyAsync(
-            address_of(host),
-            packed.data.ptr,
-            packed.nbytes,
-            runtime.memcpyDeviceToHost,
-            queue.ptr,
-        )
+        _copy_async(host, packed, queue.ptr, up=False)
     else:
         staging.copy(host, packed, queue, index, up=False)
     return pinned
@@ -217,16 +215,16 @@ def copy(
     cupy = _optional.cupy()
     with _current(target), stream or NOTHING:
         queue = _queue()
-        origin, giver = borrowed(queue, x)
-        landing, taker = borrowed(queue, out)
-        if landing is None:
+        origin, giver = imported(queue, x)
+        destination, taker = imported(queue, out)
+        if destination is None:
             out = cupy.empty(origin.shape, origin.dtype, cpu.order_of(origin))
             cupy.copyto(out, origin)
         else:
-            overlap = cupy.may_share_memory(landing, origin)
-            cupy.copyto(landing, origin.copy() if overlap else origin)
-        given_back(queue, taker)
-        given_back(queue, giver)
+            overlap = cupy.may_share_memory(destination, origin)
+            cupy.copyto(destination, origin.copy() if overlap else origin)
+        hand_back(queue, taker)
+        hand_back(queue, giver)
         keep(queue, target.index, origin)
         if stream is not None and not non_blocking:
             queue.synchronize()
@@ -248,30 +246,30 @@ def _copy_to_peer(
     cupy = _optional.cupy()
     with _current(source):
         before = _queue()
-        origin, giver = borrowed(before, x)
+        origin, giver = imported(before, x)
         turned = origin.flags.fnc
         packed = _packed(origin.T if turned else origin)
         ready = before.record(cupy.cuda.Event(disable_timing=True))
         with _current(target), stream or NOTHING:
             queue = _queue()
-            landing, taker = borrowed(queue, out)
+            destination, taker = imported(queue, out)
             queue.wait_event(ready)
-            there = landing.T if landing is not None and turned else landing
+            there = destination.T if destination is not None and turned else destination
             fits = there is not None and there.dtype == packed.dtype
             if not (fits and there.flags.c_contiguous):
                 there = cupy.empty(packed.shape, packed.dtype)
             there.data.copy_from_device_async(packed.data, packed.nbytes, queue)
             done = queue.record(cupy.cuda.Event(disable_timing=True))
             made = there.T if turned else there
-            if landing is None:
+            if destination is None:
                 out = made
-            elif landing.data.ptr != made.data.ptr:
-                cupy.copyto(landing, made)
-            given_back(queue, taker)
+            elif destination.data.ptr != made.data.ptr:
+                cupy.copyto(destination, made)
+            hand_back(queue, taker)
             if stream is not None and not non_blocking:
                 queue.synchronize()
         before.wait_event(done)
-        given_back(before, giver)
+        hand_back(before, giver)
         keep(before, source.index, origin)
     return out
 
@@ -313,16 +311,16 @@ def _packed(x: Any) -> Any:
     return _optional.cupy().ascontiguousarray(x).reshape(x.shape)
 
 
-def borrowed(queue: Any, x: Any) -> tuple[Any, int | None]:
+def imported(queue: Any, x: Any) -> tuple[Any, int | None]:
     """Take over an array for work on the current stream; None stays None.
 
     The work comes after that of the array's own stream, which is returned as well: by
-    :func:`given_back` the next work there comes after ours. It is all by events, the
+    :func:`hand_back` the next work there comes after ours. It is all by events, the
     host waits for nothing.
     """
     if x is None:
         return None, None
-    taken, other = taken_over(x)
+    taken, other = as_cupy(x)
     if other == (queue.ptr or LEGACY):
         other = None
     mark_uses((x,), stream=queue)
@@ -331,13 +329,13 @@ def borrowed(queue: Any, x: Any) -> tuple[Any, int | None]:
     return taken, other
 
 
-def given_back(queue: Any, other: int | None) -> None:
+def hand_back(queue: Any, other: int | None) -> None:
     """Let the work of an array's own stream go on after the current one's."""
     if other is not None:
         order(queue.ptr, other)
 
 
-def taken_over(x: Any) -> tuple[Any, int | None]:
+def as_cupy(x: Any) -> tuple[Any, int | None]:
     """Return an array's memory as CuPy's array, and the stream that its owner names.
 
     DLPack's exporters order the current stream after their own by themselves.
@@ -378,14 +376,11 @@ def fetch(x: Any) -> Any:
     nbytes = x.nbytes
     if not 0 < nbytes <= staging.DIRECT or not x.flags.c_contiguous:
         return None
-    cuda = _optional.cupy().cuda
-    stream = cuda.get_current_stream().ptr
+    stream = _queue().ptr
     if stream:  # the second one: the pools are to know it
         return None
     out = host_array(x.shape, x.dtype)
-    runtime = cuda.runtime
-    kind = runtime.memcpyDeviceToHost
-    runtime.memcpyAsync(address_of(out), x.data.ptr, nbytes, kind, stream)
+    _copy_async(out, x, stream, up=False)
     return out
 
 
