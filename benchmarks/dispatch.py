@@ -27,7 +27,7 @@ import calls
 import record
 
 import xdev
-from xdev.facade.libraries import library_of
+from xdev.facade.dispatch import library_of
 from xdev.timing.verdict import ratio
 
 if TYPE_CHECKING:

@@ -8,9 +8,17 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.cpu import bare
-from xdev.facade.fft_axes import fftn, ifftn, irfftn, rfftn
-from xdev.facade.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from xdev.facade.libraries import direct
+from xdev.facade.dispatch import direct
+from xdev.facade.transforms import (
+    fftfreq,
+    fftn,
+    fftshift,
+    ifftn,
+    ifftshift,
+    irfftn,
+    rfftfreq,
+    rfftn,
+)
 
 if TYPE_CHECKING:
     from xdev.facade.protocols import Array, Norm

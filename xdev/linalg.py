@@ -8,24 +8,21 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.cpu import NUMPY, bare
-from xdev.facade.decompositions import (
+from xdev.facade.dispatch import direct, of_all, refuse
+from xdev.facade.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
+from xdev.facade.matrices import (
     cholesky,
+    det,
     eig,
     eigh,
     eigvals,
     eigvalsh,
-    qr,
-    svd,
-    svdvals,
-)
-from xdev.facade.dispatch import of_all, refuse
-from xdev.facade.libraries import direct
-from xdev.facade.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
-from xdev.facade.magnitudes import (
-    det,
     matrix_norm,
     matrix_rank,
+    qr,
     slogdet,
+    svd,
+    svdvals,
     trace,
     vector_norm,
 )

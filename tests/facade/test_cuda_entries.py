@@ -12,7 +12,7 @@ import pytest
 import xdev
 from xdev.facade import cuda_differences as cupys
 from xdev.facade.cuda_differences import decompositions
-from xdev.facade.libraries import direct
+from xdev.facade.dispatch import direct
 from xdev.facade.pseudoinverses import pinv
 
 RNG = np.random.default_rng(11)

@@ -10,7 +10,7 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.device import Device, as_device, device_of
-from xdev.facade.libraries import HOST as NUMBERS_AND_ARRAYS, direct
+from xdev.facade.dispatch import HOST as NUMBERS_AND_ARRAYS, direct
 from xdev.facade.places import collections, homes, moved, place, place_of, stays
 from xdev.ufunc.complaints import PAGE, misplaced
 

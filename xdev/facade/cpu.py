@@ -11,8 +11,8 @@ from xdev._freed import FREED, use_after_free
 from xdev.facade import host_sorting
 from xdev.facade.clipping import clip
 from xdev.facade.dtype_names import to_numpy_dtype
-from xdev.facade.functions import Functions
 from xdev.facade.host_memory import pooled
+from xdev.facade.protocols import Functions
 from xdev.facade.pseudoinverses import pinv
 from xdev.ufunc.complaints import (
     misfit,

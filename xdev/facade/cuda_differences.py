@@ -16,8 +16,8 @@ import numpy as np
 from xdev import _optional
 from xdev.facade.clipping import clip
 from xdev.facade.cpu import QR_MODES
+from xdev.facade.protocols import QR, SVD, Eig, Slogdet
 from xdev.facade.pseudoinverses import EPS, pinv
-from xdev.facade.results import QR, SVD, Eig, Slogdet
 from xdev.ufunc.complaints import no_matrix, no_mode
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The standard's data type functions; they take xdev's and any library's types."""
+"""Data types: their limits and kinds, and how they meet."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from xdev._freed import EMPTY, FREED
 from xdev.device import as_device
 from xdev.facade.cpu import bare
-from xdev.facade.dtype_names import (
-    CLASSES,
-    has_dtype,
-    numpy_dtype_of,
-    to_numpy_dtype,
-)
-from xdev.facade.libraries import (
+from xdev.facade.dispatch import (
     HOST_SCALARS,
     PYTHON_SCALARS,
     direct,
     library_of,
     owner_of,
+)
+from xdev.facade.dtype_names import (
+    CLASSES,
+    has_dtype,
+    numpy_dtype_of,
+    to_numpy_dtype,
 )
 from xdev.facade.places import moved, stays
 from xdev.ufunc.complaints import misplaced
@@ -29,14 +29,27 @@ from xdev.ufunc.complaints import misplaced
 if TYPE_CHECKING:
     from typing import Never
 
+    from xdev.facade.float_info import FloatInfo
     from xdev.facade.protocols import Array, DType, Library
 
-__all__ = ["astype", "can_cast", "isdtype", "result_type"]
-
+__all__ = [
+    "astype",
+    "can_cast",
+    "finfo",
+    "iinfo",
+    "isdtype",
+    "result_type",
+]
 
 ndarray = np.ndarray
+
+
 _can_cast = bare("can_cast")
+
+
 _result_type = bare("result_type")
+
+
 _VOID = EMPTY.num  # no data type of the standard has that number
 
 
@@ -280,3 +293,99 @@ def _in_terms_of(library: Library, thing: Any) -> Any:
         return library.dtype(thing)
     at_home = library_of(thing, "result_type") is library
     return thing if at_home else library.dtype(thing.dtype)
+
+
+kind_of = type  # where a parameter bears that name
+
+
+# Filled at the first question; two threads may do the same work.
+_floats: dict[Any, FloatInfo] = {}
+
+
+_integers: dict[Any, Any] = {}
+
+
+def finfo(type: Any, /) -> Any:
+    """Limits of a floating-point data type.
+
+    Parameters
+    ----------
+    type : dtype or array
+        Floating-point; of a complex type, its parts are described.
+
+    Returns
+    -------
+    object
+        ``bits``, ``eps``, ``max``, ``min``, ``smallest_normal``, ``dtype``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It is not floating-point, or no data type.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.finfo(xdev.float32).bits
+    32
+    """
+    known = _floats.get(type) if kind_of(type) in CLASSES else None
+    if known is not None:
+        return known
+    library = owner_of(type, "finfo", "type")
+    if library is not None:
+        return library.bound("finfo", type)(
+            type if has_dtype(type) else library.dtype(type)
+        )
+    from xdev.facade.float_info import FloatInfo
+
+    found: Any = np.finfo(numpy_dtype_of(type))
+    made = FloatInfo(
+        int(found.bits),
+        float(found.eps),
+        float(found.max),
+        float(found.min),
+        float(found.smallest_normal),
+        found.dtype,
+    )
+    if kind_of(type) in CLASSES:
+        _floats[type] = made
+    return made
+
+
+def iinfo(type: Any, /) -> Any:
+    """Limits of an integer data type.
+
+    Parameters
+    ----------
+    type : dtype or array
+        Integer.
+
+    Returns
+    -------
+    object
+        ``bits``, ``max``, ``min``, ``dtype``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It is not an integer type, or no data type.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.iinfo(xdev.int8).max
+    127
+    """
+    known = _integers.get(type) if kind_of(type) in CLASSES else None
+    if known is not None:
+        return known
+    library = owner_of(type, "iinfo", "type")
+    if library is not None:
+        return library.bound("iinfo", type)(
+            type if has_dtype(type) else library.dtype(type)
+        )
+    made = np.iinfo(numpy_dtype_of(type))
+    if kind_of(type) in CLASSES:
+        _integers[type] = made
+    return made

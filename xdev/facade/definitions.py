@@ -9,7 +9,7 @@ import numpy as np
 
 from xdev.facade import dispatch
 from xdev.facade.cpu import MENDED, NUMPY
-from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, known
+from xdev.facade.dispatch import HOST_SCALARS, PYTHON_SCALARS, known
 from xdev.native import Plan
 from xdev.ufunc.complaints import misfit, wrong_dtype
 

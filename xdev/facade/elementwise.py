@@ -10,8 +10,7 @@ import numpy as np
 from xdev.facade.clipping import NUMBERS
 from xdev.facade.cpu import NUMPY
 from xdev.facade.definitions import Elementwise
-from xdev.facade.dispatch import apply, refuse
-from xdev.facade.libraries import PYTHON_SCALARS, direct
+from xdev.facade.dispatch import PYTHON_SCALARS, apply, direct, refuse
 from xdev.ufunc.complaints import misplaced, no_array
 from xdev.ufunc.ufuncs import Ufunc
 

@@ -13,7 +13,7 @@ import numpy as np
 from xdev.device.fake_arrays import fake, strict
 from xdev.facade.cpu import NUMPY, result_dtype, result_shape
 from xdev.facade.dtype_names import to_numpy_dtype
-from xdev.facade.functions import Functions
+from xdev.facade.protocols import Functions
 from xdev.ufunc.complaints import misfit, wrong_dtype
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Functions that make arrays of one value, or of none in particular."""
+"""Functions that make arrays of one value, of a shape or like another array."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev._tracking import TRACKING
-from xdev.device import device_of
+from xdev.device import as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.facade.cpu import bare
-from xdev.facade.fill_values import checked
 from xdev.facade.host_memory import POOLED_FROM, is_small
 from xdev.facade.places import collections, place, place_of, stays
-from xdev.facade.places.cpu import HOST, NUMBERS
-from xdev.ufunc.complaints import misplaced
+from xdev.facade.places.cpu import HOST, NUMBERS, number
+from xdev.ufunc.complaints import elsewhere, mismatch, misplaced, where_is
 
 if TYPE_CHECKING:
     from typing import Never
@@ -33,9 +32,63 @@ __all__ = [
     "zeros_like",
 ]
 
+#: Numbers of the host, which go anywhere.
+HOSTS = (np.generic, int, float, complex, np.ndarray)
+
+
+def checked(name: str, value: Any, like: Any, device: object) -> Any:
+    """Return a fill value that is no plain number of Python's, checked.
+
+    Parameters
+    ----------
+    name : str
+        The function's, for errors.
+    value : object
+        What it got.
+    like : array, optional
+        What the result is made after.
+    device : device, optional
+        Where the result is to be.
+
+    Returns
+    -------
+    number or array
+        NumPy's 0-d arrays as scalars.
+
+    Raises
+    ------
+    TypeError
+        It is no number.
+    DeviceMismatchError
+        It is an array of another device than the result's.
+    UseAfterFreeError
+        It was freed.
+    """
+    value = number(name, value)
+    if isinstance(value, HOSTS):
+        return value
+    here = where_is(value)
+    if here is None:
+        return value
+    if device is None and like is not None:
+        if where_is(like) not in (None, here):
+            raise mismatch(name, ("x", like), ("fill_value", value))
+    else:
+        target = default_device() if device is None else as_device(device)
+        if target != here:
+            raise elsewhere(name, value, here, target)
+    return value
+
+
 ndarray = np.ndarray
+
+
 _empty: Any = np.empty
+
+
 _empty_like = bare("empty_like")
+
+
 _zeros: Any = np.zeros
 
 

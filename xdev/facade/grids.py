@@ -1,4 +1,4 @@
-"""Functions that make ranges and grids."""
+"""Functions that make grids, diagonals and triangles."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 from xdev._freed import FREED
 from xdev.device.choice import CPU, from_environment, in_context, shown
 from xdev.errors import type_name
-from xdev.facade.dispatch import of_each
-from xdev.facade.host_memory import SMALL
-from xdev.facade.libraries import direct
+from xdev.facade.cpu import bare
+from xdev.facade.dispatch import direct, of_each
+from xdev.facade.host_memory import POOLED_FROM, SMALL, pooled
 from xdev.facade.places import collections, place
 from xdev.facade.places.cpu import HOST
 from xdev.ufunc.complaints import misplaced
@@ -29,12 +29,22 @@ __all__ = [
     "eye",
     "linspace",
     "meshgrid",
+    "tril",
+    "triu",
 ]
 
 ndarray = np.ndarray
+
+
 _arange: Any = np.arange
+
+
 PLAIN = frozenset({int, float, type(None)})  # as ranges take them with no more ado
+
+
 INT64 = np.dtype(np.int64)
+
+
 ONE = 1  # this very object, as small integers are: an array is not even compared
 
 
@@ -317,3 +327,65 @@ def _grid(arrays: tuple[Array, ...], indexing: str) -> tuple[Array, ...]:
         out[...] = x.reshape((x.size,) + (1,) * (rank - 1 - axis))
         made.append(out)
     return tuple(made)
+
+
+_tril = bare("tril")
+
+
+_triu = bare("triu")
+
+
+def tril(x: Array, /, k: int = 0) -> Array:
+    """Lower triangle of matrices; the rest is zero.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N).
+    k : int
+        The highest diagonal kept.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.tril(xdev.ones((2, 2)))
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    if type(x) is ndarray and x.dtype not in FREED:
+        made = _tril(x, k)
+        return made if made.nbytes < POOLED_FROM else pooled(made)
+    return direct[type(x)]["tril"](x, k=k)
+
+
+def triu(x: Array, /, k: int = 0) -> Array:
+    """Upper triangle of matrices; the rest is zero.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N).
+    k : int
+        The lowest diagonal kept.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.triu(xdev.ones((2, 2)))
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    if type(x) is ndarray and x.dtype not in FREED:
+        made = _triu(x, k)
+        return made if made.nbytes < POOLED_FROM else pooled(made)
+    return direct[type(x)]["triu"](x, k=k)

@@ -8,8 +8,7 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.cpu import bare
-from xdev.facade.dispatch import mixed, of_each
-from xdev.facade.libraries import direct
+from xdev.facade.dispatch import direct, mixed, of_each
 from xdev.ufunc.complaints import misplaced, no_sequence
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.dispatch import of_all, refuse
-from xdev.facade.libraries import direct
+from xdev.facade.dispatch import direct, of_all, refuse
 from xdev.ufunc.complaints import misplaced, no_product
 
 if TYPE_CHECKING:

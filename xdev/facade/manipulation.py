@@ -8,7 +8,7 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.cpu import bare
-from xdev.facade.libraries import direct
+from xdev.facade.dispatch import direct
 from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:

@@ -1,22 +1,67 @@
-"""The seams of the facade: what a library and a place must offer."""
+"""The seams of the facade: what a library and a place offer, what functions return."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    overload,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
     import numpy as np
 
-    from xdev.facade.functions import Functions
+
+class Functions(dict[str, Any]):
+    """Functions by name, each found at its first use: ``numpy.fft`` loads late.
+
+    Parameters
+    ----------
+    find : callable
+        Gives the function of a name.
+    known : mapping, optional
+        Those that are found already.
+    """
+
+    __slots__ = ("_find",)
+
+    def __init__(
+        self,
+        find: Callable[[str], Callable[..., Any]],
+        known: Mapping[str, Callable[..., Any]] = {},
+    ) -> None:
+        super().__init__(known)
+        self._find = find
+
+    def __missing__(self, name: str) -> Any:
+        # What is there by now counts: CuPy's functions may be marked meanwhile.
+        return self.setdefault(name, self._find(name))
+
 
 Array = TypeVar("Array", bound=Any)  # the type that goes in comes out
+
+
 DType: TypeAlias = Any
+
+
 Shape: TypeAlias = tuple[int, ...]
+
+
 Number: TypeAlias = "complex | np.generic"
+
+
 Axes: TypeAlias = int | tuple[int, ...] | None
+
+
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 
 
@@ -159,3 +204,55 @@ class Binary(Protocol):
         out: Operand | None = None,
         **keywords: Any,
     ) -> Operand: ...
+
+
+class UniqueAll(NamedTuple, Generic[Array]):
+    """Of ``unique_all``."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple, Generic[Array]):
+    """Of ``unique_counts``."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple, Generic[Array]):
+    """Of ``unique_inverse``."""
+
+    values: Array
+    inverse_indices: Array
+
+
+class Eig(NamedTuple, Generic[Array]):
+    """Of ``linalg.eig`` and ``linalg.eigh``."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QR(NamedTuple, Generic[Array]):
+    """Of ``linalg.qr``."""
+
+    Q: Array
+    R: Array
+
+
+class Slogdet(NamedTuple, Generic[Array]):
+    """Of ``linalg.slogdet``."""
+
+    sign: Array
+    logabsdet: Array
+
+
+class SVD(NamedTuple, Generic[Array]):
+    """Of ``linalg.svd``."""
+
+    U: Array
+    S: Array
+    Vh: Array

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev.facade.dispatch import of_all, refuse
-from xdev.facade.libraries import direct, library_of
+from xdev.facade.dispatch import direct, library_of, of_all, refuse
 from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:

@@ -8,16 +8,14 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.facade.cpu import bare
-from xdev.facade.dispatch import mixed
+from xdev.facade.dispatch import direct, mixed
 from xdev.facade.host_sorting import HALF, NUMBERS, QUICK, argsort, sort
-from xdev.facade.libraries import direct
 from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never
 
-    from xdev.facade.protocols import Array
-    from xdev.facade.results import UniqueAll, UniqueCounts, UniqueInverse
+    from xdev.facade.protocols import Array, UniqueAll, UniqueCounts, UniqueInverse
 
 __all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 

@@ -21,10 +21,15 @@ from xdev.device.choice import CPU
 from xdev.device.fake import positions
 from xdev.device.fake_arrays import METHODS_IN_CUPY, is_in_cupy, strict
 from xdev.facade.cpu import NUMPY
-from xdev.facade.dispatch import may_join
-from xdev.facade.functions import Functions
-from xdev.facade.libraries import HOST_SCALARS, PYTHON_SCALARS, known, library_of
+from xdev.facade.dispatch import (
+    HOST_SCALARS,
+    PYTHON_SCALARS,
+    known,
+    library_of,
+    may_join,
+)
 from xdev.facade.places import place
+from xdev.facade.protocols import Functions
 from xdev.ufunc.complaints import mismatch, where_is
 
 if TYPE_CHECKING:

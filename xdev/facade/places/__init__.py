@@ -13,7 +13,7 @@ from xdev.device import Device, as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
 from xdev.errors import ConfigurationError
-from xdev.facade.libraries import direct, library_named, library_of
+from xdev.facade.dispatch import direct, library_named, library_of
 from xdev.facade.places.cpu import HOST
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from xdev import _optional, facade
 from xdev.device import Device
 from xdev.errors import ConfigurationError
-from xdev.facade import frequencies
+from xdev.facade import transforms
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.places.cpu import as_shape, dtype_of_number
 
@@ -138,10 +138,10 @@ class CollectionPlace:
         return x.rechunk(self._chunks)
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.cut(frequencies.fftfreq(n, d, dtype=dtype, device=self._device))
+        return self.cut(transforms.fftfreq(n, d, dtype=dtype, device=self._device))
 
     def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.cut(frequencies.rfftfreq(n, d, dtype=dtype, device=self._device))
+        return self.cut(transforms.rfftfreq(n, d, dtype=dtype, device=self._device))
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         return self.cut(facade.from_dlpack(x, device=self._device, copy=copy))

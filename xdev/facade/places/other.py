@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from xdev.device import device_of
 from xdev.device.choice import CPU
 from xdev.device.copies import announce, guards
-from xdev.facade.libraries import library_named
+from xdev.facade.dispatch import library_named
 from xdev.transfer.exporters import dtype_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Frequencies of Fourier transforms, and their order, for ``fft``."""
+"""Fourier transforms over several axes, and their frequencies: of xdev.fft."""
 
 from __future__ import annotations
 
@@ -11,26 +11,216 @@ import numpy as np
 from xdev._freed import FREED
 from xdev.device.choice import CPU, from_environment, in_context, shown
 from xdev.facade.cpu import bare
+from xdev.facade.dispatch import direct
 from xdev.facade.host_memory import SMALL
-from xdev.facade.libraries import direct
 from xdev.facade.places import collections, place
 from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Never
 
-    from xdev.facade.protocols import Array, Axes, DType
+    from xdev.facade.protocols import Array, Axes, DType, Norm
 
 __all__ = [
     "fftfreq",
+    "fftn",
     "fftshift",
+    "ifftn",
     "ifftshift",
+    "irfftn",
     "rfftfreq",
+    "rfftn",
 ]
 
 ndarray = np.ndarray
+
+
+_fftn = bare("fft.fftn")
+
+
+_ifftn = bare("fft.ifftn")
+
+
+_irfftn = bare("fft.irfftn")
+
+
+_rfftn = bare("fft.rfftn")
+
+
+def fftn(
+    x: Array,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """Discrete Fourier transform along several axes.
+
+    Parameters
+    ----------
+    x : array
+        Floating-point.
+    s : sequence of ints, optional
+        Lengths of the transforms; ``x``'s own unless given.
+    axes : sequence of ints, optional
+        Along which; the last ``len(s)``, or all, unless given.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Complex, of ``x``'s precision.
+
+    Raises
+    ------
+    ValueError
+        A length is less than 1, or an axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.fftn(xdev.ones((2, 2)))
+    array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
+    if type(x) is ndarray and x.dtype not in FREED:
+        return _fftn(x, s, axes, norm)
+    return direct[type(x)]["fft.fftn"](x, s=s, axes=axes, norm=norm)
+
+
+def ifftn(
+    x: Array,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """Inverse of :func:`fftn`.
+
+    Parameters
+    ----------
+    x : array
+        Floating-point.
+    s : sequence of ints, optional
+        Lengths of the transforms; ``x``'s own unless given.
+    axes : sequence of ints, optional
+        Along which; the last ``len(s)``, or all, unless given.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Complex, of ``x``'s precision.
+
+    Raises
+    ------
+    ValueError
+        A length is less than 1, or an axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.ifftn(xdev.ones((2, 2)))
+    array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
+    if type(x) is ndarray and x.dtype not in FREED:
+        return _ifftn(x, s, axes, norm)
+    return direct[type(x)]["fft.ifftn"](x, s=s, axes=axes, norm=norm)
+
+
+def rfftn(
+    x: Array,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """Discrete Fourier transform of real numbers along several axes.
+
+    Parameters
+    ----------
+    x : array
+        Real floating-point.
+    s : sequence of ints, optional
+        Lengths of the transforms; ``x``'s own unless given.
+    axes : sequence of ints, optional
+        Along which; the last ``len(s)``, or all, unless given.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Complex, the last axis halved.
+
+    Raises
+    ------
+    ValueError
+        A length is less than 1, or an axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.rfftn(xdev.ones((2, 2))).shape
+    (2, 2)
+    """
+    if type(x) is ndarray and x.dtype not in FREED:
+        return _rfftn(x, s, axes, norm)
+    return direct[type(x)]["fft.rfftn"](x, s=s, axes=axes, norm=norm)
+
+
+def irfftn(
+    x: Array,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """Inverse of :func:`rfftn`.
+
+    Parameters
+    ----------
+    x : array
+        Complex.
+    s : sequence of ints, optional
+        Lengths of the transforms; ``x``'s own unless given.
+    axes : sequence of ints, optional
+        Along which; the last ``len(s)``, or all, unless given.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Real.
+
+    Raises
+    ------
+    ValueError
+        A length is less than 1, or an axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.irfftn(xdev.fft.rfftn(xdev.ones((2, 2))))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    if type(x) is ndarray and x.dtype not in FREED:
+        return _irfftn(x, s, axes, norm)
+    return direct[type(x)]["fft.irfftn"](x, s=s, axes=axes, norm=norm)
+
+
 _arange: Any = np.arange
+
+
 _fftshift = bare("fft.fftshift")
+
+
 _ifftshift = bare("fft.ifftshift")
 
 
