@@ -1,5 +1,6 @@
 """The native free lists beside the plainest model of a cache."""
 
+import ctypes
 import gc
 import random
 import sys
@@ -201,3 +202,19 @@ def test_threads_never_share_a_block(lists):
         thread.join()
     assert not any(doubles)
     assert len(lists.drain()) == 64
+
+
+def test_a_live_block_is_of_the_stream_that_it_was_made_on(tier, lists):
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_ssize_t] * 2)
+    of_stream, address = kind(tier.IS_OF_STREAM), 0x7_0000_0000
+    assert not of_stream(address, 77)
+    assert lists.adopt(chunk(address, QUANTUM, 77), QUANTUM)
+    assert of_stream(address, 77)
+    assert not of_stream(address, 0)
+    assert not of_stream(address + QUANTUM, 77)
+    assert lists.give(address)
+    assert not of_stream(address, 77)  # nobody's, until it is taken again
+    assert lists.take(QUANTUM, 77) == address
+    assert of_stream(address, 77)
+    lists.give(address)
+    lists.drain()

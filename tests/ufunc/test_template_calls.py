@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev import _optional
+from xdev import _optional, native
 from xdev.memory.device_arrays import array_maker
 from xdev.ufunc import cuda, foreign
 
@@ -139,6 +139,25 @@ def test_a_refused_launch_holds_no_result(gpu, monkeypatch, shape):
     gpu.connect(make)
     assert len(most) == 9
     assert max(most) == 1
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["own blocks", "others"])
+def test_operands_are_marked_once_there_are_several_streams(gpu, own):
+    """But for those in blocks of the current stream, where the tier knows that."""
+    marked, make = [], array_maker()
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    of_stream = kind(lambda _, stream: own and stream is None)
+    address = ctypes.cast(of_stream, ctypes.c_void_p).value
+    gpu.connect(make, marked.append, address)
+    add, x = gpu.ufunc("add"), gpu.array(gpu.sample(9, "f"))
+    add(x, x)
+    try:
+        native.use_several_streams()
+        add(x, x)
+        assert marked == ([] if own and native.STATE == "compiled" else [(x, x)])
+    finally:
+        native.use_several_streams(False)
+        gpu.connect(make)
 
 
 def numba_array(x, stream=0):

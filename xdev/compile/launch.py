@@ -39,7 +39,7 @@ INTEGERS = {"i": SIGNED, "u": UNSIGNED}
 @cache
 def connect() -> None:
     """Tell the launches of the driver and of CuPy, once."""
-    cupy = _optional.cupy()
+    cupy, pool = _optional.cupy(), native.module("pool")
     runtime = cupy.cuda.runtime
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     launch = ctypes.cast(ctypes.CDLL(name).cuLaunchKernel, ctypes.c_void_p)
@@ -52,6 +52,7 @@ def connect() -> None:
         array_maker(),
         mark_uses,
         BACKEND.count() > 1,
+        pool.IS_OF_STREAM if pool else 0,
     )
     live_streams.when_several.append(native.use_several_streams)
     if live_streams.several:

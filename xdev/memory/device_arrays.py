@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from xdev import _optional
+from xdev import _optional, native
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,13 +22,5 @@ def array_maker() -> Callable[..., Any]:
     compiled base takes them; for an array of 100,000 elements that is a quarter of the
     whole cost. Here the base takes them at once.
     """
-    ndarray = _optional.cupy().ndarray
-    base = ndarray.__mro__[1]
-    new, initialize = base.__new__, base._init  # noqa: SLF001 - what ndarray calls
-
-    def make(shape: Any, dtype: Any, order: str = "C", memory: Any = None) -> Any:
-        made = new(ndarray)
-        initialize(made, shape, dtype, memory, None, order)
-        return made
-
+    make: Callable[..., Any] = native.make_arrays_of(_optional.cupy().ndarray)
     return make

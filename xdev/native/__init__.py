@@ -19,6 +19,7 @@ from xdev.native.plain import (
     Plans,
     connect,
     know_stream,
+    make_arrays_of,
     read_by,
     use_several_streams,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "Plans",
     "connect",
     "know_stream",
+    "make_arrays_of",
     "module",
     "read_by",
     "use_several_streams",

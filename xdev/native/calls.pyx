@@ -132,6 +132,7 @@ ctypedef int (*LaunchKernel)(
 ) noexcept nogil
 ctypedef intptr_t (*CurrentStream)() noexcept
 ctypedef int (*GetDevice)(int) except? -1
+ctypedef bint (*IsOfStream)(intptr_t, intptr_t) noexcept nogil
 ctypedef object (*SetDevice)(int, int)
 
 cdef enum:
@@ -161,7 +162,9 @@ cdef LaunchKernel launch_kernel = NULL
 cdef CurrentStream current_stream = NULL
 cdef GetDevice get_device = NULL
 cdef SetDevice set_device = NULL
+cdef IsOfStream is_of_stream = NULL
 cdef object array_type = None, new_array = None, mark_uses = None, readers = {}
+cdef object made_type = None, allocate = None, initialize = None  # of `make_array`
 cdef bint several_devices = False, several_streams = False
 cdef intptr_t known_streams[STREAMS]
 cdef Py_ssize_t known_count = 0
@@ -169,15 +172,29 @@ cdef Py_ssize_t known_count = 0
 
 def connect(
     intptr_t launch, intptr_t stream, intptr_t device, intptr_t use, array, new, mark,
-    bint several,
+    bint several, intptr_t of_stream=0,
 ):
     """Do as `xdev.native.plain.connect`."""
-    global launch_kernel, current_stream, get_device, set_device
+    global launch_kernel, current_stream, get_device, set_device, is_of_stream
     global array_type, new_array, mark_uses, several_devices
     current_stream, get_device = <CurrentStream>stream, <GetDevice>device
-    set_device = <SetDevice>use
+    set_device, is_of_stream = <SetDevice>use, <IsOfStream>of_stream
     array_type, new_array, mark_uses, several_devices = array, new, mark, several
     launch_kernel = <LaunchKernel>launch
+
+
+def make_arrays_of(kind):
+    """Do as `xdev.native.plain.make_arrays_of`."""
+    global made_type, allocate, initialize
+    base = kind.__mro__[1]
+    made_type, allocate, initialize = kind, base.__new__, base._init
+    return make_array
+
+
+def make_array(shape, dtype, order="C", memory=None):
+    array = allocate(made_type)
+    initialize(array, shape, dtype, memory, None, order)
+    return array
 
 
 def use_several_streams(bint several=True):
@@ -444,7 +461,7 @@ cdef class Launches:
         cdef Py_ssize_t k, count = len(operands)
         cdef bint straight = found.size >= 0
         result = operands[count - 1]
-        if several_streams:
+        if several_streams and not are_of_stream(operands, current_stream()):
             mark_uses(operands)
         memcpy(memory, run.parameter, run.nbytes)
         for k in range(count):
@@ -470,6 +487,19 @@ cdef class Launches:
         if run.launch(memory, found.size if straight else run.size) != STARTED:
             return NotImplemented
         return result if plan.lift is None else plan.lift(result, operands)
+
+
+cdef bint are_of_stream(tuple operands, intptr_t stream):
+    """Say whether all arrays lie in blocks of a stream: nothing has to be marked."""
+    if is_of_stream == NULL:
+        return False
+    for x in operands:
+        if type(x) is array_type:
+            if not is_of_stream(x.data.mem.ptr, stream):
+                return False
+        elif type(x) in readers:
+            return False
+    return True
 
 
 cdef bint is_cuda(tuple operands):

@@ -6,7 +6,9 @@ A table of plans is replaced as a whole, never changed: threads may read and wri
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
+import sys
 from typing import TYPE_CHECKING, Any, Self, final
 
 from numpy import ndarray
@@ -101,7 +103,21 @@ LAUNCHES = 512  # plans of one table: with more layouts it starts afresh
 NARROW = 2**31  # offsets below this fit 32 bits
 # How a value gets into its slot. Of an integer, ``low`` is 64 less its bits.
 ADDRESS, DOUBLE, FLOAT, SIGNED, UNSIGNED, BYTES = range(6)
-FORMATS = "QdfqQ"  # of all kinds but the last
+INTEGERS = 0, 32, 48, 56  # ``low`` of 64, 32, 16 and 8 bits
+FORMATS = {  # of slots, by kind and, of an integer, ``low``
+    (ADDRESS, 0): "Q8x",
+    (DOUBLE, 0): "d8x",
+    (FLOAT, 0): "f12x",
+    (BYTES, 0): "16s",
+    **{
+        (SIGNED, low): form
+        for low, form in zip(INTEGERS, ("q8x", "i12x", "h14x", "b15x"), strict=True)
+    },
+    **{
+        (UNSIGNED, low): form
+        for low, form in zip(INTEGERS, ("Q8x", "I12x", "H14x", "B15x"), strict=True)
+    },
+}
 # What a launch answers; errors of the driver are positive.
 STARTED, NO_VALUE, OVERLAP, NEW_STREAM = 0, -1, -2, -3
 
@@ -137,6 +153,7 @@ def connect(
     new: collections.abc.Callable[..., Any],
     mark: collections.abc.Callable[..., Any],
     several: bool,
+    of_stream: int = 0,  # noqa: ARG001 - the compiled tier asks it
 ) -> None:
     """Say how kernels are launched.
 
@@ -155,6 +172,9 @@ def connect(
         Takes a call's operands before they are used, once there are several streams.
     several : bool
         Whether there is more than one device.
+    of_stream : int
+        The address of a C function that says whether the block at an address is a
+        stream's, so that nothing has to be marked; 0 without one.
     """
     number, word = ctypes.c_uint, ctypes.c_void_p
     kinds = word, *[number] * 7, word, word, word
@@ -175,6 +195,19 @@ def use_several_streams(several: bool = True) -> None:
 def know_stream() -> None:
     """Let calls on the current stream launch by their plans."""
     _streams.add(_cuda.stream())
+
+
+def make_arrays_of(kind: Any) -> collections.abc.Callable[..., Any]:
+    """Return ``make(shape, dtype, order="C", memory=None)``, a maker of CuPy arrays."""
+    base = kind.__mro__[1]
+    new, initialize = base.__new__, base._init  # noqa: SLF001 - what ndarray calls
+
+    def make(shape: Any, dtype: Any, order: str = "C", memory: Any = None) -> Any:
+        array = new(kind)
+        initialize(array, shape, dtype, memory, None, order)
+        return array
+
+    return make
 
 
 def read_by(
@@ -234,18 +267,35 @@ class Launch:
         lanes: int = 0,
         size: int = 0,
     ) -> None:
-        self.kernel, self.values, self.first = kernel, values, first
-        self.lanes, self._size = lanes, size
+        self.kernel, self.values, self.lanes = kernel, values, lanes
         self.most = NARROW // max([1, *(value.itemsize for value in values)])
-        self._function = int(kernel.handle)
-        self._blocks, self._threads = extents(blocks), extents(threads)
-        self.parameter, self._output = parameter, output
         if len(parameter) > LIMIT:
             message = "a kernel's parameter is too large"
             raise ValueError(message)
+        slots = (
+            FORMATS[x.kind, x.low if x.kind in (SIGNED, UNSIGNED) else 0]
+            for x in values
+        )
+        self._pack = struct.Struct("=" + "".join(slots)).pack
+        self._head, self._tail = (
+            parameter[:first],
+            parameter[first:][SLOT * len(values) :],
+        )
+        self._output = len(values) if output is None else output
+        self._function, self._size = int(kernel.handle), size
+        self._shape = *extents(blocks), *extents(threads)
+        self._inputs = [
+            (k, x)
+            for k, x in enumerate(values)
+            if k < self._output < len(values) and x.kind == ADDRESS
+        ]
 
     def start(
-        self, values: collections.abc.Sequence[Any], size: int | None = None
+        self,
+        values: collections.abc.Sequence[Any],
+        size: int | None = None,
+        *,
+        fresh: bool = False,
     ) -> int:
         """Launch on the current stream, with addresses and numbers.
 
@@ -255,6 +305,8 @@ class Launch:
             One for each slot; those that go as bytes are 16 of them.
         size : int, optional
             How many elements, where the launch is for any number.
+        fresh : bool
+            Whether the output is new memory, which no input overlaps.
 
         Returns
         -------
@@ -264,58 +316,50 @@ class Launch:
             is not known): then nothing was launched.
         """
         size = self._size if size is None else size
-        memory = bytearray(self.parameter)
-        if len(values) != len(self.values) or not self._fill(memory, values):
-            return NO_VALUE
-        if self._overlaps(values, size):
+        try:
+            slots = self._pack(*values)
+        except (struct.error, OverflowError, TypeError):
+            values = self._rounded(values)
+            try:
+                slots = self._pack(*values)
+            except (struct.error, OverflowError, TypeError):
+                return NO_VALUE
+        if not fresh and self._overlaps(values, size):
             return OVERLAP
-        shape = *self._blocks, *self._threads
+        across, *more = self._shape
+        tail = self._tail
         if self.lanes:
-            struct.pack_into("I", memory, len(values) * SLOT, size)
             groups = (size + 2 * self.lanes - 2) // self.lanes  # the first aligns them
-            shape = -(-groups // shape[3]), *shape[1:]
+            across, tail = (
+                -(-groups // more[2]),
+                size.to_bytes(4, sys.byteorder) + tail[4:],
+            )
         stream = _cuda.stream()
         if stream not in _streams:
             return NEW_STREAM
-        held = (ctypes.c_char * len(memory)).from_buffer(memory)
-        place = ctypes.c_void_p(ctypes.addressof(held))
-        place_of = ctypes.addressof(place)
-        refused: int = _cuda.launch(self._function, *shape, 0, stream, place_of, None)
+        place = ctypes.c_char_p(self._head + slots + tail)
+        refused: int = _cuda.launch(
+            self._function, across, *more, 0, stream, ctypes.byref(place), None
+        )
         return refused
 
-    def _fill(self, memory: bytearray, values: collections.abc.Sequence[Any]) -> bool:
-        """Put values into their slots; say whether they fit."""
-        slot = self.first
-        try:
-            for value, how in zip(values, self.values, strict=True):
-                kind = how.kind
-                if kind == BYTES:
-                    memory[slot : slot + SLOT] = value
-                else:
-                    if kind in (SIGNED, UNSIGNED) and how.low:
-                        high = 1 << (64 - how.low) - (kind == SIGNED)
-                        if not (-high if kind == SIGNED else 0) <= value < high:
-                            return False
-                    struct.pack_into(FORMATS[kind], memory, slot, value)
-                slot += SLOT
-        except (struct.error, OverflowError, TypeError, ValueError):
-            return False
-        return True
+    def _rounded(self, values: collections.abc.Sequence[Any]) -> list[Any]:
+        """Return values with floats that no ``float`` of C holds as infinities."""
+        return [
+            ctypes.c_float(x).value if how.kind == FLOAT and isinstance(x, float) else x
+            for x, how in zip(values, self.values, strict=False)
+        ]
 
     def _overlaps(self, values: collections.abc.Sequence[Any], size: int) -> bool:
         """Say whether an input lies where the output would spoil it."""
-        output = self._output
-        if output is None:
-            return False
-        for value, how in zip(values[:output], self.values, strict=False):
-            if how.kind == ADDRESS:
-                low, high = how.low, how.high
-                if self.lanes:
-                    low = -size * how.itemsize
-                    high = size * self.values[output].itemsize
-                distance = value - values[output]
-                if low < distance < high and (distance or not how.same):
-                    return True
+        for k, how in self._inputs:
+            distance = values[k] - values[self._output]
+            low, high = how.low, how.high
+            if self.lanes:
+                low = -size * how.itemsize
+                high = size * self.values[self._output].itemsize
+            if low < distance < high and (distance or not how.same):
+                return True
         return False
 
 
@@ -373,11 +417,9 @@ class Launches:
 
     def learn(self, operands: tuple[Any, ...], plan: LaunchPlan) -> None:
         """Follow a plan for such operands from now on."""
-        key = None
-        if plan.run.lanes:
-            key, _, _ = self._read(operands, straight=True)
+        key = self._read_straight(operands)[0] if plan.run.lanes else None
         if key is None:
-            key, _, _ = self._read(operands, straight=False)
+            key, _ = self._read(operands)
         if key is not None:
             if len(self._plans) >= LAUNCHES:
                 self._plans.clear()
@@ -387,37 +429,57 @@ class Launches:
         """Follow none of them any longer."""
         self._plans.clear()
 
-    def _read(
-        self, operands: tuple[Any, ...], *, straight: bool
-    ) -> tuple[tuple[Any, ...] | None, list[Any], int | None]:
-        """Return what a plan depends on, the values, and the number of elements.
+    def _read_straight(
+        self, operands: tuple[Any, ...]
+    ) -> tuple[tuple[Any, ...] | None, list[Any], Any]:
+        """Return what a plan for straight arrays depends on, values, and their shape.
 
-        The first is None where arrays are of two devices, or not straight.
+        The first is None where arrays are not straight: C-contiguous, of one shape.
+        """
+        key: list[Any] = []
+        values: list[Any] = []
+        shape = device = None
+        several, array = _cuda.several_devices, _cuda.array
+        for x in operands:
+            if type(x) is not array:
+                if type(x) in _readers:
+                    return None, values, None
+                key.append(type(x))
+                values.append(x)
+                continue
+            own = x.shape
+            if shape is None:
+                shape, device = own, x.data.device_id if several else None
+            elif own != shape or (several and x.data.device_id != device):
+                return None, values, None
+            if not x._c_contiguous:  # noqa: SLF001 - public only in x.flags: slow
+                return None, values, None
+            key.append(x.dtype)
+            values.append(x.data.ptr)
+        key.append(device)
+        return tuple(key), values, shape
+
+    def _read(
+        self, operands: tuple[Any, ...]
+    ) -> tuple[tuple[Any, ...] | None, list[Any]]:
+        """Return what a plan for other arrays depends on, and the values.
+
+        The first is None where arrays are of two devices.
         """
         key: list[Any] = []
         values: list[Any] = []
         devices = set()
-        shape, size = None, None
         for k, x in enumerate(operands):
             kind = type(x)
             if kind is _cuda.array:
                 values.append(x.data.ptr)
                 devices.add(x.data.device_id if _cuda.several_devices else None)
-                if not straight:
-                    aligned = values[-1] & 15 if k >= self.nin else None
-                    key.append((x.dtype, x.shape, x.strides, aligned))
-                    continue
-                if not x._c_contiguous:  # noqa: SLF001 - public only in x.flags: slow
-                    return None, values, None
-                if shape is None:
-                    shape, size = x.shape, x.size
-                elif x.shape != shape:
-                    return None, values, None
-                key.append(x.dtype)
+                aligned = values[-1] & 15 if k >= self.nin else None
+                key.append((x.dtype, x.shape, x.strides, aligned))
             elif kind in _readers:
-                read = None if straight else _readers[kind](x)
+                read = _readers[kind](x)
                 if read is None:
-                    return None, values, None
+                    return None, values
                 address, device, *rest = read
                 values.append(address)
                 devices.add(device if _cuda.several_devices else None)
@@ -425,27 +487,30 @@ class Launches:
             else:
                 key.append(kind)
                 values.append(x)
-        if len(devices) > 1:
-            return None, values, None
-        return (*key, *devices), values, size
+        return ((*key, *devices) if len(devices) == 1 else None), values
 
     def __call__(self, *operands: Any) -> Any:
         """Launch for operands."""
         if not self._plans:
             return NotImplemented
-        key, values, size = self._read(operands, straight=True)
+        key, values, shape = self._read_straight(operands)
         plan = None if key is None else self._plans.get(key)
-        if plan is None or size is None or not 0 < size < plan.run.most:
-            key, values, size = self._read(operands, straight=False)
+        size = None
+        if plan is not None:
+            size = math.prod(shape)
+            plan = plan if 0 < size < plan.run.most else None
+        if plan is None:
+            key, values = self._read(operands)
             plan = None if key is None else self._plans.get(key)
-        if key is None or plan is None:
-            return NotImplemented
-        device = key[-1]
+            if key is None or plan is None:
+                return NotImplemented
+            size, shape = None, plan.shape
+        device = key[-1]  # type: ignore[index] # there is a plan for it
         if device is None or device == (current := _cuda.device(0)):
-            return self._follow(plan, operands, values, size)
+            return self._follow(plan, operands, values, shape, size)
         _cuda.use(device, 0)
         try:
-            return self._follow(plan, operands, values, size)
+            return self._follow(plan, operands, values, shape, size)
         finally:
             _cuda.use(current, 0)
 
@@ -454,6 +519,7 @@ class Launches:
         plan: LaunchPlan,
         operands: tuple[Any, ...],
         values: list[Any],
+        shape: Any,
         size: int | None,
     ) -> Any:
         run = plan.run
@@ -466,15 +532,13 @@ class Launches:
         except (OverflowError, TypeError, ValueError):
             return NotImplemented
         result = operands[-1]
-        if len(values) < len(run.values):  # a result that is to be made
-            shape = plan.shape
-            if size is not None:
-                shape = next(x.shape for x in operands if type(x) is _cuda.array)
+        fresh = len(values) < len(run.values)  # a result that is to be made
+        if fresh:
             result = _cuda.new(shape, plan.dtype)
             if plan.axes is not None:
                 result = result.transpose(plan.axes)
             values.append(result.data.ptr)
-        if run.start(values, size):
+        if run.start(values, size, fresh=fresh):
             return NotImplemented
         return result if plan.lift is None else plan.lift(result, operands)
 

@@ -265,6 +265,23 @@ cdef int state_of(Core* core, int64_t address, bint mark) noexcept nogil:
     return state
 
 
+cdef bint is_of_stream(intptr_t address, intptr_t stream) noexcept nogil:
+    """Say whether a block of a core's begins at an address, and is a stream's own."""
+    cdef Core* core = cores  # cores come in front, and stay
+    cdef Block* block = NULL
+    cdef bint found = False
+    while core != NULL and not found:
+        acquire(&core.lock)
+        block = find(core, address)
+        found = block != NULL and block.state == LIVE and block.stream == stream
+        release(&core.lock)
+        core = core.next
+    return found
+
+
+IS_OF_STREAM = <intptr_t>&is_of_stream  # the address, for calls
+
+
 # -- Python, for what is no hit ---------------------------------------------------------
 
 
