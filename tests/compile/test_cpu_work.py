@@ -5,7 +5,7 @@ import math
 import numba
 import pytest
 
-from xdev.compile import cpu_body
+from xdev.compile import cpu
 
 ONE, ANOTHER = numba.float32, numba.complex64
 
@@ -30,7 +30,7 @@ def test_work_on_parameters_alone(function, kind, costly):
     jitted.compile((kind,) * function.__code__.co_argcount)
     (compiled,) = jitted.overloads.values()
 
-    assert cpu_body.work_of(compiled).parameters is costly
+    assert cpu.work_of(compiled).parameters is costly
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_amounts_of_work(function, least, most):
     jitted.compile((numba.float64,))
     (compiled,) = jitted.overloads.values()
 
-    assert least <= cpu_body.work_of(compiled).amount <= most
+    assert least <= cpu.work_of(compiled).amount <= most

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.compile.cpu_body import CALLING
+from xdev.compile.cpu import CALLING
 from xdev.compile.cpu_memory import ALONE, LINE, Memory
 from xdev.compile.divisions import ALL, INVALID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xdev.compile.cpu_body import Body
+    from xdev.compile.cpu import Body
 
 
 # A CPU loop in blocks: operands that are not contiguous pass through rows that are.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import subroutines
+from xdev.compile import numpy_functions
 from xdev.compile.halves import is_half
 from xdev.compile.refusals import cause, compiler_errors, refusal
 
@@ -106,7 +106,7 @@ def compiled(
     wrapping : bool
         As :func:`xdev.compile.numpy_functions.served` takes it.
     """
-    served = subroutines.unraising_on_cuda(wrapping=wrapping)
+    served = numpy_functions.unraising_on_cuda(wrapping=wrapping)
     with _compiling_for(capability), served:
         code, _ = _optional.numba_cuda().compile(
             function,
@@ -154,7 +154,7 @@ def _applied(function: Callable[..., Any], inputs: Any, outputs: Any) -> Any:
             status, found = context.call_internal_no_propagate(
                 builder, compiled.fndesc, called, values
             )
-            wrong = subroutines.undefined(context, builder, result)
+            wrong = numpy_functions.undefined(context, builder, result)
             found = builder.select(status.is_error, wrong, found)
             results = [found] if len(outputs) == 1 else items(found, len(outputs))
             for kind, pointer, value in zip(

@@ -1,21 +1,28 @@
-"""Casts in a function's source, by which its operators have NumPy's dtypes."""
+"""A function's source, rewritten so that it computes in NumPy's dtypes."""
 
 from __future__ import annotations
 
 import ast
+import copy
 import math
+import operator
 from contextlib import suppress
 from functools import cache, partial, reduce
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
 from xdev.compile import cpu
+from xdev.ufunc import sources
 from xdev.ufunc.kinds import (
     DIVISION,
     EXTREMES,
     NUMBERS,
+    OPERATORS,
     UNSIGNED,
+    Flow,
+    Kind,
     fits,
     is_dtype,
     joined,
@@ -27,14 +34,17 @@ from xdev.ufunc.kinds import (
 )
 from xdev.ufunc.parameters import shown
 from xdev.ufunc.rules import real
+from xdev.ufunc.scalar import is_plain
+from xdev.ufunc.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.ufunc.flow import Flow
-    from xdev.ufunc.kinds import Kind
     from xdev.ufunc.rules import Rules
-    from xdev.ufunc.scope import Scope
+
+    Called = Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]]
+
+# Casts in a function's source, by which its operators have NumPy's dtypes.
 
 
 def _order(x: Any, y: Any) -> Any:
@@ -361,3 +371,233 @@ class Casts(ast.NodeTransformer):
         self.generic_visit(node)
         python = kind is int or kind is float  # NumPy's dtypes equal these
         return self._cast(node, PYTHONS[kind]) if python else node
+
+
+# A function's source, rewritten so that it computes in NumPy's dtypes.
+
+
+def cast_source(
+    tree: ast.FunctionDef,
+    *,
+    function: Callable[..., Any],
+    rules: Rules,
+    called: Called,
+    inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any],
+    inside: bool,
+) -> dict[str, Any]:
+    """Put casts into a function's source; return what it then reads, by name.
+
+    Parameters
+    ----------
+    tree : ast.FunctionDef
+        The source.
+    function, rules
+        The function, its inputs' dtypes, and whether a signature made them.
+    called : callable
+        As :class:`Flow` takes it.
+    inner, inside
+        As :class:`Casts` takes them.
+    """
+    scope, flow = _analysed(function, tree, rules, called)
+    casts = Casts(function, rules, flow, scope, inner, inside=inside)
+    casts.generic_visit(tree)
+    return scope.constants
+
+
+def require_source(function: Callable[..., Any], rules: Rules) -> None:
+    """Refuse integers that compilers widen where nothing can be rewritten.
+
+    Raises
+    ------
+    TypeError
+        The function has no source.
+    """
+    if rules.needs_source and not sources.find(function.__code__):
+        inputs = ", ".join(map(str, rules.inputs))
+        code = function.__code__
+        message = (
+            f"{function.__name__}({inputs}): no source was found at "
+            f"{code.co_filename}:{code.co_firstlineno}, by which bools and integers "
+            "have NumPy's dtypes; compilers would give other numbers. Put the function "
+            "into a file, use IPython or the shell of Python 3.13 or later, which keep "
+            "sources, cast the arguments to int64, or give signatures, as "
+            f'@vectorize(["int64({inputs})"]), which compute in 64 bits'
+        )
+        raise TypeError(message)
+
+
+def returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind:
+    """Return the kind of what a function gives, None where it has no source."""
+    return _given(_returned(function, rules, called), rules)
+
+
+def outputs(
+    function: Callable[..., Any],
+    rules: Rules,
+    called: Called,
+    inferred: tuple[np.dtype[Any], ...],
+) -> tuple[np.dtype[Any], ...]:
+    """Return the dtypes of a function's results.
+
+    Parameters
+    ----------
+    function, rules, called
+        As :func:`cast_source` takes them.
+    inferred : tuple of numpy.dtype
+        What they are where the source does not tell.
+    """
+    kinds = _returned(function, rules, called) if rules.numpys else None
+    if not isinstance(kinds, tuple):
+        kinds = (kinds,) * len(inferred)
+
+    def dtype(kind: Kind, own: np.dtype[Any]) -> np.dtype[Any]:
+        # A count of bools alone is one, as NumPy's sum.
+        if kind is None or (rules.working.kind == "b" and weak(kind) is int):
+            return own
+        return np.dtype(weak(kind)) if weak(kind) else rules.result(kind)
+
+    return tuple(map(dtype, kinds, inferred))
+
+
+def _returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind:
+    source = sources.find(function.__code__)
+    if source is None:
+        return None
+    _, flow = _analysed(function, copy.deepcopy(source.node), rules, called)
+    return flow.returned
+
+
+def _analysed(
+    function: Callable[..., Any],
+    tree: ast.FunctionDef,
+    rules: Rules,
+    called: Called,
+) -> tuple[Scope, Flow]:
+    scope = Scope(tree, sources.outside(function))
+    Plain(scope, operators=True).visit(tree)
+    kind = strong if rules.bounded else _wide
+    flow = Flow(tree, [kind(dtype) for dtype in rules.inputs], scope, called)
+    for node in flow.reduced:
+        value = ast.unparse(node.args[0])
+        message = (
+            f"{function.__name__} calls {ast.unparse(node.func)} of {value}, which is "
+            "one number, since the function sees one element at a time: compute it of "
+            "the whole array before and pass it as an argument, or use "
+            f"@xdev.guvectorize\n{shown(function.__code__, node.lineno)}"
+        )
+        raise TypeError(message)
+    return scope, flow
+
+
+def _wide(dtype: np.dtype[Any]) -> Kind:
+    """Return the kind of an input where a signature means compilers' integers."""
+    if is_dtype(dtype, "u"):
+        return dtype if dtype == UNSIGNED else None
+    return np.dtype(np.int64) if is_dtype(dtype, "i") else strong(dtype)
+
+
+def _given(kind: Kind, rules: Rules) -> Kind:
+    """Return the kind of a result in a function that calls this one."""
+    if isinstance(kind, tuple):
+        return tuple(_given(each, rules) for each in kind)
+    return weak(kind) or compiled(kind, rules)
+
+
+BOUNDS = ("min", "max")
+BINARY: dict[Any, Any] = {function: kind for kind, (_, function) in OPERATORS.items()}
+ORDERS = {
+    ast.Lt: ("lt", "less"),
+    ast.LtE: ("le", "less_equal"),
+    ast.Gt: ("gt", "greater"),
+    ast.GtE: ("ge", "greater_equal"),
+    ast.Eq: ("eq", "equal"),
+    ast.NotEq: ("ne", "not_equal"),
+}
+COMPARISONS: dict[Any, type[ast.cmpop]] = {
+    function: kind
+    for kind, (python, numpys) in ORDERS.items()
+    for function in (getattr(operator, python), getattr(np, numpys))
+}
+
+
+@final
+class Plain(ast.NodeTransformer):
+    """Writes NumPy's ``where``, and its like, in words that compilers have for numbers.
+
+    Parameters
+    ----------
+    scope : Scope
+        What the names in the source stand for.
+    operators : bool
+        Whether ``x += y``, and functions that Python has operators for, are written
+        with these, and arguments of plain functions that go by name in their places.
+    """
+
+    def __init__(self, scope: Scope, *, operators: bool = False) -> None:
+        self._scope, self._operators = scope, operators
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Write a condition, a bound, an operator, or arguments in their places."""
+        self.generic_visit(node)
+        function = self._scope.static(node.func)
+        if function is math.ldexp:  # compilers cut its exponent off at 32 bits
+            node.func = self._scope.name(node.func, np.ldexp.__name__, np.ldexp)
+        if function is np.clip:
+            return self._clipped(node)
+        found: ast.expr = node
+        if function is np.where and len(node.args) == 3 and not node.keywords:  # noqa: PLR2004
+            found = ast.IfExp(*node.args)
+        elif self._operators and is_plain(function):
+            return self._by_place(node, function)
+        elif self._operators:
+            found = self._operation(node, function)
+        return ast.copy_location(found, node)
+
+    def _operation(self, node: ast.Call, function: Any) -> ast.expr:
+        """Write an operator in the place of a function."""
+        if self._scope.builtin(node.func) == "pow":
+            function = operator.pow
+        if isinstance(function, np.ufunc | BuiltinFunctionType) and not node.keywords:
+            match node.args:
+                case [left, right] if function in COMPARISONS:
+                    return ast.Compare(left, [COMPARISONS[function]()], [right])
+                case [left, right] if function in BINARY:
+                    return ast.BinOp(left, BINARY[function](), right)
+        return node
+
+    def _clipped(self, node: ast.Call) -> ast.expr:
+        """Write the larger and the smaller of two."""
+        bounds = dict(zip(BOUNDS, node.args[1:], strict=False))
+        bounds |= {word.arg or "": word.value for word in node.keywords}
+        if not node.args or not bounds.keys() <= {*BOUNDS}:
+            return node
+        found = node.args[0]
+        for name, of_two in zip(BOUNDS, (np.maximum, np.minimum), strict=True):
+            bound = bounds.get(name, ast.Constant(None))
+            if not (isinstance(bound, ast.Constant) and bound.value is None):
+                called = self._scope.name(node, of_two.__name__, of_two)
+                found = ast.copy_location(ast.Call(called, [found, bound], []), node)
+        return found
+
+    def _by_place(self, node: ast.Call, function: FunctionType) -> ast.Call:
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        given = function.__defaults__ or ()
+        defaults = dict(zip(names[len(names) - len(given) :], given, strict=True))
+        words = {word.arg: word.value for word in node.keywords}
+        args = list(node.args)
+        for name in names[len(args) :]:
+            if not words or (name not in words and name not in defaults):
+                break
+            default = self._scope.name(node, name, defaults.get(name))
+            args.append(words.pop(name, default))
+        if words or any(isinstance(each, ast.Starred) for each in args):
+            return node  # Python would refuse it, or finds the places when it runs
+        return ast.copy_location(ast.Call(node.func, args, []), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        """Write what is assigned to a name."""
+        if not (self._operators and isinstance(node.target, ast.Name)):
+            return node
+        read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+        both = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
+        return ast.copy_location(ast.Assign([node.target], both), node)

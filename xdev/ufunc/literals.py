@@ -23,8 +23,8 @@ import numpy as np
 from xdev.compile.halves import is_half
 from xdev.ufunc import sources
 from xdev.ufunc.assignments import refuse_unassigned
+from xdev.ufunc.casts import Plain
 from xdev.ufunc.kinds import fits
-from xdev.ufunc.rewriting import Plain
 from xdev.ufunc.rules import real
 from xdev.ufunc.scope import Scope, inside
 

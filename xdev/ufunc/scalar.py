@@ -338,7 +338,7 @@ class ScalarFunction:
     def _inferred(self, function: Callable[..., Any], rules: Rules) -> typings.Typing:
         """Type as many literals as the compiler takes; return what it infers."""
         from xdev.compile import cpu
-        from xdev.ufunc import rewriting
+        from xdev.ufunc import casts
         from xdev.ufunc.rules import result_dtypes
 
         refusal = None
@@ -353,7 +353,7 @@ class ScalarFunction:
                 if level == "none":
                     return typings.Typing(level, inferred)
                 called = partial(_called, bounded=rules.bounded)
-                given = rewriting.outputs(function, rules, called, inferred)
+                given = casts.outputs(function, rules, called, inferred)
                 return typings.Typing(level, given)
         assert refusal is not None  # noqa: S101 - there is a level
         raise refusal
@@ -368,7 +368,7 @@ class ScalarFunction:
     ) -> literals.Typed:
         """Return the function with typed literals and the ufuncs inside it compiled."""
         # No process needs these that finds all on disk.
-        from xdev.ufunc import literals, nesting, rewriting
+        from xdev.ufunc import casts, literals, nesting
 
         with nesting.entered(self):
             also, bounded = None, rules.bounded
@@ -382,7 +382,7 @@ class ScalarFunction:
 
                 called = partial(_called, bounded=bounded)
                 also = partial(
-                    rewriting.cast_source,
+                    casts.cast_source,
                     function=function,
                     rules=rules,
                     called=called,
@@ -390,18 +390,18 @@ class ScalarFunction:
                     inside=inside,
                 )
             elif rules.inputs:  # a signature's: nothing is rewritten, but checked
-                rewriting.returned(function, rules, partial(_called, bounded=bounded))
-            rewriting.require_source(function, rules)
+                casts.returned(function, rules, partial(_called, bounded=bounded))
+            casts.require_source(function, rules)
             replace = partial(_replacement, level=level, working=rules.working)
             return literals.typed(function, rules.working, level, replace, also)
 
     def returned(self, rules: Rules) -> Any:
         """Return the kind of what compiled code gets from this function."""
-        from xdev.ufunc import nesting, rewriting
+        from xdev.ufunc import casts, nesting
 
         with nesting.entered(self):
             called = partial(_called, bounded=rules.bounded)
-            return rewriting.returned(self.function, rules, called)
+            return casts.returned(self.function, rules, called)
 
     def device_function(self, rules: Rules, level: typings.Level) -> Any:
         """Return what compiled code calls for this function, literals typed."""

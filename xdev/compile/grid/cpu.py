@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
-from xdev.compile import digests, loops, refusals, subroutines
+from xdev.compile import digests, loops, numpy_functions, refusals
 from xdev.compile.grid import DIMENSIONS, Grid, check_result, emission
 from xdev.compile.grid.emission import Memory, Target
 from xdev.compile.refusals import cause, compiler_errors, refusal
@@ -221,7 +221,7 @@ def device_function(
     bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # a loop calls it
     made = numba.njit(_nrt=False, **bare, **options)(function)
     try:
-        with subroutines.unraising():
+        with numpy_functions.unraising():
             made.compile(tuple(kinds))
     except compiler_errors() as error:
         raise refusal(function, shown, error) from cause(error)

@@ -4,24 +4,263 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
+from xdev._forks import module_lock
 from xdev.compile import cubins, digests, elementwise, numba_cuda
 from xdev.compile.elementwise import FUNCTION
-from xdev.compile.grid import DIMENSIONS, Grid, check_result, cpu, cuda_loops, emission
+from xdev.compile.grid import DIMENSIONS, Grid, check_result, cpu, emission
 from xdev.compile.grid.emission import Memory, Target
+from xdev.compile.numpy_functions import replaced
 from xdev.compile.refusals import cause, compiler_errors, refusal
 from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from xdev.compile.grid import Cores
+
+# Loops over ranges and indices on CUDA, in the forms that its compiler knows best.
+
+# Loops over ``range`` on CUDA, in the form that its compiler knows best.
+#
+# numba-cuda counts down how often a loop still runs, beside the loop's own index, and
+# says so in a way that the compiler neither simplifies nor unrolls well. A range
+# whose step is 1 is a ``for`` loop of C here.
+
+# What ``range`` of one and of two arguments is called in a function whose loops may be
+# compiled so. Everywhere else it is ``range`` itself.
+NAMES = ("xdev_range_to", "xdev_range")
+MARK = "xdev.more"  # what the test of such a loop is called in LLVM's language
+_lock = module_lock()  # guards the list below
+_served: list[dict[str, Any]] = []
+
+
+def with_spans(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose ranges are C's loops; numba-cuda alone compiles it.
+
+    Parameters
+    ----------
+    function : callable
+        A Python function.
+    """
+    known: dict[str, Any] = function.__globals__
+    if all(known.get(name) is not range for name in NAMES):
+        return function
+    names = {**known, **_ranges()}
+    code, defaults, cells = (
+        getattr(function, f"__{part}__") for part in ("code", "defaults", "closure")
+    )
+    made = FunctionType(code, names, function.__name__, defaults, cells)
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    return made
+
+
+def _ranges() -> dict[str, Any]:
+    """Return what the names stand for."""
+    with _lock:
+        if not _served:
+            _served.append(_serve())
+        return _served[0]
+
+
+def _serve() -> dict[str, Any]:
+    """Let numba-cuda know the loops."""
+    extending, cgutils, imputils = (
+        importlib.import_module(f"numba.cuda.{name}")
+        for name in ("extending", "cgutils", "core.imputils")
+    )
+    types = _optional.numba().core.types
+
+    class Span(types.SimpleIteratorType):  # type: ignore[misc, name-defined]
+        """A loop's index, which every turn reads and moves on, and its end."""
+
+        def __init__(self, kind: Any) -> None:
+            super().__init__(f"xdev_span({kind})", kind)
+
+    @extending.register_model(Span)
+    class _SpanModel(extending.models.StructModel):  # type: ignore[misc, name-defined]
+        def __init__(self, manager: Any, kind: Any) -> None:
+            one = kind.yield_type
+            members = [("place", types.CPointer(one)), ("stop", one)]
+            super().__init__(manager, kind, members)
+
+    def typed(typing: Any, *given: Any) -> Any:
+        """Return the index's type: that of Numba's own range."""
+        found = typing.resolve_function_type(
+            typing.resolve_value_type(range), given, {}
+        )
+        return None if found is None else found.args[0]
+
+    def begun(context: Any, builder: Any, signature: Any, start: Any, stop: Any) -> Any:
+        made = context.make_helper(builder, signature.return_type)
+        made.place = cgutils.alloca_once_value(builder, start)
+        made.stop = stop
+        return made._getvalue()  # noqa: SLF001 - how Numba names it
+
+    @extending.intrinsic  # type: ignore[untyped-decorator]
+    def to(typing: Any, stop: Any) -> Any:
+        kind = typed(typing, stop)
+
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            start = context.get_constant(kind, 0)
+            return begun(context, builder, signature, start, *given)
+
+        return None if kind is None else (Span(kind)(kind), generate)
+
+    @extending.intrinsic  # type: ignore[untyped-decorator]
+    def between(typing: Any, start: Any, stop: Any) -> Any:
+        kind = typed(typing, start, stop)
+
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            return begun(context, builder, signature, *given)
+
+        return None if kind is None else (Span(kind)(kind, kind), generate)
+
+    def turn(context: Any, builder: Any, signature: Any, args: Any, made: Any) -> None:
+        (kind,) = signature.args
+        span = context.make_helper(builder, kind, value=args[0])
+        index = builder.load(span.place)
+        signed = kind.yield_type.signed
+        less = builder.icmp_signed if signed else builder.icmp_unsigned
+        made.set_valid(less("<", index, span.stop, name=MARK))
+        made.yield_(index)
+        flags = ["nsw" if signed else "nuw"]  # past the end nobody looks at it
+        builder.store(builder.add(index, index.type(1), flags=flags), span.place)
+
+    untracked = imputils.iternext_impl(imputils.RefType.UNTRACKED)
+    extending.lower_builtin("iternext", Span)(untracked(turn))
+    return dict(zip(NAMES, (to, between), strict=True))
+
+
+# Which loops of a function are unrolled on CUDA, and how often.
+#
+# By itself the compiler unrolls four times, and more often only the shortest loops. A
+# thread then comes back to a sector of 32 bytes that it reads along when other
+# threads have driven it out of the cache: eight neighbours of 4 bytes are a whole
+# one. Of 4, 8 and 16 turns, 16 was the quickest on an H200: 4 % before CUDA C++,
+# which does as much.
+
+TURNS = 16
+LONG = 200  # instructions of a loop as they come from Numba, most of which go away
+
+
+def unroll(function: Any, ir: Any) -> None:
+    """Ask for the unrolling of a function's innermost short loops over ranges.
+
+    A loop that another way leads out of, or that calls a function, is left alone.
+
+    Parameters
+    ----------
+    function : llvmlite.ir.Function
+        The function, not yet handed to the compiler.
+    ir : module
+        llvmlite's ``ir``.
+    """
+    loops = _loops(function, ir)
+    heads = {head for _, head in loops}
+    for (last, head), body in loops.items():
+        if heads & body != {head} or not any(
+            getattr(one, "name", "").startswith(MARK) for one in head.instructions
+        ):
+            continue
+        inside = [one for block in body for one in block.instructions]
+        leaves = {b for b in body if any(t not in body for t in _targets(b, ir))}
+        calls = any(isinstance(one, ir.CallInstr) for one in inside)
+        if leaves == {head} and not calls and len(inside) <= LONG:
+            _mark(function.module, last, ir)
+
+
+def _mark(module: Any, last: Any, ir: Any) -> None:
+    """Say to a loop's last branch how often the loop is unrolled."""
+    times = ir.Constant(ir.IntType(32), TURNS)
+    name = ir.MetaDataString(module, "llvm.loop.unroll.count")
+    count = module.add_metadata([name, times])
+    own = ir.MetaDataString(module, last.name)  # each loop has a node of its own,
+    node = module.add_metadata([own, count])
+    node.operands = (node, count)  # which LLVM knows by its pointing to itself
+    last.terminator.set_metadata("llvm.loop", node)
+
+
+def _targets(block: Any, ir: Any) -> list[Any]:
+    """Return where a block may go on."""
+    operands = getattr(block.terminator, "operands", ())
+    return [one for one in operands if isinstance(one, ir.Block)]
+
+
+def _loops(function: Any, ir: Any) -> dict[tuple[Any, Any], set[Any]]:
+    """Return the blocks of each loop, by its last block and its first."""
+    back: list[tuple[Any, Any]] = []
+    before: dict[Any, list[Any]] = {}
+    first = function.blocks[0]
+    way, seen = [(first, iter(_targets(first, ir)))], {first}
+    while way:
+        block, following = way[-1]
+        target = next(following, None)
+        if target is None:
+            way.pop()
+            continue
+        before.setdefault(target, []).append(block)
+        if any(target is one for one, _ in way):
+            back.append((block, target))
+        elif target not in seen:
+            seen.add(target)
+            way.append((target, iter(_targets(target, ir))))
+    found = {}
+    for last, head in back:
+        body, left = {head}, [last]
+        while left:
+            block = left.pop()
+            if block not in body:
+                body.add(block)
+                left += before[block]
+        found[last, head] = body
+    return found
+
+
+# Indices of 32 bits on CUDA: a negative one counts from the end, in one step.
+
+BITS = 32
+
+
+@contextmanager
+def short(ir: Any) -> Iterator[None]:
+    """Let numba-cuda compile for arrays of fewer than 2**31 elements.
+
+    Its own code extends an index that was loaded from memory to 64 bits, and then takes
+    eight instructions to add the extent to it where it is negative. As an unsigned
+    number of 32 bits a negative index is large, and the sum is not: the smaller of both
+    is the place, and no index that is in bounds has another one.
+
+    Parameters
+    ----------
+    ir : module
+        llvmlite's ``ir``, as numba-cuda has it.
+    """
+    arrays: Any = importlib.import_module("numba.cuda.np.arrayobj")
+    lock = importlib.import_module("numba.cuda.core.compiler_lock").global_compiler_lock
+    half = ir.IntType(BITS)
+
+    def fixed(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
+        extended = kind.signed and getattr(index, "opname", None) == "sext"
+        if not extended or index.operands[0].type.width > BITS:
+            return real(context, builder, kind, index, size)
+        place = builder.trunc(index, half)
+        other = builder.add(place, builder.trunc(size, half))
+        less = builder.icmp_unsigned("<", other, place)
+        return builder.zext(builder.select(less, other, place), size.type)
+
+    with lock:  # others compile before or after
+        real = arrays.fix_integer_index
+        with replaced((arrays, "fix_integer_index", fixed)):
+            yield
+
 
 Block = tuple[int, int, int]
 
@@ -147,7 +386,7 @@ def ltoir(
     slow = _optional.numba().core.errors.NumbaPerformanceWarning
     with warnings.catch_warnings(action="ignore", category=slow):  # of what is refused
         try:
-            with cuda_loops.short(ir) if small else nullcontext():
+            with short(ir) if small else nullcontext():
                 return numba_cuda.compiled(
                     entry, signature, FUNCTION, capability, fastmath=grid.fastmath
                 )
@@ -162,13 +401,13 @@ def ltoir(
 def call(context: Any, builder: Any, grid: Grid | Cores, values: Sequence[Any]) -> None:
     """Emit a call of the function; an exception ends this point of the grid alone."""
     types = _optional.numba().core.types
-    function = cuda_loops.replaced(grid.function)
+    function = with_spans(grid.function)
     compiled = context.compile_subroutine(
         builder, function, types.void(*grid.types()), caching=False
     )
     check_result(grid.function, grid.arguments, compiled.signature.return_type)
     made = compiled.library.get_function(compiled.fndesc.llvm_func_name)
-    cuda_loops.unroll(made, target().cgutils.ir)
+    unroll(made, target().cgutils.ir)
     context.call_internal_no_propagate(
         builder, compiled.fndesc, compiled.signature, values
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev._forks import module_lock
-from xdev.compile import cpu, cpu_body, digests, loops
+from xdev.compile import cpu, digests, loops
 from xdev.compile.indexed import INDEX, Indexed
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ def _compiled(kernel: Indexed) -> tuple[str, bytes]:
     numba = _optional.numba()
     types = numba.core.types
     kinds = [cpu.computed(dtype) for dtype in (INDEX, *kernel.parameters)]
-    inputs = [cpu_body.Operand(kind, kind, SLOT) for kind in kinds]
+    inputs = [cpu.Operand(kind, kind, SLOT) for kind in kinds]
     kind = cpu.computed(kernel.result)
-    output = cpu_body.Operand(kind, kind, kernel.result.itemsize)
+    output = cpu.Operand(kind, kind, kernel.result.itemsize)
     scalar = cpu.device_function(kernel.callable())
-    body = cpu_body.Body(scalar, inputs, [output] * kernel.lanes, branches=False)
+    body = cpu.Body(scalar, inputs, [output] * kernel.lanes, branches=False)
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
     def run(typing: Any, out: Any, n: Any, parameters: Any) -> Any:
@@ -81,9 +81,7 @@ def _compiled(kernel: Indexed) -> tuple[str, bytes]:
         raise TypeError(message) from error
 
 
-def _emit(
-    context: Any, builder: Any, body: cpu_body.Body, arguments: Sequence[Any]
-) -> None:
+def _emit(context: Any, builder: Any, body: cpu.Body, arguments: Sequence[Any]) -> None:
     """Emit the loop over whole indices, then the elements of a last index in part."""
     cgutils = _optional.numba().core.cgutils
     out, n, memory = arguments

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config, atomic
 from xdev.compile.grid import Grid
-from xdev.compile.grid.cuda_loops import NAMES
+from xdev.compile.grid.cuda import NAMES
 from xdev.compile.grid.emission import checked
 from xdev.errors import users_level
 from xdev.ufunc import literals, sources
