@@ -62,6 +62,11 @@ class Work(NamedTuple):
     parameters: bool = False
     compares: bool = False
 
+    @property
+    def cheap(self) -> bool:
+        """Whether it costs less than a call of a function."""
+        return self.amount < CALLING
+
 
 NONE = Work()
 

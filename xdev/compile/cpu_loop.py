@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.compile.cpu import CALLING
 from xdev.compile.cpu_memory import ALONE, LINE, Memory
 from xdev.compile.divisions import ALL, INVALID
 
@@ -362,7 +361,7 @@ def _cases(body: Body) -> tuple[list[list[int]], bool]:
     sizes, nin = [operand.itemsize for operand in body.operands], len(body.inputs)
     if nin == 1 and not body.dear:
         return [sizes], False
-    if nin == BINARY and body.work.amount < CALLING:
+    if nin == BINARY and body.work.cheap:
         fixed = [[0 if k == j else s for k, s in enumerate(sizes)] for j in range(nin)]
         return ([sizes, *fixed], False) if body.light else (fixed, True)
     if nin > 1 and body.work.parameters:
