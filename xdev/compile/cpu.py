@@ -331,16 +331,10 @@ def loop(
     """
     numba = _optional.numba()
     types = numba.core.types
-    options = {"error_model": "numpy", "fastmath": fastmath, "forceinline": True}
-    bare = {"no_cpython_wrapper": True}  # Python itself calls neither function
-    scalar = numba.njit(no_cfunc_wrapper=True, **bare, **options)(function)
     operands = [_operand(dtype) for dtype in inputs + outputs]
     nin = len(inputs)
-    try:
-        with numpy_functions.unraising(wrapping=True):
-            scalar.compile(tuple(operand.computed for operand in operands[:nin]))
-    except compiler_errors() as error:
-        raise refusal(function, inputs, error) from cause(error)
+    kinds = [operand.computed for operand in operands[:nin]]
+    scalar = jitted(function, kinds, inputs, fastmath=fastmath, wrapping=True)
     (compiled,) = scalar.overloads.values()
     refusals.check_faults(function, inputs, compiled)
     body = Body(
@@ -368,9 +362,51 @@ def loop(
     pointer = types.voidptr
     try:
         signature = types.void(pointer, pointer, pointer, pointer)
-        return loops.code_of(numba.cfunc(signature, **bare)(inner))
+        return loops.code_of(numba.cfunc(signature, no_cpython_wrapper=True)(inner))
     except compiler_errors() as error:
         raise refusal(function, inputs, error) from cause(error)
+
+
+def jitted(
+    function: Callable[..., Any],
+    kinds: Sequence[Any],
+    shown: Sequence[object],
+    *,
+    fastmath: bool,
+    wrapping: bool = False,
+    **options: bool,
+) -> Any:
+    """Return Numba's dispatcher of a function that loops call, compiled for types.
+
+    Parameters
+    ----------
+    function : callable
+        A Python function.
+    kinds : sequence
+        What it takes, in Numba's types.
+    shown : sequence
+        The types that errors show.
+    fastmath : bool
+        Whether floating point arithmetic may be reordered and contracted.
+    wrapping : bool
+        As :func:`~xdev.compile.numpy_functions.served` takes it.
+    **options
+        Numba's others.
+
+    Raises
+    ------
+    TypeError
+        It cannot be compiled for them.
+    """
+    options |= {"fastmath": fastmath, "forceinline": True}
+    bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # a loop calls it
+    made = _optional.numba().njit(error_model="numpy", **bare, **options)(function)
+    try:
+        with numpy_functions.unraising(wrapping=wrapping):
+            made.compile(tuple(kinds))
+    except compiler_errors() as error:
+        raise refusal(function, shown, error) from cause(error)
+    return made
 
 
 @_optional.numba_unset()

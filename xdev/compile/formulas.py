@@ -73,6 +73,16 @@ def sign(z: Any) -> Any:
     return complex(x / size, y / size)
 
 
+def unsigned_sign(x: Any) -> Any:
+    """Return 1 of an unsigned integer, or 0 of 0."""
+    return x != 0
+
+
+def rint(z: Any) -> Any:
+    """Return the number whose parts are whole, the nearest ones."""
+    return complex(np.rint(z.real), np.rint(z.imag))
+
+
 def expm1(z: Any) -> Any:
     """Return exp(z) - 1, also where that is small."""
     half = math.sin(z.imag / 2)

@@ -110,7 +110,7 @@ def _table(root: str, *, wrapping: bool) -> Table:
             entries[function, kind] = _operator(names[0])
     for function, emit in INTEGERS.items():
         entries[function, "i"] = entries[function, "u"] = _integral(device, emit)
-    entries[np.sign, "u"] = _unsigned_sign
+    entries[np.sign, "u"] = _python(formulas.unsigned_sign)
     entries[np.lcm, "i"] = entries[np.lcm, "u"] = _python(divisions.multiple)
     entries |= {(function, "f"): entry for function, entry in _real(root).items()}
     own = _complex(library=root == CPU)
@@ -178,7 +178,7 @@ def _complex(*, library: bool) -> dict[tuple[Any, str], Entry]:
     for name in ("expm1", "log1p", "sign"):
         named[name] = _python(getattr(formulas, name))
     if not library:
-        named["rint"] = _nearest_number
+        named["rint"] = _python(formulas.rint)
     return {(getattr(np, name), "c"): entry for name, entry in named.items()}
 
 
@@ -189,11 +189,6 @@ def _python(function: Callable[..., Any]) -> Entry:
         return context.compile_internal(builder, function, signature, values)
 
     return entry
-
-
-def _unsigned_sign(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-    (x,) = values
-    return builder.zext(builder.icmp_unsigned("!=", x, x.type(0)), x.type)
 
 
 def _real_sign(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -322,18 +317,10 @@ def _real_library(name: str) -> Entry:
 def _called(builder: Any, name: str, *values: Any) -> Any:
     ir, kind = _optional.llvm_ir(), values[0].type
     suffix = "f" if kind == ir.FloatType() else ""
-    function = ir.FunctionType(kind, [kind] * len(values))
+    function = ir.FunctionType(kind, [value.type for value in values])
     cgutils = _optional.numba().core.cgutils
     called = cgutils.get_or_insert_function(builder.module, function, name + suffix)
     return builder.call(called, values)
-
-
-def _nearest_number(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    """Emit a complex number's parts, both rounded."""
-    kind = signature.return_type
-    parts = _parts(context, builder, kind, values[0])
-    rounded = (_called(builder, "__nv_rint", part) for part in parts)
-    return _number(context, builder, kind, *rounded)
 
 
 def _scaled_by_two(name: str) -> Entry:
@@ -343,19 +330,14 @@ def _scaled_by_two(name: str) -> Entry:
     """
 
     def entry(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        ir, (x, exponent) = _optional.llvm_ir(), values
-        number = ir.IntType(32)
+        number, (x, exponent) = _optional.llvm_ir().IntType(32), values
         if exponent.type.width > number.width:
             for order, bound in (("<", MOST), (">", -MOST)):
                 end = exponent.type(bound)
                 within = builder.icmp_signed(order, exponent, end)
                 exponent = builder.select(within, exponent, end)
             exponent = builder.trunc(exponent, number)
-        suffix = "f" if x.type == ir.FloatType() else ""
-        function = ir.FunctionType(x.type, [x.type, number])
-        cgutils = _optional.numba().core.cgutils
-        called = cgutils.get_or_insert_function(builder.module, function, name + suffix)
-        return builder.call(called, [x, exponent])
+        return _called(builder, name, x, exponent)
 
     return entry
 

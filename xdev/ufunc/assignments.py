@@ -145,32 +145,27 @@ class _Visitor(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Bind the name; what is inside runs at another time."""
-        self._all((*node.args.defaults, *node.args.kw_defaults))
+        self.visit_Lambda(node)
         self._inside += _Visitor(node).unassigned()
         self._bind(node.name)
 
-    def visit_Lambda(self, node: ast.Lambda) -> None:
+    def visit_Lambda(self, node: ast.Lambda | ast.FunctionDef) -> None:
         """Look at the defaults; what is inside runs at another time."""
         self._all((*node.args.defaults, *node.args.kw_defaults))
 
-    def visit_Assign(self, node: ast.Assign) -> None:
-        """Read before assigning."""
-        self._all((node.value, *node.targets))
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Assign where there is a value."""
+    def visit_Assign(self, node: Any) -> None:
+        """Read before assigning; ``x: int`` alone assigns nothing."""
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if node.value is not None:
-            self._all((node.value, node.target))
+            self._all((node.value, *targets))
+
+    visit_AnnAssign = visit_NamedExpr = visit_Assign  # noqa: N815 - Python's
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """Read the target, too."""
         if isinstance(node.target, ast.Name):
             self.visit(ast.copy_location(ast.Name(node.target.id, ast.Load()), node))
-        self._all((node.value, node.target))
-
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        """Assign inside an expression."""
-        self._all((node.value, node.target))
+        self.visit_Assign(node)
 
     def _ways(self, *ways: Iterable[ast.AST | None]) -> None:
         """Go each of several ways, and on with what all of them assign."""
@@ -187,10 +182,8 @@ class _Visitor(ast.NodeVisitor):
     def visit_If(self, node: ast.If | ast.IfExp) -> None:
         """Go both ways."""
         self.visit(node.test)
-        if isinstance(node, ast.IfExp):
-            self._ways([node.body], [node.orelse])
-        else:
-            self._ways(node.body, node.orelse)
+        ways = (node.body, node.orelse)
+        self._ways(*[way if isinstance(way, list) else [way] for way in ways])
 
     visit_IfExp = visit_If  # noqa: N815 - Python's
 
@@ -272,17 +265,13 @@ class _Visitor(ast.NodeVisitor):
         self._all(node.orelse)
         self._assigned = _merged([self._assigned, *breaks])
 
-    def visit_ListComp(
-        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
-    ) -> None:
+    def visit_ListComp(self, node: Any) -> None:
         """Go through a loop that has names of its own."""
         before, bound = self._assigned, set(self._bound)
         for each in node.generators:
             self._all((each.iter, each.target, *each.ifs))
-        if isinstance(node, ast.DictComp):
-            self._all((node.key, node.value))
-        else:
-            self.visit(node.elt)
+        mapping = isinstance(node, ast.DictComp)
+        self._all((node.key, node.value) if mapping else (node.elt,))
         self._assigned, self._bound = before, bound
 
     visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp  # noqa: N815

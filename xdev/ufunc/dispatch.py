@@ -249,17 +249,13 @@ def _one_out(call: Any, name: str, place: int) -> Any:
 
     @functools.wraps(call)
     def on_any(self: Ufunc, *args: Any, **keywords: Any) -> Any:
-        if keywords.get("out") is ...:
-            keywords["out"] = None
-            return as_arrays(call(self, *args, **keywords))
-        if len(args) > place and args[place] is ...:
-            args = (*args[:place], None, *args[place + 1 :])
-            return as_arrays(call(self, *args, **keywords))
-        if isinstance(keywords.get("out"), tuple):
-            keywords["out"] = _only(keywords["out"], f"{self.__name__}.{name}")
-        elif len(args) > place and isinstance(args[place], tuple):
-            one = _only(args[place], f"{self.__name__}.{name}")
-            args = (*args[:place], one, *args[place + 1 :])
+        if len(args) > place:  # it is the last one
+            args, keywords["out"] = args[:place], args[place]
+        out = keywords.get("out")
+        if isinstance(out, tuple):
+            keywords["out"] = _only(out, f"{self.__name__}.{name}")
+        elif out is ...:
+            return as_arrays(call(self, *args, **(keywords | {"out": None})))
         return call(self, *args, **keywords)
 
     return on_any

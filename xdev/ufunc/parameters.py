@@ -46,10 +46,8 @@ def counted(
         It is no Python function of plain parameters, it is async or a generator, or it
         raises.
     """
-    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    python = inspect.isfunction(function)
-    parameters = inspect.signature(function).parameters.values() if python else ()
-    if not (parameters or inside) or any(p.kind not in plain for p in parameters):
+    parameters = positional(function)
+    if not (parameters or inside) or parameters is None:
         name = getattr(function, "__name__", repr(function))
         others = "(no *args, **kwargs or keyword-only ones)"
         message = (
@@ -66,6 +64,14 @@ def counted(
         "the call",
     )
     return len(parameters), function.__defaults__ or ()
+
+
+def positional(function: Any) -> list[inspect.Parameter] | None:
+    """Return a Python function's parameters, None where one is not positional."""
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    python = inspect.isfunction(function)
+    found = [*inspect.signature(function).parameters.values()] if python else []
+    return found if python and all(p.kind in plain for p in found) else None
 
 
 def unknown(

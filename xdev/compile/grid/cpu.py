@@ -15,10 +15,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
-from xdev.compile import digests, loops, numpy_functions, refusals
+from xdev.compile import cpu, digests, loops, refusals
 from xdev.compile.grid import DIMENSIONS, Grid, check_result, emission
 from xdev.compile.grid.emission import Memory, Target
-from xdev.compile.refusals import cause, compiler_errors, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -217,14 +216,7 @@ def device_function(
     """
     numba = _optional.numba()
     emission.serve(numba.extending, target())
-    options = {"error_model": "numpy", "fastmath": fastmath, "forceinline": True}
-    bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # a loop calls it
-    made = numba.njit(_nrt=False, **bare, **options)(function)
-    try:
-        with numpy_functions.unraising():
-            made.compile(tuple(kinds))
-    except compiler_errors() as error:
-        raise refusal(function, shown, error) from cause(error)
+    made = cpu.jitted(function, kinds, shown, fastmath=fastmath, _nrt=False)
     (compiled,) = made.overloads.values()
     check_result(function, shown, compiled.signature.return_type)
     return compiled

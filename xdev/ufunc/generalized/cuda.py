@@ -179,7 +179,7 @@ class CudaCores:
         if any(n != 1 for n in turned.shape[loops:]):
             message = f"{name}: with keepdims, out has length 1 along core dimensions"
             raise ValueError(message)
-        return _viewed(turned, turned.shape[:loops], turned.strides[:loops])
+        return turned.laid_out(turned.shape[:loops], turned.strides[:loops])
 
     def _made(self, axes: Axes, k: int, shape: Shape, dtype: np.dtype[Any]) -> Array:
         """Return a new output; ``shape`` has its core dimensions last."""
@@ -257,14 +257,10 @@ def _cast(x: Array, dtype: np.dtype[Any]) -> Array:
     return Array(made, made.data.ptr, made.shape, made.strides, dtype)
 
 
-def _viewed(x: Array, shape: Shape, strides: Shape) -> Array:
-    return x.laid_out(shape, strides)
-
-
 def _turned(x: Array, order: Shape) -> Array:
     """Return an array with its axes in an order."""
     shape = tuple(x.shape[axis] for axis in order)
-    return _viewed(x, shape, tuple(x.strides[axis] for axis in order))
+    return x.laid_out(shape, tuple(x.strides[axis] for axis in order))
 
 
 def _split(x: Array, core: int) -> tuple[tuple[Shape, Shape], tuple[Shape, Shape]]:

@@ -18,7 +18,12 @@ from xdev.errors import users_level
 from xdev.ufunc import literals, sources
 from xdev.ufunc.assignments import refuse_lost
 from xdev.ufunc.kernels import arguments
-from xdev.ufunc.parameters import refuse_arrays, refuse_deferred, refuse_raising
+from xdev.ufunc.parameters import (
+    positional,
+    refuse_arrays,
+    refuse_deferred,
+    refuse_raising,
+)
 from xdev.ufunc.rules import Rules
 from xdev.ufunc.scalar import within
 from xdev.ufunc.scope import Scope
@@ -361,12 +366,9 @@ def check_plain(
         It is no Python function of two or more plain parameters, it is async or a
         generator, or it raises.
     """
-    python = inspect.isfunction(function)
-    parameters = inspect.signature(function).parameters.values() if python else ()
-    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = positional(function) or []
     if len(parameters) < 2 or any(  # noqa: PLR2004 - what is read, what is written
-        p.kind not in plain or p.default is not inspect.Parameter.empty
-        for p in parameters
+        p.default is not inspect.Parameter.empty for p in parameters
     ):
         name = getattr(function, "__name__", repr(function))
         message = (
