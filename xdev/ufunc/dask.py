@@ -13,7 +13,6 @@ from xdev import _optional
 from xdev.device import device_of
 from xdev.errors import type_name
 from xdev.ufunc.complaints import PAGE, misfit, of_slice, wrong_dtype
-from xdev.ufunc.inputs import is_collection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -275,26 +274,21 @@ def call_generalized(
     return tuple(results) if ufunc.nout > 1 else results[0]
 
 
-def method(decorated: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return a ufunc's method that takes collections: a reduction, or a refusal."""
-
-    @functools.wraps(decorated)
-    def on_any(self: Ufunc, *args: Any, **keywords: Any) -> Any:
-        if not any(map(is_collection, (*args, *keywords.values()))):
-            return decorated(self, *args, **keywords)
-        if name == "reduce":
-            return _reduced(self, *args, **keywords)
-        if name == "outer":
-            a, b = args
-            return self(a[(..., *(None,) * b.ndim)], b, **keywords)
-        message = (
-            f"{self.__name__}.{name} takes no collections of Dask's, whose chunks it "
-            f"would cross: compute it, x.compute(), or join the chunks and map it, "
-            f"xdev.distributed.map({self.__name__}.{name}, x.rechunk(-1)) ({PAGE})"
-        )
-        raise TypeError(message)
-
-    return on_any
+def call_method(
+    ufunc: Ufunc, name: str, args: tuple[Any, ...], keywords: dict[str, Any]
+) -> Any:
+    """Compute a ufunc's method of collections: a reduction, or a refusal."""
+    if name == "reduce":
+        return _reduced(ufunc, *args, **keywords)
+    if name == "outer":
+        a, b = args
+        return ufunc(a[(..., *(None,) * b.ndim)], b, **keywords)
+    message = (
+        f"{ufunc.__name__}.{name} takes no collections of Dask's, whose chunks it "
+        f"would cross: compute it, x.compute(), or join the chunks and map it, "
+        f"xdev.distributed.map({ufunc.__name__}.{name}, x.rechunk(-1)) ({PAGE})"
+    )
+    raise TypeError(message)
 
 
 def _reduced(

@@ -236,52 +236,63 @@ def method(out: int) -> Callable[[Any], Any]:
     """
 
     def decorate(call: Any) -> Any:
-        name = call.__name__.lstrip("_")
-        whole = foreign.method(out=out)(fake.method(_overridable(call, name)))
-        whole = dask.method(whole, name)
-        return _one_out(whole, name, out) if name in FOLDS else whole
+        @functools.wraps(call)
+        def on_any(ufunc: Ufunc, *args: Any, **keywords: Any) -> Any:
+            return _routed(call, out, ufunc, args, keywords)
+
+        return on_any
 
     return decorate
 
 
-def _one_out(call: Any, name: str, place: int) -> Any:
-    """Let a fold take its ``out`` in a tuple, or as ``...``, as NumPy's do."""
-
-    @functools.wraps(call)
-    def on_any(self: Ufunc, *args: Any, **keywords: Any) -> Any:
-        if len(args) > place:  # it is the last one
+def _routed(  # noqa: PLR0911 - one for each kind of arrays
+    call: Any,
+    place: int,
+    ufunc: Ufunc,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+) -> Any:
+    """Call a method where its arrays are."""
+    name = call.__name__
+    whole = f"{ufunc.__name__}.{name}"
+    if name in FOLDS:  # whose out may be in a tuple, or ``...``, as that of NumPy's
+        if len(args) > place:
             args, keywords["out"] = args[:place], args[place]
-        out = keywords.get("out")
-        if isinstance(out, tuple):
-            keywords["out"] = _only(out, f"{self.__name__}.{name}")
-        elif out is ...:
-            return as_arrays(call(self, *args, **(keywords | {"out": None})))
-        return call(self, *args, **keywords)
+        if keywords.get("out") is ...:
+            keywords["out"] = None
+            return as_arrays(_routed(call, place, ufunc, args, keywords))
+        keywords["out"] = _only(keywords.get("out"), whole)
+    outs = _outs(keywords.get("out"))
+    operands = (*args, *keywords.values(), *outs)
+    if any(map(is_collection, operands)):
+        return dask.call_method(ufunc, name, args, keywords)
+    if any(map(is_cuda, operands)):
+        return call(ufunc, *args, **keywords)
+    if foreign.any_of(operands):
+        written = (*args[place : place + 1], *outs)
 
-    return on_any
+        def own(*args: Any, **keywords: Any) -> Any:
+            return _routed(call, place, ufunc, args, keywords)
+
+        return foreign.on_host(own, whole, args, keywords, written)
+    if any(map(fake.is_fake, operands)):
+        return fake.call_method(call, ufunc, args, keywords)
+    if any(map(overrides, (*args, keywords.get("array"), *outs))):
+        return _overridden(ufunc, name, args, keywords)
+    return call(ufunc, *args, **keywords)
 
 
-def _only(outs: tuple[Any, ...], name: str) -> Any:
-    if len(outs) != 1:
+def _only(out: Any, name: str) -> Any:
+    """Return the one array of a tuple; what is none as it came."""
+    if not isinstance(out, tuple):
+        return out
+    if len(out) != 1:
         message = (
-            f"{name} has one result, and the tuple out has {len(outs)} arrays: pass "
+            f"{name} has one result, and the tuple out has {len(out)} arrays: pass "
             "out=array, or out=(array,)"
         )
         raise ValueError(message)
-    return outs[0]
-
-
-def _overridable(call: Any, name: str) -> Any:
-    """Let an operand's ``__array_ufunc__`` decide, as NumPy does."""
-
-    @functools.wraps(call)
-    def on_any(self: Ufunc, *args: Any, **keywords: Any) -> Any:
-        operands = [*args, keywords.get("array"), *_outs(keywords.get("out"))]
-        if not any(map(overrides, operands)) or any(map(is_cuda, operands)):
-            return call(self, *args, **keywords)
-        return _overridden(self, name, args, keywords)
-
-    return on_any
+    return out[0]
 
 
 def _overridden(

@@ -84,16 +84,14 @@ def call(
     return run(f"{name}()", apart, **named)
 
 
-def method(call_: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a ufunc's method for NumPy arrays its way for fake ones."""
+def call_method(
+    call_: Callable[..., Any],
+    ufunc: Any,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+) -> Any:
+    """Compute a ufunc's method for NumPy arrays of fake ones."""
+    from xdev.device.fake_arrays import strict
 
-    @functools.wraps(call_)
-    def on_any(self: Any, *args: Any, **keywords: Any) -> Any:
-        if not any(map(is_fake, (*args, *keywords.values()))):
-            return call_(self, *args, **keywords)
-        from xdev.device.fake_arrays import strict
-
-        name = f"{self.__name__}.{call_.__name__.lstrip('_')}()"
-        return strict(name, functools.partial(call_, self))(*args, **keywords)
-
-    return on_any
+    name = f"{ufunc.__name__}.{call_.__name__}()"
+    return strict(name, functools.partial(call_, ufunc))(*args, **keywords)

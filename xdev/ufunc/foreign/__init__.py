@@ -7,17 +7,15 @@ need none.
 
 from __future__ import annotations
 
-import functools
 import importlib
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xdev import _optional
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 # Arrays that lend their memory by NumPy's protocol, as Warp's: arguments and outputs.
 #
@@ -87,9 +85,6 @@ class Adapter:
         On CUDA the work that writes the result is queued on the current stream.
         """
         return made
-
-
-Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 # Their modules, by the top-level module of the library's types.
@@ -220,34 +215,6 @@ def on_host(
         return None if result is None else lift(result, first)
 
     return back(call(*inputs, **keywords))
-
-
-def method(out: int) -> Callable[[Call], Call]:
-    """Return a decorator that gives a ufunc's method :func:`on_host`.
-
-    Parameters
-    ----------
-    out : int
-        The place of the argument that is written, where not by the name ``out``.
-    """
-
-    def decorate(call: Call) -> Call:
-        @functools.wraps(call)
-        def on_any(self: Any, *args: Any, **keywords: Any) -> Any:
-            outs = keywords.get("out")
-            outs = outs if isinstance(outs, tuple) else (outs,)
-            operands = (*args, *keywords.values(), *outs)
-            adapters = [(x, a) for x in operands if (a := of(type(x))) is not None]
-            if not adapters or any(a.on_cuda(x) for x, a in adapters):
-                return call(self, *args, **keywords)
-            written = (*args[out : out + 1], *outs)
-            name = f"{self.__name__}.{call.__name__.lstrip('_')}"
-            own = functools.partial(call, self)
-            return on_host(own, name, args, keywords, written)
-
-        return cast("Call", on_any)
-
-    return decorate
 
 
 def _is_array(x: Any) -> bool:
