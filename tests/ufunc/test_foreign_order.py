@@ -94,7 +94,7 @@ def test_jax_sees_results_that_are_computed_and_in_cs_order(
     # Only NumPy's own arrays lie in host memory.
     monkeypatch.setattr(jax, "np", SimpleNamespace(ndarray=int, generic=int))
 
-    found, device, alias = jax.JaxAdapter().lift(made, like)
+    found, device, alias = jax.JaxAdapter().from_native(made, like)
 
     np.testing.assert_array_equal(np.asarray(found), values)
     assert (device, alias) == ("gpu:1", True)
@@ -119,7 +119,7 @@ def jax_array(cupy, monkeypatch):
 
 
 def test_jax_arrays_are_ready_when_they_are_read(cupy, jax_array):
-    assert jax.JaxAdapter().native(jax_array, "f") is jax_array
+    assert jax.JaxAdapter().to_native(jax_array, "f") is jax_array
     assert cupy.log == ["ready", "read"]
 
 
@@ -127,5 +127,5 @@ def test_jax_arrays_are_no_part_of_a_capture(cupy, jax_array, monkeypatch):
     monkeypatch.setattr(live_streams, "captured", {cupy.stream.ptr})
 
     with pytest.raises(TypeError, match="no part in the order"):
-        jax.JaxAdapter().native(jax_array, "f")
+        jax.JaxAdapter().to_native(jax_array, "f")
     assert not cupy.log

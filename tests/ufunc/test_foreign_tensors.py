@@ -154,8 +154,8 @@ def test_memory_of_brain_floats_is_shared(tensor):
     x = tensor(np.arange(6, dtype=np.float32)).to(torch.bfloat16).reshape(2, 3).T
     adapter = foreign.of(type(x))
 
-    view = adapter.native(x, "f")
-    back = adapter.lift(view, x)
+    view = adapter.to_native(x, "f")
+    back = adapter.from_native(view, x)
 
     assert view.dtype.name == "bfloat16"
     assert view.shape == (3, 2)

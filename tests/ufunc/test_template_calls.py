@@ -222,7 +222,7 @@ def test_results_of_numba_arrays_are_numbas(gpu, monkeypatch):
         return numba_array(gpu.host(made)) if like is x else made
 
     for module in (foreign, cuda.foreign):
-        monkeypatch.setattr(module, "lift", lift)
+        monkeypatch.setattr(module, "from_native", lift)
     for _ in range(3):
         assert type(add(x, gpu.array(np.ones(50)))) is type(x)
         assert type(add(2.0, x)) is type(x)

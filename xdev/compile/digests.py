@@ -137,7 +137,7 @@ def digest(
         digester.function(function)
         for dispatcher in digester.compiled:
             _check(dispatcher)
-    except _Untold:
+    except _Undigestible:
         return None
     return digester.found.hexdigest()
 
@@ -147,7 +147,7 @@ def _check(dispatcher: Any) -> None:
 
     Raises
     ------
-    _Untold
+    _Undigestible
         What it reads has changed since nothing was compiled of it yet, or is not known
         to be what it was then.
     """
@@ -157,7 +157,7 @@ def _check(dispatcher: Any) -> None:
     if dispatcher not in _fresh and not (dispatcher.overloads and digester.variable):
         _fresh[dispatcher] = now
     if _fresh.get(dispatcher) != now:
-        raise _Untold
+        raise _Undigestible
 
 
 def joined(*parts: object) -> str:
@@ -165,7 +165,7 @@ def joined(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-class _Untold(Exception):  # noqa: N818 - it never leaves this module
+class _Undigestible(Exception):  # noqa: N818 - it never leaves this module
     """A value has no text that tells it in full."""
 
 
@@ -197,7 +197,7 @@ class _Digester:
         code: CodeType = function.__code__
         # Without its source, a function's literals would keep the compiler's own types.
         if not linecache.getline(code.co_filename, code.co_firstlineno):
-            raise _Untold
+            raise _Undigestible
         self._text("function")
         self.value(function.__defaults__)
         self.value(tuple(sorted((function.__kwdefaults__ or {}).items())))
@@ -210,7 +210,7 @@ class _Digester:
                 try:
                     self._outside(cells[name].cell_contents, attributes)
                 except ValueError as error:  # not assigned yet
-                    raise _Untold from error
+                    raise _Undigestible from error
             elif not cell and name in known:
                 self._outside(known[name], attributes)
         return None
@@ -220,7 +220,7 @@ class _Digester:
 
         Raises
         ------
-        _Untold
+        _Undigestible
             There is no text that tells it in full.
         """
         value = self._within(value)
@@ -243,7 +243,7 @@ class _Digester:
             self._text(kind.__name__, value.dtype, value.shape, order)
             self.found.update(value.tobytes())
         elif id(value) in self._replaced:
-            raise _Untold
+            raise _Undigestible
         else:
             self._callable(value)
 
@@ -263,16 +263,16 @@ class _Digester:
         elif kind is FunctionType:
             self.function(value)
         else:
-            raise _Untold
+            raise _Undigestible
 
     def _compiled(self, dispatcher: Any) -> None:
         """Take in a function that Numba compiles, and how it was told to do so."""
         options = dict(dispatcher.targetoptions)
         if options.get("link"):  # files
-            raise _Untold
-        told = options, getattr(dispatcher, "locals", {})
+            raise _Undigestible
+        given = options, getattr(dispatcher, "locals", {})
         self._text("compiled")
-        self.value(_frozen(told))
+        self.value(_frozen(given))
         compiler = getattr(dispatcher, "_compiler", None)
         self.value(getattr(compiler, "pipeline_class", None))
         if not dispatcher._can_compile:  # noqa: SLF001 - it has its signatures alone
@@ -289,7 +289,7 @@ class _Digester:
             try:
                 value = getattr(value, name)
             except AttributeError as error:
-                raise _Untold from error
+                raise _Undigestible from error
         fixed |= type(value) is np.ufunc or (
             type(value) in NAMED and _of_library(value)
         )

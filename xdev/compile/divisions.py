@@ -39,13 +39,13 @@ class Device:
     ----------
     settled : callable
         Emits a value about which LLVM assumes nothing: ``settled(builder, value)``.
-    tell : callable
+    raise_flag : callable
         Emits that NumPy tells of a floating point exception where a condition holds:
-        ``tell(builder, condition, exception)``.
+        ``raise_flag(builder, condition, exception)``.
     """
 
     settled: Callable[[Any, Any], Any]
-    tell: Callable[[Any, Any, int], None]
+    raise_flag: Callable[[Any, Any, int], None]
 
 
 def _divided(
@@ -58,7 +58,7 @@ def _divided(
     b, word = builder, x.type
     x, y = device.settled(b, x), device.settled(b, y)
     by_zero = b.icmp_unsigned("==", y, word(0))
-    device.tell(b, by_zero, DIVIDE)
+    device.raise_flag(b, by_zero, DIVIDE)
     unsafe, overflow = by_zero, None
     if signed:
         least = b.icmp_unsigned("==", x, word(-1 << (word.width - 1)))
@@ -88,7 +88,7 @@ def both(device: Device, builder: Any, x: Any, y: Any, *, signed: bool) -> Any:
     """Emit ``divmod(x, y)``, a list of two."""
     quotient, rest, overflow = _floored(device, builder, x, y, signed=signed)
     if overflow is not None:
-        device.tell(builder, overflow, OVER)
+        device.raise_flag(builder, overflow, OVER)
     return [quotient, rest]
 
 

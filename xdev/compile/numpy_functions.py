@@ -65,7 +65,7 @@ def frozen(builder: Any, value: Any) -> Any:
     return made
 
 
-def told(builder: Any, condition: Any, exception: int) -> None:
+def raise_flag(builder: Any, condition: Any, exception: int) -> None:
     """Emit C's ``feraiseexcept`` where a condition holds."""
     number = _optional.llvm_ir().IntType(32)
     kind = _optional.llvm_ir().FunctionType(number, [number])
@@ -75,7 +75,7 @@ def told(builder: Any, condition: Any, exception: int) -> None:
         builder.call(tell, [number(exception)])
 
 
-def untold(_builder: Any, _condition: Any, _exception: int) -> None:
+def ignore_flag(_builder: Any, _condition: Any, _exception: int) -> None:
     """Emit nothing."""
 
 
@@ -101,9 +101,9 @@ def known(_builder: Any, value: Any) -> Any:
 def _table(root: str, *, wrapping: bool) -> Table:
     """Return the entries, by function and NumPy's kind of its arguments."""
     if root == CPU:
-        device = Device(frozen, told)
+        device = Device(frozen, raise_flag)
     else:
-        device = Device(known if wrapping else opaque, untold)
+        device = Device(known if wrapping else opaque, ignore_flag)
     entries: dict[tuple[Any, str], Entry] = {}
     for function, names in OPERATORS.items():
         for kind in "fc":

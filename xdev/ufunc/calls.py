@@ -117,7 +117,7 @@ def bound(
         return args, None
     nout = scalar.nout
     if nout is None:  # never typed yet
-        natives = [foreign.native(x, name) for x in args]
+        natives = [foreign.to_native(x, name) for x in args]
         nout = len(scalar.specialise(scalar.resolve(natives)).outputs)
     if len(positional) > nout:
         given = nin + len(positional)

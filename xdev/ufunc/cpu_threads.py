@@ -99,7 +99,7 @@ class Threaded:
         elif exceptions:
             from xdev.ufunc import float_errors
 
-            float_errors.tell(self.ufunc.__name__, exceptions)
+            float_errors.report(self.ufunc.__name__, exceptions)
 
     def _spread(self, call: Operands, outs: tuple[Any, ...]) -> Any:
         """Compute ranges of the result, and tell of floating point errors then."""
@@ -108,7 +108,7 @@ class Threaded:
         start = perf_counter()
         exceptions = cpu_ranges.run(self._loop, call, grain=self.pace.grain)
         self.pace.together(perf_counter() - start, outs[0].size)
-        float_errors.tell(self.ufunc.__name__, exceptions)
+        float_errors.report(self.ufunc.__name__, exceptions)
         return outs if len(outs) > 1 else outs[0]
 
 

@@ -122,7 +122,7 @@ class CudaLoops:
                 results = self._run(plan, inputs, outputs, mask)
             first = next((x.owner for x in inputs if isinstance(x, Array)), None)
             made = tuple(
-                foreign.lift(x.owner, first)
+                foreign.from_native(x.owner, first)
                 if i >= len(given) or given[i] is None
                 else given[i]
                 for i, x in enumerate(results)
@@ -261,7 +261,7 @@ class CudaLoops:
 
 def _lift(place: int, result: Any, operands: tuple[Any, ...]) -> Any:
     """Return a result as an array of an operand's library."""
-    return foreign.lift(result, operands[place])
+    return foreign.from_native(result, operands[place])
 
 
 def require() -> None:
@@ -273,7 +273,7 @@ def written(x: Any, name: str) -> Array:
     """Return what an output is; its library is told that it is going to be written."""
     array = isinstance(x, Array) or is_cuda(x) or hasattr(type(x), "__array__")
     found = read(x, name) if array else None
-    foreign.claim(x, name)
+    foreign.begin_write(x, name)
     if not isinstance(found, Array):
         message = f"{name}: out= is {not_array(x, 'pass an array on the device')}"
         raise TypeError(message)

@@ -81,7 +81,7 @@ class CudaCall:
         """Return what the caller gets, once all is launched."""
         if self._target is not None:
             return self._target.owner
-        return foreign.lift(y.owner, self._operands[0].owner)
+        return foreign.from_native(y.owner, self._operands[0].owner)
 
 
 def straightened(x: Array, order: list[int]) -> Array:

@@ -240,7 +240,7 @@ def _of_library(x: Any, name: str) -> Array | Number | None:
     adapter = foreign.of(type(x))
     if adapter is None or adapter is foreign.LENDER:
         return _exported(x, name) if is_cuda(x) else None
-    view = adapter.native(x, name)
+    view = adapter.to_native(x, name)
     if isinstance(view, np.ndarray):
         return None if view.ndim else Number(view[()])
     place = view.data.ptr, view.shape, view.strides, view.dtype

@@ -21,7 +21,7 @@ ERRORS = {
 }
 
 
-def tell(name: str, exceptions: int) -> None:
+def report(name: str, exceptions: int) -> None:
     """Do what the caller's ``np.errstate`` says to each kind of error.
 
     Parameters
@@ -46,10 +46,10 @@ def tell(name: str, exceptions: int) -> None:
     settings: dict[str, Any] = dict(np.geterr())
     numbers = sum(number for *_, number in met)
     for kind, words, _ in met:
-        _tell(settings[kind], words, f"{words} encountered in {name}", numbers)
+        _report(settings[kind], words, f"{words} encountered in {name}", numbers)
 
 
-def _tell(setting: str, words: str, text: str, numbers: int) -> None:
+def _report(setting: str, words: str, text: str, numbers: int) -> None:
     if setting == "raise":
         raise FloatingPointError(text)
     if setting == "warn":

@@ -472,7 +472,7 @@ def _digested(function: Any) -> tuple[str | None, list[Any]]:
     """Return a function's digest, and all functions whose literals are typed."""
     reached = [function]
 
-    def told(value: object) -> object:
+    def within_ufunc(value: object) -> object:
         scalar = getattr(value, "definition", None)
         if isinstance(scalar, ScalarFunction):
             return scalar.function, bool(scalar.signatures)
@@ -480,7 +480,7 @@ def _digested(function: Any) -> tuple[str | None, list[Any]]:
             reached.append(value)
         return numpys(value)
 
-    return digests.digest(function, told), reached
+    return digests.digest(function, within_ufunc), reached
 
 
 def _has(function: Any, rules: Rules, digest: str | None) -> bool:

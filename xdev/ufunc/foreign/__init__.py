@@ -49,7 +49,7 @@ class Adapter:
         """Say whether an array is on a CUDA device."""
         return hasattr(x, "__cuda_array_interface__")
 
-    def native(self, x: Any, name: str) -> Any:  # noqa: ARG002 - nothing is refused
+    def to_native(self, x: Any, name: str) -> Any:  # noqa: ARG002 - nothing is refused
         """Return an array's memory as a NumPy or CuPy array.
 
         Raises
@@ -66,7 +66,7 @@ class Adapter:
         """
         return None
 
-    def claim(self, x: Any, name: str, label: str = "out") -> None:
+    def begin_write(self, x: Any, name: str, label: str = "out") -> None:
         """Tell the library that an array is about to be written.
 
         Raises
@@ -76,10 +76,10 @@ class Adapter:
             flag says what is read-only.
         """
 
-    def note(self, x: Any) -> None:
+    def mark_written(self, x: Any) -> None:
         """Tell the library that an array may be written; refuse nothing."""
 
-    def lift(self, made: Any, like: Any) -> Any:  # noqa: ARG002
+    def from_native(self, made: Any, like: Any) -> Any:  # noqa: ARG002
         """Return a NumPy or CuPy result, which is nobody else's, as its own array.
 
         On CUDA the work that writes the result is queued on the current stream.
@@ -112,7 +112,7 @@ def any_of(operands: Iterable[Any]) -> bool:
     return any(of(type(x)) is not None for x in operands)
 
 
-def native(x: Any, name: str) -> Any:
+def to_native(x: Any, name: str) -> Any:
     """Return the NumPy or CuPy array of an argument's memory; others as they came.
 
     Raises
@@ -121,10 +121,10 @@ def native(x: Any, name: str) -> Any:
         It has no such memory, or its library forbids it; ``name`` is the function.
     """
     adapter = of(type(x))
-    return x if adapter is None else adapter.native(x, name)
+    return x if adapter is None else adapter.to_native(x, name)
 
 
-def claim(x: Any, name: str) -> None:
+def begin_write(x: Any, name: str) -> None:
     """Tell the library of an output that it is about to be written.
 
     Raises
@@ -134,10 +134,10 @@ def claim(x: Any, name: str) -> None:
     """
     adapter = of(type(x))
     if adapter is not None:
-        adapter.claim(x, name)
+        adapter.begin_write(x, name)
 
 
-def lift(made: Any, like: Any) -> Any:
+def from_native(made: Any, like: Any) -> Any:
     """Return a NumPy or CuPy result as an array of another's library, without a copy.
 
     Parameters
@@ -149,12 +149,12 @@ def lift(made: Any, like: Any) -> Any:
 
     Examples
     --------
-    >>> lift(np.ones(2), np.zeros(3))
+    >>> from_native(np.ones(2), np.zeros(3))
     array([1., 1.])
     """
     adapter = of(type(like))
     if adapter is not None:
-        return adapter.lift(made, like)
+        return adapter.from_native(made, like)
     if type(like).__module__.startswith("numba."):
         interface = made.__cuda_array_interface__
         cuda = _optional.numba_cuda()
@@ -197,7 +197,7 @@ def on_host(
     def read(x: Any) -> Any:
         if isinstance(x, tuple):
             return tuple(map(read, x))
-        view = native(x, name)
+        view = to_native(x, name)
         given[id(view)] = view, x
         return view
 
@@ -205,14 +205,14 @@ def on_host(
     first = next((x for x, y in zip(args, inputs, strict=True) if _is_array(y)), None)
     keywords = {key: read(x) for key, x in keywords.items()}
     for x in written:
-        claim(x, name)
+        begin_write(x, name)
 
     def back(result: Any) -> Any:
         if isinstance(result, tuple):
             return tuple(map(back, result))
         if id(result) in given:
             return given[id(result)][1]
-        return None if result is None else lift(result, first)
+        return None if result is None else from_native(result, first)
 
     return back(call(*inputs, **keywords))
 

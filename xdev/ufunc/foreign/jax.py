@@ -35,7 +35,7 @@ class JaxAdapter(Adapter):
         """Ask the array, if it is one."""
         return not self._traced(x) and {d.platform for d in x.devices()} == {"gpu"}
 
-    def native(self, x: Any, name: str) -> Any:
+    def to_native(self, x: Any, name: str) -> Any:
         """Return a view that cannot be written."""
         if self._traced(x):
             message = (
@@ -69,7 +69,7 @@ class JaxAdapter(Adapter):
         with cupy.cuda.Device(natives("jax").place(device)[1]):
             return cupy.from_dlpack(x)
 
-    def claim(self, x: Any, name: str, label: str = "out") -> None:  # noqa: ARG002
+    def begin_write(self, x: Any, name: str, label: str = "out") -> None:  # noqa: ARG002
         """Refuse, of any array."""
         message = (
             f"{name}(): {label} is a jax.Array, and JAX's arrays are immutable: leave "
@@ -77,7 +77,7 @@ class JaxAdapter(Adapter):
         )
         raise TypeError(message)
 
-    def lift(self, made: Any, like: Any) -> Any:
+    def from_native(self, made: Any, like: Any) -> Any:
         """Return a result as an array on the device of ``like``, once it is computed.
 
         It is in C's order, the only one that all of JAX's parts agree on.

@@ -30,7 +30,7 @@ class TorchAdapter(Adapter):
         """Ask the tensor."""
         return bool(x.is_cuda)
 
-    def native(self, x: Any, name: str) -> Any:
+    def to_native(self, x: Any, name: str) -> Any:
         """Return a view; a tensor that records gradients must be detached first."""
         torch = _optional.torch()
         self._refuse_gradient(x, name)
@@ -65,7 +65,7 @@ class TorchAdapter(Adapter):
             int(_optional.torch().cuda.current_stream(x.device).cuda_stream) or LEGACY
         )
 
-    def claim(self, x: Any, name: str, label: str = "out") -> None:
+    def begin_write(self, x: Any, name: str, label: str = "out") -> None:
         """Refuse views that are not memory of their own; gradients see the write."""
         self._refuse_gradient(x, name)
         if x.is_conj() or x.is_neg():
@@ -81,14 +81,14 @@ class TorchAdapter(Adapter):
                 f"{name}(): {label} is expanded, its elements share memory: clone it"
             )
             raise TypeError(message)
-        self.note(x)
+        self.mark_written(x)
 
-    def note(self, x: Any) -> None:
+    def mark_written(self, x: Any) -> None:
         """Have autograd refuse gradients for which it kept the old values."""
         if not x.is_inference():
             _optional.torch().autograd.graph.increment_version(x)
 
-    def lift(self, made: Any, like: Any) -> Any:
+    def from_native(self, made: Any, like: Any) -> Any:
         """Return a tensor of a result's memory."""
         torch = _optional.torch()
         # The one dtype here that is an extension's; no protocol between them has it.

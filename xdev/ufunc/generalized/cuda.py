@@ -164,7 +164,7 @@ class CudaCores:
             self._launch(made, loop, reads, writes)
         first = next((x.owner for x in inputs if isinstance(x, Array)), None)
         whole = tuple(
-            foreign.lift(x, first) if y is None else x
+            foreign.from_native(x, first) if y is None else x
             for x, y in zip(results, written, strict=True)
         )
         return whole if len(whole) > 1 else whole[0]

@@ -225,7 +225,7 @@ class HostGraph:
         with self._lock:
             if self._first:
                 for x in leaves(made):
-                    foreign.claim(x, f"the graph of {name}")
+                    foreign.begin_write(x, f"the graph of {name}")
                 self._results = rebuild(_kept, made)
                 self._kept = leaves(self._results)
                 self._form = form(made)

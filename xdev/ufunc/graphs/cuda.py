@@ -410,7 +410,7 @@ class CudaGraph:
         name = name_of(self._f)
         check_arrays(name, self._results)
         for x in leaves(self._results):
-            foreign.claim(x, f"the graph of {name}")
+            foreign.begin_write(x, f"the graph of {name}")
             where = device_of(x)
             if where != f"cuda:{self._index}":
                 message = (

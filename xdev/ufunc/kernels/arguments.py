@@ -244,7 +244,7 @@ def host(x: Any, name: str) -> Array | Number:
     """
     adapter = foreign.of(type(x))
     if adapter is not None:
-        x = adapter.native(x, name)
+        x = adapter.to_native(x, name)
     if isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray):
         address, _ = x.__array_interface__["data"]
         return Array(x, address, x.shape, x.strides, x.dtype, x.flags.writeable)
@@ -340,7 +340,7 @@ def explaining(
     operands, names, name
         As :func:`types` takes them.
     writes : callable
-        As :func:`claim` takes it.
+        As :func:`begin_writes` takes it.
 
     Raises
     ------
@@ -392,7 +392,7 @@ def _axes(operands: Sequence[Array | Number], names: Sequence[str]) -> dict[str,
     }
 
 
-def claim(
+def begin_writes(
     args: Sequence[Any],
     operands: Sequence[Array | Number],
     names: Sequence[str],
@@ -422,9 +422,9 @@ def claim(
         adapter = foreign.of(type(x))
         if adapter and isinstance(operand, Array) and operand.writable:
             if label in found.surely:
-                adapter.claim(x, name, label)
+                adapter.begin_write(x, name, label)
             elif label in found.perhaps:
-                adapter.note(x)
+                adapter.mark_written(x)
 
 
 def narrow(extents: Sequence[int], arrays: Sequence[Array]) -> bool:

@@ -123,7 +123,7 @@ class CpuKernels:
             owners = [x.owner for x in operands]
             dtypes = [kind.dtype for kind in plan.kinds]
             raise too_large(owners, dtypes, function.name, names) from error
-        arguments.claim(args, operands, names, function.name, function.writes)
+        arguments.begin_writes(args, operands, names, function.name, function.writes)
         self.compute(extents, plan, words)
         return plan
 

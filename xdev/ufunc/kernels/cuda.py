@@ -98,7 +98,9 @@ class CudaKernels:
             compiled = self._compiled.get(key) or self._compile(key, operands, names)
             dtypes = [kind.dtype for kind in compiled.kinds]
             values = handed(operands, dtypes, function.name, names)
-            arguments.claim(args, operands, names, function.name, function.writes)
+            arguments.begin_writes(
+                args, operands, names, function.name, function.writes
+            )
             if not extents.size:
                 return None
             if compiled.checked:
