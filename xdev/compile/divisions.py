@@ -48,6 +48,46 @@ class Device:
     raise_flag: Callable[[Any, Any, int], None]
 
 
+def frozen(builder: Any, value: Any) -> Any:
+    """Emit LLVM's ``freeze``, for which llvmlite has no word."""
+    instructions = _optional.llvm_ir().instructions
+    made = instructions.Instruction(builder.block, value.type, "freeze", [value])
+    builder._insert(made)  # noqa: SLF001 - as all its methods do
+    return made
+
+
+def raise_flag(builder: Any, condition: Any, exception: int) -> None:
+    """Emit C's ``feraiseexcept`` where a condition holds."""
+    number = _optional.llvm_ir().IntType(32)
+    kind = _optional.llvm_ir().FunctionType(number, [number])
+    cgutils = _optional.numba().core.cgutils
+    with builder.if_then(condition, likely=False):
+        tell = cgutils.get_or_insert_function(builder.module, kind, "feraiseexcept")
+        builder.call(tell, [number(exception)])
+
+
+def ignore_flag(_builder: Any, _condition: Any, _exception: int) -> None:
+    """Emit nothing."""
+
+
+def opaque(builder: Any, value: Any) -> Any:
+    """Emit a copy of which LLVM knows nothing; NVVM has no ``freeze``."""
+    ir, own = _optional.llvm_ir(), value.type
+    if isinstance(value, ir.Constant):
+        return value
+    word = ir.IntType(max(own.width, 32))
+    letter = {32: "r", 64: "l"}[word.width]
+    kind, text = ir.FunctionType(word, [word]), f"mov.b{word.width} $0, $1;"
+    wide = value if word == own else builder.zext(value, word)
+    copy = builder.asm(kind, text, f"={letter},{letter}", [wide], side_effect=False)
+    return copy if word == own else builder.trunc(copy, own)
+
+
+def known(_builder: Any, value: Any) -> Any:
+    """Return a value that has not overflowed."""
+    return value
+
+
 def _divided(
     device: Device, builder: Any, x: Any, y: Any, *, signed: bool
 ) -> tuple[Any, Any, Any, Any]:

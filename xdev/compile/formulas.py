@@ -177,3 +177,20 @@ def logaddexp2(x: Any, y: Any) -> Any:
     rest = x - y
     larger = x if rest > 0 else y
     return larger + math.log1p(2.0 ** -abs(rest)) / LOG2
+
+
+def complex_div(a: Any, b: Any) -> Any:
+    """Return CPython's quotient of complex numbers, and NumPy's where that raises."""
+    areal, aimag, breal, bimag = a.real, a.imag, b.real, b.imag
+    abs_breal, abs_bimag = abs(breal), abs(bimag)
+    if abs_breal >= abs_bimag:
+        if abs_breal == 0:
+            return complex(areal / abs_breal, aimag / abs_breal)
+        ratio = bimag / breal
+        denom = breal + bimag * ratio
+        return complex((areal + aimag * ratio) / denom, (aimag - areal * ratio) / denom)
+    if abs_bimag >= abs_breal:
+        ratio = breal / bimag
+        denom = breal * ratio + bimag
+        return complex((areal * ratio + aimag) / denom, (aimag * ratio - areal) / denom)
+    return complex(NAN, NAN)

@@ -57,53 +57,15 @@ INTEGERS = {
 }
 
 
-def frozen(builder: Any, value: Any) -> Any:
-    """Emit LLVM's ``freeze``, for which llvmlite has no word."""
-    instructions = _optional.llvm_ir().instructions
-    made = instructions.Instruction(builder.block, value.type, "freeze", [value])
-    builder._insert(made)  # noqa: SLF001 - as all its methods do
-    return made
-
-
-def raise_flag(builder: Any, condition: Any, exception: int) -> None:
-    """Emit C's ``feraiseexcept`` where a condition holds."""
-    number = _optional.llvm_ir().IntType(32)
-    kind = _optional.llvm_ir().FunctionType(number, [number])
-    cgutils = _optional.numba().core.cgutils
-    with builder.if_then(condition, likely=False):
-        tell = cgutils.get_or_insert_function(builder.module, kind, "feraiseexcept")
-        builder.call(tell, [number(exception)])
-
-
-def ignore_flag(_builder: Any, _condition: Any, _exception: int) -> None:
-    """Emit nothing."""
-
-
-def opaque(builder: Any, value: Any) -> Any:
-    """Emit a copy of which LLVM knows nothing; NVVM has no ``freeze``."""
-    ir, own = _optional.llvm_ir(), value.type
-    if isinstance(value, ir.Constant):
-        return value
-    word = ir.IntType(max(own.width, 32))
-    letter = {32: "r", 64: "l"}[word.width]
-    kind, text = ir.FunctionType(word, [word]), f"mov.b{word.width} $0, $1;"
-    wide = value if word == own else builder.zext(value, word)
-    copy = builder.asm(kind, text, f"={letter},{letter}", [wide], side_effect=False)
-    return copy if word == own else builder.trunc(copy, own)
-
-
-def known(_builder: Any, value: Any) -> Any:
-    """Return a value that has not overflowed."""
-    return value
-
-
 @cache
 def _table(root: str, *, wrapping: bool) -> Table:
     """Return the entries, by function and NumPy's kind of its arguments."""
     if root == CPU:
-        device = Device(frozen, raise_flag)
+        device = Device(divisions.frozen, divisions.raise_flag)
     else:
-        device = Device(known if wrapping else opaque, ignore_flag)
+        device = Device(
+            divisions.known if wrapping else divisions.opaque, divisions.ignore_flag
+        )
     entries: dict[tuple[Any, str], Entry] = {}
     for function, names in OPERATORS.items():
         for kind in "fc":
@@ -533,25 +495,7 @@ def replaced(*changes: tuple[Any, str, Any]) -> Iterator[None]:
 # zero is infinite or NaN. But Numba's own ``a ** -1`` has Python's on the CPU,
 # whatever is asked for, and its complex quotient raises everywhere.
 
-NAN = float("nan")
 _made: dict[Any, Any] = {}  # on the CPU, by code and types; Numba keeps others' apart
-
-
-def complex_div(a: Any, b: Any) -> Any:
-    """Return CPython's quotient of complex numbers, and NumPy's where that raises."""
-    areal, aimag, breal, bimag = a.real, a.imag, b.real, b.imag
-    abs_breal, abs_bimag = abs(breal), abs(bimag)
-    if abs_breal >= abs_bimag:
-        if abs_breal == 0:
-            return complex(areal / abs_breal, aimag / abs_breal)
-        ratio = bimag / breal
-        denom = breal + bimag * ratio
-        return complex((areal + aimag * ratio) / denom, (aimag - areal * ratio) / denom)
-    if abs_bimag >= abs_breal:
-        ratio = breal / bimag
-        denom = breal * ratio + bimag
-        return complex((areal * ratio + aimag) / denom, (aimag * ratio - areal) / denom)
-    return complex(NAN, NAN)
 
 
 def undefined(context: Any, builder: Any, kind: Any) -> Any:
@@ -624,8 +568,8 @@ def _change(
         context: Any, builder: Any, impl: Any, sig: Any, *args: Any, **options: Any
     ) -> Any:
         wanted = asked() and options.get("caching", True)
-        if wanted and impl.__name__ == complex_div.__name__:
-            impl = complex_div
+        if wanted and impl.__name__ == formulas.complex_div.__name__:
+            impl = formulas.complex_div
         if not wanted or any(args) or any(options.values()):
             return usual(context, builder, impl, sig, *args, **options)
         return compile_for(context, builder, impl, sig)

@@ -15,13 +15,13 @@ import numpy as np
 
 from xdev.compile import cpu
 from xdev.ufunc import sources
+from xdev.ufunc.flow import Flow
 from xdev.ufunc.kinds import (
     DIVISION,
     EXTREMES,
     NUMBERS,
     OPERATORS,
     UNSIGNED,
-    Flow,
     Kind,
     fits,
     is_dtype,
@@ -191,16 +191,12 @@ class Casts(ast.NodeTransformer):
             return node
         node.left = self._operand(node.left, kind)
         multiplied = isinstance(node.op, ast.Pow) and not same(kind, UNSIGNED)
-        if multiplied and self._whole(node.right):
+        if multiplied and weak(self._flow.kind(node.right)) is int:
             self._refuse(node.right, kind)
             node.right = self.visit(node.right)  # compilers multiply, in int64
         else:
             node.right = self._operand(node.right, kind)
         return node
-
-    def _whole(self, node: ast.expr) -> bool:
-        """Say whether a node is an integer of Python's."""
-        return weak(self._flow.kind(node)) is int
 
     def _operand(self, node: ast.expr, kind: Kind) -> ast.expr:
         """Return an operand of what has a kind."""
