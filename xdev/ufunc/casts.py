@@ -19,7 +19,6 @@ from xdev.ufunc.flow import Flow
 from xdev.ufunc.kinds import (
     DIVISION,
     EXTREMES,
-    NUMBERS,
     OPERATORS,
     UNSIGNED,
     Kind,
@@ -35,7 +34,7 @@ from xdev.ufunc.kinds import (
 from xdev.ufunc.parameters import shown
 from xdev.ufunc.rules import real
 from xdev.ufunc.scalar import is_plain
-from xdev.ufunc.scope import Scope
+from xdev.ufunc.scope import WEAK, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,11 +127,7 @@ class Casts(ast.NodeTransformer):
             node.body = self._result(node.body, kind)
             node.orelse = self._result(node.orelse, kind)
             return node
-        if (
-            self._inside
-            or self._flow.branches
-            or type(self._flow.kind(node)) in NUMBERS
-        ):
+        if self._inside or self._flow.branches or type(self._flow.kind(node)) in WEAK:
             return self._as(node, kind)
         same_kind = is_dtype(kind, "iu") and same(self._flow.kind(node), kind)
         if same_kind and isinstance(node, ast.BinOp | ast.UnaryOp):
@@ -202,7 +197,7 @@ class Casts(ast.NodeTransformer):
         """Return an operand of what has a kind."""
         own = self._flow.kind(node)
         wide = is_dtype(kind, "iu") and not same(kind, UNSIGNED)
-        if type(own) not in NUMBERS and (wide or is_dtype(own, "fc")):
+        if type(own) not in WEAK and (wide or is_dtype(own, "fc")):
             # As compilers widen it. In loops they begin with the types of names before
             # them: unsigned integers that turn signed there would become floats.
             turned = is_dtype(own, "i") and any(
@@ -217,7 +212,7 @@ class Casts(ast.NodeTransformer):
         own = self._flow.kind(node)
         self._refuse(node, kind)
         kind = PYTHONS.get(weak(kind), kind)
-        if type(own) in NUMBERS:
+        if type(own) in WEAK:
             return self._constant(node, kind)
         node = self._visited(node, kind)
         if own is int and same(kind, INT64):
@@ -262,7 +257,7 @@ class Casts(ast.NodeTransformer):
         number = self._flow.kind(node)
         dtype = INT64 if weak(kind) is int else kind
         whole = type(number) is int and is_dtype(dtype, "iu") and fits(number, dtype)
-        if whole or (type(number) in NUMBERS and is_dtype(dtype, "fc")):
+        if whole or (type(number) in WEAK and is_dtype(dtype, "fc")):
             if type(number) is not complex:
                 dtype = real(dtype)
             with suppress(OverflowError), np.errstate(over="ignore"):

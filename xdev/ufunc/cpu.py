@@ -18,8 +18,10 @@ from xdev.native import Plan
 from xdev.ufunc import cpu_results, refusals
 from xdev.ufunc.cpu_results import MANY, POOLED
 from xdev.ufunc.cpu_threads import Threaded
-from xdev.ufunc.inputs import WEAK, dtype_of, fits, misfit, resolve, strong
+from xdev.ufunc.foreign import NUMBERS
+from xdev.ufunc.inputs import dtype_of, fits, misfit, resolve, strong
 from xdev.ufunc.refusals import explain, raised_by_numpy
+from xdev.ufunc.scope import WEAK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from xdev.ufunc.signatures import Signature
     from xdev.ufunc.specialisation import Specialisation
 
-NUMBERS = (bool, int, float, complex, np.generic)
 REFUSALS = TypeError, ValueError, OverflowError
 
 

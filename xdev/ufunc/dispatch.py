@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ARRAYS = ("__array__", "__array_interface__", "__array_struct__")
 #: Python's own that are arrays to NumPy: sequences and buffers.
 SEQUENCES = (list, tuple, range, bytearray, memoryview, buffer)
-PLAIN = (np.ndarray, np.generic, bool, int, float, complex)
+PLAIN = (np.ndarray, *NUMBERS)
 
 
 def operands(

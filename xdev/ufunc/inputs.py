@@ -12,7 +12,7 @@ from xdev._freed import is_freed, use_after_free
 from xdev.compile.halves import is_bfloat16
 from xdev.errors import not_array
 from xdev.ufunc import sources
-from xdev.ufunc.scope import Scope
+from xdev.ufunc.scope import WEAK, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Dtypes = tuple[np.dtype[Any], ...]
 Labels = tuple[str, ...]
 SUPPORTED = frozenset("?bhilqBHILQefdFD")
-WEAK = (int, float, complex)
 _collections: dict[type, bool] = {}  # by exact type: whether it is Dask's
 DIGITS = 128  # the bits of an int that an error spells out
 

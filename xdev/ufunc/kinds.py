@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.compile.halves import is_half
+from xdev.ufunc.scope import WEAK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Kind = Any
 Kinds = tuple[Kind, ...]
-NUMBERS = (int, float, complex)  # in the order in which they grow
 BOOL, FLOAT32 = np.dtype(np.bool_), np.dtype(np.float32)
 UNSIGNED = np.dtype(np.uint64)
 OPERATORS: dict[type, tuple[np.ufunc, Any]] = {
@@ -63,7 +63,7 @@ def is_dtype(kind: Kind, kinds: str = "biufc") -> bool:
 def weak(kind: Kind) -> type | None:
     """Return the class of a Python number, None of all else."""
     found = kind if isinstance(kind, type) else type(kind)
-    return found if found in NUMBERS else None
+    return found if found in WEAK else None
 
 
 def fits(value: int, dtype: np.dtype[Any]) -> bool:
@@ -121,7 +121,7 @@ def together(one: Kind, other: Kind) -> Kind:
         return tuple(map(together, one, other))
     parts = [int if same(kind, BOOL) else weak(kind) or kind for kind in (one, other)]
     if not any(map(is_dtype, parts)):
-        return max(parts, key=NUMBERS.index)
+        return max(parts, key=WEAK.index)
     return np.result_type(*(part if is_dtype(part) else part(0) for part in parts))
 
 
@@ -150,7 +150,7 @@ def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
         grown = [int if is_dtype(kind) else weak(kind) for kind in kinds]
         if ufunc is np.true_divide:
             grown.append(float)
-        found = max(grown, key=NUMBERS.index)
+        found = max(grown, key=WEAK.index)
         beside = any(map(is_dtype, kinds)) and any(map(weak, kinds))
         operator_of_ints = found is int and ufunc is not np.maximum
         return np.dtype(np.int64) if beside and operator_of_ints else found
@@ -169,7 +169,7 @@ def unary(op: ast.unaryop, kind: Kind) -> Kind:
     if isinstance(op, ast.Not) or bits:
         return BOOL
     ufunc, python = UNARY[type(op)]
-    if type(kind) in NUMBERS:
+    if type(kind) in WEAK:
         with suppress(TypeError):
             return python(kind)
     return operated(ufunc, kind)
@@ -188,7 +188,7 @@ def binary(op: ast.operator, left: Kind, right: Kind) -> Kind:
     ufunc, python = OPERATORS[type(op)]
     whole = type(left) is type(right) is int
     large = isinstance(op, GROWING) and whole and left.bit_length() * right > MOST
-    if type(left) in NUMBERS and type(right) in NUMBERS and not large:
+    if type(left) in WEAK and type(right) in WEAK and not large:
         with suppress(ArithmeticError, TypeError, ValueError):
             return python(left, right)
     return operated(ufunc, left, right)
@@ -224,7 +224,7 @@ CASTS = {
 
 def kind_of(found: object) -> Kind:
     """Return the kind of an outside value."""
-    if type(found) in NUMBERS:
+    if type(found) in WEAK:
         return found
     if isinstance(found, bool):
         return BOOL

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # given; of one number, in compiled code, they are ``numpy.sin``. What compilers have
 # of arrays alone is written in other words.
 
+WEAK = (int, float, complex)  # Python's numbers, in the order in which they grow
 FACADE = "xdev.facade"  # where the standard's names have theirs; a room above
 NAMES = "xdev.numpy.names"  # and NumPy's
 
@@ -147,4 +148,4 @@ class Scope:
             return -bare if bare is not None and negative else bare
         value: Any
         value = node.value if isinstance(node, ast.Constant) else self.static(node)
-        return value if type(value) in {int, float, complex} else None
+        return value if type(value) in WEAK else None

@@ -18,6 +18,7 @@ from xdev.compile.grid import Argument
 from xdev.ufunc import foreign, sources
 from xdev.ufunc.complaints import PAGE
 from xdev.ufunc.cuda_operands import Array, Number
+from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import is_dask
 from xdev.ufunc.kernels.functions import UPDATES
 from xdev.ufunc.rules import real
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 # Libraries that keep arrays for later, as autograd does, are told of those alone.
 
 FACTS = frozenset({"shape", "size", "ndim", "strides", "itemsize", "nbytes", "dtype"})
-NUMBERS = abs, bool, complex, divmod, float, int, len, max, min, pow, range, round
-READERS = frozenset((*NUMBERS, *(f for f in vars(math).values() if callable(f))))
+OF_NUMBERS = abs, bool, complex, divmod, float, int, len, max, min, pow, range, round
+READERS = frozenset((*OF_NUMBERS, *(f for f in vars(math).values() if callable(f))))
 
 
 @final
@@ -248,7 +249,7 @@ def host(x: Any, name: str) -> Array | Number:
     if isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray):
         address, _ = x.__array_interface__["data"]
         return Array(x, address, x.shape, x.strides, x.dtype, x.flags.writeable)
-    if isinstance(x, bool | int | float | complex | np.generic):
+    if isinstance(x, NUMBERS):
         return Number(x)
     kind = type(x)
     way = "pass an array that it holds, or a number"
