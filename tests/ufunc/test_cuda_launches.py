@@ -16,7 +16,7 @@ from xdev.compile.grid import cpu as host_compiler
 from xdev.ufunc import cuda, cuda_streams
 from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import Array, Number
-from xdev.ufunc.generalized import cuda as generalized
+from xdev.ufunc.generalized import loops as generalized
 
 
 class HostKernel:

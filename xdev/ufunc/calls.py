@@ -13,7 +13,7 @@ import numpy as np
 from xdev.ufunc import dask, dispatch, fake, foreign, parameters
 from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.inputs import is_collection, refuse
-from xdev.ufunc.scope import WEAK
+from xdev.ufunc.sources import WEAK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -34,7 +34,7 @@ from xdev.ufunc.kinds import (
 from xdev.ufunc.parameters import shown
 from xdev.ufunc.rules import real
 from xdev.ufunc.scalar import is_plain
-from xdev.ufunc.scope import WEAK, Scope
+from xdev.ufunc.sources import WEAK, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable

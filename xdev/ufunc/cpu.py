@@ -21,7 +21,7 @@ from xdev.ufunc.cpu_threads import Threaded
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import dtype_of, fits, misfit, resolve, strong
 from xdev.ufunc.refusals import explain, raised_by_numpy
-from xdev.ufunc.scope import WEAK
+from xdev.ufunc.sources import WEAK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -97,18 +97,18 @@ class Threaded:
         if exceptions is None:
             self.ufunc.at(a, indices, *values)
         elif exceptions:
-            from xdev.ufunc import float_errors
+            from xdev.ufunc import cpu_ranges
 
-            float_errors.report(self.ufunc.__name__, exceptions)
+            cpu_ranges.report_errors(self.ufunc.__name__, exceptions)
 
     def _spread(self, call: Operands, outs: tuple[Any, ...]) -> Any:
         """Compute ranges of the result, and tell of floating point errors then."""
-        from xdev.ufunc import cpu_ranges, float_errors
+        from xdev.ufunc import cpu_ranges
 
         start = perf_counter()
         exceptions = cpu_ranges.run(self._loop, call, grain=self.pace.grain)
         self.pace.together(perf_counter() - start, outs[0].size)
-        float_errors.report(self.ufunc.__name__, exceptions)
+        cpu_ranges.report_errors(self.ufunc.__name__, exceptions)
         return outs if len(outs) > 1 else outs[0]
 
 

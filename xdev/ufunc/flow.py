@@ -34,7 +34,7 @@ from xdev.ufunc.rules import real
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.ufunc.scope import Scope
+    from xdev.ufunc.sources import Scope
 
     Names = dict[str, Kind]
 

@@ -12,7 +12,7 @@ from xdev._freed import is_freed, use_after_free
 from xdev.compile.halves import is_bfloat16
 from xdev.errors import not_array
 from xdev.ufunc import sources
-from xdev.ufunc.scope import WEAK, Scope
+from xdev.ufunc.sources import WEAK, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.compile.halves import is_half
-from xdev.ufunc.scope import WEAK
+from xdev.ufunc.sources import WEAK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,7 +26,7 @@ from xdev.ufunc.assignments import refuse_unassigned
 from xdev.ufunc.casts import Plain
 from xdev.ufunc.kinds import fits
 from xdev.ufunc.rules import real
-from xdev.ufunc.scope import Scope, inside
+from xdev.ufunc.sources import Scope, inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable

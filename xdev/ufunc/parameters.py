@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev.ufunc import sources
-from xdev.ufunc.scope import numpys
+from xdev.ufunc.sources import numpys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

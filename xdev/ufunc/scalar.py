@@ -20,7 +20,7 @@ from xdev.compile.halves import is_half
 from xdev.ufunc import calls, parameters, sources
 from xdev.ufunc.inputs import Counts, check
 from xdev.ufunc.rules import Rules
-from xdev.ufunc.scope import numpys
+from xdev.ufunc.sources import numpys
 from xdev.ufunc.specialisation import Specialisation
 from xdev.ufunc.ufuncs import Ufunc
 

@@ -16,7 +16,7 @@ from xdev.ufunc.assignments import refuse_lost
 from xdev.ufunc.inputs import Counts
 from xdev.ufunc.kernels.arguments import FLOAT, SUPPORTED
 from xdev.ufunc.kernels.functions import check_outside, check_plain, replacement
-from xdev.ufunc.scope import Scope
+from xdev.ufunc.sources import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, final
 from xdev.ufunc import dask, dispatch, fake, foreign, sources
 from xdev.ufunc.decorator import TARGETS, WITHOUT_EFFECT
 from xdev.ufunc.foreign import is_cuda
-from xdev.ufunc.generalized.cpu import CpuCores
-from xdev.ufunc.generalized.cuda import CudaCores
 from xdev.ufunc.generalized.functions import CoreFunction
 from xdev.ufunc.generalized.layouts import Layout
+from xdev.ufunc.generalized.loops import CpuCores, CudaCores
 from xdev.ufunc.inputs import is_collection, refuse
 from xdev.ufunc.signatures import parse_cores
 

@@ -22,7 +22,7 @@ from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import is_dask
 from xdev.ufunc.kernels.functions import UPDATES
 from xdev.ufunc.rules import real
-from xdev.ufunc.scope import Scope, numpys
+from xdev.ufunc.sources import Scope, numpys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

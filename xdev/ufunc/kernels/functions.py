@@ -26,7 +26,7 @@ from xdev.ufunc.parameters import (
 )
 from xdev.ufunc.rules import Rules
 from xdev.ufunc.scalar import within
-from xdev.ufunc.scope import Scope
+from xdev.ufunc.sources import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
