@@ -93,8 +93,6 @@ class Casts(ast.NodeTransformer):
         Where the casts get their names.
     inner : callable
         Returns what compiled code calls for a ufunc that takes dtypes.
-    inside : bool
-        Whether compiled code calls the function; a loop casts what is returned itself.
     """
 
     def __init__(
@@ -104,15 +102,13 @@ class Casts(ast.NodeTransformer):
         flow: Flow,
         scope: Scope,
         inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any],
-        *,
-        inside: bool,
     ) -> None:
         self._function, self._rules, self._flow = function, rules, flow
-        self._scope, self._inner, self._inside = scope, inner, inside
+        self._scope, self._inner = scope, inner
         self._results = compiled(flow.returned, rules)
 
     def visit_Return(self, node: ast.Return) -> ast.Return:
-        """Give what is returned its dtype, unless the caller does."""
+        """Give what is returned its dtype."""
         if node.value is not None:
             node.value = self._result(node.value, self._results)
         return node
@@ -127,12 +123,7 @@ class Casts(ast.NodeTransformer):
             node.body = self._result(node.body, kind)
             node.orelse = self._result(node.orelse, kind)
             return node
-        if self._inside or self._flow.branches or type(self._flow.kind(node)) in WEAK:
-            return self._as(node, kind)
-        same_kind = is_dtype(kind, "iu") and same(self._flow.kind(node), kind)
-        if same_kind and isinstance(node, ast.BinOp | ast.UnaryOp):
-            return self._computed(node, kind)
-        return cast("ast.expr", self.visit(node))
+        return self._as(node, kind)
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
         """Give a number the dtype that the name has elsewhere."""
@@ -368,29 +359,27 @@ class Casts(ast.NodeTransformer):
 
 
 def cast_source(
-    tree: ast.FunctionDef,
-    *,
     function: Callable[..., Any],
     rules: Rules,
     called: Called,
     inner: Callable[[Any, tuple[np.dtype[Any], ...]], Any],
-    inside: bool,
+    tree: ast.FunctionDef,
 ) -> dict[str, Any]:
     """Put casts into a function's source; return what it then reads, by name.
 
     Parameters
     ----------
-    tree : ast.FunctionDef
-        The source.
     function, rules
         The function, its inputs' dtypes, and whether a signature made them.
     called : callable
         As :class:`Flow` takes it.
-    inner, inside
-        As :class:`Casts` takes them.
+    inner : callable
+        As :class:`Casts` takes it.
+    tree : ast.FunctionDef
+        The source.
     """
     scope, flow = _analysed(function, tree, rules, called)
-    casts = Casts(function, rules, flow, scope, inner, inside=inside)
+    casts = Casts(function, rules, flow, scope, inner)
     casts.generic_visit(tree)
     return scope.constants
 

@@ -85,11 +85,6 @@ class Flow(ast.NodeVisitor):
         """The kind of what the function returns."""
         return reduce(together, self._returned.values()) if self._returned else None
 
-    @property
-    def branches(self) -> bool:
-        """Whether there are several results, which have one dtype."""
-        return len(self._returned) > 1
-
     def kind(self, node: ast.AST) -> Kind:
         """Return an expression's kind."""
         return self._kinds.get(node)

@@ -363,8 +363,6 @@ class ScalarFunction:
         function: Callable[..., Any],
         level: typings.Level,
         rules: Rules,
-        *,
-        inside: bool = False,
     ) -> literals.Typed:
         """Return the function with typed literals and the ufuncs inside it compiled."""
         # No process needs these that finds all on disk.
@@ -381,14 +379,7 @@ class ScalarFunction:
                     return scalar.device_function(own, level)
 
                 called = partial(_called, bounded=bounded)
-                also = partial(
-                    casts.cast_source,
-                    function=function,
-                    rules=rules,
-                    called=called,
-                    inner=inner,
-                    inside=inside,
-                )
+                also = partial(casts.cast_source, function, rules, called, inner)
             elif rules.inputs:  # a signature's: nothing is rewritten, but checked
                 casts.returned(function, rules, partial(_called, bounded=bounded))
             casts.require_source(function, rules)
@@ -412,7 +403,7 @@ class ScalarFunction:
         if key not in self._device_functions:
             outside = sources.outside(self.function)
             parameters.refuse_arrays(self.function, outside)
-            plain = self._typed(self.function, level, rules, inside=True).function
+            plain = self._typed(self.function, level, rules).function
             self._device_functions[key] = cpu.device_function(plain)
         return self._device_functions[key]
 
