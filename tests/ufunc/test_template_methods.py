@@ -163,10 +163,10 @@ class Tensors:
 
     mutable = True
     on_cuda = staticmethod(lambda _: True)
-    native = staticmethod(lambda x, _: x.array)
+    to_native = staticmethod(lambda x, _: x.array)
     stream = staticmethod(lambda _: None)
-    claim = staticmethod(lambda *_: None)
-    lift = staticmethod(lambda made, _: Tensor(made))
+    begin_write = staticmethod(lambda *_: None)
+    from_native = staticmethod(lambda made, _: Tensor(made))
 
 
 def test_methods_of_other_libraries_arrays(gpu, monkeypatch):
