@@ -112,10 +112,7 @@ class Backend:
 
 
 #: The modules of this room's backends, each loaded at its first use.
-_OWN = {
-    "cuda": "xdev.device.cuda",
-    "fake": "xdev.device.fake",
-}
+_OWN = {"cuda": "xdev.device.cuda", "fake": "xdev.device.fake"}
 _backends: dict[str, Backend] = {"cpu": Backend()}
 _lock = module_lock()  # guards the two registries below
 _on_start: dict[str, list[Callable[[], None]]] = {}
