@@ -44,6 +44,12 @@ def install(session, *groups, package="."):
     session.install("-c", "requirements.lock", "-e", package, *needs)
 
 
+def install_tools(session, *groups):
+    """Install dependency groups for what reads the package and does not build it."""
+    needs = nox.project.dependency_groups(PROJECT, *groups)
+    session.install("-c", "requirements.lock", *needs)
+
+
 def tests_of_libraries(session, group):
     """Run the tests with other libraries; XDEV_TEST_DEVICES=cpu,cuda: on CUDA too."""
     promised, rooms = LIBRARIES[group]
@@ -148,21 +154,21 @@ def lint(session):
 @nox.session
 def types(session):
     """Check types, strictly."""
-    install(session, "types")
+    install_tools(session, "types")
     session.run("mypy")
 
 
 @nox.session
 def layers(session):
     """Check that imports go down only."""
-    install(session, "lint")
-    session.run("lint-imports")
+    install_tools(session, "lint")
+    session.run("lint-imports", env={"PYTHONPATH": "."})
 
 
 @nox.session
 def docs(session):
     """Build the documentation; a broken link fails."""
-    install(session, "docs")
+    install_tools(session, "docs")
     session.run("mkdocs", "build", "--strict", "--site-dir", "site")
 
 
