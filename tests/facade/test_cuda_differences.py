@@ -47,6 +47,7 @@ CASES = {
     "real": [(COMPLEX,), (REAL,)],
     "imag": [(COMPLEX,), (REAL,)],
     "clip": [(REAL, -1.0, 1.0), (WHOLE, None, 5)],
+    "where": [(REAL > 0, REAL, 2.0), (REAL > 0, 1, 2), (WHOLE > 2, WHOLE, WHOLE * 0.5)],
     "repeat": [(REAL[:3], np.asarray([2, 0, 3])), (REAL, 2)],
     "isin": [(REAL, 2.5), (REAL, np.asarray([2.5, 0.5])), (7, WHOLE)],
     "searchsorted": [(WHOLE, np.int64(2)), (WHOLE, np.asarray([2, 9])), (WHOLE, 7)],
@@ -75,7 +76,16 @@ CASES = {
     "linalg.eig": [(np.asarray([[2.0, 0.0], [0.0, 3.0]]),)],
     "linalg.eigvals": [(np.asarray([[2.0, 0.0], [0.0, 3.0]]),)],
 }
-WITHOUT_OUT = ("repeat", "isin", "searchsorted", "sort", "argsort", "std", "var")
+WITHOUT_OUT = (
+    "where",
+    "repeat",
+    "isin",
+    "searchsorted",
+    "sort",
+    "argsort",
+    "std",
+    "var",
+)
 WITHOUT_OUT += ("count_nonzero", "nonzero", "diff", "vecdot")
 FACTORS = ("linalg.eigh", "linalg.qr", "linalg.svd")
 EVERY = [(name, args) for name, cases in CASES.items() for args in cases]

@@ -295,9 +295,23 @@ def test_integers_are_compared_with_numbers_that_they_do_not_hold(
             assert xdev.to_numpy(result).tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "logical_or", "hypot"])
-@pytest.mark.parametrize("char", "?bBhilqefd")
-def test_folds_have_numpys_types(device, name, char):
+@pytest.mark.parametrize(
+    ("name", "chars"),
+    [
+        *(
+            (name, "?bBhilqefd")
+            for name in ("add", "multiply", "maximum", "logical_or")
+        ),
+        *((name, "?bBhilq") for name in ("bitwise_and", "bitwise_xor")),
+        *((name, "efd") for name in ("hypot", "logaddexp")),
+    ],
+)
+def test_folds_have_numpys_types(device, name, chars):
+    for char in chars:
+        _fold(device, name, char)
+
+
+def _fold(device, name, char):
     values = np.asarray([[1, 0, 3, 2], [1, 2, 0, 1]]).astype(char)
     x = xdev.asarray(values, device=device)
     own, numpys = getattr(xdev, name), getattr(np, name)
@@ -305,6 +319,7 @@ def test_folds_have_numpys_types(device, name, char):
         lambda f, y: f.reduce(y, 1),
         lambda f, y: f.accumulate(y, 1),
         lambda f, y: f.outer(y[0], y[1]),
+        *([lambda f, y: f.reduce(y[:, :0], 1)] if numpys.identity is not None else []),
     ):
         result, expected = xdev.to_numpy(call(own, x)), call(numpys, values)
         assert result.dtype == expected.dtype
@@ -336,3 +351,26 @@ class Foreign:
 def test_a_foreign_object_is_handed_numpys_ufunc():
     assert xdev.add(np.ones(3), Foreign()) == (np.add, "__call__")
     assert xdev.add.reduce(Foreign()) == (np.add, "reduce")
+
+
+def test_cudas_loops_take_the_definition(gpu):
+    x, y = gpu.sample((70,), "f"), gpu.sample((70,), "f", 1)
+    whole, mask = np.arange(200, dtype="i1") % 100, x > 0
+    add, out, masked = xdev.add, np.zeros(70, "f"), np.zeros(70, "f")
+    into = add.definition._on_cuda
+
+    made = add._cuda((gpu.array(x), gpu.array(y)))
+    np.testing.assert_array_equal(gpu.host(made), x + y)
+    there = gpu.array(out)
+    assert into(add, [gpu.array(x), 2], there, {}) is there
+    np.testing.assert_array_equal(out, x + 2)
+    into(add, [gpu.array(x), 1.5], gpu.array(masked), {"where": gpu.array(mask)})
+    np.testing.assert_array_equal(masked, np.where(mask, x + np.float32(1.5), 0))
+    for shape, error in (((2, 70), ValueError), ((70,), TypeError)):
+        wrong = gpu.array(np.zeros(shape, "i"))
+        with pytest.raises(error, match=r"^xdev\.add: out is of (shape|data type)"):
+            into(add, [gpu.array(x), 1.5], wrong, {})
+    total = add._cuda_methods.reduce(gpu.array(whole), axis=0)
+    assert (total.dtype, gpu.host(total)) == (np.int64, whole.sum())
+    steps = add._cuda_methods.accumulate(gpu.array(whole), axis=0, dtype=None, out=None)
+    np.testing.assert_array_equal(gpu.host(steps), np.add.accumulate(whole))

@@ -41,7 +41,7 @@ def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
         and lower <= upper
     ):
         try:
-            return x.clip(lower, upper, out)  # they adapt to x; one pass, not two
+            return _limited(x, lower, upper, out)  # they adapt to x; one pass, not two
         except OverflowError:
             # NumPy refuses integers beyond all floating-point numbers: see _within().
             if _adapting(lower) is lower and _adapting(upper) is upper:
@@ -59,11 +59,22 @@ def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
         if x.dtype.kind == "b":  # positive() has no bools
             return xp.logical_or(x, False, out=out)
         return xp.positive(x, out=out)
+    if len(bounds) > 1 and xp is not np:
+        return _limited(x, bounds[0][1], bounds[1][1], out)
     result = x
     for limit, bound in bounds[:-1]:
         result = limit(result, bound)
     limit, bound = bounds[-1]
     return limit(result, bound, out=out)
+
+
+def _limited(x: Any, lower: Any, upper: Any, out: Any) -> Any:
+    """Limit an array to bounds of its data type, or numbers that adapt to it."""
+    if isinstance(x, np.ndarray | np.generic):
+        return x.clip(lower, upper, out)
+    from xdev.ufunc.expressions import selection  # which is CUDA's
+
+    return selection("clip", "x", "min", "max")(x, lower, upper, out=out)
 
 
 def namespace_of(x: Any) -> Any:

@@ -19,6 +19,7 @@ from xdev.facade.cpu import QR_MODES
 from xdev.facade.protocols import QR, SVD, Eig, Slogdet
 from xdev.facade.pseudoinverses import EPS, pinv
 from xdev.ufunc.complaints import no_matrix, no_mode
+from xdev.ufunc.expressions import selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,8 @@ def mended() -> dict[str, Callable[..., Any]]:
         "imag": written(cupy.imag),
         # the result must keep x's data type; array_api_compat's waits for the device
         "clip": clip,
+        # is two launches of array_api_compat's and CuPy's where there are numbers
+        "where": where,
         # refuses an array of counts
         "repeat": repeat,
         # takes no numbers but integers
@@ -75,6 +78,13 @@ def mended() -> dict[str, Callable[..., Any]]:
         # has no upper=; eig and eigvals may be real where the standard wants complex
         **decompositions(cupy.linalg),
     }
+
+
+def where(condition: Any, x1: Any, x2: Any) -> Any:
+    """Choose by truth values; other conditions are CuPy's matter."""
+    if condition.dtype == np.bool_:
+        return selection("where", "condition", "x1", "x2")(condition, x1, x2)
+    return _optional.cupy().where(condition, x1, x2)
 
 
 def sort(x: Any, *, axis: int, descending: bool, stable: bool) -> Any:  # noqa: ARG001 - it always is

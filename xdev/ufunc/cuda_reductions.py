@@ -127,13 +127,14 @@ class CudaReduction:
                 started = first is not None
                 plan, x, mask = self._found(spec, x, whole, mask, axes, started, ready)
                 loop = computed(spec.outputs[0])
+                neutral: Any = np.asarray(self._neutral or 0).astype(loop)[()]
                 values: dict[str, Any] = {
                     "source": x.address,
                     "target": y.address,
                     "mask": 0 if mask is None else mask.address,
                     "none": 0,
                     "first": padded(loop.type(first if started else 0)),
-                    "neutral": padded(loop.type(self._neutral or 0)),
+                    "neutral": padded(neutral),
                 }
                 if plan.scratch is not None:
                     values["made"] = ready.scratch(plan.scratch, loop).data.ptr
@@ -241,7 +242,7 @@ class CudaReduction:
             return None
         if initial is np._NoValue:  # noqa: SLF001
             own = self._neutral
-            return None if own is None else spec.outputs[0].type(own)
+            return None if own is None else np.asarray(own).astype(spec.outputs[0])[()]
         value = initial.item() if hasattr(initial, "item") else initial
         try:
             return spec.outputs[0].type(value)

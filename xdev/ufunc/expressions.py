@@ -6,16 +6,21 @@ What is more than an operator or a function of C++ is in ``functions.cuh``.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
 
 from xdev import _optional
 from xdev.compile import digests, elementwise
 from xdev.compile.halves import is_half
+from xdev.ufunc.inputs import resolve
 from xdev.ufunc.specialisation import Specialisation
+from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
 
     from xdev.ufunc.inputs import Dtypes
     from xdev.ufunc.signatures import Signature
@@ -88,6 +93,11 @@ EXPRESSIONS: dict[str, tuple[str, str, str]] = {
     "tanh": ("", "tanh(x)", "hyperbolic_tangent(x)"),
     "trunc": ("x", "trunc(x)", ""),
 }
+#: Of three inputs, for the facade's own functions.
+SELECTIONS: dict[str, tuple[str, str, str]] = {
+    "clip": ("minimum(maximum(x, y), z)",) * 3,
+    "where": ("x ? y : z", "", ""),
+}
 COLUMNS = {"b": 0, "i": 0, "u": 0, "f": 1, "V": 1, "c": 2}  # V: bfloat16
 HALF = {"nextafter": "next_half(x, y)"}  # the floats next to one are others
 
@@ -102,10 +112,10 @@ def source(name: str, inputs: Dtypes, outputs: Dtypes) -> str:
     inputs, outputs : tuple of numpy.dtype
         What its loop reads and writes.
     """
-    expression = EXPRESSIONS[name][COLUMNS[inputs[0].kind]]
+    expression = (EXPRESSIONS | SELECTIONS)[name][COLUMNS[inputs[0].kind]]
     if name in HALF and is_half(inputs[0]):
         expression = HALF[name]
-    names = "xy"[: len(inputs)]
+    names = "xyz"[: len(inputs)]
     taken = [elementwise.cpp_name(elementwise.computed(d)) for d in inputs]
     (given,) = (elementwise.cpp_name(elementwise.computed(d)) for d in outputs)
     pairs = list(zip(taken, names, strict=True))
@@ -168,9 +178,12 @@ def typed(
         message = f"xdev.{name} has no loop for {kinds} on CUDA: cast with xdev.astype"
         raise TypeError(message)
     native = tuple(d.newbyteorder("=") for d in loop)
-    types = native[:-1], native[-1:]
-    code = source(name, *types)
-    with_complex = _has_complex(*types)
+    return _specialisation(name, native[:-1], native[-1:])
+
+
+def _specialisation(name: str, inputs: Dtypes, outputs: Dtypes) -> Specialisation:
+    code = source(name, inputs, outputs)
+    with_complex = _has_complex(inputs, outputs)
 
     def cubin(
         kernel: elementwise.Template, capability: tuple[int, int], fastmath: bool
@@ -181,4 +194,55 @@ def typed(
         )
 
     digest = digests.joined(code, _optional.version("cupy") if with_complex else None)
-    return Specialisation(name, *types, digest, cubin)
+    return Specialisation(name, inputs, outputs, digest, cubin)
+
+
+@final
+class Selection:
+    """What chooses among elements on CUDA: arrays that a caller has sorted out.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`SELECTIONS`.
+    labels : tuple of str
+        The inputs' names.
+    """
+
+    strict, fastmath, nin, nout, doc = True, False, 3, 1, ""
+
+    def __init__(self, name: str, labels: tuple[str, ...]) -> None:
+        self.name, self.labels = name, labels
+        self._typings: dict[Dtypes, Specialisation] = {}
+
+    def describe(self, ufunc: Ufunc) -> None:
+        """Give a ufunc the name."""
+        vars(ufunc).update(__name__=self.name, __qualname__=self.name)
+
+    def call(
+        self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
+        """Compute a call that no plan is for."""
+        return ufunc._cuda(args, **keywords)  # noqa: SLF001 - its half
+
+    def resolve(self, args: Sequence[Any]) -> Dtypes:
+        """Return each argument's dtype."""
+        return resolve(args, f"xdev.{self.name}")
+
+    def specialise(self, inputs: Dtypes) -> Specialisation:
+        """Return the typing: what is chosen from has one dtype."""
+        made = self._typings.get(inputs)
+        if made is None:
+            first, *others = (d.newbyteorder("=") for d in inputs)
+            kind = first if self.name == "clip" else np.result_type(*others)
+            taken = (first if self.name == "clip" else np.dtype(bool), kind, kind)
+            made = _specialisation(self.name, taken, (kind,))
+            made = self._typings.setdefault(inputs, made)
+        return made
+
+
+@cache
+def selection(name: str, *labels: str) -> Ufunc:
+    """Return the ufunc on CUDA arrays of a selection."""
+    definition: Any = Selection(name, labels)  # no method but its call is used
+    return Ufunc(definition)
