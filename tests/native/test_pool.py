@@ -212,9 +212,9 @@ def test_a_live_block_is_of_the_stream_that_it_was_made_on(tier, lists):
     assert of_stream(address, 77)
     assert not of_stream(address, 0)
     assert not of_stream(address + QUANTUM, 77)
-    assert lists.give(address)
+    assert lists.take_back(address)
     assert not of_stream(address, 77)  # nobody's, until it is taken again
     assert lists.take(QUANTUM, 77) == address
     assert of_stream(address, 77)
-    lists.give(address)
+    lists.take_back(address)
     lists.drain()

@@ -16,6 +16,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev.device import registry
+from xdev.device.cuda import BACKEND
 from xdev.facade.cpu import result_dtype, result_shape
 from xdev.facade.cuda_differences import mended
 from xdev.facade.dtype_names import to_numpy_dtype
@@ -112,7 +113,9 @@ class CuPyLibrary:
     def bound(self, name: str, like: Any) -> Callable[..., Any]:
         """Return CuPy's function, run where ``like`` is."""
         found: Callable[..., Any] = self.functions[name]
-        return guarded(found, like.device) if self.several else found
+        if self.several and like.data.device_id != BACKEND.current():
+            return guarded(found, like.device)
+        return found
 
     def _find(self, name: str) -> Callable[..., Any]:
         if name in self._known:
@@ -185,6 +188,8 @@ def guarded(function: Callable[..., Any], device: Any) -> Callable[..., Any]:
     """Return a function that runs with a CuPy device current."""
 
     def on_device(*args: Any, **options: Any) -> Any:
+        if BACKEND.current() == device.id:  # to ask is quicker than to switch
+            return function(*args, **options)
         with device:
             return function(*args, **options)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import _optional
+from xdev import _optional, native
 from xdev._freed import refuse
 from xdev.device import Device
 from xdev.errors import not_array
@@ -111,6 +111,8 @@ def mark_uses(
         The current stream there, from who knows it.
     """
     if stream is None:
+        if device is None and native.are_of_current_stream(operands):
+            return
         current = _optional.cupy().cuda.get_current_stream
         stream = current() if device is None else current(device)
     handle = live_streams.see(stream)

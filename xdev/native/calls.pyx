@@ -19,6 +19,8 @@ from libc.stdint cimport int64_t, intptr_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
+from numpy import dtype, generic
+
 from xdev.native import plain
 
 cnp.import_array()
@@ -164,6 +166,8 @@ cdef GetDevice get_device = NULL
 cdef SetDevice set_device = NULL
 cdef IsOfStream is_of_stream = NULL
 cdef object array_type = None, new_array = None, mark_uses = None, readers = {}
+cdef frozenset NUMBERS = frozenset((bool, int, float, complex, str, type(None)))
+cdef tuple SCALARS = (generic, dtype)
 cdef object made_type = None, allocate = None, initialize = None  # of `make_array`
 cdef bint several_devices = False, several_streams = False
 cdef intptr_t known_streams[STREAMS]
@@ -461,7 +465,7 @@ cdef class Launches:
         cdef Py_ssize_t k, count = len(operands)
         cdef bint straight = found.size >= 0
         result = operands[count - 1]
-        if several_streams and not are_of_stream(operands, current_stream()):
+        if several_streams and are_own(operands, current_stream()) < 0:
             mark_uses(operands)
         memcpy(memory, run.parameter, run.nbytes)
         for k in range(count):
@@ -489,17 +493,28 @@ cdef class Launches:
         return result if plan.lift is None else plan.lift(result, operands)
 
 
-cdef bint are_of_stream(tuple operands, intptr_t stream):
-    """Say whether all arrays lie in blocks of a stream: nothing has to be marked."""
-    if is_of_stream == NULL:
-        return False
+def are_of_current_stream(operands):
+    """Do as `xdev.native.plain.are_of_current_stream`."""
+    return is_of_stream != NULL and are_own(operands, current_stream()) > 0
+
+
+cdef int are_own(operands, intptr_t stream):
+    """Return how many arrays lie in blocks of a stream; -1 if another may not."""
+    cdef int inner, count = 0
     for x in operands:
-        if type(x) is array_type:
-            if not is_of_stream(x.data.mem.ptr, stream):
-                return False
-        elif type(x) in readers:
-            return False
-    return True
+        kind = type(x)
+        if kind is array_type:
+            if is_of_stream == NULL or not is_of_stream(x.data.mem.ptr, stream):
+                return -1
+            count += 1
+        elif kind is tuple or kind is list:
+            inner = are_own(x, stream)
+            if inner < 0:
+                return -1
+            count += inner
+        elif kind not in NUMBERS and not isinstance(x, SCALARS):
+            return -1
+    return count
 
 
 cdef bint is_cuda(tuple operands):

@@ -210,6 +210,11 @@ def make_arrays_of(kind: Any) -> collections.abc.Callable[..., Any]:
     return make
 
 
+def are_of_current_stream(operands: collections.abc.Iterable[Any]) -> bool:  # noqa: ARG001
+    """Say whether there are arrays, and all lie in blocks of the current stream."""
+    return False  # the compiled tier's pool knows
+
+
 def read_by(
     kind: type, reader: collections.abc.Callable[[Any], tuple[Any, ...] | None]
 ) -> None:
