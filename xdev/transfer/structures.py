@@ -136,13 +136,14 @@ def _array(storage: Move, x: Any, _: bool) -> Any:
     return storage(x)
 
 
+def _stays(parts: Iterable[Any], moved: list[Any], anew: bool) -> bool:
+    """Say whether a container stays as it is, since no part moved."""
+    return not anew and all(map(is_, moved, parts))
+
+
 def _sequence(move: Move, parts: Any, anew: bool) -> Any:
-    moved, same = [], not anew
-    for part in parts:  # no comprehension: a frame less for each level of a deep tree
-        new = move(part)
-        moved.append(new)
-        same = same and new is part
-    if same:
+    moved = [*map(move, parts)]  # a comprehension would be a frame more for each level
+    if _stays(parts, moved, anew):
         return parts
     kind = type(parts)
     if kind is list:
@@ -153,26 +154,21 @@ def _sequence(move: Move, parts: Any, anew: bool) -> Any:
 
 
 def _mapping(move: Move, parts: dict[Any, Any], anew: bool) -> Any:
-    moved, same = {}, not anew
-    for key, part in parts.items():
-        moved[key] = new = move(part)
-        same = same and new is part
-    return parts if same else moved
+    moved = [*map(move, parts.values())]
+    same = _stays(parts.values(), moved, anew)
+    return parts if same else dict(zip(parts, moved, strict=True))
 
 
 def _object(move: Move, whole: Any, anew: bool) -> Any:
     """Rebuild without ``__init__``: frozen, slotted, derived fields are all alike."""
     held = attributes_of(whole)
-    moved, same = {}, not anew
-    for name, part in held.items():
-        moved[name] = new = move(part)
-        same = same and new is part
-    if same:
+    moved = [*map(move, held.values())]
+    if _stays(held.values(), moved, anew):
         return whole
     base = SimpleNamespace if isinstance(whole, SimpleNamespace) else object
     try:
         like = base.__new__(type(whole))
-        name_parts(like, whole, moved)
+        _name_parts(like, whole, zip(held, moved, strict=True))
     except Exception as error:
         raise NotRebuilt from error
     return like
@@ -311,22 +307,15 @@ def _derived_rule(kind: type) -> Rule:
     """Return the rule for the containers of a derived class."""
     base: Any = next(base for base in BASES if issubclass(kind, base))
     values = base.values if issubclass(base, dict) else base.__iter__
-    slots = _slots(kind)
 
     def rebuilt(move: Move, whole: Any, anew: bool) -> Any:
-        parts = list(values(whole))
-        moved = list(map(move, parts))
-        named = None
-        if slots or getattr(whole, "__dict__", None):
-            held = attributes_of(whole)
-            named = dict(zip(held, map(move, held.values()), strict=True))
-            parts += held.values()
-        new = moved if named is None else [*moved, *named.values()]
-        if not anew and all(map(is_, new, parts)):
+        parts, held = [*values(whole)], attributes_of(whole)
+        moved, named = [*map(move, parts)], [*map(move, held.values())]
+        if _stays([*parts, *held.values()], moved + named, anew):
             return whole
         try:
             like = _made(base, whole, moved)
-            name_parts(like, whole, named or {})
+            _name_parts(like, whole, zip(held, named, strict=True))
         except Exception as error:
             raise NotRebuilt from error
         return like
@@ -378,10 +367,10 @@ def _made(base: Any, whole: Any, moved: list[Any]) -> Any:
     return like
 
 
-def name_parts(like: Any, whole: Any, attributes: dict[str, Any]) -> None:
+def _name_parts(like: Any, whole: Any, attributes: Iterable[tuple[str, Any]]) -> None:
     """Set attributes where the original has them."""
     free = getattr(whole, "__dict__", ())
-    for name, part in attributes.items():
+    for name, part in attributes:
         if name in free:
             like.__dict__[name] = part
         else:
@@ -394,7 +383,7 @@ def _sparse(move: Move, x: Any, anew: bool) -> Any:
         return _at_home(move, x, anew)
     parts = _parts(x)
     moved = [move(part) for part in parts]
-    if not anew and all(new is part for new, part in zip(moved, parts, strict=True)):
+    if _stays(parts, moved, anew):
         return x
     data, *indices = moved
     device = device_of(data)
