@@ -15,7 +15,6 @@ worker sees it. What is called here is described in `xdev.compile.plain_threads`
 
 from cpython.object cimport PyObject
 from libc.stdint cimport intptr_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 import os
@@ -208,17 +207,12 @@ cdef intptr_t work(Job* job, intptr_t lanes, intptr_t turns) except? -1:
     errors = []
     job.errors, job.count, job.turns = <PyObject*>errors, lanes, turns
     job.workers = have(lanes - 1)
-    job.lanes = <Lane*>calloc(lanes, sizeof(Lane))
-    if not job.lanes:
-        raise MemoryError
+    room = bytearray(lanes * sizeof(Lane))  # of zeros
+    job.lanes = <Lane*><char*>room
     with nogil:
         status = lead(job, 0)
-    free(job.lanes)
-    try:
-        if errors:
-            raise errors[0]
-    finally:
-        errors.clear()  # an error's frames must not lead back to it
+    if errors:
+        raise errors[0]
     return status
 
 
