@@ -28,9 +28,9 @@ SIZES = {"100 B": 100, "1 MiB": 1 << 20}  # of what is acquired, and of arrays
 SMALL = "xdev.empty, 100 B"
 AGAIN = """\
                 if self._watched and not is_finalizing():
-                    for listener in self._state.listeners:
-                        listener.released(self._state, chunk)
-                        listener.acquired(self._state, chunk)
+                    for listener in self.state.listeners:
+                        listener.released(self.state, chunk)
+                        listener.acquired(self.state, chunk)
 """
 SERVED = """\
         if self._watched and not is_finalizing():

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev import distributed
+from xdev import distributed, native
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
@@ -360,6 +360,7 @@ def test_a_workers_error_is_the_users(client, functions):
         client.submit(functions.refused).result()
 
 
+@pytest.mark.skipif(native.module("pool") is None, reason=native.STATE)
 def test_what_is_over_a_pools_limit_is_written_to_disk(client):
     from distributed import wait
 

@@ -17,7 +17,7 @@ from xdev import _config, _optional, native
 from xdev.device import Device, choice, default_device, devices
 from xdev.device.registry import backend
 from xdev.errors import ConfigurationError
-from xdev.memory import bridges, hooks, reports
+from xdev.memory import bridges, hooks, host_array, reports
 from xdev.timing.environment import cuda_name, processor_name
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
     """Give each worker its device, its pool's limit, and its threads.
 
     Register it, ``client.register_plugin(WorkerPlugin())``, before the first task: each
-    worker, later ones too, sets itself up. NumPy's memory in it is the pool's then,
-    that of received chunks too, on CUDA as well; and free memory of the pool goes back
-    before Dask spills, pauses or ends the worker for it.
+    worker, later ones too, sets itself up. NumPy's memory in it is the pool's then
+    (where xdev's compiled part is), that of received chunks too, on CUDA as well; and
+    free memory of the pool goes back before Dask spills, pauses or ends the worker.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def room_for_received(nbytes: int) -> memoryview:
         _from_scheduler.set(task.get_coro().__name__ == "handle_scheduler")
     if not _from_scheduler.get():
         with suppress(MemoryError):
-            return np.empty(nbytes, "u1").data
+            return host_array((nbytes,), np.dtype("u1")).data
     return memoryview(bytearray(nbytes))
 
 

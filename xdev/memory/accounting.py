@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from xdev.memory.heap import Heap
     from xdev.memory.state import PoolState
 
-    class Sized(Protocol):
-        """What is given back."""
-
-        nbytes: int
-
     class FreeLists(Protocol):
         """What the native free lists count."""
 
@@ -173,7 +168,7 @@ class Ledger:
             self._see_peak(self._lists)
         self._used -= nbytes
 
-    def release_all(self, chunks: Iterable[Sized]) -> None:
+    def release_all(self, chunks: Iterable[Chunk]) -> None:
         """Count free chunks that left the native free lists, which forgot them."""
         for chunk in chunks:
             self.given.add(chunk.nbytes)

@@ -26,7 +26,7 @@ import sys
 import threading
 from collections import deque
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
 from xdev.errors import MemoryCorruptionError
@@ -114,15 +114,13 @@ class GuardedSource:
     ----------
     inner : Source
         Where the memory is; it names its ``alignment``.
-    cells : Cells
+    cells : HostCells, CudaCells or FakeCells
         The inner source's bytes.
     quarantine : int
         How much waits in line at most [B].
     """
 
-    def __init__(
-        self, inner: Source, cells: Cells, quarantine: int = QUARANTINE
-    ) -> None:
+    def __init__(self, inner: Source, cells: Any, quarantine: int = QUARANTINE) -> None:
         self.inner, self._cells, self._budget = inner, cells, quarantine
         self.name: str = getattr(inner, "name", type(inner).__name__)
         self.alignment: int = getattr(inner, "alignment")  # noqa: B009 - optional there
@@ -294,7 +292,7 @@ class GuardedSource:
 
     def _mend(self, address: int, nbytes: int, byte: int) -> int | None:
         """Return where memory is damaged, and mend it, so that it is told once."""
-        at = self._cells.first_other(address, nbytes, byte)
+        at: int | None = self._cells.first_other(address, nbytes, byte)
         if at is not None:
             self._cells.fill(address + at, nbytes - at, byte)
         return at
@@ -307,21 +305,7 @@ def poison(chunk: Chunk, line: str) -> None:
         source.poison(chunk, line)
 
 
-__all__ = ["Cells"]
-
-
-class Cells(Protocol):
-    """The bytes at a source's addresses. No method allocates from a pool."""
-
-    def fill(self, address: int, nbytes: int, byte: int) -> None:
-        """Set ``nbytes`` bytes; they are set when this returns."""
-
-    def first_other(self, address: int, nbytes: int, byte: int) -> int | None:
-        """Return the offset of the first byte that is not ``byte``, None without one.
-
-        Work that is queued on a device was waited for.
-        """
-
+# -- cells: a source's bytes, which no method takes from a pool ------------------------
 
 PIECE = 1 << 20  # looked at in one go: Python's own memory holds a copy [B]
 
@@ -425,7 +409,7 @@ class FakeCells:
 
 
 #: (device type, kind) -> the cells of device number ``index``.
-CELLS: dict[tuple[str, str], Callable[[int], Cells]] = {
+CELLS: dict[tuple[str, str], Callable[[int], Any]] = {
     ("cpu", "host"): lambda _: HostCells(),
     ("cpu", "pinned"): lambda _: HostCells(),
     ("cuda", "device"): CudaCells,

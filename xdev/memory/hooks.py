@@ -13,18 +13,8 @@ from xdev._forks import module_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
 
     from xdev.memory.blocks import Chunk
-
-    class Watched(Protocol):
-        """What emits: it is told whether anyone listens."""
-
-        def watch(self, listeners: tuple[Listener, ...]) -> None:
-            """Emit to these from now on."""
-
-        def after_fork(self) -> None:
-            """Do what is due in a forked child."""
 
 
 class Listener:
@@ -68,8 +58,12 @@ def before_emitters(starter: Callable[[], object]) -> None:
     _starters.append(starter)
 
 
-def join(emitter: Watched) -> None:
-    """Add an emitter; it is kept as long as somebody else keeps it."""
+def join(emitter: Any) -> None:
+    """Add an emitter; it is kept as long as somebody else keeps it.
+
+    ``emitter.watch(listeners)`` makes it emit to these from now on, and
+    ``emitter.after_fork()`` does what is due in a forked child.
+    """
     for starter in _starters:
         starter()
     with _lock:

@@ -118,8 +118,9 @@ class Pool:
             budget = Budget(getattr(source, "total", partial(no_total, self.name)))
             budget.set(limit)
         rules = policies.named(policy)
-        self._state = PoolState(source_for(source, rules), rules, budget, self.name)
-        self._release, self._quiet = self._state.release, rules.keeps
+        #: What the pool holds.
+        self.state = PoolState(source_for(source, rules), rules, budget, self.name)
+        self._release, self._quiet = self.state.release, rules.keeps
         self._watched = False  # set by watch
         self._recent: deque[Chunk] | tuple[()] = ()  # set by heed_limit
         budget.join(self)
@@ -148,7 +149,7 @@ class Pool:
         if not (isinstance(nbytes, int) and isinstance(stream, int)):
             nbytes, stream = index(nbytes), handle_of(stream)
         block = Block(self.take(nbytes, stream))
-        if self._state.policy.zone:  # the rest is a red zone
+        if self.state.policy.zone:  # the rest is a red zone
             block.nbytes = max(1, nbytes)
         return block
 
@@ -165,9 +166,9 @@ class Pool:
             if chunk.request == nbytes and chunk.stream == stream:
                 chunk.reuses += 1
                 if self._watched and not is_finalizing():
-                    for listener in self._state.listeners:
-                        listener.released(self._state, chunk)
-                        listener.acquired(self._state, chunk)
+                    for listener in self.state.listeners:
+                        listener.released(self.state, chunk)
+                        listener.acquired(self.state, chunk)
                 return chunk
             recent.append(chunk)
         return self._serve(nbytes, stream)
@@ -186,7 +187,7 @@ class Pool:
         OutOfMemoryError
             No step of the ladder could serve it.
         """
-        state = self._state
+        state = self.state
         state.newest.address = 0
         chunk = self.take(nbytes, stream)
         request = chunk.request
@@ -205,7 +206,7 @@ class Pool:
         OutOfMemoryError
             No step of the ladder could serve it.
         """
-        state = self._state
+        state = self.state
         if state.free_lists is None or state.listeners or state.shut:
             return False
         chunk, size, _ = self.take_for_c(nbytes, stream)
@@ -219,7 +220,7 @@ class Pool:
         if not 0 <= nbytes < ADDRESSES:
             message = f"a block of {nbytes} B is not possible: ask for 0 to 2**63 - 1"
             raise ValueError(message)
-        state = self._state
+        state = self.state
         if state.shut:  # there may be room again
             self.heed_limit()
         chunk = None if state.shut else state.hit(nbytes, stream)
@@ -253,7 +254,7 @@ class Pool:
             raise UseAfterFreeError(message) from None
         chunk.release(chunk)
         if not self._quiet:
-            self._state.process_pending()
+            self.state.process_pending()
 
     def _foreign(self, block: object) -> ValueError:
         return ValueError(f"{self.name}: {block!r} is not a block of this pool")
@@ -278,7 +279,7 @@ class Pool:
         ValueError
             ``nbytes`` is negative.
         """
-        return self._state.returns.reclaim(nbytes)
+        return self.state.returns.reclaim(nbytes)
 
     def stats(self) -> PoolStats:
         """Return the ledger's totals, and what the blocks are by size."""
@@ -289,24 +290,19 @@ class Pool:
 
     def _swept(self) -> PoolState:
         """Return the state, without what exceptions left in it."""
-        state = self._state
+        state = self.state
         if state.settled():
             state.sweep()
         return state
 
-    @property
-    def state(self) -> PoolState:
-        """What the pool holds, for reports."""
-        return self._state
-
     def holds(self, state: PoolState) -> bool:
         """Say whether this is the pool's state."""
-        return state is self._state
+        return state is self.state
 
     @property
     def budget(self) -> Budget:
         """The limit, and how much of it is used."""
-        return self._state.budget
+        return self.state.budget
 
     @property
     def allocated(self) -> int:
@@ -316,27 +312,27 @@ class Pool:
     @property
     def reserved(self) -> int:
         """Bytes held from the source [B]."""
-        return self._state.look(lambda _, ledger: ledger.reserved)
+        return self.state.look(lambda _, ledger: ledger.reserved)
 
     def open_scope(self) -> Scope:
         """Return the peaks from now on; they are final after :meth:`close_scope`."""
-        return self._state.look(lambda _, ledger: ledger.open())
+        return self.state.look(lambda _, ledger: ledger.open())
 
     def close_scope(self, scope: Scope) -> None:
         """Stop following the peaks."""
-        self._state.look(lambda _, ledger: ledger.close(scope))
+        self.state.look(lambda _, ledger: ledger.close(scope))
 
     def reset_peak(self) -> None:
         """Start the peaks afresh."""
-        self._state.look(lambda _, ledger: ledger.reset_peak())
+        self.state.look(lambda _, ledger: ledger.reset_peak())
 
     def find(self, address: int) -> Chunk | None:
         """Return the chunk that an address lies in, or None."""
-        return self._state.decide(lambda heap: heap.find(address))
+        return self.state.decide(lambda heap: heap.find(address))
 
     def watch(self, listeners: tuple[hooks.Listener, ...]) -> None:
         """Tell these of every block; while there are any, no block passes unseen."""
-        state = self._state
+        state = self.state
         state.listeners = listeners
         if state.free_lists is not None:
             state.free_lists.bar(LISTENED, bool(listeners))
@@ -346,7 +342,7 @@ class Pool:
         """Close the quick ways to free memory while more is held than the limit allows:
         what is free then passes by the budget, block by block.
         """
-        state = self._state
+        state = self.state
         while True:
             shut = state.shut = state.budget.excess > 0
             self._recent = state.pending if self._quiet and not shut else ()
@@ -357,16 +353,16 @@ class Pool:
 
     def after_fork(self) -> None:
         """Start empty in a forked child; what the parent made stays where it is."""
-        old = self._state
+        old = self.state
         old.inherited = True
         old.budget.after_fork()
-        self._state = PoolState(old.source, old.policy, old.budget, old.name)
-        self._release = self._state.release
+        self.state = PoolState(old.source, old.policy, old.budget, old.name)
+        self._release = self.state.release
         if old.free_lists is not None:
             old.free_lists.inherit()
-            self._state.put_lists(old.free_lists)
+            self.state.put_lists(old.free_lists)
         self.heed_limit()
         self.watch(old.listeners)
 
     def __repr__(self) -> str:
-        return f"Pool({self.name!r}, policy={self._state.policy.name!r})"
+        return f"Pool({self.name!r}, policy={self.state.policy.name!r})"

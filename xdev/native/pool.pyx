@@ -202,9 +202,7 @@ cdef int64_t take(Core* core, int64_t nbytes, int64_t stream) noexcept nogil:
     if not core.barred and 0 <= nbytes <= LARGEST:
         size = granted(core, nbytes)
         place = list_of(core, stream, size)
-        while place[0] != NULL and (
-            place[0].nbytes != size or place[0].stream != stream
-        ):
+        while place[0] and (place[0].nbytes != size or place[0].stream != stream):
             place = &place[0].next
         if place[0] != NULL:
             address = place[0].address
@@ -455,9 +453,11 @@ cdef class FreeLists:
 
 # -- CuPy -------------------------------------------------------------------------------
 
+ctypedef intptr_t (*current_stream)() noexcept nogil
+
 cdef struct Devices:
     int count
-    intptr_t (*stream)() noexcept nogil
+    current_stream stream
     Core** cores
 
 
@@ -496,8 +496,7 @@ cdef class CupyAllocator:
     def __cinit__(self, int count, intptr_t stream):
         self.devices = <Devices*>zeroed(sizeof(Devices))
         self.devices.cores = <Core**>zeroed(max(count, 1) * sizeof(Core*))
-        self.devices.count = count
-        self.devices.stream = <intptr_t (*)() noexcept nogil>stream
+        self.devices.count, self.devices.stream = count, <current_stream>stream
 
     @property
     def functions(self):
@@ -590,7 +589,6 @@ cdef void* numpy_realloc(void* context, void* address, size_t nbytes) noexcept n
     cdef Numpy* numpy = <Numpy*>context
     cdef size_t held = 0
     cdef Block* block
-    cdef void* moved
     if not <intptr_t>address & ALIGNED:
         acquire(&numpy.core.lock)
         block = find(numpy.core, <int64_t>address)
@@ -600,7 +598,7 @@ cdef void* numpy_realloc(void* context, void* address, size_t nbytes) noexcept n
         return numpy.inner.realloc(numpy.inner.ctx, address, nbytes)
     if held // 2 <= nbytes <= held:
         return address
-    moved = numpy_malloc(context, nbytes)
+    cdef void* moved = numpy_malloc(context, nbytes)
     if moved != NULL:
         memcpy(moved, address, min(held, nbytes))
         numpy_free(context, address, held)
@@ -633,7 +631,7 @@ cdef class NumpyHandler:
     def functions(self):
         """The addresses of context, malloc, calloc, realloc and free."""
         context = <intptr_t>self.numpy, <intptr_t>&numpy_malloc, <intptr_t>&numpy_calloc
-        return (*context, <intptr_t>&numpy_realloc, <intptr_t>&numpy_free)
+        return *context, <intptr_t>&numpy_realloc, <intptr_t>&numpy_free
 
     def install(self):
         """Have NumPy call the functions, for ever; they need free lists before."""
@@ -650,8 +648,8 @@ cdef class NumpyHandler:
 
 
 cdef PyDataMemAllocator* default_allocator() except NULL:
-    cdef object capsule = <object>PyDataMem_DefaultHandler
-    return &(<PyDataMem_Handler*>PyCapsule_GetPointer(capsule, "mem_handler")).allocator
+    found = PyCapsule_GetPointer(<object>PyDataMem_DefaultHandler, "mem_handler")
+    return &(<PyDataMem_Handler*>found).allocator
 
 
 # -- PyTorch ----------------------------------------------------------------------------
@@ -664,12 +662,10 @@ cdef struct Torch:
     PyObject* record
 
 cdef Torch torch
-cdef const char* TORCH_REFUSED = (
+cdef const char* REFUSAL = (
     "out of memory: xdev's pool refused; see xdev.memory.summary('cuda')"
 )
-cdef const char* TORCH_NOT_SERVED = (
-    "xdev's pool cannot lend this block: it is too large to be one, or Python has ended"
-)
+cdef const char* NO_SERVICE = "xdev's pool lends no block so large, or Python has ended"
 
 
 cdef void* torch_malloc(Py_ssize_t nbytes, int index, void* stream) noexcept nogil:
@@ -681,7 +677,7 @@ cdef void* torch_malloc(Py_ssize_t nbytes, int index, void* stream) noexcept nog
     if found > 0:
         return <void*>found
     if torch.throw != NULL:  # an exception of C++: it does not return
-        torch.throw("xdev", "xdev", 0, TORCH_NOT_SERVED if found else TORCH_REFUSED)
+        torch.throw("xdev", "xdev", 0, NO_SERVICE if found else REFUSAL)
     return NULL
 
 

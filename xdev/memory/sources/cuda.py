@@ -58,19 +58,9 @@ class CudaSource:
         with self._cuda.Device(self.index): runtime.free(address)  # fmt: skip # noqa: E701 - likewise
 
     def record(self, stream: int) -> Any:
-        """Record an event without timing.
-
-        If the stream may be destroyed already, wait for the device instead: the event
-        is then done as it stands.
-        """
+        """Record an event."""
         with self._cuda.Device(self.index):
-            event = self._cuda.Event(disable_timing=True)
-            alive = live_streams.get(stream)
-            if alive is None:
-                self._cuda.runtime.deviceSynchronize()
-            else:
-                self._cuda.runtime.eventRecord(event.ptr, stream)
-        return event
+            return recorded(self._cuda, stream)
 
     def wait(self, stream: int, event: Any) -> None:
         """Queue a wait on the device; the host goes on."""
@@ -96,6 +86,20 @@ class CudaSource:
         self._call.check_process()
         live_streams.see(self._cuda.get_current_stream())
         return live_streams.retire()
+
+
+def recorded(cuda: Any, stream: int) -> Any:
+    """Return an event, without timing, of a stream of the current device.
+
+    If the stream may be destroyed already, wait for the device instead: the event is
+    then done as it stands.
+    """
+    event = cuda.Event(disable_timing=True)
+    if live_streams.get(stream) is None:
+        cuda.runtime.deviceSynchronize()
+    else:
+        cuda.runtime.eventRecord(event.ptr, stream)
+    return event
 
 
 @final
@@ -240,18 +244,10 @@ class PinnedSource:
         self._cuda.runtime.freeHost(address)
 
     def record(self, stream: int) -> Any:
-        """Record an event without timing.
-
-        If the stream may be destroyed already, wait for its device instead.
-        """
+        """Record an event."""
         number, handle = divmod(stream, HANDLES)
         with self._cuda.Device(number - 1) if number else nullcontext():
-            event = self._cuda.Event(disable_timing=True)
-            if live_streams.get(handle) is None:
-                self._cuda.runtime.deviceSynchronize()
-            else:
-                self._cuda.runtime.eventRecord(event.ptr, handle)
-        return event
+            return recorded(self._cuda, handle)
 
     def wait(self, stream: int, event: Any) -> None:
         """Queue a wait on the device; the host goes on."""
