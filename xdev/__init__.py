@@ -103,6 +103,7 @@ else:
 if "cupy" in sys.modules:  # its user's first call need not wait for them
     importlib.import_module("xdev.ufunc.cuda")
     importlib.import_module("xdev.ufunc.decorator")
+    importlib.import_module("xdev.ufunc.expressions")
 
 __version__ = "0.1.0"
 

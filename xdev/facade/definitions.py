@@ -139,6 +139,20 @@ class Elementwise:
             __doc__=self.doc,
             __signature__=_SIGNATURES[self.nin],
         )
+        # torch.compile follows no compiled call, but in its place what an object with
+        # these attributes says.
+        traced = {"__script_if_tracing_wrapper": True, "__original_fn": self._traced()}
+        vars(ufunc).update(traced)
+
+    def _traced(self) -> Callable[..., Any]:
+        """Return what a compiler of another library follows: its own function."""
+        name = self.name
+
+        def function(*args: Any, **keywords: Any) -> Any:
+            like = next(x for x in args if type(x) not in PYTHON_SCALARS)
+            return dispatch.library_of(like, name).bound(name, like)(*args, **keywords)
+
+        return function
 
     def outputs(self) -> int:
         """Return the number of outputs."""
