@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from xdev.compile import threads
-from xdev.ufunc import cpu_ranges, cpu_threads
+from xdev.ufunc import cpu_threads
 
 pytestmark = pytest.mark.usefixtures("several_threads")
 
@@ -28,12 +28,12 @@ def timed(monkeypatch):
                 went.append("alone")
                 return out[0]
 
-        def run(_, call, **__):
-            now[0] += together(call.shape[0])
+        def elements(_, shape, *__, **___):
+            now[0] += together(shape[0])
             went.append("together")
             return 0
 
-        monkeypatch.setattr(cpu_ranges, "run", run)
+        monkeypatch.setattr(threads, "elements", elements)
         made = cpu_threads.Threaded(Ufunc(), 0, (np.dtype("f8"),) * 2)
 
         def call(size):
