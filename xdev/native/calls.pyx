@@ -14,7 +14,13 @@ cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AsString
 from cpython.float cimport PyFloat_AsDouble
 from cpython.object cimport PyObject
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport (
+    PyTuple_GET_ITEM,
+    PyTuple_GET_SIZE,
+    PyTuple_New,
+    PyTuple_SET_ITEM,
+)
 from libc.stdint cimport int64_t, intptr_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -377,9 +383,11 @@ cdef class Launches:
 
     def learn(self, tuple operands, LaunchPlan plan):
         cdef Operands found
-        key = self.key_of(operands, &found, True) if plan.run.lanes else None
+        if len(operands) > OPERANDS:
+            return
+        key = self.straight_key(operands, &found) if plan.run.lanes else None
         if key is None:
-            key = self.key_of(operands, &found, False)
+            key = self.key_of(operands, &found)
         if key is not None:
             if len(self._plans) >= plain.LAUNCHES:
                 self._plans.clear()
@@ -391,33 +399,64 @@ cdef class Launches:
     def __call__(self, *operands):
         return self.call(operands)
 
-    cdef tuple key_of(self, tuple operands, Operands* found, bint straight):
-        """Return what a plan depends on; None for straight arrays that are not, too."""
-        cdef list key = []
-        cdef Py_ssize_t k = 0
-        cdef int device = -1
+    cdef tuple straight_key(self, tuple operands, Operands* found):
+        """Return what a plan for C-contiguous arrays of one shape depends on.
+
+        None where they are not, or are of two devices.
+        """
+        cdef Py_ssize_t k, count = PyTuple_GET_SIZE(operands)
+        cdef tuple key = PyTuple_New(count + 1)
+        cdef bint first = True
+        cdef int ndim, ndims = 0, device = -1
+        cdef Py_ssize_t size
         shape = None
-        found.device = found.size = -1
-        if len(operands) > OPERANDS:
-            return None
-        for x in operands:
+        for k in range(count):
+            x = <object>PyTuple_GET_ITEM(operands, k)
             kind = type(x)
             if kind is array_type:
-                data, own = x.data, x.shape
+                data, kind = x.data, x.dtype
                 found.addresses[k] = data.ptr
                 if several_devices:
                     device = data.device_id
-                if not straight:
-                    aligned = found.addresses[k] & 15 if k >= self.nin else None
-                    key.append((x.dtype, own, x.strides, aligned))
-                elif not x._c_contiguous or (shape is not None and own != shape):
+                ndim, size = x.ndim, x.size
+                if first:
+                    first, found.size, found.device, ndims = False, size, device, ndim
+                elif size != found.size or device != found.device or ndim != ndims:
                     return None
-                else:
-                    key.append(x.dtype)
+                if not x._c_contiguous:
+                    return None
+                if ndims != 1:  # of one dimension the size says all
+                    own = x.shape
                     if shape is None:
-                        shape, found.size = own, x.size
+                        shape = own
+                    elif own != shape:
+                        return None
             elif kind in readers:
-                read = None if straight else readers[kind](x)
+                return None
+            Py_INCREF(kind)
+            PyTuple_SET_ITEM(key, k, kind)
+        last = None if first else device
+        Py_INCREF(last)
+        PyTuple_SET_ITEM(key, count, last)
+        return key
+
+    cdef tuple key_of(self, tuple operands, Operands* found):
+        """Return what a plan for other arrays depends on; None as above."""
+        cdef list key = []
+        cdef Py_ssize_t k = 0
+        cdef int device = -1
+        found.device, found.size = -1, -1
+        for x in operands:
+            kind = type(x)
+            if kind is array_type:
+                data = x.data
+                found.addresses[k] = data.ptr
+                if several_devices:
+                    device = data.device_id
+                aligned = found.addresses[k] & 15 if k >= self.nin else None
+                key.append((x.dtype, x.shape, x.strides, aligned))
+            elif kind in readers:
+                read = readers[kind](x)
                 if read is None:
                     return None
                 found.addresses[k], index, *rest = read
@@ -438,13 +477,13 @@ cdef class Launches:
         cdef Operands found
         cdef LaunchPlan plan = None
         cdef int current
-        if not self._plans:
+        if not self._plans or len(operands) > OPERANDS:
             return NotImplemented
-        key = self.key_of(operands, &found, True)
+        key = self.straight_key(operands, &found)
         if key is not None:
             plan = self._plans.get(key)
         if plan is None or not 0 < found.size < plan.run.most:
-            key = self.key_of(operands, &found, False)
+            key = self.key_of(operands, &found)
             plan = None if key is None else self._plans.get(key)
             if plan is None:
                 return NotImplemented
@@ -483,7 +522,10 @@ cdef class Launches:
         if count < run.count:  # a result that is to be made
             shape = plan.shape
             if straight:
-                shape = next(x.shape for x in operands if type(x) is array_type)
+                for x in operands:
+                    if type(x) is array_type:
+                        shape = x.shape
+                        break
             result = new_array(shape, plan.dtype)
             if plan.axes is not None:
                 result = result.transpose(plan.axes)
@@ -537,7 +579,6 @@ cdef class Callable:
 
     def __call__(self, *args, **keywords):
         cdef tuple operands = args
-        cdef tuple plans = self.plans.all()
         cdef Plan plan
         if keywords:
             if len(keywords) > 1 or "out" not in keywords:
@@ -551,6 +592,7 @@ cdef class Callable:
                 if result is not NotImplemented:
                     return result
             return self._call(args, keywords)
+        plans = self.plans.all()
         for unpickled in (False, True):
             for found in plans:
                 plan = <Plan>found
