@@ -342,13 +342,22 @@ def test_methods_of_ufuncs_are_those_that_cupy_has():
 
 
 @pytest.mark.fake
-@pytest.mark.parametrize("written", ["minimum.reduce(x)", "hypot.accumulate(x)"])
+@pytest.mark.parametrize("written", ["fmin.reduce(x)", "logaddexp2.accumulate(x)"])
 def test_a_method_that_cupy_lacks_says_which_copy_would_do(written):
     x = xdev.ones(3, device="fake")
     text = rf"cupy has no '{written[:-3]}'.*xdev\.to_numpy\(x\)"
 
     with pytest.raises(TypeError, match=text):
         eval(f"np.{written}", {"np": xdev.numpy, "x": x})  # noqa: S307 - the list above
+
+
+def test_a_method_that_cupy_lacks_is_the_engines(device):
+    np, values = xdev.numpy, [3.0, 1.0, 2.0]
+    x = xdev.asarray(values, device=device)
+
+    assert float(np.minimum.reduce(x)) == 1
+    assert xdev.to_numpy(np.maximum.accumulate(x)).tolist() == [3, 3, 3]
+    assert float(np.hypot.reduce(x[:2])) == pytest.approx(10**0.5)
 
 
 @pytest.mark.parametrize("name", ["subtract", "pow", "less"])

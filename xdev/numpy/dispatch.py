@@ -30,6 +30,7 @@ from xdev.facade.dispatch import (
 )
 from xdev.facade.places import place
 from xdev.facade.protocols import Functions
+from xdev.ufunc import Ufunc
 from xdev.ufunc.complaints import mismatch, where_is
 
 if TYPE_CHECKING:
@@ -310,15 +311,17 @@ def _standard(library: Library, name: str) -> Callable[..., Any]:
     Raises
     ------
     TypeError
-        Nor has xdev, whose ufuncs' methods are these; the text names the copy that
-        would do.
+        Nor has xdev; the text names the copy that would do.
     """
     from xdev import facade, fft, linalg
 
     room, _, last = name.rpartition(".")
     rooms = {"": facade, "fft": fft, "linalg": linalg}
+    ufuncs = [x for x in vars(facade).values() if type(x) is Ufunc]
+    numpys: dict[Any, Any] = {vars(f.definition)["numpy"]: f for f in ufuncs}
+    owner = rooms.get(room) or numpys.get(getattr(np, room, None))
     try:
-        own: Callable[..., Any] = getattr(rooms.get(room), last)
+        own: Callable[..., Any] = getattr(owner, last)
     except AttributeError as error:
         theirs = library.namespace.__name__.removeprefix("array_api_compat.")
         called = "cupy" if library.device_type == "fake" else theirs
