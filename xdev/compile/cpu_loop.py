@@ -172,6 +172,9 @@ def emit_fold(memory: Memory, body: Body, call: Call) -> None:
     def place(index: Any) -> Any:
         return memory.at(stack, index, intp(size))
 
+    def even() -> Any:
+        return _equal(b, b.and_(b.load(pending), intp(1)), intp(0))
+
     first = memory.load(operand.stored, into)
     memory.store(kind, body.widened(memory.context, b, operand, first), stack)
     top = cgutils.alloca_once_value(b, intp(1))  # values on the stack
@@ -185,7 +188,7 @@ def emit_fold(memory: Memory, body: Body, call: Call) -> None:
         b.store(b.add(b.load(blocks), intp(1)), blocks)
         b.store(b.select(_equal(b, n, intp(block)), b.load(blocks), intp(1)), pending)
         # Two neighbours that are of as many blocks become one, as in a binary counter.
-        with memory.repeating(lambda: _even(b, b.load(pending))):
+        with memory.repeating(even):
             b.store(b.sub(b.load(top), intp(kept)), top)
             pair = place(b.sub(b.load(top), intp(kept)))
             b.call(fold, [pair, intp(2 * kept), intp(kept), pair])
@@ -267,11 +270,6 @@ def _pairs(memory: Memory, body: Body, size: int, *arguments: Any) -> None:
 
 def _equal(builder: Any, one: Any, other: Any) -> Any:
     return builder.icmp_signed("==", one, other)
-
-
-def _even(builder: Any, number: Any) -> Any:
-    one = number.type(1)
-    return builder.icmp_signed("==", builder.and_(number, one), number.type(0))
 
 
 FEW = 8  # elements at strides: fewer gain nothing by SIMD

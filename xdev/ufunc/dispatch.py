@@ -165,6 +165,9 @@ def on_cuda(
         whole = isinstance(x, np.ndarray) and x.ndim > 0
         return transfer.to_device(x, "cuda") if whole else x
 
+    def there_too(out: Any) -> Any:  # what is not computed stays as it is
+        return None if out is None else transfer.to_device(out, "cuda")
+
     for out in outs or ():
         if out is not None and not (
             isinstance(out, np.ndarray) and out.flags.writeable
@@ -173,7 +176,7 @@ def on_cuda(
             raise ValueError(message)
     if "where" in keywords:
         keywords = {**keywords, "where": up(keywords["where"])}
-    there = None if outs is None else tuple(map(transfer_out, outs))
+    there = None if outs is None else tuple(map(there_too, outs))
     result = loops([up(x) for x in args], there, **keywords)
     results = result if isinstance(result, tuple) else (result,)
     given = outs or (None,) * len(results)
@@ -200,13 +203,6 @@ def round_trip(call: Callable[..., Any], array: Any, out: Any, **keywords: Any) 
         return transfer.to_numpy(made)[()]
     np.copyto(out, transfer.to_numpy(made), casting="unsafe")
     return out
-
-
-def transfer_out(out: Any) -> Any:
-    """Return a copy of an output on the device: what is not computed stays as it is."""
-    from xdev import transfer
-
-    return None if out is None else transfer.to_device(out, "cuda")
 
 
 # A ufunc's methods for arrays that are not plain NumPy arrays: whose way is taken.

@@ -65,11 +65,6 @@ REFUSED = {
 }
 
 
-def reduction_case(words: str) -> str | None:
-    """Return which refusal NumPy's text is, None for other errors."""
-    return next((key for key in REFUSED if key in words), None)
-
-
 def reduction_refusal(key: str, name: str) -> ValueError:
     """Return the error for a reduction.
 

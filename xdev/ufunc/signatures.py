@@ -66,9 +66,9 @@ def parse(signature: object) -> tuple[Dtypes, Dtypes]:
         return _dtypes(map(str, taken), signature), _dtypes(map(str, parts), signature)
     if isinstance(signature, tuple):
         return _dtypes(map(str, signature), signature), ()
-    found = FORM.fullmatch(
-        signature if isinstance(signature, str) else _word(signature)
-    )
+    text = str(signature)
+    plain = isinstance(signature, str) or text in NAMES  # the name of a type alone
+    found = FORM.fullmatch(text) if plain else None
     if found is None:
         message = (
             f"{signature!r} is not a signature: write it as Numba does, "
@@ -82,18 +82,17 @@ def parse(signature: object) -> tuple[Dtypes, Dtypes]:
     return inputs, _dtypes(_listed(given), signature) if given else ()
 
 
-def _word(signature: object) -> str:
-    """Return the name of a type alone, '' of what is none."""
-    return str(signature) if str(signature) in NAMES else ""
-
-
 def _listed(text: str) -> list[str]:
     return text.strip().removesuffix(",").split(",")
 
 
 def _dtypes(names: Any, signature: object) -> Dtypes:
+    return tuple(_dtype(name.strip(), signature) for name in names)
+
+
+def _dtype(name: str, signature: object) -> np.dtype[Any]:
     try:
-        return tuple(np.dtype(NAMES[name.strip()]) for name in names)
+        return np.dtype(NAMES[name])
     except KeyError as error:
         message = f"{signature}: no type {error}; ufuncs have {', '.join(NAMES)}"
         raise TypeError(message) from None
@@ -237,7 +236,10 @@ def _operands(signature: object) -> Types:
         taken = signature
     if taken is not None:
         return tuple(
-            (_core_dtype(str(getattr(kind, "dtype", kind)), signature), _axes(kind))
+            (
+                _dtype(str(getattr(kind, "dtype", kind)), signature),
+                getattr(kind, "ndim", None),
+            )
             for kind in taken
         )
     whole = CORES.fullmatch(signature) if isinstance(signature, str) else None
@@ -256,21 +258,8 @@ def _operands(signature: object) -> Types:
         name, axes = found.groups()
         types.append(
             (
-                _core_dtype(name, signature),
+                _dtype(name, signature),
                 None if axes is None else axes.count(",") + 1,
             )
         )
     return tuple(types)
-
-
-def _axes(kind: Any) -> int | None:
-    axes: int | None = getattr(kind, "ndim", None)
-    return axes
-
-
-def _core_dtype(name: str, signature: object) -> np.dtype[Any]:
-    try:
-        return np.dtype(NAMES[name])
-    except KeyError:
-        message = f"{signature}: no type {name!r}; there are {', '.join(NAMES)}"
-        raise TypeError(message) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
 
@@ -20,11 +20,23 @@ if TYPE_CHECKING:
 __all__ = ["Graph", "graph"]
 
 
-class Graph(Protocol):
+class Graph:
     """What :func:`graph` returns."""
+
+    _f: Callable[..., Any]
 
     def __call__(self) -> Any:
         """Do the work again, and return the results: each time the same arrays."""
+        raise NotImplementedError
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a graph works on arrays of this process, so it cannot be pickled: pickle "
+            "its function, and make another there"
+        )
+
+    def __repr__(self) -> str:
+        return f"<xdev graph of {name_of(self._f)}>"
 
 
 def graph(f: Callable[..., Any], /, *arrays: Any) -> Graph:
@@ -192,7 +204,7 @@ def name_of(f: Any) -> str:
 
 
 @final
-class HostGraph:
+class HostGraph(Graph):
     """A function and its arguments; results stay where the first replay put them.
 
     Parameters
@@ -241,15 +253,6 @@ class HostGraph:
                 if new is not kept:
                     kept[...] = new
         return self._results
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a graph works on arrays of this process, so it cannot be pickled: pickle "
-            "its function, and make another there"
-        )
-
-    def __repr__(self) -> str:
-        return f"<xdev graph of {name_of(self._f)}>"
 
 
 def _kept(x: Any) -> Any:

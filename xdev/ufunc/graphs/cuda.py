@@ -9,7 +9,7 @@ import linecache
 import sys
 import threading
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
 from xdev.device import device_of
@@ -24,7 +24,7 @@ from xdev.transfer import staging
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_operands import Array, read
 from xdev.ufunc.cuda_streams import ordered
-from xdev.ufunc.graphs import check_alive, check_arrays, leaves, name_of
+from xdev.ufunc.graphs import Graph, check_alive, check_arrays, leaves, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -301,7 +301,7 @@ def _quoted(where: str) -> str:
 
 
 @final
-class CudaGraph:
+class CudaGraph(Graph):
     """A function's work on a CUDA device, ready to launch.
 
     Parameters
@@ -418,12 +418,6 @@ class CudaGraph:
                     f"{where}, which a replay on cuda:{self._index} cannot write to"
                 )
                 raise CaptureError(message)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a graph works on arrays of this process, so it cannot be pickled: pickle "
-            "its function, and make another there"
-        )
 
     def __repr__(self) -> str:
         return f"<xdev graph of {name_of(self._f)} on cuda:{self._index}>"
