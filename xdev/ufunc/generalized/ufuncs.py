@@ -12,6 +12,7 @@ from xdev.ufunc.generalized.functions import CoreFunction
 from xdev.ufunc.generalized.layouts import Layout
 from xdev.ufunc.generalized.loops import CpuCores, CudaCores
 from xdev.ufunc.inputs import is_collection, refuse
+from xdev.ufunc.parameters import unknown
 from xdev.ufunc.signatures import parse_cores
 
 if TYPE_CHECKING:
@@ -85,15 +86,11 @@ class Generalized:
             return dispatch.as_arrays(self(*args, **keywords))
         name = self.__name__
         inputs, outs = self._bound(args, out)
-        for keyword in keywords:
-            if keyword not in KEYWORDS:
-                message = (
-                    f"{name}() has no keyword {keyword!r}; valid are "
-                    f"{', '.join(KEYWORDS)}"
-                )
-                raise TypeError(message)
         operands = [*inputs, *(outs or ())]
         labels = self.core.labels[: self.nin]
+        for keyword in keywords:
+            if keyword not in KEYWORDS:
+                raise unknown(name, labels, keyword, KEYWORDS)
         refuse(name, labels, operands, len(outs or ()))
         if any(map(is_collection, operands)):
             return dask.call_generalized(self, inputs, outs, keywords)
