@@ -26,8 +26,7 @@ class HostKernel:
         self._run = host_compiler.loop(grid)
         self._words = grid.words
 
-    def __call__(self, stream, blocks, threads, memory):
-        assert stream == 0
+    def __call__(self, blocks, threads, memory):
         assert len(memory) == 8 * self._words
         assert len(memory) <= 4096
         *slow, width = struct.unpack_from("3q", memory)
@@ -38,6 +37,11 @@ class HostKernel:
         assert max(blocks[1:]) <= 65535
         # Along y and z a thread goes on to further points, so that all are reached.
         self._run(0, width * slow[0] * slow[1], memory)
+
+
+def launched(kernel, blocks, threads, memory, values):
+    assert not values
+    return lambda _: kernel(blocks, threads, memory)
 
 
 class HostArray:
@@ -92,7 +96,8 @@ def on_host(monkeypatch):
     monkeypatch.setattr(generalized._optional, "cupy", lambda: cupy)
     monkeypatch.setattr(generalized.launch, "capability", lambda _: (9, 0))
     monkeypatch.setattr(generalized.compiler, "cubin", lambda cores, _: (cores, ""))
-    monkeypatch.setattr(generalized.compiler, "Kernel", HostKernel)
+    monkeypatch.setattr(generalized.launch, "load", HostKernel)
+    monkeypatch.setattr(generalized.launch, "Launch", launched)
     monkeypatch.setattr(cuda, "require", lambda: None)
     monkeypatch.setattr(cuda, "on_device", lambda *_: nullcontext(0))
     monkeypatch.setattr(cuda, "new_array", new_array)
