@@ -1,7 +1,9 @@
-"""A binary ufunc on CUDA arrays: the host time of a call.
+"""Ufuncs on CUDA arrays, a user's and the facade's: the host time of a call.
 
 Beside xdev's stand CuPy, Numba's CUDA ufunc, PyTorch, JAX and Warp, each where
-installed; they take turns. Rows are host time until the call returns.
+installed; they take turns. Rows are host time until the call returns. All is measured
+twice: on the default stream while it is the only one, and once a second was used; the
+record says how many GPUs were visible, and whether the native tier was in use.
 """
 
 import gc
@@ -15,6 +17,7 @@ from typing import Any
 import record
 
 import xdev
+from xdev import native
 
 Calls = dict[str, Callable[[], object]]
 # What does the same; JAX has no array to write into.
@@ -31,11 +34,25 @@ TASKS = {
         "Numba ufunc, Numba arrays",
         "Numba ufunc, CuPy arrays",
     ),
-    "x + y": ("xdev f(x, y)", "CuPy x + y", "PyTorch x + y", "JAX jit(x + y)"),
+    "x + y": (
+        "xdev f(x, y)",
+        "xdev.add(x, y)",
+        "CuPy x + y",
+        "PyTorch x + y",
+        "JAX jit(x + y)",
+    ),
     "x + 2.0": ("xdev f(x, 2.0, out=o)", "CuPy add(x, 2.0, o)"),
     "matrix + row": ("xdev f(matrix, row, out=o)", "CuPy add(matrix, row, o)"),
     "part + part": ("xdev f(part, part, out=o)", "CuPy add(part, part, o)"),
     "sum of x": ("xdev f.reduce(x)", "CuPy sum(x)"),
+    "sin(x)": ("xdev.sin(x)", "CuPy sin(x)", "PyTorch sin(x)"),
+    "clip(x)": ("xdev.clip(x, 0.2, 0.8)", "CuPy clip(x)", "PyTorch clamp(x)"),
+    "where(m, x, y)": (
+        "xdev.where(m, x, y)",
+        "CuPy where(m, x, y)",
+        "PyTorch where(m, x, y)",
+    ),
+    "reshape(x)": ("xdev.reshape(x, shape)", "CuPy x.reshape(shape)"),
 }
 
 
@@ -128,13 +145,28 @@ def more_calls(n: int) -> Calls:
     square = x[: n - n % 100].reshape(-1, 100)
     row, made = square[0], cp.empty_like(square)
     part, inner = square[:, 1:-1], cp.empty_like(square)[:, 1:-1]
+    mask, shape = x > 0.5, (n // 100, 100)
     made_by_torch: Calls = {}
     if importlib.util.find_spec("torch"):
         import torch
 
-        tx, ty = (torch.as_tensor(each, device="cuda") for each in (x, y))
-        made_by_torch["PyTorch x + y"] = lambda: tx + ty
+        tx, ty, tm = (torch.as_tensor(each, device="cuda") for each in (x, y, mask))
+        made_by_torch = {
+            "PyTorch x + y": lambda: tx + ty,
+            "PyTorch sin(x)": lambda: torch.sin(tx),
+            "PyTorch clamp(x)": lambda: torch.clamp(tx, 0.2, 0.8),
+            "PyTorch where(m, x, y)": lambda: torch.where(tm, tx, ty),
+        }
     return {
+        "xdev.add(x, y)": lambda: xdev.add(x, y),
+        "xdev.sin(x)": lambda: xdev.sin(x),
+        "CuPy sin(x)": lambda: cp.sin(x),
+        "xdev.clip(x, 0.2, 0.8)": lambda: xdev.clip(x, 0.2, 0.8),
+        "CuPy clip(x)": lambda: cp.clip(x, 0.2, 0.8),
+        "xdev.where(m, x, y)": lambda: xdev.where(mask, x, y),
+        "CuPy where(m, x, y)": lambda: cp.where(mask, x, y),
+        "xdev.reshape(x, shape)": lambda: xdev.reshape(x[: n - n % 100], shape),
+        "CuPy x.reshape(shape)": lambda: x[: n - n % 100].reshape(shape),
         "xdev f(x, y)": lambda: ours(x, y),
         "CuPy x + y": lambda: x + y,
         **made_by_torch,
@@ -182,10 +214,16 @@ def host_time(calls: Calls, number: int, repeat: int) -> dict[str, list[float]]:
     return samples
 
 
-def rows(n: int, samples: dict[str, list[float]]) -> list[dict[str, Any]]:
+def rows(n: int, samples: dict[str, list[float]], streams: str) -> list[dict[str, Any]]:
     """Return the rows of the record."""
     return [
-        {"name": name, "task": task, "n": n, "samples": samples[name]}
+        {
+            "name": name if streams == "one stream" else f"{name}; {streams}",
+            "task": task,
+            "n": n,
+            "streams": streams,
+            "samples": samples[name],
+        }
         for task, names in TASKS.items()
         for name in names
         if name in samples
@@ -202,7 +240,7 @@ def show(title: str, samples: dict[str, list[float]]) -> None:
 
 
 def main() -> None:
-    """Time the calls, then the bandwidth."""
+    """Time the calls, before and after a second stream was used."""
     parser = record.arguments(__doc__)
     parser.add_argument("--n", type=int, default=100_000, help="elements of a call")
     parser.add_argument("--repeat", type=int, default=25, help="samples of each row")
@@ -213,16 +251,24 @@ def main() -> None:
         record.write(options.json, [], left_out=reason)
         return
     xdev.Device("cuda").require()
+    gpus = xdev.devices()
+    facts = {
+        "gpus_visible": sum(device.type == "cuda" for device in gpus),
+        "native_tier": native.STATE,
+    }
     found: list[dict[str, Any]] = []
-    for calls, wrote in (candidates(options.n), (more_calls(options.n), {})):
-        for call in calls.values():
-            for _ in range(3):
-                call()
-        agree(wrote or {name: call() for name, call in calls.items()})
-        times = host_time(calls, 200, options.repeat)
-        found += rows(options.n, times)
-        show(f"host time of a call, {options.n:,} float32", times)
-    record.write(options.json, found)
+    for streams in ("one stream", "two streams"):
+        for calls, wrote in (candidates(options.n), (more_calls(options.n), {})):
+            for call in calls.values():
+                for _ in range(3):
+                    call()
+            agree(wrote or {name: call() for name, call in calls.items()})
+            times = host_time(calls, 200, options.repeat)
+            found += rows(options.n, times, streams)
+            show(f"host time of a call, {options.n:,} float32, {streams}", times)
+        with xdev.Stream("cuda"):
+            ours(*(xdev.ones(9, dtype=xdev.float32, device="cuda") for _ in range(2)))
+    record.write(options.json, found, **facts)
 
 
 if __name__ == "__main__":
