@@ -192,6 +192,8 @@ class LateEvent:
 
 
 class LatePointer:
+    device_id = 0
+
     def __init__(self, array):
         self.ptr, self.mem = array.ctypes.data, SimpleNamespace(xdev_chunk=None)
         self.array = array

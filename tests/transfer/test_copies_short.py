@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -58,18 +57,34 @@ def test_large_arrays_are_left_to_others(driver, monkeypatch):
 
 def test_what_others_are_to_see_is_left_to_them(driver, monkeypatch):
     there = on_device(driver, np.arange(3.0))
-    streams = SimpleNamespace(several=False, captured=set())
-    monkeypatch.setattr(cuda, "live_streams", streams)
     assert cuda.fetch(there) is not None
     for mode in ("allow", "log", "disallow"):
         with xdev.transfer_guard(mode):
             assert cuda.fetch(there) is None
+    monkeypatch.setattr(cuda.live_streams, "captured", {5})
+    assert cuda.fetch(there) is None
+
+
+def test_arrays_of_another_device_are_left_to_others(driver, monkeypatch):
+    there = on_device(driver, np.arange(3.0))
+    monkeypatch.setattr(driver, "getDevice", lambda: 1)
+    assert cuda.fetch(there) is None
+
+
+def test_a_stream_besides_the_default_one_is_marked(driver, monkeypatch):
+    marked = []
+    monkeypatch.setattr(cuda, "mark_uses", lambda x, stream: marked.append((x, stream)))
+    monkeypatch.setattr(cuda.live_streams, "several", False)
+    there = on_device(driver, np.arange(3.0))
+    assert cuda.fetch(there).tolist() == [0, 1, 2]
+    assert not marked
     with driver.there():
-        assert cuda.fetch(there) is None
-    for seen in ({"several": True}, {"captured": {5}}):
-        others = SimpleNamespace(**vars(streams) | seen)
-        monkeypatch.setattr(cuda, "live_streams", others)
-        assert cuda.fetch(there) is None
+        there = on_device(driver, np.arange(4.0))
+        assert cuda.fetch(there).tolist() == [0, 1, 2, 3]
+        assert len(marked) == 1
+    monkeypatch.setattr(cuda.live_streams, "several", True)
+    assert cuda.fetch(on_device(driver, np.arange(2.0))).tolist() == [0, 1]
+    assert [stream for _, stream in marked] == driver.streams[::-1]
 
 
 FAKE = """
@@ -97,7 +112,7 @@ def test_ways_are_chosen_by_the_devices(monkeypatch, driver, count, late):
 
     cuda._prepare()
 
-    assert cuda.short_ways == ({driver.ndarray: cuda.fetch} if count == 1 else {})
+    assert cuda.short_ways == {driver.ndarray: cuda.fetch}
     assert staging.SMALL == staging.DIRECT == (0 if late else 1000)
     there = on_device(driver, np.arange(3.0))
     assert (cuda.fetch(there) is None) == late
