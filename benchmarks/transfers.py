@@ -227,7 +227,7 @@ def sweep(repeat: int) -> list[dict[str, Any]]:
         for staging.LANES in (2, 4, 8, 12, 16):
             for piece in (128 * KIB, 256 * KIB, 512 * KIB, 1 * MIB, 4 * MIB):
                 if piece * 2 <= nbytes:
-                    staging.PACKED = staging.Sizes(piece, piece, turns=1)
+                    staging.PACKED = staging.Sizes(piece, piece, rounds=1)
                     label = f"{staging.LANES} threads, {piece // KIB} KiB"
                     add(label, nbytes, lanes=staging.LANES, piece=piece)
     staging.LANES, staging.PACKED = lanes, pieces

@@ -326,7 +326,7 @@ def driver(monkeypatch):
     monkeypatch.setattr(staging, "pinned_array", driver.pinned_array)
     monkeypatch.setattr(cuda, "mark_uses", lambda *_, **__: None)
     monkeypatch.setattr(pinned, "find", lambda *_: None)
-    small = staging.Sizes(16 << 10, 32 << 10, turns=1)
+    small = staging.Sizes(16 << 10, 32 << 10, rounds=1)
     monkeypatch.setattr(staging, "GENERAL", small)
     monkeypatch.setattr(staging, "PACKED", small)
     monkeypatch.setattr(staging._config, "num_threads", lambda: 3)

@@ -191,7 +191,7 @@ class Device:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch, team):
     """Cut arrays of some KiB as finely as ones of many MiB are; by either team."""
-    small = staging.Sizes(CHUNK, CHUNK, turns=1)
+    small = staging.Sizes(CHUNK, CHUNK, rounds=1)
     monkeypatch.setattr(staging, "GENERAL", small)
     monkeypatch.setattr(staging, "PACKED", small)
     monkeypatch.setattr(staging._config, "num_threads", lambda: 4)

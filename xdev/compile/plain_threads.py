@@ -1,7 +1,7 @@
 """What stands in for the compiled threads: Python's, which call C by ``ctypes``.
 
 That lets go of the interpreter's lock. Of a range given to threads, ``shares`` says:
-``(start, stop, size, lanes, turns)``, where it starts and stops, the size of a piece,
+``(start, stop, size, lanes, spins)``, where it starts and stops, the size of a piece,
 how many threads work on it at most, and how often one looks for what comes next before
 it sleeps, which concerns the compiled ones alone.
 """

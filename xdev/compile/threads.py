@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PIECES = 32  # of a thread's share, where they are not too small; others wait for one
 PYTHON_PIECES = 4  # where each takes the interpreter's lock
 PIECE = 5e-6  # seconds of work that are worth a thread's look for them
-TURNS = 30_000  # looks for what comes next before a thread sleeps: 0.7 ms on an EPYC
+SPINS = 30_000  # looks for what comes next before a thread sleeps: 0.7 ms on an EPYC
 
 BYTES = bytes.__basicsize__ - 1  # where an object of bytes has them; the 1 ends them
 
@@ -122,16 +122,16 @@ def run(task: Callable[[int, int], object], n: int, *, grain: int = 1) -> None:
         task(0, n)
 
 
-def turns() -> int:
+def spins() -> int:
     """Return how often a thread looks: with more threads than processors, never."""
-    return TURNS if _config.num_threads() <= _config.processors() else 0
+    return SPINS if _config.num_threads() <= _config.processors() else 0
 
 
 def _shares(start: int, stop: int, grain: int, each: int) -> tuple[int, ...]:
     """Return how a range is shared, in so many pieces a thread at most."""
     n, threads = stop - start, _config.num_threads()
     size = -(-n // (each * threads * grain)) * grain
-    return start, stop, size, min(threads, -(-n // size)), turns()
+    return start, stop, size, min(threads, -(-n // size)), spins()
 
 
 # What is worth it, where a call may be begun by one thread and gone on with by several.
@@ -210,19 +210,19 @@ REST = 15  # calls that then go by one thread
 
 
 @final
-class Pace:
+class CostModel:
     """How long one thread takes for an element, and so which calls are several's.
 
     Attributes
     ----------
-    many : int
+    threshold : int
         Calls of so many elements are worth several threads; 0: not known yet.
     """
 
-    __slots__ = ("_alone", "_calls", "_rest", "_seconds", "many")
+    __slots__ = ("_alone", "_calls", "_rest", "_seconds", "threshold")
 
     def __init__(self) -> None:
-        self.many = maxsize if _config.num_threads() == 1 else 0
+        self.threshold = maxsize if _config.num_threads() == 1 else 0
         self._calls = self._rest = 0  # measured ones; those to go by one thread
         self._seconds = float("inf")  # for an element, the least measured
         # The same of one thread, for each power of two of sizes: caches end somewhere.
@@ -231,8 +231,8 @@ class Pace:
     @property
     def small(self) -> int:
         """So many elements or more are worth a look at the time that they take."""
-        if self.many:
-            return self.many
+        if self.threshold:
+            return self.threshold
         return 0 if self._calls and self._seconds * LEAST >= CUT else LEAST
 
     @property
@@ -241,22 +241,22 @@ class Pace:
         grain = int(PIECE / self._seconds) + 1
         return grain if grain < LINE else -(-grain // LINE) * LINE
 
-    def is_long(self, n: int) -> bool:
+    def is_worth_threads(self, n: int) -> bool:
         """Say whether a call is known to be worth several threads."""
         if self._rest:
             self._rest -= 1
             return False
-        sure = n >= SURE * self.many or n.bit_length() in self._alone
-        return n >= self.many > 0 and sure
+        sure = n >= SURE * self.threshold or n.bit_length() in self._alone
+        return n >= self.threshold > 0 and sure
 
-    def alone(self, seconds: float, n: int) -> None:
+    def add_serial(self, seconds: float, n: int) -> None:
         """Take in how long one thread took."""
         self._learn(seconds, n)
         if n:
             known = self._alone.get(n.bit_length(), seconds / n)
             self._alone[n.bit_length()] = min(known, seconds / n)
 
-    def together(self, seconds: float, n: int) -> None:
+    def add_parallel(self, seconds: float, n: int) -> None:
         """Take in how long several threads took; where that is longer, they rest."""
         alone = self._alone.get(n.bit_length())
         if alone is not None and seconds > SLOWER * alone * n:
@@ -264,8 +264,8 @@ class Pace:
         self._learn(seconds * _config.num_threads(), n)
 
     def _learn(self, seconds: float, n: int) -> None:
-        if self.many < maxsize:
+        if self.threshold < maxsize:
             self._seconds = min(self._seconds, seconds / max(n, 1))
             self._calls += n >= LEAST or seconds >= CALL
             if self._calls >= CALLS:
-                self.many = max(int(CUT / self._seconds), 2)
+                self.threshold = max(int(CUT / self._seconds), 2)

@@ -60,7 +60,7 @@ ctypedef int (*OfTwo)(intptr_t, intptr_t) noexcept nogil
 ctypedef int (*OfFour)(intptr_t, intptr_t, intptr_t, intptr_t) noexcept nogil
 
 # Each to the end of a cache line; two threads write to none.
-cdef struct Gate:  # where one thread hands a word that is not 0 to another
+cdef struct Mailbox:  # in which one thread leaves a word that is not 0 for another
     intptr_t value, asleep
     void* lock  # of who sleeps there, made then; held until it is to wake
     char room[40]
@@ -68,7 +68,7 @@ cdef struct Gate:  # where one thread hands a word that is not 0 to another
 cdef struct Worker:
     intptr_t claimed, lane
     char room[48]
-    Gate work, done  # a job; one more than the error that it ended with
+    Mailbox work, done  # a job; one more than the error that it ended with
 
 cdef struct Lane:
     Worker* worker
@@ -79,7 +79,7 @@ cdef struct Job:
     Body body
     Lane* lanes
     intptr_t count, workers  # of lanes; how many threads may be claimed
-    intptr_t turns  # looks for what comes next before a thread sleeps
+    intptr_t spins  # looks for what comes next before a thread sleeps
     intptr_t ended  # whether a lane found no work
     void* context
     Piece piece  # does some of a range
@@ -96,34 +96,34 @@ cdef intptr_t started = 0
 _lock = threading.RLock()  # guards it; a finalizer may come back here
 
 
-cdef void hand(Gate* gate, intptr_t value) noexcept nogil:
-    """Give a value to whoever waits at a gate, and wake it."""
-    swap(&gate.value, value, ORDERED)
-    if swap(&gate.asleep, 0, ORDERED):
-        release(gate.lock)
+cdef void post(Mailbox* mailbox, intptr_t value) noexcept nogil:
+    """Put a value into a mailbox, and wake who waits there."""
+    swap(&mailbox.value, value, ORDERED)
+    if swap(&mailbox.asleep, 0, ORDERED):
+        release(mailbox.lock)
 
 
-cdef intptr_t take(Gate* gate, intptr_t turns) noexcept nogil:
-    """Wait at a gate for a value; look so many times for it before sleeping."""
+cdef intptr_t wait_for(Mailbox* mailbox, intptr_t spins) noexcept nogil:
+    """Take the next value of a mailbox; look for it so many times before sleeping."""
     cdef intptr_t value = 0
     while not value:
-        for _ in range(turns):
-            if load(&gate.value, ORDERED):
+        for _ in range(spins):
+            if load(&mailbox.value, ORDERED):
                 break
             pause()
-        value = swap(&gate.value, 0, ORDERED)
+        value = swap(&mailbox.value, 0, ORDERED)
         if not value:
-            if not gate.lock:
-                gate.lock = new_lock()
-                acquire(gate.lock, 1)
-            swap(&gate.asleep, 1, ORDERED)
-            value = swap(&gate.value, 0, ORDERED)  # it may have come just before
-            if not value or not swap(&gate.asleep, 0, ORDERED):
-                acquire(gate.lock, 1)
+            if not mailbox.lock:
+                mailbox.lock = new_lock()
+                acquire(mailbox.lock, 1)
+            swap(&mailbox.asleep, 1, ORDERED)
+            value = swap(&mailbox.value, 0, ORDERED)  # it may have come just before
+            if not value or not swap(&mailbox.asleep, 0, ORDERED):
+                acquire(mailbox.lock, 1)
     return value
 
 
-cdef void wake(Job* job, intptr_t lane) noexcept nogil:
+cdef void start_lane(Job* job, intptr_t lane) noexcept nogil:
     """Have a free worker run a lane, if there is work for it."""
     cdef Worker* worker
     for k in range(job.workers):
@@ -134,30 +134,30 @@ cdef void wake(Job* job, intptr_t lane) noexcept nogil:
         if not (load(&worker.claimed, ORDERED) or swap(&worker.claimed, 1, ORDERED)):
             job.lanes[lane].worker = worker
             worker.lane = lane
-            hand(&worker.work, <intptr_t>job)
+            post(&worker.work, <intptr_t>job)
             return
 
 
-cdef intptr_t dismiss(Job* job, intptr_t lane) noexcept nogil:
+cdef intptr_t join_lane(Job* job, intptr_t lane) noexcept nogil:
     """Wait for a lane's worker, unless it did not begin; return its error."""
     cdef Worker* worker = job.lanes[lane].worker if lane < job.count else NULL
     cdef intptr_t done = 1
     if worker:
         if not swap(&worker.work.value, 0, ORDERED):
-            done = take(&worker.done, job.turns)
+            done = wait_for(&worker.done, job.spins)
         swap(&worker.claimed, 0, ORDERED)
     return done - 1
 
 
-cdef intptr_t lead(Job* job, intptr_t lane) noexcept nogil:
+cdef intptr_t run_lane(Job* job, intptr_t lane) noexcept nogil:
     """Run a lane and those that it wakes; return the first error, or 0."""
     cdef intptr_t error, other
     for k in range(FAN):
-        wake(job, FAN * lane + 1 + k)
+        start_lane(job, FAN * lane + 1 + k)
     error = job.body(job, lane)
     swap(&job.ended, 1, ORDERED)
     for k in range(FAN):
-        other = dismiss(job, FAN * lane + 1 + k)
+        other = join_lane(job, FAN * lane + 1 + k)
         error = error or other
     return error
 
@@ -166,15 +166,15 @@ def serve(intptr_t number):
     """Run lanes of one job after the other, as a worker."""
     cdef Worker* worker = &workers[number]
     cdef Job* job
-    cdef intptr_t turns = 0
+    cdef intptr_t spins = 0
     with nogil:
         while True:
-            job = <Job*>take(&worker.work, turns)
-            turns = job.turns  # once the lane is done, the job is its caller's again
-            hand(&worker.done, 1 + lead(job, worker.lane))
+            job = <Job*>wait_for(&worker.work, spins)
+            spins = job.spins  # once the lane is done, the job is its caller's again
+            post(&worker.done, 1 + run_lane(job, worker.lane))
 
 
-def have(intptr_t wanted):
+def start_workers(intptr_t wanted):
     """Return how many workers there are, at most `wanted`; start those that are not."""
     global started
     if started < wanted:
@@ -191,26 +191,26 @@ def have(intptr_t wanted):
     return min(started, wanted)
 
 
-def forget():
+def reset_after_fork():
     """Begin anew in a forked child, which has no threads."""
     global started, _lock
     started, _lock = 0, threading.RLock()
     memset(workers, 0, sizeof(workers))
 
 
-os.register_at_fork(after_in_child=forget)
+os.register_at_fork(after_in_child=reset_after_fork)
 
 
-cdef intptr_t work(Job* job, intptr_t lanes, intptr_t turns) except? -1:
+cdef intptr_t work(Job* job, intptr_t lanes, intptr_t spins) except? -1:
     """Work on a job with workers' help; return the first error, or raise Python's."""
     cdef intptr_t status
     errors = []
-    job.errors, job.count, job.turns = <PyObject*>errors, lanes, turns
-    job.workers = have(lanes - 1)
+    job.errors, job.count, job.spins = <PyObject*>errors, lanes, spins
+    job.workers = start_workers(lanes - 1)
     room = bytearray(lanes * sizeof(Lane))  # of zeros
     job.lanes = <Lane*><char*>room
     with nogil:
-        status = lead(job, 0)
+        status = run_lane(job, 0)
     if errors:
         raise errors[0]
     return status
@@ -219,7 +219,7 @@ cdef intptr_t work(Job* job, intptr_t lanes, intptr_t turns) except? -1:
 # -- ranges ---------------------------------------------------------------------------
 
 
-cdef intptr_t do_pieces(Job* job, intptr_t lane) noexcept nogil:
+cdef intptr_t run_pieces(Job* job, intptr_t lane) noexcept nogil:
     """Do pieces until none is left, those of the lane's own share first.
 
     So it meets the same data again in a loop of calls.
@@ -238,21 +238,23 @@ cdef intptr_t do_pieces(Job* job, intptr_t lane) noexcept nogil:
     return 0
 
 
-cdef do_range(Job* job, Piece piece, void* context, tuple shares):
+cdef parallel_for(Job* job, Piece piece, void* context, tuple shares):
     """Call a function on the pieces of a range."""
-    job.body, job.piece, job.context, job.ended = do_pieces, piece, context, 0
-    job.start, job.stop, job.size, lanes, turns = shares
+    job.body, job.piece, job.context, job.ended = run_pieces, piece, context, 0
+    job.start, job.stop, job.size, lanes, spins = shares
     job.pieces = (job.stop - job.start + job.size - 1) // job.size
-    work(job, lanes, turns)
+    work(job, lanes, spins)
 
 
 def share(intptr_t function, intptr_t context, tuple shares):
     cdef Job job
-    do_range(&job, <Piece>function, <void*>context, shares)
+    parallel_for(&job, <Piece>function, <void*>context, shares)
 
 
-cdef void do_task(intptr_t start, intptr_t stop, void* told, intptr_t _) noexcept nogil:
-    cdef Job* job = <Job*>told
+cdef void call_task(
+    intptr_t start, intptr_t stop, void* context, intptr_t _
+) noexcept nogil:
+    cdef Job* job = <Job*>context
     with gil:
         try:
             if not <list>job.errors:
@@ -264,15 +266,17 @@ cdef void do_task(intptr_t start, intptr_t stop, void* told, intptr_t _) noexcep
 def run(task, tuple shares):
     cdef Job job
     job.task = <PyObject*>task
-    do_range(&job, do_task, &job, shares)
+    parallel_for(&job, call_task, &job, shares)
 
 
 # -- a ufunc's elements ---------------------------------------------------------------
 
 
-cdef void do_loop(intptr_t start, intptr_t stop, void* told, intptr_t _) noexcept nogil:
+cdef void call_loop(
+    intptr_t start, intptr_t stop, void* context, intptr_t _
+) noexcept nogil:
     """Run an inner loop on a range of the result's elements, row by row."""
-    cdef Job* job = <Job*>told
+    cdef Job* job = <Job*>context
     cdef intptr_t operands = job.words[0], outer = job.words[1]
     cdef intptr_t* shape = job.words + 2
     cdef intptr_t* origin = shape + outer + 1
@@ -297,7 +301,7 @@ cdef void do_loop(intptr_t start, intptr_t stop, void* told, intptr_t _) noexcep
 def elements(intptr_t loop, bytes words, tuple shares):
     cdef Job job
     job.loop, job.raised, job.words = <Loop>loop, 0, <intptr_t*><char*>words
-    do_range(&job, do_loop, &job, shares)
+    parallel_for(&job, call_loop, &job, shares)
     return job.raised
 
 
@@ -311,7 +315,7 @@ cdef struct Copy:  # the words of a `xdev.compile.plain_threads.Copy`
     intptr_t tables[1]  # the slots' events, then where pieces start
 
 
-cdef intptr_t carry(
+cdef intptr_t copy_piece(
     Job* job, Copy* copy, intptr_t slot, intptr_t piece, bint bus
 ) noexcept nogil:
     """Copy a piece between a slot and host memory, or queue that over the bus."""
@@ -336,7 +340,7 @@ cdef intptr_t carry(
     return error
 
 
-cdef intptr_t do_copy(Job* job, intptr_t lane) noexcept nogil:
+cdef intptr_t copy_pieces(Job* job, intptr_t lane) noexcept nogil:
     """Take pieces until none is left; after an error, none is for the others either."""
     cdef Copy* copy = <Copy*>job.words
     cdef intptr_t taken[SLOTS]  # by slot: the piece that is in it
@@ -349,14 +353,14 @@ cdef intptr_t do_copy(Job* job, intptr_t lane) noexcept nogil:
             slot = done % copy.slots
             error = copy.wait(copy.tables[first + slot])
             if not (error or copy.up):
-                error = carry(job, copy, first + slot, taken[slot], False)
+                error = copy_piece(job, copy, first + slot, taken[slot], False)
             done += 1
         else:
             slot = number % copy.slots
             taken[slot] = piece
             if copy.up:
-                error = carry(job, copy, first + slot, piece, False)
-            error = error or carry(job, copy, first + slot, piece, True)
+                error = copy_piece(job, copy, first + slot, piece, False)
+            error = error or copy_piece(job, copy, first + slot, piece, True)
             number += 1
             piece = add(&job.next, 1, ORDERED)
     if error:
@@ -365,13 +369,13 @@ cdef intptr_t do_copy(Job* job, intptr_t lane) noexcept nogil:
     return error
 
 
-def copy(staged, move, intptr_t lanes, intptr_t turns):
+def copy(staged, move, intptr_t lanes, intptr_t spins):
     cdef Job job
     cdef bytes words = staged.words()
-    job.body, job.words = do_copy, <intptr_t*><char*>words
+    job.body, job.words = copy_pieces, <intptr_t*><char*>words
     job.task = NULL if move is None else <PyObject*>move
     job.ended = job.next = job.failed = 0
-    status = work(&job, lanes, turns)
+    status = work(&job, lanes, spins)
     return status, job.failed
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-LANES = 8  # more threads than saturate the bus only take turns at it
+LANES = 8  # more threads than saturate the bus only take rounds at it
 SMALL = 64 << 10  # CUDA's own copy takes so much of pageable memory at once [B]
 DIRECT = 2 << 20  # up to here it is quicker than a staged one [B]
 SLOTS = 2  # of a lane: one on the bus, one in the thread's hands
@@ -52,18 +52,18 @@ class Sizes(NamedTuple):
         Of more pieces than one: what costs a thread as long as its wake-up [B].
     largest : int
         What an event costs nothing beside [B].
-    turns : int
+    rounds : int
         How often each slot is used, if that makes no piece too small: the bus waits
         until the first slots are full.
     """
 
     smallest: int
     largest: int
-    turns: int
+    rounds: int
 
 
-GENERAL = Sizes(1 << 20, 4 << 20, turns=1)  # a piece is some steps of Python
-PACKED = Sizes(256 << 10, 1 << 20, turns=2)  # without Python: what caches hold
+GENERAL = Sizes(1 << 20, 4 << 20, rounds=1)  # a piece is some steps of Python
+PACKED = Sizes(256 << 10, 1 << 20, rounds=2)  # without Python: what caches hold
 
 
 class Plan(NamedTuple):
@@ -118,7 +118,7 @@ def plan(nbytes: int, threads: int, sizes: Sizes) -> Plan:
     Plan(lanes=1, slots=1, chunk=100000)
     """
     threads = min(threads, LANES)
-    share = -(-nbytes // (threads * SLOTS * sizes.turns))
+    share = -(-nbytes // (threads * SLOTS * sizes.rounds))
     power = 1 << (share - 1).bit_length()  # so that a pool meets few sizes
     chunk = min(nbytes, max(sizes.smallest, min(sizes.largest, power)))
     count = -(-nbytes // chunk)
@@ -222,7 +222,7 @@ def copy(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Array
     done = False
     try:
         error, number = threads.team().copy(
-            staged, None if alike else move, lanes, threads.turns()
+            staged, None if alike else move, lanes, threads.spins()
         )
         done = not error
     finally:

@@ -317,7 +317,9 @@ class _Call:
         run = self.run
         try:
             if out is None:
-                spread = size >= run.pace.many > 0  # into results that are all there
+                spread = (
+                    size >= run.cost.threshold > 0
+                )  # into results that are all there
                 if size >= self.few:
                     out = cpu_results.plain(args, self.outputs, size)
                 if out is None and (spread or size >= self.few):
@@ -332,7 +334,7 @@ class _Call:
             _explain(self.scalar, error, args, self.inputs, out)
             raise
         finally:
-            self.small = run.pace.small
+            self.small = run.cost.small
             makes = len(self.plan.kinds) == len(self.inputs)  # its results itself
             self.plan.limit = min(self.small, self.few) if makes else self.small
             self.plan.strided = min(self.plan.limit, MANY)

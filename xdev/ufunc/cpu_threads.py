@@ -42,17 +42,17 @@ class Threaded:
     ----------
     ufunc : numpy.ufunc
         As given.
-    pace : Pace
+    cost : CostModel
         Which calls are worth several threads.
     """
 
-    __slots__ = ("_dtypes", "_loop", "pace", "ufunc")
+    __slots__ = ("_dtypes", "_loop", "cost", "ufunc")
 
     def __init__(
         self, ufunc: np.ufunc, loop: int, dtypes: tuple[np.dtype[Any], ...]
     ) -> None:
         self.ufunc, self._loop, self._dtypes = ufunc, loop, dtypes
-        self.pace = threads.Pace()
+        self.cost = threads.CostModel()
 
     def __call__(
         self,
@@ -75,7 +75,7 @@ class Threaded:
         own : bool
             Whether the outputs are new, so that no input overlaps them.
         """
-        if self.pace.is_long(size) and outs is not None:
+        if self.cost.is_worth_threads(size) and outs is not None:
             call = _operands(operands, outs, self._dtypes)
             if call is not None and (own or _apart(operands, outs)):
                 return self._spread(call, outs)
@@ -83,7 +83,7 @@ class Threaded:
         result = self.alone(operands, outs)
         seconds = perf_counter() - start
         first = result[0] if type(result) is tuple else result
-        self.pace.alone(seconds, first.size)
+        self.cost.add_serial(seconds, first.size)
         return result
 
     def alone(self, operands: Sequence[Any], outs: tuple[Any, ...] | None) -> Any:
@@ -102,9 +102,9 @@ class Threaded:
         """Compute ranges of the result, and tell of floating point errors then."""
         start = perf_counter()
         exceptions = threads.elements(
-            self._loop, *call[:3], prod(call.shape), grain=self.pace.grain
+            self._loop, *call[:3], prod(call.shape), grain=self.cost.grain
         )
-        self.pace.together(perf_counter() - start, outs[0].size)
+        self.cost.add_parallel(perf_counter() - start, outs[0].size)
         report_errors(self.ufunc.__name__, exceptions)
         return outs if len(outs) > 1 else outs[0]
 
