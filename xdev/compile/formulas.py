@@ -18,22 +18,11 @@ LARGE, SMALL, DOWN, UP = 2.0**500, 2.0**-500, 2.0**-600, 2.0**600
 PRODUCT = 100.0  # larger exponents are none of a product
 SHORT = 3  # exponents of products that do not begin with 1
 LIBRARY = {
-    "arccos": "cacos",
-    "arccosh": "cacosh",
-    "arcsin": "casin",
-    "arcsinh": "casinh",
-    "arctan": "catan",
-    "arctanh": "catanh",
-    "cos": "ccos",
-    "cosh": "ccosh",
-    "exp": "cexp",
-    "log": "clog",
-    "power": "cpow",
-    "sin": "csin",
-    "sinh": "csinh",
-    "sqrt": "csqrt",
-    "tan": "ctan",
-    "tanh": "ctanh",
+    name: "c" + name.replace("arc", "a").replace("power", "pow")
+    for name in (
+        *("arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cos", "cosh"),
+        *("exp", "log", "power", "sin", "sinh", "sqrt", "tan", "tanh"),
+    )
 }
 SCALED = {  # the function; the factors of its argument and of its result
     "exp2": ("exp", math.log(2), None),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast, final
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -15,14 +15,11 @@ Dtypes = tuple[np.dtype[Any], ...]
 _cache = DiskCache("typings")
 
 
-@final
-class Typing:
+class Typing(NamedTuple):
     """How a function's literals are typed, and its results' dtypes."""
 
-    __slots__ = ("level", "outputs")
-
-    def __init__(self, level: Level, outputs: Dtypes) -> None:
-        self.level, self.outputs = level, outputs
+    level: Level
+    outputs: Dtypes
 
 
 def key(digest: str, inputs: Dtypes, rules: object = None) -> str:

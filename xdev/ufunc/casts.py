@@ -484,19 +484,18 @@ def _given(kind: Kind, rules: Rules) -> Kind:
 
 
 BOUNDS = ("min", "max")
-BINARY: dict[Any, Any] = {function: kind for kind, (_, function) in OPERATORS.items()}
-ORDERS = {
-    ast.Lt: ("lt", "less"),
-    ast.LtE: ("le", "less_equal"),
-    ast.Gt: ("gt", "greater"),
-    ast.GtE: ("ge", "greater_equal"),
-    ast.Eq: ("eq", "equal"),
-    ast.NotEq: ("ne", "not_equal"),
-}
-COMPARISONS: dict[Any, type[ast.cmpop]] = {
+BINARY: dict[Any, Any] = {
     function: kind
-    for kind, (python, numpys) in ORDERS.items()
-    for function in (getattr(operator, python), getattr(np, numpys))
+    for kind, (_, function) in OPERATORS.items()
+    if issubclass(kind, ast.operator)
+}
+ORDERS = "Lt less lt; LtE less_equal le; Gt greater gt; GtE greater_equal ge; "
+COMPARISONS: dict[Any, type[ast.cmpop]] = {
+    function: getattr(ast, node)
+    for node, numpys, python in map(
+        str.split, (ORDERS + "Eq equal eq; NotEq not_equal ne").split(";")
+    )
+    for function in (getattr(np, numpys), getattr(operator, python))
 }
 
 

@@ -27,24 +27,17 @@ Kind = Any
 Kinds = tuple[Kind, ...]
 BOOL, FLOAT32 = np.dtype(np.bool_), np.dtype(np.float32)
 UNSIGNED = np.dtype(np.uint64)
+# The operators in a source, NumPy's and Python's functions of them.
+NAMES = (
+    "Add add add; Sub subtract sub; Mult multiply mul; Div true_divide truediv; "
+    "FloorDiv floor_divide floordiv; Mod remainder mod; Pow power pow; "
+    "LShift left_shift lshift; RShift right_shift rshift; BitAnd bitwise_and and_; "
+    "BitOr bitwise_or or_; BitXor bitwise_xor xor; "
+    "USub negative neg; UAdd positive pos; Invert invert invert"
+)
 OPERATORS: dict[type, tuple[np.ufunc, Any]] = {
-    ast.Add: (np.add, operator.add),
-    ast.Sub: (np.subtract, operator.sub),
-    ast.Mult: (np.multiply, operator.mul),
-    ast.Div: (np.true_divide, operator.truediv),
-    ast.FloorDiv: (np.floor_divide, operator.floordiv),
-    ast.Mod: (np.remainder, operator.mod),
-    ast.Pow: (np.power, operator.pow),
-    ast.LShift: (np.left_shift, operator.lshift),
-    ast.RShift: (np.right_shift, operator.rshift),
-    ast.BitAnd: (np.bitwise_and, operator.and_),
-    ast.BitOr: (np.bitwise_or, operator.or_),
-    ast.BitXor: (np.bitwise_xor, operator.xor),
-}
-UNARY: dict[type, tuple[np.ufunc, Any]] = {
-    ast.USub: (np.negative, operator.neg),
-    ast.UAdd: (np.positive, operator.pos),
-    ast.Invert: (np.invert, operator.invert),
+    getattr(ast, node): (getattr(np, numpys), getattr(operator, python))
+    for node, numpys, python in map(str.split, NAMES.split(";"))
 }
 GROWING = ast.Pow | ast.LShift
 MOST = 2**14  # bits of an integer that is computed here
@@ -168,7 +161,7 @@ def unary(op: ast.unaryop, kind: Kind) -> Kind:
     bits = isinstance(op, ast.Invert) and same(kind, BOOL)
     if isinstance(op, ast.Not) or bits:
         return BOOL
-    ufunc, python = UNARY[type(op)]
+    ufunc, python = OPERATORS[type(op)]
     if type(kind) in WEAK:
         with suppress(TypeError):
             return python(kind)

@@ -15,8 +15,7 @@ from __future__ import annotations
 import ast
 import copy
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
 
 import numpy as np
 
@@ -38,9 +37,7 @@ NUMBAS = -(2**63), 2**64 - 1  # the integers that Numba has
 INTEGER_TOO = frozenset({"max", "min", "pow", "atan2", "hypot", "fmod", "copysign"})
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Typed:
+class Typed(NamedTuple):
     """A function with typed literals, and the dtype that it works in."""
 
     function: Callable[..., Any]

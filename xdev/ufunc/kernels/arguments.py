@@ -17,6 +17,7 @@ import numpy as np
 from xdev.compile.grid import Argument
 from xdev.ufunc import foreign, sources
 from xdev.ufunc.complaints import PAGE
+from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import Array, Number
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import is_dask
@@ -477,13 +478,6 @@ def _weak(x: Number, working: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _contiguous(x: Array) -> bool:
-    flags: Any = getattr(x.owner, "flags", None)
-    known = getattr(flags, "c_contiguous", None)
-    if known is not None:
-        return bool(known)
-    step = x.dtype.itemsize
-    for n, stride in zip(reversed(x.shape), reversed(x.strides), strict=True):
-        if n != 1 and stride != step:
-            return 0 in x.shape
-        step *= n
-    return True
+    steps = contiguous(x.shape, x.dtype.itemsize)
+    pairs = zip(x.shape, x.strides, steps, strict=True)
+    return 0 in x.shape or all(n == 1 or own == step for n, own, step in pairs)

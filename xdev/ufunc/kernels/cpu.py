@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from numpy import ndarray
@@ -26,6 +27,7 @@ _lock = module_lock()  # guards the making of plans: each is made once
 
 
 @final
+@dataclass(slots=True)
 class Plan:
     """A loop over points, for arguments of some types.
 
@@ -37,11 +39,6 @@ class Plan:
         Returns the loop's memory, of the arguments.
     loop : callable
         ``loop(start, stop, memory)``, a C function.
-    checked : bool
-        Whether it reports accesses out of bounds.
-
-    Attributes
-    ----------
     address : int
         The loop's.
     each : float
@@ -49,20 +46,11 @@ class Plan:
         guess for the next.
     """
 
-    __slots__ = ("address", "checked", "each", "kinds", "loop", "pack")
-
-    def __init__(
-        self,
-        kinds: tuple[Argument, ...],
-        pack: Callable[..., bytes],
-        loop: Callable[[int, int, bytes], None],
-        *,
-        checked: bool,
-    ) -> None:
-        self.kinds, self.pack, self.loop = kinds, pack, loop
-        self.checked = checked
-        self.address: int = loop.code.address  # type: ignore[attr-defined]
-        self.each = 0.0
+    kinds: tuple[Argument, ...]
+    pack: Callable[..., bytes]
+    loop: Any
+    address: int
+    each: float = 0.0
 
 
 @final
@@ -114,8 +102,8 @@ class CpuKernels:
                     )
                     known = operands, names, function.name, function.writes
                     with arguments.explaining(*known):
-                        loop = compiler.loop(grid)
-                    plan = Plan(kinds, packer(kinds), loop, checked=grid.checked)
+                        loop: Any = compiler.loop(grid)
+                    plan = Plan(kinds, packer(kinds), loop, loop.code.address)
                     self._plans[key] = plan
         try:
             words = arguments.words(operands, plan.kinds)
