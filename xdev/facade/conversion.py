@@ -11,7 +11,7 @@ import numpy as np
 from xdev._freed import FREED
 from xdev.device import Device, as_device, device_of
 from xdev.facade.dispatch import HOST as NUMBERS_AND_ARRAYS, direct
-from xdev.facade.places import collections, homes, moved, place, place_of, stays
+from xdev.facade.places import collections, moved, place, place_of, stays
 from xdev.ufunc.complaints import PAGE, misplaced
 
 if TYPE_CHECKING:
@@ -181,8 +181,6 @@ def from_dlpack(
             way = f"it has no memory before x.compute() ({PAGE})"
         message = f"xdev.from_dlpack: a {type(x).__name__} has no __dlpack__: {way}"
         raise TypeError(message)
-    if device is None and type(x) in homes:
-        return homes[type(x)].from_dlpack(x, copy)
     here = place_of(x, "from_dlpack") if _is_array(x) else place(device_of(x))
     if stays(x, device):
         return here.from_dlpack(x, copy)

@@ -196,80 +196,19 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _unary(name: str) -> Unary:
-    return cast("Unary", _UFUNCS[name])
-
-
-def _binary(name: str) -> Binary:
-    return cast("Binary", _UFUNCS[name])
-
-
-abs = _unary("abs")
-acos = _unary("acos")
-acosh = _unary("acosh")
-add = _binary("add")
-asin = _unary("asin")
-asinh = _unary("asinh")
-atan = _unary("atan")
-atan2 = _binary("atan2")
-atanh = _unary("atanh")
-bitwise_and = _binary("bitwise_and")
-bitwise_invert = _unary("bitwise_invert")
-bitwise_left_shift = _binary("bitwise_left_shift")
-bitwise_or = _binary("bitwise_or")
-bitwise_right_shift = _binary("bitwise_right_shift")
-bitwise_xor = _binary("bitwise_xor")
-ceil = _unary("ceil")
-conj = _unary("conj")
-copysign = _binary("copysign")
-cos = _unary("cos")
-cosh = _unary("cosh")
-divide = _binary("divide")
-equal = _binary("equal")
-exp = _unary("exp")
-expm1 = _unary("expm1")
-floor = _unary("floor")
-floor_divide = _binary("floor_divide")
-greater = _binary("greater")
-greater_equal = _binary("greater_equal")
-hypot = _binary("hypot")
-imag = _unary("imag")
-isfinite = _unary("isfinite")
-isinf = _unary("isinf")
-isnan = _unary("isnan")
-less = _binary("less")
-less_equal = _binary("less_equal")
-log = _unary("log")
-log10 = _unary("log10")
-log1p = _unary("log1p")
-log2 = _unary("log2")
-logaddexp = _binary("logaddexp")
-logical_and = _binary("logical_and")
-logical_not = _unary("logical_not")
-logical_or = _binary("logical_or")
-logical_xor = _binary("logical_xor")
-maximum = _binary("maximum")
-minimum = _binary("minimum")
-multiply = _binary("multiply")
-negative = _unary("negative")
-nextafter = _binary("nextafter")
-not_equal = _binary("not_equal")
-positive = _unary("positive")
-pow = _binary("pow")
-real = _unary("real")
-reciprocal = _unary("reciprocal")
-remainder = _binary("remainder")
-round = _unary("round")
-sign = _unary("sign")
-signbit = _unary("signbit")
-sin = _unary("sin")
-sinh = _unary("sinh")
-sqrt = _unary("sqrt")
-square = _unary("square")
-subtract = _binary("subtract")
-tan = _unary("tan")
-tanh = _unary("tanh")
-trunc = _unary("trunc")
+# Their names, for type checkers too; in the order of the table.
+(
+    abs, acos, acosh, asin, asinh, atan, atanh, bitwise_invert, ceil, conj, cos, cosh,
+    exp, expm1, floor, imag, isfinite, isinf, isnan, log, log10, log1p, log2,
+    logical_not, negative, positive, real, reciprocal, round, sign, signbit, sin,
+    sinh, sqrt, square, tan, tanh, trunc,
+) = (cast("Unary", ufunc) for ufunc in _UFUNCS.values() if ufunc.nin == 1)  # fmt: skip
+(
+    add, atan2, bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift,
+    bitwise_xor, copysign, divide, equal, floor_divide, greater, greater_equal, hypot,
+    less, less_equal, logaddexp, logical_and, logical_or, logical_xor, maximum,
+    minimum, multiply, nextafter, not_equal, pow, remainder, subtract,
+) = (cast("Binary", ufunc) for ufunc in _UFUNCS.values() if ufunc.nin == 2)  # noqa: PLR2004 # fmt: skip
 
 _numpy_clip = NUMPY.bound("clip", None)
 ndarray = np.ndarray

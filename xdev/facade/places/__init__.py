@@ -13,7 +13,7 @@ from xdev.device import Device, as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
 from xdev.errors import ConfigurationError
-from xdev.facade.dispatch import direct, library_named, library_of
+from xdev.facade.dispatch import library_named, library_of
 from xdev.facade.places.cpu import HOST
 
 if TYPE_CHECKING:
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 # Filled at the first array on a device. Two threads may do the same work: no harm.
 _places: dict[str, dict[int, Place]] = {"cpu": {0: HOST}}
-_by_name: dict[str, Place] = {"cpu": HOST}
-# The device that was last looked up, and its place: the next one is mostly the same.
-_last: list[tuple[Device, Place]] = [(CPU, HOST)]
-#: The place of all arrays of a type, where there is but one.
-homes: dict[type, Place] = {}
 
 
 def place(device: object = None) -> Place:
@@ -39,31 +34,15 @@ def place(device: object = None) -> Place:
         There is no such device, or it cannot be used.
     """
     if device is None:
-        chosen = in_context() or (from_environment and from_environment[0])
-        if chosen is CPU:
-            return HOST
-        device = chosen or default_device()
-    elif type(device) is str:
-        found = _by_name.get(device)
-        if found is not None:
-            return found
-    if type(device) is Device:
-        known, found = _last[0]
-        if device is known:
-            return found
-        made = _places.get(device.kind)
-        if made is not None and device.index in made:
-            _last[0] = device, made[device.index]
-            return made[device.index]
-    chosen = as_device(device)
-    made = _places.get(chosen.kind)
-    if made is not None and chosen.index in made:
-        return made[chosen.index]  # of "cuda", "fake", a library's own device object
-    fresh = _make(chosen)
-    _places.setdefault(chosen.kind, {})[chosen.index] = fresh
-    if chosen.library is None:
-        _by_name[str(chosen)] = fresh  # not "cuda": that is the current one
-    return fresh
+        device = in_context() or (from_environment and from_environment[0])
+        device = device or default_device()
+    chosen = device if type(device) is Device else as_device(device)
+    if chosen is CPU:
+        return HOST
+    made = _places.get(chosen.kind, {}).get(chosen.index)
+    if made is None:
+        made = _places.setdefault(chosen.kind, {})[chosen.index] = _make(chosen)
+    return made
 
 
 def collections(chunks: Any, device: object = None) -> Any:
@@ -95,15 +74,10 @@ def place_of(x: Any, name: str) -> Place:
     TypeError
         ``x`` is no array; the text names the function.
     """
-    if type(x) in homes:
-        return homes[type(x)]
     library = library_of(x, name)
     if library.device_type is None and not hasattr(x, "dask"):
         return _other().OtherPlace(library, library.device(x))
-    found = place(device_of(x))
-    if type(x) in direct:
-        homes[type(x)] = found
-    return found
+    return place(device_of(x))
 
 
 def stays(x: Any, device: object) -> bool:
@@ -165,10 +139,6 @@ def _after_fork_in_child() -> None:
     # So that CUDA in a child meets the device's own refusal, not a crash.
     for kind in [kind for kind in _places if kind.startswith("cuda")]:
         del _places[kind]
-    for name in [name for name in _by_name if name.startswith("cuda")]:
-        del _by_name[name]
-    homes.clear()
-    _last[0] = CPU, HOST
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
