@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev._freed import is_freed, use_after_free
 from xdev.facade import dispatch
 from xdev.facade.cpu import MENDED, NUMPY
 from xdev.facade.dispatch import HOST_SCALARS, PYTHON_SCALARS, known
@@ -116,7 +117,7 @@ class Elementwise:
     def __init__(
         self, name: str, nin: int, summary: str, example: str, shown: str
     ) -> None:
-        self.name, self.nin = name, nin
+        self.key, self.name, self.nin = name, f"xdev.{name}", nin
         self.labels = _LABELS[self.nin]
         #: NumPy's own, None where that is no ufunc.
         self.numpy = _OTHERS[name] if name in _OTHERS else getattr(np, name)
@@ -133,8 +134,8 @@ class Elementwise:
     def describe(self, ufunc: Ufunc) -> None:
         """Give a ufunc its name, docstring and signature."""
         vars(ufunc).update(
-            __name__=self.name,
-            __qualname__=self.name,
+            __name__=self.key,
+            __qualname__=self.key,
             __module__="xdev",
             __doc__=self.doc,
             __signature__=_SIGNATURES[self.nin],
@@ -146,7 +147,7 @@ class Elementwise:
 
     def _traced(self) -> Callable[..., Any]:
         """Return what a compiler of another library follows: its own function."""
-        name = self.name
+        name = self.key
 
         def function(*args: Any, **keywords: Any) -> Any:
             like = next(x for x in args if type(x) not in PYTHON_SCALARS)
@@ -165,7 +166,7 @@ class Elementwise:
 
     def reduced(self, ufunc: Ufunc) -> str:  # noqa: ARG002
         """Pickle by the name."""
-        return self.name
+        return self.key
 
     def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return a call's inputs; none has a default."""
@@ -180,7 +181,7 @@ class Elementwise:
     def _count(self, given: int) -> str:
         inputs = " and ".join(self.labels)
         return (
-            f"xdev.{self.name} takes {inputs}, then out, and the rest by keyword: it "
+            f"{self.name} takes {inputs}, then out, and the rest by keyword: it "
             f"got {given} positional argument{'s' * (given != 1)}"
         )
 
@@ -195,9 +196,9 @@ class Elementwise:
             As the docstring says; nothing was written.
         """
         for keyword in keywords.keys() - _KEYWORDS:
-            text = f"xdev.{self.name} has no keyword {keyword!r}"
+            text = f"{self.name} has no keyword {keyword!r}"
             if keyword in self.labels:
-                text = f"xdev.{self.name} takes {keyword} positionally"
+                text = f"{self.name} takes {keyword} positionally"
             message = f"{text}: by keyword go {', '.join(sorted(_KEYWORDS))}"
             raise TypeError(message)
         nin, told = self.nin, "out" in keywords
@@ -232,19 +233,19 @@ class Elementwise:
         masks = {} if where is True else {"where": where}
         try:
             library, like, values, masks = dispatch.placed(
-                self.name, out, arguments, masks
+                self.key, out, arguments, masks
             )
         except TypeError:
             if self.numpy is None or not any(map(_overrides, (*args, out))):
                 raise
             return self.numpy(*args, out=out, **keywords)  # which asks their types
         keywords = keywords | masks
-        if self.name in _COMPARISONS:
+        if self.key in _COMPARISONS:
             values = _comparable(values)
         try:
             made = self._computed(ufunc, library, like, values, out, keywords)
         except TypeError:
-            dispatch.refuse(self.name, **arguments)
+            dispatch.refuse(self.key, **arguments)
             raise
         if library is NUMPY and not keywords:
             self._learn(ufunc, args, out)
@@ -261,11 +262,11 @@ class Elementwise:
     ) -> Any:
         if self._is_kernel(library):
             return self._on_cuda(ufunc, values, out, keywords)
-        function = library.bound(self.name, like)
+        function = library.bound(self.key, like)
         if not keywords:
             if out is None:
                 return function(*values)
-            return library.write(self.name, function, values, out)
+            return library.write(self.key, function, values, out)
         if library.chunk is not None:
             from xdev.ufunc import dask
 
@@ -275,13 +276,13 @@ class Elementwise:
             names = ", ".join(f"{key}=" for key in keywords)
             theirs = library.namespace.__name__.removeprefix("array_api_compat.")
             message = (
-                f"xdev.{self.name} of arrays of {theirs} takes no {names}: leave it out"
+                f"{self.name} of arrays of {theirs} takes no {names}: leave it out"
             )
             raise TypeError(message)
         keywords = {"signature" if k == "sig" else k: v for k, v in keywords.items()}
         if out is None:
             return function(*values, out=None, **keywords)
-        return library.write(self.name, function, values, out, **keywords)
+        return library.write(self.key, function, values, out, **keywords)
 
     def _on_cuda(
         self, ufunc: Ufunc, values: list[Any], out: Any, keywords: dict[str, Any]
@@ -291,14 +292,16 @@ class Elementwise:
         loops, options = ufunc._cuda, for_cuda(ufunc, keywords)  # noqa: SLF001 - half
         if out is None:
             return loops(values, **options)
+        if is_freed(out):
+            raise use_after_free(out, f"{self.name}: out")
         where = options.get("where", True)
         shape = np.broadcast_shapes(*(np.shape(x) for x in (*values, where)))
         wanted = self.specialise(self.resolve(values)).outputs[0]
         if out.shape != shape:
-            raise misfit(self.name, out, shape, wanted)
+            raise misfit(self.key, out, shape, wanted)
         own = options.keys() <= {"where", "order"}
         if own and not np.can_cast(wanted, out.dtype, "same_kind"):
-            raise wrong_dtype(self.name, out, shape, wanted)
+            raise wrong_dtype(self.key, out, shape, wanted)
         return loops(values, out, **options)
 
     def _learn(self, ufunc: Ufunc, args: Sequence[Any], out: Any) -> None:
@@ -312,11 +315,11 @@ class Elementwise:
             if kind not in PYTHON_SCALARS
         ):
             kind = getattr(args[0], "dtype", None)
-            plain = kind is None or kind.kind != "c" or self.name not in MENDED
-            plain = plain and self.name not in _OTHERS
-            own = NUMPY.bound(self.name, None)
+            plain = kind is None or kind.kind != "c" or self.key not in MENDED
+            plain = plain and self.key not in _OTHERS
+            own = NUMPY.bound(self.key, None)
             function = own if self.numpy is None or not plain else self.numpy
-            if out is not None and self.name in _PAIRS:
+            if out is not None and self.key in _PAIRS:
                 function = _by_keyword(function)
             size = float("inf")
             # NumPy would spread inputs over an output that is larger than they are.
@@ -335,7 +338,7 @@ class Elementwise:
             dispatch.of_all(name, **arrays)
             libraries = (known.get(type(x)) for x in arrays.values())
             kinds = {library.device_type for library in libraries if library}
-            folds = self.name in _FOLDS or name.endswith((".outer", ".at"))
+            folds = self.key in _FOLDS or name.endswith((".outer", ".at"))
             if not (folds or kinds.isdisjoint(("cuda", "fake"))):
                 message = (
                     f"xdev.{name} is not on CUDA, where threads share the elements: "
@@ -353,7 +356,7 @@ class Elementwise:
         """Return each argument's dtype; Python numbers are weak, as in NEP 50."""
         from xdev.ufunc.inputs import resolve
 
-        return resolve(args, f"xdev.{self.name}")
+        return resolve(args, self.name)
 
     def specialise(self, inputs: Dtypes) -> Specialisation:
         """Return the typing for these input dtypes: NumPy's."""
@@ -366,10 +369,10 @@ class Elementwise:
             from xdev.ufunc import expressions
 
             loop = self.numpy
-            if self.name == "round" and inputs[0].kind in "iu":
+            if self.key == "round" and inputs[0].kind in "iu":
                 loop = np.positive
             assert loop is not None  # noqa: S101 - the others are not asked
-            made = expressions.typed(self.name, loop, inputs, signature)
+            made = expressions.typed(self.key, loop, inputs, signature)
             made = self._typings.setdefault((inputs, signature), made)
         return made
 
@@ -377,12 +380,12 @@ class Elementwise:
         self, array: np.dtype[Any], out: np.dtype[Any] | None, dtype: Any
     ) -> Specialisation:
         """Return the typing of a fold, which takes its own results, as NumPy has it."""
-        if dtype is None and out is None and self.name in ("add", "multiply"):
+        if dtype is None and out is None and self.key in ("add", "multiply"):
             wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(array.kind)
             dtype = array if wide is None else np.result_type(array, wide)
         if dtype is None:
             dtype = array if out is None else np.result_type(out, array)
-        if self.name.startswith("logical_"):
+        if self.key.startswith("logical_"):
             dtype = np.bool_
         made = self.specialise((np.dtype(dtype),) * 2)
         if set(made.inputs) != set(made.outputs):
@@ -402,7 +405,7 @@ class _NumPyCall:
     def large(self, operands: tuple[Any, ...]) -> Any:
         """Compute into an output, whose shape may not be the result's."""
         *values, out = operands
-        name = self._function.name
+        name = self._function.key
         try:
             return NUMPY.write(name, NUMPY.bound(name, None), values, out)
         except TypeError:
@@ -416,11 +419,11 @@ class _NumPyCall:
         values, outs = operands[:nin], operands[nin:]
         if isinstance(error, TypeError) or outs:
             named = dict(zip(function.labels, values, strict=True))
-            dispatch.refuse(function.name, **named)
+            dispatch.refuse(function.key, **named)
         for out in outs:
-            own = NUMPY.bound(function.name, None)
+            own = NUMPY.bound(function.key, None)
             if isinstance(error, TypeError | ValueError):
-                NUMPY.refuse(function.name, own, list(values), out)
+                NUMPY.refuse(function.key, own, list(values), out)
 
 
 @final

@@ -212,12 +212,12 @@ class Selection:
     strict, fastmath, nin, nout, doc = True, False, 3, 1, ""
 
     def __init__(self, name: str, labels: tuple[str, ...]) -> None:
-        self.name, self.labels = name, labels
+        self.key, self.name, self.labels = name, f"xdev.{name}", labels
         self._typings: dict[Dtypes, Specialisation] = {}
 
     def describe(self, ufunc: Ufunc) -> None:
         """Give a ufunc the name."""
-        vars(ufunc).update(__name__=self.name, __qualname__=self.name)
+        vars(ufunc).update(__name__=self.key, __qualname__=self.key)
 
     def call(
         self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
@@ -227,16 +227,16 @@ class Selection:
 
     def resolve(self, args: Sequence[Any]) -> Dtypes:
         """Return each argument's dtype."""
-        return resolve(args, f"xdev.{self.name}")
+        return resolve(args, self.name)
 
     def specialise(self, inputs: Dtypes) -> Specialisation:
         """Return the typing: what is chosen from has one dtype."""
         made = self._typings.get(inputs)
         if made is None:
             first, *others = (d.newbyteorder("=") for d in inputs)
-            kind = first if self.name == "clip" else np.result_type(*others)
-            taken = (first if self.name == "clip" else np.dtype(bool), kind, kind)
-            made = _specialisation(self.name, taken, (kind,))
+            kind = first if self.key == "clip" else np.result_type(*others)
+            taken = (first if self.key == "clip" else np.dtype(bool), kind, kind)
+            made = _specialisation(self.key, taken, (kind,))
             made = self._typings.setdefault(inputs, made)
         return made
 
