@@ -170,6 +170,9 @@ def agree(spec, arrays, result, expected):
     right = near(result, expected, LOOSE.get(spec.name, ULP)) | excused(spec, arrays)
     if spec.name in ("maximum", "minimum"):
         right |= (result == 0) & (expected == 0)
+    if spec.name == "hypot":  # CUDA's is within 2 ulp, beyond the largest number, too
+        largest = np.finfo(expected.dtype).max
+        right |= np.isinf(result) & (expected >= largest)
     return right
 
 
@@ -190,7 +193,7 @@ def _complex_agree(spec, arrays, result, expected):
         right |= np.isneginf(x.real) & np.isinf(x.imag) & (result.real == -1)
     if spec.name not in MENDED:  # special values: test_special_values
         right |= ~np.logical_and.reduce([np.isfinite(x) for x in arrays])
-        right |= np.abs(arrays[0]) > 1e4
+        right |= np.logical_or.reduce([np.abs(x) > 1e4 for x in arrays])
     if spec.name in ("pow", "reciprocal", "divide"):
         right |= np.logical_or.reduce([x == 0 for x in arrays])
     return right

@@ -169,6 +169,8 @@ def typed(
     TypeError
         NumPy has none for them, or CUDA has no such dtype.
     """
+    if name.startswith("logical_"):  # NumPy casts what is mixed with bools, unsafely
+        inputs = (np.result_type(*inputs),) * len(inputs)
     asked: Any = (*signature[0], *signature[1])
     options = {"signature": asked} if any(d is not None for d in asked) else {}
     loop = ufunc.resolve_dtypes((*inputs, None), casting="unsafe", **options)
