@@ -282,11 +282,15 @@ class Gpu:
         self.current = False
 
 
-def test_with_several_gpus_every_cupy_function_runs_on_its_arrays_gpu(calls):
+def test_with_several_gpus_every_cupy_function_runs_on_its_arrays_gpu(
+    calls, monkeypatch
+):
     pytest.importorskip("cupy")
-    from xdev.facade.cuda import CuPyLibrary
+    from xdev.facade import cuda
 
-    library, like = CuPyLibrary(), types.SimpleNamespace(device=Gpu())
+    monkeypatch.setattr(cuda, "BACKEND", types.SimpleNamespace(current=lambda: 0))
+    library, data = cuda.CuPyLibrary(), types.SimpleNamespace(device_id=1)
+    like = types.SimpleNamespace(device=Gpu(), data=data)
     library.several = True
     for path in {call.path for call in calls}:
         library.functions[path] = lambda: like.device.current

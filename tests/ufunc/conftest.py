@@ -241,7 +241,7 @@ def host_kernels(folder):
     made = {}
 
     def kernel(loops, _, template):
-        name = loops.scalar.name
+        name = loops.scalar.name.removeprefix("xdev.")
         key = name, template.entry, *template.macros()
         if key not in made:
             library = compiled(folder, f"k{len(made)}", source(name, template))
