@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cpu_loop, loops, numpy_functions, refusals
+from xdev.compile import cpu_loop, errors, loops, numpy_functions
 from xdev.compile.cpu_math import linking
 from xdev.compile.cpu_math.linking import CALLED, SYMBOLS
 from xdev.compile.cpu_memory import ALONE, LINE
+from xdev.compile.errors import cause, compile_error, compiler_errors
 from xdev.compile.halves import conversions, is_half
-from xdev.compile.refusals import cause, compiler_errors, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -294,7 +294,7 @@ def infer(function: Callable[..., Any], inputs: Dtypes) -> Dtypes:
         )
         return _results(result)
     except compiler_errors() as error:
-        raise refusal(function, inputs, error) from cause(error)
+        raise compile_error(function, inputs, error) from cause(error)
 
 
 @_optional.numba_unset()
@@ -336,13 +336,13 @@ def loop(
     kinds = [operand.computed for operand in operands[:nin]]
     scalar = jitted(function, kinds, inputs, fastmath=fastmath, wrapping=True)
     (compiled,) = scalar.overloads.values()
-    refusals.check_faults(function, inputs, compiled)
+    errors.refuse_faults(function, inputs, compiled)
     body = Body(
         scalar,
         operands[:nin],
         operands[nin:],
         branches=_branches(function),
-        light=_light(function) and refusals.is_straight(compiled),
+        light=_light(function) and errors.is_straight(compiled),
         work=work_of(compiled),
     )
 
@@ -364,7 +364,7 @@ def loop(
         signature = types.void(pointer, pointer, pointer, pointer)
         return loops.code_of(numba.cfunc(signature, no_cpython_wrapper=True)(inner))
     except compiler_errors() as error:
-        raise refusal(function, inputs, error) from cause(error)
+        raise compile_error(function, inputs, error) from cause(error)
 
 
 def jitted(
@@ -405,7 +405,7 @@ def jitted(
         with numpy_functions.unraising(wrapping=wrapping):
             made.compile(tuple(kinds))
     except compiler_errors() as error:
-        raise refusal(function, shown, error) from cause(error)
+        raise compile_error(function, shown, error) from cause(error)
     return made
 
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile import numpy_functions
+from xdev.compile.errors import cause, compile_error, compiler_errors
 from xdev.compile.halves import is_half
-from xdev.compile.refusals import cause, compiler_errors, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,7 +80,7 @@ def ltoir(
             wrapping=True,
         )
     except compiler_errors() as error:
-        raise refusal(function, inputs, error, " for CUDA") from cause(error)
+        raise compile_error(function, inputs, error, " for CUDA") from cause(error)
 
 
 @_optional.numba_unset()

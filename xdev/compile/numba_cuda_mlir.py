@@ -12,8 +12,8 @@ import numpy as np
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.compile.digests import named_globals
+from xdev.compile.errors import cause, compile_error, compiler_errors
 from xdev.compile.halves import is_half
-from xdev.compile.refusals import cause, compiler_errors, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,7 +60,7 @@ def ltoir(
                 fastmath=fastmath,
             )
     except compiler_errors() as error:
-        raise refusal(function, inputs, error, " for CUDA") from cause(error)
+        raise compile_error(function, inputs, error, " for CUDA") from cause(error)
     return bytes(code)
 
 

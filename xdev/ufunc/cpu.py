@@ -15,12 +15,12 @@ from xdev.compile import loops as code, numpy_ufunc
 from xdev.compile.halves import is_bfloat16
 from xdev.memory import hooks
 from xdev.native import Plan
-from xdev.ufunc import cpu_results, refusals
+from xdev.ufunc import cpu_results, errors
 from xdev.ufunc.cpu_results import MANY, POOLED
 from xdev.ufunc.cpu_threads import Threaded
+from xdev.ufunc.errors import explain, raised_by_numpy
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import dtype_of, fits, misfit, resolve, strong
-from xdev.ufunc.refusals import explain, raised_by_numpy
 from xdev.ufunc.sources import WEAK
 
 if TYPE_CHECKING:
@@ -130,9 +130,9 @@ class CpuLoops:
         try:
             return ufunc.reduce(array, axis, dtype, out, **keywords)
         except (TypeError, ValueError) as error:
-            for case in refusals.REFUSED:
+            for case in errors.REFUSED:
                 if case in str(error) and raised_by_numpy(error):
-                    raise refusals.reduction_refusal(case, self.scalar.name) from error
+                    raise errors.reduction_error(case, self.scalar.name) from error
             explain(error, (out,))
             raise
         except OverflowError as error:

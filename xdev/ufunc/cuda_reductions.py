@@ -23,8 +23,8 @@ from xdev.ufunc.cuda import require, written
 from xdev.ufunc.cuda_axes import axes_of, surely_whole
 from xdev.ufunc.cuda_call import CudaCall, straightened
 from xdev.ufunc.cuda_operands import Array, Number, read
+from xdev.ufunc.errors import reduction_error
 from xdev.ufunc.inputs import too_large
-from xdev.ufunc.refusals import reduction_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,13 +108,13 @@ class CudaReduction:
         x, given, spec = operands_of(self._loops, array, out, dtype)
         axes = axes_of(axis, len(x.shape))
         if len(axes) > 1 and self._identity is None:
-            raise reduction_refusal("not reorderable", self._name)
+            raise reduction_error("not reorderable", self._name)
         first = self._initial(initial, spec)
         mask = None if where is True else self._mask(where, x.shape)
         if mask is not None and first is None:
-            raise reduction_refusal("where mask", self._name)
+            raise reduction_error("where mask", self._name)
         if first is None and not prod(x.shape[i] for i in axes):
-            raise reduction_refusal("no identity", self._name)
+            raise reduction_error("no identity", self._name)
         one = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
         left = tuple(n for i, n in enumerate(x.shape) if i not in axes)
         operands = [x] if mask is None else [x, mask]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from xdev import _optional
-from xdev.compile.refusals import refusal
+from xdev.compile.errors import compile_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -154,7 +154,7 @@ def check_result(
             f"it returns {returned}, but what it computes goes to its arrays: "
             "out[i] = …"
         )
-        raise refusal(function, shown, TypeError(message))
+        raise compile_error(function, shown, TypeError(message))
 
 
 def packer(arguments: Sequence[Argument]) -> Callable[..., bytes]:

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
-from xdev.compile import cpu, digests, loops, refusals
+from xdev.compile import cpu, digests, errors, loops
 from xdev.compile.grid import DIMENSIONS, Grid, check_result, emission
 from xdev.compile.grid.emission import Memory, Target
 
@@ -168,7 +168,7 @@ def _compiled(grid: Grid) -> Any:
     compiled = device_function(
         grid.function, grid.types(), grid.arguments, fastmath=grid.fastmath
     )
-    refusals.check_faults(grid.function, grid.arguments, compiled)
+    errors.refuse_faults(grid.function, grid.arguments, compiled)
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
     def run(_typing: Any, start: Any, stop: Any, words: Any) -> Any:
@@ -340,7 +340,7 @@ def _compiled_inner(
         for case in cases
     ]
     for made in compiled:
-        refusals.check_faults(function, arguments, made)
+        errors.refuse_faults(function, arguments, made)
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
     def run(_typing: Any, args: Any, dimensions: Any, steps: Any) -> Any:

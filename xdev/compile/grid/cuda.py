@@ -15,10 +15,10 @@ from xdev import _optional
 from xdev._forks import module_lock
 from xdev.compile import cubins, digests, elementwise, numba_cuda
 from xdev.compile.elementwise import FUNCTION
+from xdev.compile.errors import cause, compile_error, compiler_errors
 from xdev.compile.grid import DIMENSIONS, Grid, check_result, cpu, emission
 from xdev.compile.grid.emission import Memory, Target
 from xdev.compile.numpy_functions import replaced
-from xdev.compile.refusals import cause, compiler_errors, refusal
 from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
@@ -394,7 +394,7 @@ def ltoir(
             # Numba knows the line; numba-cuda does not where it calls in between.
             shown, fastmath = grid.arguments, grid.fastmath
             cpu.device_function(grid.function, grid.types(), shown, fastmath=fastmath)
-            said = refusal(grid.function, grid.arguments, error, " for CUDA")
+            said = compile_error(grid.function, grid.arguments, error, " for CUDA")
             raise said from cause(error)
 
 

@@ -15,10 +15,10 @@ from xdev.ufunc import cuda, cuda_layout, cuda_streams, foreign
 from xdev.ufunc.cpu_results import POOLED
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.cuda_plan import Result
+from xdev.ufunc.errors import explain
 from xdev.ufunc.generalized.layouts import Axes
 from xdev.ufunc.inputs import strong
 from xdev.ufunc.kernels.decorator import Extents
-from xdev.ufunc.refusals import explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

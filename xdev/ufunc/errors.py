@@ -65,7 +65,7 @@ REFUSED = {
 }
 
 
-def reduction_refusal(key: str, name: str) -> ValueError:
+def reduction_error(key: str, name: str) -> ValueError:
     """Return the error for a reduction.
 
     Parameters
@@ -77,7 +77,7 @@ def reduction_refusal(key: str, name: str) -> ValueError:
 
     Examples
     --------
-    >>> str(reduction_refusal("no identity", "minus"))
+    >>> str(reduction_error("no identity", "minus"))
     'minus.reduce of nothing has no identity: pass initial=, or give the function an
     identity, @vectorize(identity=...)'
     """

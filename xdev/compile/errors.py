@@ -19,6 +19,8 @@ from xdev.compile.digests import reads
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+# What a user reads where a function cannot be compiled: why, and which line of it.
+
 # What compilers say of the usual causes, and what that is in plain words.
 
 MOST = 8  # axes whose indices are counted
@@ -243,7 +245,7 @@ def compiler_errors() -> tuple[type[Exception], ...]:
     return *filter(None, own), *OTHERS
 
 
-def refusal(
+def compile_error(
     function: Callable[..., Any],
     inputs: Sequence[object],
     error: Exception,
@@ -266,7 +268,8 @@ def refusal(
     --------
     >>> def half(x):
     ...     return x / 2
-    >>> str(refusal(half, ("str",), ValueError("no such operation"))).splitlines()[0]
+    >>> error = compile_error(half, ("str",), ValueError("no such operation"))
+    >>> str(error).splitlines()[0]
     'cannot compile half(str): no such operation'
     """
     _drop_frames(function)
@@ -277,7 +280,7 @@ def refusal(
 def cause(error: Exception) -> Exception | None:
     """Return what a traceback shows of a compiler: its own fifty lines for debugging.
 
-    A :func:`refusal` has all of them that is about the function.
+    A :func:`compile_error` has all of them that is about the function.
     """
     return error if _config.debug() else None
 
@@ -372,7 +375,7 @@ WAYS = {
 TEST_FIRST = "test the values first, and give a mark such as NaN instead"
 
 
-def check_faults(
+def refuse_faults(
     function: Callable[..., Any], shown: Sequence[object], compiled: Any
 ) -> None:
     """Refuse a function that needs the interpreter, or that may raise.
@@ -398,7 +401,7 @@ def check_faults(
             "loops run without: to see values, write them into an array"
         )
         message += _place(function, _printing(function))
-        raise refusal(function, shown, RuntimeError(message))
+        raise compile_error(function, shown, RuntimeError(message))
     library = Path(_optional.numba().__file__).parent
     for kind, args, place in _raised(text):
         own = place is not None and not Path(place[1]).is_relative_to(library)
@@ -410,7 +413,7 @@ def check_faults(
         message = f"it may raise {what}, which compiled loops cannot: {way}"
         if own:
             message += f'\nFile "{place[1]}", line {place[2]}'
-        raise refusal(function, shown, RuntimeError(message))
+        raise compile_error(function, shown, RuntimeError(message))
 
 
 def is_straight(compiled: Any) -> bool:
