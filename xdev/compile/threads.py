@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-PIECES = 32  # of a thread's share, where they are not too small; others wait for one
-PYTHON_PIECES = 4  # where each takes the interpreter's lock
+COMPILED = native.STATE == native.COMPILED
+PYTHON_PIECES = 4  # of a thread's share, where each takes the interpreter's lock
+PIECES = 32 if COMPILED else PYTHON_PIECES  # else; others wait for one
 PIECE = 5e-6  # seconds of work that are worth a thread's look for them
 SPINS = 30_000  # looks for what comes next before a thread sleeps: 0.7 ms on an EPYC
 
@@ -136,7 +137,9 @@ def _shares(start: int, stop: int, grain: int, each: int) -> tuple[int, ...]:
 
 # What is worth it, where a call may be begun by one thread and gone on with by several.
 
-LONG = 1e-5  # what takes one thread so long is worth several: so long some take to wake
+# What takes one thread so long is worth several: so long some take to wake. Python's
+# wait for the interpreter's lock.
+LONG = 1e-5 if COMPILED else 2e-4
 FEW, PART = 1024, 256  # elements that are timed first: so many, or such a part of few
 MORE = 8  # times as many come then
 TELLING = 3e-6  # seconds; what takes less tells of the call's own time
