@@ -23,18 +23,13 @@ if TYPE_CHECKING:
     from xdev.device import Device, Event
 
 
-# The distributions that bring a library; CuPy has one for each CUDA major.
+LIBRARIES = (
+    *("numpy", "numba", "numba-cuda", "cupy", "cuda-core", "array-api-compat"),
+    *("dask", "numexpr", "torch", "jax", "warp", "rmm"),
+)
+# The distributions that bring a library of another name; one for each CUDA major.
 DISTRIBUTIONS = {
-    "numpy": ("numpy",),
-    "numba": ("numba",),
-    "numba-cuda": ("numba-cuda",),
     "cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy"),
-    "cuda-core": ("cuda-core",),
-    "array-api-compat": ("array-api-compat",),
-    "dask": ("dask",),
-    "numexpr": ("numexpr",),
-    "torch": ("torch",),
-    "jax": ("jax",),
     "warp": ("warp-lang",),
     "rmm": ("rmm-cu13", "rmm-cu12"),
 }
@@ -54,7 +49,8 @@ def versions() -> dict[str, str | None]:
         "python": platform.python_version(),
         "xdev": sys.modules["xdev"].__version__,
     }
-    for name, distributions in DISTRIBUTIONS.items():
+    for name in LIBRARIES:
+        distributions = DISTRIBUTIONS.get(name, (name,))
         found[name] = next(filter(None, map(_version, distributions)), None)
     return found
 
