@@ -41,7 +41,8 @@ def place(device: object = None) -> Place:
         return HOST
     made = _places.get(chosen.kind, {}).get(chosen.index)
     if made is None:
-        made = _places.setdefault(chosen.kind, {})[chosen.index] = _make(chosen)
+        made = _make(chosen.require())
+        _places.setdefault(chosen.kind, {})[chosen.index] = made
     return made
 
 
