@@ -22,7 +22,6 @@ from xdev.timing.environment import cuda_name, processor_name, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
 
 DAY = 24 * 60 * 60  # seconds
@@ -61,7 +60,7 @@ def add_cache_to(commands: Any) -> None:
 
 def listed(_: argparse.Namespace) -> int:
     """Print the folder and its entries, the last used first."""
-    found = sorted(_disk_cache.files(), key=_last_use, reverse=True)
+    found = sorted(_disk_cache.files(), key=lambda file: -file[1].st_mtime)
     print(cache_summary())
     for problem in cache_problems():
         print(problem)
@@ -112,11 +111,6 @@ def days(text: str) -> float:
     if not 0 <= number < float("inf"):
         raise ValueError(text)
     return number
-
-
-def _last_use(file: tuple[Path, Any]) -> float:
-    when: float = file[1].st_mtime
-    return when
 
 
 def _age(seconds: float) -> str:

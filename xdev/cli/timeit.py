@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xdev.timing.sampling import RUN_SECONDS, SETUP, STATEMENT, begin_code, lines_of
@@ -72,17 +73,16 @@ def run(options: argparse.Namespace) -> int:
     setup = "\n".join(options.setup or ()) or "pass"
     sys.path.insert(0, os.curdir)  # the user's modules, as with `python -m timeit`
     clock = time.process_time if options.process else time.perf_counter
-    write = _Writer(options.unit, PRECISION + max(0, options.verbose - 1))
     try:
         names = {"__name__": "__main__"}
         candidate = begin_code(statement, setup, names, clock=clock)
-        _measure(candidate, options, write)
+        _measure(candidate, options)
     except BaseException as error:  # SystemExit too, as the standard library has it
         if not _is_of_the_user(error):
             raise
         _show(error, setup, statement)
         return 1
-    _report(candidate, options, write)
+    _report(candidate, options)
     return 0
 
 
@@ -120,21 +120,20 @@ def _frames(told: traceback.TracebackException) -> Iterator[traceback.FrameSumma
         yield from _frames(other)
 
 
-class _Writer:
-    """Times in the unit that was asked for, or in the largest that is not above."""
-
-    def __init__(self, unit: str | None, precision: int) -> None:
-        self.unit, self.precision = unit, precision
-
-    def __call__(self, seconds: float) -> str:
-        fitting = (unit for unit, scale in UNITS.items() if seconds >= scale)
-        unit = self.unit or next(fitting, "nsec")
-        return f"{seconds / UNITS[unit]:.{self.precision}g} {unit}"
+def _precision(options: argparse.Namespace) -> int:
+    return PRECISION + max(0, int(options.verbose) - 1)
 
 
-def _measure(candidate: Candidate, options: argparse.Namespace, write: _Writer) -> None:
+def _written(seconds: float, options: argparse.Namespace) -> str:
+    """Return a time in the unit that was asked for, or the largest not above it."""
+    fitting = (unit for unit, scale in UNITS.items() if seconds >= scale)
+    unit = options.unit or next(fitting, "nsec")
+    return f"{seconds / UNITS[unit]:.{_precision(options)}g} {unit}"
+
+
+def _measure(candidate: Candidate, options: argparse.Namespace) -> None:
     def tell(number: int, seconds: float) -> None:
-        digits = f"{seconds:.{write.precision}g}"
+        digits = f"{seconds:.{_precision(options)}g}"
         print(f"{number} loop{'s' * (number != 1)} -> {digits} secs")
 
     if options.verbose and not options.number:
@@ -146,8 +145,8 @@ def _measure(candidate: Candidate, options: argparse.Namespace, write: _Writer) 
         candidate.sample()
 
 
-def _report(candidate: Candidate, options: argparse.Namespace, write: _Writer) -> None:
-    timing = candidate.timing()
+def _report(candidate: Candidate, options: argparse.Namespace) -> None:
+    timing, write = candidate.timing(), partial(_written, options=options)
     if options.verbose:
         print(f"raw times: {', '.join(map(write, timing.all_runs))}\n")
     plural = "s" * (timing.loops != 1)

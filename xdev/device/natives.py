@@ -6,7 +6,6 @@ that an array's device says two things: where it is, and whose it is.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -179,12 +178,7 @@ LIBRARIES: Mapping[str, Natives] = {
 
 def library_of_type(kind: type) -> str | None:
     """Return the library that a type of arrays or of devices belongs to."""
-    return _library_of_module(kind.__module__)
-
-
-@lru_cache(256)
-def _library_of_module(module: str) -> str | None:
-    name = module.partition(".")[0]
+    name = kind.__module__.partition(".")[0]
     name = "jax" if name == "jaxlib" else name
     return name if name in LIBRARIES else None
 

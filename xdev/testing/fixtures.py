@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from statistics import mean, median, quantiles, stdev
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev.device import as_device, use_device
 from xdev.timing.environment import environment
 from xdev.timing.sampling import begin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from types import ModuleType
 
@@ -54,19 +54,7 @@ KEYWORDS = {
 }
 
 
-class Marker(Protocol):
-    """What pytest's markers have."""
-
-    @property
-    def args(self) -> tuple[Any, ...]:
-        """What was given by position."""
-
-    @property
-    def kwargs(self) -> Mapping[str, Any]:
-        """What was given by name."""
-
-
-def reasons(markers: Iterable[Marker]) -> dict[str, str]:
+def reasons(markers: Iterable[Any]) -> dict[str, str]:
     """Return the backends that markers leave out, each with the reason.
 
     Parameters

@@ -17,7 +17,6 @@ from xdev.memory.blocks import round_up
 from xdev.memory.streams import LiveStreams
 from xdev.testing.hazards import Checker, Hazard, Queue, Tenant
 
-__all__ = ["Hazard", "SimulatedDevice", "SimulatedEvent", "SimulatedStream", "Tenant"]
 CALL = 1e-6  # what a call takes on the host [s]
 DRAWN = (-6.0, 0.5)  # the powers of ten between which times are drawn [s]
 HANDLES = 0x1000  # stream handles are its multiples, as addresses are

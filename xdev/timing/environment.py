@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
-from xdev._forks import module_lock
 from xdev.device import current_stream, registry
 
 if TYPE_CHECKING:
@@ -263,14 +262,12 @@ def _kernel() -> Any:
     return _optional.cupy().RawKernel(HOLD, "xdev_hold")
 
 
-_lock = module_lock()  # guards the registry
 _probes: dict[str, Callable[[Device], Probe]] = {"cuda": CudaProbe}
 
 
 def register(type: str, make: Callable[[Device], Probe]) -> None:
     """Let devices of a type be asked by what ``make`` returns."""
-    with _lock:
-        _probes[type] = make
+    _probes[type] = make
 
 
 def probe(device: Device) -> Probe:
