@@ -12,7 +12,6 @@ from xdev.facade import host_sorting
 from xdev.facade.clipping import clip
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.facade.host_memory import pooled
-from xdev.facade.protocols import Functions
 from xdev.facade.pseudoinverses import pinv
 from xdev.ufunc.complaints import (
     misfit,
@@ -23,7 +22,7 @@ from xdev.ufunc.complaints import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
     from xdev.facade.protocols import Axes, DType
@@ -215,6 +214,32 @@ MENDED: dict[str, Callable[..., Any]] = {
     "linalg.pinv": pinv,  # has no default of rtol for integers
     "linalg.qr": _qr,  # has more modes
 }
+
+
+class Functions(dict[str, Any]):
+    """Functions by name, each found at its first use: ``numpy.fft`` loads late.
+
+    Parameters
+    ----------
+    find : callable
+        Gives the function of a name.
+    known : mapping, optional
+        Those that are found already.
+    """
+
+    __slots__ = ("_find",)
+
+    def __init__(
+        self,
+        find: Callable[[str], Callable[..., Any]],
+        known: Mapping[str, Callable[..., Any]] = {},
+    ) -> None:
+        super().__init__(known)
+        self._find = find
+
+    def __missing__(self, name: str) -> Any:
+        # What is there by now counts: CuPy's functions may be marked meanwhile.
+        return self.setdefault(name, self._find(name))
 
 
 @final

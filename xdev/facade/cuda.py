@@ -17,10 +17,9 @@ import numpy as np
 from xdev import _optional
 from xdev.device import registry
 from xdev.device.cuda import BACKEND
-from xdev.facade.cpu import result_dtype, result_shape
+from xdev.facade.cpu import Functions, result_dtype, result_shape
 from xdev.facade.cuda_differences import mended
 from xdev.facade.dtype_names import to_numpy_dtype
-from xdev.facade.protocols import Functions
 from xdev.memory.owners import mark_uses
 from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool

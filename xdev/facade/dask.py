@@ -15,10 +15,10 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from xdev import _optional, facade
+from xdev.facade.cpu import Functions
 from xdev.facade.dispatch import direct
 from xdev.facade.dtype_names import to_library_dtype
 from xdev.facade.elementwise import __all__ as elementwise_names
-from xdev.facade.protocols import Functions
 from xdev.ufunc.complaints import not_over_blocks
 from xdev.ufunc.dask import (
     chunk,

@@ -9,9 +9,8 @@ import numpy as np
 
 from xdev._freed import FREED, Remains, is_freed, use_after_free
 from xdev.device import device_of
-from xdev.facade.cpu import NUMPY
+from xdev.facade.cpu import NUMPY, Functions
 from xdev.facade.dtype_names import NAMES, is_numpys, library_of_dtype
-from xdev.facade.protocols import Functions
 from xdev.ufunc.complaints import (
     mismatch,
     no_array,

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev.device.fake_arrays import fake, strict
-from xdev.facade.cpu import NUMPY, result_dtype, result_shape
+from xdev.facade.cpu import NUMPY, Functions, result_dtype, result_shape
 from xdev.facade.dtype_names import to_numpy_dtype
-from xdev.facade.protocols import Functions
 from xdev.ufunc.complaints import misfit, wrong_dtype
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import array_api_compat
 import numpy as np
 
 from xdev import _optional
+from xdev.facade.cpu import Functions
 from xdev.facade.dispatch import HOST_SCALARS
 from xdev.facade.dtype_names import to_library_dtype, to_numpy_dtype
-from xdev.facade.protocols import Functions
 from xdev.ufunc.complaints import misfit, never_written, wrong_dtype
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from xdev.device import default_device
 from xdev.device.choice import CPU
 from xdev.device.fake import positions
 from xdev.device.fake_arrays import METHODS_IN_CUPY, is_in_cupy, strict
-from xdev.facade.cpu import NUMPY
+from xdev.facade.cpu import NUMPY, Functions
 from xdev.facade.dispatch import (
     HOST_SCALARS,
     PYTHON_SCALARS,
@@ -29,7 +29,6 @@ from xdev.facade.dispatch import (
     may_join,
 )
 from xdev.facade.places import place
-from xdev.facade.protocols import Functions
 from xdev.ufunc import Ufunc
 from xdev.ufunc.complaints import mismatch, where_is
 

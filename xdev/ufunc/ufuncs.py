@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy import ndarray
@@ -12,89 +12,92 @@ from xdev import native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Protocol
 
     from xdev.ufunc.cuda import CudaLoops
     from xdev.ufunc.cuda_methods import CudaMethods
     from xdev.ufunc.signatures import Signature
     from xdev.ufunc.specialisation import Specialisation
 
+    class Definition(Protocol):
+        """What a ufunc computes, and how its calls are made.
+
+        Attributes
+        ----------
+        name, doc : str
+            What loops are called.
+        labels : tuple of str
+            The inputs' names, for errors.
+        nin, nout : int
+            The numbers of inputs and outputs; ``nout`` may be None until it is typed.
+        fastmath : bool
+            Whether floating point arithmetic may be reordered and contracted.
+        strict : bool
+            Whether a call takes arrays of one library alone, and numbers beside them.
+        types : list of str
+            The typings, as those of :class:`numpy.ufunc`.
+        """
+
+        name: str
+        doc: str
+        labels: tuple[str, ...]
+        nin: int
+        fastmath: bool
+        strict: bool
+
+        @property
+        def nout(self) -> int | None: ...  # noqa: D102 - above
+
+        @property
+        def types(self) -> list[str]: ...  # noqa: D102 - above
+
+        def outputs(self) -> int:
+            """Return the number of outputs; typed for some inputs if it never was."""
+
+        def describe(self, ufunc: Ufunc) -> None:
+            """Give a ufunc its name, docstring and signature."""
+
+        def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+            """Return a call's inputs with the defaults behind them."""
+
+        def many(self, given: int, nout: int) -> str:
+            """Return the text for a call with too many arguments."""
+
+        def call(
+            self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
+        ) -> Any:
+            """Compute a call that no plan is for."""
+
+        def check(self, name: str, operands: Sequence[Any]) -> None:
+            """Refuse operands of a method that may not meet."""
+
+        def cpu_loops(self, ufunc: Ufunc) -> Any:
+            """Return what computes NumPy arrays, of ufunc's methods too."""
+
+        def resolve(self, args: Sequence[Any]) -> tuple[np.dtype[Any], ...]:
+            """Return each argument's dtype."""
+
+        def specialise(self, inputs: tuple[np.dtype[Any], ...]) -> Specialisation:
+            """Return the typing for these input dtypes."""
+
+        def giving(
+            self, inputs: tuple[np.dtype[Any], ...], signature: Signature
+        ) -> Specialisation:
+            """Return the typing that a call asks for."""
+
+        def folding(
+            self, array: np.dtype[Any], out: np.dtype[Any] | None, dtype: Any
+        ) -> Specialisation:
+            """Return the typing of a fold, which takes its own results."""
+
+        def reduced(
+            self, ufunc: Ufunc
+        ) -> str | tuple[Callable[..., Any], tuple[Any, ...]]:
+            """Return what makes the ufunc again, and its arguments: its pickle."""
+
+
 ABSENT: Any = np._NoValue  # noqa: SLF001 - NumPy's own default
 FIXED = frozenset(("identity", "nin", "signature"))
-
-
-class Definition(Protocol):
-    """What a ufunc computes, and how its calls are made.
-
-    Attributes
-    ----------
-    name, doc : str
-        What loops are called.
-    labels : tuple of str
-        The inputs' names, for errors.
-    nin, nout : int
-        The numbers of inputs and outputs; ``nout`` may be None until it is typed.
-    fastmath : bool
-        Whether floating point arithmetic may be reordered and contracted.
-    strict : bool
-        Whether a call takes arrays of one library alone, and numbers beside them.
-    types : list of str
-        The typings, as those of :class:`numpy.ufunc`.
-    """
-
-    name: str
-    doc: str
-    labels: tuple[str, ...]
-    nin: int
-    fastmath: bool
-    strict: bool
-
-    @property
-    def nout(self) -> int | None: ...  # noqa: D102 - above
-
-    @property
-    def types(self) -> list[str]: ...  # noqa: D102 - above
-
-    def outputs(self) -> int:
-        """Return the number of outputs, typed for some inputs where it never was."""
-
-    def describe(self, ufunc: Ufunc) -> None:
-        """Give a ufunc its name, docstring and signature."""
-
-    def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a call's inputs with the defaults behind them."""
-
-    def many(self, given: int, nout: int) -> str:
-        """Return the text for a call with too many arguments."""
-
-    def call(
-        self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> Any:
-        """Compute a call that no plan is for."""
-
-    def check(self, name: str, operands: Sequence[Any]) -> None:
-        """Refuse operands of a method that may not meet."""
-
-    def cpu_loops(self, ufunc: Ufunc) -> Any:
-        """Return what computes NumPy arrays, of ufunc's methods too."""
-
-    def resolve(self, args: Sequence[Any]) -> tuple[np.dtype[Any], ...]:
-        """Return each argument's dtype."""
-
-    def specialise(self, inputs: tuple[np.dtype[Any], ...]) -> Specialisation:
-        """Return the typing for these input dtypes."""
-
-    def giving(
-        self, inputs: tuple[np.dtype[Any], ...], signature: Signature
-    ) -> Specialisation:
-        """Return the typing that a call asks for."""
-
-    def folding(
-        self, array: np.dtype[Any], out: np.dtype[Any] | None, dtype: Any
-    ) -> Specialisation:
-        """Return the typing of a fold, which takes its own results."""
-
-    def reduced(self, ufunc: Ufunc) -> str | tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Return what makes the ufunc again, and its arguments: its pickle."""
 
 
 @final
