@@ -179,7 +179,7 @@ def typed(
         kinds = ", ".join(map(str, inputs))
         message = f"xdev.{name} has no loop for {kinds} on CUDA: cast with xdev.astype"
         raise TypeError(message)
-    native = tuple(d.newbyteorder("=") for d in loop)
+    native = tuple(np.dtype(d.type) for d in loop)  # the same objects as arrays'
     return _specialisation(name, native[:-1], native[-1:])
 
 
