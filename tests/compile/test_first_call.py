@@ -43,7 +43,7 @@ called = called(lambda *_: count.append(1) or 0)
 stream = ctypes.CFUNCTYPE(ctypes.c_longlong)(lambda: 0)
 address = lambda function: ctypes.cast(function, ctypes.c_void_p).value
 addresses = address(called), address(stream), 0, 0
-native.connect(*addresses, cupy.ndarray, array_maker(), print, False)
+native.calls.connect(*addresses, cupy.ndarray, array_maker(), print, False)
 launch.capability = lambda _: (9, 0)
 launch.load = lambda cubin, name: SimpleNamespace(handle=len(cubin))
 cuda.BACKEND.count = lambda: 1

@@ -9,7 +9,8 @@ import weakref
 import numpy as np
 import pytest
 
-from xdev.native import STATE, plain
+from xdev import _plain_calls as plain
+from xdev.native import STATE
 
 F4, F8 = np.dtype("f4"), np.dtype("f8")
 

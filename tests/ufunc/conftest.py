@@ -154,7 +154,7 @@ class HostGpu:
         driver = self._driver
         addresses = address_of(driver.launch), address_of(driver.current_stream), 0, 0
         array = _optional.cupy().ndarray
-        native.connect(*addresses, array, new, mark, False, of_stream)
+        native.calls.connect(*addresses, array, new, mark, False, of_stream)
 
     def use_stream(self, handle):
         """Make a stream current."""
@@ -297,7 +297,7 @@ def gpu(tmp_path_factory):
         made.connect(array_maker())
         with _optional.cupy().cuda.using_allocator(allocate):
             yield made
-        native.connect(0, 0, 0, 0, None, None, None, False)
+        native.calls.connect(0, 0, 0, 0, None, None, None, False)
 
 
 @pytest.fixture(scope="module")

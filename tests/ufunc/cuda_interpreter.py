@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from xdev import _optional
-from xdev.native.plain import ADDRESS, BYTES, SLOT
+from xdev._plain_calls import ADDRESS, BYTES, SLOT
 
 if not _optional.installed("cupy"):
     pytest.skip("needs CuPy: the group cuda", allow_module_level=True)

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import xdev
+from xdev._plain_calls import SLOT
 from xdev.compile import grid as layout
 from xdev.compile.grid import cpu as host_compiler
-from xdev.native.plain import SLOT
 from xdev.ufunc.kernels import cuda as kernels
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint)

@@ -152,11 +152,11 @@ def test_operands_are_marked_once_there_are_several_streams(gpu, own):
     add, x = gpu.ufunc("add"), gpu.array(gpu.sample(9, "f"))
     add(x, x)
     try:
-        native.use_several_streams()
+        native.calls.use_several_streams()
         add(x, x)
         assert marked == ([] if own and native.STATE == "compiled" else [(x, x)])
     finally:
-        native.use_several_streams(False)
+        native.calls.use_several_streams(False)
         gpu.connect(make)
 
 

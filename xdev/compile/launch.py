@@ -11,16 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from xdev import _optional, native
-from xdev.device.cuda import (
-    BACKEND,
-    cupy_function,
-    current_device_function,
-    current_stream_function,
-)
-from xdev.memory.device_arrays import array_maker
-from xdev.memory.owners import mark_uses
-from xdev.memory.streams import live_streams
-from xdev.native.plain import (
+from xdev._plain_calls import (
     ADDRESS,
     BYTES,
     DOUBLE,
@@ -30,6 +21,15 @@ from xdev.native.plain import (
     SLOT,
     UNSIGNED,
 )
+from xdev.device.cuda import (
+    BACKEND,
+    cupy_function,
+    current_device_function,
+    current_stream_function,
+)
+from xdev.memory.device_arrays import array_maker
+from xdev.memory.owners import mark_uses
+from xdev.memory.streams import live_streams
 
 NO_CONTEXT = 201  # the driver's CUDA_ERROR_INVALID_CONTEXT
 FLOATS = {"f": FLOAT, "d": DOUBLE}
@@ -43,7 +43,7 @@ def connect() -> None:
     runtime = cupy.cuda.runtime
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     launch = ctypes.cast(ctypes.CDLL(name).cuLaunchKernel, ctypes.c_void_p)
-    native.connect(
+    native.calls.connect(
         launch.value or 0,
         current_stream_function(),
         current_device_function(),
@@ -54,9 +54,9 @@ def connect() -> None:
         BACKEND.count() > 1,
         pool.IS_OF_STREAM if pool else 0,
     )
-    live_streams.when_several.append(native.use_several_streams)
+    live_streams.when_several.append(native.calls.use_several_streams)
     if live_streams.several:
-        native.use_several_streams()
+        native.calls.use_several_streams()
 
 
 def load(cubin: bytes, name: str) -> Any:
@@ -72,7 +72,7 @@ class Value:
     Parameters
     ----------
     kind : int
-        One of :mod:`xdev.native.plain`: an address, or what number it is.
+        One of :mod:`xdev._plain_calls`: an address, or what number it is.
     low, high : int
         An address strictly between these distances from the output's overlaps it;
         ``low`` is 64 less the bits of an integer.
@@ -117,7 +117,7 @@ def padded(number: np.generic) -> bytes:
 
 
 @final
-class Launch(native.Launch):
+class Launch(native.calls.Launch):
     """A kernel with one struct as its parameter, and all of a launch but the values."""
 
     def __call__(self, values: list[Any]) -> None:
@@ -137,7 +137,7 @@ class Launch(native.Launch):
         if error in (NEW_STREAM, NO_CONTEXT):
             runtime = _optional.cupy().cuda.runtime
             runtime.setDevice(runtime.getDevice())  # takes a thread's context
-            native.know_stream()
+            native.calls.know_stream()
             error = self.start(values)
         if error:
             message = f"the CUDA driver refused the launch: {_name(error)}"

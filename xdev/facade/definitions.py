@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev import native
 from xdev._freed import is_freed, use_after_free
 from xdev.facade import dispatch
 from xdev.facade.cpu import MENDED, NUMPY
 from xdev.facade.dispatch import HOST_SCALARS, PYTHON_SCALARS, known
-from xdev.native import Plan
 from xdev.ufunc.complaints import misfit, wrong_dtype
 
 if TYPE_CHECKING:
@@ -325,7 +325,9 @@ class Elementwise:
             # NumPy would spread inputs over an output that is larger than they are.
             strided = size if out is None else 0
             call = _NumPyCall(self)
-            ufunc.plans.learn(Plan(kinds, self.nin, function, call, size, strided))
+            ufunc.plans.learn(
+                native.calls.Plan(kinds, self.nin, function, call, size, strided)
+            )
 
     def check(self, name: str, operands: Sequence[Any]) -> None:
         """Refuse a method's operands but arrays of one library, and numbers."""

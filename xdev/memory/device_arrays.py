@@ -22,5 +22,5 @@ def array_maker() -> Callable[..., Any]:
     compiled base takes them; for an array of 100,000 elements that is a quarter of the
     whole cost. Here the base takes them at once.
     """
-    make: Callable[..., Any] = native.make_arrays_of(_optional.cupy().ndarray)
+    make: Callable[..., Any] = native.calls.make_arrays_of(_optional.cupy().ndarray)
     return make

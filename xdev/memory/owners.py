@@ -111,7 +111,7 @@ def mark_uses(
         The current stream there, from who knows it.
     """
     if stream is None:
-        if device is None and native.are_of_current_stream(operands):
+        if device is None and native.calls.are_of_current_stream(operands):
             return
         current = _optional.cupy().cuda.get_current_stream
         stream = current() if device is None else current(device)

@@ -10,20 +10,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 from xdev import _config
-from xdev.native.plain import (
-    Callable,
-    Launch,
-    Launches,
-    LaunchPlan,
-    Plan,
-    Plans,
-    are_of_current_stream,
-    connect,
-    know_stream,
-    make_arrays_of,
-    read_by,
-    use_several_streams,
-)
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -54,24 +40,9 @@ def module(name: str) -> ModuleType | None:
     return None
 
 
-__all__ = [
-    "STATE",
-    "Callable",
-    "Launch",
-    "LaunchPlan",
-    "Launches",
-    "Plan",
-    "Plans",
-    "are_of_current_stream",
-    "connect",
-    "know_stream",
-    "make_arrays_of",
-    "module",
-    "read_by",
-    "use_several_streams",
-]
-_calls = module("calls")
-if _calls is not None and not TYPE_CHECKING:
-    globals().update(
-        {name: vars(_calls)[name] for name in {*__all__} & {*vars(_calls)}}
-    )
+if TYPE_CHECKING:
+    from xdev import _plain_calls as calls
+else:
+    calls = module("calls") or importlib.import_module("xdev._plain_calls")
+
+__all__ = ["STATE", "calls", "module"]

@@ -27,7 +27,7 @@ from libc.string cimport memcpy
 
 from numpy import dtype, generic
 
-from xdev.native import plain
+from xdev import _plain_calls as plain
 
 cnp.import_array()
 
@@ -53,7 +53,7 @@ cdef enum:
 
 @cython.final
 cdef class Plan:
-    """As `xdev.native.plain.Plan`."""
+    """As `xdev._plain_calls.Plan`."""
 
     cdef readonly tuple kinds
     cdef readonly object ufunc, call
@@ -109,7 +109,7 @@ cdef class Plan:
 
 @cython.final
 cdef class Plans:
-    """As `xdev.native.plain.Plans`."""
+    """As `xdev._plain_calls.Plans`."""
 
     cdef tuple _plans
 
@@ -149,7 +149,7 @@ cdef enum:
     OPERANDS = 32  # of a call, at most
     STREAMS = 64  # known at a time
 
-cdef enum:  # how a value gets into its slot, as in `xdev.native.plain`
+cdef enum:  # how a value gets into its slot, as in `xdev._plain_calls`
     ADDRESS, DOUBLE, FLOAT, SIGNED, UNSIGNED, BYTES
 
 cdef enum:  # what a launch answers, as there; errors of the driver are positive
@@ -184,7 +184,7 @@ def connect(
     intptr_t launch, intptr_t stream, intptr_t device, intptr_t use, array, new, mark,
     bint several, intptr_t of_stream=0,
 ):
-    """Do as `xdev.native.plain.connect`."""
+    """Do as `xdev._plain_calls.connect`."""
     global launch_kernel, current_stream, get_device, set_device, is_of_stream
     global array_type, new_array, mark_uses, several_devices
     current_stream, get_device = <CurrentStream>stream, <GetDevice>device
@@ -194,7 +194,7 @@ def connect(
 
 
 def make_arrays_of(kind):
-    """Do as `xdev.native.plain.make_arrays_of`."""
+    """Do as `xdev._plain_calls.make_arrays_of`."""
     global made_type, allocate, initialize
     base = kind.__mro__[1]
     made_type, allocate, initialize = kind, base.__new__, base._init
@@ -208,13 +208,13 @@ def make_array(shape, dtype, order="C", memory=None):
 
 
 def use_several_streams(bint several=True):
-    """Do as `xdev.native.plain.use_several_streams`."""
+    """Do as `xdev._plain_calls.use_several_streams`."""
     global several_streams
     several_streams = several
 
 
 def know_stream():
-    """Do as `xdev.native.plain.know_stream`."""
+    """Do as `xdev._plain_calls.know_stream`."""
     global known_count
     cdef intptr_t stream = current_stream()
     with cython.critical_section(readers):
@@ -225,12 +225,12 @@ def know_stream():
 
 
 def read_by(kind, reader):
-    """Do as `xdev.native.plain.read_by`."""
+    """Do as `xdev._plain_calls.read_by`."""
     readers[kind] = reader
 
 
 cdef class Launch:
-    """As `xdev.native.plain.Launch`."""
+    """As `xdev._plain_calls.Launch`."""
 
     cdef readonly object kernel
     cdef readonly tuple values
@@ -269,7 +269,7 @@ cdef class Launch:
         free(self.slots)
 
     def start(self, values):
-        """Do as `xdev.native.plain.Launch.start`."""
+        """Do as `xdev._plain_calls.Launch.start`."""
         cdef char memory[LIMIT]
         cdef Py_ssize_t k = 0
         if len(values) != self.count:
@@ -351,7 +351,7 @@ cdef class Launch:
 
 @cython.final
 cdef class LaunchPlan:
-    """As `xdev.native.plain.LaunchPlan`."""
+    """As `xdev._plain_calls.LaunchPlan`."""
 
     cdef readonly Launch run
     cdef readonly object dtype, shape, axes, lift
@@ -373,7 +373,7 @@ cdef struct Operands:  # what a call's key does not say
 
 @cython.final
 cdef class Launches:
-    """As `xdev.native.plain.Launches`."""
+    """As `xdev._plain_calls.Launches`."""
 
     cdef public Py_ssize_t nin
     cdef dict _plans
@@ -536,7 +536,7 @@ cdef class Launches:
 
 
 def are_of_current_stream(operands):
-    """Do as `xdev.native.plain.are_of_current_stream`."""
+    """Do as `xdev._plain_calls.are_of_current_stream`."""
     return is_of_stream != NULL and are_own(operands, current_stream()) > 0
 
 
@@ -569,7 +569,7 @@ cdef bint is_cuda(tuple operands):
 
 
 cdef class Callable:
-    """As `xdev.native.plain.Callable`."""
+    """As `xdev._plain_calls.Callable`."""
 
     cdef readonly Plans plans
     cdef readonly Launches launches

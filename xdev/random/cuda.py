@@ -8,11 +8,11 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
+from xdev._plain_calls import BYTES, SLOT
 from xdev.compile import launch
 from xdev.compile.elementwise import BLOCK
 from xdev.compile.indexed import cuda as compiler
 from xdev.facade.places import place
-from xdev.native.plain import BYTES, SLOT
 from xdev.random.draws import HostBackend
 from xdev.ufunc import cuda_streams
 from xdev.ufunc.cuda_layout import contiguous

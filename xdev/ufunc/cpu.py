@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy import ndarray
 
+from xdev import native
 from xdev.compile import loops as code, numpy_ufunc
 from xdev.compile.halves import is_bfloat16
 from xdev.memory import hooks
-from xdev.native import Plan
 from xdev.ufunc import cpu_results, errors
 from xdev.ufunc.cpu_results import MANY, POOLED
 from xdev.ufunc.cpu_threads import Threaded
@@ -26,7 +26,7 @@ from xdev.ufunc.sources import WEAK
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xdev.native import Plans
+    from xdev._plain_calls import Plan, Plans
     from xdev.ufunc.inputs import Dtypes
     from xdev.ufunc.scalar import ScalarFunction
     from xdev.ufunc.signatures import Signature
@@ -255,7 +255,7 @@ class CpuLoops:
         )
         run = self._threaded(specialisation)
         call = _Call(self.scalar, run, specialisation.inputs, specialisation.outputs)
-        call.plan = Plan(kinds, len(args), run.ufunc, call)
+        call.plan = native.calls.Plan(kinds, len(args), run.ufunc, call)
         self._plans.learn(call.plan)
         if _TRACKING.on:  # another thread began to listen meanwhile
             self._plans.forget()

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional, device, native
+from xdev._plain_calls import BYTES
 from xdev.compile import cubins, elementwise, launch
 from xdev.device.cuda import BACKEND
 from xdev.errors import DeviceMismatchError, not_array
 from xdev.memory.device_arrays import array_maker
-from xdev.native.plain import BYTES
 from xdev.ufunc import cuda_plan, cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
 from xdev.ufunc.foreign import NUMBERS, is_cuda, numba
@@ -39,11 +39,11 @@ class CudaLoops:
     ----------
     scalar : Definition
         The function with its typings.
-    launches : native.Launches
+    launches : native.calls.Launches
         What calls like one before launch: filled here.
     """
 
-    def __init__(self, scalar: Definition, launches: native.Launches) -> None:
+    def __init__(self, scalar: Definition, launches: native.calls.Launches) -> None:
         self.scalar, self._launches = scalar, launches
         launches.nin = scalar.nin
         self._lock = threading.RLock()  # guards the making of plans and kernels
@@ -149,7 +149,7 @@ class CudaLoops:
         if type(made) is not _optional.cupy().ndarray and result is not None:
             place = next(i for i, x in enumerate(operands) if x is arrays[0])
             lift = partial(_lift, place)
-        known = native.LaunchPlan(
+        known = native.calls.LaunchPlan(
             plan.run,
             result and result.dtype,
             result and result.shape,

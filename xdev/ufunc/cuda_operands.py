@@ -8,9 +8,9 @@ import numpy as np
 
 from xdev import _optional
 from xdev._freed import is_freed, use_after_free
+from xdev._plain_calls import BYTES
 from xdev.compile.launch import Value, padded
 from xdev.errors import DeviceMismatchError, not_array
-from xdev.native.plain import BYTES
 from xdev.ufunc import foreign
 from xdev.ufunc.cuda_layout import Reach, contiguous
 from xdev.ufunc.foreign import NUMBERS, is_cuda, numba

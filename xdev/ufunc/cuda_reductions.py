@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
+from xdev._plain_calls import BYTES
 from xdev.compile.elementwise import BLOCK, computed
 from xdev.compile.folds import Reduce
 from xdev.compile.launch import Launch, Value, padded
@@ -17,7 +18,6 @@ from xdev.device.cuda import BACKEND
 from xdev.memory.device_arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.streams import live_streams
-from xdev.native.plain import BYTES
 from xdev.ufunc import cuda_folds as folds, cuda_layout
 from xdev.ufunc.cuda import require, written
 from xdev.ufunc.cuda_axes import axes_of, surely_whole

@@ -101,7 +101,7 @@ FIXED = frozenset(("identity", "nin", "signature"))
 
 
 @final
-class Ufunc(native.Callable):
+class Ufunc(native.calls.Callable):
     """A function of numbers as a ufunc: ``f(x, y, out=None, where=True, …)``.
 
     It takes what :class:`numpy.ufunc` takes. NumPy arrays are computed by a real NumPy

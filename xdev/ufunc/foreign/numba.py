@@ -23,7 +23,7 @@ def is_array_type(kind: type) -> bool:
     found = name == "numba.cuda.cudadrv.devicearray.DeviceNDArray"
     if found and kind not in KNOWN:
         KNOWN.add(kind)
-        native.read_by(kind, _read)
+        native.calls.read_by(kind, _read)
     return found
 
 

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev import _optional, native
+from xdev._plain_calls import BYTES, LIMIT
 from xdev.compile import launch
 from xdev.compile.grid import (
     HEADER,
@@ -15,7 +16,6 @@ from xdev.compile.grid import (
     packer,
 )
 from xdev.compile.launch import Launch, Value
-from xdev.native.plain import BYTES, LIMIT
 from xdev.ufunc import cuda, cuda_streams
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
 from xdev.ufunc.foreign import NUMBERS
@@ -59,7 +59,7 @@ class CudaKernels:
 
     def __call__(
         self, extents: Extents, args: Sequence[Any]
-    ) -> native.LaunchPlan | None:
+    ) -> native.calls.LaunchPlan | None:
         """Run for every point.
 
         Parameters
@@ -128,7 +128,7 @@ class CudaKernels:
                 Number.encoder(dtype) if value.kind == BYTES else None
                 for value, dtype in zip(found.values, dtypes, strict=True)
             )
-            return native.LaunchPlan(found, encoders=encoders)
+            return native.calls.LaunchPlan(found, encoders=encoders)
 
     def _compile(
         self, key: Any, operands: list[Array | Number], names: Sequence[str]

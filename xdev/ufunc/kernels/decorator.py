@@ -310,7 +310,7 @@ class Bound:
 
     def __init__(self, kernel: Kernel, key: Any, extents: Extents) -> None:
         self._kernel, self._key, self.extents = kernel, key, extents
-        self.launches = native.Launches()  # calls before, on CUDA
+        self.launches = native.calls.Launches()  # calls before, on CUDA
         self.cpu = Repeats(kernel._cpu, extents)  # noqa: SLF001 - its own
 
     def __call__(self, *args: Any, **named: Any) -> None:
