@@ -44,7 +44,7 @@ def fragmented(n: int) -> tuple[Pool, list[Any]]:
     blocks = [pool.acquire(MIB + QUANTUM * (number + 1)) for number in numbers]
     for block in blocks[::2]:
         pool.release(block)
-    pool.acquire(2 * n * MIB)  # what was released goes from its bins to the shelves
+    pool.acquire(2 * n * MIB)  # what was released goes from its bins to the free lists
     return pool, blocks[1::2]
 
 

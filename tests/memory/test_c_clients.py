@@ -7,7 +7,9 @@ import ctypes
 import itertools
 import os
 import random
+import signal
 import threading
+import time
 
 import pytest
 
@@ -306,3 +308,47 @@ def test_a_forked_child_starts_empty_and_frees_nothing_of_its_parent():
     assert os.read(reading, 10) == b"well"
     os.close(reading)
     assert client.hit(8192) == free
+
+
+def status_of(child):
+    """Return how a child ended; one that hangs is ended."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return status
+        time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_a_fork_amid_other_threads_changes_leaves_the_child_a_whole_pool(pool):
+    """They run without the interpreter's lock: a fork may come at any step."""
+    client, ended = Client(pool), threading.Event()
+    for address in [client.malloc(4096) for _ in range(64)]:
+        client.free(address)
+
+    def work():
+        while not ended.is_set():
+            for address in [client.hit(4096) for _ in range(20)]:
+                if address:
+                    client.free(address)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(30):
+            child = os.fork()
+            if not child:
+                addresses = [client.malloc(4096) for _ in range(100)]
+                well = len(set(addresses)) == pool.stats().live == 100
+                os._exit(0 if well else 1)
+            assert status_of(child) == 0
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    assert pool.stats().allocated == 0

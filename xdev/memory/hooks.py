@@ -6,6 +6,7 @@ every block passes here.
 
 from __future__ import annotations
 
+import os
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -105,3 +106,13 @@ def _change(listeners: tuple[Listener, ...]) -> None:
     _listeners = listeners
     for emitter in list(_emitters):
         emitter.watch(_listeners)  # a finalizer may have changed them meanwhile
+
+
+def _after_fork_in_child() -> None:
+    """Start a forked child with empty pools; it frees nothing twice."""
+    for emitter in emitters():
+        emitter.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

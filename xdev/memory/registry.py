@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from xdev import _config
 from xdev._forks import module_lock
 from xdev.device import Device, as_device
 from xdev.errors import ConfigurationError
-from xdev.memory import hooks, policies
+from xdev.memory import policies
 from xdev.memory.pools import Pool
 from xdev.memory.sources.host import HostSource
 from xdev.memory.upstream import Budget
@@ -163,13 +162,3 @@ def total(where: Device) -> int:
     kind = kinds(where)[0]
     source = SOURCES[where.type, kind](where.require().index)
     return int(source.total())  # type: ignore[attr-defined]
-
-
-def _after_fork_in_child() -> None:
-    """Start a forked child with empty pools; it frees nothing twice."""
-    for found in hooks.emitters():
-        found.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
