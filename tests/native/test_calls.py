@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 import pytest
 
-from xdev import _plain_calls as plain
+from xdev import _plain_calls as plain, native
 from xdev.native import STATE
 
 F4, F8 = np.dtype("f4"), np.dtype("f8")
@@ -21,7 +21,11 @@ def tier(request):
         return plain
     if STATE.startswith("not built"):
         pytest.skip(STATE)  # test_building.py says where it must be
-    return importlib.import_module("xdev.native.calls")
+    used = native.calls  # the import puts its module in the place of what is used
+    try:
+        return importlib.import_module("xdev.native.calls")
+    finally:
+        native.calls = used
 
 
 class Recorder:
