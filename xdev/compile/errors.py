@@ -448,14 +448,8 @@ def _unescaped(escape: re.Match[bytes]) -> bytes:
 
 def _printing(function: Callable[..., Any]) -> int | None:
     """Return the line on which a function names ``print``."""
-    return next(
-        (
-            i.positions.lineno
-            for i in get_instructions(function)
-            if i.argval == "print" and i.positions is not None
-        ),
-        None,
-    )
+    named = (i.positions for i in get_instructions(function) if i.argval == "print")
+    return next((place.lineno for place in named if place is not None), None)
 
 
 def _place(function: Callable[..., Any], line: int | None) -> str:

@@ -223,16 +223,9 @@ def of_a_call(function: Callable[..., Any]) -> inspect.Signature:
     own = inspect.signature(function).parameters
     rest = {"out": None, "where": True, "casting": "same_kind", "order": "K"}
     rest |= {"dtype": None, "signature": None, "subok": True}
-    return inspect.Signature(
-        [
-            *(
-                p.replace(kind=only, annotation=inspect.Parameter.empty)
-                for p in own.values()
-            ),
-            *(
-                inspect.Parameter(k, named, default=v)
-                for k, v in rest.items()
-                if k not in own  # a signature has each name once
-            ),
-        ]
-    )
+    empty = inspect.Parameter.empty
+    inputs = [p.replace(kind=only, annotation=empty) for p in own.values()]
+    options = [  # a signature has each name once
+        inspect.Parameter(k, named, default=v) for k, v in rest.items() if k not in own
+    ]
+    return inspect.Signature([*inputs, *options])

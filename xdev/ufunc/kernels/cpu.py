@@ -196,10 +196,11 @@ def _read(args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
     """
     key: list[Any] = []
     values: list[Any] = []
+    address = threads.team().address
     for x in args:
         if type(x) is ndarray:
             key += x.dtype, x.shape, x.strides, x.flags.num
-            values.append(x.ctypes.data)
+            values.append(address(x))
         else:
             key.append(type(x))
             values.append(x)
