@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     Dtypes = tuple[np.dtype[Any], ...]
 
-_DOC = """{summary}
+_DOC = """{name}{signature}
+
+{summary}
 
 Parameters
 ----------
@@ -93,6 +95,7 @@ def _signature(labels: tuple[str, ...]) -> inspect.Signature:
 
 
 _SIGNATURES = {nin: _signature(labels) for nin, labels in _LABELS.items()}
+_SHOWN = {nin: str(signature) for nin, signature in _SIGNATURES.items()}
 
 
 @final
@@ -104,8 +107,8 @@ class Elementwise:
 
     Parameters
     ----------
-    name, nin : str and int
-        The standard's, and the number of its arguments.
+    name : str
+        The standard's.
     summary, example, shown : str
         Of the docstring: its first line, the example's arguments, and what it shows.
     """
@@ -114,16 +117,16 @@ class Elementwise:
     fastmath = False
     nout = 1
 
-    def __init__(
-        self, name: str, nin: int, summary: str, example: str, shown: str
-    ) -> None:
-        self.key, self.name, self.nin = name, f"xdev.{name}", nin
-        self.labels = _LABELS[self.nin]
+    def __init__(self, name: str, summary: str, example: str, shown: str) -> None:
+        self.key, self.name = name, f"xdev.{name}"
         #: NumPy's own, None where that is no ufunc.
         self.numpy = _OTHERS[name] if name in _OTHERS else getattr(np, name)
+        self.nin: int = 1 if self.numpy is None else self.numpy.nin
+        self.labels = _LABELS[self.nin]
         array, _, rest = example.partition("]")
         self.doc = _DOC.format(
             name=name,
+            signature=_SHOWN[self.nin],
             summary=summary,
             parameters=_PARAMETERS[self.nin],
             example=f"{array}]){rest}",

@@ -155,13 +155,6 @@ tanh: Hyperbolic tangent.
 trunc: Whole number nearest to 0 of the two around.
     [-1.5, 1.5] -> [-1.,  1.]
 """
-_UNARY = frozenset((
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_invert",
-    "ceil", "conj", "cos", "cosh", "exp", "expm1", "floor", "imag", "isfinite",
-    "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_not", "negative",
-    "positive", "real", "reciprocal", "round", "sign", "signbit", "sin", "sinh",
-    "sqrt", "square", "tan", "tanh", "trunc",
-))  # fmt: skip
 
 
 def _made() -> dict[str, Ufunc]:
@@ -171,7 +164,7 @@ def _made() -> dict[str, Ufunc]:
     for head, example in zip(lines, lines, strict=True):
         name, _, summary = head.partition(": ")
         given, _, shown = example.strip().partition(" -> ")
-        function = Elementwise(name, 1 if name in _UNARY else 2, summary, given, shown)
+        function = Elementwise(name, summary, given, shown)
         identity = getattr(function.numpy, "identity", None)
         if name in ("maximum", "minimum"):
             identity = "reorderable"
