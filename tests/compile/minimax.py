@@ -246,7 +246,7 @@ def main() -> None:
         print(f"\n# {what}\n{name}: Final = _series(")
         for fit, kind, count in widths.values():
             numbers = [text(c, kind) for c in polynomial(FITS[fit], count, kind)]
-            print(f'    """{fill(" ".join(numbers), 75)}""",')
+            print(f'    """{fill(" ".join(numbers), 81)}""",')
         print(")")
 
 
