@@ -116,12 +116,10 @@ def test_cached_memory_goes_back_before_dask_spills(worker):
 def test_no_limit_refuses_what_is_received(monkeypatch):
     from distributed.utils import offload
 
-    real = np.empty
-
-    def fill(nbytes, *others):
-        if others == ("u1",) and nbytes > 10:
+    def fill(shape, dtype):
+        if shape > (10,):
             raise MemoryError
-        return real(nbytes, *others)
+        return np.zeros(shape, dtype)
 
     async def read():
         received = [clusters.room_for_received(n) for n in (10, 11)]
@@ -130,7 +128,7 @@ def test_no_limit_refuses_what_is_received(monkeypatch):
     async def handle_scheduler():
         return await read(), await asyncio.create_task(read())
 
-    monkeypatch.setattr(clusters.np, "empty", fill)
+    monkeypatch.setattr(clusters, "host_array", fill)
     tasks, chunks = asyncio.run(handle_scheduler())
 
     assert [each.nbytes for each in (*tasks, *chunks)] == [10, 11, 10] * 2

@@ -19,12 +19,14 @@ from xdev.timing import Timing
 @pytest.fixture(scope="module")
 def shell():
     """A shell with the extension loaded."""
+    main = sys.modules["__main__"]  # the shell puts its own there: nothing can spawn
     made = InteractiveShell()
     made.run_line_magic("load_ext", "xdev")
     yield made
     made.history_manager.enabled = False
     made.reset()  # what cells left would live on
     InteractiveShell.clear_instance()
+    sys.modules["__main__"] = main
 
 
 class Clock:
