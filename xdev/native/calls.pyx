@@ -27,7 +27,6 @@ from libc.string cimport memcpy
 
 from numpy import dtype, generic
 
-from xdev import _plain_calls as plain
 
 cnp.import_array()
 
@@ -45,7 +44,8 @@ cdef extern from "numpy/arrayobject.h":
 
 cdef extern from "Python.h":
     void* type_of "Py_TYPE"(PyObject*)
-    object apply "PyObject_Call"(object, tuple, PyObject*)
+    object apply "PyObject_Vectorcall"(object, PyObject**, size_t, PyObject*)
+    PyObject** items_of "PySequence_Fast_ITEMS"(tuple)
 
 cdef enum:
     MOST = 16  # plans of one table: the oldest goes
@@ -147,6 +147,7 @@ cdef enum:
     SLOT = 16  # bytes that an operand has in a kernel's parameter
     LIMIT = 4096  # bytes of a kernel's parameter that every driver takes
     OPERANDS = 32  # of a call, at most
+    LAUNCHES = 512  # plans of one table: with more layouts it starts afresh
     STREAMS = 64  # known at a time
 
 cdef enum:  # how a value gets into its slot, as in `xdev._plain_calls`
@@ -158,7 +159,7 @@ cdef enum:  # what a launch answers, as there; errors of the driver are positive
     OVERLAP = -2
     NEW_STREAM = -3
 
-cdef Py_ssize_t NARROW = plain.NARROW  # offsets below this fit 32 bits
+cdef Py_ssize_t NARROW = 1 << 31  # offsets below this fit 32 bits
 
 cdef struct Value:
     int kind
@@ -229,6 +230,10 @@ def read_by(kind, reader):
     readers[kind] = reader
 
 
+cdef tuple extents(shape):
+    return (shape, 1, 1) if isinstance(shape, int) else shape
+
+
 cdef class Launch:
     """As `xdev._plain_calls.Launch`."""
 
@@ -249,7 +254,7 @@ cdef class Launch:
         cdef Py_ssize_t itemsize = 1
         self.kernel, self.values, self.lanes, self.size = kernel, values, lanes, size
         self.function = <void*><intptr_t>int(kernel.handle)
-        self.blocks, self.threads = plain.extents(blocks), plain.extents(threads)
+        self.blocks, self.threads = extents(blocks), extents(threads)
         self.nbytes, self.first, self.count = len(parameter), first, len(values)
         self.output = -1 if output is None else output
         if self.nbytes > LIMIT:
@@ -389,7 +394,7 @@ cdef class Launches:
         if key is None:
             key = self.key_of(operands, &found)
         if key is not None:
-            if len(self._plans) >= plain.LAUNCHES:
+            if len(self._plans) >= LAUNCHES:
                 self._plans.clear()
             self._plans[key] = plan
 
@@ -578,12 +583,14 @@ cdef class Callable:
         self.plans, self.launches = Plans(), Launches()
 
     def __call__(self, *args, **keywords):
-        cdef tuple operands = args
+        cdef tuple plans, operands = args
+        cdef Py_ssize_t k
+        cdef int unpickled
         cdef Plan plan
         if keywords:
             if len(keywords) > 1 or "out" not in keywords:
                 return self._call(args, keywords)
-            operands = (*args, keywords["out"])
+            operands = args + (keywords["out"],)
         if array_type is not None and is_cuda(operands):
             if not keywords or len(args) == self.launches.nin:
                 result = self.launches.call(
@@ -593,17 +600,22 @@ cdef class Callable:
                     return result
             return self._call(args, keywords)
         plans = self.plans.all()
-        for unpickled in (False, True):
-            for found in plans:
-                plan = <Plan>found
+        for unpickled in range(2):
+            for k in range(PyTuple_GET_SIZE(plans)):
+                plan = <Plan>PyTuple_GET_ITEM(plans, k)
                 if plan.fits(operands, unpickled):
                     if keywords and len(args) != plan.nin:
                         break
-                    if not plan.is_small(operands):
-                        return plan.call.large(operands)
-                    try:
-                        return apply(plan.ufunc, operands, NULL)
-                    except (TypeError, ValueError, OverflowError) as error:
-                        plan.call.explain(error, operands)
-                        raise
+                    return self.follow(plan, operands)
         return self._call(args, keywords)
+
+    cdef object follow(self, Plan plan, tuple operands):
+        cdef size_t count
+        if not plan.is_small(operands):
+            return plan.call.large(operands)
+        try:
+            count = PyTuple_GET_SIZE(operands)
+            return apply(plan.ufunc, items_of(operands), count, NULL)
+        except (TypeError, ValueError, OverflowError) as error:
+            plan.call.explain(error, operands)
+            raise
