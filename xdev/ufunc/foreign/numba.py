@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdev import native
+from xdev import _optional, native
 from xdev.device.cuda import BACKEND
 from xdev.memory.streams import live_streams
 
@@ -48,8 +48,13 @@ def stream(x: Any) -> int | None:
 
 
 def is_ordered(x: Any) -> bool:
-    """Say whether no stream of an array's has to be waited for.
+    """Say whether no stream of an array's has to be waited for: it is the current one.
 
-    It has none, or the default one, and that is the only stream in use.
+    Arrays without one are nobody's to order.
     """
-    return not x.stream or (not live_streams.several and stream(x) == LEGACY)
+    if not x.stream:
+        return True
+    current = LEGACY
+    if live_streams.several:
+        current = _optional.cupy().cuda.get_current_stream().ptr or LEGACY
+    return stream(x) == current
