@@ -198,13 +198,38 @@ class Elementwise:
         TypeError, ValueError
             As the docstring says; nothing was written.
         """
+        if not keywords and len(args) == self.nin:
+            function = dispatch.of_others(self.key, args)
+            if function is not None:
+                return self._theirs(ufunc, function, args)
+        return self._sorted_out(ufunc, args, keywords)
+
+    def _theirs(
+        self, ufunc: Ufunc, function: Callable[..., Any], args: tuple[Any, ...]
+    ) -> Any:
+        """Call another library's function; of one array there is no more to look at."""
+        kinds = tuple(map(type, args))
+        if len([kind for kind in kinds if kind not in PYTHON_SCALARS]) == 1:
+            size, call = float("inf"), _NumPyCall(self)
+            plan = native.calls.Plan(kinds, self.nin, function, call, size, size)
+            ufunc.plans.learn(plan)
+        try:
+            return function(*args)
+        except TypeError:
+            dispatch.refuse(self.key, **dict(zip(self.labels, args, strict=True)))
+            raise
+
+    def _sorted_out(
+        self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
+        """Check what goes by place and by keyword, and compute."""
         for keyword in keywords.keys() - _KEYWORDS:
             text = f"{self.name} has no keyword {keyword!r}"
             if keyword in self.labels:
                 text = f"{self.name} takes {keyword} positionally"
             message = f"{text}: by keyword go {', '.join(sorted(_KEYWORDS))}"
             raise TypeError(message)
-        nin, told = self.nin, "out" in keywords
+        nin, told, given = self.nin, "out" in keywords, args
         out = keywords.pop("out", None)
         if not nin <= len(args) <= nin + 1 or (len(args) > nin and out is not None):
             raise TypeError(self._count(len(args)))
@@ -212,6 +237,8 @@ class Elementwise:
             args, out = args[:nin], args[nin]
         if type(out) is tuple and len(out) == 1:
             (out,) = out  # as NumPy's ufuncs take it
+        if out is None and not keywords and (told or len(given) > nin):
+            return ufunc(*args)  # for which there may be a plan
         made = self._general(ufunc, args, out, keywords)
         if out is None and not told and "where" in keywords:
             from xdev.ufunc.dispatch import tell_unwritten  # not for small programs
