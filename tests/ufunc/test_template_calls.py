@@ -128,7 +128,7 @@ def test_a_refused_launch_holds_no_result(gpu, monkeypatch, shape):
     monkeypatch.setattr(cuda, "array_maker", lambda: watched)
     gpu.connect(watched)
     for stream, (name, x) in enumerate(
-        (("same", ()), ("add", (1,)), ("chain", (1, 2))), start=100 * len(shape)
+        (("same", ()), ("add", (1,)), ("chain", (1, 2))), start=1000 * len(shape)
     ):
         one = gpu.ufunc(name)
         operands = [gpu.array(gpu.sample(shape, "f", k)) for k in (0, *x)]
