@@ -6,7 +6,13 @@ from textwrap import dedent
 
 import pytest
 
-pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
+from xdev import native
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.usefixtures("cuda"),
+    pytest.mark.skipif(native.module("pool") is None, reason=native.STATE),
+]
 
 
 def run(code):
