@@ -6,6 +6,7 @@ import gc
 import importlib
 import os
 import re
+import signal
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +25,9 @@ os.environ.setdefault("JAX_ENABLE_X64", "1")
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 PROMISED = set(os.environ.get("XDEV_TEST_DEVICES", "cpu").split(","))
 LIBRARIES = set(os.environ.get("XDEV_TEST_LIBRARIES", "").split(","))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background job
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # some tests interrupt
 
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=25)
 hypothesis.settings.register_profile("deep", deadline=None, max_examples=2000)
