@@ -193,8 +193,13 @@ def use_several_streams(several: bool = True) -> None:
 
 
 def know_stream() -> None:
-    """Let calls on the current stream launch by their plans."""
+    """Let calls on the current stream launch by their plans: who owns memory saw it."""
     _streams.add(_cuda.stream())
+
+
+def forget_stream(stream: int) -> None:
+    """Have calls on a stream go the general way again: its handle may come back."""
+    _streams.discard(stream)
 
 
 def make_arrays_of(kind: Any) -> collections.abc.Callable[..., Any]:
@@ -324,9 +329,8 @@ class Launch:
         try:
             slots = self._pack(*values)
         except (struct.error, OverflowError, TypeError):
-            values = self._rounded(values)
             try:
-                slots = self._pack(*values)
+                slots = self._pack(*self._rounded(values))
             except (struct.error, OverflowError, TypeError):
                 return NO_VALUE
         if not fresh and self._overlaps(values, size):
@@ -349,9 +353,9 @@ class Launch:
         return refused
 
     def _rounded(self, values: collections.abc.Sequence[Any]) -> list[Any]:
-        """Return values with floats that no ``float`` of C holds as infinities."""
+        """Return values with numbers that no ``float`` of C holds as infinities."""
         return [
-            ctypes.c_float(x).value if how.kind == FLOAT and isinstance(x, float) else x
+            ctypes.c_float(float(x)).value if how.kind == FLOAT else x
             for x, how in zip(values, self.values, strict=False)
         ]
 

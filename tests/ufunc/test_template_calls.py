@@ -4,7 +4,7 @@ import ctypes
 import importlib
 import itertools
 import weakref
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +12,9 @@ import pytest
 
 import xdev
 from xdev import _optional, native
+from xdev.memory import owners
 from xdev.memory.device_arrays import array_maker
+from xdev.memory.streams import LiveStreams
 from xdev.ufunc import cuda, foreign
 
 
@@ -87,6 +89,16 @@ def test_a_number_that_does_not_fit_is_refused_every_time(gpu):
             add(x, 200)
 
 
+def test_an_int_that_no_float_holds_is_infinite_as_in_numpy(gpu):
+    x, add = gpu.array(gpu.sample(100, "f")), gpu.ufunc("add")
+    for number in (10**39, -(10**39), 3) * 2:
+        with np.errstate(over="ignore"):
+            expected = gpu.host(x) + number
+            np.testing.assert_array_equal(gpu.host(add(x, number)), expected)
+    with pytest.raises(OverflowError, match="which float32 does not hold"):
+        add(x, 10**400)
+
+
 @pytest.mark.parametrize("shift", [-5, -1, 0, 1, 5])
 def test_overlap_is_as_in_numpy_on_every_way(gpu, shift):
     add = gpu.ufunc("add")
@@ -158,6 +170,67 @@ def test_operands_are_marked_once_there_are_several_streams(gpu, own):
     finally:
         native.calls.use_several_streams(False)
         gpu.connect(make)
+
+
+def every_block(gpu, mark):
+    """Connect as if each block were of the stream that is asked for."""
+    own = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(lambda *_: 1)
+    gpu.connect(array_maker(), mark, ctypes.cast(own, ctypes.c_void_p).value)
+    return own
+
+
+def test_a_stream_with_the_handle_of_one_that_ended_is_seen(gpu, monkeypatch):
+    """And held: its work may be under way when nobody else holds it any more."""
+
+    class Stream:
+        ptr, done = 7000, True
+
+        def __del__(self):
+            pass
+
+    @contextmanager
+    def ordered(arrays):
+        owners.mark_uses([x.held for x in arrays])
+        yield
+
+    live, current = LiveStreams(), []
+    live.several = True
+    monkeypatch.setattr(owners, "live_streams", live)
+    monkeypatch.setattr(cuda.cuda_streams, "ordered", ordered)
+    monkeypatch.setattr(
+        _optional.cupy().cuda, "get_current_stream", lambda: current[-1]
+    )
+    used, add = every_block(gpu, owners.mark_uses), gpu.ufunc("add")
+    gpu.use_stream(Stream.ptr)
+    native.calls.use_several_streams()
+    try:
+        for _ in range(3):
+            current[:] = [Stream()]
+            for _ in range(3):
+                add(gpu.array(gpu.sample(9, "f")), 1.0)
+            assert live.get(Stream.ptr) is current[-1]
+            current.clear()
+            assert live.retire() == [Stream.ptr]
+    finally:
+        native.calls.use_several_streams(False)
+        gpu.use_stream(0)
+        gpu.connect(array_maker())
+        del used
+
+
+def test_a_list_in_itself_is_no_endless_sequence_of_arrays(gpu, monkeypatch):
+    monkeypatch.setattr(owners, "live_streams", live := LiveStreams())
+    live.several = True
+    stream = SimpleNamespace(ptr=7)
+    used, endless = every_block(gpu, print), []
+    endless.append(endless)
+    try:
+        with pytest.raises(RecursionError):
+            owners.mark_uses(endless, stream=stream)
+        assert not native.calls.are_of_current_stream(endless)
+    finally:
+        gpu.connect(array_maker())
+        del used
 
 
 def numba_array(x, stream=0):

@@ -14,6 +14,8 @@ import threading
 from operator import index
 from typing import TYPE_CHECKING, Any, final
 
+from xdev.native import calls
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -112,6 +114,7 @@ class LiveStreams:
         try:
             handles = [handle for handle in list(held) if self._is_over(handle)]
             for handle in handles:
+                calls.forget_stream(handle)  # before another may have it
                 del held[handle]
         finally:
             self._retiring.release()

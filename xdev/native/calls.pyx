@@ -214,15 +214,38 @@ def use_several_streams(bint several=True):
     several_streams = several
 
 
+cdef Py_ssize_t place_of(intptr_t stream):
+    """Return which of the known streams one is, or how many there are."""
+    cdef Py_ssize_t k = 0
+    while k < known_count and known_streams[k] != stream:
+        k += 1
+    return k
+
+
+cdef bint is_known(intptr_t stream):
+    cdef bint known
+    with cython.critical_section(readers):
+        known = place_of(stream) < known_count
+    return known
+
+
 def know_stream():
     """Do as `xdev._plain_calls.know_stream`."""
     global known_count
     cdef intptr_t stream = current_stream()
     with cython.critical_section(readers):
-        if known_count == STREAMS:
-            known_count = 0
-        known_streams[known_count] = stream
-        known_count += 1
+        if place_of(stream) == known_count:
+            known_count = known_count % STREAMS + 1
+            known_streams[known_count - 1] = stream
+
+
+def forget_stream(intptr_t stream):
+    """Do as `xdev._plain_calls.forget_stream`."""
+    global known_count
+    with cython.critical_section(readers):
+        if place_of(stream) < known_count:
+            known_count -= 1
+            known_streams[place_of(stream)] = known_streams[known_count]
 
 
 def read_by(kind, reader):
@@ -334,17 +357,14 @@ cdef class Launch:
         cdef intptr_t stream = current_stream()
         cdef unsigned blocks = self.blocks[0]
         cdef void* place = memory
-        cdef bint known = False
-        cdef Py_ssize_t k, groups
+        cdef Py_ssize_t groups
         if self.overlaps(memory, size):
             return OVERLAP
         if self.lanes:  # a first group of fewer aligns the others
             (<uint32_t*>self.slot(memory, self.count))[0] = <uint32_t>size
             groups = (size + 2 * self.lanes - 2) // self.lanes
             blocks = <unsigned>((groups + self.threads[0] - 1) // self.threads[0])
-        for k in range(known_count):
-            known = known or known_streams[k] == stream
-        if not known:
+        if not is_known(stream):
             return NEW_STREAM
         with nogil:
             return launch_kernel(
@@ -542,11 +562,17 @@ cdef class Launches:
 
 def are_of_current_stream(operands):
     """Do as `xdev._plain_calls.are_of_current_stream`."""
-    return is_of_stream != NULL and are_own(operands, current_stream()) > 0
+    if is_of_stream == NULL:
+        return False
+    cdef intptr_t stream = current_stream()
+    return (0 <= stream <= 2 or is_known(stream)) and are_own(operands, stream) > 0
 
 
-cdef int are_own(operands, intptr_t stream):
-    """Return how many arrays lie in blocks of a stream; -1 if another may not."""
+cdef int are_own(operands, intptr_t stream, bint nested=False):
+    """Return how many arrays lie in blocks of a stream; -1 if another may not.
+
+    Sequences inside of sequences are not looked into: one may hold itself.
+    """
     cdef int inner, count = 0
     for x in operands:
         kind = type(x)
@@ -554,8 +580,8 @@ cdef int are_own(operands, intptr_t stream):
             if is_of_stream == NULL or not is_of_stream(x.data.mem.ptr, stream):
                 return -1
             count += 1
-        elif kind is tuple or kind is list:
-            inner = are_own(x, stream)
+        elif not nested and (kind is tuple or kind is list):
+            inner = are_own(x, stream, True)
             if inner < 0:
                 return -1
             count += inner

@@ -11,7 +11,7 @@ import threading
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, final
 
-from xdev import _optional
+from xdev import _optional, native
 from xdev.device import device_of
 from xdev.device.cuda import BACKEND
 from xdev.errors import CaptureError
@@ -180,6 +180,7 @@ class Capture:
             hooks.unsubscribe(self._guard)
             _here.inner = None
             live_streams.captured.discard(stream.ptr)
+            native.calls.forget_stream(stream.ptr)  # nobody saw it
 
     def _abandon(self) -> None:
         """End the recording, unless it is over, and drop what it has."""
