@@ -259,6 +259,36 @@ def test_each_step_that_keeps_streams_is_needed(name, line, other, monkeypatch):
     assert work_on_streams_that_are_dropped().hazards
 
 
+def test_a_block_that_outlives_its_stream_makes_no_hazard():
+    """The next stream has the handle, and is dropped with work queued."""
+    device = SimulatedDevice()
+    pool = Pool(SimulatedSource(device, 1 << 30))
+
+    def block_of(stream):
+        with stream:
+            return pool.acquire(4096, stream.ptr)
+
+    def use(stream, block, seconds):
+        device.tenant(block.address, block.nbytes).use(stream, seconds=seconds)
+
+    kept, other, first = (device.stream() for _ in range(3))
+    block_of(kept), block_of(other)
+    block, handle = block_of(first), first.ptr
+    use(first, block, 1.0)
+    del first
+    device.now += 100.0
+    with kept:
+        pool.acquire(40 << 20, kept.ptr)  # here the first is let go
+    second = device.stream()
+    assert second.ptr == handle
+    del block
+    use(second, block_of(second), 10.0)
+    del second
+    third = device.stream()
+    use(third, block_of(third), 10.0)
+    assert device.hazards == []
+
+
 def test_what_is_dropped_while_the_host_waits_stays_with_its_stream():
     piece = 512 << 10
     device = SimulatedDevice()

@@ -208,7 +208,8 @@ def test_a_live_block_is_of_the_stream_that_it_was_made_on(tier, lists):
     kind = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_ssize_t] * 2)
     of_stream, address = kind(tier.IS_OF_STREAM), 0x7_0000_0000
     assert not of_stream(address, 77)
-    assert lists.adopt(chunk(address, QUANTUM, 77), QUANTUM)
+    made = chunk(address, QUANTUM, 77)
+    assert lists.adopt(made, QUANTUM)
     assert of_stream(address, 77)
     assert not of_stream(address, 0)
     assert not of_stream(address + QUANTUM, 77)
@@ -216,5 +217,10 @@ def test_a_live_block_is_of_the_stream_that_it_was_made_on(tier, lists):
     assert not of_stream(address, 77)  # nobody's, until it is taken again
     assert lists.take(QUANTUM, 77) == address
     assert of_stream(address, 77)
+    made.stream = 78  # 77 has ended
+    lists.mark(made)
+    assert not of_stream(address, 77)
+    assert of_stream(address, 78)
     lists.take_back(address)
-    lists.drain()
+    assert lists.take(QUANTUM, 77) == 0
+    assert lists.drain() == [made]

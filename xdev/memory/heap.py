@@ -222,6 +222,14 @@ class Heap:
                     self._unplace(chunk)
                 self.unify(stream, chunks)
 
+    def inherit(self, handle: int, stream: int) -> list[Chunk]:
+        """Make all of a stream that ended another's; return what of it is in use."""
+        self.reassign(handle, stream)
+        used = [chunk for chunk in self.unlisted() if chunk.stream == handle]
+        for chunk in used:
+            chunk.stream, chunk.bin = stream, Bin()
+        return used
+
     def find(self, address: int) -> Chunk | None:
         """Return the chunk that holds an address, or None."""
         segment = self._segments.floor(address)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial, wraps
-from operator import index
+from operator import index, methodcaller
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
 
 from xdev.errors import OutOfMemoryError
@@ -361,7 +361,10 @@ class DeferredFrees:
         return chunks
 
     def see_stream(self, stream: int) -> None:
-        """Note who asks, and let it have the free memory of streams that ended.
+        """Note who asks, and let it have the memory of streams that ended.
+
+        What of it is in use as well: the next stream may have the handle, and is seen
+        when it asks for more, or is marked.
 
         Before the second stream nobody looks where blocks are used: what is live then
         may be in use by the very call that asks.
@@ -374,7 +377,8 @@ class DeferredFrees:
             for chunk in state.decide(Heap.unlisted) or ():
                 state.mark(chunk, (stream,))
         for handle in self._retired():
-            state.decide(lambda heap, gone=handle: heap.reassign(gone, stream))  # type: ignore[misc]
+            for chunk in state.decide(methodcaller("inherit", handle, stream)) or ():
+                state.mark(chunk, (stream,))
 
 
 def _put(chunk: Chunk, heap: Heap) -> None:

@@ -252,17 +252,6 @@ cdef bint adopt(Core* core, object chunk, int64_t size, bint is_free) except -1:
     return True
 
 
-cdef int state_of(Core* core, int64_t address, bint mark) noexcept nogil:
-    """Return a block's state, 0 without one; or have it come back for a look, too."""
-    acquire(&core.lock)
-    cdef Block* block = find(core, address)
-    cdef int state = 0 if block == NULL else block.state
-    if mark and state == LIVE:
-        block.fits = False
-    release(&core.lock)
-    return state
-
-
 cdef bint is_of_stream(intptr_t address, intptr_t stream) noexcept nogil:
     """Say whether a block of a core's begins at an address, and is a stream's own."""
     cdef Core* core = cores  # cores come in front, and stay
@@ -381,12 +370,22 @@ cdef class FreeLists:
         return adopt(self.core, chunk, size, free)
 
     def mark(self, chunk):
-        """Have a chunk in use come back by way of the heap."""
-        state_of(self.core, chunk.address, True)
+        """Have a chunk in use come back by way of the heap, of whichever stream."""
+        cdef int64_t address = chunk.address, stream = chunk.stream
+        acquire(&self.core.lock)
+        cdef Block* block = find(self.core, address)
+        if block != NULL and block.state == LIVE:
+            block.fits, block.stream = False, stream
+        release(&self.core.lock)
 
     def has_free(self, chunk):
         """Return whether a chunk is here, and free."""
-        return state_of(self.core, chunk.address, False) == FREE
+        cdef int64_t address = chunk.address
+        acquire(&self.core.lock)
+        cdef Block* block = find(self.core, address)
+        cdef bint found = block != NULL and block.state == FREE
+        release(&self.core.lock)
+        return found
 
     def drain(self):
         """Let go of the free chunks and return them."""
