@@ -66,6 +66,9 @@ ELEMENTWISE = {
     "first of two": lambda x, _: halves(x)[0],
     "second of two": lambda x, _: halves(x)[1],
     "outer": lambda x, _: plus.outer(x[0], x[:, 0]),
+    "outer, a number": lambda x, _: plus.outer(x, 2),
+    "outer, a number first": lambda x, _: xdev.subtract.outer(2, x),
+    "outer of the facade's": lambda x, _: xdev.subtract.outer(x[0], x[:, 0]),
 }
 
 

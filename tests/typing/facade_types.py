@@ -84,6 +84,10 @@ def elementwise(x: T) -> None:
     assert_type(xp.tanh(x), T)
     assert_type(xp.trunc(x), T)
     assert_type(xp.sin(x, out=x), T)
+    assert_type(xp.sin.nargs, int)
+    assert_type(xp.add.types, list[str])
+    xp.negative.at(x, [0])
+    xp.add.reduce(x, axis=0)
 
 
 def of_two(x: T) -> None:

@@ -48,6 +48,8 @@ _eig = bare("linalg.eig")
 _eigvals = bare("linalg.eigvals")
 #: Of ``qr``: NumPy's and CuPy's others give other results, or are old names.
 QR_MODES = "reduced", "complete"
+#: What is not of a derived class, whose way with ufuncs NumPy has to take.
+_PLAIN = frozenset((np.ndarray, *np.sctypeDict.values()))
 
 
 def _into(
@@ -56,12 +58,11 @@ def _into(
     *,
     where: Any = True,
     casting: Any = "same_kind",
-    dtype: Any = None,
     **_: Any,
 ) -> Any:
     """Give a result, or copy it to ``out`` where there is one."""
     if out is None:
-        return result if dtype is None else result.astype(dtype)
+        return result
     np.copyto(out, result, casting=casting, where=where)
     return out
 
@@ -87,32 +88,45 @@ def _imag(x: Any, out: Any = None) -> Any:
     return _into(x.imag, out)
 
 
-def _expm1(x: Any, out: Any = None, **keywords: Any) -> Any:
-    if x.dtype.kind != "c":
-        return np.expm1(x, out=out, **keywords)
+def _complex(name: str, mend: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return NumPy's ufunc, mended where it computes complex numbers."""
+    ufunc: np.ufunc = getattr(np, name)
+
+    def function(x: Any, out: Any = None, **keywords: Any) -> Any:
+        taken = x.dtype
+        if keywords:
+            dtype, signature = keywords.get("dtype"), keywords.get("signature")
+            if dtype is not None and signature is not None:
+                return ufunc(x, out=out, **keywords)  # which NumPy refuses
+            loop = (None, dtype) if signature is None else signature
+            rule = keywords.get("casting", "same_kind")
+            taken, _ = ufunc.resolve_dtypes((taken, None), signature=loop, casting=rule)
+        if taken.kind == "c" and type(x) in _PLAIN:
+            return _into(mend(x.astype(taken)), out, **keywords)
+        return ufunc(x, out=out, **keywords)
+
+    return function
+
+
+def _expm1(x: Any) -> Any:
     with np.errstate(invalid="ignore", over="ignore"):
         special = ~np.isfinite(x) | (x == 0)
-        result = np.where(special, np.exp(x) - 1, np.expm1(x))
-    return _into(result[()], out, **keywords)
+        return np.where(special, np.exp(x) - 1, np.expm1(x))[()]
 
 
-def _log1p(x: Any, out: Any = None, **keywords: Any) -> Any:
-    if x.dtype.kind != "c":
-        return np.log1p(x, out=out, **keywords)
+def _log1p(x: Any) -> Any:
     result = np.array(np.log1p(x))
     near = (np.abs(x.real) < 0.5) & (np.abs(x.imag) < 0.5)  # noqa: PLR2004 - 1/2
     a, b = x.real[near], x.imag[near]
     result.real[near] = np.log1p(a * (2 + a) + b * b) / 2
-    return _into(result[()], out, **keywords)
+    return result[()]
 
 
-def _tanh(x: Any, out: Any = None, **keywords: Any) -> Any:
-    if x.dtype.kind != "c":
-        return np.tanh(x, out=out, **keywords)
+def _tanh(x: Any) -> Any:
     result = np.array(np.tanh(x))
     special = np.isinf(x.real) & np.isfinite(x.imag)
     result.imag[special] = np.copysign(0, x.imag)[special]
-    return _into(result[()], out, **keywords)
+    return result[()]
 
 
 def _sort(x: Any, *, axis: int, descending: bool, stable: bool) -> Any:
@@ -198,9 +212,13 @@ MENDED: dict[str, Callable[..., Any]] = {
     "round": _round,  # numpy.round is no ufunc; the method takes out=
     "real": _real,  # has no out=
     "imag": _imag,  # has no out=
-    "expm1": _expm1,  # complex infinities, NaN and signed zeros differ
-    "log1p": _log1p,  # of complex numbers is log(1 + x), inexact near 0
-    "tanh": _tanh,  # complex infinities get the wrong sign of zero
+    "expm1": _complex(
+        "expm1", _expm1
+    ),  # complex infinities, NaN and signed zeros differ
+    "log1p": _complex(
+        "log1p", _log1p
+    ),  # of complex numbers is log(1 + x), inexact near 0
+    "tanh": _complex("tanh", _tanh),  # complex infinities get the wrong sign of zero
     "tril": _tril,  # creation functions come from the pool
     "triu": _triu,  # likewise
     "meshgrid": _meshgrid,  # likewise

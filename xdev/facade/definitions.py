@@ -34,7 +34,7 @@ Parameters
 out : array, optional
     Where to write: an array of the result's shape, on the same device, that can
     hold its data type.
-where, casting, order, dtype, subok : optional
+where, casting, order, dtype, subok, signature : optional
     As those of :class:`numpy.ufunc`.
 
 Returns
@@ -82,13 +82,14 @@ _BITS = 64  # of the widest integers
 def _signature(labels: tuple[str, ...]) -> inspect.Signature:
     one = inspect.Parameter
     rest = {"where": True, "casting": "same_kind", "order": "K", "dtype": None}
+    rest |= {"subok": True, "signature": None}
     return inspect.Signature(
         [
             *(one(label, one.POSITIONAL_ONLY) for label in labels),
             one("out", one.POSITIONAL_OR_KEYWORD, default=None),
             *(
                 one(name, one.KEYWORD_ONLY, default=value)
-                for name, value in (rest | {"subok": True}).items()
+                for name, value in rest.items()
             ),
         ]
     )
@@ -240,7 +241,11 @@ class Elementwise:
         if out is None and not keywords and (told or len(given) > nin):
             return ufunc(*args)  # for which there may be a plan
         made = self._general(ufunc, args, out, keywords)
-        if out is None and not told and "where" in keywords:
+        if (
+            (out is None and not told and "where" in keywords)
+            # Theirs is the result that an operand's own type makes.
+            and not any(map(_overrides, (*args, keywords["where"])))
+        ):
             from xdev.ufunc.dispatch import tell_unwritten  # not for small programs
 
             tell_unwritten(keywords)
@@ -266,7 +271,7 @@ class Elementwise:
                 self.key, out, arguments, masks
             )
         except TypeError:
-            if self.numpy is None or not any(map(_overrides, (*args, out))):
+            if self.numpy is None or not any(map(_overrides, (*args, out, where))):
                 raise
             return self.numpy(*args, out=out, **keywords)  # which asks their types
         keywords = keywords | masks
@@ -338,6 +343,8 @@ class Elementwise:
         """Remember a call on NumPy arrays and numbers: it is all NumPy's."""
         operands = tuple(args) if out is None else (*args, out)
         kinds = tuple(x.dtype if type(x) is np.ndarray else type(x) for x in operands)
+        if out is not None and not any(type(x) is np.ndarray for x in args):
+            return  # NumPy would spread numbers over an output, which is no result's
         typed = {kind for kind in kinds[: self.nin] if kind not in PYTHON_SCALARS}
         if typed and all(
             isinstance(kind, np.dtype) or kind in HOST_SCALARS
@@ -359,24 +366,36 @@ class Elementwise:
                 native.calls.Plan(kinds, self.nin, function, call, size, strided)
             )
 
-    def check(self, name: str, operands: Sequence[Any]) -> None:
+    def check(self, name: str, **operands: Any) -> None:
         """Refuse a method's operands but arrays of one library, and numbers."""
-        arrays = {
-            "x" if not place else f"argument {place}": x
-            for place, x in enumerate(operands)
-            if x is not None and type(x) not in PYTHON_SCALARS and not _overrides(x)
-        }
-        if arrays:
-            dispatch.of_all(name, **arrays)
-            libraries = (known.get(type(x)) for x in arrays.values())
-            kinds = {library.device_type for library in libraries if library}
-            folds = self.key in _FOLDS or name.endswith((".outer", ".at"))
-            if not (folds or kinds.isdisjoint(("cuda", "fake"))):
-                message = (
-                    f"xdev.{name} is not on CUDA, where threads share the elements: "
-                    f"its result depends on their order. Copy them, xdev.to_numpy(x)"
-                )
-                raise TypeError(message)
+        whole = f"{self.key}.{name}"
+        if self.key in _OTHERS:
+            message = (
+                f"xdev.{whole}: numpy.{self.key} is no ufunc, and has no such method: "
+                f"call xdev.{self.key}(x)"
+            )
+            raise TypeError(message)
+        out = operands.pop("out", None)
+        if type(out) is tuple and len(out) == 1:
+            (out,) = out
+        inputs: dict[str, Any] = {}
+        masks: dict[str, Any] = {}
+        for label, x in operands.items():
+            if x is not None and not _overrides(x):
+                (masks if label == "where" else inputs)[label] = x
+        if _overrides(out):
+            out = None
+        if out is None and PYTHON_SCALARS.issuperset(map(type, inputs.values())):
+            return
+        library, like, *_ = dispatch.placed(whole, out, inputs, masks)
+        library.bound(whole, like)  # which says what the others lack
+        folds = self.key in _FOLDS or name in ("outer", "at")
+        if not folds and library.device_type in ("cuda", "fake"):
+            message = (
+                f"xdev.{whole} is not on CUDA, where threads share the elements: "
+                f"its result depends on their order. Copy them, xdev.to_numpy(x)"
+            )
+            raise TypeError(message)
 
     def cpu_loops(self, ufunc: Ufunc) -> _NumPyLoops:  # noqa: ARG002
         """Return NumPy's own."""

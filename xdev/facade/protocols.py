@@ -141,10 +141,26 @@ class Typed(Protocol):
 Operand = TypeVar("Operand", bound=Typed)  # an Array, and no text, list or None
 
 
-class Unary(Protocol):
-    """An elementwise function of one array; the result is of the array's type."""
+class Elementwise(Protocol):
+    """What all elementwise functions have: the attributes of numpy.ufunc."""
 
     __name__: str
+    nin: int
+    nout: int
+    nargs: int
+    ntypes: int
+    types: list[str]
+    identity: Any
+    signature: None
+    reduce: Callable[..., Any]
+    accumulate: Callable[..., Any]
+    reduceat: Callable[..., Any]
+    outer: Callable[..., Any]
+    at: Callable[..., None]
+
+
+class Unary(Elementwise, Protocol):
+    """An elementwise function of one array; the result is of the array's type."""
 
     def __call__(
         self, x: Operand, /, out: Operand | None = None, **keywords: Any
@@ -152,19 +168,11 @@ class Unary(Protocol):
         """Compute."""
 
 
-class Binary(Protocol):
+class Binary(Elementwise, Protocol):
     """An elementwise function of two arrays, or of an array and a number.
 
     The result is of the array's type, of the first one's where there are two.
     """
-
-    __name__: str
-    # As those of numpy.ufunc.
-    reduce: Callable[..., Any]
-    accumulate: Callable[..., Any]
-    reduceat: Callable[..., Any]
-    outer: Callable[..., Any]
-    at: Callable[..., None]
 
     @overload
     def __call__(

@@ -282,7 +282,9 @@ def call_method(
         return _reduced(ufunc, *args, **keywords)
     if name == "outer":
         a, b = args
-        return ufunc(a[(..., *(None,) * b.ndim)], b, **keywords)
+        if hasattr(a, "ndim") and hasattr(b, "ndim"):  # beside numbers it is the call
+            a = a[(..., *(None,) * b.ndim)]
+        return ufunc(a, b, **keywords)
     message = (
         f"{ufunc.__name__}.{name} takes no collections of Dask's, whose chunks it "
         f"would cross: compute it, x.compute(), or join the chunks and map it, "

@@ -103,7 +103,7 @@ class ScalarFunction:
         """Compute a call that no plan is for: :func:`xdev.ufunc.calls.call`."""
         return calls.call(ufunc, args, keywords)
 
-    def check(self, name: str, operands: Sequence[Any]) -> None:
+    def check(self, name: str, **operands: Any) -> None:
         """Refuse nothing: arrays of all libraries may meet on one device."""
 
     def cpu_loops(self, ufunc: Ufunc) -> CpuLoops:

@@ -68,8 +68,8 @@ if TYPE_CHECKING:
         ) -> Any:
             """Compute a call that no plan is for."""
 
-        def check(self, name: str, operands: Sequence[Any]) -> None:
-            """Refuse operands of a method that may not meet."""
+        def check(self, name: str, **operands: Any) -> None:
+            """Refuse operands of a method that may not meet; None is none."""
 
         def cpu_loops(self, ufunc: Ufunc) -> Any:
             """Return what computes NumPy arrays, of ufunc's methods too."""
@@ -165,31 +165,44 @@ class Ufunc(native.calls.Callable):
                 made = self._cuda_methods.reduce.again(array, axis, dtype)
                 if made is not None:
                     return made
-        self.definition.check(f"{self.__name__}.reduce", (array, out))
         given = {"keepdims": keepdims, "initial": initial, "where": where}
         options = {name: value for name, value in given.items() if value is not ABSENT}
+        mask = options.get("where")
+        self.definition.check("reduce", array=array, out=out, where=mask)
         return calls.reduce(self, array, axis, dtype, out, **options)
 
     def accumulate(self, *args: Any, **keywords: Any) -> Any:
         """Accumulate along an axis, as :meth:`numpy.ufunc.accumulate` does."""
-        operands = *args[:1], keywords.get("out")
-        self.definition.check(f"{self.__name__}.accumulate", operands)
-        return self._general.accumulate(self, *args, **keywords)
+        given = dict(zip(("array", "axis", "dtype", "out"), args, strict=False))
+        return self._folded("accumulate", given | keywords, args, keywords)
 
     def reduceat(self, *args: Any, **keywords: Any) -> Any:
         """Reduce over slices, as :meth:`numpy.ufunc.reduceat` does."""
-        operands = *args[:1], keywords.get("out")
-        self.definition.check(f"{self.__name__}.reduceat", operands)
-        return self._general.reduceat(self, *args, **keywords)
+        labels = "array", "indices", "axis", "dtype", "out"
+        given = dict(zip(labels, args, strict=False))
+        return self._folded("reduceat", given | keywords, args, keywords)
+
+    def _folded(
+        self,
+        name: str,
+        given: dict[str, Any],
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+    ) -> Any:
+        """Fold what is not reduced; operands' own ways are handed what was given."""
+        operands = {label: given.get(label) for label in ("array", "out")}
+        self.definition.check(name, **operands)
+        return getattr(self._general, name)(self, *args, **keywords)
 
     def outer(self, a: Any, b: Any, /, **keywords: Any) -> Any:
         """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
-        self.definition.check(f"{self.__name__}.outer", (a, b))
+        masks = {k: keywords.get(k) for k in ("out", "where")}
+        self.definition.check("outer", a=a, b=b, **masks)
         return self._general.outer(self, a, b, **keywords)
 
     def at(self, a: Any, indices: Any, /, *b: Any) -> Any:
         """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
-        self.definition.check(f"{self.__name__}.at", (a, *b))
+        self.definition.check("at", **dict(zip("ab", (a, *b), strict=False)))
         return self._general.at(self, a, indices, *b)
 
     # Each device's half is loaded where it is used; the first of several threads wins.
