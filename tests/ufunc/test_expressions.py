@@ -329,6 +329,25 @@ def _fold(device, name, char):
         np.testing.assert_allclose(result, expected, rtol=2e-3)
 
 
+@pytest.mark.parametrize("char", "gGO")
+def test_a_data_type_that_cuda_lacks_is_refused(char):
+    double, asked = np.dtype(float), np.dtype(char)
+    for inputs, signature in (
+        ((double, double), ((None, None), (asked,))),
+        ((asked, asked), ((None, None), (None,))),
+    ):
+        with pytest.raises(TypeError, match=r"xdev\.add has no loop for .* on CUDA"):
+            expressions.typed("add", np.add, inputs, signature)
+
+
+@pytest.mark.cuda
+def test_a_long_double_is_refused_on_a_gpu(cuda):
+    x = xdev.ones(3, device=cuda)
+    for call in (xdev.add.reduce, xdev.sin):
+        with pytest.raises(TypeError, match=r"on CUDA|not supported"):
+            call(x, dtype=np.longdouble)
+
+
 def test_where_and_the_other_keywords_are_numpys(device):
     values, mask = np.asarray([1.0, 2.0, 3.0]), np.asarray([True, False, True])
     x, where = (xdev.asarray(a, device=device) for a in (values, mask))

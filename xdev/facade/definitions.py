@@ -224,7 +224,9 @@ class Elementwise:
         self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Any:
         """Check what goes by place and by keyword, and compute."""
-        for keyword in keywords.keys() - _KEYWORDS:
+        for keyword in keywords:
+            if keyword in _KEYWORDS:
+                continue
             text = f"{self.name} has no keyword {keyword!r}"
             if keyword in self.labels:
                 text = f"{self.name} takes {keyword} positionally"

@@ -99,6 +99,7 @@ SELECTIONS: dict[str, tuple[str, str, str]] = {
     "where": ("x ? y : z", "", ""),
 }
 COLUMNS = {"b": 0, "i": 0, "u": 0, "f": 1, "V": 1, "c": 2}  # V: bfloat16
+LONG = "gG"  # longdouble's codes: C++ for CUDA has none
 HALF = {"nextafter": "next_half(x, y)"}  # the floats next to one are others
 
 
@@ -175,7 +176,8 @@ def typed(
     options = {"signature": asked} if any(d is not None for d in asked) else {}
     loop = ufunc.resolve_dtypes((*inputs, None), casting="unsafe", **options)
     columns = EXPRESSIONS[name]
-    if not all(d.kind in COLUMNS for d in loop) or not (columns[COLUMNS[loop[0].kind]]):
+    known = all(d.kind in COLUMNS and d.char not in LONG for d in loop)
+    if not known or not columns[COLUMNS[loop[0].kind]]:
         kinds = ", ".join(map(str, inputs))
         message = f"xdev.{name} has no loop for {kinds} on CUDA: cast with xdev.astype"
         raise TypeError(message)
