@@ -5,8 +5,9 @@
 What threads share is either never changed once it is made (a plan's key, a launch), or is
 a dict, or is read and written in a critical section of its owner (a table's plans, the
 known streams): on a free-threaded Python that is a lock, elsewhere it costs nothing. No
-Python is called inside of one. A plan's limits are single words, of which any that ever
-held is right: they choose the way alone.
+Python is called inside of one. What `connect` is told is there before the first plan,
+and for ever. A plan's limits are single words, of which any that ever held is right:
+they choose the way alone.
 """
 
 cimport cython
@@ -15,12 +16,7 @@ from cpython.bytes cimport PyBytes_AsString
 from cpython.float cimport PyFloat_AsDouble
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport (
-    PyTuple_GET_ITEM,
-    PyTuple_GET_SIZE,
-    PyTuple_New,
-    PyTuple_SET_ITEM,
-)
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t, intptr_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -46,6 +42,8 @@ cdef extern from "Python.h":
     void* type_of "Py_TYPE"(PyObject*)
     object apply "PyObject_Vectorcall"(object, PyObject**, size_t, PyObject*)
     PyObject** items_of "PySequence_Fast_ITEMS"(tuple)
+    PyObject* item "PyTuple_GET_ITEM"(tuple, Py_ssize_t)
+    Py_ssize_t count_of "PyTuple_GET_SIZE"(tuple)
 
 cdef enum:
     MOST = 16  # plans of one table: the oldest goes
@@ -68,21 +66,16 @@ cdef class Plan:
 
     cdef inline bint fits(self, tuple operands, bint unpickled):
         """Say whether it is for these operands; data types alike may be unpickled."""
-        cdef Py_ssize_t n = PyTuple_GET_SIZE(operands)
         cdef PyObject* x
-        cdef void* own
+        cdef PyObject* own
         cdef void* kind
-        if PyTuple_GET_SIZE(self.kinds) != n:
+        if count_of(self.kinds) != count_of(operands):
             return False
-        for i in range(n):
-            x = <PyObject*>PyTuple_GET_ITEM(operands, i)
-            own = <void*>PyTuple_GET_ITEM(self.kinds, i)
+        for i in range(count_of(operands)):
+            x, own = item(operands, i), item(self.kinds, i)
             kind = descr_of(<Array*>x) if is_array(x) else type_of(x)
             if kind != own and not (
-                unpickled
-                and is_array(x)
-                and is_descr(<PyObject*>own)
-                and equivalent(kind, own)
+                unpickled and is_array(x) and is_descr(own) and equivalent(kind, own)
             ):
                 return False
         return True
@@ -93,8 +86,8 @@ cdef class Plan:
         cdef Array* x
         cdef double size = 1
         cdef bint straight = True
-        for i in range(PyTuple_GET_SIZE(operands)):
-            x = <Array*>PyTuple_GET_ITEM(operands, i)
+        for i in range(count_of(operands)):
+            x = <Array*>item(operands, i)
             if not is_array(<PyObject*>x):
                 continue
             if not (is_straight(x) and is_aligned(x)):
@@ -429,14 +422,14 @@ cdef class Launches:
 
         None where they are not, or are of two devices.
         """
-        cdef Py_ssize_t k, count = PyTuple_GET_SIZE(operands)
+        cdef Py_ssize_t k, count = len(operands)
         cdef tuple key = PyTuple_New(count + 1)
         cdef bint first = True
         cdef int ndim, ndims = 0, device = -1
         cdef Py_ssize_t size
         shape = None
         for k in range(count):
-            x = <object>PyTuple_GET_ITEM(operands, k)
+            x = operands[k]
             kind = type(x)
             if kind is array_type:
                 data, kind = x.data, x.dtype
@@ -592,8 +585,8 @@ cdef int are_own(operands, intptr_t stream, bint nested=False):
 
 cdef bint is_cuda(tuple operands):
     """Say whether one of them is an array that launches know."""
-    for k in range(PyTuple_GET_SIZE(operands)):
-        kind = type(<object>PyTuple_GET_ITEM(operands, k))
+    for x in operands:
+        kind = type(x)
         if kind is array_type or (readers and kind in readers):
             return True
     return False
@@ -610,8 +603,7 @@ cdef class Callable:
 
     def __call__(self, *args, **keywords):
         cdef tuple plans, operands = args
-        cdef Py_ssize_t k
-        cdef int unpickled
+        cdef Py_ssize_t unpickled, k
         cdef Plan plan
         if keywords:
             if len(keywords) > 1 or "out" not in keywords:
@@ -627,8 +619,8 @@ cdef class Callable:
             return self._call(args, keywords)
         plans = self.plans.all()
         for unpickled in range(2):
-            for k in range(PyTuple_GET_SIZE(plans)):
-                plan = <Plan>PyTuple_GET_ITEM(plans, k)
+            for k in range(count_of(plans)):
+                plan = <Plan>item(plans, k)
                 if plan.fits(operands, unpickled):
                     if keywords and len(args) != plan.nin:
                         break
@@ -636,12 +628,10 @@ cdef class Callable:
         return self._call(args, keywords)
 
     cdef object follow(self, Plan plan, tuple operands):
-        cdef size_t count
         if not plan.is_small(operands):
             return plan.call.large(operands)
         try:
-            count = PyTuple_GET_SIZE(operands)
-            return apply(plan.ufunc, items_of(operands), count, NULL)
+            return apply(plan.ufunc, items_of(operands), count_of(operands), NULL)
         except (TypeError, ValueError, OverflowError) as error:
             plan.call.explain(error, operands)
             raise
