@@ -151,9 +151,13 @@ class Elementwise:
 
     def _traced(self) -> Callable[..., Any]:
         """Return what a compiler of another library follows: its own function."""
-        name = self.key
+        name, nin = self.key, self.nin
 
-        def function(*args: Any, **keywords: Any) -> Any:
+        def function(*args: Any, out: Any = None, **keywords: Any) -> Any:
+            if len(args) == nin + 1:
+                *args, out = args  # type: ignore[assignment]
+            if out is not None:
+                keywords["out"] = out
             like = next(x for x in args if type(x) not in PYTHON_SCALARS)
             return dispatch.library_of(like, name).bound(name, like)(*args, **keywords)
 
