@@ -5,7 +5,6 @@ The functions of the two extensions are named ``"linalg.svd"``, ``"fft.fft"``.
 
 from __future__ import annotations
 
-import inspect
 import operator
 from typing import Any
 
@@ -113,7 +112,7 @@ def names() -> list[str]:
         f"{prefix}{name}"
         for prefix, room in rooms.items()
         for name in (room.facade.__all__ if room is xdev else room.__all__)
-        if inspect.isfunction(getattr(room, name))
+        if callable(function := getattr(room, name)) and not isinstance(function, type)
     ]
     found.remove("namespace")  # xdev's own
     return found
