@@ -13,7 +13,7 @@ import pytest
 
 import xdev
 from xdev.device import registry
-from xdev.transfer import cuda, staging
+from xdev.transfer import copies, cuda, staging
 
 LAYOUTS = {
     "C": lambda x: x,
@@ -118,10 +118,24 @@ def test_ways_are_chosen_by_the_devices(monkeypatch, driver, count, late):
     assert (cuda.fetch(there) is None) == late
 
 
+WAITING = """
+from xdev.device import registry
+waiting = []
+registry.when_started = lambda kind, act: waiting.append((kind, act.__name__))
+from xdev.transfer import cuda
+assert ("cuda", cuda._prepare.__name__) in waiting, waiting
+"""
+
+
+def test_the_choice_waits_for_cudas_first_use():
+    subprocess.run([sys.executable, "-c", WAITING], check=True)
+
+
 @pytest.mark.cuda
 def test_on_cuda_each_download_is_seen(cuda):
     x = xdev.arange(5, device=cuda)
     assert xdev.to_numpy(x).tolist() == [0, 1, 2, 3, 4]
+    assert type(x) in copies.short_ways
     with xdev.transfer_guard("allow") as counts:
         xdev.to_numpy(x)
         xdev.to_numpy(x[::2])
