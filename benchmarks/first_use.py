@@ -6,7 +6,7 @@ Timed is from decoration to the first call's return, on float32 arrays that are 
 *New*: a function that no process has compiled yet, where the compiler has been used for
 another. *Kept*: a process of its own finds what an earlier one compiled; the libraries
 named in its row are imported before, all else counts. Where a CUDA device is, the rows
-are of it too.
+are of it too, and of the namespace's `add` beside CuPy's.
 """
 
 from __future__ import annotations
@@ -51,6 +51,11 @@ KERNEL = ELEMENTWISE.format(BODY.replace("math.", ""))
 XDEV = "decorate = xdev.vectorize"
 NUMBA = "decorate = numba.vectorize(nopython=True, cache=True)"
 CUPY = "decorate = lambda f: " + KERNEL
+# A library's own functions: one for the call that warms the compiler, one that is new.
+ADD = (
+    "decorate = lambda f: lambda a, x, y: "
+    "({0}.hypot if f.__module__ == 'other' else {0}.add)(x, y)"
+)
 HOST_PEERS = {
     "cpu: xdev": (ON_HOST, "xdev", XDEV),
     "cpu: Numba": (ON_HOST, "numba", NUMBA),
@@ -58,6 +63,8 @@ HOST_PEERS = {
 CUDA_PEERS = {
     "cuda: xdev": (ON_CUDA, "cupy, cuda.core, xdev", XDEV),
     "cuda: CuPy ElementwiseKernel": (ON_CUDA, "cupy", CUPY),
+    "cuda: xdev.add": (ON_CUDA, "cupy, xdev", ADD.format("xdev")),
+    "cuda: cupy.add": (ON_CUDA, "cupy", ADD.format("cupy")),
 }
 
 
