@@ -4,7 +4,9 @@ import ctypes
 import gc
 import threading
 import time
+import weakref
 from contextlib import nullcontext
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -85,74 +87,6 @@ def bars(monkeypatch):
     return Bar.made
 
 
-class LateDriver:
-    """The C functions of a driver whose copies run when they are waited for.
-
-    Handles of events and contexts are any numbers; there is one stream.
-    """
-
-    def __init__(self):
-        self.lock = threading.RLock()
-        self.queue, self.done, self.positions = [], 0, {}
-        self.contexts = {}  # by thread
-        self.log = []  # what was called: thread, name, arguments
-        self.fails = {}  # by name: how many calls are good
-        self._kept = []
-        self.enter = self.function("enter", self._enter, 1)
-        self.up = self.function("up", self._copy, 4)
-        self.down = self.function("down", self._copy, 4)
-        self.record = self.function("record", self._record, 2)
-        self.wait = self.function("wait", self._wait, 1)
-        self.move = self.function("move", self._move, 3)
-
-    def function(self, name, act, count):
-        """Return the address of a C function that notes its calls."""
-
-        def called(*words):
-            with self.lock:
-                self.log.append((threading.get_ident(), name, words))
-                if name in self.fails:
-                    self.fails[name] -= 1
-                    if self.fails[name] < 0:
-                        return 700
-                act(*words)
-            return 0
-
-        made = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_size_t] * count)(called)
-        self._kept.append(made)
-        return ctypes.cast(made, ctypes.c_void_p).value
-
-    def _enter(self, context):
-        self.contexts[threading.get_ident()] = context
-
-    def _copy(self, to, origin, nbytes, _):
-        assert threading.get_ident() in self.contexts
-        self.queue.append((to, origin, nbytes))
-
-    def _record(self, event, _):
-        self.positions[event] = len(self.queue)
-
-    def _wait(self, event):
-        self.run_to(self.positions[event])
-
-    def _move(self, to, origin, nbytes):
-        ctypes.memmove(to, origin, nbytes)
-
-    def run_to(self, position):
-        with self.lock:
-            while self.done < position:
-                ctypes.memmove(*self.queue[self.done])
-                self.done += 1
-
-    def synchronize(self):
-        self.run_to(len(self.queue))
-
-
-@pytest.fixture
-def late_driver():
-    return LateDriver()
-
-
 class LateStream:
     def __init__(self, driver, ptr):
         self.driver, self.ptr, self.queue, self.ran = driver, ptr, [], 0
@@ -171,7 +105,7 @@ class LateStream:
         self.run_to(len(self.queue))
 
     def record(self, event=None):
-        event = event or LateEvent()
+        event = event or LateEvent(self.driver)
         event.stream, event.position = self, len(self.queue)
         return event
 
@@ -180,14 +114,22 @@ class LateStream:
 
 
 class LateEvent:
-    def __init__(self, **_):
-        self.stream, self.position = None, 0
+    def __init__(self, driver, **_):
+        self.driver, self.stream, self.position = driver, None, 0
+        with driver.lock:
+            self.ptr = driver.handles = driver.handles + 1
+            driver.events[self.ptr] = self
 
     @property
     def done(self):
         return self.stream is None or self.stream.ran >= self.position
 
+    def record(self, stream):
+        self.driver.note("record", self.ptr, stream.ptr)
+        stream.record(self)
+
     def synchronize(self):
+        self.driver.note("wait", self.ptr)
         self.stream.run_to(self.position)
 
 
@@ -216,18 +158,40 @@ class LateCupy:
     ndarray = LateArray
     memcpyHostToDevice, memcpyDeviceToHost = UP, DOWN  # noqa: N815 - CuPy's
 
+    class CUDARuntimeError(RuntimeError):
+        pass
+
     def __init__(self):
         self.lock = threading.RLock()
-        self.waits = 0
-        self.pinned = []
+        self.waits = self.handles = 0
+        self.pinned, self.events = [], weakref.WeakValueDictionary()
+        self.log = []  # what threads called: thread, name, arguments
+        self.fails = {}  # by name: how many calls are good
         self.streams = [LateStream(self, 0), LateStream(self, 1 << 20)]
         self.current = self.streams[0]
         self.cuda = SimpleNamespace(
             runtime=self,
-            Event=LateEvent,
+            driver=SimpleNamespace(
+                ctxGetCurrent=lambda: 700, CUDADriverError="error {}".format
+            ),
+            Event=partial(LateEvent, self),
             Device=lambda _: nullcontext(),
             get_current_stream=lambda *_: self.current,
         )
+
+    def note(self, name, *arguments):
+        """Note a call, or let it fail."""
+        with self.lock:
+            self.log.append((threading.get_ident(), name, arguments))
+            if name in self.fails:
+                self.fails[name] -= 1
+                if self.fails[name] < 0:
+                    message = "error 700"
+                    raise self.CUDARuntimeError(message)
+
+    def calls(self, *names):
+        """Return the calls of these names, in order."""
+        return [(name, *words) for _, name, words in self.log if name in names]
 
     def empty(self, shape, dtype=float, order="C"):
         made = np.empty(shape, dtype, order).view(LateArray)
@@ -248,6 +212,7 @@ class LateCupy:
         return np.may_share_memory(a, b)
 
     def memcpyAsync(self, to, origin, nbytes, kind, stream):  # noqa: N802 - CuPy's
+        self.note("up" if kind == UP else "down", to, origin, nbytes)
         queue = self.stream_of(stream)
         host = origin if kind == UP else to
         if self.is_pinned_address(host):
@@ -271,6 +236,9 @@ class LateCupy:
     def getDevice(self):  # noqa: N802 - CuPy's
         return 0
 
+    def setDevice(self, index):  # noqa: N802 - CuPy's
+        self.note("enter", index)
+
     def stream_of(self, handle):
         return next(known for known in self.streams if known.ptr == handle)
 
@@ -293,33 +261,46 @@ class There:
         self.driver.current = self.driver.streams[0]
 
 
-@pytest.fixture
-def below(driver, late_driver):
-    """The same driver as C functions."""
-    events = {}
+class Below:
+    """The same driver as C functions; a context is 700 more than its device."""
 
-    def copy(kind):
-        return lambda *words: driver.memcpyAsync(*words[:3], kind, words[3])
+    def __init__(self, driver):
+        self.driver, self._kept = driver, []
+        self.addresses = [
+            self.address(1, lambda context: driver.setDevice(context - 700)),
+            self.address(1, lambda event: driver.events[event].synchronize()),
+            self.address(2, self.record),
+            self.address(4, self.copy(DOWN)),
+            self.address(4, self.copy(UP)),
+        ]
 
-    def record(event, stream):
-        events[event] = driver.stream_of(stream).record()
+    def record(self, event, stream):
+        self.driver.events[event].record(self.driver.stream_of(stream))
 
-    late_driver.up = late_driver.function("up", copy(UP), 4)
-    late_driver.down = late_driver.function("down", copy(DOWN), 4)
-    late_driver.record = late_driver.function("record", record, 2)
-    wait = late_driver.function("wait", lambda event: events[event].synchronize(), 1)
-    late_driver.wait = wait
-    late_driver.context = lambda index: 700 + index
-    late_driver.take_events = lambda context, count: range(context, context + count)
-    late_driver.give_events = lambda *_: None
-    late_driver.explain = "error {}".format
-    return late_driver
+    def copy(self, kind):
+        return lambda *words: self.driver.memcpyAsync(*words[:3], kind, words[3])
+
+    def address(self, count, act):
+        """Return the address of a C function."""
+
+        def called(*words):
+            try:
+                act(*words)
+            except self.driver.CUDARuntimeError:
+                return 700
+            return 0
+
+        made = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_size_t] * count)(called)
+        self._kept.append(made)
+        return ctypes.cast(made, ctypes.c_void_p).value
 
 
 @pytest.fixture
 def driver(monkeypatch):
     """CuPy, whose copies run when they are waited for."""
     driver = LateCupy()
+    below = Below(driver)
+    monkeypatch.setattr(staging, "addresses", lambda: below.addresses)
     monkeypatch.setattr(_optional, "cupy", lambda: driver)
     monkeypatch.setattr(cuda, "array_maker", lambda: driver.empty)
     monkeypatch.setattr(cuda, "pinned_array", driver.pinned_array)

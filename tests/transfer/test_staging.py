@@ -3,17 +3,14 @@
 import ctypes
 import threading
 import time
-from collections import deque
-from itertools import pairwise
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from xdev.compile.plain_threads import Copy, _taken, steps
 from xdev.errors import OutOfMemoryError, XdevError
-from xdev.testing import SimulatedDevice
 from xdev.transfer import staging
 
 CHUNK = 64
@@ -67,111 +64,31 @@ def test_pieces_tile_the_packed_array(shape, itemsize, chunk, axes):
     assert all(piece.nbytes <= chunk for piece in found)
 
 
-# -- the steps of a lane, on a device that is only order ------------------------------
-
-
-def replay(count, lanes, slots, interleave, *, up, left_out=()):
-    """Run lanes in some order on a simulated device; return the hazards."""
-    device = SimulatedDevice()
-    stream = device.stream()
-    todo = deque(range(count))
-    running = [(n, steps(_taken(todo), slots, up=up)) for n in range(lanes)]
-    events = {}
-    while running:
-        lane, acts = running[interleave(len(running))]
-        step = next(acts, None)
-        if step is None:
-            running.remove((lane, acts))
-            continue
-        act, slot, _ = step
-        if act in left_out:
-            continue
-        place = 1 << 20 | (lane * slots + slot) * 512
-        if act == "wait":
-            events[place].synchronize()
-            continue
-        tenant = device.tenant(place, 512)
-        if act == "move":
-            tenant.touch(write=up)
-        else:
-            tenant.use(stream, write=not up)
-            events[place] = stream.record()
-    return device.hazards
-
-
-@both_ways
-@given(
-    count=st.integers(1, 40),
-    lanes=st.integers(1, 4),
-    slots=st.integers(1, 3),
-    order=st.randoms(use_true_random=False),
-)
-def test_no_slot_is_used_before_its_copy_is_done(up, count, lanes, slots, order):
-    assert replay(count, lanes, slots, order.randrange, up=up) == []
-
-
-@both_ways
-def test_a_wait_left_out_is_found(up):
-    hazards = replay(9, 2, 2, lambda _: 0, up=up, left_out=("wait",))
-
-    by_host = [hazard for hazard in hazards if hazard.stream == -1]
-    assert by_host, "the host used a slot that was on the bus"
-
-
-@both_ways
-def test_a_lane_works_while_its_other_slot_is_on_the_bus(up):
-    acts = list(steps(range(6), slots=2, up=up))
-
-    first = next(n for n, (act, *_) in enumerate(acts) if act == "wait")
-    assert {slot for _, slot, _ in acts[:first]} == {0, 1}, "both slots are in use"
-    assert [act for act, *_ in acts].count("wait") == (4 if up else 6)
-
-
 # -- the doing ------------------------------------------------------------------------
 
 
 class Device:
-    """A packed array of a device behind a late driver, and the driver's handles."""
-
-    name, context_, stream = "cuda:0", 77, 5
+    """A packed array behind a late driver, and the slots of its copies."""
 
     def __init__(self, driver, monkeypatch, nbytes):
         self.driver, self.array = driver, np.zeros(nbytes, np.uint8)
-        self.enter, self.up, self.down = driver.enter, driver.up, driver.down
-        self.record, self.wait = driver.record, driver.wait
-        self.explain = "error {}".format
         self.rings, self.most = [], None
-        self.events = list(range(1000, 1100))
-        monkeypatch.setattr(staging, "driver", lambda: self)
+        self.queue = driver.current
         monkeypatch.setattr(staging, "pinned_array", self.slots)
 
     def slots(self, shape, dtype):
         if self.most is not None and np.prod(shape) > self.most:
             raise OutOfMemoryError("cpu (pinned)", int(np.prod(shape)), 0, 0, None, ())
-        self.rings.append(np.full(shape, 0xAB, dtype))
+        self.rings.append(self.driver.pinned_array(shape, dtype))
+        self.rings[-1][:] = 0xAB
         return self.rings[-1]
-
-    def context(self, index):
-        assert index == 0
-        return self.context_
-
-    def take_events(self, context, count):
-        assert context == self.context_
-        return [self.events.pop() for _ in range(count)]
-
-    def give_events(self, context, events):
-        assert context == self.context_
-        self.events.extend(events)
-
-    def queue(self):
-        return SimpleNamespace(ptr=self.stream, synchronize=self.driver.synchronize)
 
     def packed(self, dtype):
         data = SimpleNamespace(ptr=self.array.ctypes.data)
         return SimpleNamespace(nbytes=self.array.nbytes, dtype=dtype, data=data)
 
     def copy(self, host, dtype, *, up):
-        return staging.copy(host, self.packed(dtype), self.queue(), 0, up=up)
+        return staging.copy(host, self.packed(dtype), self.queue, 0, up=up)
 
     def copied(self, values, *, up):
         """Copy bytes there, or from there; return what came."""
@@ -179,7 +96,7 @@ class Device:
             host = values.copy()
             slots = self.copy(host, values.dtype, up=True)
             host[:] = 0  # the slots alone hold the values until the device is done
-            self.driver.synchronize()
+            self.queue.synchronize()
             assert slots is self.rings[-1]
             return self.array.view(values.dtype)
         self.array[:] = values.view(np.uint8)
@@ -189,7 +106,7 @@ class Device:
 
 
 @pytest.fixture(autouse=True)
-def small_pieces(monkeypatch, team):
+def small_pieces(monkeypatch, driver, team):  # noqa: ARG001 - after the driver's
     """Cut arrays of some KiB as finely as ones of many MiB are; by either team."""
     small = staging.Sizes(CHUNK, CHUNK, rounds=1)
     monkeypatch.setattr(staging, "GENERAL", small)
@@ -199,9 +116,9 @@ def small_pieces(monkeypatch, team):
 
 
 @pytest.fixture
-def far(late_driver, monkeypatch):
+def far(driver, monkeypatch):
     """A function that makes a device of so many bytes."""
-    return lambda nbytes: Device(late_driver, monkeypatch, nbytes)
+    return lambda nbytes: Device(driver, monkeypatch, nbytes)
 
 
 def draw(nbytes, seed=0):
@@ -209,71 +126,41 @@ def draw(nbytes, seed=0):
 
 
 @both_ways
+@pytest.mark.parametrize("strided", [False, True])
 @pytest.mark.parametrize("pieces", [1, 2, 7, 60])
 @pytest.mark.parametrize("lanes", [1, 4])
-def test_each_lane_takes_the_steps_of_its_pieces(team, late_driver, up, pieces, lanes):
-    chunk, slots = 16, 2
-    host, device = np.zeros((2, chunk * pieces), np.uint8)
-    ring = np.zeros((lanes * slots, chunk), np.uint8)
-    (host if up else device)[:] = draw(host.size)
+def test_a_slot_is_waited_for_before_it_is_used_again(
+    far, monkeypatch, up, strided, pieces, lanes
+):
+    monkeypatch.setattr(staging._config, "num_threads", lambda: lanes)
+    device = far(pieces * CHUNK)
+    host = draw(pieces * CHUNK * 2)[::2] if strided else draw(pieces * CHUNK)
 
-    def move(slot, piece):
-        late_driver.log.append((threading.get_ident(), "move", (slot, piece)))
-        part = host[chunk * piece :][:chunk]
-        (ring[slot] if up else part)[:] = part if up else ring[slot]
+    slots = device.copy(host, host.dtype, up=up)
 
-    staged = Copy(
-        enter=late_driver.enter,
-        wait=late_driver.wait,
-        record=late_driver.record,
-        queue=late_driver.up if up else late_driver.down,
-        up=up,
-        host=host.ctypes.data,
-        device=device.ctypes.data,
-        ring=ring.ctypes.data,
-        chunk=chunk,
-        slots=slots,
-        stream=5,
-        context=77,
-        pieces=pieces,
-        events=range(1000, 1000 + lanes * slots),
-        starts=range(0, chunk * (pieces + 1), chunk),
-    )
-    assert team.copy(staged, move, lanes, 0) == (0, 0)
-    late_driver.synchronize()
+    assert len(slots) <= lanes * staging.SLOTS
+    under_way, used, most = set(), 0, 0
+    for name, event, *_ in device.driver.calls("record", "wait"):
+        assert (event in under_way) == (name == "wait")
+        (under_way.add if name == "record" else under_way.remove)(event)
+        used, most = used + (name == "record"), max(most, len(under_way))
+    assert used == pieces
+    assert most <= len(slots)
+    assert not under_way or up, "a download is there when the call returns"
+    if lanes == 1:
+        assert most == min(pieces, staging.SLOTS), "one on the bus, one in its hands"
 
-    np.testing.assert_array_equal(host, device)
-    lanes_calls, taken = [], []
-    for thread in {entry[0] for entry in late_driver.log}:
-        calls = [entry[1:] for entry in late_driver.log if entry[0] == thread]
-        starts = [n for n, call in enumerate(calls) if call == ("enter", (77,))]
-        assert starts[0] == 0
-        lanes_calls += [
-            calls[i + 1 : j] for i, j in pairwise((*starts, len(calls)))
-        ]  # a thread may serve several
-    for calls in lanes_calls:
-        found = []
-        for name, words in calls:
-            if name == "move":
-                found.append((name, *words))
-            elif name == "wait":
-                found.append((name, words[0] - 1000, None))
-            elif name == "record":
-                assert (words[0] - 1000, words[1]) == (found[-1][1], 5)
-            else:
-                there, here = words[:2] if up else words[1::-1]
-                slot, piece = here - ring.ctypes.data, there - device.ctypes.data
-                found.append(("queue", slot // chunk, piece // chunk))
-                taken.append(piece // chunk)
-        own = [piece for act, _, piece in found if act == "queue"]
-        first_slot = found[0][1] if found else 0
-        assert first_slot % slots == 0
-        expected = [
-            (act, first_slot + slot, None if act == "wait" else piece)
-            for act, slot, piece in steps(own, slots, up=up)
-        ]
-        assert found == expected
-    assert sorted(taken) == list(range(pieces))
+
+@both_ways
+def test_each_piece_goes_where_it_belongs(far, up):
+    values = draw(60 * CHUNK)
+    device = far(values.nbytes)
+
+    np.testing.assert_array_equal(device.copied(values, up=up), values)
+
+    there = [words[0 if up else 1] for _, *words in device.driver.calls("up", "down")]
+    start = device.array.ctypes.data
+    assert sorted(there) == [*range(start, start + values.nbytes, CHUNK)]
 
 
 LAYOUTS = {
@@ -298,7 +185,7 @@ def test_uploads_of_any_layout_arrive(far, layout, dtype):
 
     slots = device.copy(x, native, up=True)
     x = x.copy()  # the slots alone hold the values until the device is done
-    device.driver.synchronize()
+    device.queue.synchronize()
 
     assert len(slots) <= 4 * staging.SLOTS
     np.testing.assert_array_equal(device.array.view(native).reshape(x.shape), x)
@@ -341,9 +228,8 @@ def test_an_error_of_the_driver_leaves_nothing_behind(far, up, good, call):
     with pytest.raises(XdevError, match=r"cuda:0: .* failed at byte .*: error 700"):
         device.copied(values, up=up)
 
-    assert device.driver.done == len(device.driver.queue), "a copy was still to come"
-    assert len(device.events) == 100
-    assert len(device.driver.queue) < 60, "the others went on"
+    assert device.queue.ran == len(device.queue.queue), "a copy was still to come"
+    assert len(device.queue.queue) < 60, "the others went on"
     device.driver.fails = {}
     np.testing.assert_array_equal(device.copied(values, up=up), values)
 
@@ -374,8 +260,7 @@ def test_an_error_of_pythons_leaves_nothing_behind(far, monkeypatch, up):
         with pytest.raises(KeyError, match="a signal"):
             device.copy(values, values.dtype, up=up)
 
-    assert device.driver.done == len(device.driver.queue)
-    assert len(device.events) == 100
+    assert device.queue.ran == len(device.queue.queue)
     assert len(done) < 20, "the others went on"
 
 
@@ -396,7 +281,7 @@ def test_under_a_tight_limit_there_are_fewer_lanes(far, up):
 def test_a_stream_of_each_thread_is_used_by_one(far):
     values = draw(50 * CHUNK)
     device = far(values.nbytes)
-    device.stream = staging.PER_THREAD
+    device.queue.ptr = staging.PER_THREAD
 
     np.testing.assert_array_equal(device.copied(values, up=True), values)
 
@@ -413,10 +298,10 @@ def test_copies_of_many_threads_do_not_meet(far):
         packed = device.packed(x.dtype)
         packed.data.ptr, packed.nbytes = array.ctypes.data, x.nbytes
         for _ in range(5):
-            staging.copy(x, packed, device.queue(), 0, up=True)
-            device.driver.synchronize()
+            staging.copy(x, packed, device.queue, 0, up=True)
+            device.queue.synchronize()
             back = np.zeros_like(x)
-            staging.copy(back, packed, device.queue(), 0, up=False)
+            staging.copy(back, packed, device.queue, 0, up=False)
             right.append(np.array_equal(back, x))
 
     threads = [threading.Thread(target=there_and_back, args=(x,)) for x in arrays]
@@ -434,8 +319,18 @@ def test_python_goes_on_while_a_copy_waits(far, until, monkeypatch):
     library.sem_init(semaphore, 0, 0)
     device = far(3 * CHUNK)
     # In C: it lets go of nothing by itself.
-    device.wait = ctypes.cast(library.sem_wait, ctypes.c_void_p).value
-    device.take_events = lambda _, count: [ctypes.addressof(semaphore)] * count
+    wait = ctypes.cast(library.sem_wait, ctypes.c_void_p).value
+    enter, _, _, *copies = staging.addresses()
+    record = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_size_t] * 2)(lambda *_: 0)
+    address = ctypes.cast(record, ctypes.c_void_p).value
+    there = [enter, wait, address, *copies]
+    monkeypatch.setattr(staging, "addresses", lambda: there)
+    event = SimpleNamespace(
+        ptr=ctypes.addressof(semaphore),
+        record=lambda _: None,
+        synchronize=partial(library.sem_wait, semaphore),
+    )
+    monkeypatch.setattr(device.driver.cuda, "Event", lambda **_: event)
     values = draw(3 * CHUNK)
 
     arguments = values, values.dtype
@@ -443,11 +338,11 @@ def test_python_goes_on_while_a_copy_waits(far, until, monkeypatch):
         target=device.copy, args=arguments, kwargs={"up": True}, daemon=True
     )
     thread.start()
-    until(lambda: len(device.driver.queue) == staging.SLOTS)
+    until(lambda: len(device.queue.queue) == staging.SLOTS)
     for _ in range(20):  # the third piece waits for the first, and we do not
         time.sleep(0.001)
     assert thread.is_alive()
     library.sem_post(semaphore)
     thread.join(20)
 
-    assert len(device.driver.queue) == 3
+    assert len(device.queue.queue) == 3

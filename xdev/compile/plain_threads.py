@@ -16,10 +16,10 @@ from collections import deque
 from functools import partial, reduce
 from operator import or_
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from numpy import ndarray
 
@@ -29,52 +29,6 @@ ERRORS = 0x1F  # of floating point, as xdev.compile.divisions.ALL
 _WORD = ctypes.c_int64
 _PIECE = ctypes.CFUNCTYPE(*[_WORD] * 5)
 _LOOP = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
-
-
-class Copy(NamedTuple):
-    """A copy between host memory and a device, through slots that a device can reach.
-
-    Attributes
-    ----------
-    enter, wait, record, queue : int
-        The addresses of the driver's functions: ``enter(context)`` makes a context the
-        thread's, ``wait(event)``, ``record(event, stream)``,
-        ``queue(to, origin, nbytes, stream)``. They return 0 or an error.
-    up : bool
-        Whether it goes to the device.
-    host, device : int
-        Where the array lies.
-    ring, chunk, slots : int
-        Where the slots lie, and the size of each [B]; how many a lane has, together.
-    stream, context : int
-        The driver's handles.
-    pieces : int
-        How many there are.
-    events : sequence of int
-        The driver's, one for each slot.
-    starts : sequence of int
-        Where the pieces start, and where the last ends [B].
-    """
-
-    enter: int
-    wait: int
-    record: int
-    queue: int
-    up: bool
-    host: int
-    device: int
-    ring: int
-    chunk: int
-    slots: int
-    stream: int
-    context: int
-    pieces: int
-    events: Sequence[int]
-    starts: Sequence[int]
-
-    def words(self) -> bytes:
-        """Return it as machine code reads it."""
-        return array("q", [*self[:-2], *self.events, *self.starts]).tobytes()
 
 
 def share(function: int, context: int, shares: Shares) -> None:
@@ -147,97 +101,9 @@ def elements(loop: int, words: bytes, shares: Shares) -> int:
     return reduce(or_, told, 0)
 
 
-def copy(
-    staged: Copy, move: Callable[[int, int], object] | None, lanes: int, _: int
-) -> tuple[int, int]:
-    """Copy in several threads; at the end of an upload, slots are still on the bus.
-
-    Parameters
-    ----------
-    staged : Copy
-        What is copied.
-    move : callable or None
-        ``move(slot, piece)`` copies a piece between a slot and host memory; None: as
-        the bytes lie there.
-    lanes : int
-        How many threads at most.
-
-    Returns
-    -------
-    (int, int)
-        The driver's error, 0 for none, and the piece that it came up at.
-    """
-    words = ctypes.c_int, *[ctypes.c_size_t] * 4
-    enter, wait_for = (ctypes.CFUNCTYPE(*words[:2])(x) for x in staged[:2])
-    record = ctypes.CFUNCTYPE(*words[:3])(staged.record)
-    queue = ctypes.CFUNCTYPE(*words)(staged.queue)
-    events, starts = staged.events, staged.starts
-    errors: list[tuple[int, int]] = []
-    todo = deque(range(staged.pieces))
-
-    def places(slot: int, piece: int, other: int, up: bool) -> tuple[int, int, int]:
-        slot, other = staged.ring + staged.chunk * slot, other + starts[piece]
-        nbytes = starts[piece + 1] - starts[piece]
-        return (other, slot, nbytes) if up else (slot, other, nbytes)
-
-    def act(name: str, slot: int, piece: int) -> int:
-        if name == "wait":
-            return int(wait_for(events[slot]))
-        if name == "queue":
-            to_origin_size = places(slot, piece, staged.device, staged.up)
-            error: int = queue(*to_origin_size, staged.stream)
-            return error or int(record(events[slot], staged.stream))
-        if move is None:
-            ctypes.memmove(*places(slot, piece, staged.host, not staged.up))
-        else:
-            move(slot, piece)
-        return 0
-
-    def lane(number: int) -> None:
-        error, first, at = enter(staged.context), number * staged.slots, 0
-        for name, slot, at in steps(_taken(todo), staged.slots, up=staged.up):
-            error = error or act(name, first + slot, at)
-            if error:
-                break
-        if error:
-            todo.clear()
-            errors.append((error, at))
-
-    _together(lane, lanes, todo)
-    return errors[0] if errors else (0, 0)
-
-
 def address(x: ndarray[Any, Any]) -> int:
     """Return where a NumPy array's elements begin."""
     return x.ctypes.data
-
-
-def steps(
-    pieces: Iterable[int], slots: int, *, up: bool
-) -> Iterator[tuple[str, int, int]]:
-    """Return what a lane of a staged copy does, in order: act, slot and piece.
-
-    To ``"move"`` is to copy between a slot and host memory, to ``"queue"`` to have the
-    device copy; to ``"wait"`` for that.
-    """
-    under_way: deque[tuple[int, int]] = deque()  # slots and pieces, the oldest first
-
-    def ended() -> Iterator[tuple[str, int, int]]:
-        slot, piece = under_way.popleft()
-        yield "wait", slot, piece
-        if not up:
-            yield "move", slot, piece
-
-    for number, piece in enumerate(pieces):
-        if len(under_way) == slots:
-            yield from ended()
-        slot = number % slots
-        if up:
-            yield "move", slot, piece
-        yield "queue", slot, piece
-        under_way.append((slot, piece))
-    while under_way and not up:
-        yield from ended()
 
 
 def _taken(todo: deque[int]) -> Iterator[int]:

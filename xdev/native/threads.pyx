@@ -49,10 +49,7 @@ cdef enum:
     MOST = 1024  # workers
     ERRORS = 0x1F  # of floating point, as `xdev.compile.divisions.ALL`
     OPERANDS = 64  # of a ufunc: NumPy's own limit
-    SLOTS = 8  # of a lane of a staged copy
-    RAISED = -2  # in place of a driver's error: an exception of Python's
 
-ctypedef intptr_t (*Body)(Job* job, intptr_t lane) noexcept nogil
 ctypedef void (*Piece)(intptr_t, intptr_t, void*, intptr_t) noexcept nogil
 ctypedef void (*Loop)(char**, intptr_t*, intptr_t*, void*) noexcept nogil
 ctypedef int (*OfOne)(intptr_t) noexcept nogil
@@ -68,7 +65,7 @@ cdef struct Mailbox:  # in which one thread leaves a word that is not 0 for anot
 cdef struct Worker:
     intptr_t claimed, lane
     char room[48]
-    Mailbox work, done  # a job; one more than the error that it ended with
+    Mailbox work, done  # a job; any word, when its lane has ended
 
 cdef struct Lane:
     Worker* worker
@@ -76,7 +73,6 @@ cdef struct Lane:
     char room[48]
 
 cdef struct Job:
-    Body body
     Lane* lanes
     intptr_t count, workers  # of lanes; how many threads may be claimed
     intptr_t spins  # looks for what comes next before a thread sleeps
@@ -84,9 +80,8 @@ cdef struct Job:
     void* context
     Piece piece  # does some of a range
     intptr_t start, stop, size, pieces
-    intptr_t next, failed  # of a copy's pieces: the first that nobody took; an error's
     Loop loop  # a ufunc's
-    intptr_t* words  # of its operands, or of a copy
+    intptr_t* words  # of its operands
     intptr_t raised  # floating point's errors
     PyObject* task  # a callable
     PyObject* errors  # a list of what it raised
@@ -138,28 +133,41 @@ cdef void start_lane(Job* job, intptr_t lane) noexcept nogil:
             return
 
 
-cdef intptr_t join_lane(Job* job, intptr_t lane) noexcept nogil:
-    """Wait for a lane's worker, unless it did not begin; return its error."""
+cdef void join_lane(Job* job, intptr_t lane) noexcept nogil:
+    """Wait for a lane's worker, unless it did not begin."""
     cdef Worker* worker = job.lanes[lane].worker if lane < job.count else NULL
-    cdef intptr_t done = 1
     if worker:
         if not swap(&worker.work.value, 0, ORDERED):
-            done = wait_for(&worker.done, job.spins)
+            wait_for(&worker.done, job.spins)
         swap(&worker.claimed, 0, ORDERED)
-    return done - 1
 
 
-cdef intptr_t run_lane(Job* job, intptr_t lane) noexcept nogil:
-    """Run a lane and those that it wakes; return the first error, or 0."""
-    cdef intptr_t error, other
+cdef void run_lane(Job* job, intptr_t lane) noexcept nogil:
+    """Run a lane and those that it wakes."""
     for k in range(FAN):
         start_lane(job, FAN * lane + 1 + k)
-    error = job.body(job, lane)
+    run_pieces(job, lane)
     swap(&job.ended, 1, ORDERED)
     for k in range(FAN):
-        other = join_lane(job, FAN * lane + 1 + k)
-        error = error or other
-    return error
+        join_lane(job, FAN * lane + 1 + k)
+
+
+cdef void run_pieces(Job* job, intptr_t lane) noexcept nogil:
+    """Do pieces until none is left, those of the lane's own share first.
+
+    So it meets the same data again in a loop of calls.
+    """
+    cdef intptr_t owner, first, end, piece, start
+    for k in range(job.count):
+        owner = (lane + k) % job.count
+        first = job.pieces * owner // job.count
+        end = job.pieces * (owner + 1) // job.count
+        piece = first + load(&job.lanes[owner].next, ORDERED)
+        while piece < end:
+            piece = first + add(&job.lanes[owner].next, 1, ORDERED)
+            if piece < end:
+                start = job.start + job.size * piece
+                job.piece(start, min(start + job.size, job.stop), job.context, lane)
 
 
 def serve(intptr_t number):
@@ -171,7 +179,8 @@ def serve(intptr_t number):
         while True:
             job = <Job*>wait_for(&worker.work, spins)
             spins = job.spins  # once the lane is done, the job is its caller's again
-            post(&worker.done, 1 + run_lane(job, worker.lane))
+            run_lane(job, worker.lane)
+            post(&worker.done, 1)
 
 
 def start_workers(intptr_t wanted):
@@ -201,49 +210,19 @@ def reset_after_fork():
 os.register_at_fork(after_in_child=reset_after_fork)
 
 
-cdef intptr_t work(Job* job, intptr_t lanes, intptr_t spins) except? -1:
-    """Work on a job with workers' help; return the first error, or raise Python's."""
-    cdef intptr_t status
+cdef parallel_for(Job* job, Piece piece, void* context, tuple shares):
+    """Call a function on the pieces of a range; raise what a task of Python's raised."""
     errors = []
-    job.errors, job.count, job.spins = <PyObject*>errors, lanes, spins
-    job.workers = start_workers(lanes - 1)
-    room = bytearray(lanes * sizeof(Lane))  # of zeros
+    job.piece, job.context, job.errors, job.ended = piece, context, <PyObject*>errors, 0
+    job.start, job.stop, job.size, job.count, job.spins = shares
+    job.pieces = (job.stop - job.start + job.size - 1) // job.size
+    job.workers = start_workers(job.count - 1)
+    room = bytearray(job.count * sizeof(Lane))  # of zeros
     job.lanes = <Lane*><char*>room
     with nogil:
-        status = run_lane(job, 0)
+        run_lane(job, 0)
     if errors:
         raise errors[0]
-    return status
-
-
-# -- ranges ---------------------------------------------------------------------------
-
-
-cdef intptr_t run_pieces(Job* job, intptr_t lane) noexcept nogil:
-    """Do pieces until none is left, those of the lane's own share first.
-
-    So it meets the same data again in a loop of calls.
-    """
-    cdef intptr_t owner, first, end, piece, start
-    for k in range(job.count):
-        owner = (lane + k) % job.count
-        first = job.pieces * owner // job.count
-        end = job.pieces * (owner + 1) // job.count
-        piece = first + load(&job.lanes[owner].next, ORDERED)
-        while piece < end:
-            piece = first + add(&job.lanes[owner].next, 1, ORDERED)
-            if piece < end:
-                start = job.start + job.size * piece
-                job.piece(start, min(start + job.size, job.stop), job.context, lane)
-    return 0
-
-
-cdef parallel_for(Job* job, Piece piece, void* context, tuple shares):
-    """Call a function on the pieces of a range."""
-    job.body, job.piece, job.context, job.ended = run_pieces, piece, context, 0
-    job.start, job.stop, job.size, lanes, spins = shares
-    job.pieces = (job.stop - job.start + job.size - 1) // job.size
-    work(job, lanes, spins)
 
 
 def share(intptr_t function, intptr_t context, tuple shares):
@@ -307,76 +286,57 @@ def elements(intptr_t loop, bytes words, tuple shares):
 
 # -- staged copies --------------------------------------------------------------------
 
-cdef struct Copy:  # the words of a `xdev.compile.plain_threads.Copy`
+cdef struct Slot:
+    intptr_t event, content  # the driver's; one more than the piece in it, or 0
+    intptr_t turns  # of a lane's first: how many pieces the lane took
+
+cdef struct Copy:  # the words that `xdev.transfer.staging` describes
     OfOne enter, wait
     OfTwo record
     OfFour queue
-    intptr_t up, host, device, ring, chunk, slots, stream, context, pieces
-    intptr_t tables[1]  # the slots' events, then where pieces start
+    intptr_t up, host, device, ring, nbytes, chunk, slots, stream, context, pieces
+    intptr_t error, failed  # the driver's, and the piece that it came up at
+    Slot ring_slots[1]
 
 
-cdef intptr_t copy_piece(
-    Job* job, Copy* copy, intptr_t slot, intptr_t piece, bint bus
+cdef void copy_piece(
+    intptr_t piece, intptr_t _, void* context, intptr_t lane
 ) noexcept nogil:
-    """Copy a piece between a slot and host memory, or queue that over the bus."""
-    cdef intptr_t* starts = copy.tables + copy.slots * job.count + piece
-    cdef intptr_t size = starts[1] - starts[0], ring = copy.ring + copy.chunk * slot
-    cdef intptr_t other = starts[0] + (copy.device if bus else copy.host)
-    cdef intptr_t to = other if bus == copy.up else ring
-    cdef intptr_t origin = ring if bus == copy.up else other
-    cdef intptr_t error = 0
-    if bus:
-        error = copy.queue(to, origin, size, copy.stream)
-        error = error or copy.record(copy.tables[slot], copy.stream)
-    elif not job.task:
-        memcpy(<void*>to, <void*>origin, size)
-    else:
-        with gil:
-            try:
-                (<object>job.task)(slot, piece)
-            except BaseException as raised:
-                (<list>job.errors).append(raised)
-                error = RAISED
-    return error
-
-
-cdef intptr_t copy_pieces(Job* job, intptr_t lane) noexcept nogil:
-    """Take pieces until none is left; after an error, none is for the others either."""
-    cdef Copy* copy = <Copy*>job.words
-    cdef intptr_t taken[SLOTS]  # by slot: the piece that is in it
-    cdef intptr_t number = 0, done = 0, slot = 0, first = lane * copy.slots
-    cdef intptr_t error = copy.enter(copy.context)
-    cdef intptr_t piece = add(&job.next, 1, ORDERED)
-    taken[0] = 0
-    while not error and (piece < copy.pieces or (number > done and not copy.up)):
-        if piece >= copy.pieces or number - done == copy.slots:
-            slot = done % copy.slots
-            error = copy.wait(copy.tables[first + slot])
-            if not (error or copy.up):
-                error = copy_piece(job, copy, first + slot, taken[slot], False)
-            done += 1
+    """Copy a piece by the lane's next slot, or only empty one, after the last piece."""
+    cdef Copy* copy = <Copy*>context
+    cdef Slot* first = copy.ring_slots + lane * copy.slots
+    cdef bint last = piece >= copy.pieces
+    cdef intptr_t number = piece - copy.pieces, error, here, start, size
+    if load(&copy.error, ORDERED):
+        return
+    if not last:
+        number = lane * copy.slots + first.turns % copy.slots
+        first.turns += 1
+    cdef Slot* slot = copy.ring_slots + number
+    here = copy.ring + copy.chunk * number
+    error = copy.enter(copy.context)
+    if slot.content and not error:
+        error = copy.wait(slot.event)
+        start = copy.chunk * (slot.content - 1)
+        if not (copy.up or error):
+            size = min(copy.chunk, copy.nbytes - start)
+            memcpy(<void*>(copy.host + start), <void*>here, size)
+    if not (last or error):
+        start = copy.chunk * piece
+        size = min(copy.chunk, copy.nbytes - start)
+        slot.content = piece + 1
+        if copy.up:
+            memcpy(<void*>here, <void*>(copy.host + start), size)
+            error = copy.queue(copy.device + start, here, size, copy.stream)
         else:
-            slot = number % copy.slots
-            taken[slot] = piece
-            if copy.up:
-                error = copy_piece(job, copy, first + slot, piece, False)
-            error = error or copy_piece(job, copy, first + slot, piece, True)
-            number += 1
-            piece = add(&job.next, 1, ORDERED)
+            error = copy.queue(here, copy.device + start, size, copy.stream)
+        error = error or copy.record(slot.event, copy.stream)
     if error:
-        swap(&job.failed, taken[slot], ORDERED)
-        add(&job.next, copy.pieces, ORDERED)
-    return error
+        swap(&copy.failed, slot.content - 1, ORDERED)
+        swap(&copy.error, error, ORDERED)
 
 
-def copy(staged, move, intptr_t lanes, intptr_t spins):
-    cdef Job job
-    cdef bytes words = staged.words()
-    job.body, job.words = copy_pieces, <intptr_t*><char*>words
-    job.task = NULL if move is None else <PyObject*>move
-    job.ended = job.next = job.failed = 0
-    status = work(&job, lanes, spins)
-    return status, job.failed
+COPY_PIECE = <intptr_t>copy_piece
 
 
 def address(x):

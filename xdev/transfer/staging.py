@@ -13,21 +13,20 @@ import ctypes
 import sys
 from collections import deque
 from contextlib import suppress
-from functools import cache
-from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from functools import cache, partial
+from itertools import product, repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from xdev import _config, native
+from xdev import _config, _optional, native
 from xdev.compile import threads
-from xdev.compile.plain_threads import Copy
 from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.arrays import pinned_array
 from xdev.transfer.pinned import PER_THREAD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import EllipsisType
 
     Array = np.ndarray[Any, Any]
@@ -36,10 +35,9 @@ LANES = 8  # more threads than saturate the bus only take rounds at it
 SMALL = 64 << 10  # CUDA's own copy takes so much of pageable memory at once [B]
 DIRECT = 2 << 20  # up to here it is quicker than a staged one [B]
 SLOTS = 2  # of a lane: one on the bus, one in the thread's hands
-UNTIMED = 2  # CU_EVENT_DISABLE_TIMING
 FUNCTIONS = (
-    *("cuCtxSetCurrent", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"),
-    *("cuEventRecord", "cuEventSynchronize"),
+    *("cuCtxSetCurrent", "cuEventSynchronize", "cuEventRecord"),
+    *("cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2"),
 )
 
 
@@ -179,64 +177,110 @@ def copy(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Array
         The driver refused; nothing is queued that uses the slots.
     """
     alike = host.flags.c_contiguous and host.dtype == packed.dtype
+    compiled = native.module("threads") if alike else None
+    compiled = compiled if compiled is threads.team() else None
     lanes = 1 if queue.ptr == PER_THREAD else min(LANES, _config.num_threads())
-    compiled = threads.team() is native.module("threads")
-    sizes = PACKED if alike and compiled else GENERAL
-    parts = plan(packed.nbytes, lanes, sizes)
+    parts = plan(packed.nbytes, lanes, PACKED if compiled else GENERAL)
     lanes, slots = _slots(parts)
-    work: list[Piece] = []
-    starts = [*range(0, packed.nbytes, parts.chunk)]
-    if not alike:
-        host = host.reshape(-1) if host.flags.c_contiguous else host
-        work = list(pieces(host.shape, packed.dtype.itemsize, parts.chunk))
-        starts = [piece.start for piece in work]
-
-    def move(slot: int, number: int) -> None:
-        piece = work[number]
-        there = host[piece.where]
-        bytes_ = slots[slot, : piece.nbytes]
-        here = bytes_.view(packed.dtype).reshape(there.shape)
-        to, origin = (here, there) if up else (there, here)
-        np.copyto(to, origin, "same_kind")
-
-    api = driver()
-    context = api.context(index)
-    events = api.take_events(context, len(slots))
-    staged = Copy(
-        enter=api.enter,
-        wait=api.wait,
-        record=api.record,
-        queue=api.up if up else api.down,
-        up=up,
-        host=host.ctypes.data,
-        device=packed.data.ptr,
-        ring=slots.ctypes.data,
-        chunk=parts.chunk,
-        slots=parts.slots,
-        stream=queue.ptr,
-        context=context,
-        pieces=len(starts),
-        events=events,
-        starts=[*starts, packed.nbytes],
-    )
+    event = partial(_optional.cupy().cuda.Event, disable_timing=True)
+    events = [event() for _ in slots]
+    staged = Staged(host, packed, queue, index, up, parts, slots, events)
     done = False
     try:
-        error, number = threads.team().copy(
-            staged, None if alike else move, lanes, threads.spins()
-        )
-        done = not error
+        (staged.run_compiled if compiled else staged.run)(lanes)
+        done = True
     finally:
         if not done:
             with suppress(Exception):  # a device that is lost: the first error says it
                 queue.synchronize()
-        api.give_events(context, events)
-    if error:
-        message = (
-            f"cuda:{index}: a copy of {packed.nbytes:,} B failed at byte "
-            f"{staged.starts[number]:,}: {api.explain(error)}"
-        )
-        raise XdevError(message)
     return slots
+
+
+class Staged(NamedTuple):
+    """A copy, with all that its lanes use, as :func:`copy` has it."""
+
+    host: Array
+    packed: Any
+    queue: Any
+    device: int
+    up: bool
+    parts: Plan
+    slots: Array
+    events: Sequence[Any]
+
+    def run(self, lanes: int) -> None:
+        """Copy by NumPy and CuPy, any strides, with casts."""
+        _, packed, queue, device, up, parts, *_ = self
+        host = self.host.reshape(-1) if self.host.flags.c_contiguous else self.host
+        runtime = _optional.cupy().cuda.runtime
+        kind = runtime.memcpyHostToDevice if up else runtime.memcpyDeviceToHost
+        work = [*pieces(host.shape, packed.dtype.itemsize, parts.chunk)]
+        # Slots that no lane has, what was used first is first, and what is in them.
+        unused = zip(self.slots, self.events, repeat(None), strict=False)
+        free: deque[tuple[Array, Any, Piece | None]] = deque(unused)
+
+        def move(slot: Array, piece: Piece) -> None:
+            there = host[piece.where]
+            here = slot[: piece.nbytes].view(packed.dtype).reshape(there.shape)
+            to, origin = (here, there) if up else (there, here)
+            np.copyto(to, origin, "same_kind")
+
+        def task(number: int, _: int) -> None:
+            slot, event, before = free.popleft()
+            piece = work[number] if number < len(work) else None
+            try:
+                runtime.setDevice(device)
+                if before:
+                    event.synchronize()
+                    if not up:
+                        move(slot, before)
+                if piece:
+                    here, there = slot.ctypes.data, packed.data.ptr + piece.start
+                    if up:
+                        move(slot, piece)
+                    to, origin = (there, here) if up else (here, there)
+                    runtime.memcpyAsync(to, origin, piece.nbytes, kind, queue.ptr)
+                    event.record(queue)
+            except runtime.CUDARuntimeError as error:
+                start = (piece or before or work[0]).start
+                raise self.failed(start, error) from error
+            free.append((slot, event, piece))
+
+        self.share(partial(threads.team().run, task), len(work), lanes)
+
+    def run_compiled(self, lanes: int) -> None:
+        """Copy what is packed alike on both sides, without Python."""
+        host, packed, queue, _, up, parts, slots, events = self
+        enter, wait, record, *queues = addresses()
+        driver = _optional.cupy().cuda.driver
+        count = -(-packed.nbytes // parts.chunk)
+        words = [enter, wait, record, queues[up], up]
+        words += [host.ctypes.data, packed.data.ptr, slots.ctypes.data, packed.nbytes]
+        words += [parts.chunk, parts.slots, queue.ptr, driver.ctxGetCurrent(), count]
+        result = len(words)
+        words += [0, 0]  # an error, and the piece that it came up at
+        for event in events:
+            words += [event.ptr, 0, 0]  # a slot, with nothing in it
+        memory = np.array(words, np.int64)
+        team: Any = threads.team()
+        step = partial(team.share, team.COPY_PIECE, memory.ctypes.data)
+        self.share(step, count, lanes)
+        error, piece = memory[result:][:2].tolist()
+        if error:
+            raise self.failed(parts.chunk * piece, driver.CUDADriverError(error))
+
+    def share(self, work: Callable[..., object], count: int, lanes: int) -> None:
+        """Give pieces to threads by their numbers, and what empties the last slots."""
+        work((0, count, 1, lanes, threads.spins()))
+        if not self.up:
+            work((count, count + len(self.slots), 1, lanes, threads.spins()))
+
+    def failed(self, start: int, why: Exception) -> XdevError:
+        """Return the error for a piece that starts there."""
+        return XdevError(
+            f"cuda:{self.device}: a copy of {self.packed.nbytes:,} B failed at byte "
+            f"{start:,}: {why}"
+        )
 
 
 def _slots(parts: Plan) -> tuple[int, Array]:
@@ -252,77 +296,11 @@ def _slots(parts: Plan) -> tuple[int, Array]:
             lanes //= 2
 
 
-@final
-class Driver:
-    """The functions of CUDA's driver, by address, and events to be used again.
-
-    Attributes
-    ----------
-    enter, up, down, record, wait : int
-        They make a context the thread's, queue a copy to the device and from it,
-        record an event, wait for one.
-    """
-
-    def __init__(self, library: Any) -> None:
-        self._library = library
-        self.enter, self.up, self.down, self.record, self.wait = (
-            ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
-            for name in FUNCTIONS
-        )
-        self._contexts: dict[int, int] = {}
-        self._events: dict[int, deque[int]] = {}  # by context: those nobody uses
-
-    def context(self, index: int) -> int:
-        """Return a device's primary context, which the CUDA runtime uses, too."""
-        found = self._contexts.get(index)
-        if found is None:
-            device, context = ctypes.c_int(), ctypes.c_void_p()
-            self._check(self._library.cuDeviceGet(ctypes.byref(device), index))
-            # For ever: the runtime keeps it as well, until the process ends.
-            retain = self._library.cuDevicePrimaryCtxRetain
-            self._check(retain(ctypes.byref(context), device))
-            found = self._contexts[index] = context.value or 0
-        return found
-
-    def take_events(self, context: int, count: int) -> Sequence[int]:
-        """Return events of a context, which is the current device's."""
-        free = self._events.setdefault(context, deque())
-        taken = []
-        for _ in range(count):
-            try:
-                taken.append(free.pop())
-            except IndexError:
-                taken.append(self._event(context))
-        return taken
-
-    def _event(self, context: int) -> int:
-        """Make one; to the runtime a device is current before its context is."""
-        event = ctypes.c_void_p()
-        self._check(self._library.cuCtxSetCurrent(ctypes.c_void_p(context)))
-        self._check(self._library.cuEventCreate(ctypes.byref(event), UNTIMED))
-        return event.value or 0
-
-    def give_events(self, context: int, events: Sequence[int]) -> None:
-        """Take events back; they may have been recorded."""
-        self._events[context].extend(events)
-
-    def explain(self, status: int) -> str:
-        """Return the name and the text of an error."""
-        name, text = ctypes.c_char_p(), ctypes.c_char_p()
-        self._library.cuGetErrorName(status, ctypes.byref(name))
-        self._library.cuGetErrorString(status, ctypes.byref(text))
-        words = [part.value.decode() for part in (name, text) if part.value]
-        return ": ".join(words) or f"error {status} of CUDA's driver"
-
-    def _check(self, status: int) -> None:
-        if status:
-            raise XdevError(self.explain(status))
-
-
 @cache
-def driver() -> Driver:
-    """Return the process's."""
-    return Driver(library())
+def addresses() -> list[int]:
+    """Return the addresses of the driver's functions that a copy calls."""
+    functions = [getattr(library(), name) for name in FUNCTIONS]
+    return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
 
 
 @cache
