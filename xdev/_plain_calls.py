@@ -241,8 +241,8 @@ class Launch:
 
     Parameters
     ----------
-    kernel : cuda.core.Kernel
-        The kernel.
+    kernel : object
+        The kernel: its ``handle``.
     blocks, threads : int or (int, int, int)
         The shape of the launch: along x, or along x, y and z.
     parameter : bytes

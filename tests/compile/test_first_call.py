@@ -27,7 +27,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import xdev, function
-import cupy, cuda.core
+import cupy
 
 before = set(sys.modules)
 f = xdev.vectorize(function.f)
@@ -45,7 +45,7 @@ address = lambda function: ctypes.cast(function, ctypes.c_void_p).value
 addresses = address(called), address(stream), 0, 0
 native.calls.connect(*addresses, cupy.ndarray, array_maker(), print, False)
 launch.capability = lambda _: (9, 0)
-launch.load = lambda cubin, name: SimpleNamespace(handle=len(cubin))
+launch.Kernel = lambda cubin, name: SimpleNamespace(handle=len(cubin))
 cuda.BACKEND.count = lambda: 1
 cupy.cuda.runtime.setDevice = lambda _: None
 cuda.require = lambda: native.module("pool")  # what the bridge into CuPy loads

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import sys
+import weakref
 from functools import cache
 from typing import Any, final
 
@@ -41,8 +42,7 @@ def connect() -> None:
     """Tell the launches of the driver and of CuPy, once."""
     cupy, pool = _optional.cupy(), native.module("pool")
     runtime = cupy.cuda.runtime
-    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-    launch = ctypes.cast(ctypes.CDLL(name).cuLaunchKernel, ctypes.c_void_p)
+    launch = ctypes.cast(_driver().cuLaunchKernel, ctypes.c_void_p)
     native.calls.connect(
         launch.value or 0,
         current_stream_function(),
@@ -59,10 +59,46 @@ def connect() -> None:
         native.calls.use_several_streams()
 
 
-def load(cubin: bytes, name: str) -> Any:
-    """Return a kernel of a cubin; it runs on every device of its architecture."""
-    connect()
-    return _optional.cuda_core().ObjectCode.from_cubin(cubin).get_kernel(name)
+@cache
+def _driver() -> Any:
+    """Return the driver's library."""
+    return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+
+
+@final
+class Kernel:
+    """A kernel of a cubin; it runs on every device of its architecture.
+
+    The driver is called itself, since the import of ``cuda.core`` takes 0.1 s.
+
+    Parameters
+    ----------
+    cubin : bytes
+        The machine code; it is unloaded once nothing refers to the kernel.
+    name : str
+        The kernel's name in it.
+
+    Attributes
+    ----------
+    handle : int
+        What a launch takes.
+    """
+
+    def __init__(self, cubin: bytes, name: str) -> None:
+        connect()
+        driver, library, kernel = _driver(), ctypes.c_void_p(), ctypes.c_void_p()
+        none = None, None, 0
+        _check(driver.cuLibraryLoadData(ctypes.byref(library), cubin, *none, *none))
+        unload = weakref.finalize(self, driver.cuLibraryUnload, library)
+        unload.atexit = False
+        _check(driver.cuLibraryGetKernel(ctypes.byref(kernel), library, name.encode()))
+        self.handle = kernel.value or 0
+
+
+def _check(error: int) -> None:
+    if error:
+        message = f"the CUDA driver refused the kernel: {_name(error)}"
+        raise RuntimeError(message)
 
 
 @final

@@ -39,7 +39,7 @@ def _plan(kernel: Indexed, size: int, capability: tuple[int, int]) -> launch.Lau
 
 @cache
 def _loaded(kernel: Indexed, capability: tuple[int, int]) -> Any:
-    return launch.load(*compiler.cubin(kernel, capability))
+    return launch.Kernel(*compiler.cubin(kernel, capability))
 
 
 @final

@@ -211,7 +211,7 @@ class CudaLoops:
         with self._lock:
             if key not in self._kernels:
                 cubin = self._cubin(spec, kernel, capability)
-                self._kernels[key] = launch.load(*cubin)
+                self._kernels[key] = launch.Kernel(*cubin)
             return self._kernels[key]
 
     def _cubin(

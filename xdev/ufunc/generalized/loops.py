@@ -414,7 +414,7 @@ class CudaCores:
                     constants,
                     self._function.fastmath,
                 )
-                kernel = launch.load(*compiler.cubin(cores, key[-1]))
+                kernel = launch.Kernel(*compiler.cubin(cores, key[-1]))
                 self._kernels[key] = cores, kernel
             return self._kernels[key]
 

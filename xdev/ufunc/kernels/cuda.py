@@ -154,7 +154,7 @@ class CudaKernels:
                     cubin = compiler.cubin(
                         grid, launch.capability(current), narrow=narrow, small=small
                     )
-                kernel = launch.load(*cubin)
+                kernel = launch.Kernel(*cubin)
                 made = Compiled(kinds, packer(kinds), kernel, grid.checked)
                 self._compiled[key] = made
             return self._compiled[key]
