@@ -62,7 +62,7 @@ def test_a_kernel_is_compiled_once_and_then_found(monkeypatch, template):
         cuda, "_optional", SimpleNamespace(cupy=lambda: SimpleNamespace(cuda=runtime))
     )
     monkeypatch.setattr(cuda.launch, "capability", lambda _: (9, 0))
-    monkeypatch.setattr(cuda.launch, "load", lambda *cubin: cubin)
+    monkeypatch.setattr(cuda.launch, "Kernel", lambda *cubin: cubin)
     monkeypatch.setattr(
         cuda.CudaLoops, "_cubin", lambda *key: made.append(key) or (b"", "name")
     )

@@ -96,7 +96,7 @@ def on_host(monkeypatch):
     monkeypatch.setattr(generalized._optional, "cupy", lambda: cupy)
     monkeypatch.setattr(generalized.launch, "capability", lambda _: (9, 0))
     monkeypatch.setattr(generalized.compiler, "cubin", lambda cores, _: (cores, ""))
-    monkeypatch.setattr(generalized.launch, "load", HostKernel)
+    monkeypatch.setattr(generalized.launch, "Kernel", HostKernel)
     monkeypatch.setattr(generalized.launch, "Launch", launched)
     monkeypatch.setattr(cuda, "require", lambda: None)
     monkeypatch.setattr(cuda, "on_device", lambda *_: nullcontext(0))

@@ -51,7 +51,7 @@ def made(gpu, monkeypatch):  # noqa: ARG001
     runtime = kernels._optional.cupy().cuda.runtime
     monkeypatch.setattr(runtime, "getDevice", lambda: 0)
     monkeypatch.setattr(kernels.launch, "capability", lambda _: (9, 0))
-    monkeypatch.setattr(kernels.launch, "load", load)
+    monkeypatch.setattr(kernels.launch, "Kernel", load)
     monkeypatch.setattr(kernels.compiler, "cubin", cubin)
     return found
 
