@@ -11,11 +11,7 @@ from xdev.ufunc.cuda import new_array, on_device
 from xdev.ufunc.cuda_operands import Array
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
-
-    from xdev.compile.launch import Launch
 
 
 @final
@@ -71,11 +67,6 @@ class CudaCall:
         """Keep an array until all is launched, and return it."""
         self._kept.append(array)
         return array
-
-    def run(self, steps: Sequence[tuple[Launch, list[Any]]]) -> None:
-        """Launch, one after the other."""
-        for launch, values in steps:
-            launch(values)
 
     def owner(self, y: Array) -> Any:
         """Return what the caller gets, once all is launched."""

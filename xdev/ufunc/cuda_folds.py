@@ -166,11 +166,6 @@ def rest(found: Lines, splits: int, itemsize: int) -> Lines:
     return Lines(found.extents, made.target, found.target, zeros, splits, steps)
 
 
-def parameter(slots: int, words: bytes, at: bytes) -> bytes:
-    """Return a kernel's parameter: slots, what is its own, then the lines."""
-    return bytes(16 * slots) + words + at
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Folding:
@@ -178,11 +173,15 @@ class Folding:
 
     Parameters
     ----------
-    steps : tuple of (Launch, names)
-        One after the other, each with the names of its values.
-    scratch : (int, int) or None
+    one : Launch
+        Of the addresses of the array, of the results or those of segments, and of the
+        mask where there is one.
+    two : Launch, optional
+        Of the addresses of the segments' results, and of the results.
+    between : (int, int)
         The lines and the segments whose results wait for the second launch.
     """
 
-    steps: tuple[tuple[Launch, tuple[str, ...]], ...]
-    scratch: tuple[int, int] | None
+    one: Launch
+    two: Launch | None = None
+    between: tuple[int, int] = (0, 0)

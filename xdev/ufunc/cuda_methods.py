@@ -10,15 +10,21 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, final
 
+from xdev._plain_calls import SLOT
 from xdev.compile.elementwise import BLOCK, computed
 from xdev.compile.folds import WARP, Reduce, Scan
-from xdev.compile.launch import Launch, padded
+from xdev.compile.launch import Launch
 from xdev.ufunc import cuda_folds as folds, cuda_scatter
 from xdev.ufunc.cuda import require
-from xdev.ufunc.cuda_axes import axis_of
 from xdev.ufunc.cuda_call import CudaCall
 from xdev.ufunc.cuda_operands import Array, read
-from xdev.ufunc.cuda_reductions import ADDRESSES, CudaReduction, launch, operands_of
+from xdev.ufunc.cuda_reductions import (
+    ADDRESS,
+    CudaReduction,
+    axis_of,
+    launch,
+    operands_of,
+)
 from xdev.ufunc.foreign import is_cuda
 
 if TYPE_CHECKING:
@@ -70,21 +76,18 @@ class CudaMethods:
             if group != 1:
                 span = max(kernel.span, first.span)
                 splits, each = found.split(group, span, x.dtype.itemsize)
-            before, steps = 0, []
+            before = 0
             if splits > 1:
                 made = ready.scratch((found.count, splits), loop)
                 between = folds.partial(found, splits, loop.itemsize)
-                fold = launch(
-                    self._loops, spec, first, between, splits, each, started=False
-                )
+                fold = launch(self._loops, spec, first, between, splits, each)
                 before = made.data.ptr
-                values = [x.address, before, 0, padded(loop.type(0))]
-                steps.append((fold, values))
-            parameter = folds.parameter(3, b"", found.parameter(splits, each))
+                fold([x.address, before])
+            parameter = bytes(3 * SLOT) + found.parameter(splits, each)
             blocks = folds.grid(found.count * splits, group)
             machine = self._loops.kernel(spec, kernel)
-            scan = Launch(machine, blocks, BLOCK, parameter, (ADDRESSES,) * 3)
-            ready.run([*steps, (scan, [x.address, y.address, before])])
+            scan = Launch(machine, blocks, BLOCK, parameter, (ADDRESS,) * 3)
+            scan([x.address, y.address, before])
             return ready.owner(y)
 
     def reduceat(
@@ -124,12 +127,8 @@ class CudaMethods:
                 group = 1 if length <= count * folds.SHORT else WARP
                 kernel = Reduce(x.dtype, loop, y.dtype, group, len(found.extents))
                 kernel = replace(kernel, segmented=True)
-                fold = launch(
-                    self._loops, spec, kernel, found, 1, length, started=False
-                )
-                neutral = padded(loop.type(0))
-                values = [x.address, y.address, starts.data.ptr, neutral]
-                ready.run([(fold, values)])
+                fold = launch(self._loops, spec, kernel, found, 1, length)
+                fold([x.address, y.address, starts.data.ptr])
             return ready.owner(y)
 
     def outer(self, a: Any, b: Any, out: Any, keywords: dict[str, Any]) -> Any:

@@ -8,45 +8,30 @@ from math import prod
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from xdev import _optional
-from xdev._plain_calls import BYTES
+from xdev import _optional, native
+from xdev._plain_calls import SLOT
 from xdev.compile.elementwise import BLOCK, computed
 from xdev.compile.folds import Reduce
 from xdev.compile.launch import Launch, Value, padded
-from xdev.device.cuda import BACKEND
 from xdev.memory.device_arrays import array_maker
-from xdev.memory.owners import mark_uses
-from xdev.memory.streams import live_streams
 from xdev.ufunc import cuda_folds as folds, cuda_layout
 from xdev.ufunc.cuda import require, written
-from xdev.ufunc.cuda_axes import axes_of, surely_whole
 from xdev.ufunc.cuda_call import CudaCall, straightened
 from xdev.ufunc.cuda_operands import Array, Number, read
 from xdev.ufunc.errors import reduction_error
 from xdev.ufunc.inputs import too_large
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from xdev.ufunc.cuda import CudaLoops
     from xdev.ufunc.cuda_folds import Lines
     from xdev.ufunc.specialisation import Specialisation
 
-ADDRESSES = Value()
-NUMBER = Value(BYTES)
+ADDRESS = Value()
 PLANS = 512  # kept for each function
+WHOLE = {int, np.intp, type(None)}  # types of axes: ``1.0`` and ``True`` equal 1 too
 KEYS = (int, tuple, str, type, np.dtype, type(None))  # axes and dtypes that are learnt
-# What repeats a reduction: the result's shape and dtype, its plan, the loop's dtype,
-# what segments and the whole start from, and the axis.
-Known = tuple[
-    tuple[int, ...],
-    np.dtype[Any],
-    folds.Folding,
-    np.dtype[Any],
-    tuple[bytes, bytes],
-    int | tuple[int, ...] | None,
-]
 
 
 @final
@@ -60,13 +45,6 @@ class CudaReduction:
     identity : int, str or None
         What a reduction of nothing is; ``"reorderable"``: nothing is, but axes may be
         reduced in any order. None: one axis at a time.
-
-    Attributes
-    ----------
-    again : callable
-        ``again(array, axis, dtype)`` repeats a reduction that differs from an earlier
-        one in values alone, and is the quickest way; None: there was no such, or the
-        launch was refused.
     """
 
     def __init__(self, loops: CudaLoops, identity: int | str | None) -> None:
@@ -74,8 +52,21 @@ class CudaReduction:
         self._identity = identity
         self._neutral = None if identity == "reorderable" else identity
         self._plans: dict[Any, folds.Folding] = {}
-        self._known: dict[Any, Known] = {}
-        self.again: Callable[[Any, Any, Any], Any] = _nothing
+        self._launches: dict[Any, native.calls.Launches] = {}
+
+    def again(self, array: Any, axis: Any, dtype: Any) -> Any:
+        """Repeat a reduction that differs from an earlier one in values alone.
+
+        NotImplemented: there was no such, or the launch was refused.
+        """
+        try:
+            launches = self._launches.get((axis, dtype))
+        except TypeError:  # a list of axes, or what else is no key
+            return NotImplemented
+        parts = axis if type(axis) is tuple else (axis,)
+        if launches is None or not WHOLE.issuperset(map(type, parts)):
+            return NotImplemented
+        return launches(array)
 
     def __call__(
         self,
@@ -124,49 +115,44 @@ class CudaReduction:
             kept = y.strides if keepdims else _with_axes(y.strides, axes)
             whole = y.laid_out(one, kept)
             if prod(one):
-                started = first is not None
-                plan, x, mask = self._found(spec, x, whole, mask, axes, started, ready)
                 loop = computed(spec.outputs[0])
-                neutral: Any = np.asarray(self._neutral or 0).astype(loop)[()]
-                values: dict[str, Any] = {
-                    "source": x.address,
-                    "target": y.address,
-                    "mask": 0 if mask is None else mask.address,
-                    "none": 0,
-                    "first": padded(loop.type(first if started else 0)),
-                    "neutral": padded(neutral),
-                }
-                if plan.scratch is not None:
-                    values["made"] = ready.scratch(plan.scratch, loop).data.ptr
-                steps = [(run, [values[n] for n in names]) for run, names in plan.steps]
-                ready.run(steps)
+                begin = None if first is None else padded(loop.type(first))
+                plan, x, mask = self._found(spec, x, whole, mask, axes, begin, ready)
+                masks = [] if mask is None else [mask.address]
+                if plan.two is None:
+                    plan.one([x.address, y.address, *masks])
+                else:
+                    between = ready.scratch(plan.between, loop).data.ptr
+                    plan.one([x.address, between, *masks])
+                    plan.two([between, y.address])
                 plain = out is None and not keepdims and mask is None
                 plain = plain and initial is np._NoValue and x.owner is array  # noqa: SLF001
                 if plain and isinstance(axis, KEYS) and isinstance(dtype, KEYS):
-                    self._learn(x, axis, dtype, y, plan, loop, values)
+                    self._learn((axis, dtype), array, y, plan, loop)
             return ready.owner(y)
 
     def _learn(
         self,
-        x: Array,
-        axis: Any,
-        dtype: Any,
+        key: tuple[Any, Any],
+        array: Any,
         y: Array,
         plan: folds.Folding,
         loop: np.dtype[Any],
-        values: dict[str, Any],
     ) -> None:
-        """Remember what a reduction launched, for :attr:`again`."""
-        array = _optional.cupy().ndarray
-        if type(y.owner) is not array:
+        """Have :attr:`again` launch by a plan."""
+        if {type(array), type(y.owner)} != {_optional.cupy().ndarray}:
             return
-        if len(self._known) >= PLANS:
-            self._known.clear()
-        numbers = values["neutral"], values["first"]
-        key = (*x.layout, axis, dtype, y.owner.data.device_id)
-        self._known[key] = y.shape, y.dtype, plan, loop, numbers, axis
-        if self.again is _nothing:
-            self.again = _repeater(self._known)
+        known = native.calls.LaunchPlan(plan.two or plan.one, y.dtype, y.shape)
+        if plan.two is not None:
+            rest = native.calls.Launches(1)
+            made = array_maker()(plan.between, loop)
+            rest.learn((made,), known)
+            known = native.calls.LaunchPlan(
+                plan.one, loop, plan.between, lift=lambda made, _: rest(made)
+            )
+        if len(self._launches) >= PLANS:
+            self._launches.clear()
+        self._launches.setdefault(key, native.calls.Launches(1)).learn((array,), known)
 
     def _found(
         self,
@@ -175,14 +161,13 @@ class CudaReduction:
         y: Array,
         mask: Array | None,
         axes: tuple[int, ...],
-        started: bool,
+        first: bytes | None,
         ready: CudaCall,
     ) -> tuple[folds.Folding, Array, Array | None]:
         """Return how to reduce, and the operands, copied where their axes need it."""
-        masked = mask is not None
         layouts = x.layout, y.layout, mask and mask.layout
         here = _optional.cupy().cuda.runtime.getDevice()
-        key = spec, layouts, axes, started, here
+        key = spec, layouts, axes, first, here
         plan = self._plans.get(key)
         if plan is None:
             target = tuple(0 if i in axes else s for i, s in enumerate(y.strides))
@@ -197,8 +182,8 @@ class CudaReduction:
                 )
                 y = y.laid_out(shape, strides)
                 axes = tuple(range(len(order) - len(axes), len(order)))
-                return self._found(spec, x, y, mask, axes, started, ready)
-            plan = self._plan(spec, x.dtype, y.dtype, found, masked, started)
+                return self._found(spec, x, y, mask, axes, first, ready)
+            plan = self._plan(spec, x.dtype, y.dtype, found, first, mask is not None)
             if len(self._plans) >= PLANS:
                 self._plans.clear()
             self._plans[key] = plan
@@ -210,8 +195,8 @@ class CudaReduction:
         source: np.dtype[Any],
         target: np.dtype[Any],
         found: Lines,
+        first: bytes | None,
         masked: bool,
-        started: bool,
     ) -> folds.Folding:
         loop, rank = computed(spec.outputs[0]), len(found.extents)
         contiguous = found.steps[0] == source.itemsize and not masked
@@ -221,20 +206,18 @@ class CudaReduction:
         if masked and self._neutral is None:
             splits, each = 1, found.length  # a segment of nothing would have no value
         if splits == 1:
-            only = launch(self._loops, spec, kernel, found, 1, each, started)
-            return folds.Folding(((only, ("source", "target", "mask", "first")),), None)
+            only = launch(self._loops, spec, kernel, found, 1, each, first)
+            return folds.Folding(only)
+        neutral = None
+        if masked:  # a segment may be of nothing
+            neutral = padded(loop.type(self._neutral))
         kernel = replace(kernel, target=loop)
         between = folds.partial(found, splits, loop.itemsize)
-        one = launch(self._loops, spec, kernel, between, splits, each, masked)
+        one = launch(self._loops, spec, kernel, between, splits, each, neutral)
         rest = folds.rest(found, splits, loop.itemsize)
-        group = folds.reducing(rest, contiguous=True)
-        kernel = Reduce(loop, loop, target, group, rank)
-        two = launch(self._loops, spec, kernel, rest, 1, splits, started)
-        steps = (
-            (one, ("source", "made", "mask", "neutral")),
-            (two, ("made", "target", "none", "first")),
-        )
-        return folds.Folding(steps, (found.count, splits))
+        kernel = Reduce(loop, loop, target, folds.reducing(rest, contiguous=True), rank)
+        two = launch(self._loops, spec, kernel, rest, 1, splits, first)
+        return folds.Folding(one, two, (found.count, splits))
 
     def _initial(self, initial: Any, spec: Specialisation) -> Any:
         """Return what a reduction starts from, None for its first element."""
@@ -263,44 +246,6 @@ class CudaReduction:
         return found.laid_out(shape, strides)
 
 
-def _nothing(*_: Any) -> None:
-    """Stand for a look where nothing is known."""
-
-
-def _repeater(known: dict[Any, Known]) -> Callable[[Any, Any, Any], Any]:
-    """Return :attr:`CudaReduction.again` for what is known."""
-    array, make = _optional.cupy().ndarray, array_maker()
-    several = BACKEND.count() > 1
-
-    def again(x: Any, axis: Any, dtype: Any) -> Any:
-        if type(x) is not array:
-            return None
-        device = x.data.device_id
-        try:
-            entry = known.get((x.dtype, x.shape, x.strides, axis, dtype, device))
-        except TypeError:  # a list of axes, or what else is no key
-            return None
-        if entry is None or (several and BACKEND.current() != device):
-            return None
-        shape, kind, plan, loop, (neutral, first), learnt = entry
-        if axis is not learnt and not surely_whole(axis):
-            return None
-        if live_streams.several:
-            mark_uses((x,))
-        made = make(shape, kind)
-        if plan.scratch is None:
-            ((one, _),) = plan.steps
-            refused = one.start((x.data.ptr, made.data.ptr, 0, first))
-        else:
-            (one, _), (two, _) = plan.steps
-            between = make(plan.scratch, loop).data
-            refused = one.start((x.data.ptr, between.ptr, 0, neutral))
-            refused = refused or two.start((between.ptr, made.data.ptr, 0, first))
-        return None if refused else made
-
-    return again
-
-
 def operands_of(
     loops: CudaLoops, array: Any, out: Any, dtype: Any
 ) -> tuple[Array, Array | None, Specialisation]:
@@ -322,14 +267,18 @@ def launch(
     found: Lines,
     splits: int,
     each: int,
-    started: bool,
+    first: bytes | None = None,
 ) -> Launch:
-    """Return the launch of a reduction's kernel over lines."""
-    parameter = folds.parameter(
-        4, struct.pack("=ii", started, 0), found.parameter(splits, each)
-    )
+    """Return the launch of a reduction's kernel over lines, or segments of them.
+
+    Its values are the addresses of the source, of the target, and of the mask or the
+    places of segments where the kernel has one. ``first`` is the slot of the number
+    that a fold starts from; None: its first element.
+    """
+    begin = (first or bytes(SLOT)) + struct.pack("=ii", first is not None, 0)
+    parameter = bytes(3 * SLOT) + begin + found.parameter(splits, each)
     blocks = folds.grid(found.count * splits, kernel.group)
-    values = (ADDRESSES,) * 3 + (NUMBER,)
+    values = (ADDRESS,) * (3 if kernel.masked or kernel.segmented else 2)
     return Launch(loops.kernel(spec, kernel), blocks, BLOCK, parameter, values)
 
 
@@ -339,3 +288,43 @@ def _with_axes(strides: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ..
     return tuple(
         0 if i in axes else next(rest) for i in range(len(strides) + len(axes))
     )
+
+
+def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
+    """Return the axes that are meant, counted from the first; None means all.
+
+    Raises
+    ------
+    TypeError
+        They are in something else than a tuple, or one of them is no integer.
+    AxisError, ValueError
+        There are not so many, or one of them is given twice.
+
+    Examples
+    --------
+    >>> axes_of((0, -1), 3), axes_of(None, 2), axes_of(0, 0)
+    ((0, 2), (0, 1), ())
+    """
+    if axis is None:
+        return tuple(range(rank))
+    given = axis if isinstance(axis, tuple) else (axis,)
+    if given is not axis and not rank:
+        axis_of(axis, 1)  # the one element of no dimensions has one
+        return ()
+    return normalize_axis_tuple([axis_of(each, rank) for each in given], rank)
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """Return an axis counted from the first; a truth value is none.
+
+    Raises
+    ------
+    TypeError
+        It is no integer.
+    AxisError
+        There are not so many.
+    """
+    if isinstance(axis, bool | np.bool_):
+        message = f"the axis is {axis}, which is not an integer"
+        raise TypeError(message)
+    return normalize_axis_index(axis, rank)

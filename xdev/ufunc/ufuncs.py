@@ -163,7 +163,7 @@ class Ufunc(native.calls.Callable):
                 return self._cpu.reduce(array, axis, dtype, None)
             if calls.is_cuda(array):
                 made = self._cuda_methods.reduce.again(array, axis, dtype)
-                if made is not None:
+                if made is not NotImplemented:
                     return made
         given = {"keepdims": keepdims, "initial": initial, "where": where}
         options = {name: value for name, value in given.items() if value is not ABSENT}
