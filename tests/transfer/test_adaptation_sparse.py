@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 import xdev
-from xdev.transfer.structures import Walk
+from xdev.transfer.adaptation import Walk
 
 DENSE = np.array([[0, 1.5, 0, 2], [0, 0, 0, 0], [3, 0, 4, 0]])
 FORMATS = ("coo", "csr", "csc", "dia")

@@ -79,9 +79,10 @@ class Device:
     def slots(self, shape, dtype):
         if self.most is not None and np.prod(shape) > self.most:
             raise OutOfMemoryError("cpu (pinned)", int(np.prod(shape)), 0, 0, None, ())
-        self.rings.append(self.driver.pinned_array(shape, dtype))
-        self.rings[-1][:] = 0xAB
-        return self.rings[-1]
+        ring = self.driver.pinned_array(shape, dtype)
+        ring[:] = 0xAB
+        self.rings.append(ring)
+        return ring
 
     def packed(self, dtype):
         data = SimpleNamespace(ptr=self.array.ctypes.data)

@@ -1,29 +1,42 @@
 """``adapt`` and ``cu``: move the arrays inside a structure, and keep the structure.
 
 After Adapt.jl's three verbs: *adapt* walks, *structure* rebuilds a container from its
-adapted parts (:mod:`~xdev.transfer.structures`), *storage* moves the arrays
-(:mod:`~xdev.transfer.packs`).
+adapted parts, *storage* moves the arrays (:mod:`~xdev.transfer.packs`).
+
+A rule is ``rule(walk, whole)``: it calls ``walk.move`` on the parts and returns a
+container of the results, of the same type; ``whole`` itself if no part moved, unless
+``walk.anew``. A user's own is ``rule(move, whole)``, called where a part moved.
 """
 
 from __future__ import annotations
 
+import array
+import copy as copies
+import dataclasses
 import sys
+from collections import OrderedDict, defaultdict, deque
+from functools import cache
+from itertools import pairwise
 from operator import is_
+from types import BuiltinFunctionType, MemberDescriptorType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from xdev import _optional
+from xdev._forks import module_lock
+from xdev._freed import is_freed
 from xdev.device import Device, default_device, device_of, registry
 from xdev.device.choice import target_of
-from xdev.errors import UseAfterFreeError
-from xdev.transfer import structures
+from xdev.errors import UseAfterFreeError, type_name
 from xdev.transfer.copies import to_device
-from xdev.transfer.structures import Walk, arrays_in, path_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from xdev.transfer.structures import OwnRule as Rule
+    Move = Callable[[Any], Any]
+    Rule = Callable[["Walk", Any], Any]
+    OwnRule = Callable[[Move, Any], Any]
 
 OWN = {
     *("builtins.object", "builtins.list", "builtins.tuple", "builtins.dict"),
@@ -32,6 +45,340 @@ OWN = {
 }  # by name: none is imported for it
 #: By the kind of a data type: the widest one that stays, and what wider ones become.
 SINGLE = {"f": (4, "float32"), "c": (8, "complex64")}
+ARRAY_PROTOCOLS = ("__cuda_array_interface__", "__array_namespace__", "__dlpack__")
+SPARSE = ("scipy.sparse", "cupyx.scipy.sparse")
+#: The sparse formats that both libraries have, and the attributes that are their parts.
+FORMATS = {
+    "coo": ("data", "coords"),
+    "csr": ("data", "indices", "indptr"),
+    "csc": ("data", "indices", "indptr"),
+    "dia": ("data", "offsets"),
+}
+CUDA_DTYPES = "?fdFD"  # what CuPy's can hold, by NumPy's characters
+CONTAINERS = (OrderedDict, defaultdict, dict, deque, list, tuple)  # the narrower first
+NO_ATTRIBUTES: dict[str, Any] = {}
+ARRAY: Any = object()  # in place of a rule
+OPEN = object()  # stands for what a container is moved to, while its parts are
+
+
+@final
+class Walk:
+    """One walk over a structure: a shared container is moved once, a cycle refused.
+
+    Parameters
+    ----------
+    storage : callable
+        Moves an array, each time that it occurs.
+    anew : bool
+        Whether containers are made anew also where no part of theirs moved.
+
+    Examples
+    --------
+    >>> Walk(lambda x: x + 1).move({"a": np.arange(2), "b": "text"})
+    {'a': array([1, 2]), 'b': 'text'}
+    """
+
+    __slots__ = ("_seen", "_storage", "anew")
+
+    def __init__(self, storage: Move, *, anew: bool = False) -> None:
+        self._storage, self.anew = storage, anew
+        # By identity, with the original, so that no identity is reused meanwhile.
+        self._seen: dict[int, tuple[Any, Any]] = {}
+
+    def move(self, part: Any) -> Any:
+        """Return what a part becomes.
+
+        Raises
+        ------
+        ValueError
+            A container contains itself; the text says where.
+        TypeError
+            A container's class does not let it be rebuilt; the text says where.
+        """
+        kind = type(part)
+        rule = _known[kind] if kind in _known else _rule_of(kind)
+        if rule is None:
+            return part
+        if rule is ARRAY:
+            return self._storage(part)
+        key, seen = id(part), self._seen
+        if key in seen:
+            moved = seen[key][1]
+            if moved is OPEN:
+                raise _cycle(part, self.way())
+            return moved
+        seen[key] = part, OPEN
+        moved = rule(self, part)
+        seen[key] = part, moved
+        return moved
+
+    def way(self) -> list[Any]:
+        """Return the containers that are being moved, each inside the one before."""
+        return [x for x, y in self._seen.values() if y is OPEN]
+
+
+def arrays_in(whole: Any, there: type | None = None) -> dict[int, Any]:
+    """Return the arrays inside an object by identity, each once.
+
+    Those of exactly the type ``there`` are left out, but not if they were freed.
+    """
+    found: dict[int, Any] = {}
+
+    def note(x: Any) -> Any:
+        if type(x) is not there or is_freed(x):
+            found[id(x)] = x
+        return x
+
+    Walk(note).move(whole)
+    return found
+
+
+# -- where something is, as it would be written ---------------------------------------
+
+
+def path_to(array: Any, whole: Any) -> str:
+    """Return how an array inside an object is reached."""
+    paths = []
+
+    def note(x: Any) -> Any:
+        if x is array:
+            paths.append(_paths((*walk.way(), x))[-1])
+        return x
+
+    walk = Walk(note)
+    walk.move(whole)
+    return paths[0] if paths else "an array that a rule made"
+
+
+def _paths(way: Iterable[Any]) -> list[str]:
+    """Return how each container on a way is reached from the first."""
+    paths = ["obj"]
+    for whole, inner in pairwise(way):
+        paths.append(paths[-1] + _step(whole, inner))
+    return paths
+
+
+def _step(whole: Any, inner: Any) -> str:
+    """Return how a part is reached from its container."""
+    steps: list[tuple[str, Any]] = []
+    if isinstance(whole, dict):
+        steps = [(f"[{key!r}]", part) for key, part in whole.items()]
+    elif hasattr(whole, "_fields"):
+        steps = [(f".{name}", getattr(whole, name)) for name in whole._fields]
+    elif isinstance(whole, list | tuple | deque):
+        steps = [(f"[{index}]", part) for index, part in enumerate(whole)]
+    steps += [(f".{name}", part) for name, part in attributes_of(whole).items()]
+    found = (step for step, part in steps if part is inner)
+    return next(found, f".<a {type(inner).__name__}>")
+
+
+def _cycle(part: Any, way: list[Any]) -> ValueError:
+    """Return the error for a part that is among the containers on the way to it."""
+    paths = _paths((*way, part))
+    first = next(path for path, whole in zip(paths, way, strict=False) if whole is part)
+    return ValueError(
+        f"a {type(part).__name__} contains itself: {paths[-1]} is {first}: adapt moves "
+        f"trees, so break the cycle first"
+    )
+
+
+# -- the rules ------------------------------------------------------------------------
+
+
+def _content(walk: Walk, whole: Any) -> Any:
+    """Copy what holds numbers of its own and no arrays, or shows such memory."""
+    if not walk.anew:
+        return whole
+    is_view = isinstance(whole, memoryview)
+    return np.array(whole).data if is_view else copies.copy(whole)
+
+
+def _rebuilding(kind: Any) -> Rule:
+    """Return the rule for a class of containers, or of objects with attributes.
+
+    A class's own ``__new__``, ``__init__`` or ``__setitem__`` may take what it likes,
+    count or refuse. So an object is made by its built-in base, its attributes are
+    copied like its parts, and what a base cannot make is left to a user's rule.
+    """
+    bases = (*CONTAINERS, SimpleNamespace, object)
+    base: Any = next(base for base in bases if issubclass(kind, base))
+    values = getattr(base, "values" if issubclass(base, dict) else "__iter__", None)
+    has_attributes = bool(_slots(kind) or kind.__dictoffset__)
+    is_plain = kind is list or kind is tuple
+
+    def rebuilt(walk: Walk, whole: Any) -> Any:
+        held = attributes_of(whole) if has_attributes else NO_ATTRIBUTES
+        parts = whole
+        if not is_plain:
+            parts = [*(values(whole) if values else ()), *held.values()]
+        moved = [*map(walk.move, parts)]  # a comprehension: a frame more for each level
+        if not walk.anew and all(map(is_, moved, parts)):
+            return whole
+        count = len(parts) - len(held)
+        try:
+            like = _made(base, whole, moved[:count])
+            free = getattr(whole, "__dict__", ())
+            for name, part in zip(held, moved[count:], strict=True):
+                if name in free:
+                    like.__dict__[name] = part
+                else:
+                    object.__setattr__(like, name, part)
+        except Exception as error:
+            way = walk.way()
+            message = (
+                f"adapt cannot rebuild {_paths(way)[-1]}, of the class "
+                f"{type_name(whole)}: {error}: register the class: xdev.adapt.register"
+            )
+            raise TypeError(message) from error
+        return like
+
+    return rebuilt
+
+
+def attributes_of(whole: Any) -> dict[str, Any]:
+    """Return what an object holds by name: its ``__dict__``, and slots with a value."""
+    kind: Any = type(whole)
+    held: dict[str, Any] = getattr(whole, "__dict__", {})
+    slots = _slots(kind)
+    if not slots:
+        return held
+    filled = [name for name in slots if hasattr(whole, name)]
+    return held | {name: getattr(whole, name) for name in filled}
+
+
+@cache
+def _slots(kind: Any) -> tuple[str, ...]:
+    return tuple(
+        name
+        for base in kind.__mro__
+        if "__slots__" in vars(base)
+        for name, held in vars(base).items()
+        if isinstance(held, MemberDescriptorType)
+    )
+
+
+def _made(base: Any, whole: Any, moved: list[Any]) -> Any:
+    """Return a container of a class by what its built-in base does."""
+    kind: Any = type(whole)
+    if base is tuple:  # a class in C, as PyTorch's named results are, makes its own
+        own = isinstance(kind.__new__, BuiltinFunctionType)
+        return (kind if own else base).__new__(kind, moved)
+    like = base.__new__(kind)
+    if base is list:
+        list.extend(like, moved)
+    elif base is deque:
+        deque.__init__(like, moved, whole.maxlen)
+    elif issubclass(base, dict):
+        if base is defaultdict:
+            defaultdict.__init__(like, whole.default_factory)
+        for key, part in zip(base.keys(whole), moved, strict=True):
+            base.__setitem__(like, key, part)
+    return like
+
+
+def _own(rule: OwnRule) -> Rule:
+    """Return a user's rule that gives back the original where no part moved."""
+
+    def keep(walk: Walk, whole: Any) -> Any:
+        any_moved = walk.anew
+
+        def watched(part: Any) -> Any:
+            nonlocal any_moved
+            moved = walk.move(part)
+            any_moved = any_moved or moved is not part
+            return moved
+
+        rebuilt = rule(watched, whole)
+        if rebuilt is None:
+            message = (
+                f"the rule for {type(whole).__name__} returned None: let it return "
+                f"what it made of the moved parts"
+            )
+            raise TypeError(message)
+        return rebuilt if any_moved else whole
+
+    return keep
+
+
+def _sparse(walk: Walk, x: Any) -> Any:
+    """Move a matrix's parts, and rebuild in the library of where they went."""
+    if x.format not in FORMATS:
+        return _at_home(walk, x)
+    data, *rest = (getattr(x, name) for name in FORMATS[x.format])
+    parts = [data, *(rest[0] if x.format == "coo" else rest)]
+    values, *indices = moved = [*map(walk.move, parts)]
+    if not walk.anew and all(map(is_, moved, parts)):
+        return x
+    device = device_of(values)
+    make = _class(x, values, device)
+    with registry.backend(device.type).use(device.index):
+        if x.format != "coo":
+            return make((values, *indices), shape=x.shape)
+        made = make((values, tuple(indices)), shape=x.shape)
+    made.has_canonical_format = x.has_canonical_format
+    return made
+
+
+def _class(x: Any, values: Any, device: Device) -> Any:
+    """Return the class for values that were moved: a matrix stays one, an array too."""
+    is_matrix = any(base.__name__ == "spmatrix" for base in type(x).__mro__)
+    kind = "matrix" if is_matrix else "array"
+    if device.type not in ("cpu", "cuda"):
+        message = (
+            f"there is no sparse {kind} on {device}: move its parts, such as .data, "
+            f"or x.toarray()"
+        )
+        raise TypeError(message)
+    if device.type == "cuda" and values.dtype.char not in CUDA_DTYPES:
+        message = (
+            f"CUDA has no sparse {kind} of dtype {values.dtype}: convert it first, as "
+            f'in x.astype("float64")'
+        )
+        raise TypeError(message)
+    on_cpu = device.type == "cpu"
+    library = _optional.scipy_sparse() if on_cpu else _optional.cupy_sparse()
+    return getattr(library, f"{x.format}_{kind}")
+
+
+def _at_home(walk: Walk, x: Any) -> Any:
+    """Refuse a format that CuPy does not have, unless it stays on the host."""
+    probe = np.empty(0)  # such a matrix may have no arrays to ask about
+    if isinstance(walk.move(probe), np.ndarray):
+        return x.copy() if walk.anew else x
+    message = (
+        f"{type(x).__name__} cannot be moved: adapt moves COO, CSR, CSC and DIA, so "
+        f"convert it first, as in x.tocsr()"
+    )
+    raise TypeError(message)
+
+
+_lock = module_lock()  # guards changes of the two tables
+_rules: dict[type, Rule | None] = {
+    **dict.fromkeys((list, tuple, deque, dict, SimpleNamespace)),  # None: rebuilding
+    **dict.fromkeys((array.array, bytearray, set, memoryview), _content),
+}
+_known: dict[type, Rule | None] = {}  # by exact type; None: it has no arrays
+
+
+def _rule_of(kind: type) -> Rule | None:
+    with _lock:
+        found = _known[kind] = _search(kind)
+    return found
+
+
+def _search(kind: type) -> Rule | None:
+    for base in kind.__mro__:
+        if base in _rules:
+            return _rules[base] or _rebuilding(kind)
+        if base.__module__.startswith(SPARSE):
+            return _sparse if hasattr(kind, "tocsr") else None
+    if dataclasses.is_dataclass(kind):
+        return _rebuilding(kind)
+    is_array = any(hasattr(kind, protocol) for protocol in ARRAY_PROTOCOLS)
+    return ARRAY if is_array and not issubclass(kind, np.generic) else None
+
+
+# -- the functions --------------------------------------------------------------------
 
 
 def move(
@@ -60,7 +407,38 @@ def move(
         anew, too: nothing that the original's owner does shows in the result.
     """
     try:
-        return _moved(target, obj, prepare, non_blocking, copy)
+        stay = target.kind == "cpu" and prepare is None and not copy
+        there = np.ndarray if stay else None
+        found = arrays_in(obj, there)
+        arrays = [*found.values()]
+        ready = arrays
+        if prepare is not None:
+            ready = _each(lambda number: prepare(arrays[number]), arrays, obj)
+        together: dict[int, Any] = {}
+        if target.kind in ("cpu", "cuda") and "cupy" in sys.modules:
+            from xdev.transfer.packs import packed
+
+            together = packed(ready, target)
+
+        def alone(number: int) -> Any:
+            if number in together:
+                return together[number]
+            return to_device(
+                ready[number], target, non_blocking=non_blocking, copy=copy
+            )
+
+        moved = _each(alone, arrays, obj)
+        if not copy and all(map(is_, moved, arrays)):
+            return obj
+        places = dict(zip(found, moved, strict=True))
+
+        def place(x: Any) -> Any:
+            if id(x) in places:
+                return places[id(x)]
+            late = x if prepare is None else prepare(x)  # a rule made it just now
+            return to_device(late, target, copy=copy)
+
+        return Walk(place, anew=bool(copy)).move(obj)
     except RecursionError:
         message = (
             f"the structure is nested too deep for Python's recursion limit of "
@@ -68,45 +446,6 @@ def move(
             f"sys.setrecursionlimit(n)"
         )
         raise RecursionError(message) from None
-
-
-def _moved(
-    target: Device,
-    obj: Any,
-    prepare: Callable[[Any], Any] | None,
-    non_blocking: bool,
-    copy: bool | None,
-) -> Any:
-    stay = target.kind == "cpu" and prepare is None and not copy
-    there = np.ndarray if stay else None
-    found = arrays_in(obj, there)
-    arrays = [*found.values()]
-    ready = arrays
-    if prepare is not None:
-        ready = _each(lambda number: prepare(arrays[number]), arrays, obj)
-    together: dict[int, Any] = {}
-    if target.kind in ("cpu", "cuda") and "cupy" in sys.modules:
-        from xdev.transfer.packs import packed
-
-        together = packed(ready, target)
-
-    def alone(number: int) -> Any:
-        if number in together:
-            return together[number]
-        return to_device(ready[number], target, non_blocking=non_blocking, copy=copy)
-
-    moved = _each(alone, arrays, obj)
-    if not copy and all(map(is_, moved, arrays)):
-        return obj
-    places = dict(zip(found, moved, strict=True))
-
-    def place(x: Any) -> Any:
-        if id(x) in places:
-            return places[id(x)]
-        late = x if prepare is None else prepare(x)  # a rule made it just now
-        return to_device(late, target, copy=copy)
-
-    return Walk(place, anew=bool(copy)).move(obj)
 
 
 def _each(make: Callable[[int], Any], arrays: list[Any], obj: Any) -> list[Any]:
@@ -169,7 +508,7 @@ class _Adapt:
         """
         return move(target_of(device, obj, "adapt(device, obj)"), obj)
 
-    def register(self, kind: type) -> Callable[[Rule], Rule]:
+    def register(self, kind: type) -> Callable[[OwnRule], OwnRule]:
         """Register how a type is rebuilt: ``rule(move, x)`` with ``move`` on its parts.
 
         A rule has no effect but what it returns: it runs twice, once to find the
@@ -209,14 +548,16 @@ class _Adapt:
             )
             raise TypeError(message)
 
-        def add(rule: Rule) -> Rule:
+        def add(rule: OwnRule) -> OwnRule:
             if not callable(rule):
                 message = (
                     f"the rule for {kind.__name__} is {rule!r}: pass a function "
                     "rule(move, x)"
                 )
                 raise TypeError(message)
-            structures.register(kind, rule)
+            with _lock:
+                _rules[kind] = _own(rule)
+                _known.clear()
             return rule
 
         return add

@@ -28,8 +28,7 @@ from xdev.memory import registry as pools
 from xdev.memory.owners import mark_uses
 from xdev.memory.reclamation import TRIMMED
 from xdev.memory.streams import live_streams
-from xdev.transfer.adaptation import move
-from xdev.transfer.structures import arrays_in
+from xdev.transfer.adaptation import arrays_in, move
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator

@@ -92,7 +92,7 @@ def graph(f: Callable[..., Any], /, *arrays: Any) -> Graph:
     >>> g() is y, y
     (True, array([2., 3., 4.]))
     """
-    from xdev.transfer.structures import arrays_in
+    from xdev.transfer.adaptation import arrays_in
 
     if not callable(f):
         message = f"a graph is of a function, not of {type(f).__name__}: graph(f, x, y)"
