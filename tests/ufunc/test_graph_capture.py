@@ -273,9 +273,8 @@ class Library:
 @pytest.fixture
 def library(monkeypatch):
     made = Library()
-    explain = types.SimpleNamespace(explain="error {}".format)
     monkeypatch.setattr(captures.staging, "library", lambda: made)
-    monkeypatch.setattr(captures.staging, "driver", lambda: explain)
+    monkeypatch.setattr(captures.staging, "explain", "error {}".format)
     return made
 
 

@@ -252,11 +252,11 @@ class Staged(NamedTuple):
         """Copy what is packed alike on both sides, without Python."""
         host, packed, queue, _, up, parts, slots, events = self
         enter, wait, record, *queues = addresses()
-        driver = _optional.cupy().cuda.driver
+        context = _optional.cupy().cuda.driver.ctxGetCurrent()
         count = -(-packed.nbytes // parts.chunk)
         words = [enter, wait, record, queues[up], up]
         words += [host.ctypes.data, packed.data.ptr, slots.ctypes.data, packed.nbytes]
-        words += [parts.chunk, parts.slots, queue.ptr, driver.ctxGetCurrent(), count]
+        words += [parts.chunk, parts.slots, queue.ptr, context, count]
         result = len(words)
         words += [0, 0]  # an error, and the piece that it came up at
         for event in events:
@@ -267,7 +267,7 @@ class Staged(NamedTuple):
         self.share(step, count, lanes)
         error, piece = memory[result:][:2].tolist()
         if error:
-            raise self.failed(parts.chunk * piece, driver.CUDADriverError(error))
+            raise self.failed(parts.chunk * piece, explain(error))
 
     def share(self, work: Callable[..., object], count: int, lanes: int) -> None:
         """Give pieces to threads by their numbers, and what empties the last slots."""
@@ -275,7 +275,7 @@ class Staged(NamedTuple):
         if not self.up:
             work((count, count + len(self.slots), 1, lanes, threads.spins()))
 
-    def failed(self, start: int, why: Exception) -> XdevError:
+    def failed(self, start: int, why: object) -> XdevError:
         """Return the error for a piece that starts there."""
         return XdevError(
             f"cuda:{self.device}: a copy of {self.packed.nbytes:,} B failed at byte "
@@ -301,6 +301,11 @@ def addresses() -> list[int]:
     """Return the addresses of the driver's functions that a copy calls."""
     functions = [getattr(library(), name) for name in FUNCTIONS]
     return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
+
+
+def explain(status: int) -> str:
+    """Return the name and the text of an error of the driver's."""
+    return str(_optional.cupy().cuda.driver.CUDADriverError(status))
 
 
 @cache

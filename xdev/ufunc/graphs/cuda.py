@@ -78,7 +78,7 @@ def embed(stream: int, graph: int) -> None:
 
 def _check(status: Any) -> None:
     if status:
-        raise CaptureError(str(_optional.cupy().cuda.driver.CUDADriverError(status)))
+        raise CaptureError(staging.explain(status))
 
 
 # One capture: a function's CUDA work recorded, its memory apart, its errors
