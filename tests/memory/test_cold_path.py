@@ -54,7 +54,6 @@ def segmented(n):
 
 def take_and_put(heap, nbytes):
     chunk = heap.take(nbytes, 0)
-    heap.assign(chunk, nbytes)
     heap.put(chunk)
     heap.settle()
 

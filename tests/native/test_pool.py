@@ -103,7 +103,7 @@ def test_any_history_is_that_of_the_model(lists, seed):
         assert (lists.idle, lists.odd) == (idle, bool(model.odd))
     free = {address for address, _ in model.idle()}
     for address, (made, _) in [*model.live.items(), *model.idle()]:
-        assert lists.has_free(made) == (address in free)
+        assert lists.look(made)[0] == (address in free)
 
 
 @pytest.mark.parametrize("name", ["split", "binned", "simple"])
@@ -139,16 +139,19 @@ def test_a_child_gives_back_nothing_of_its_parents(lists):
     assert (lists.idle, lists.drain()) == (0, [])
 
 
-def test_counts_are_by_size_class(lists):
-    for number in range(3):
-        lists.adopt(chunk((1 << 20) + 2048 * number, 1024), 1024, free=number > 0)
-    assert lists.counts(10) == ((-2, 0), (-2048, 0))
+def test_it_counts_how_often_each_chunk_was_handed_out(lists):
+    chunks = [chunk((1 << 20) + 2048 * number, 1024) for number in range(3)]
+    for number, made in enumerate(chunks):
+        lists.adopt(made, 1024, free=number > 0)
+    assert [lists.look(made) for made in chunks] == [(False, 0), (True, -1), (True, -1)]
     lists.take(1000, 0)
     lists.take_back(1 << 20)
-    assert lists.counts(10) == ((-1, 1), (-1024, 1024))
+    assert [lists.look(made) for made in chunks] == [(True, 0), (True, -1), (False, 0)]
+    lists.take(1000, 0)
+    lists.take_back(1 << 20)
     lists.drain()
-    assert lists.counts(10) == ((-1, -1), (-1024, -1024))
-    assert lists.counts(9) == ((0, 0), (0, 0))
+    assert [made.reuses for made in chunks] == [1, -1, 0]
+    assert lists.look(chunks[0]) == (False, 0)
 
 
 def test_many_blocks_and_many_classes_are_found(lists):

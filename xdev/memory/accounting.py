@@ -8,7 +8,9 @@ pools, segments by pool, requested bytes but those in use.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from itertools import chain
+from operator import add, sub
+from typing import TYPE_CHECKING, final
 
 from xdev.memory.totals import PoolStats, SizeClass
 
@@ -28,16 +30,12 @@ if TYPE_CHECKING:
         def least_idle(self) -> int:
             """Return the least that was free since the last call [B]."""
 
-        def counts(self, number: int) -> tuple[tuple[int, int], tuple[int, int]]:
-            """Return the blocks taken and given in a size class, and their bytes."""
-
 
 SIZES = 64  # classes of sizes: up to 1, 2, 4, ... bytes
-_NONE = (0, 0), (0, 0)
 #: What a ledger counts under the names of PoolStats.
 COUNTED = (
-    *("reserved", "grown", "returned", "grown_bytes", "returned_bytes", "retries"),
-    *("refusals", "steals", "trims", "failures", "events", "syncs"),
+    *("reserved", "idle", "grown", "returned", "grown_bytes", "returned_bytes"),
+    *("retries", "refusals", "steals", "trims", "failures", "events", "syncs"),
 )
 
 
@@ -59,19 +57,15 @@ class SizeHistogram:
     def __init__(self) -> None:
         self.blocks, self.nbytes = [0] * SIZES, [0] * SIZES
 
-    def raise_to(self, other: SizeHistogram, live: SizeHistogram) -> None:
-        """Count more, until this is no less than ``other`` and what is ``live``."""
-        for number, count in enumerate(live.blocks):
-            blocks = other.blocks[number] + count
-            if blocks > self.blocks[number]:
-                self.blocks[number] = blocks
-                self.nbytes[number] = other.nbytes[number] + live.nbytes[number]
-
     def add(self, nbytes: int, count: int = 1) -> None:
         """Count ``count`` blocks of a size."""
         number = (nbytes - 1).bit_length()
         self.blocks[number] += count
         self.nbytes[number] += nbytes * count
+
+    def at(self, number: int) -> tuple[int, int]:
+        """Return the blocks of a size class, and their bytes."""
+        return self.blocks[number], self.nbytes[number]
 
 
 @final
@@ -80,23 +74,18 @@ class HeapCounts:
 
     Attributes
     ----------
-    cached, waiting, split : SizeHistogram
-        Free blocks; those that wait for other streams; free ones in segments that are
-        partly in use.
+    live, waiting, cached, split : SizeHistogram
+        Blocks in use; those that wait for other streams; free ones, and of these the
+        ones in segments that are partly in use.
     reuses : SizeHistogram
-        Rounds out and back of live blocks that the ledger does not know of yet.
+        Rounds out and back of blocks that the ledger does not know of yet.
     requested : int
         What was asked for of the live blocks [B].
     """
 
-    __slots__ = ("cached", "requested", "reuses", "split", "waiting")
-
     def __init__(self) -> None:
-        self.cached, self.waiting, self.split = (
-            SizeHistogram(),
-            SizeHistogram(),
-            SizeHistogram(),
-        )
+        self.live, self.waiting = SizeHistogram(), SizeHistogram()
+        self.cached, self.split = SizeHistogram(), SizeHistogram()
         self.reuses, self.requested = SizeHistogram(), 0
 
 
@@ -122,9 +111,11 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        self._used = self.reserved = 0
+        self._used = 0
+        #: What the source keeps beside what it has lent [B].
+        self.idle = 0
         self._lists: FreeLists | None = None
-        self.taken, self.given = SizeHistogram(), SizeHistogram()
+        self.taken = SizeHistogram()
         self.grown = self.returned = self.grown_bytes = self.returned_bytes = 0
         self.retries = self.refusals = self.steals = self.trims = 0
         self.failures = self.events = self.syncs = 0
@@ -136,6 +127,11 @@ class Ledger:
     def allocated(self) -> int:
         """Bytes in use [B]."""
         return self._used if self._lists is None else self._used - self._lists.idle
+
+    @property
+    def reserved(self) -> int:
+        """Bytes held from the source [B]."""
+        return self.grown_bytes - self.returned_bytes + self.idle
 
     def share(self, lists: FreeLists) -> None:
         """Count together with native free lists from now on."""
@@ -158,11 +154,7 @@ class Ledger:
 
     def release(self, nbytes: int, reuses: int = 0) -> None:
         """Count a block given back, and ``reuses`` rounds out and back before that."""
-        given, number = self.given, (nbytes - 1).bit_length()
-        given.blocks[number] += 1
-        given.nbytes[number] += nbytes
         if reuses:
-            given.add(nbytes, reuses)
             self.taken.add(nbytes, reuses)
         if self._lists is not None:
             self._see_peak(self._lists)
@@ -171,12 +163,11 @@ class Ledger:
     def release_all(self, chunks: Iterable[Chunk]) -> None:
         """Count free chunks that left the native free lists, which forgot them."""
         for chunk in chunks:
-            self.given.add(chunk.nbytes)
             self._used -= chunk.nbytes
+            self.taken.add(chunk.nbytes, chunk.reuses)
+            chunk.reuses = 0
 
-    def recount(
-        self, used: Iterable[int], segments: Iterable[int], held: int | None
-    ) -> None:
+    def recount(self, used: Iterable[int], segments: list[int], idle: int) -> None:
         """Count what is in use and what is held, whatever was counted half.
 
         Parameters
@@ -184,53 +175,38 @@ class Ledger:
         used, segments : iterable of int
             The sizes of the blocks that are in use here or kept by native free lists,
             and of the segments [B].
-        held : int or None
+        idle : int
             As in :meth:`grow`.
         """
-        live = SizeHistogram()
-        for nbytes in used:
-            live.add(nbytes)
-        self.taken.raise_to(self.given, live)
-        for number, count in enumerate(live.blocks):
-            self.given.blocks[number] = self.taken.blocks[number] - count
-            self.given.nbytes[number] = self.taken.nbytes[number] - live.nbytes[number]
-        self._used = sum(live.nbytes)
+        self._used = sum(used)
         if self._lists is not None:
             self._lists.least_idle()  # of before, which is not known
-        sizes = list(segments)
-        self.grown = max(self.grown, self.returned + len(sizes))
-        self.returned = self.grown - len(sizes)
-        self.grown_bytes = max(self.grown_bytes, self.returned_bytes + sum(sizes))
-        self.returned_bytes = self.grown_bytes - sum(sizes)
-        self.hold(sum(sizes) if held is None else held)
+        self.grown = max(self.grown, self.returned + len(segments))
+        self.returned = self.grown - len(segments)
+        lent = sum(segments)
+        self.grown_bytes = max(self.grown_bytes, self.returned_bytes + lent)
+        self.returned_bytes = self.grown_bytes - lent
+        self.hold(idle)
 
-    def grow(self, nbytes: int, held: int | None = None) -> None:
+    def grow(self, nbytes: int, idle: int) -> None:
         """Count a segment taken from the source.
 
-        ``held`` is what the source then holds for the pool in all, where it keeps
-        more than it lent [B].
+        ``idle`` is what the source then keeps beside what it has lent [B].
         """
         self.grown += 1
         self.grown_bytes += nbytes
-        if held is None:
-            self.reserved += nbytes  # at once: a finalizer may count in between
-            self._high_reserved = max(self._high_reserved, self.reserved)
-        else:
-            self.hold(held)
+        self.hold(idle)
 
-    def shrink(self, nbytes: int, held: int | None = None) -> None:
-        """Count a segment given back to the source; ``held`` as in :meth:`grow`."""
+    def shrink(self, nbytes: int, idle: int) -> None:
+        """Count a segment given back to the source; ``idle`` as in :meth:`grow`."""
         self.returned += 1
         self.returned_bytes += nbytes
-        if held is None:
-            self.reserved -= nbytes
-        else:
-            self.hold(held)
+        self.hold(idle)
 
-    def hold(self, held: int) -> None:
-        """Note what the source holds for the pool [B]."""
-        self.reserved = held
-        self._high_reserved = max(self._high_reserved, held)
+    def hold(self, idle: int) -> None:
+        """Note what the source keeps beside what it has lent [B]."""
+        self.idle = idle
+        self._high_reserved = max(self._high_reserved, self.reserved)
 
     def fold(self) -> None:
         """Bring every open scope up to date, and start the peaks afresh."""
@@ -289,7 +265,6 @@ class Ledger:
             peak_reserved=self.total.reserved,
             live=totals["acquired"] - totals["released"],
             segments=self.grown - self.returned,
-            idle=self.reserved - self.grown_bytes + self.returned_bytes,
             requested=found.requested,
             classes=classes,
             **totals,
@@ -298,84 +273,68 @@ class Ledger:
 
     def _classes(self, found: HeapCounts) -> Iterator[SizeClass]:
         """Return what there is and was of each size."""
-        states = self.taken, self.given, found.waiting, found.cached, found.split
-        again = found.reuses
         for number in range(SIZES):
-            lists = self._lists
-            counts, sizes = _NONE if lists is None else lists.counts(number)
-            if not (
-                self.taken.blocks[number] or found.cached.blocks[number] or any(counts)
-            ):
-                continue
-            blocks = [tally.blocks[number] for tally in states]
-            nbytes = [tally.nbytes[number] for tally in states]
-            for at in (0, 1):  # taken and given
-                blocks[at] += again.blocks[number] + counts[at]
-                nbytes[at] += again.nbytes[number] + sizes[at]
-            live = [taken - given for taken, given, *_ in (blocks, nbytes)]
-            yield SizeClass(*[1 << number, live[0], *blocks, live[1], *nbytes])
+            live, waiting, cached, split = (
+                tally.at(number)
+                for tally in (found.live, found.waiting, found.cached, found.split)
+            )
+            acquired = tuple(map(add, self.taken.at(number), found.reuses.at(number)))
+            if any(acquired + cached):
+                released = tuple(map(sub, acquired, live))
+                columns = live, acquired, released, waiting, cached, split
+                yield SizeClass(1 << number, *chain(*zip(*columns, strict=True)))
 
 
 @final
 class ChunkStates:
-    """What the chunks of a heap are; it holds as long as the heap does not change.
+    """What a state's chunks are, for a view of its heap (:meth:`PoolState.look`).
 
-    Parameters
-    ----------
-    heap : Heap
-        Whose segments.
-    lists : FreeLists or None
-        Native free lists: what is free there is in use to the heap.
-    waiting : iterable of Chunk
-        Those that were dropped, and wait for other streams.
+    What is free in native free lists is in use to the heap.
     """
 
-    def __init__(self, heap: Heap, lists: Any, waiting: Iterable[Chunk]) -> None:
-        self._heap, self._lists = heap, lists
-        self._late = {id(chunk) for chunk in waiting}
+    def __init__(self, state: PoolState, heap: Heap) -> None:
+        self._state, self._lists = state, state.free_lists
+        self._late = {id(chunk) for chunk in state.deferred.chunks()}
         self._free = {id(chunk) for chunk in heap.binned()}
-
-    @classmethod
-    def of(cls, state: PoolState, heap: Heap) -> ChunkStates:
-        """Go through a state's heap; called by a view (:meth:`PoolState.look`)."""
-        return cls(heap, state.free_lists, state.deferred.chunks())
 
     def is_free(self, chunk: Chunk) -> bool:
         """Say whether a chunk waits for nothing but a request."""
-        if chunk.listed or id(chunk) in self._free:
-            return True
-        return self._lists is not None and bool(self._lists.has_free(chunk))
+        return chunk.listed or id(chunk) in self._free or self._shared(chunk)[0]
+
+    def _shared(self, chunk: Chunk) -> tuple[bool, int]:
+        """Return whether native lists have a chunk free, and its rounds there."""
+        return (False, 0) if self._lists is None else self._lists.look(chunk)
 
     def is_late(self, chunk: Chunk) -> bool:
         """Say whether a chunk was dropped, and waits for other streams."""
         return id(chunk) in self._late
 
     def counts(self) -> HeapCounts:
-        """Walk through the heap."""
+        """Walk through the segments."""
         found = HeapCounts()
-        for segment in self._heap:
+        for segment in list(self._state.segments.values()):
             self._count(segment, found)
         return found
 
     def _count(self, segment: Segment, found: HeapCounts) -> None:
-        sizes: list[int] = []
-        used = False
+        free: list[Chunk] = []
+        used: list[Chunk] = []
         for chunk in segment:
-            if self.is_free(chunk):
-                sizes.append(chunk.nbytes)
-                continue
-            used = True
+            shared, hits = self._shared(chunk)
+            found.reuses.add(chunk.nbytes, hits)
+            idle = shared or chunk.listed or id(chunk) in self._free
+            (free if idle else used).append(chunk)
+        for chunk in free:
+            found.cached.add(chunk.nbytes)
+            found.split.add(chunk.nbytes, count=bool(used))
+        for chunk in used:
             if self.is_late(chunk):
                 found.waiting.add(chunk.nbytes)
                 continue
-            if chunk.reuses:
-                found.reuses.add(chunk.nbytes, chunk.reuses)
+            found.live.add(chunk.nbytes)
+            found.reuses.add(chunk.nbytes, chunk.reuses)
             asked = chunk.request
             found.requested += chunk.nbytes if asked is None else asked
-        for nbytes in sizes:
-            found.cached.add(nbytes)
-            if used:
-                found.split.add(nbytes)
 
 
 SMALL = 1 << 20  # PyTorch's small pool has the blocks up to here [B]

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 K = TypeVar("K", bound=Any)
 V = TypeVar("V")
-RUN = 512  # a run of twice as many keys is cut in halves
 
 
 @final
@@ -36,30 +35,22 @@ class Ordered(Generic[K, V]):
     ('from 20', ['from 10', 'from 30'], 2)
     """
 
-    __slots__ = ("_lasts", "_runs", "_values")
+    __slots__ = ("_keys", "_values")
 
     def __init__(self) -> None:
         self._values: dict[K, V] = {}
-        self._runs: list[list[K]] = []  # none is empty
-        self._lasts: list[K] = []  # each run's last key
+        self._keys: list[K] = []  # sorted; to move 100,000 of them takes 10 us
 
     def add(self, key: K, value: V) -> None:
         """Put a value at a key; where the key is here, in place of its value."""
         if key not in self._values:
-            self._insert(key)
+            insort(self._keys, key)
         self._values[key] = value
 
     def pop(self, key: K) -> V:
         """Remove a key and return its value; KeyError where it is not here."""
         value = self._values.pop(key)
-        at = bisect_left(self._lasts, key)
-        run = self._runs[at]
-        place = bisect_left(run, key)
-        del run[place]
-        if not run:
-            del self._runs[at], self._lasts[at]
-        elif place == len(run):
-            self._lasts[at] = run[-1]
+        del self._keys[bisect_left(self._keys, key)]
         return value
 
     def get(self, key: K) -> V | None:
@@ -68,48 +59,22 @@ class Ordered(Generic[K, V]):
 
     def floor(self, key: K) -> V | None:
         """Return the value of the last key up to this one, or None."""
-        at = bisect_right(self._lasts, key)
-        if at < len(self._runs) and self._runs[at][0] <= key:
-            run = self._runs[at]
-            return self._values[run[bisect_right(run, key) - 1]]
-        return self._values[self._lasts[at - 1]] if at else None
+        at = bisect_right(self._keys, key)
+        return self._values[self._keys[at - 1]] if at else None
 
     def ceiling(self, key: K) -> V | None:
         """Return the value of the first key from this one on, or None."""
-        at = bisect_left(self._lasts, key)
-        if at == len(self._runs):
-            return None
-        run = self._runs[at]
-        return self._values[run[bisect_left(run, key)]]
-
-    def _insert(self, key: K) -> None:
-        runs, lasts = self._runs, self._lasts
-        at = bisect_left(lasts, key)
-        if at == len(runs):  # beyond the last key
-            if not runs:
-                runs.append([key])
-                lasts.append(key)
-                return
-            at -= 1
-            lasts[at] = key
-        run = runs[at]
-        insort(run, key)
-        if len(run) == 2 * RUN:
-            runs[at : at + 1] = [run[:RUN], run[RUN:]]
-            lasts.insert(at, run[RUN - 1])
+        at = bisect_left(self._keys, key)
+        return self._values[self._keys[at]] if at < len(self._keys) else None
 
     def __len__(self) -> int:
         return len(self._values)
 
     def __iter__(self) -> Iterator[V]:
-        for run in self._runs:
-            for key in run:
-                yield self._values[key]
+        return map(self._values.__getitem__, self._keys)
 
     def __reversed__(self) -> Iterator[V]:
-        for run in reversed(self._runs):
-            for key in reversed(run):
-                yield self._values[key]
+        return map(self._values.__getitem__, reversed(self._keys))
 
 
 def round_up(nbytes: int, quantum: int) -> int:
@@ -121,17 +86,6 @@ def round_up(nbytes: int, quantum: int) -> int:
     (512, 1024, 64)
     """
     return max(1, -(-nbytes // quantum)) * quantum
-
-
-@final
-class Bin:
-    """The free chunks of one stream and one class, last in, first out."""
-
-    __slots__ = ("chunks", "noted")
-
-    def __init__(self) -> None:
-        self.chunks: list[Chunk] = []
-        self.noted = False  # whether the heap's list of bins to settle holds it
 
 
 @final
@@ -170,11 +124,8 @@ class Segment:
         while chunk is not None:
             after = chunk.after
             end = self.address + self.nbytes if after is None else after.address
-            chunk.nbytes, chunk.before, chunk.listed = (
-                end - chunk.address,
-                before,
-                False,
-            )
+            chunk.nbytes, chunk.before = end - chunk.address, before
+            chunk.listed = False
             before, chunk = chunk, after
 
     def holders(self) -> list[tuple[Chunk, int]]:
@@ -211,9 +162,7 @@ class Chunk:
         without a look at it.
     stream : int
         Whose queued work may still use it.
-    bin : Bin or None
-        Where it goes when it is given back.
-    give : callable
+    release : callable
         Takes the chunk back; safe in a finalizer. It never locks and never blocks.
     reuses : int
         How often it was handed out again without its pool's lock.
@@ -222,8 +171,8 @@ class Chunk:
     """
 
     __slots__ = (
-        *("address", "after", "before", "bin", "listed", "nbytes"),
-        *("release", "request", "reuses", "segment", "stream", "uses"),
+        *("address", "after", "before", "listed", "nbytes", "release"),
+        *("request", "reuses", "segment", "stream", "uses"),
     )
 
     def __init__(
@@ -235,7 +184,6 @@ class Chunk:
         self.before: Chunk | None = None
         self.after: Chunk | None = None
         self.listed = False
-        self.bin: Bin | None = None
         self.release: Callable[[Any], object] = lost
         self.uses: set[int] | None = None
 

@@ -11,16 +11,19 @@ it came back; only a policy's own fit may cost more.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, final
 
-from xdev.memory.blocks import Bin, Chunk, FreeList, Ordered, Segment
+from xdev.memory.blocks import FreeList, Ordered, Segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from xdev.memory.blocks import Chunk
     from xdev.memory.policies import Policy
 
-CLASSES = 4096  # how many classes the bins remember before they start afresh
+CLASSES = 4096  # how many sizes the heap remembers the class of
 
 
 @final
@@ -37,10 +40,12 @@ class Heap:
 
     def __init__(self, policy: Policy, quantum: int) -> None:
         self.policy, self.quantum = policy, quantum
-        #: stream -> requested size -> free chunks of its class: the pool's hot path.
-        self.bins: dict[int, dict[int, list[Chunk]]] = {}
-        self._classes: dict[tuple[int, int], Bin] = {}
-        self._noted: list[Bin] = []
+        #: Returns the size that a request of ``nbytes`` is rounded to [B].
+        self.granted: Callable[[int], int] = lru_cache(CLASSES)(
+            lambda nbytes: policy.granted(nbytes, quantum)
+        )
+        #: (stream, size) -> free chunks of a class, last in, first out.
+        self.bins: dict[tuple[int, int], list[Chunk]] = {}
         self._free_lists: dict[tuple[int, bool], FreeList] = {}
         self._segments: Ordered[int, Segment] = Ordered()  # by address
         self._whole: Ordered[tuple[int, int], Segment] = Ordered()  # size, address
@@ -49,19 +54,16 @@ class Heap:
 
     def rebuild(self, segments: Iterable[Segment]) -> None:
         """Start afresh: no chunk of these segments is free any more."""
-        self.bins, self._classes, self._noted = {}, {}, []
-        self._free_lists, self._segments, self._whole = {}, Ordered(), Ordered()
+        self.bins, self._free_lists = {}, {}
+        self._segments, self._whole = Ordered(), Ordered()
         for segment in segments:
             segment.mend()
-            for chunk in segment:
-                if chunk.bin is not None:
-                    chunk.bin.chunks.clear()
-                chunk.bin = Bin()
             self._segments.add(segment.address, segment)
 
-    def granted(self, nbytes: int) -> int:
-        """Return the size that a request of ``nbytes`` is rounded to [B]."""
-        return self.policy.granted(nbytes, self.quantum)
+    def hit(self, nbytes: int, stream: int) -> Chunk | None:
+        """Return a free chunk of the very class, or None."""
+        chunks = self.bins.get((stream, self.granted(nbytes)))
+        return chunks.pop() if chunks else None
 
     def take(self, nbytes: int, stream: int, *, anywhere: bool = False) -> Chunk | None:
         """Return a chunk of this stream that holds ``nbytes``, or None.
@@ -91,15 +93,13 @@ class Heap:
                 return None
             other = whole.first.stream != stream
             return self._carve(whole.first, nbytes) if other else None
-        found = [
-            self.policy.fit(free_list, nbytes)
+        fits = [
+            chunk
             for (other, _), free_list in self._free_lists.items()
-            if other != stream
+            if other != stream and (chunk := self.policy.fit(free_list, nbytes))
         ]
-        fits = [chunk for chunk in found if chunk is not None]
-        if not fits:
-            return None
-        return self._carve(min(fits, key=lambda chunk: chunk.nbytes), nbytes)
+        best = min(fits, key=lambda chunk: chunk.nbytes, default=None)
+        return None if best is None else self._carve(best, nbytes)
 
     def adopt(
         self, address: int, size: int, owner: object, nbytes: int, stream: int
@@ -110,46 +110,18 @@ class Heap:
         self._add_free(segment.first)
         return self._carve(segment.first, nbytes)
 
-    def assign(self, chunk: Chunk, nbytes: int) -> None:
-        """Note what a chunk serves now, and where it goes when it is given back."""
-        chunk.request = nbytes
-        granted = self.granted(nbytes)
-        if len(self._classes) > CLASSES:  # chunks keep the bin that they have
-            self._classes.clear()
-            self.bins.clear()
-        key = (chunk.stream, granted)
-        if chunk.nbytes != granted:  # an odd piece is no member of the class
-            chunk.bin = Bin()
-            return
-        chunk.bin = self._classes.get(key)
-        if chunk.bin is None:
-            chunk.bin = self._classes[key] = Bin()
-        if self.policy.keeps:
-            requests = self.bins.setdefault(chunk.stream, {})
-            if len(requests) > CLASSES:
-                requests.clear()
-            requests[nbytes] = chunk.bin.chunks
-
     def put(self, chunk: Chunk) -> None:
         """Take a chunk back into its bin."""
-        home = chunk.bin
-        if home is None:
-            raise ValueError("a chunk that was never assigned cannot come back")
-        home.chunks.append(chunk)
-        if not home.noted:
-            home.noted = True
-            self._noted.append(home)
+        self.bins.setdefault((chunk.stream, chunk.nbytes), []).append(chunk)
 
     def settle(self) -> None:
         """Empty the bins onto the free lists, where neighbours merge."""
         for chunk in self.elsewhere():
             self._add_free(chunk)
-        noted = self._noted
-        while noted:
-            home = noted.pop()
-            home.noted = False
-            while home.chunks:
-                self._add_free(home.chunks.pop())
+        for chunks in self.bins.values():
+            while chunks:
+                self._add_free(chunks.pop())
+        self.bins.clear()
 
     def spare(self, nbytes: int | None = None, least: int = 0) -> list[Segment]:
         """Remove and return wholly free segments, largest first.
@@ -227,7 +199,7 @@ class Heap:
         self.reassign(handle, stream)
         used = [chunk for chunk in self.unlisted() if chunk.stream == handle]
         for chunk in used:
-            chunk.stream, chunk.bin = stream, Bin()
+            chunk.stream = stream
         return used
 
     def find(self, address: int) -> Chunk | None:
@@ -242,8 +214,7 @@ class Heap:
 
     def binned(self) -> Iterator[Chunk]:
         """Return the free chunks that wait in bins."""
-        for home in self._noted:
-            yield from home.chunks
+        return chain.from_iterable(self.bins.values())
 
     def __iter__(self) -> Iterator[Segment]:
         return iter(self._segments)

@@ -223,7 +223,9 @@ class Pool:
         state = self.state
         if state.shut:  # there may be room again
             self.heed_limit()
-        chunk = None if state.shut else state.hit(nbytes, stream)
+        chunk = None
+        if self._quiet and not state.shut:
+            chunk = state.hit(nbytes, stream)
         if chunk is None:
             chunk = allocate_with_retry(state, max(1, nbytes), stream)
         if self._watched and not is_finalizing():
@@ -285,7 +287,7 @@ class Pool:
         """Return the ledger's totals, and what the blocks are by size."""
         state = self._swept()
         return state.look(
-            lambda heap, ledger: ledger.look(ChunkStates.of(state, heap).counts())
+            lambda heap, ledger: ledger.look(ChunkStates(state, heap).counts())
         )
 
     def _swept(self) -> PoolState:

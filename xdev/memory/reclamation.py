@@ -27,89 +27,65 @@ if TYPE_CHECKING:
     from xdev.memory.pools import Pool
     from xdev.memory.state import PoolState
 
-    Step = Callable[[PoolState, int], object]
-    Try = Callable[[PoolState, int, int], Chunk | None]
-    RetryStep = tuple[tuple[Step, ...], tuple[Try, ...]]
+    #: What comes of a try: a chunk in use, None, or the source's error.
+    Tries = Iterator[Chunk | MemoryError | None]
 
 
 TRIMMED = 32 << 20  # wholly free segments from here go back before the pool grows [B]
 
 
-def near(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
-    """Try this stream's free memory of like size."""
-    return state.cached(nbytes, stream, anywhere=False)
+HOLDERS = 5  # how many lines a refusal names as the largest holders
 
 
-def anywhere(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
-    """Try all free memory of this stream."""
-    return state.cached(nbytes, stream, anywhere=True)
+def ladder(state: PoolState, nbytes: int, stream: int) -> Tries:
+    """Make room and try to serve a request, step by step."""
+    policy, granted = state.policy, state.heap.granted(nbytes)
+
+    def exact() -> Tries:
+        """Try a new segment of the granted size, or of the very size where it is less.
+
+        Before that all of this stream's free memory, in segments of any size.
+        """
+        yield state.cached(nbytes, stream, anywhere=True)
+        yield state.grow(nbytes, stream, granted)
+        if nbytes < granted:
+            yield state.grow(nbytes, stream, nbytes)
+
+    yield state.cached(nbytes, stream, anywhere=False)
+    # Other streams' large free segments of like size, before they are trimmed: then one
+    # stream waits for another, where for a return to the driver all wait, and the host.
+    # While a graph is captured, no stream may wait for one outside it.
+    if not live_streams.captured:
+        yield state.steal(nbytes, stream, TRIMMED)
+    if nbytes > policy.small:  # small requests need no room
+        state.returns.segments(least=TRIMMED)
+    yield state.grow(nbytes, stream, policy.grown(granted, state.quantum))
+    state.count("retries")
+    yield from exact()
+    give_back_all(state)
+    yield from exact()
+    yield state.steal(nbytes, stream)
+    state.collect()
+    yield from exact()
+    yield state.steal(nbytes, stream)
+    state.synchronize()
+    yield state.cached(nbytes, stream, anywhere=True)
+    yield state.steal(nbytes, stream)
+    give_back_all(state)
+    yield from exact()
+    if hooks.spillers:
+        spill(state, nbytes)
+        yield from exact()
 
 
-def steal(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
-    """Try other streams' free memory."""
-    return state.steal(nbytes, stream)
-
-
-def take_over(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
-    """Try other streams' large free segments of like size, before they are trimmed.
-
-    Then one stream waits for another, where for a return to the driver all wait, and
-    the host. While a graph is captured, no stream may wait for one outside it.
+def give_back_all(state: PoolState) -> None:
+    """Give back everything that is wholly free, other pools of the device too: its
+    memory is one.
     """
-    if live_streams.captured:
-        return None
-    return state.steal(nbytes, stream, TRIMMED)
-
-
-def grow(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
-    """Try a new segment of the size that the policy likes."""
-    granted = state.heap.granted(nbytes)
-    size = state.policy.grown(granted, state.quantum)
-    return state.grow(nbytes, stream, size)
-
-
-def exact(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
-    """Try a new segment of the granted size."""
-    return state.grow(nbytes, stream, state.heap.granted(nbytes))
-
-
-def bare(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
-    """Try a new segment of the very size, where that is less."""
-    less = nbytes < state.heap.granted(nbytes)
-    return state.grow(nbytes, stream, nbytes) if less else None
-
-
-def serve_apart(state: PoolState, nbytes: int, stream: int) -> Chunk | None:
-    """Try what leaves the heap alone."""
-    return state.serve_apart(nbytes, stream)
-
-
-def trim(state: PoolState, nbytes: int) -> None:
-    """Give back large free segments that did not fit; small requests need no room."""
-    if nbytes > state.policy.small:
-        state.returns.trim(TRIMMED)
-
-
-def give_back(state: PoolState, _: int) -> None:
-    """Give back everything that is wholly free."""
     state.returns.give_back()
-
-
-def siblings(state: PoolState, _: int) -> None:
-    """Have the device's other pools give back what they cache: its memory is one."""
     for pool in state.budget.pools():
         if not pool.holds(state):
             pool.reclaim()
-
-
-def collect(state: PoolState, _: int) -> None:
-    """Collect garbage."""
-    state.collect()
-
-
-def synchronize(state: PoolState, _: int) -> None:
-    """Wait for queued work."""
-    state.synchronize()
 
 
 def spill(state: PoolState, nbytes: int) -> None:
@@ -117,25 +93,7 @@ def spill(state: PoolState, nbytes: int) -> None:
     goal = state.ledger.allocated - nbytes
     for spiller in tuple(hooks.spillers):
         while state.ledger.allocated > goal and spiller():
-            give_back(state, nbytes)
-            siblings(state, nbytes)
-
-
-#: What makes room, then what is tried, in order.
-RETRY_STEPS: tuple[RetryStep, ...] = (
-    ((), (near, take_over)),
-    ((trim,), (grow,)),
-    ((), (anywhere, exact, bare)),
-    ((give_back, siblings), (exact, bare)),
-    ((), (steal,)),
-    ((collect,), (anywhere, exact, bare, steal)),
-    ((synchronize,), (anywhere, steal)),
-    ((give_back, siblings), (exact, bare)),
-)
-SPILL: RetryStep = (spill,), (anywhere, exact, bare)
-APART: RetryStep = (), (serve_apart,)  # for a finalizer in the middle of a decision
-FIRST_RETRY = 2
-HOLDERS = 5  # how many lines a refusal names as the largest holders
+            give_back_all(state)
 
 
 def allocate_with_retry(state: PoolState, nbytes: int, stream: int) -> Chunk:
@@ -146,26 +104,19 @@ def allocate_with_retry(state: PoolState, nbytes: int, stream: int) -> Chunk:
     OutOfMemoryError
         No step could serve it; the source's own error, if any, is its cause.
     """
-    steps: tuple[RetryStep, ...] = (APART,)
     reason: MemoryError | None = None
-    if state.process_pending() is not None:
-        steps = (*RETRY_STEPS, SPILL) if hooks.spillers else RETRY_STEPS
+    if state.process_pending() is None:  # for a finalizer in the middle of a decision
+        tries: Tries = iter([state.serve_apart(nbytes, stream)])
+    else:
+        tries = ladder(state, nbytes, stream)
         state.deferred.see_stream(stream)
         if state.budget.excess:
             state.budget.shrink()
-    for number, (prepare, tries) in enumerate(steps):
-        if number == FIRST_RETRY:
-            state.count("retries")
-        for make_room in prepare:
-            make_room(state, nbytes)
-        for attempt in tries:
-            try:
-                chunk = attempt(state, nbytes, stream)
-            except MemoryError as error:
-                reason = MemoryError(*error.args)  # without frames: they keep names
-                continue
-            if chunk is not None:
-                return chunk
+    for found in tries:
+        if isinstance(found, MemoryError):
+            reason = found
+        elif found is not None:
+            return found
     raise refusal(state, nbytes) from reason
 
 
@@ -221,48 +172,43 @@ class Returns:
         return state.move(partial(self._give_back, nbytes))
 
     def _give_back(self, nbytes: int | None) -> int:
-        _, total = self.segments(nbytes)
+        total = self.segments(nbytes)
         if nbytes is None or total < nbytes:
             rest = None if nbytes is None else nbytes - total
             total += self._state.upstream.trim(rest)
-            self._state.decide(self._hold)
+            idle = self._state.upstream.idle
+            self._state.decide(lambda _: self._state.ledger.hold(idle))
         return total
 
-    def trim(self, least: int) -> None:
-        """Return wholly free segments of at least ``least`` bytes, and count them."""
-        count, _ = self.segments(least=least)
-        self._state.count("trims", count)
+    def segments(self, nbytes: int | None = None, least: int = 0) -> int:
+        """Return wholly free segments; how much of them left our hands [B].
 
-    def segments(self, nbytes: int | None = None, least: int = 0) -> tuple[int, int]:
-        """Return wholly free segments; how many, and how much left our hands [B]."""
+        With ``least`` they are counted as trims.
+        """
         return self._state.move(partial(self._segments, nbytes, least))
 
-    def _segments(self, nbytes: int | None, least: int) -> tuple[int, int]:
+    def _segments(self, nbytes: int | None, least: int) -> int:
         state = self._state
         segments = state.decide(lambda heap: heap.spare(nbytes, least)) or []
-        count = total = 0
         try:
-            for segment in segments:
-                total += state.upstream.take_back(segment)
-                count += 1
+            return sum(map(state.upstream.take_back, segments))
         finally:
-            self._settle(segments)
-        return count, total
+            self._settle(segments, trims=least > 0)
 
-    def _settle(self, segments: list[Segment]) -> None:
+    def _settle(self, segments: list[Segment], *, trims: bool) -> None:
         """Note which segments went back, and put the others back into the heap."""
         state = self._state
         lent = state.upstream.lent
         gone = [segment for segment in segments if segment.address not in lent]
 
         def note(heap: Heap) -> None:
+            state.ledger.trims += trims * len(gone)
             for segment in segments:
                 if segment.address in lent:
                     heap.restore(segment.first)
             for segment in gone:
                 state.segments.pop(segment.address, None)
-                state.ledger.shrink(segment.nbytes, state.upstream.held)
-            self._hold(heap)
+                state.ledger.shrink(segment.nbytes, state.upstream.idle)
 
         try:
             state.upstream.settle()
@@ -271,12 +217,6 @@ class Returns:
             for segment in gone:
                 for listener in state.listeners:
                     listener.returned(state, segment.address, segment.nbytes)
-
-    def _hold(self, _: Heap) -> None:
-        """Note what a source in stream order holds; called with the lock held."""
-        held = self._state.upstream.held
-        if held is not None:
-            self._state.ledger.hold(held)
 
 
 @final

@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from xdev import native
 from xdev.memory.accounting import Ledger
-from xdev.memory.blocks import Bin, Segment
+from xdev.memory.blocks import Segment
 from xdev.memory.heap import Heap
 from xdev.memory.policies import eighth
 from xdev.memory.reclamation import DeferredFrees, Returns
-from xdev.memory.upstream import upstream_of
+from xdev.memory.upstream import Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -52,14 +52,6 @@ T = TypeVar("T")
 QUANTUM = 512  # chunks of a source that names no alignment lie so far apart [B]
 # Why the native free lists hand nothing out.
 LISTENED, OVER_LIMIT = 1, 2
-
-
-@final
-class Torn:
-    """What comes of a decision that could not be made."""
-
-
-TORN = Torn()
 
 
 @final
@@ -82,7 +74,9 @@ class PoolState:
         name: str,
     ) -> None:
         self.source, self.policy, self.budget, self.name = source, policy, budget, name
-        self.upstream = upstream_of(source, policy, budget, name, self.count)
+        self.upstream = Upstream(
+            source, budget, name, self.count, in_order=policy.asynchronous
+        )
         self.quantum: int = getattr(source, "alignment", QUANTUM)
         self.heap = Heap(policy, self.quantum if policy.keeps else 1)
         self.ledger = Ledger()
@@ -109,53 +103,26 @@ class PoolState:
 
         What was dropped since the last call is drained first.
         """
-
-        def act() -> T:
-            self._drain()
-            return choice(self.heap)
-
-        found = self._locked(act)
-        return None if isinstance(found, Torn) else found
-
-    def _locked(self, act: Callable[[], T]) -> T | Torn:
-        """Act under the lock; TORN where the heap is to be left alone."""
         while not is_finalizing():
-            with self._lock: found = self._marked(act)  # fmt: skip # noqa: E701 - see above
-            if not isinstance(found, Torn):
-                return found
+            with self._lock:
+                if not self._torn:
+                    self._torn = True
+                    self._drain()
+                    found = choice(self.heap)
+                    self._torn = False
+                    return found
             if self._lock._is_owned() or self.moving._is_owned():  # type: ignore[attr-defined] # noqa: SLF001
                 break  # in the middle of a decision; or of a move, which has to end
             self.move(_nothing)
-        return TORN
-
-    def _marked(self, act: Callable[[], T]) -> T | Torn:
-        if self._torn:
-            return TORN
-        self._torn = True
-        found = act()
-        self._torn = False
-        return found
+        return None
 
     def hit(self, nbytes: int, stream: int) -> Chunk | None:
         """Return a free chunk of the very class, or None."""
-        if is_finalizing():
-            return None
-        with self._lock: return self._hit(nbytes, stream)  # fmt: skip # noqa: E701 - see above
 
-    def _hit(self, nbytes: int, stream: int) -> Chunk | None:
-        if self._torn:
-            return None
-        self._torn = True
-        self._drain()
-        requests = self.heap.bins.get(stream)
-        chunks = None if requests is None else requests.get(nbytes)
-        chunk = None
-        if chunks:
-            chunk = chunks.pop()
-            chunk.request = nbytes
-            self.ledger.take(chunk.nbytes)
-        self._torn = False
-        return chunk
+        def choose(heap: Heap) -> Chunk | None:
+            return self._hand_out(heap.hit(nbytes, stream), nbytes)
+
+        return self.decide(choose)
 
     def move(self, act: Callable[[], T]) -> T:
         """Move memory between heap and source, one thread at a time.
@@ -164,15 +131,13 @@ class PoolState:
         """
         if self.moving._is_owned():  # type: ignore[attr-defined] # noqa: SLF001 - a part of a move
             return act()
-        with self.moving: return self._moved(act)  # fmt: skip # noqa: E701 - see above
-
-    def _moved(self, act: Callable[[], T]) -> T:
-        if self._adrift or self._torn or self._apart:
-            self.mend()
-        self._adrift = True
-        found = act()
-        self._adrift = False
-        return found
+        with self.moving:
+            if self._adrift or self._torn or self._apart:
+                self.mend()
+            self._adrift = True
+            found = act()
+            self._adrift = False
+            return found
 
     # -- after an exception -----------------------------------------------------------
 
@@ -200,17 +165,15 @@ class PoolState:
     def mend(self) -> None:
         """Rebuild what was left half done; called with ``moving`` held."""
         self.upstream.recount()
-        with self._lock: self._mend()  # fmt: skip # noqa: E701 - see above
-
-    def _mend(self) -> None:
-        if not (self._torn or self._adrift or self._apart):
-            return  # it was another thread's decision, which is done
-        self._torn = True
-        segments: list[Segment] | None = None
-        while segments is None or len(segments) != len(self.segments):
-            segments = self._reconciled()
-            self._rebuild(segments)  # a finalizer may come between, and be served
-        self._torn = self._adrift = self._apart = False
+        with self._lock:
+            if not (self._torn or self._adrift or self._apart):
+                return  # it was another thread's decision, which is done
+            self._torn = True
+            segments: list[Segment] | None = None
+            while segments is None or len(segments) != len(self.segments):
+                segments = self._reconciled()
+                self._rebuild(segments)  # a finalizer may come between, and be served
+            self._torn = self._adrift = self._apart = False
 
     def _reconciled(self) -> list[Segment]:
         """Return the segments that are lent, all and no others."""
@@ -231,7 +194,7 @@ class PoolState:
         free, used = self._sort(segments, was_free)
         heap.restore(*free)
         sizes = [segment.nbytes for segment in segments]
-        self.ledger.recount(used, sizes, self.upstream.held)
+        self.ledger.recount(used, sizes, self.upstream.idle)
 
     def _sort(
         self, segments: list[Segment], was_free: set[int]
@@ -308,11 +271,10 @@ class PoolState:
         heap.restore(chunk)
         return None
 
-    def _hand_out(self, heap: Heap, chunk: Chunk | None, nbytes: int) -> Chunk | None:
+    def _hand_out(self, chunk: Chunk | None, nbytes: int) -> Chunk | None:
         """Count a chunk as used; called in a decision."""
         if chunk is not None:
-            heap.assign(chunk, nbytes)
-            chunk.release = self.release
+            chunk.request, chunk.release = nbytes, self.release
             self.ledger.take(chunk.nbytes)
         return chunk
 
@@ -329,14 +291,12 @@ class PoolState:
         if is_finalizing():
             act()
             return
-        with self._lock: self._aside(act)  # fmt: skip # noqa: E701 - see above
+        with self._lock:
+            torn, self._torn = self._torn, True
+            act()
+            self._torn = torn
 
-    def _aside(self, act: Callable[[], object]) -> None:
-        torn, self._torn = self._torn, True
-        act()
-        self._torn = torn
-
-    # -- verbs of the ladder: each returns a chunk in use, or None --------------------
+    # -- verbs of the ladder: each returns a chunk in use, an error, or None ----------
 
     def cached(self, nbytes: int, stream: int, *, anywhere: bool) -> Chunk | None:
         """Serve from this stream's free memory."""
@@ -344,19 +304,14 @@ class PoolState:
         def choose(heap: Heap) -> Chunk | None:
             found = heap.take(nbytes, stream, anywhere=anywhere)
             chunk = self._admitted(heap, found) if self.shut else found
-            return self._hand_out(heap, chunk, nbytes)
+            return self._hand_out(chunk, nbytes)
 
         return self.decide(choose)
 
-    def grow(self, nbytes: int, stream: int, size: int) -> Chunk | None:
+    def grow(self, nbytes: int, stream: int, size: int) -> Chunk | MemoryError | None:
         """Serve from a new segment of ``size`` bytes."""
         found = self.move(partial(self._grow, nbytes, stream, size))
-        if isinstance(found, MemoryError):
-            try:
-                raise found
-            finally:
-                del found  # else it keeps this frame, which keeps it
-        if found is not None:
+        if not (found is None or isinstance(found, MemoryError)):
             for listener in self.listeners:
                 listener.grown(self, found.segment.address, size)
         return found
@@ -369,8 +324,8 @@ class PoolState:
         def adopt(heap: Heap) -> Chunk | None:
             chunk = heap.adopt(address, size, self, nbytes, stream)
             self.segments[address] = chunk.segment
-            self.ledger.grow(size, self.upstream.held)
-            return self._hand_out(heap, chunk, nbytes)
+            self.ledger.grow(size, self.upstream.idle)
+            return self._hand_out(chunk, nbytes)
 
         chunk = self.decide(adopt)
         self.newest.address = 0 if chunk is None else chunk.address
@@ -396,15 +351,15 @@ class PoolState:
             del chunk  # the frame lives as long as the exception
             raise
 
-        def change(heap: Heap) -> Chunk | None:
+        def change(_: Heap) -> Chunk | None:
             chunk.stream = stream
             self.ledger.steals += 1
             self.ledger.events += 1
-            return self._hand_out(heap, chunk, nbytes)
+            return self._hand_out(chunk, nbytes)
 
         return self.decide(change)
 
-    def serve_apart(self, nbytes: int, stream: int) -> Chunk | None:
+    def serve_apart(self, nbytes: int, stream: int) -> Chunk | MemoryError | None:
         """Serve a finalizer that runs in the middle of a decision; leave the heap be.
 
         The segment joins the heap when its one chunk comes back.
@@ -412,19 +367,13 @@ class PoolState:
         self._apart = True
         size = self.heap.granted(nbytes)
         address = self.upstream.borrow(size, stream)
-        if isinstance(address, MemoryError):
-            try:
-                raise address
-            finally:
-                del address
-        if address is None:
-            return None
+        if address is None or isinstance(address, MemoryError):
+            return address
         segment = self.segments[address] = Segment(address, size, self)
         chunk = segment.first
-        chunk.stream, chunk.request = stream, nbytes
-        chunk.bin, chunk.release = Bin(), self.release
-        self.ledger.grow(size, self.upstream.held)
-        self.ledger.take(size)
+        chunk.stream = stream
+        self.ledger.grow(size, self.upstream.idle)
+        self._hand_out(chunk, nbytes)
         self._apart = False
         return chunk
 
@@ -464,7 +413,7 @@ class PoolState:
         if not self.settled():
             return None
         self.move(self.deferred.process_events)
-        return 0 if self.policy.keeps else self.returns.segments()[1]
+        return 0 if self.policy.keeps else self.returns.segments()
 
     def settled(self) -> bool:
         """Drain what was dropped; say whether that was possible.
@@ -483,10 +432,8 @@ class PoolState:
         half changed.
         """
         self.process_pending()
-        found = self._locked(lambda: view(self.heap, self.ledger))
-        if isinstance(found, Torn):
-            return view(Heap(self.policy, self.quantum), self.ledger)
-        return found
+        found = self.decide(lambda heap: (view(heap, self.ledger),))
+        return found[0] if found else view(Heap(self.policy, self.quantum), self.ledger)
 
     def mark(self, chunk: Chunk, streams: Iterable[int]) -> None:
         """Keep a live chunk, once dropped, until these streams' work is done."""

@@ -7,14 +7,14 @@
 A chunk that a C client asked for is *held* here: to the pool's heap it is in use, here
 it is in use or free. A free one is handed out again without Python. The heap has the
 free ones back when it needs memory (`FreeLists.drain`), so nothing is kept from anybody.
-The ledger counts a chunk when it comes and when it leaves; what happens between is
-counted here.
+The ledger counts a chunk when it comes and when it leaves; how often it was handed out
+between is counted here.
 
-Locks. A `Core` has one of its own, which is held for integers and links only: not while
-Python is called, nor while a reference is dropped. So the functions may be called with
-the interpreter's lock and without, by any thread, on a free-threaded Python too. A fork
-waits until nobody holds one. Not under it are single words: pointers that are set before
-a library knows of them, `Core.miss`, and what reports read.
+One lock guards all cores, but for single words: pointers that are set before a library
+knows of them, `Core.miss`, and what reports read. It is held for integers and links
+only: not while Python is called, nor while a reference is dropped. So the functions may
+be called with the interpreter's lock and without, by any thread, on a free-threaded
+Python too. A fork waits until nobody holds it.
 
 Cores, and what libraries know of them, are never freed: a library may call until the
 process is gone. C++'s exceptions and the end of a thread pass through these functions:
@@ -34,14 +34,18 @@ import threading
 
 cnp.import_array()
 
-cdef extern from "<pthread.h>" nogil:
-    ctypedef struct pthread_mutex_t:
-        pass
-    int pthread_mutex_init(pthread_mutex_t*, void*)
-    int acquire "pthread_mutex_lock"(pthread_mutex_t*)
-    int release "pthread_mutex_unlock"(pthread_mutex_t*)
-    ctypedef void (*action)() noexcept nogil
-    int pthread_atfork(action, action, action)
+cdef extern from *:
+    """
+    #include <pthread.h>
+    static pthread_mutex_t xdev_pool_lock = PTHREAD_MUTEX_INITIALIZER;
+    static void xdev_pool_acquire(void) { pthread_mutex_lock(&xdev_pool_lock); }
+    static void xdev_pool_release(void) { pthread_mutex_unlock(&xdev_pool_lock); }
+    static _Thread_local size_t xdev_pool_misses;
+    """
+    void acquire "xdev_pool_acquire"() nogil
+    void release "xdev_pool_release"() nogil
+    int pthread_atfork(void (*)() nogil, void (*)() nogil, void (*)() nogil)
+    size_t misses "xdev_pool_misses"  # of this thread, by CuPy's function
 
 cdef extern from "Python.h":
     void PyErr_SetInterrupt() noexcept
@@ -57,68 +61,40 @@ cdef extern from "numpy/arrayobject.h":
         PyDataMemAllocator allocator
     PyObject* PyDataMem_DefaultHandler
 
-cdef extern from *:
-    """static _Thread_local size_t xdev_pool_misses;"""
-    size_t misses "xdev_pool_misses"  # of this thread, by CuPy's function
-
 cdef enum:
-    SIZES = 64  # of reports: up to 1, 2, 4, ... bytes
     SLOTS = 1 << 16  # of the table of blocks
     LISTS = 1 << 12  # of free blocks by stream and class
     PAGE = 4096
     LAZY = 32 << 20  # from here on the system makes the zeros, where they are touched
     ALIGNED = 63  # the bits that are 0 in the address of every block
     LIVE = 1, FREE = 2, INHERITED = 3  # from the parent process: not to be used
-    TAKEN = 0, GIVEN = 2  # blocks; their bytes are next
     REFUSED = 0, NOT_SERVED = -1  # answers in the place of an address
 
 cdef int64_t LARGEST = 1 << 61  # of a block: twice as much is still an int64 [B]
 
 cdef struct Block:
     int64_t address, nbytes, stream
-    int state, size_class
+    int64_t hits  # how often it was handed out from here
+    int state
     bint fits  # whether it serves its class; else it needs a look when it comes back
     Block* next  # in its free list
     Block* chain  # in its slot of the table
     PyObject* chunk
 
 cdef struct Core:
-    pthread_mutex_t lock
     int barred  # why nothing is handed out, a bit a reason; giving back always works
     bint eighths
     int64_t quantum
     int64_t idle  # free bytes here [B]
     int64_t least_idle  # since it was asked for [B]
     size_t frees
-    # Beside the ledger, by size class. A block that leaves is no more among the given.
-    int64_t counts[4][SIZES]
     Block* table[SLOTS]  # by address
     Block* lists[LISTS + 1]  # last in, first out; the last list: what needs a look
     PyObject* miss
     Core* next
 
-cdef pthread_mutex_t cores_lock  # guards the list
 cdef Core* cores = NULL
-pthread_mutex_init(&cores_lock, NULL)
-
-
-cdef void lock_all() noexcept nogil:
-    acquire(&cores_lock)
-    cdef Core* core = cores
-    while core != NULL:
-        acquire(&core.lock)
-        core = core.next
-
-
-cdef void unlock_all() noexcept nogil:
-    cdef Core* core = cores
-    while core != NULL:
-        release(&core.lock)
-        core = core.next
-    release(&cores_lock)
-
-
-pthread_atfork(lock_all, unlock_all, unlock_all)
+pthread_atfork(&acquire, &release, &release)
 
 
 cdef void* zeroed(size_t nbytes) except NULL:
@@ -128,7 +104,7 @@ cdef void* zeroed(size_t nbytes) except NULL:
     return made
 
 
-# -- under a core's lock ----------------------------------------------------------------
+# -- under the lock -----------------------------------------------------------------------
 
 
 cdef inline int64_t granted(Core* core, int64_t nbytes) noexcept nogil:
@@ -157,11 +133,6 @@ cdef inline Block** list_of(Core* core, int64_t stream, int64_t size) noexcept n
     """Return where the free blocks of a class are, and few others."""
     cdef uint64_t mixed = size >> 6 ^ size >> 17 ^ stream >> 4 ^ stream >> 13
     return &core.lists[mixed % LISTS]
-
-
-cdef inline void count(Core* core, int what, Block* block, int by) noexcept nogil:
-    core.counts[what][block.size_class] += by
-    core.counts[what + 1][block.size_class] += by * block.nbytes
 
 
 cdef inline void put(Core* core, Block* block) noexcept nogil:
@@ -198,7 +169,7 @@ cdef int64_t take(Core* core, int64_t nbytes, int64_t stream) noexcept nogil:
     """Hand out a free block of the very class; return its address, or 0."""
     cdef int64_t size, address = 0
     cdef Block** place
-    acquire(&core.lock)
+    acquire()
     if not core.barred and 0 <= nbytes <= LARGEST:
         size = granted(core, nbytes)
         place = list_of(core, stream, size)
@@ -206,22 +177,21 @@ cdef int64_t take(Core* core, int64_t nbytes, int64_t stream) noexcept nogil:
             place = &place[0].next
         if place[0] != NULL:
             address = place[0].address
-            count(core, TAKEN, pop(core, place), 1)
+            pop(core, place).hits += 1
             core.least_idle = min(core.least_idle, core.idle)
-    release(&core.lock)
+    release()
     return address
 
 
 cdef bint take_back(Core* core, int64_t address) noexcept nogil:
     """Take a block back; return whether the address is one of the core's."""
-    acquire(&core.lock)
+    acquire()
     cdef Block* block = find(core, address)
     if block != NULL and block.state == LIVE:
-        count(core, GIVEN, block, 1)
         put(core, block)
     elif block != NULL and block.state == INHERITED:
         remove(core, block)
-    release(&core.lock)
+    release()
     return block != NULL
 
 
@@ -239,16 +209,14 @@ cdef bint adopt(Core* core, object chunk, int64_t size, bint is_free) except -1:
     cdef Block** slot = slot_of(core, address)
     block.address, block.nbytes, block.stream = address, nbytes, stream
     block.state, block.fits = LIVE, fits
-    while <int64_t>1 << block.size_class < nbytes:
-        block.size_class += 1
     Py_INCREF(chunk)
     block.chunk = <PyObject*>chunk
-    acquire(&core.lock)
+    acquire()
     block.chain, slot[0] = slot[0], block
     if is_free:
-        count(core, TAKEN, block, -1)
+        block.hits = -1  # the ledger counted it as handed out
         put(core, block)
-    release(&core.lock)
+    release()
     return True
 
 
@@ -256,13 +224,12 @@ cdef bint is_of_stream(intptr_t address, intptr_t stream) noexcept nogil:
     """Say whether a block of a core's begins at an address, and is a stream's own."""
     cdef Core* core = cores  # cores come in front, and stay
     cdef Block* block = NULL
-    cdef bint found = False
-    while core != NULL and not found:
-        acquire(&core.lock)
+    acquire()
+    while core != NULL and block == NULL:
         block = find(core, address)
-        found = block != NULL and block.state == LIVE and block.stream == stream
-        release(&core.lock)
         core = core.next
+    cdef bint found = block != NULL and block.state == LIVE and block.stream == stream
+    release()
     return found
 
 
@@ -333,16 +300,15 @@ cdef class FreeLists:
         global cores
         self.core = <Core*>zeroed(sizeof(Core))
         self.core.quantum, self.core.eighths = quantum, eighths
-        pthread_mutex_init(&self.core.lock, NULL)
-        acquire(&cores_lock)
+        acquire()
         self.core.next, cores = cores, self.core
-        release(&cores_lock)
+        release()
 
     def bar(self, int reason, bint on):
         """Hand nothing out for a reason, a bit, or no longer for that."""
-        acquire(&self.core.lock)
+        acquire()
         self.core.barred = self.core.barred & ~reason | (reason if on else 0)
-        release(&self.core.lock)
+        release()
 
     def serve(self, miss):
         """Have misses of NumPy and PyTorch served; None: not any longer.
@@ -372,71 +338,63 @@ cdef class FreeLists:
     def mark(self, chunk):
         """Have a chunk in use come back by way of the heap, of whichever stream."""
         cdef int64_t address = chunk.address, stream = chunk.stream
-        acquire(&self.core.lock)
+        acquire()
         cdef Block* block = find(self.core, address)
         if block != NULL and block.state == LIVE:
             block.fits, block.stream = False, stream
-        release(&self.core.lock)
+        release()
 
-    def has_free(self, chunk):
-        """Return whether a chunk is here, and free."""
-        cdef int64_t address = chunk.address
-        acquire(&self.core.lock)
+    def look(self, chunk):
+        """Return whether a chunk is here and free, and how often it was handed out."""
+        cdef int64_t address = chunk.address, hits = 0
+        cdef bint is_free = False
+        acquire()
         cdef Block* block = find(self.core, address)
-        cdef bint found = block != NULL and block.state == FREE
-        release(&self.core.lock)
-        return found
+        if block != NULL:
+            is_free, hits = block.state == FREE, block.hits
+        release()
+        return is_free, hits
 
     def drain(self):
-        """Let go of the free chunks and return them."""
+        """Let go of the free chunks and return them; they tell of their reuses."""
         cdef Core* core = self.core
         cdef list found = []
         cdef Block* block
         cdef int k = LISTS  # first what needs a look
         while core.frees and k >= 0:
-            acquire(&core.lock)
+            acquire()
             if core.lists[k] == NULL:
-                release(&core.lock)
+                release()
                 k -= 1
                 continue
             block = pop(core, &core.lists[k])
             core.least_idle -= block.nbytes
-            count(core, GIVEN, block, -1)
-            chunk = <object>block.chunk
+            chunk, hits = <object>block.chunk, block.hits
             remove(core, block)
-            release(&core.lock)
+            release()
             Py_DECREF(chunk)  # the block's reference
+            chunk.reuses += hits
             found.append(chunk)
         return found
 
     def inherit(self):
-        """In a forked child: all blocks are the parent's, and nothing is free."""
-        cdef Core* core = self.core
+        """In a forked child: nothing is free, and all blocks are the parent's."""
         cdef Block* block
-        cdef list chunks = []
-        core.idle = core.least_idle = core.frees = 0
-        memset(core.counts, 0, sizeof(core.counts))
-        memset(core.lists, 0, sizeof(core.lists))
+        self.drain()
+        self.core.least_idle = 0
         for k in range(SLOTS):
-            block = core.table[k]
+            block = self.core.table[k]
             while block != NULL:
-                if block.state != INHERITED:
-                    chunks.append(<object>block.chunk)
+                if block.state == LIVE:
                     Py_DECREF(<object>block.chunk)
                 block.state, block = INHERITED, block.chain
 
-    def counts(self, int number):
-        """Return the blocks taken and given in a size class, and their bytes."""
-        counts = self.core.counts
-        blocks = counts[TAKEN][number], counts[GIVEN][number]
-        return blocks, (counts[TAKEN + 1][number], counts[GIVEN + 1][number])
-
     def least_idle(self):
         """Return the least that was free since the last call [B]."""
-        acquire(&self.core.lock)
+        acquire()
         cdef int64_t least = self.core.least_idle
         self.core.least_idle = self.core.idle
-        release(&self.core.lock)
+        release()
         return least
 
     @property
@@ -490,8 +448,6 @@ cdef class CupyAllocator:
     """
 
     cdef Devices* devices
-    cdef object hit, rest
-
     def __cinit__(self, int count, intptr_t stream):
         self.devices = <Devices*>zeroed(sizeof(Devices))
         self.devices.cores = <Core**>zeroed(max(count, 1) * sizeof(Core*))
@@ -506,19 +462,19 @@ cdef class CupyAllocator:
         """Serve a device."""
         self.devices.cores[index] = lists.core
 
-    def serve(self, hit, rest):
-        """Allocate by `hit`, a method of a `CFunctionAllocator`, else by `rest`."""
-        self.hit, self.rest = hit, rest
 
-    def allocate(self, nbytes):
-        """Return a pointer; this method is what CuPy is given as its allocator.
+def allocator(hit, rest):
+    """Return what CuPy is given: it allocates by `hit`, a `CFunctionAllocator`'s method.
 
-        Misses are counted, not noted: a finalizer may allocate before CuPy returns. Of
-        no bytes CuPy asks for no memory, and the pool gives some all the same.
-        """
+    Or by `rest`. Misses are counted, not noted: a finalizer may allocate before CuPy
+    returns. Of no bytes CuPy asks for no memory, and the pool gives some all the same.
+    """
+    def allocate(nbytes):
         cdef size_t before = misses
-        pointer = self.hit(nbytes)
-        return pointer if nbytes and misses == before else self.rest(nbytes)
+        pointer = hit(nbytes)
+        return pointer if nbytes and misses == before else rest(nbytes)
+
+    return allocate
 
 
 # -- NumPy ------------------------------------------------------------------------------
@@ -589,10 +545,10 @@ cdef void* numpy_realloc(void* context, void* address, size_t nbytes) noexcept n
     cdef size_t held = 0
     cdef Block* block
     if not <intptr_t>address & ALIGNED:
-        acquire(&numpy.core.lock)
+        acquire()
         block = find(numpy.core, <int64_t>address)
         held = 0 if block == NULL else <size_t>block.nbytes
-        release(&numpy.core.lock)
+        release()
     if not held:
         return numpy.inner.realloc(numpy.inner.ctx, address, nbytes)
     if held // 2 <= nbytes <= held:

@@ -210,7 +210,7 @@ def _segments(pool: Pool, number: int, makers: _Makers) -> list[dict[str, Any]]:
     state = pool.state
 
     def view(heap: Heap, _: object) -> list[dict[str, Any]]:
-        chunk_states, small = ChunkStates.of(state, heap), 2 * heap.policy.small
+        chunk_states, small = ChunkStates(state, heap), 2 * heap.policy.small
         return [
             {
                 "device": number,
