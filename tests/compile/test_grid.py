@@ -3,12 +3,13 @@
 import importlib
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from xdev import _config, _optional, atomic
-from xdev.compile.grid import Argument, Cores, Grid, cuda
+from xdev.compile.grid import Argument, Grid, cuda
 from xdev.ufunc.generalized.functions import CoreFunction
 from xdev.ufunc.generalized.layouts import Layout
 from xdev.ufunc.kernels.functions import KernelFunction
@@ -123,16 +124,19 @@ def test_every_architecture_has_kernels_of_all_kinds(capability):
         made = grid(function, indices, *arguments)
         code, _ = cuda.cubin(made, capability, **SIZES[k % len(SIZES)])
         assert code[:4] == b"\x7fELF"
-    cores = Cores(dot, (array("f", 1, False), Argument(F), array("f")), 2)
-    assert cuda.cubin(cores, capability)[0][:4] == b"\x7fELF"
-    cores = Cores(dot, (array("f"), Argument(D), array("d")), 1, frozenset({1}))
-    assert cuda.cubin(cores, capability)[0][:4] == b"\x7fELF"
+    cores = array("f", 1, False), Argument(F), array("f")
+    rows = array("f", 3, False), array("f", 2, False), array("f", 3)
+    made = Grid(dot, 1, rows, cores=cores)
+    assert cuda.cubin(made, capability)[0][:4] == b"\x7fELF"
+    made = Grid(dot, 1, (rows[0], Argument(F), rows[2]), cores=cores)
+    assert cuda.cubin(made, capability, narrow=True)[0][:4] == b"\x7fELF"
 
 
 def of_cores(function, layout, *inputs):
     typed = CoreFunction(function, Layout.parse(layout), [], fastmath=False)
     made = typed.specialise(inputs, [None])
-    return cuda.cubin(Cores(made.function, made.arguments, 1), (9, 0))[0]
+    rows = [replace(core, ndim=1 + (core.ndim or 0)) for core in made.arguments]
+    return cuda.cubin(Grid(made.function, 1, (*rows,), cores=made.arguments), (9, 0))[0]
 
 
 def test_whole_arrays_are_assigned_in_loops_of_c():
@@ -261,8 +265,8 @@ def first(window, out):
 
 def test_a_number_for_an_array_is_read_where_it_lies(instructions):
     number = Argument(L, 1)
-    cores = Cores(first, (number, array("l", 1, False)), 1, frozenset({0}))
-    code, _ = cuda.cubin(cores, (9, 0))
+    cores, rows = (number, array("l", 1, False)), (Argument(L), array("l", 2, False))
+    code, _ = cuda.cubin(Grid(first, 1, rows, cores=cores), (9, 0))
 
     lines = instructions(code)
     assert any("STG" in line for line in lines)

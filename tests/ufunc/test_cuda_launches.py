@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 import xdev
+from xdev._plain_calls import FORMATS
 from xdev.compile.grid import cpu as host_compiler
 from xdev.ufunc import cuda, cuda_streams
 from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import Array, Number
 from xdev.ufunc.generalized import loops as generalized
+from xdev.ufunc.kernels import cuda as kernels
 
 
 class HostKernel:
@@ -39,9 +41,15 @@ class HostKernel:
         self._run(0, width * slow[0] * slow[1], memory)
 
 
-def launched(kernel, blocks, threads, memory, values):
-    assert not values
-    return lambda _: kernel(blocks, threads, memory)
+def launched(kernel, blocks, threads, memory, values, *, first):
+    slots = struct.Struct("=" + "".join(FORMATS[x.kind, x.low] for x in values))
+
+    def run(given):
+        whole = bytearray(memory)
+        slots.pack_into(whole, first, *given)
+        kernel(blocks, threads, bytes(whole))
+
+    return run
 
 
 class HostArray:
@@ -95,9 +103,9 @@ def on_host(monkeypatch):
     monkeypatch.setattr(generalized, "read", read)
     monkeypatch.setattr(generalized._optional, "cupy", lambda: cupy)
     monkeypatch.setattr(generalized.launch, "capability", lambda _: (9, 0))
-    monkeypatch.setattr(generalized.compiler, "cubin", lambda cores, _: (cores, ""))
+    monkeypatch.setattr(kernels.compiler, "cubin", lambda grid, _, **__: (grid, ""))
     monkeypatch.setattr(generalized.launch, "Kernel", HostKernel)
-    monkeypatch.setattr(generalized.launch, "Launch", launched)
+    monkeypatch.setattr(kernels, "Launch", launched)
     monkeypatch.setattr(cuda, "require", lambda: None)
     monkeypatch.setattr(cuda, "on_device", lambda *_: nullcontext(0))
     monkeypatch.setattr(cuda, "new_array", new_array)

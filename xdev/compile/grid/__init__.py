@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
 from xdev.compile.errors import compile_error
@@ -52,11 +52,6 @@ class Argument:
     writable: bool = False
 
     @property
-    def words(self) -> int:
-        """How many words a number takes."""
-        return -(-self.dtype.itemsize // WORD)
-
-    @property
     def type(self) -> Any:
         """The type that Numba has for it."""
         numba = _optional.numba()
@@ -91,6 +86,10 @@ class Grid:
         Whether floating point arithmetic may be reordered and contracted.
     checked : bool
         Whether it reports accesses out of bounds.
+    cores : tuple of Argument, optional
+        Of a function of core arrays, which takes no index: what it takes. The arrays
+        among the arguments have as many loop dimensions in front, and the one index
+        counts through them; the last argument's are the loop's extents.
     """
 
     function: Callable[..., Any]
@@ -98,11 +97,13 @@ class Grid:
     arguments: tuple[Argument, ...]
     fastmath: bool = False
     checked: bool = False
+    cores: tuple[Argument, ...] | None = None
 
     @property
     def parts(self) -> tuple[object, ...]:
         """All that decides the machine code but the function; its ``repr`` tells it."""
-        return "grid", self.indices, self.arguments, self.fastmath, self.checked
+        options = self.fastmath, self.checked
+        return "grid", self.indices, self.arguments, *options, self.cores
 
     @property
     def words(self) -> int:
@@ -113,18 +114,22 @@ class Grid:
     def types(self) -> tuple[Any, ...]:
         """Return what the function takes, in Numba's types."""
         types = _optional.numba().core.types
+        if self.cores is not None:
+            return tuple(core.type for core in self.cores)
         report = [types.UniTuple(types.int64, HEADER)] if self.checked else []
         own = (argument.type for argument in self.arguments)
         return (*[types.intp] * self.indices, *own, *report)
 
     def load(self, memory: Memory) -> list[Any]:
         """Emit the loading of all that is the same for every index."""
-        return memory.arguments(self.arguments)
+        return [] if self.cores is not None else memory.arguments(self.arguments)
 
     def operands(
         self, memory: Memory, indices: Sequence[Any], loaded: Sequence[Any]
     ) -> list[Any]:
         """Emit what one call of the function takes, from the grid's three indices."""
+        if self.cores is not None:
+            return memory.cores(self.arguments, self.cores, indices[-1])
         own = indices[DIMENSIONS - self.indices :]
         report = [memory.report(indices)] if self.checked else []
         return [*own, *loaded, *report]
@@ -166,108 +171,3 @@ def packer(arguments: Sequence[Argument]) -> Callable[..., bytes]:
     slots = (f"{SLOT * WORD}s" if a.ndim is None else "Q8x" for a in arguments)
     layouts = 2 * sum(a.ndim or 0 for a in arguments)
     return struct.Struct(f"={HEADER}q{''.join(slots)}{layouts}q").pack
-
-
-# Functions of core arrays, for generalized ufuncs: one call for each loop index.
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)  # a key of dicts: hashed as an object
-class Cores:
-    """A function of arrays and numbers, called along loop dimensions.
-
-    It is a kernel of one index, the number of the loop index. After the header of its
-    memory come the loop dimensions' extents; then for each operand its address and its
-    strides along them, and for an array its shape and strides [B].
-
-    Parameters
-    ----------
-    function : callable
-        ``function(*arguments)``, plain Python.
-    arguments : tuple of Argument
-        The core arrays' types; numbers where there are no core dimensions.
-    dimensions : int
-        The loop dimensions, at least one.
-    constants : frozenset of int
-        Which operands are one number for all, and lie in the memory themselves.
-    fastmath : bool
-        Whether floating point arithmetic may be reordered and contracted.
-    """
-
-    function: Callable[..., Any]
-    arguments: tuple[Argument, ...]
-    dimensions: int
-    constants: frozenset[int] = frozenset()
-    fastmath: bool = False
-    indices: ClassVar[int] = 1  # of the kernel's grid
-
-    @property
-    def parts(self) -> tuple[object, ...]:
-        """All that decides the machine code but the function; its ``repr`` tells it."""
-        return (
-            "cores",
-            self.arguments,
-            self.dimensions,
-            sorted(self.constants),
-            self.fastmath,
-        )
-
-    @property
-    def words(self) -> int:
-        """How many words its memory has."""
-        words = HEADER + self.dimensions
-        for k, argument in enumerate(self.arguments):
-            if k in self.constants:
-                words += argument.words
-            else:
-                words += 1 + self.dimensions + 2 * (argument.ndim or 0)
-        return words
-
-    def types(self) -> tuple[Any, ...]:
-        """Return what the function takes, in Numba's types."""
-        return tuple(argument.type for argument in self.arguments)
-
-    def load(self, _memory: Memory) -> list[Any]:
-        """Emit nothing: an index has one call, and finds all in the memory."""
-        return []
-
-    def operands(
-        self, memory: Memory, indices: Sequence[Any], _loaded: Sequence[Any]
-    ) -> list[Any]:
-        """Emit what one call of the function takes, from the grid's three indices."""
-        builder, place = memory.builder, HEADER
-        left, index = indices[-1], []
-        for extent in reversed(memory.words(place, self.dimensions)[1:]):
-            index.append(builder.urem(left, extent))
-            left = builder.udiv(left, extent)
-        index = [left, *reversed(index)]
-        place += self.dimensions
-        values = []
-        for k, argument in enumerate(self.arguments):
-            if k in self.constants:
-                values.append(memory.constant(argument, place))
-                place += argument.words
-                continue
-            data = memory.pointer(memory.word(place))
-            steps = memory.words(place + 1, self.dimensions)
-            for i, step in zip(index, steps, strict=True):
-                data = memory.moved(data, builder.mul(i, step))
-            place += 1 + self.dimensions
-            if argument.ndim is None:
-                values.append(memory.loaded(argument, data))
-                continue
-            words = memory.words(place, 2 * argument.ndim)
-            shape, strides = words[: argument.ndim], words[argument.ndim :]
-            values.append(memory.array(argument, data, shape, strides))
-            place += len(words)
-        return values
-
-    def pack(self, size: int, words: Sequence[int | bytes]) -> bytes:
-        """Return the memory: the number of loop indices, then words and numbers."""
-        header = struct.pack(f"={HEADER}q", 1, 1, size, 0)
-        return header + b"".join(
-            word.ljust(-(-len(word) // WORD) * WORD, b"\0")
-            if isinstance(word, bytes)
-            else struct.pack("=q", word)
-            for word in words
-        )

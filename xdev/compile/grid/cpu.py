@@ -416,9 +416,6 @@ class _Operands:
             values = []
             for k, argument in enumerate(arguments):
                 data = memory.moved(self._data[k], b.mul(loop.index, self._outer[k]))
-                if argument.ndim is None:
-                    values.append(memory.loaded(argument, data))
-                else:
-                    shape, strides = self._shapes[k], self._strides[k]
-                    values.append(memory.array(argument, data, shape, strides))
+                shape, strides = self._shapes[k], self._strides[k]
+                values.append(memory.value(argument, data, shape, strides))
             call(memory, compiled, values)

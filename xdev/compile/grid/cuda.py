@@ -24,8 +24,6 @@ from xdev.errors import DeviceUnavailableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from xdev.compile.grid import Cores
-
 # Loops over ranges and indices on CUDA, in the forms that its compiler knows best.
 
 # Loops over ``range`` on CUDA, in the form that its compiler knows best.
@@ -270,7 +268,7 @@ Block = tuple[int, int, int]
 class Template:
     """How the template is filled in for a kernel."""
 
-    grid: Grid | Cores
+    grid: Grid
     narrow: bool = False
     template: str = "grid"
     entry: str = "xdev::grid"
@@ -304,7 +302,7 @@ def target() -> Target:
 
 
 def cubin(
-    grid: Grid | Cores,
+    grid: Grid,
     capability: tuple[int, int],
     *,
     narrow: bool = False,
@@ -350,7 +348,7 @@ def cubin(
 
 
 def ltoir(
-    grid: Grid | Cores, capability: tuple[int, int], *, narrow: bool, small: bool
+    grid: Grid, capability: tuple[int, int], *, narrow: bool, small: bool
 ) -> bytes:
     """Compile the function alone: ``void(int64 i, int64 j, int64 k, const void*)``.
 
@@ -398,7 +396,7 @@ def ltoir(
             raise said from cause(error)
 
 
-def call(context: Any, builder: Any, grid: Grid | Cores, values: Sequence[Any]) -> None:
+def call(context: Any, builder: Any, grid: Grid, values: Sequence[Any]) -> None:
     """Emit a call of the function; an exception ends this point of the grid alone."""
     types = _optional.numba().core.types
     function = with_spans(grid.function)

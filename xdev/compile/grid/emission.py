@@ -89,7 +89,7 @@ class Memory:
         """Return the values of all arguments."""
         layouts = iter(self.layouts(arguments))
         return [
-            self.number(argument, HEADER + SLOT * place)
+            self.value(argument, self._number(place), [], [])
             if argument.ndim is None
             else self.array(argument, *next(layouts))
             for place, argument in enumerate(arguments)
@@ -130,23 +130,38 @@ class Memory:
         )
         return made._getvalue()  # noqa: SLF001 - how Numba names it
 
-    def number(self, argument: Argument, place: int) -> Any:
-        """Return the number whose bytes begin at a word."""
-        return self.loaded(
-            argument, self._place(place, self.target.cgutils.ir.IntType(8))
-        )
+    def cores(
+        self, arguments: Sequence[Argument], cores: Sequence[Argument], number: Any
+    ) -> list[Any]:
+        """Return what a function of core arrays takes for a number of the loop's."""
+        builder, layouts = self.builder, self.layouts(arguments)
+        (last, core), (_, extents, _) = (arguments[-1], cores[-1]), layouts[-1]
+        loop = (last.ndim or 0) - (core.ndim or 0)
+        index: list[Any] = []
+        for extent in reversed(extents[1:loop]):
+            index.insert(0, builder.urem(number, extent))
+            number = builder.udiv(number, extent)
+        index.insert(0, number)
+        following, values = iter(layouts), []
+        for place, (argument, core) in enumerate(zip(arguments, cores, strict=True)):
+            if argument.ndim is None:  # a number for all, perhaps where an array is
+                data = self._number(place)
+                shape = [self.int64(1)] * (core.ndim or 0)
+                strides = [self.int64(core.dtype.itemsize)] * len(shape)
+            else:
+                data, shape, strides = next(following)
+                for i, step in zip(index, strides[:loop], strict=True):
+                    data = self.moved(data, builder.mul(i, step))
+                shape, strides = shape[loop:], strides[loop:]
+            values.append(self.value(core, data, shape, strides))
+        return values
 
-    def constant(self, argument: Argument, place: int) -> Any:
-        """Return the number whose bytes begin at a word, or an array of it alone."""
-        if argument.ndim is None:
-            return self.number(argument, place)
-        data = self._place(place, self.target.cgutils.ir.IntType(8))
-        one, step = self.int64(1), self.int64(argument.dtype.itemsize)
-        ndim = argument.ndim
-        return self.array(argument, data, [one] * ndim, [step] * ndim)
-
-    def loaded(self, argument: Argument, data: Any) -> Any:
-        """Return the number at a ``char*``."""
+    def value(
+        self, argument: Argument, data: Any, shape: list[Any], strides: list[Any]
+    ) -> Any:
+        """Return the number at a ``char*``, or the array that starts there."""
+        if argument.ndim is not None:
+            return self.array(argument, data, shape, strides)
         model = self.context.data_model_manager[argument.type]
         pointer = self.builder.bitcast(data, model.get_data_type().as_pointer())
         return model.load_from_data_pointer(self.builder, pointer)
@@ -165,6 +180,10 @@ class Memory:
             return self.word(index)
         half = self._place(index, self.target.cgutils.ir.IntType(32))
         return getattr(self.builder, widen)(self.builder.load(half), self.int64)
+
+    def _number(self, place: int) -> Any:
+        """Return where the bytes of an argument's number are, a ``char*``."""
+        return self._place(HEADER + SLOT * place, self.target.cgutils.ir.IntType(8))
 
     def _place(self, index: int, kind: Any) -> Any:
         offset = self.int64(index * WORD)

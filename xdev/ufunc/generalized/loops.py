@@ -10,14 +10,16 @@ import numpy as np
 
 from xdev import _optional, memory
 from xdev.compile import launch, numpy_ufunc, threads
-from xdev.compile.grid import Cores, cpu, cuda as compiler
+from xdev.compile.grid import Argument, Grid, cpu
 from xdev.ufunc import cuda, cuda_layout, cuda_streams, foreign
 from xdev.ufunc.cpu_results import POOLED
-from xdev.ufunc.cuda_operands import Array, Number, read
+from xdev.ufunc.cuda_operands import Array, Number, handed, read
 from xdev.ufunc.cuda_plan import Result
 from xdev.ufunc.errors import explain
 from xdev.ufunc.generalized.layouts import Axes
 from xdev.ufunc.inputs import strong
+from xdev.ufunc.kernels import arguments
+from xdev.ufunc.kernels.cuda import Compiled
 from xdev.ufunc.kernels.decorator import Extents
 
 if TYPE_CHECKING:
@@ -206,7 +208,7 @@ class CudaCores:
     def __init__(self, function: CoreFunction) -> None:
         self._function = function
         self._lock = threading.Lock()  # guards the dict below: a kernel is made once
-        self._kernels: dict[Any, tuple[Cores, Any]] = {}
+        self._kernels: dict[Any, Compiled] = {}
 
     def __call__(
         self,
@@ -367,55 +369,58 @@ class CudaCores:
         reads: Sequence[Array | Number],
         writes: Sequence[Array],
     ) -> None:
-        operands = (*reads, *writes)
-        cores = self._function.layout.operands
+        function, operands = self._function, [*reads, *writes]
+        splits = [
+            len(x.shape) - len(own) if isinstance(x, Array) else 0
+            for x, own in zip(operands, function.layout.operands, strict=True)
+        ]
         outer = [
-            cuda_layout.stretch(*_split(x, len(own))[0], loop)
-            for x, own in zip(operands, cores, strict=True)
+            cuda_layout.stretch(x.shape[:at], x.strides[:at], loop)
+            for x, at in zip(operands, splits, strict=True)
             if isinstance(x, Array)
         ]
         # Outputs first: theirs is the order of the loop dimensions.
         count = len(writes)
         extents, steps = cuda_layout.collapse(loop, outer[-count:] + outer[:-count])
-        steps = steps[count:] + steps[:count]
-        constants = frozenset(k for k, x in enumerate(reads) if isinstance(x, Number))
-        cores_made, kernel = self._kernel(made, len(extents), constants)
-        words: list[int | bytes] = [*extents]
-        following = iter(steps)
-        function = self._function
-        each = zip(operands, cores, made.arguments, function.labels, strict=True)
-        for x, own, argument, label in each:
+        following = iter(steps[count:] + steps[:count])
+        dtypes = [core.dtype for core in made.arguments]
+        owners = [x.owner for x in operands]
+        numbers = strong(owners, dtypes, function.name, function.labels)
+        for k, (x, at, core) in enumerate(
+            zip(operands, splits, made.arguments, strict=True)
+        ):
             if isinstance(x, Number):
-                dtype = argument.dtype
-                (number,) = strong((x.value,), (dtype,), function.name, (label,))
-                words.append(dtype.type(number).tobytes())
+                operands[k] = Number(core.dtype.type(numbers[k]))
                 continue
-            words += [x.address, *next(following)]
-            if argument.ndim is not None:
-                _, (shape, strides) = _split(x, len(own))
-                words += shape or (1,)
-                words += strides or (argument.dtype.itemsize,)
-        size = prod(loop)
-        blocks, threads = Extents.read(size, self._function.name).launch
-        launch.Launch(kernel, blocks, threads, cores_made.pack(size, words), ())([])
+            shape, strides = x.shape[at:], x.strides[at:]
+            if core.ndim and not shape:  # an array of one element
+                shape, strides = (1,), (core.dtype.itemsize,)
+            operands[k] = x.laid_out(extents + shape, next(following) + strides)
+        points = Extents.read(prod(loop), function.name)
+        run = self._kernel(made, points, operands).launch(points, operands)
+        run(handed(operands, dtypes, function.name, function.labels))
 
     def _kernel(
-        self, made: Specialisation, dimensions: int, constants: frozenset[int]
-    ) -> tuple[Cores, Any]:
+        self,
+        made: Specialisation,
+        points: Extents,
+        operands: Sequence[Array | Number],
+    ) -> Compiled:
         """Return a loaded kernel, compiled once."""
+        kinds = tuple(
+            Argument(core.dtype, len(x.shape) if isinstance(x, Array) else None)
+            for x, core in zip(operands, made.arguments, strict=True)
+        )
+        arrays = [x for x in operands if isinstance(x, Array)]
+        narrow = points.whole and arguments.narrow(points.shape, arrays)
+        sizes = {"narrow": narrow, "small": arguments.small(arrays)}
         current = _optional.cupy().cuda.runtime.getDevice()
-        key = made, dimensions, constants, launch.capability(current)
+        key = made, kinds, *sizes.values(), launch.capability(current)
         with self._lock:
             if key not in self._kernels:
-                cores = Cores(
-                    made.function,
-                    made.arguments,
-                    dimensions,
-                    constants,
-                    self._function.fastmath,
-                )
-                kernel = launch.Kernel(*compiler.cubin(cores, key[-1]))
-                self._kernels[key] = cores, kernel
+                fastmath = self._function.fastmath
+                grid = Grid(made.function, 1, kinds, fastmath, cores=made.arguments)
+                self._kernels[key] = Compiled.of(grid, **sizes)
             return self._kernels[key]
 
 
@@ -431,13 +436,6 @@ def _turned(x: Array, order: Shape) -> Array:
     """Return an array with its axes in an order."""
     shape = tuple(x.shape[axis] for axis in order)
     return x.laid_out(shape, tuple(x.strides[axis] for axis in order))
-
-
-def _split(x: Array, core: int) -> tuple[tuple[Shape, Shape], tuple[Shape, Shape]]:
-    """Return the shapes and strides of the loop and of the core dimensions."""
-    at = len(x.shape) - core
-    loop = x.shape[:at], x.strides[:at]
-    return loop, (x.shape[at:], x.strides[at:])
 
 
 def _apart_on_cuda(x: Array, writes: Sequence[Array]) -> Array:

@@ -24,7 +24,7 @@ from xdev.ufunc.kernels import arguments, functions
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.compile.grid import Argument
+    from xdev.compile.grid import Argument, Grid
     from xdev.ufunc.kernels.decorator import Extents
     from xdev.ufunc.kernels.functions import KernelFunction
 
@@ -39,6 +39,39 @@ class Compiled(NamedTuple):
     pack: Callable[..., bytes]
     kernel: Any
     checked: bool
+
+    @classmethod
+    def of(cls, grid: Grid, *, narrow: bool, small: bool) -> Compiled:
+        """Compile a function for the current device; load it.
+
+        Raises
+        ------
+        TypeError
+            It cannot be compiled, or CUDA hands over no memory of that size.
+        """
+        if grid.words * WORD > LIMIT:
+            message = (
+                f"{grid.function.__name__} has too many arguments for CUDA: their "
+                f"addresses, shapes and strides take {grid.words * WORD} bytes of at "
+                f"most {LIMIT}"
+            )
+            raise TypeError(message)
+        here = launch.capability(_optional.cupy().cuda.runtime.getDevice())
+        cubin = compiler.cubin(grid, here, narrow=narrow, small=small)
+        kinds = grid.arguments
+        return cls(kinds, packer(kinds), launch.Kernel(*cubin), grid.checked)
+
+    def launch(
+        self, extents: Extents, operands: Sequence[Array | Number], report: int = 0
+    ) -> Launch:
+        """Return the launch over a grid: all of it but addresses and numbers."""
+        words = arguments.words(operands, self.kinds)
+        values = tuple(
+            Value() if isinstance(x, Array) else Value.number(x.value, kind.dtype)
+            for x, kind in zip(operands, self.kinds, strict=True)
+        )
+        memory = self.pack(*extents.shape, report, *words)
+        return Launch(self.kernel, *extents.launch, memory, values, first=HEADER * WORD)
 
 
 @final
@@ -105,7 +138,7 @@ class CudaKernels:
                 return None
             if compiled.checked:
                 report = _optional.cupy().zeros(reports.LENGTH, "q")
-                run = _launch(compiled, extents, operands, report.data.ptr)
+                run = compiled.launch(extents, operands, report.data.ptr)
                 with cuda_streams.ordered(arrays):
                     run(values)
                 functions.refuse_reported(
@@ -115,7 +148,7 @@ class CudaKernels:
             layouts = key, extents, *(x.layout for x in arrays)
             found = self._launches.get(layouts)
             if found is None:
-                found = _launch(compiled, extents, operands)
+                found = compiled.launch(extents, operands)
                 if len(self._launches) >= KNOWN:
                     self._launches.clear()
                 self._launches[layouts] = found
@@ -141,37 +174,8 @@ class CudaKernels:
                 function = self._function
                 kinds, working = arguments.types(operands, names, function.name)
                 grid = function.typed(indices, kinds, working)
-                if grid.words * WORD > LIMIT:
-                    message = (
-                        f"{function.name} has too many arguments for CUDA: their "
-                        f"addresses, shapes and strides take {grid.words * WORD} bytes "
-                        f"of at most {LIMIT}"
-                    )
-                    raise TypeError(message)
-                current = _optional.cupy().cuda.runtime.getDevice()
                 known = operands, names, function.name, function.writes
                 with arguments.explaining(*known):
-                    cubin = compiler.cubin(
-                        grid, launch.capability(current), narrow=narrow, small=small
-                    )
-                kernel = launch.Kernel(*cubin)
-                made = Compiled(kinds, packer(kinds), kernel, grid.checked)
+                    made = Compiled.of(grid, narrow=narrow, small=small)
                 self._compiled[key] = made
             return self._compiled[key]
-
-
-def _launch(
-    compiled: Compiled,
-    extents: Extents,
-    operands: list[Array | Number],
-    report: int = 0,
-) -> Launch:
-    """Return the launch over a grid: all of it but addresses and numbers."""
-    kinds = compiled.kinds
-    words = arguments.words(operands, kinds)
-    values = tuple(
-        Value() if isinstance(x, Array) else Value.number(x.value, kind.dtype)
-        for x, kind in zip(operands, kinds, strict=True)
-    )
-    memory = compiled.pack(*extents.shape, report, *words)
-    return Launch(compiled.kernel, *extents.launch, memory, values, first=HEADER * WORD)
