@@ -12,7 +12,7 @@ from xdev import _optional, facade
 from xdev.device import device_of
 from xdev.ufunc import dask
 from xdev.ufunc.inputs import is_collection
-from xdev.ufunc.kernels import Kernel, arguments
+from xdev.ufunc.kernels import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +81,7 @@ def map_blocks(
     name = getattr(f, "__name__", "map").strip("<>")  # of tasks
     if isinstance(f, Kernel):
         rank = max(x.ndim for x in arrays if is_collection(x))
-        f = functools.partial(_run, f, _results(f, rank, len(arrays)), dtype)
+        f = functools.partial(_run, f, _results(f, rank, arrays), dtype)
         meta = _learnt(f, arrays)
     else:
         f = functools.partial(f, **options) if options else f
@@ -288,19 +288,28 @@ def _promised(result: Any, dtype: np.dtype[Any], shape: tuple[int, ...] | None) 
     return result.astype(dtype)
 
 
-def _results(kernel: Kernel, rank: int, inputs: int) -> int:
-    """Return how many results a kernel of so many indices and inputs has."""
+def _results(kernel: Kernel, rank: int, arrays: tuple[Any, ...]) -> int:
+    """Return how many results a kernel of so many indices and of inputs has."""
     code: Any = kernel.function.__code__
+    inputs = len(arrays)
     names = code.co_varnames[rank + inputs : code.co_argcount]
-    found = arguments.find_writes(kernel.function, dict.fromkeys(names, 1))
-    unwritten = [name for name in names if name not in found.surely | found.perhaps]
+    blocks = [
+        np.empty((0,) * x.ndim, x.dtype) if hasattr(x, "ndim") else x for x in arrays
+    ]
+    made = np.empty((0,) * rank, np.result_type(*blocks))
+    reason, unwritten = "", [*names]
+    try:
+        written = kernel.writes(rank, *blocks, *[made] * len(names))
+        unwritten = [name for name in names if name not in written]
+    except TypeError as error:  # as when an input is taken for a result
+        reason = f"\n{error}"
     if unwritten or not names:
         what = (
             f"does not write {', '.join(unwritten)}" if unwritten else "has no result"
         )
         message = (
             f"xdev.distributed.map: {kernel.__name__} of {rank} indices and {inputs} "
-            f"inputs {what}: what comes behind the inputs are results"
+            f"inputs {what}: what comes behind the inputs are results{reason}"
         )
         raise TypeError(message)
     return len(names)

@@ -15,7 +15,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
-from xdev.compile import cpu, digests, errors, loops
+from xdev._disk_cache import DiskCache
+from xdev.compile import cpu, digests, environment, errors, loops
 from xdev.compile.grid import DIMENSIONS, Grid, check_result, emission
 from xdev.compile.grid.emission import Memory, Target
 
@@ -122,6 +123,7 @@ def _span(
     return low, high
 
 
+_written = DiskCache("writes")
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)
 
 
@@ -165,9 +167,7 @@ def _compiled(grid: Grid) -> Any:
     """Return Numba's C function of the loop."""
     numba = _optional.numba()
     types = numba.core.types
-    compiled = device_function(
-        grid.function, grid.types(), grid.arguments, fastmath=grid.fastmath
-    )
+    compiled = _compiled_for(grid, grid.arguments)
     errors.refuse_faults(grid.function, grid.arguments, compiled)
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
@@ -186,6 +186,46 @@ def _compiled(grid: Grid) -> Any:
 
     signature = types.void(types.int64, types.int64, types.voidptr)
     return numba.cfunc(signature, _nrt=False)(inner)
+
+
+def writes(grid: Grid) -> frozenset[int]:
+    """Return the places of the arrays that a kernel writes.
+
+    They are those which it cannot be compiled for when they are read-only.
+
+    Parameters
+    ----------
+    grid : Grid
+        The function, and types of arrays that may be written.
+
+    Raises
+    ------
+    TypeError
+        It cannot be compiled for these either.
+    """
+    function, arguments = grid.function, grid.arguments
+    digest = digests.digest(function)
+    parts = "writes", *grid.parts, environment.digest()
+    key = None if digest is None else digests.joined(digest, *parts)
+    found = None if key is None else _written.load(key)
+    if found is None:
+        _compiled_for(grid, arguments)
+        places = bytearray()
+        for k, own in enumerate(arguments):
+            try:
+                frozen = replace(own, writable=False)
+                _compiled_for(grid, (*arguments[:k], frozen, *arguments[k + 1 :]))
+            except TypeError:
+                places.append(k)
+        found = bytes(places)
+        if key is not None:
+            _written.save(key, found, function.__name__)
+    return frozenset(found)
+
+
+def _compiled_for(grid: Grid, arguments: tuple[Argument, ...]) -> Any:
+    kinds = replace(grid, arguments=arguments).types()
+    return device_function(grid.function, kinds, arguments, fastmath=grid.fastmath)
 
 
 @_optional.numba_unset()

@@ -76,9 +76,6 @@ class Adapter:
             flag says what is read-only.
         """
 
-    def mark_written(self, x: Any) -> None:
-        """Tell the library that an array may be written; refuse nothing."""
-
     def from_native(self, made: Any, like: Any) -> Any:  # noqa: ARG002
         """Return a NumPy or CuPy result, which is nobody else's, as its own array.
 

@@ -81,11 +81,7 @@ class TorchAdapter(Adapter):
                 f"{name}(): {label} is expanded, its elements share memory: clone it"
             )
             raise TypeError(message)
-        self.mark_written(x)
-
-    def mark_written(self, x: Any) -> None:
-        """Have autograd refuse gradients for which it kept the old values."""
-        if not x.is_inference():
+        if not x.is_inference():  # autograd may have kept the old values
             _optional.torch().autograd.graph.increment_version(x)
 
     def from_native(self, made: Any, like: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, final
 
@@ -19,7 +19,7 @@ from xdev.ufunc.inputs import too_large
 from xdev.ufunc.kernels import arguments, functions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from xdev.compile.grid import Argument
     from xdev.ufunc.kernels.decorator import Extents
@@ -44,6 +44,8 @@ class Plan:
         ``loop(start, stop, memory)``, a C function.
     address : int
         The loop's.
+    writes : callable
+        Returns the names of the arrays that are written.
     each : float
         Seconds that a point took the last time that threads shared them, 0 before; a
         guess for the next.
@@ -53,6 +55,7 @@ class Plan:
     pack: Callable[..., bytes]
     loop: Any
     address: int
+    writes: Callable[[], Container[str]]
     each: float = 0.0
 
 
@@ -103,10 +106,12 @@ class CpuKernels:
                     grid = function.typed(
                         indices, kinds, working, checked=self._checked
                     )
-                    known = operands, names, function.name, function.writes
-                    with arguments.explaining(*known):
+                    typing = indices, kinds, working
+                    with function.refusing_writes(*typing):
                         loop: Any = compiler.loop(grid)
-                    plan = Plan(kinds, packer(kinds), loop, loop.code.address)
+                    address = loop.code.address
+                    found = partial(function.writes, *typing)
+                    plan = Plan(kinds, packer(kinds), loop, address, found)
                     self._plans[key] = plan
         try:
             words = arguments.words(operands, plan.kinds)
@@ -114,7 +119,7 @@ class CpuKernels:
             owners = [x.owner for x in operands]
             dtypes = [kind.dtype for kind in plan.kinds]
             raise too_large(owners, dtypes, function.name, names) from error
-        arguments.begin_writes(args, operands, names, function.name, function.writes)
+        arguments.begin_writes(args, operands, names, function.name, plan.writes)
         self.compute(extents, plan, words)
         return plan
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev import _optional, native
@@ -22,7 +23,7 @@ from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.kernels import arguments, functions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from xdev.compile.grid import Argument, Grid
     from xdev.ufunc.kernels.decorator import Extents
@@ -39,6 +40,8 @@ class Compiled(NamedTuple):
     pack: Callable[..., bytes]
     kernel: Any
     checked: bool
+    #: Returns the names of the arrays that are written.
+    writes: Callable[[], Container[str]] = tuple
 
     @classmethod
     def of(cls, grid: Grid, *, narrow: bool, small: bool) -> Compiled:
@@ -132,7 +135,7 @@ class CudaKernels:
             dtypes = [kind.dtype for kind in compiled.kinds]
             values = handed(operands, dtypes, function.name, names)
             arguments.begin_writes(
-                args, operands, names, function.name, function.writes
+                args, operands, names, function.name, compiled.writes
             )
             if not extents.size:
                 return None
@@ -174,8 +177,9 @@ class CudaKernels:
                 function = self._function
                 kinds, working = arguments.types(operands, names, function.name)
                 grid = function.typed(indices, kinds, working)
-                known = operands, names, function.name, function.writes
-                with arguments.explaining(*known):
+                typing = indices, kinds, working
+                with function.refusing_writes(*typing):
                     made = Compiled.of(grid, narrow=narrow, small=small)
-                self._compiled[key] = made
+                writes = partial(function.writes, *typing)
+                self._compiled[key] = made._replace(writes=writes)
             return self._compiled[key]

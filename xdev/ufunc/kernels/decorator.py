@@ -12,6 +12,7 @@ from xdev import native
 from xdev._freed import refuse
 from xdev.ufunc import fake, sources
 from xdev.ufunc.foreign import is_cuda
+from xdev.ufunc.kernels import arguments
 from xdev.ufunc.kernels.cpu import CpuKernels, Repeats
 from xdev.ufunc.kernels.cuda import CudaKernels
 from xdev.ufunc.kernels.functions import KernelFunction
@@ -262,6 +263,19 @@ class Kernel:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by the Python function and the option."""
         return _rebuild, (*sources.parts(self, self.function), self._fastmath)
+
+    def writes(self, indices: int, *args: Any) -> frozenset[str]:
+        """Return the names of the arguments in host memory that it would write.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The arguments are wrong.
+        """
+        names = self._typed.split(indices, len(args))
+        operands = [arguments.host(x, self._name) for x in args]
+        typing = arguments.types(operands, names, self._name)
+        return self._typed.writes(indices, *typing)
 
     def _run(self, bound: Bound, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Run it where its arguments are."""

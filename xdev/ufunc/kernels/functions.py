@@ -6,18 +6,20 @@ import ast
 import inspect
 import re
 import warnings
+from contextlib import contextmanager
+from dataclasses import replace
 from dis import get_instructions
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config, atomic
 from xdev.compile.grid import Grid
+from xdev.compile.grid.cpu import writes
 from xdev.compile.grid.cuda import NAMES
 from xdev.compile.grid.emission import checked
 from xdev.errors import users_level
 from xdev.ufunc import literals, sources
 from xdev.ufunc.assignments import refuse_lost
-from xdev.ufunc.kernels import arguments
 from xdev.ufunc.parameters import (
     positional,
     refuse_arrays,
@@ -29,7 +31,7 @@ from xdev.ufunc.scalar import within
 from xdev.ufunc.sources import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
 
@@ -216,15 +218,84 @@ class KernelFunction:
         self.names = check_plain(function, "kernel", "def f(i, x, out)")
         self.function, self.fastmath = function, fastmath
         self.name: str = function.__name__
-        self._writes: dict[Any, arguments.Writes] = {}
+        self._writes: dict[Any, frozenset[str]] = {}
 
-    def writes(self, arrays: dict[str, int]) -> arguments.Writes:
-        """Return which of its arrays it writes, of the number of axes of each."""
-        key = tuple(arrays.items())
-        found = self._writes.get(key)
-        if found is None:
-            found = self._writes[key] = arguments.find_writes(self.function, arrays)
-        return found
+    def writes(
+        self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
+    ) -> frozenset[str]:
+        """Return the names of the arrays that it writes.
+
+        Parameters are those of :meth:`typed`.
+
+        Raises
+        ------
+        TypeError
+            It cannot be compiled for them on the CPU, whatever may be written.
+        """
+        key = indices, arguments, working
+        if key not in self._writes:
+            able = tuple(replace(each, writable=True) for each in arguments)
+            found = writes(self.typed(indices, able, working))
+            names = (self.names[indices + k] for k in found)
+            self._writes[key] = self._flat.union(names)
+        return self._writes[key]
+
+    @cached_property
+    def _flat(self) -> frozenset[str]:
+        """The names that stand in ``x.flat[…] =``, which compilers always take."""
+        source = sources.find(self.function.__code__)
+        found = []
+        for node in ast.walk(source.node) if source else ():
+            match node:
+                case ast.Subscript(
+                    ast.Attribute(ast.Name(name), "flat"), ctx=ast.Store()
+                ):
+                    found.append(name)
+        return frozenset(found)
+
+    @contextmanager
+    def refusing_writes(
+        self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
+    ) -> Iterator[None]:
+        """Refuse writes into read-only arrays in clear words.
+
+        Parameters are those of :meth:`typed`. A compiler refuses them, but for those
+        through ``x.flat``.
+
+        Raises
+        ------
+        ValueError
+            It writes, and an argument is read-only; the text has the line where a
+            compiler found it.
+        TypeError
+            It cannot be compiled for arrays that may be written either.
+        """
+        pairs = zip(self.names[indices:], arguments, strict=True)
+        frozen = [
+            label
+            for label, each in pairs
+            if each.ndim is not None and not each.writable
+        ]
+        line, cause = "", None
+        try:
+            yield
+            written = self._flat
+        except TypeError as error:
+            if not frozen:
+                raise
+            written = self.writes(indices, arguments, working)
+            if written.isdisjoint(frozen):
+                raise
+            line, cause = f"\n{str(error).splitlines()[-1]}", error
+        labels = [label for label in frozen if label in written]
+        if labels:
+            one = "is" if len(labels) == 1 else "are"
+            message = (
+                f"{self.name} writes into an array that may not be written: "
+                f"{', '.join(labels)} {one} read-only (as JAX's arrays always are): "
+                f"pass a copy that may be written{line}"
+            )
+            raise ValueError(message) from cause
 
     def split(self, indices: int, given: int) -> tuple[str, ...]:
         """Return the names of the arguments beside so many indices.
