@@ -85,6 +85,38 @@ def test_counting(device, kind):
         assert_same("repeat", device, x, 2, axis=axis)
 
 
+@pytest.mark.parametrize("kind", [*KINDS.split(), "float16"])
+def test_reductions(device, kind):
+    x = CUBE.astype(kind)
+    x[0, 0, 0] = np.nan if x.dtype.kind in "fc" else 1
+    for name in ("all", "any", "max", "min", "prod", "sum"):
+        for axis in (None, *AXES, (0, 2), (0, 1, 2)):
+            for keepdims in (False, True, False):  # the last repeats the first
+                assert_same(name, device, x, axis=axis, keepdims=keepdims)
+        assert_same(name, device, x.transpose(2, 0, 1)[:, :, ::-2], axis=(0, 1))
+        assert_same(name, device, x[1, 1, 1:2].reshape(()))
+        none = xdev.asarray(x[:, :0], device=device)
+        if name in ("max", "min"):
+            with pytest.raises(ValueError, match="no identity"):
+                called(name, none, axis=1)
+        else:
+            assert_same(name, device, x[:, :0], axis=1)
+        for axis in (3, -4, (0, 0)):
+            with pytest.raises(ValueError, match="axis"):
+                called(name, xdev.asarray(x, device=device), axis=axis)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int32", "float64"])
+def test_sums_of_many(device, kind):
+    x = (RNG.random((300, 4000)) * 9).astype(kind)
+    there = xdev.asarray(x, device=device)
+    for axis in (None, 0, 1, None):
+        wanted = x.sum(axis, dtype=np.longdouble)
+        found = xdev.to_numpy(xdev.sum(there, axis=axis))
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    np.testing.assert_array_equal(xdev.to_numpy(xdev.max(there, axis=0)), x.max(0))
+
+
 @pytest.mark.parametrize("kind", KINDS.split())
 def test_differences(device, kind):
     x = CUBE.astype(kind)

@@ -17,6 +17,7 @@ import numpy as np
 from xdev import _optional
 from xdev.device import registry
 from xdev.device.cuda import BACKEND
+from xdev.facade import elementwise
 from xdev.facade.cpu import Functions, result_dtype, result_shape
 from xdev.facade.cuda_differences import mended
 from xdev.facade.dtype_names import to_numpy_dtype
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.facade.protocols import DType
+    from xdev.facade.protocols import Axes, DType
 
 
 #: Functions, or rooms of them, whose libraries (cuFFT, cuBLAS, cuSOLVER) take memory of
@@ -48,7 +49,7 @@ WITHIN = frozenset(
         "linalg.vector_norm",
     ]
 )
-_METHODS = "all any argmax argmin astype max mean min prod reshape squeeze sum take"
+_METHODS = "argmax argmin astype mean reshape squeeze take"
 _FFT = "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftshift ifftshift"
 #: CuPy's own, which do as the standard says: array_api_compat's frames are left out.
 OWN = frozenset(
@@ -66,7 +67,16 @@ OWN = frozenset(
 #: Likewise the methods of its arrays, which are compiled: its functions of these names
 #: hand their arguments on to them, in frames of Python.
 METHODS = {name: name for name in _METHODS.split()} | {"permute_dims": "transpose"}
-#: Likewise the operators.
+#: Reductions of elementwise functions, by the engine's kernels.
+REDUCTIONS = {
+    "all": elementwise.logical_and,
+    "any": elementwise.logical_or,
+    "max": elementwise.maximum,
+    "min": elementwise.minimum,
+    "prod": elementwise.multiply,
+    "sum": elementwise.add,
+}
+#: CuPy's operators, which are compiled.
 OPERATORS: dict[str, Callable[..., Any]] = {
     "matmul": operator.matmul,
     "matrix_transpose": operator.attrgetter("mT"),
@@ -78,6 +88,20 @@ def with_room(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if name in WITHIN or not name.startswith(OUTSIDE):
         return function
     return retrying(function, partial(pool, "cuda"))
+
+
+def _reduction(function: Any) -> Callable[..., Any]:
+    """Return a reduction along all axes, or some."""
+
+    def reduce(
+        x: Any, *, axis: Axes = None, dtype: DType = None, keepdims: bool = False
+    ) -> Any:
+        if keepdims:
+            return function.reduce(x, axis, dtype, None, True)
+        return function.reduce(x, axis, dtype)
+
+    vars(reduce)["marks"] = True  # the engine does
+    return reduce
 
 
 def _bare(function: Callable[..., Any], cupy: ModuleType) -> Callable[..., Any]:
@@ -105,7 +129,8 @@ class CuPyLibrary:
         self.namespace: ModuleType = _optional.cupy()
         self.standard = importlib.import_module("array_api_compat.cupy")
         self.several = registry.backend("cuda").count() > 1
-        self._known = {**OPERATORS, **mended()}
+        reductions = {name: _reduction(f) for name, f in REDUCTIONS.items()}
+        self._known = {**OPERATORS, **reductions, **mended()}
         self.functions = Functions(self._find)
         live_streams.when_several.append(self._mark_uses)
 
