@@ -14,7 +14,7 @@ import xdev
 from xdev.errors import CaptureError, XdevError
 from xdev.transfer import cuda, pinned as lifetimes, staging
 
-DEVICE = xdev.Device("cuda:0")
+HOST, DEVICE = xdev.Device("cpu"), xdev.Device("cuda:0")
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def test_uploads(driver, shape, pinned, layout, out):
         driver.pinned.append(x)
     made = OUTS[out] and OUTS[out](x.shape, native).view(driver.ndarray)
 
-    there = cuda.upload(x, DEVICE, None, False, made)
+    there = cuda.copy(x, HOST, DEVICE, None, False, made)
     expected = x.copy()
     if x.flags.writeable:
         x[...] = -1  # the call has returned: it is the user's again
@@ -80,7 +80,7 @@ def test_an_out_that_cannot_be_shared_says_why(driver):
 
     there = values((2, 2)).view(driver.ndarray)
     with pytest.raises(BufferError, match="no such dtype"):
-        cuda.download(there, DEVICE, None, False, Export())
+        cuda.copy(there, DEVICE, HOST, None, False, Export())
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=["small", "staged"])
@@ -96,7 +96,7 @@ def test_downloads(driver, shape, pinned, layout, out):
     if pinned and host is not None:
         driver.pinned.append(host)
 
-    back = cuda.download(there, DEVICE, None, False, host)
+    back = cuda.copy(there, DEVICE, HOST, None, False, host)
 
     assert host is None or back is host
     assert type(back) is np.ndarray
@@ -108,7 +108,7 @@ def test_non_blocking_from_pinned_waits_for_nothing_and_keeps_the_source(driver,
     x = driver.pinned_array(shape, np.dtype("float32"))
     x[...] = expected = values(shape)
 
-    there = cuda.upload(x, DEVICE, driver.there(), True, None)
+    there = cuda.copy(x, HOST, DEVICE, driver.there(), True, None)
 
     assert driver.waits == 0
     ((_, kept),) = lifetimes._under_way
@@ -123,7 +123,7 @@ def test_non_blocking_from_pageable_has_read_the_source(driver):
     x = values(SHAPES[1])
     expected = x.copy()
 
-    there = cuda.upload(x, DEVICE, None, True, None)
+    there = cuda.copy(x, HOST, DEVICE, None, True, None)
     x[...] = -1
     slots = [y for _, kept in lifetimes._under_way for y in kept]
 
@@ -137,7 +137,7 @@ def test_non_blocking_from_pageable_has_read_the_source(driver):
 def test_non_blocking_downloads_land_in_pinned_memory(driver):
     there = values(SHAPES[1]).view(driver.ndarray)
 
-    back = cuda.download(there, DEVICE, None, True, None)
+    back = cuda.copy(there, DEVICE, HOST, None, True, None)
 
     assert driver.waits == 0
     assert driver.is_pinned_address(back.ctypes.data)
@@ -146,10 +146,10 @@ def test_non_blocking_downloads_land_in_pinned_memory(driver):
 
 
 def test_a_small_pageable_upload_does_not_wait_for_the_stream(driver):
-    cuda.upload(values(SHAPES[0]), DEVICE, None, False, None)
+    cuda.copy(values(SHAPES[0]), HOST, DEVICE, None, False, None)
     assert driver.waits == 0
 
-    cuda.upload(values(SHAPES[0]), DEVICE, driver.there(), False, None)
+    cuda.copy(values(SHAPES[0]), HOST, DEVICE, driver.there(), False, None)
     assert driver.waits == 1, "its result is not in the current stream's order"
 
 
@@ -195,9 +195,9 @@ def test_overlapping_copies_on_a_device_are_right(driver):
 
 def copied(driver, direction, x):
     if direction == "up":
-        return cuda.upload(x, DEVICE, None, True, None)
+        return cuda.copy(x, HOST, DEVICE, None, True, None)
     there = np.ascontiguousarray(x).view(driver.ndarray)
-    return cuda.download(there, DEVICE, None, False, x)
+    return cuda.copy(there, DEVICE, HOST, None, False, x)
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])
@@ -228,8 +228,8 @@ def test_an_error_in_a_cast_leaves_no_copy_behind(driver, monkeypatch, direction
     monkeypatch.setattr(staging, "np", numpy)
 
     copy = {
-        "up": partial(cuda.upload, strided, DEVICE, None, True, None),
-        "down": partial(cuda.download, there, DEVICE, None, False, strided),
+        "up": partial(cuda.copy, strided, HOST, DEVICE, None, True, None),
+        "down": partial(cuda.copy, there, DEVICE, HOST, None, False, strided),
     }
     with pytest.raises(RuntimeError, match="the signal came"):
         copy[direction]()
@@ -242,12 +242,12 @@ def test_small_memory_goes_by_the_drivers_own_copy(driver):
     x = values((190, 371))[:90]  # between what is taken at once and what is staged
     assert staging.SMALL < x.nbytes < staging.DIRECT
 
-    there = cuda.upload(x, DEVICE, None, False, None)
+    there = cuda.copy(x, HOST, DEVICE, None, False, None)
     assert driver.waits == 0
-    back = cuda.download(there, DEVICE, None, False, None)
+    back = cuda.copy(there, DEVICE, HOST, None, False, None)
     np.testing.assert_array_equal(back, x)
     assert not driver.calls("enter")
-    there = cuda.upload(x, DEVICE, None, True, None)
+    there = cuda.copy(x, HOST, DEVICE, None, True, None)
     assert driver.calls("enter"), "the driver's own copy may wait for the stream"
     driver.current.synchronize()
     np.testing.assert_array_equal(there.view(np.ndarray), x)
@@ -257,20 +257,20 @@ def test_small_memory_goes_by_the_drivers_own_copy(driver):
 def test_a_capture_has_no_copies_of_the_host(driver, monkeypatch, non_blocking):
     """Replays would read and write memory that is others' by then."""
     x = values((9, 13))
-    there = cuda.upload(x, DEVICE, None, False, None)
+    there = cuda.copy(x, HOST, DEVICE, None, False, None)
     stream = driver.current
     stream.is_capturing = lambda: True
     monkeypatch.setattr(cuda.live_streams, "captured", {stream.ptr})
     queued = len(stream.queue)
 
     for call in (
-        lambda: cuda.upload(x, DEVICE, None, non_blocking, None),
-        lambda: cuda.download(there, DEVICE, None, non_blocking, None),
+        lambda: cuda.copy(x, HOST, DEVICE, None, non_blocking, None),
+        lambda: cuda.copy(there, DEVICE, HOST, None, non_blocking, None),
     ):
         with pytest.raises(CaptureError, match="no copies between the host and"):
             call()
     assert len(stream.queue) == queued
     stream.is_capturing = lambda: False  # of another thread
-    assert cuda.download(there, DEVICE, None, False, None).tolist() == x.tolist()
+    assert cuda.copy(there, DEVICE, HOST, None, False, None).tolist() == x.tolist()
     lifetimes.keep(stream, 0, x)
     assert not lifetimes._under_way

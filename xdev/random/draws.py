@@ -25,7 +25,7 @@ from xdev.memory.arrays import size_of
 from xdev.random import kernels
 from xdev.random.kernels import words64
 from xdev.transfer.copies import plain_device, to_device
-from xdev.transfer.cpu import shared
+from xdev.transfer.exporters import shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable

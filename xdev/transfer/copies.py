@@ -1,7 +1,7 @@
 """``to_device`` and ``to_numpy``: explicit copies between devices, and none besides.
 
-What a type of device needs of its own is a :class:`Route`: ``cpu.py``, ``cuda.py``,
-``fake.py``; to add a type is to add a module of its name.
+What a type of device needs of its own is a :class:`Route`: ``cuda.py``, ``fake.py``; to
+add a type is to add a module of its name.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from xdev.device.natives import natives
 from xdev.errors import ConfigurationError, DeviceMismatchError
 from xdev.transfer.exporters import (
     as_array,
+    copy_on_host,
     dtype_of,
     host_values,
     refuse_mask,
     settled,
+    shared,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ os.register_at_fork(after_in_child=short_ways.clear)
 
 
 class Route(Protocol):
-    """Copies of one type of device. What is passed was checked and announced.
+    """Copies of one type of device but the host. What is passed was checked.
 
     Attributes
     ----------
@@ -51,27 +53,20 @@ class Route(Protocol):
     adopt : callable
         ``adopt(x, target)`` returns the same memory as the usual array of a device that
         it is on; None: it cannot be.
-    upload, download, copy : callable
-        ``upload(values, target, stream, non_blocking, out)`` copies a NumPy array to a
-        device, ``download(x, source, ...)`` an array of a device to the host,
-        ``copy(x, source, target, ...)`` between two devices of the type, or on one.
-        They return ``out`` or, for None, a new array.
+    copy : callable
+        ``copy(x, source, target, stream, non_blocking, out)`` copies from or to the
+        host, between two devices of the type, or on one. It returns ``out`` or, for
+        None, a new array.
     """
 
     check: Callable[[np.dtype[Any], Device], None]
     adopt: Callable[[Any, Device], Any]
-    upload: Callable[[Any, Device, Stream | None, bool, Any], Any]
-    download: Callable[[Any, Device, Stream | None, bool, Any], Any]
     copy: Callable[[Any, Device, Device, Stream | None, bool, Any], Any]
 
 
-def route(device: Device) -> Route:
-    """Return the route of a device; its module loads at the first use."""
-    return _module(device.type)
-
-
 @cache
-def _module(type_: str) -> Route:
+def route(type_: str) -> Route:
+    """Return the route of a type of device; its module loads at the first use."""
     return cast("Route", import_module(f"xdev.transfer.{type_}"))
 
 
@@ -215,11 +210,11 @@ def _placed(
     out: Any,
 ) -> Any:
     """Return an array's values on a device, in the array type of xdev's own choice."""
-    there, stays = route(target), source == target
+    stays, on_host = source == target, target.type == "cpu"
     if out is not None:
         _check_out(x, out, target)
     elif copy is not True and stays and target.library is None:
-        adopted = there.adopt(x, target)
+        adopted = _adopted(x, target)
         if adopted is not None:
             return adopted
     if copy is False:
@@ -227,12 +222,29 @@ def _placed(
         message = f"copy=False, but only a copy gets the array {where}: leave copy out"
         raise ValueError(message)
     dtype = dtype_of(x)
-    there.check(dtype, target)
+    if not on_host:
+        route(target.type).check(dtype, target)
     refuse_mask(x)
     if not stays:
         source.require()  # in a forked child it cannot be used
         announce(source, target, math.prod(x.shape) * dtype.itemsize)
-    return _copied(x, source, there, target, stream, non_blocking, out)
+    if source.type == "cpu" and on_host:
+        return copy_on_host(host_values(x), out)
+    if not (source.type in ("cpu", target.type) or on_host):  # through the host
+        x = route(source.type).copy(x, source, HOST, None, False, None)
+        source = HOST
+    there = source if on_host else target
+    return route(there.type).copy(x, source, target, stream, non_blocking, out)
+
+
+def _adopted(x: Any, target: Device) -> Any:
+    """Return the same memory as its device's usual array, or None."""
+    if target.type != "cpu":
+        return route(target.type).adopt(x, target)
+    try:
+        return shared(x)
+    except (BufferError, RuntimeError):  # NumPy's and PyTorch's, JAX's: no such dtype
+        return None
 
 
 def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
@@ -273,26 +285,6 @@ def to_numpy(x: Any, *, out: Any = None, non_blocking: bool = False) -> Any:
     if type(x) in own_kinds:
         return _placed(x, device_of(x), HOST, None, None, non_blocking, out)
     return to_device(x, HOST, out=out, non_blocking=non_blocking)
-
-
-def _copied(
-    x: Any,
-    source: Device,
-    there: Route,
-    target: Device,
-    stream: Stream | None,
-    non_blocking: bool,
-    out: Any,
-) -> Any:
-    """Copy on the one route that there is; through the host between two types."""
-    if source.type == target.type:
-        return there.copy(x, source, target, stream, non_blocking, out)
-    if source.type == "cpu":
-        return there.upload(host_values(x), target, stream, non_blocking, out)
-    if target.type == "cpu":
-        return route(source).download(x, source, stream, non_blocking, out)
-    values = route(source).download(x, source, None, False, None)
-    return there.upload(values, target, stream, non_blocking, out)
 
 
 def _check_stream(stream: Stream, source: Device, target: Device) -> None:

@@ -19,12 +19,13 @@ from xdev.memory.arrays import host_array, pinned_array
 from xdev.memory.device_arrays import array_maker
 from xdev.memory.owners import PINNED, HostLease, mark_uses
 from xdev.memory.streams import live_streams
-from xdev.transfer import cpu, staging
+from xdev.transfer import staging
 from xdev.transfer.copies import short_ways
-from xdev.transfer.exporters import CudaExport
+from xdev.transfer.exporters import CudaExport, host_values, order_of, shared
 from xdev.transfer.pinned import is_pinned_lease, keep
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     import numpy as np
@@ -71,50 +72,61 @@ def adopt(x: Any, target: Device) -> Any:
     if isinstance(x, _optional.cupy().ndarray):
         return x
     with _current(target):
-        queue = _queue()
-        taken, other = as_cupy(x)
-        if other is not None and other != (queue.ptr or LEGACY):
-            order(other, queue.ptr)
-    return taken
+        return imported(_queue(), x)[0]
 
 
-def upload(
-    values: np.ndarray[Any, Any],
+def copy(
+    x: Any,
+    source: Device,
     target: Device,
     stream: Stream | None,
     non_blocking: bool,
     out: Any,
 ) -> Any:
-    """Copy a NumPy array; what is laid out in Fortran's order stays so."""
-    if stream is None and _is_current(target):  # a context would take 1 us
-        return _upload(values, target.index, non_blocking, out)
-    with _current(target), stream or NOTHING:
-        made = _upload(values, target.index, non_blocking, out)
+    """Copy from or to the host, between two CUDA devices, or on one."""
+    act: Callable[[Any, int, bool, Any], Any] = _copy_on_one
+    device = target
+    if source.type == "cpu":
+        act = _upload
+    elif target.type == "cpu":
+        act, device = _download, source
+    elif source != target:
+        return _copy_to_peer(x, source, target, stream, non_blocking, out)
+    here = _optional.cupy().cuda.runtime.getDevice() == device.index
+    if here and stream is None:  # a context would take 1 us
+        return act(x, device.index, non_blocking, out)
+    with _current(device), stream or NOTHING:
+        out = act(x, device.index, non_blocking, out)
         if stream is not None and not non_blocking:
             _queue().synchronize()
-    return made
+    return out
 
 
-def _upload(values: Any, index: int, non_blocking: bool, out: Any) -> Any:
+def _upload(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
+    """Copy an array of the host; what is laid out in Fortran's order stays so."""
+    values = host_values(x)
     turned = values.flags.fnc
     host = values.T if turned else values
     queue = _queue()
     _refuse_capture(queue)
     destination, owner = imported(queue, out)
-    packed = destination.T if destination is not None and turned else destination
-    if packed is None or not packed.flags.c_contiguous:
-        dtype = values.dtype if destination is None else destination.dtype
-        packed = array_maker()(host.shape, dtype.newbyteorder("="))
-    used: list[Any] = []
+    dtype = values.dtype.newbyteorder("=") if destination is None else destination.dtype
+    packed = _landing(destination, turned, host.shape, dtype)
+    used: list[Any] = []  # what the copy still uses when this returns
     if host.size:
-        at_once = staging.SMALL if non_blocking else staging.DIRECT
-        used = _send(host, packed, queue, index, at_once)
-    made = packed.T if turned else packed
-    if destination is None:
-        out = made
-    elif destination.data.ptr != made.data.ptr:
-        _optional.cupy().copyto(destination, made)
-    hand_back(queue, owner)
+        small = packed.nbytes <= (staging.SMALL if non_blocking else staging.DIRECT)
+        if small:
+            host = host.astype(dtype, "C", "same_kind", copy=False)
+        alike = host.flags.c_contiguous and host.dtype == dtype
+        if alike and _is_pinned(host):
+            used = [host]
+        if used or small:
+            _copy_async(host, packed, queue.ptr, up=True)
+        else:
+            used = [staging.copy(host, packed, queue, index, up=True)]
+    out = _landed(packed, turned, destination, out)
+    if owner is not None:
+        order(queue.ptr, owner)
     if non_blocking:
         keep(queue, index, *used)
     elif used:
@@ -122,20 +134,33 @@ def _upload(values: Any, index: int, non_blocking: bool, out: Any) -> Any:
     return out
 
 
-def _send(host: Any, packed: Any, queue: Any, index: int, at_once: int) -> list[Any]:
-    """Queue an upload; return the memory that it still uses when this returns.
-
-    ``at_once`` is how much pageable memory may go by the driver's own copy [B].
-    """
-    small = packed.nbytes <= at_once
-    if small:
-        host = host.astype(packed.dtype, "C", "same_kind", copy=False)
-    direct = host.flags.c_contiguous and host.dtype == packed.dtype
-    pinned = direct and _is_pinned(host)
-    if pinned or small:
-        _copy_async(host, packed, queue.ptr, up=True)
-        return [host] if pinned else []
-    return [staging.copy(host, packed, queue, index, up=True)]
+def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
+    """Copy an array into host memory; Fortran's order stays so."""
+    queue = _queue()
+    _refuse_capture(queue)
+    there, owner = imported(queue, x)
+    pageable = out is None and not non_blocking
+    if out is None:
+        make = host_array if pageable else pinned_array
+        out = make(there.shape, there.dtype, order_of(there))
+    values = shared(out)
+    turned = values.flags.fnc
+    host = values.T if turned else values
+    if host.size:
+        packed = _packed(there.T if turned else there)
+        alike = host.flags.c_contiguous and host.dtype == packed.dtype
+        pinned = alike and not pageable and _is_pinned(host)
+        if pinned or (alike and packed.nbytes <= staging.DIRECT):
+            _copy_async(host, packed, queue.ptr, up=False)
+        else:
+            staging.copy(host, packed, queue, index, up=False)
+        if pinned and non_blocking:
+            keep(queue, index, there, values)
+        elif pinned:
+            queue.synchronize()
+    if owner is not None:
+        order(queue.ptr, owner)
+    return out
 
 
 def _copy_async(host: Any, packed: Any, stream: int, *, up: bool) -> None:
@@ -157,76 +182,21 @@ def _is_pinned(host: np.ndarray[Any, Any]) -> bool:
     )
 
 
-def download(
-    x: Any, source: Device, stream: Stream | None, non_blocking: bool, out: Any
-) -> Any:
-    """Copy a CUDA array into host memory; Fortran's order stays so."""
-    if stream is None and _is_current(source):
-        return _download(x, source.index, non_blocking, out)
-    with _current(source), stream or NOTHING:
-        return _download(x, source.index, non_blocking, out)
-
-
-def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
-    queue = _queue()
-    _refuse_capture(queue)
-    there, owner = imported(queue, x)
-    pageable = out is None and not non_blocking
-    if out is None:
-        make = host_array if pageable else pinned_array
-        out = make(there.shape, there.dtype, cpu.order_of(there))
-    values = cpu.shared(out)
-    turned = values.flags.fnc
-    host = values.T if turned else values
-    if host.size:
-        packed = _packed(there.T if turned else there)
-        queued = _receive(host, packed, queue, index, pageable)
-        if queued and non_blocking:
-            keep(queue, index, there, values)
-        elif queued:
-            queue.synchronize()
-    hand_back(queue, owner)
-    return out
-
-
-def _receive(host: Any, packed: Any, queue: Any, index: int, pageable: bool) -> bool:
-    """Queue a download into pinned memory and say so, or make one into other memory."""
-    direct = host.flags.c_contiguous and host.dtype == packed.dtype
-    pinned = direct and not pageable and _is_pinned(host)
-    if pinned or (direct and packed.nbytes <= staging.DIRECT):
-        _copy_async(host, packed, queue.ptr, up=False)
+def _copy_on_one(x: Any, index: int, _: bool, out: Any) -> Any:
+    """Copy on one device; that is only queued."""
+    cupy, queue = _optional.cupy(), _queue()
+    origin, giver = imported(queue, x)
+    destination, taker = imported(queue, out)
+    if destination is None:
+        out = cupy.empty(origin.shape, origin.dtype, order_of(origin))
+        cupy.copyto(out, origin)
     else:
-        staging.copy(host, packed, queue, index, up=False)
-    return pinned
-
-
-def copy(
-    x: Any,
-    source: Device,
-    target: Device,
-    stream: Stream | None,
-    non_blocking: bool,
-    out: Any,
-) -> Any:
-    """Copy between two CUDA devices, or on one."""
-    if source != target:
-        return _copy_to_peer(x, source, target, stream, non_blocking, out)
-    cupy = _optional.cupy()
-    with _current(target), stream or NOTHING:
-        queue = _queue()
-        origin, giver = imported(queue, x)
-        destination, taker = imported(queue, out)
-        if destination is None:
-            out = cupy.empty(origin.shape, origin.dtype, cpu.order_of(origin))
-            cupy.copyto(out, origin)
-        else:
-            overlap = cupy.may_share_memory(destination, origin)
-            cupy.copyto(destination, origin.copy() if overlap else origin)
-        hand_back(queue, taker)
-        hand_back(queue, giver)
-        keep(queue, target.index, origin)
-        if stream is not None and not non_blocking:
-            queue.synchronize()
+        overlap = cupy.may_share_memory(destination, origin)
+        cupy.copyto(destination, origin.copy() if overlap else origin)
+    for owner in (taker, giver):
+        if owner is not None:
+            order(queue.ptr, owner)
+    keep(queue, index, origin)
     return out
 
 
@@ -253,34 +223,43 @@ def _copy_to_peer(
             queue = _queue()
             destination, taker = imported(queue, out)
             queue.wait_event(ready)
-            there = destination.T if destination is not None and turned else destination
-            fits = there is not None and there.dtype == packed.dtype
-            if not (fits and there.flags.c_contiguous):
-                there = cupy.empty(packed.shape, packed.dtype)
+            there = _landing(destination, turned, packed.shape, packed.dtype)
             there.data.copy_from_device_async(packed.data, packed.nbytes, queue)
             done = queue.record(cupy.cuda.Event(disable_timing=True))
-            made = there.T if turned else there
-            if destination is None:
-                out = made
-            elif destination.data.ptr != made.data.ptr:
-                cupy.copyto(destination, made)
-            hand_back(queue, taker)
+            out = _landed(there, turned, destination, out)
+            if taker is not None:
+                order(queue.ptr, taker)
             if stream is not None and not non_blocking:
                 queue.synchronize()
         before.wait_event(done)
-        hand_back(before, giver)
+        if giver is not None:
+            order(before.ptr, giver)
         keep(before, source.index, origin)
     return out
 
 
-def _is_current(device: Device) -> bool:
-    """Say whether a device is CuPy's current one."""
-    return bool(_optional.cupy().cuda.runtime.getDevice() == device.index)
+def _landing(destination: Any, turned: bool, shape: Any, dtype: Any) -> Any:
+    """Return an array in C order to copy into: the destination, if it is one."""
+    if destination is not None:
+        there = destination.T if turned else destination
+        if there.flags.c_contiguous and there.dtype == dtype:
+            return there
+    return array_maker()(shape, dtype)
+
+
+def _landed(there: Any, turned: bool, destination: Any, out: Any) -> Any:
+    """Return the result of a copy that is in an array in C order."""
+    there = there.T if turned else there
+    if destination is None:
+        return there
+    if destination.data.ptr != there.data.ptr:
+        _optional.cupy().copyto(destination, there)
+    return out
 
 
 def _current(device: Device) -> AbstractContextManager[Any]:
     """Return what makes a device CuPy's current one, if it is not."""
-    if _is_current(device):
+    if _optional.cupy().cuda.runtime.getDevice() == device.index:
         return NOTHING
     return registry.backend("cuda").use(device.index)
 
@@ -313,9 +292,8 @@ def _packed(x: Any) -> Any:
 def imported(queue: Any, x: Any) -> tuple[Any, int | None]:
     """Take over an array for work on the current stream; None stays None.
 
-    The work comes after that of the array's own stream, which is returned as well: by
-    :func:`hand_back` the next work there comes after ours. It is all by events, the
-    host waits for nothing.
+    The work comes after that of the array's own stream, which is returned as well: its
+    next work is to come after ours. It is all by events, the host waits for nothing.
     """
     if x is None:
         return None, None
@@ -326,12 +304,6 @@ def imported(queue: Any, x: Any) -> tuple[Any, int | None]:
     if other is not None:
         order(other, queue.ptr)
     return taken, other
-
-
-def hand_back(queue: Any, other: int | None) -> None:
-    """Let the work of an array's own stream go on after the current one's."""
-    if other is not None:
-        order(queue.ptr, other)
 
 
 def as_cupy(x: Any) -> tuple[Any, int | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from contextlib import suppress
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from xdev import _optional
 from xdev.device import device_of, registry
 from xdev.device.natives import library_of_type
 from xdev.errors import not_array
+from xdev.memory.arrays import host_array
 
 PROTOCOLS = ("__cuda_array_interface__", "__dlpack__", "__array_interface__")
 READABLE = ("__array__", "__array_interface__", "__buffer__")  # by numpy.asarray
@@ -218,3 +219,28 @@ def host_values(x: Any) -> np.ndarray[Any, Any]:
         return np.asarray(x.view(_optional.torch().int16)).view(dtype_of(x))
     known = any(hasattr(x, name) for name in READABLE)
     return np.asarray(x) if known else np.from_dlpack(x)
+
+
+def shared(x: Any) -> Any:
+    """Return a host array's memory as a NumPy array, or raise what DLPack does."""
+    if isinstance(x, np.ndarray):
+        return x
+    # DLPack before its version 1 makes all read-only, NumPy's protocol says what is.
+    told = hasattr(x, "__array_interface__") or not hasattr(x, "__dlpack__")
+    return np.asarray(x) if told else np.from_dlpack(x)
+
+
+def order_of(x: Any) -> Literal["C", "F"]:
+    """Return how a copy of an array is laid out: as the array, or in C order."""
+    return "F" if x.flags.fnc else "C"
+
+
+def copy_on_host(values: np.ndarray[Any, Any], out: Any) -> Any:
+    """Copy a NumPy array to one of any library; Fortran's order stays so."""
+    if out is None:
+        out = host_array(values.shape, values.dtype, order_of(values))
+    if hasattr(out, "dask"):  # it has no memory, but may be told other values
+        out[...] = values.copy()
+    else:
+        np.copyto(shared(out), values)
+    return out

@@ -9,13 +9,13 @@ import numpy as np
 from xdev import _optional
 from xdev.device.fake import make_room
 from xdev.device.fake_arrays import FakeArray, values_of
-from xdev.transfer import cpu
 from xdev.transfer.cuda import check
+from xdev.transfer.exporters import copy_on_host, host_values, order_of
 
 if TYPE_CHECKING:
     from xdev.device import Device, Stream
 
-__all__ = ["adopt", "check", "copy", "download", "upload"]  # a dtype is CUDA's or none
+__all__ = ["adopt", "check", "copy"]  # a dtype is CUDA's or none
 
 
 def adopt(x: Any, target: Device) -> Any:  # noqa: ARG001 - it is there already
@@ -23,44 +23,25 @@ def adopt(x: Any, target: Device) -> Any:  # noqa: ARG001 - it is there already
     return x if isinstance(x, FakeArray) else None
 
 
-def upload(
-    values: np.ndarray[Any, Any],
+def copy(
+    x: Any,
+    source: Device,
     target: Device,
     stream: Stream | None,  # noqa: ARG001 - nothing is queued
     non_blocking: bool,  # noqa: ARG001 - likewise
     out: Any,
 ) -> Any:
-    """Copy a NumPy array to a fake device, in the machine's byte order."""
+    """Copy values, on a fake device in the machine's byte order."""
+    values = host_values(x) if source.type == "cpu" else _values(x)
+    if target.type == "cpu":
+        return copy_on_host(values, out)
+    if out is not None:
+        np.copyto(values_of(out), values, casting="same_kind")
+        return out
+    make_room(values.nbytes, target.index)
     native = values.dtype.newbyteorder("=")
-    if out is None:
-        make_room(values.nbytes, target.index)
-        copied = np.array(values, native, order=cpu.order_of(values), copy=True)
-        return FakeArray(copied, target)
-    np.copyto(values_of(out), values, casting="same_kind")
-    return out
-
-
-def download(
-    x: Any,
-    source: Device,
-    stream: Stream | None,
-    non_blocking: bool,
-    out: Any,
-) -> Any:
-    """Copy an array of a fake device to the host."""
-    return cpu.upload(_values(x), source, stream, non_blocking, out)
-
-
-def copy(
-    x: Any,
-    source: Device,  # noqa: ARG001 - all of them lie in one memory
-    target: Device,
-    stream: Stream | None,
-    non_blocking: bool,
-    out: Any,
-) -> Any:
-    """Copy between fake devices, or on one."""
-    return upload(_values(x), target, stream, non_blocking, out)
+    copied = np.array(values, native, order=order_of(values), copy=True)
+    return FakeArray(copied, target)
 
 
 def _values(x: Any) -> np.ndarray[Any, Any]:
