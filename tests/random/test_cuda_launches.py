@@ -2,6 +2,7 @@
 
 import struct
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,8 +25,8 @@ def operand(x):
 
 
 @pytest.fixture
-def backend(monkeypatch):
-    """Return a GPU's backend whose launches are the CPU's loops."""
+def fill(monkeypatch):
+    """Return what fills a GPU's arrays, by launches that are the CPU's loops."""
 
     def launch(kernel, blocks, threads, parameter, values):
         slots = len(values)
@@ -49,13 +50,13 @@ def backend(monkeypatch):
     monkeypatch.setattr(cuda.launch, "Launch", launch)
     monkeypatch.setattr(cuda.cuda_streams, "ordered", lambda _: nullcontext(0))
     monkeypatch.setattr(_optional.cupy().cuda, "Device", lambda _: nullcontext())
-    monkeypatch.setattr(cuda.Array, "cupy", lambda self: self.owner)
-    made = cuda.CudaBackend.__new__(cuda.CudaBackend)
-    made.device, made._capability = xdev.Device("cuda:0"), (9, 0)
+    monkeypatch.setattr(Array, "cupy", lambda self: self.owner)
+    monkeypatch.setattr(cuda, "capability", lambda _: (9, 0))
+    monkeypatch.setattr(cuda, "place", lambda _: np)
     monkeypatch.setattr(
-        cuda.CudaBackend, "make", lambda _, *how: operand(np.empty(*how))
+        cuda, "read", lambda x, _: operand(x) if isinstance(x, np.ndarray) else x
     )
-    yield made
+    yield partial(cuda.fill, xdev.Device("cuda:0"))
     cuda._plan.cache_clear()
 
 
@@ -70,14 +71,12 @@ CASES = [
 
 @pytest.mark.parametrize(("function", "dtype", "values"), CASES)
 @pytest.mark.parametrize("n", [0, 1, 255, 256, 257, 5000])
-def test_launches_cover_every_element(backend, function, dtype, values, n):
+def test_launches_cover_every_element(fill, function, dtype, values, n):
     kernel = kernels.kernel(function, np.dtype(dtype))
     found, expected = (np.zeros(n, dtype) for _ in range(2))
 
-    backend.fill(kernel, operand(found), (2**64 - 1, 7, *values))
-    draws.HostBackend(xdev.Device("cpu")).fill(
-        kernel, expected, (2**64 - 1, 7, *values)
-    )
+    fill(kernel, found, (2**64 - 1, 7, *values))
+    draws.fill_host(kernel, expected, (2**64 - 1, 7, *values))
 
     assert found.tobytes() == expected.tobytes()
 
@@ -85,12 +84,12 @@ def test_launches_cover_every_element(backend, function, dtype, values, n):
 @pytest.mark.parametrize(
     "view", [lambda x: x[::2, 1:], lambda x: x.T, lambda x: x[::-1], lambda x: x[1]]
 )
-def test_views_are_filled_in_c_order(backend, view):
+def test_views_are_filled_in_c_order(fill, view):
     kernel = kernels.kernel(kernels.uniform32, np.dtype("f"))
     found, expected = (np.zeros((6, 9), "f") for _ in range(2))
 
-    backend.fill(kernel, operand(view(found)), (1, 2))
-    draws.HostBackend(xdev.Device("cpu")).fill(kernel, view(expected), (1, 2))
+    fill(kernel, view(found), (1, 2))
+    draws.fill_host(kernel, view(expected), (1, 2))
 
     assert found.tobytes() == expected.tobytes()
     assert found.any()

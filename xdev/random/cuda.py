@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev._plain_calls import BYTES, SLOT
@@ -13,18 +13,19 @@ from xdev.compile import launch
 from xdev.compile.elementwise import BLOCK
 from xdev.compile.indexed import cuda as compiler
 from xdev.facade.places import place
-from xdev.random.draws import HostBackend
+from xdev.random.draws import READ_ONLY
 from xdev.ufunc import cuda_streams
 from xdev.ufunc.cuda_layout import contiguous
-from xdev.ufunc.cuda_operands import Array, read
+from xdev.ufunc.cuda_operands import read
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from xdev.compile.indexed import Indexed
     from xdev.device import Device
 
 PLANS = 512  # pairs of a kernel and a number of elements that are kept
+
+
+capability = cache(launch.capability)
 
 
 @lru_cache(maxsize=PLANS)
@@ -42,49 +43,29 @@ def _loaded(kernel: Indexed, capability: tuple[int, int]) -> Any:
     return launch.Kernel(*compiler.cubin(kernel, capability))
 
 
-@final
-class CudaBackend(HostBackend):
-    """A GPU; its memory is ``Array``."""
+def fill(device: Device, kernel: Indexed, out: Any, values: tuple[Any, ...]) -> None:
+    """Write a call's values into an array of a GPU, element by element in C order.
 
-    def __init__(self, device: Device) -> None:
-        super().__init__(device)
-        self._place = place(device)
-        self._capability = launch.capability(device.index)
-
-    def make(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """Return new memory."""
-        made = self._place.empty(shape, dtype)
-        return Array(made, made.data.ptr, made.shape, made.strides, made.dtype)
-
-    def fill(self, kernel: Indexed, memory: Array, values: tuple[Any, ...]) -> None:
-        """Write a call's values, element by element in C order."""
-        size = math.prod(memory.shape)
-        if not size:
-            return
-        with _optional.cupy().cuda.Device(self.device.index):
-            if memory.strides != contiguous(memory.shape, memory.dtype.itemsize):
-                made = self.make(memory.shape, memory.dtype)
-                self.fill(kernel, made, values)
-                with cuda_streams.ordered([memory]):
-                    memory.cupy()[...] = made.owner
-                return
-            pairs = zip(kernel.parameters, values, strict=True)
-            numbers = [launch.padded(dtype.type(value)) for dtype, value in pairs]
+    Raises
+    ------
+    ValueError
+        It cannot be written.
+    """
+    memory: Any = read(out, "random")
+    if not memory.writable:
+        raise ValueError(READ_ONLY)
+    size = math.prod(memory.shape)
+    if not size:
+        return
+    with _optional.cupy().cuda.Device(device.index):
+        if memory.strides != contiguous(memory.shape, memory.dtype.itemsize):
+            made = place(device).empty(memory.shape, memory.dtype)
+            fill(device, kernel, made, values)
             with cuda_streams.ordered([memory]):
-                run = _plan(kernel, size, self._capability)
-                run([memory.address, *numbers])
-
-    def memory(self, out: Any) -> Array:
-        """Return the memory of the user's ``out``."""
-        found = read(out, "random")
-        if not isinstance(found, Array):
-            message = f"out must be an array, not {type(out).__name__}"
-            raise TypeError(message)
-        if not found.writable:
-            message = "out= is read-only: pass a writable array, such as out.copy()"
-            raise ValueError(message)
-        return found
-
-    def array(self, memory: Array) -> Any:
-        """Return memory as the user gets it."""
-        return memory.owner
+                memory.cupy()[...] = made
+            return
+        pairs = zip(kernel.parameters, values, strict=True)
+        numbers = [launch.padded(dtype.type(value)) for dtype, value in pairs]
+        with cuda_streams.ordered([memory]):
+            run = _plan(kernel, size, capability(device.index))
+            run([memory.address, *numbers])

@@ -6,7 +6,7 @@ import math
 import operator
 import struct
 from ctypes import byref, c_char
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -15,13 +15,12 @@ from xdev import facade
 from xdev._freed import refuse
 from xdev.compile.indexed import cpu as compiler
 from xdev.device import Device, device_of
-from xdev.device.fake import make_room
 from xdev.device.fake_arrays import FakeArray, values_of
 from xdev.device.natives import natives
 from xdev.errors import DeviceMismatchError, DeviceUnavailableError, not_array
 from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.facade.places import place
 from xdev.memory import host_array
-from xdev.memory.arrays import size_of
 from xdev.random import kernels
 from xdev.random.kernels import words64
 from xdev.transfer.copies import plain_device, to_device
@@ -35,8 +34,10 @@ if TYPE_CHECKING:
 
     Shape = tuple[int, ...]
     Function = Callable[..., Any]
+    Filler = Callable[[Indexed, Any, tuple[Any, ...]], None]
 
 
+READ_ONLY = "out= is read-only: pass a writable array, such as out.copy()"
 NUMBERS = (bool, int, float, np.generic)
 FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
 UINT64 = np.dtype(np.uint64)
@@ -172,12 +173,8 @@ def parameter(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
     TypeError
         It is None, or an array of what ``dtype`` cannot hold.
     """
-    if type(x) is int or type(x) is float:
-        return x
-    if isinstance(x, NUMBERS):
-        return x.item() if isinstance(x, np.generic) else x
-    if isinstance(x, np.ndarray) and x.ndim == 0:
-        return x.item()
+    if isinstance(x, NUMBERS) or (isinstance(x, np.ndarray) and not x.ndim):
+        return x.item() if hasattr(x, "item") else x
     if x is None:
         message = f"{name} is None: pass a number or an array"
         raise TypeError(message)
@@ -225,12 +222,10 @@ def not_negative(x: Any, name: str) -> None:
         It is, or one of its elements. On a device, the host waits for the answer.
     """
     if is_array(x):
-        bad = bool(
-            facade.any(facade.logical_and(facade.signbit(x), facade.equal(x, x)))
-        )
+        bad = facade.any(facade.logical_and(facade.signbit(x), facade.equal(x, x)))
     else:
         bad = math.copysign(1.0, x) < 0 and not math.isnan(x)
-    if bad:
+    if bool(bad):
         message = f"{name} < 0: pass what is not negative"
         raise ValueError(message)
 
@@ -243,14 +238,11 @@ def broadcast(shape: Shape | None, *parameters: Any) -> Shape:
     ValueError
         The parameters' shapes do not fit together, or not ``shape``.
     """
-    shapes = [tuple(x.shape) for x in parameters if is_array(x)]
-    found = np.broadcast_shapes(*shapes)
-    if shape is None:
-        return found
-    if np.broadcast_shapes(shape, found) != shape:
+    found = np.broadcast_shapes(*(tuple(x.shape) for x in parameters if is_array(x)))
+    if shape is not None and np.broadcast_shapes(shape, found) != shape:
         message = f"parameters of shape {found} do not broadcast to size={shape}"
         raise ValueError(message)
-    return shape
+    return found if shape is None else shape
 
 
 def width_of(low: Any, high: Any) -> Any:
@@ -261,13 +253,10 @@ def width_of(low: Any, high: Any) -> Any:
     OverflowError
         It is not finite.
     """
-    if is_array(low) or is_array(high):
-        width = facade.subtract(high, low)
-        finite = bool(facade.all(facade.isfinite(width)))
-    else:
-        width = float(high) - float(low)
-        finite = math.isfinite(width)
-    if not finite:
+    arrays = is_array(low) or is_array(high)
+    width = facade.subtract(high, low) if arrays else float(high) - float(low)
+    finite = facade.all(facade.isfinite(width)) if arrays else math.isfinite(width)
+    if not bool(finite):
         message = "high - low range exceeds valid bounds: it must be finite"
         raise OverflowError(message)
     return width
@@ -285,8 +274,8 @@ def missing(name: str, kind: type) -> AttributeError:
     return AttributeError(text, name=name)
 
 
-def backend(device: Device) -> HostBackend:
-    """Return what makes and fills a device's memory.
+def filler(device: Device) -> Filler:
+    """Return what writes a call's values into a device's arrays, in C order.
 
     Raises
     ------
@@ -295,72 +284,33 @@ def backend(device: Device) -> HostBackend:
     """
     device.require()
     if device.type == "cuda":
-        from xdev.random.cuda import CudaBackend
+        from xdev.random.cuda import fill
 
-        return CudaBackend(device)
-    kinds = {"cpu": HostBackend, "fake": FakeBackend}
-    if device.type not in kinds:
-        message = f"{device} makes no random values: use one of cpu, fake, cuda"
-        raise DeviceUnavailableError(message)
-    return kinds[device.type](device)
-
-
-class HostBackend:
-    """Memory of one device, and what fills it: here the host's."""
-
-    def __init__(self, device: Device) -> None:
-        self.device = device
-
-    def make(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
-        """Return new memory."""
-        return host_array(shape, dtype)
-
-    def fill(self, kernel: Indexed, memory: Any, values: tuple[Any, ...]) -> None:
-        """Write a call's values, element by element in C order."""
-        out: Any = (
-            memory if memory.flags.carray else host_array(memory.shape, memory.dtype)
-        )
-        if out.size:
-            address = byref(c_char.from_buffer(out))  # quicker than out.ctypes.data
-            compiler.loop(kernel)(address, out.size, _packed(kernel)(*values))
-        if out is not memory:
-            np.copyto(memory, out)
-
-    def memory(self, out: Any) -> Any:
-        """Return the memory of the user's ``out``.
-
-        Raises
-        ------
-        ValueError, TypeError
-            It cannot be written, or is no array.
-        """
-        found = shared(out)
-        if not found.flags.writeable:
-            message = "out= is read-only: pass a writable array, such as out.copy()"
-            raise ValueError(message)
-        return found
-
-    def array(self, memory: Any) -> Any:
-        """Return memory as the user gets it."""
-        return memory
+        return partial(fill, device)
+    if device.type in ("cpu", "fake"):
+        return fill_host
+    message = f"{device} makes no random values: use one of cpu, fake, cuda"
+    raise DeviceUnavailableError(message)
 
 
-@final
-class FakeBackend(HostBackend):
-    """A fake device, whose memory is the host's."""
+def fill_host(kernel: Indexed, out: Any, values: tuple[Any, ...]) -> None:
+    """Write a call's values into an array of the host's or of a fake device's.
 
-    def make(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
-        """Return new memory, for which the device has room."""
-        make_room(size_of(shape, dtype), self.device.index)
-        return super().make(shape, dtype)
-
-    def memory(self, out: Any) -> Any:
-        """Return the memory behind the user's ``out``."""
-        return super().memory(values_of(out))
-
-    def array(self, memory: Any) -> Any:
-        """Return a fake array of it."""
-        return FakeArray(memory, self.device)
+    Raises
+    ------
+    ValueError, TypeError
+        It cannot be written, or is no array.
+    """
+    memory = shared(values_of(out) if isinstance(out, FakeArray) else out)
+    if not memory.flags.writeable:
+        raise ValueError(READ_ONLY)
+    plain = memory.flags.carray
+    there: Any = memory if plain else host_array(memory.shape, memory.dtype)
+    if there.size:
+        address = byref(c_char.from_buffer(there))  # quicker than there.ctypes.data
+        compiler.loop(kernel)(address, there.size, _packed(kernel)(*values))
+    if not plain:
+        np.copyto(memory, there)
 
 
 @cache
@@ -399,7 +349,7 @@ class Draws:
     def __init__(self, source: Philox, device: Device) -> None:
         self.source, self.device = source, device
         self.plain = plain_device(device)  # where values are computed
-        self._backend = backend(self.plain)
+        self._fill = filler(self.plain)
 
     def given(self, x: Any) -> Any:
         """Return a result as the user gets it: an array of the device's library."""
@@ -415,9 +365,9 @@ class Draws:
 
     def array(self, kernel: Indexed, shape: Shape, *values: float) -> Any:
         """Return an array of values."""
-        memory = self._backend.make(shape, kernel.result)
-        self._backend.fill(kernel, memory, (*self.source.take(), *values))
-        return self._backend.array(memory)
+        made = place(self.plain).empty(shape, kernel.result)
+        self._fill(kernel, made, (*self.source.take(), *values))
+        return made
 
     def words(self, shape: Shape) -> Any:
         """Return random words of 64 bits, as uint64."""
@@ -445,8 +395,7 @@ class Draws:
             if out_of_reach or hasattr(out, "dask"):  # which has no memory
                 write(out, self.array(kernel, extents, *values))
                 return out
-            memory = self._backend.memory(out)
-            self._backend.fill(kernel, memory, (*self.source.take(), *values))
+            self._fill(kernel, out, (*self.source.take(), *values))
             return out
         if shape is None:
             return self.number(kernel, *values)

@@ -89,23 +89,19 @@ def check(
         They are the wrong way round, or out of the dtype's bounds. For arrays on a
         device, the host waits for the answer.
     """
-    if _draws_nothing(shape):
+    arrays = is_array(low) or is_array(high)
+    if 0 in (broadcast(shape, low, high) if arrays else shape or ()):
         return
     least, largest = limits(dtype)
-    arrays = is_array(low) or is_array(high)
-    if (_least(low) if arrays else low) < least:
+    if (int(facade.min(low)) if is_array(low) else low) < least:
         message = f"low is out of bounds for {dtype}: its least value is {least}"
         raise ValueError(message)
-    if (_largest(high) if arrays else high) > largest + (not end):
+    if (int(facade.max(high)) if is_array(high) else high) > largest + (not end):
         message = f"high is out of bounds for {dtype}: its largest value is {largest}"
         raise ValueError(message)
     compared = facade.greater if end else facade.greater_equal
-    wrong = (
-        bool(facade.any(compared(low, high)))
-        if arrays
-        else low > high or (low == high and not end)
-    )
-    if wrong:
+    wrong = facade.any(compared(low, high)) if arrays else low > high - (not end)
+    if bool(wrong):
         relation = (">" if end else ">=") if not one else ("<" if end else "<=")
         message = f"high {relation} 0" if one else f"low {relation} high"
         raise ValueError(f"{message}: the range holds no integer")
@@ -121,7 +117,7 @@ def integers(
     end: bool,
 ) -> Any:
     """Return integers of a range that was checked; a number where there is no shape."""
-    if _draws_nothing(shape):
+    if shape is not None and 0 in shape:
         low, high, end = 0, 1, False  # those that were given may hold no integer
     if is_array(low) or is_array(high):
         words = draws.words((2, *broadcast(shape, low, high)))
@@ -135,10 +131,6 @@ def integers(
     if shape is None:
         return dtype.type(draws.number(kernel, *values))
     return draws.array(kernel, shape, *values)
-
-
-def _draws_nothing(shape: tuple[int, ...] | None) -> bool:
-    return shape is not None and 0 in shape
 
 
 def between(words: Any, low: Any, high: Any, dtype: np.dtype[Any], *, end: bool) -> Any:
@@ -174,18 +166,6 @@ def _between() -> Ufunc:
 
 def _words(x: Any) -> Any:
     return facade.astype(x, WORD) if is_array(x) else np.uint64(x % WORDS)
-
-
-def _least(x: Any) -> float:
-    if not is_array(x):
-        return int(x)
-    return int(facade.min(x)) if math.prod(x.shape) else math.inf
-
-
-def _largest(x: Any) -> float:
-    if not is_array(x):
-        return int(x)
-    return int(facade.max(x)) if math.prod(x.shape) else -math.inf
 
 
 INT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
