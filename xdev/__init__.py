@@ -113,20 +113,6 @@ def __dir__() -> list[str]:
     return sorted((*__all__, "numpy"))  # a star would hide NumPy itself
 
 
-def _install_bridges() -> None:
-    """Let CuPy's and Numba's device memory come from the pool."""
-    from xdev.memory import bridges
-
-    bridges.install_default()
-
-
-def _serve_fake_arrays() -> None:
-    """Let fake arrays' memory count in the pools of their devices."""
-    from xdev.memory.arrays import serve_fake_arrays
-
-    serve_fake_arrays()
-
-
 def load_ipython_extension(shell: Any) -> None:
     """Register ``%xtimeit`` and ``%%xtimeit``: what ``%load_ext xdev`` calls."""
     from xdev.jupyter import TimingMagics
@@ -134,12 +120,15 @@ def load_ipython_extension(shell: Any) -> None:
     shell.register_magics(TimingMagics)
 
 
-_registry.when_started("cuda", _install_bridges)
-_registry.when_started("fake", _serve_fake_arrays)
+_registry.when_started(
+    "cuda", lambda: importlib.import_module("xdev.memory.bridges").install_default()
+)
+_registry.when_started(
+    "fake", lambda: importlib.import_module("xdev.memory.arrays").serve_fake_arrays()
+)
 
-# One literal list, for type checkers: xdev's own names, then the facade's.
 # fmt: off
-__all__ = [  # noqa: RUF022 - in two groups
+__all__ = [
     "ConfigurationError", "Device", "DeviceMismatchError", "DeviceUnavailableError",
     "Event", "InUseError", "OutOfMemoryError", "Stream", "UseAfterFreeError",
     "XdevError", "__version__", "adapt", "atomic", "batches", "can_access_peer",
@@ -149,32 +138,9 @@ __all__ = [  # noqa: RUF022 - in two groups
     "set_default_device", "synchronize", "testing", "timeit", "timing",
     "to_device", "to_numpy", "transfer", "transfer_guard", "ufunc", "use_device",
     "vectorize",
-
-    "__array_api_version__", "__array_namespace_info__", "abs", "acos", "acosh",
-    "add", "all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "asin",
-    "asinh", "astype", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
-    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
-    "bool", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast",
-    "ceil", "clip", "complex128", "complex64", "concat", "conj", "copysign", "cos",
-    "cosh", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "divide",
-    "e", "empty", "empty_like", "equal", "exp", "expand_dims", "expm1", "eye",
-    "finfo", "flip", "float32", "float64", "floor", "floor_divide",
-    "from_dlpack", "full", "full_like", "greater", "greater_equal", "hypot",
-    "iinfo", "imag", "inf", "int16", "int32", "int64", "int8", "isdtype",
-    "isfinite", "isin", "isinf", "isnan", "less", "less_equal",
-    "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "max",
-    "maximum", "mean", "meshgrid", "min", "minimum", "moveaxis", "multiply",
-    "namespace", "nan", "negative", "newaxis", "nextafter", "nonzero", "not_equal",
-    "ones", "ones_like", "permute_dims", "pi", "positive", "pow", "prod", "real",
-    "reciprocal", "remainder", "repeat", "reshape", "result_type", "roll", "round",
-    "searchsorted", "sign", "signbit", "sin", "sinh", "sort", "sqrt", "square",
-    "squeeze", "stack", "std", "subtract", "sum", "take", "take_along_axis", "tan",
-    "tanh", "tensordot", "tile", "tril", "triu", "trunc", "uint16", "uint32",
-    "uint64", "uint8", "unique_all", "unique_counts", "unique_inverse",
-    "unique_values", "unstack", "var", "vecdot", "where", "zeros", "zeros_like",
 ]
 # fmt: on
+__all__ += facade.__all__
 
 if _config.numpy_pool():  # asked for by the environment: from the first array on
     importlib.import_module("xdev.memory.bridges").install("numpy")

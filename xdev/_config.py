@@ -8,32 +8,23 @@ import warnings
 from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from xdev.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
 
 #: The policies that there are; xdev.memory.policies has the rules of each.
 POLICIES = ("split", "binned", "simple", "none", "async")
-SWITCHES = {
-    "1": True,
-    "true": True,
-    "on": True,
-    "0": False,
-    "false": False,
-    "off": False,
-}
+SWITCHES = dict.fromkeys(("1", "true", "on"), True)
+SWITCHES |= dict.fromkeys(("0", "false", "off"), False)
 AT_EXIT = "exit"  # a value of XDEV_MEMORY_TRACK
 SETTINGS = (
-    "XDEV_DEVICE",
-    "XDEV_MEMORY_POOL",
-    "XDEV_MEMORY_LIMIT",
-    "XDEV_MEMORY_TRACK",
-    "XDEV_NUMPY_POOL",
-    "XDEV_NATIVE",
-    "XDEV_NUM_THREADS",
-    "XDEV_CACHE_DIR",
+    *("XDEV_DEVICE", "XDEV_MEMORY_POOL", "XDEV_MEMORY_LIMIT", "XDEV_MEMORY_TRACK"),
+    *("XDEV_NUMPY_POOL", "XDEV_NATIVE", "XDEV_NUM_THREADS", "XDEV_CACHE_DIR"),
     "XDEV_DEBUG",
 )
 OF_TESTS = ("XDEV_TEST_BACKENDS", "XDEV_TEST_DEVICES", "XDEV_TEST_LIBRARIES")
@@ -77,15 +68,31 @@ def _refuse(name: str, text: str, valid: str) -> ConfigurationError:
     return ConfigurationError(f"{name}={text!r} is not valid: use {valid}")
 
 
-def _choice(name: str, valid: dict[str, T], default: str = "0") -> T:
-    text = _read(name) or default
-    if text.lower() not in valid:
-        raise _refuse(name, text, "one of " + ", ".join(valid))
-    return valid[text.lower()]
+def _choice(name: str, valid: Mapping[str, T], default: str) -> Callable[[], T]:
+    """Return the function that reads a variable which has some values only."""
+
+    def read() -> T:
+        text = _read(name) or default
+        if text.lower() not in valid:
+            raise _refuse(name, text, "one of " + ", ".join(valid))
+        return valid[text.lower()]
+
+    return cache(read)
 
 
-def _switch(name: str) -> bool:
-    return _choice(name, SWITCHES)
+#: The name of the pools' policy.
+memory_pool = _choice(
+    "XDEV_MEMORY_POOL", {name: name for name in POLICIES}, POLICIES[0]
+)
+#: Whether live blocks remember who made them; "exit": they do, and are reported when
+#: the program ends.
+memory_track = _choice("XDEV_MEMORY_TRACK", {**SWITCHES, AT_EXIT: AT_EXIT}, "off")
+#: Whether NumPy's buffers come from the host pool.
+numpy_pool = _choice("XDEV_NUMPY_POOL", SWITCHES, "off")
+#: Whether the compiled part is used where it is built.
+native = _choice("XDEV_NATIVE", SWITCHES, "on")
+#: Whether checks that cost time are on.
+debug = _choice("XDEV_DEBUG", SWITCHES, "off")
 
 
 @cache
@@ -98,35 +105,10 @@ def device() -> str:
 
 
 @cache
-def memory_pool() -> str:
-    """Return ``XDEV_MEMORY_POOL``: the name of the pools' policy."""
-    text = (_read("XDEV_MEMORY_POOL") or POLICIES[0]).lower()
-    if text not in POLICIES:
-        raise _refuse("XDEV_MEMORY_POOL", text, "one of " + ", ".join(POLICIES))
-    return text
-
-
-@cache
 def memory_limit() -> int | float | None:
     """Return ``XDEV_MEMORY_LIMIT``: bytes (int), a fraction of the device, or None."""
     text = _read("XDEV_MEMORY_LIMIT")
     return None if text is None else parse_limit(text, "XDEV_MEMORY_LIMIT")
-
-
-@cache
-def memory_track() -> bool | str:
-    """Return ``XDEV_MEMORY_TRACK``: whether live blocks remember who made them.
-
-    ``"exit"``: they do, and are reported when the program ends.
-    """
-    valid: dict[str, bool | str] = {**SWITCHES, AT_EXIT: AT_EXIT}
-    return _choice("XDEV_MEMORY_TRACK", valid)
-
-
-@cache
-def numpy_pool() -> bool:
-    """Return ``XDEV_NUMPY_POOL``: whether NumPy's buffers come from the host pool."""
-    return _switch("XDEV_NUMPY_POOL")
 
 
 def parse_limit(limit: object, name: str = "limit") -> int | float:
@@ -140,32 +122,27 @@ def parse_limit(limit: object, name: str = "limit") -> int | float:
     ConfigurationError
         ``limit`` is negative, above 100 %, or nothing of that; it lists the forms.
     """
-    if isinstance(limit, Integral) and not isinstance(limit, bool):
-        nbytes = int(limit)
-        if not 0 <= nbytes < LARGEST:
-            small = nbytes.bit_length() <= 64  # noqa: PLR2004 - Python prints no giants
-            text = str(nbytes) if small else f"about 2**{nbytes.bit_length()}"
-            raise _refuse(name, text, FORMS)
-        return nbytes
-    if isinstance(limit, Real) and not isinstance(limit, bool):
-        if not 0 <= limit <= 1:  # type: ignore[operator]
-            raise _refuse(name, str(limit), FORMS)
-        return float(limit)
-    text = str(limit).strip()
-    number = re.fullmatch(NUMBER, text, re.ASCII)
-    if number is None:
-        raise _refuse(name, text, FORMS)
-    whole, rest, unit = number[1], number[2] or "", number[3].upper()
-    if unit == "%" and float(whole + rest) <= 100:  # noqa: PLR2004 - per cent
-        return float(whole + rest) / 100
-    share = float(whole + rest)
-    if rest and not unit and share <= 1:
-        return share
-    size = UNITS.get(unit, LARGEST)
-    nbytes = int(whole) * size + int(float(rest or 0) * size)
-    if nbytes >= LARGEST or (rest and size == 1):
-        raise _refuse(name, text, FORMS)
-    return nbytes
+    plain = not isinstance(limit, bool)
+    if plain and isinstance(limit, Integral):
+        if 0 <= (nbytes := int(limit)) < LARGEST:
+            return nbytes
+        small = nbytes.bit_length() <= 64  # noqa: PLR2004 - Python prints no giants
+        limit = nbytes if small else f"about 2**{nbytes.bit_length()}"
+    elif plain and isinstance(limit, Real):
+        if 0 <= limit <= 1:  # type: ignore[operator]
+            return float(limit)
+    elif number := re.fullmatch(NUMBER, str(limit).strip(), re.ASCII):
+        whole, rest, unit = number[1], number[2] or "", number[3].upper()
+        share = float(whole + rest)
+        if unit == "%" and share <= 100:  # noqa: PLR2004 - per cent
+            return share / 100
+        if rest and not unit and share <= 1:
+            return share
+        size = UNITS.get(unit, LARGEST)
+        nbytes = int(whole) * size + int(float(rest or 0) * size)
+        if nbytes < LARGEST and not (rest and size == 1):
+            return nbytes
+    raise _refuse(name, str(limit).strip(), FORMS)
 
 
 @cache
@@ -200,18 +177,6 @@ def cache_dir() -> Path:
             raise _refuse("XDEV_CACHE_DIR", text, "a folder, or a path to make one at")
         return Path(text)
     return Path(_read("XDG_CACHE_HOME") or Path.home() / ".cache") / "xdev"
-
-
-@cache
-def native() -> bool:
-    """Return ``XDEV_NATIVE``: whether the compiled part is used where it is built."""
-    return _choice("XDEV_NATIVE", SWITCHES, default="1")
-
-
-@cache
-def debug() -> bool:
-    """Return ``XDEV_DEBUG``: whether checks that cost time are on."""
-    return _switch("XDEV_DEBUG")
 
 
 def values() -> dict[str, tuple[object, bool]]:

@@ -254,7 +254,7 @@ def width_of(low: Any, high: Any) -> Any:
         It is not finite.
     """
     arrays = is_array(low) or is_array(high)
-    width = facade.subtract(high, low) if arrays else float(high) - float(low)
+    width: Any = facade.subtract(high, low) if arrays else float(high) - float(low)
     finite = facade.all(facade.isfinite(width)) if arrays else math.isfinite(width)
     if not bool(finite):
         message = "high - low range exceeds valid bounds: it must be finite"
