@@ -3,12 +3,12 @@
 import os
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
 
 import xdev
+from xdev import _optional
 from xdev.cli import info, main
 
 
@@ -61,14 +61,9 @@ def test_an_allocator_that_was_left_alone_is_named(monkeypatch, capsys):
 
 
 def test_the_namesake_is_warned_of(monkeypatch, capsys):
-    def version(name):
-        if name == "xdev":
-            return "1.2.3"
-        raise PackageNotFoundError(name)
-
     main(["info"])
     assert "pip uninstall xdev" not in capsys.readouterr().out
-    monkeypatch.setattr(info, "version", version)
+    monkeypatch.setitem(_optional.distributions(), "xdev", "1.2.3")
     main(["info"])
     assert "pip uninstall xdev" in capsys.readouterr().out
 

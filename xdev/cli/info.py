@@ -7,14 +7,13 @@ import os
 import platform
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import xdev
-from xdev import _config, _disk_cache, memory, native
+from xdev import _config, _disk_cache, _optional, memory, native
 from xdev.device import Device, default_device, devices
 from xdev.errors import DeviceUnavailableError
 from xdev.memory.reports import text_of
@@ -234,10 +233,8 @@ def _pools() -> list[str]:
 
 
 def _warnings() -> list[str]:
-    try:
-        return [NAMESAKE.format(version("xdev"))]
-    except PackageNotFoundError:
-        return []
+    namesake = _optional.distributions().get("xdev")
+    return [] if namesake is None else [NAMESAKE.format(namesake)]
 
 
 def _array_operation(device: Device) -> bool:

@@ -6,7 +6,7 @@ import inspect
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, final
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, cast, final
 
 import numpy as np
 
@@ -264,29 +264,22 @@ def of_one_library(kind: type, native: object) -> bool:
 def _parse_native(native: Any) -> tuple[str, int, str | None]:
     """Return (type, index, library) of a library's or a backend's device object."""
     kind = type(native)
-    if kind in _owners:
-        name = _owners[kind]
-        try:
-            return name, registry.backend(name).index_of(native), None
-        except (AttributeError, ValueError):
-            pass
-    from xdev.device.natives import LIBRARIES, library_of_type
+    name = _owners.get(kind)
+    try:
+        if name is None:
+            from xdev.device.natives import LIBRARIES, library_of_type
 
-    known = library_of_type(kind)
-    if known is not None:
-        try:
-            return *LIBRARIES[known].place(native), known
-        except (AttributeError, ValueError):
-            pass
-    top = kind.__module__.partition(".")[0]
-    for name, backend in registry.backends().items():
-        if top in backend.libraries:
-            try:
-                index = backend.index_of(native)
-            except (AttributeError, ValueError):
-                break
+            known = library_of_type(kind)
+            if known is not None:
+                return *LIBRARIES[known].place(native), known
+            top, all_ = kind.__module__.partition(".")[0], registry.backends()
+            name = next((name for name in all_ if top in all_[name].libraries), None)
+        if name is not None:
+            index = registry.backend(name).index_of(native)
             _owners[kind] = name
             return name, index, None
+    except (AttributeError, ValueError):
+        pass
     message = (
         f"{shown(native)} is not a device that xdev knows: use a string such as "
         f"'cpu' or 'cuda:0', an xdev.Device, or a device object of the array's library"
@@ -328,13 +321,12 @@ def devices() -> list[Device]:
     >>> str(devices()[0])
     'cpu'
     """
-    names = [name for name in registry.backends() if name != "fake"]
+    counts = {name: backend.count() for name, backend in registry.backends().items()}
+    fakes = counts.pop("fake")
     if _config.device().startswith("fake"):
-        names.append("fake")
+        counts["fake"] = fakes
     return [
-        Device(f"{name}:{index}")
-        for name in names
-        for index in range(registry.backend(name).count())
+        Device(f"{name}:{k}") for name, count in counts.items() for k in range(count)
     ]
 
 
@@ -373,9 +365,9 @@ def coming_default() -> Device:
     ConfigurationError
         ``XDEV_DEVICE`` is invalid.
     """
-    chosen = _default.get()
-    if chosen is not None or from_environment:
-        return chosen or from_environment[0]
+    chosen = _default.get() or (from_environment and from_environment[0])
+    if chosen:
+        return chosen
     name = _config.device()
     if name == "auto":
         name = "cuda" if registry.backend("cuda").count() else "cpu"
@@ -570,7 +562,9 @@ def _exported(x: Any) -> Device | None:
         return Device(name if name == "cpu" else f"{name}:{index}")
     interface = getattr(x, "__cuda_array_interface__", None)
     if interface is not None:
-        index = _index_of_pointer(interface["data"][0])
+        address, cuda = interface["data"][0], cast("Any", registry.backend("cuda"))
+        # A size-0 array's address is null: it is wherever the caller is.
+        index = cuda.index_of_pointer(address) if address else cuda.current()
         return Device(f"cuda:{index}")
     native = traced(x)
     return None if native is None else Device(native)
@@ -583,10 +577,3 @@ def traced(x: Any) -> Any:
     from xdev.device.natives import JAX  # at the first of other libraries
 
     return JAX.of_traced(x)
-
-
-def _index_of_pointer(address: int) -> int:
-    backend: Any = registry.backend("cuda")
-    # A size-0 array's address is null: it is wherever the caller is.
-    found: int = backend.index_of_pointer(address) if address else backend.current()
-    return found

@@ -63,42 +63,29 @@ def _without_cupy() -> str:
     )
 
 
-class _Probe:
-    """What the first look at CUDA found: a count of devices, or why there is none."""
-
-    def __init__(self) -> None:
-        self.count, self.reason = 0, None
-        if not _optional.installed("cupy"):
-            self.reason = _without_cupy()
-            return
-        if driver_version() is None:
-            self.reason = NO_DRIVER
-            return
-        try:
-            self.count = _optional.cupy().cuda.runtime.getDeviceCount()
-        except Exception as error:  # noqa: BLE001 - a broken driver or CuPy fails anyhow
-            self.reason = (
-                f"CuPy cannot use the CUDA driver ({type(error).__name__}: {error}): "
-                f"check `nvidia-smi`, and that CuPy fits the driver: "
-                f"{_install_command()}"
-            )
-            return
-        if not self.count:
-            self.reason = (
-                "the CUDA driver sees no device: check `nvidia-smi` and "
-                "CUDA_VISIBLE_DEVICES"
-            )
+@cache
+def _probe() -> tuple[int, str | None]:
+    """Return how many devices there are at the first look, or why there is none."""
+    if not _optional.installed("cupy"):
+        return 0, _without_cupy()
+    if driver_version() is None:
+        return 0, NO_DRIVER
+    try:
+        count = _optional.cupy().cuda.runtime.getDeviceCount()
+    except Exception as error:  # noqa: BLE001 - a broken driver or CuPy fails anyhow
+        return 0, (
+            f"CuPy cannot use the CUDA driver ({type(error).__name__}: {error}): "
+            f"check `nvidia-smi`, and that CuPy fits the driver: {_install_command()}"
+        )
+    return count, None if count else (
+        "the CUDA driver sees no device: check `nvidia-smi` and CUDA_VISIBLE_DEVICES"
+    )
 
 
-_probe = cache(_Probe)
 _process = {"used": False, "forked": False}
 
 
-def _after_fork_in_child() -> None:
-    _process["forked"] = _process["used"]
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
+os.register_at_fork(after_in_child=lambda: _process.update(forked=_process["used"]))
 
 
 @final
@@ -109,19 +96,19 @@ class CudaBackend(Backend):
 
     def count(self) -> int:
         """Return how many devices CuPy can use."""
-        return 0 if _process["forked"] else _probe().count
+        return 0 if _process["forked"] else _probe()[0]
 
     def reason(self, index: int) -> str | None:
         """Say why a device cannot be used, with the fix."""
         if _process["forked"]:
             return FORKED
-        probe = _probe()
-        if probe.reason is None and index >= probe.count:
-            return f"this process sees {probe.count} CUDA device(s): 'cuda:0'" + (
-                f" to 'cuda:{probe.count - 1}'" if probe.count > 1 else ""
+        count, reason = _probe()
+        if reason is None and index >= count:
+            return f"this process sees {count} CUDA device(s): 'cuda:0'" + (
+                f" to 'cuda:{count - 1}'" if count > 1 else ""
             )
-        _process["used"] = _process["used"] or probe.reason is None
-        return probe.reason
+        _process["used"] = _process["used"] or reason is None
+        return reason
 
     def current(self) -> int:
         """Return CuPy's current device; 0 while CuPy is not in use."""
@@ -142,8 +129,7 @@ class CudaBackend(Backend):
 
     def use(self, index: int) -> AbstractContextManager[Any]:
         """Make a device CuPy's current one."""
-        device: AbstractContextManager[Any] = self.native(index)
-        return device
+        return self.native(index)  # type: ignore[no-any-return]
 
     def synchronize(self, index: int) -> None:
         """Wait until all work queued on a device is done."""

@@ -20,25 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-STRICT = ("device1", "device2")  # array_api_strict's devices that are not the CPU
+COUNT = 2  # array_api_strict's devices that are not the CPU are as many
 
 
 @final
 class FakeBackend(Backend):
-    """Streams and events of the host, arrays of :mod:`xdev.device.fake_arrays`.
-
-    The devices of ``array_api_strict`` that are not the CPU count as these.
-    """
-
-    libraries: tuple[str, ...] = ("array_api_strict",)
+    """Streams and events of the host, arrays of :mod:`xdev.device.fake_arrays`."""
 
     def count(self) -> int:
         """Return 2."""
-        return len(STRICT)
+        return COUNT
 
     def reason(self, index: int) -> str | None:
         """Refuse every index but 0 and 1."""
-        if index < len(STRICT):
+        if index < COUNT:
             return None
         return "there are two fake devices: use 'fake:0' or 'fake:1'"
 
@@ -46,14 +41,10 @@ class FakeBackend(Backend):
         """Return the device itself, as the arrays' ``device`` is."""
         return Device(f"fake:{index}")
 
-    def index_of(self, native: object) -> int:
-        """Return the index that an ``array_api_strict.Device`` names."""
-        return STRICT.index(native._device)  # type: ignore[attr-defined] # noqa: SLF001
-
 
 BACKEND = FakeBackend()
 LARGE = 16 << 20  # bytes; of less the host has room while they are refused
-_allocators: list[Callable[[int, int], object]] = []  # the last one serves
+_allocators: list[Callable[[int, int], object]] = []  # none, or the one that serves
 # By identity of the array that owns the bytes, as long as it lives.
 _held: dict[int, tuple[weakref.ref[Any], object]] = {}
 
@@ -95,8 +86,7 @@ def settle(values: np.ndarray[Any, Any], index: int) -> np.ndarray[Any, Any]:
 
 def block_of(owner: np.ndarray[Any, Any]) -> object:
     """Return the block that is held for an array of its own bytes, None without one."""
-    _, block = _held.get(id(owner), (None, None))
-    return block
+    return _held.get(id(owner), (None, None))[1]
 
 
 def _owner(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import _optional
+from xdev import _config, _optional
+from xdev._optional import distributions
 from xdev.device import current_stream, registry
 
 if TYPE_CHECKING:
@@ -49,16 +48,9 @@ def versions() -> dict[str, str | None]:
         "xdev": sys.modules["xdev"].__version__,
     }
     for name in LIBRARIES:
-        distributions = DISTRIBUTIONS.get(name, (name,))
-        found[name] = next(filter(None, map(_version, distributions)), None)
+        known = (n.replace("-", "_") for n in DISTRIBUTIONS.get(name, (name,)))
+        found[name] = next(filter(None, map(distributions().get, known)), None)
     return found
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
 
 
 def cuda_name(index: int = 0) -> str | None:
@@ -109,9 +101,7 @@ def environment() -> dict[str, Any]:
         "versions": versions(),
         "platform": platform.platform(),
         "processor": processor_name(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cores": _config.processors(),
         "cuda": cuda_name(),
         "program": "/".join(Path(sys.argv[0]).parts[-2:]),
     }
