@@ -180,8 +180,7 @@ def _entry(name: str, folder: int) -> Iterator[int]:
     with _opened(Path(name), folder, os.O_RDWR, os.O_RDONLY) as file:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
-            message = f"{name} is no entry"
-            raise PermissionError(message)
+            raise PermissionError(f"{name} is no entry")
         yield file
 
 

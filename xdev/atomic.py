@@ -76,8 +76,7 @@ def cas(a: Any, index: Any, expected: Any, value: Any) -> Any:  # noqa: ARG001
 
 
 def _refuse(name: str) -> NoReturn:
-    message = (
+    raise TypeError(
         f"xdev.atomic.{name} works inside a function that @xdev.kernel compiles; "
         "outside, write a[index] = …"
     )
-    raise TypeError(message)

@@ -160,7 +160,6 @@ def _read(path: Path) -> dict[str, Any]:
         found = _PlainData(saved).load()
         return {key: found[key] for key in ("segments", "device_traces", "pools")}
     except Exception as error:  # damaged bytes may raise any
-        message = (
+        raise ConfigurationError(
             f"{path} is not a snapshot that xdev memory --snapshot saved: {error!r}"
-        )
-        raise ConfigurationError(message) from error
+        ) from error

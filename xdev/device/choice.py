@@ -44,12 +44,11 @@ class CallDecorator(ContextDecorator):
         """
         if any(is_one(func) for is_one in OTHERS):
             name = getattr(func, "__qualname__", repr(func))  # a partial has none
-            message = (
+            raise TypeError(
                 f"{type(self).__name__} decorates functions whose body runs when they "
                 f"are called; {name} is async, a generator or a class: "
                 f"write `with {type(self).__name__}(...):` inside it"
             )
-            raise TypeError(message)
         return super().__call__(func)
 
 
@@ -137,8 +136,7 @@ class Device:
         """
         reason = self.reason
         if reason is not None:
-            message = f"{self} cannot be used: {reason}"
-            raise DeviceUnavailableError(message)
+            raise DeviceUnavailableError(f"{self} cannot be used: {reason}")
         if self.library is None:
             registry.start(self.type)
         return self
@@ -151,11 +149,10 @@ class Device:
         return registry.backend(self.type).native(self.index)
 
     def __enter__(self) -> Never:
-        message = (
+        raise TypeError(
             f"a Device is a name alone: the default device of a block is set by "
             f"with xdev.use_device({str(self)!r}):"
         )
-        raise TypeError(message)
 
     def __exit__(self, *error: object) -> None:
         """Nothing is entered; Python asks for it first."""
@@ -280,11 +277,10 @@ def _parse_native(native: Any) -> tuple[str, int, str | None]:
             return name, index, None
     except (AttributeError, ValueError):
         pass
-    message = (
+    raise ConfigurationError(
         f"{shown(native)} is not a device that xdev knows: use a string such as "
         f"'cpu' or 'cuda:0', an xdev.Device, or a device object of the array's library"
     )
-    raise ConfigurationError(message)
 
 
 def may_name(text: object) -> bool:
@@ -479,11 +475,10 @@ def target_of(device: object, other: object, call: str) -> Device:
     except ConfigurationError:
         if may_name(device) or not names_device(other):
             raise
-    message = (
+    raise ConfigurationError(
         f"the arguments are the wrong way round, the device is {shown(device)}: call "
         f"xdev.{call}"
     )
-    raise ConfigurationError(message)
 
 
 def device_of(x: Any) -> Device:
@@ -549,8 +544,7 @@ def device_of(x: Any) -> Device:
     found = None if none else _exported(x)
     if found is None:
         way = "pass an array, or make one with xdev.asarray(x)"
-        message = f"x is {not_array(x, way)}"
-        raise TypeError(message)
+        raise TypeError(f"x is {not_array(x, way)}")
     return found
 
 

@@ -172,11 +172,10 @@ def cupy_function(module: Any, name: str, kind: str) -> int:
     capsule = vars(module).get("__pyx_capi__", {}).get(name)
     found = name_of(capsule) if capsule else None
     if found != kind.encode():
-        message = (
+        raise DeviceUnavailableError(
             f"this CuPy has no C function {kind} {name}: install a release that "
             f"xdev supports: {_install_command()}"
         )
-        raise DeviceUnavailableError(message)
     kinds = ctypes.c_void_p, take, ctypes.c_char_p
     pointer_of = ctypes.PYFUNCTYPE(*kinds)(("PyCapsule_GetPointer", python))
     return int(pointer_of(capsule, found))

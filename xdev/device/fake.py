@@ -228,8 +228,7 @@ def _refuse(name: str, kind: Any, label: str, x: Any) -> None:
     elif isinstance(x, kind):
         kind_of_it = "bool" if label == "keepdims" else "int"
         way = f"tuple({label}.tolist())" if x.ndim else f"{kind_of_it}({label})"
-        message = (
+        raise TypeError(
             f"{name}: {label} is an array on {x.device}, which turns into no "
             f"{kind_of_it} of Python's unasked: pass {way}"
         )
-        raise TypeError(message)

@@ -93,27 +93,24 @@ class FakeArray:
         """Return :mod:`xdev`."""
         known = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
         if api_version not in known:
-            message = f"there is no version {api_version!r} here: use 2025.12"
-            raise ValueError(message)
+            raise ValueError(f"there is no version {api_version!r} here: use 2025.12")
         return sys.modules["xdev"]
 
     # -- what goes to the host -------------------------------------------------------
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        message = (
+        raise TypeError(
             f"an array on {self.device} does not turn into a NumPy array unasked: copy "
             f"it with xdev.to_numpy(x)"
         )
-        raise TypeError(message)
 
     def __array_function__(self, function: Any, *_: Any) -> Any:
         way = advice_on(function)
         more = f"{way}, or " if way else ""
-        message = (
+        raise TypeError(
             f"{function.__name__}() is a function of NumPy's, and got an array on "
             f"{self.device}: {more}copy it with xdev.to_numpy(x) first"
         )
-        raise TypeError(message)
 
     def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, **options: Any
@@ -143,11 +140,10 @@ class FakeArray:
             It is not.
         """
         if dl_device != DLPACK_CPU or copy is False:
-            message = (
+            raise BufferError(
                 f"an array on {self.device} leaves it only as a copy: "
                 f"xdev.to_numpy(x), or xdev.to_device(x, 'cpu')"
             )
-            raise BufferError(message)
         announce(self.device, CPU, self.nbytes)
         return self._values.copy().__dlpack__(max_version=max_version)
 
@@ -161,8 +157,7 @@ class FakeArray:
 
     def __iter__(self) -> Iterator[Any]:
         if not self._values.ndim:
-            message = "iteration over a 0-d array"
-            raise TypeError(message)
+            raise TypeError("iteration over a 0-d array")
         return (self[index] for index in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
@@ -358,11 +353,10 @@ def _method(name: str, accepted: str) -> Any:
 
     def method(self: Any, *args: Any, **options: Any) -> Any:
         if len(args) > most or not options.keys() <= set(parameters):
-            message = (
+            raise TypeError(
                 f"x.{name}() takes {', '.join(parameters) or 'nothing'}: CuPy's arrays "
                 f"take no more"
             )
-            raise TypeError(message)
         given = [(starred, args[0] if len(args) == 1 else args)] if starred else ()
         placed = given or zip(parameters, args, strict=False)
         refuse_arrays(f"x.{name}()", FakeArray, (*placed, *options.items()))
@@ -519,16 +513,14 @@ class FakeNamespace(ModuleType):
     def __getattr__(self, name: str) -> Any:
         full = f"{self._room}{name}"
         if full in NOT_IN_CUPY or name.startswith("_"):
-            message = f"{self.__name__} has no {name!r}, as cupy has none"
-            raise AttributeError(message)
+            raise AttributeError(f"{self.__name__} has no {name!r}, as cupy has none")
         try:
             found = getattr(getattr(np, self._room[:-1]) if self._room else np, name)
         except AttributeError as error:
-            message = (
+            raise AttributeError(
                 f"{self.__name__} has no {name!r}: it has what NumPy and CuPy share; "
                 f"xdev.to_numpy(x) copies an array to the host"
-            )
-            raise AttributeError(message) from error
+            ) from error
         if isinstance(found, ModuleType):
             found = self._opened(name)
         elif callable(found) and not isinstance(found, type):
@@ -538,8 +530,7 @@ class FakeNamespace(ModuleType):
 
     def _opened(self, name: str) -> ModuleType:
         if name not in ROOMS:
-            message = f"{self.__name__} has no {name!r}: use xdev's own"
-            raise AttributeError(message)
+            raise AttributeError(f"{self.__name__} has no {name!r}: use xdev's own")
         return FakeNamespace(f"{self.__name__}.{name}", f"{name}.")
 
 

@@ -139,11 +139,10 @@ class Stream:
 
 def _check(event: object) -> None:
     if not isinstance(event, Event):
-        message = (
+        raise TypeError(
             f"an event is expected, not {type_name(event)}: pass what "
             f"stream.record() returns"
         )
-        raise TypeError(message)
 
 
 def _mismatch(what: str, one: Device, other: Device) -> DeviceMismatchError:

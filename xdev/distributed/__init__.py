@@ -19,8 +19,7 @@ else:
     def __getattr__(name: str) -> Any:
         """Load what needs the package ``distributed``, which ``map`` does not."""
         if name not in ("WorkerPlugin", "local_cluster", "memory_status"):
-            message = f"module {__name__!r} has no attribute {name!r}"
-            raise AttributeError(message)
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(importlib.import_module(f"{__name__}.clusters"), name)
 
 

@@ -166,12 +166,11 @@ def _device_of_worker(wanted: str | None, name: str) -> Device:
     device = Device(wanted or "cuda").require()
     count = backend(device.type).count()
     if device.type == "cuda" and count > 1:
-        message = (
+        raise ConfigurationError(
             f"the worker {name} sees {count} GPUs, and a worker has one: start one for "
             f"each, {VISIBLE}=0 dask worker tcp://…, or register xdev's plug-in before "
             f"anything uses CUDA there, with all of them in {VISIBLE}"
         )
-        raise ConfigurationError(message)
     return device
 
 
@@ -240,11 +239,10 @@ def local_cluster(
     if device == "cuda" or gpus:
         Device("cuda").require()
         if n_workers is not None and n_workers > gpus:
-            message = (
+            raise ConfigurationError(
                 f"local_cluster: {n_workers} workers, and {gpus} GPUs, of which each "
                 f"has one: start {gpus}, or device='cpu'"
             )
-            raise ConfigurationError(message)
         numbers = os.environ.get(VISIBLE) or ",".join(map(str, range(gpus)))
         options["env"] = {**options.get("env", {}), VISIBLE: numbers}
     if n_workers is None:

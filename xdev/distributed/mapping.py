@@ -90,11 +90,10 @@ def map_blocks(
     shapes = {"chunks": chunks, "drop_axis": drop_axis, "new_axis": new_axis}
     shapes = {option: value for option, value in shapes.items() if value is not None}
     if several and (depth or shapes):
-        message = (
+        raise ValueError(
             "xdev.distributed.map: a function of several results has no depth= and "
             "no other shapes: map one for each result"
         )
-        raise ValueError(message)
     if dtype is None and not shapes:
         _check_rank(arrays, meta if several else (meta,))
     dtypes = tuple(x.dtype for x in meta) if several else meta.dtype
@@ -124,19 +123,17 @@ def _check(
 ) -> None:
     """Refuse what has no collection, or has one by keyword, and kernels' keywords."""
     if not any(map(is_collection, arrays)):
-        message = (
+        raise TypeError(
             "xdev.distributed.map: none of the arrays is a collection of Dask's: make "
             "one, xdev.asarray(x, chunks=...), or call f(x)"
         )
-        raise TypeError(message)
     for name, value in options.items():
         if is_collection(value) or isinstance(f, Kernel):
             what = "a kernel's argument" if isinstance(f, Kernel) else "a collection"
-            message = (
+            raise TypeError(
                 f"xdev.distributed.map: {name}= is {what}, which goes by place: "
                 f"xdev.distributed.map(f, x, {name})"
             )
-            raise TypeError(message)
 
 
 def _check_rank(arrays: tuple[Any, ...], results: tuple[Any, ...]) -> None:
@@ -145,12 +142,11 @@ def _check_rank(arrays: tuple[Any, ...], results: tuple[Any, ...]) -> None:
     rank = max(x.ndim for x in samples)
     for made in results:
         if np.ndim(made) != rank:
-            message = (
+            raise ValueError(
                 f"xdev.distributed.map: of blocks of {rank} axes f makes arrays of "
                 f"{np.ndim(made)}: say which go and come, drop_axis=, new_axis= and "
                 f"chunks= as dask.array.map_blocks takes them"
             )
-            raise ValueError(message)
 
 
 def _learnt(f: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
@@ -159,19 +155,17 @@ def _learnt(f: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
         with np.errstate(all="ignore"):
             made = f(*map(dask.without_elements, arrays))
     except Exception as error:
-        message = (
+        raise TypeError(
             f"xdev.distributed.map calls f with arrays of size 0 to learn the result's "
             f"data type, and it raised {type(error).__name__}: {error}. Give dtype="
-        )
-        raise TypeError(message) from error
+        ) from error
     results = made if isinstance(made, tuple) else (made,)
     for result in results:
         if not hasattr(result, "dtype"):
-            message = (
+            raise TypeError(
                 f"xdev.distributed.map: f returned {type(result).__name__}, and must "
                 f"return an array, or a tuple of arrays"
             )
-            raise TypeError(message)
     return made
 
 
@@ -208,12 +202,11 @@ def _of_shape(block: Any, shape: tuple[float, ...]) -> Any:
         for has, says in zip(block.shape, shape, strict=True)
     ):
         return block
-    message = (
+    raise ValueError(
         f"xdev.distributed.map: f made a block of shape {block.shape}, and chunks=, "
         f"drop_axis= and new_axis= say {shape}: say the shapes of the results' blocks "
         f"without what depth= adds, as dask.array.map_blocks takes them"
     )
-    raise ValueError(message)
 
 
 def _placed(f: Callable[..., Any], others: dict[int, Any], *blocks: Any) -> Any:
@@ -251,40 +244,36 @@ def _on_blocks(f: Callable[..., Any], dtypes: Any, alike: bool, *blocks: Any) ->
     if not isinstance(dtypes, tuple):
         return _promised(made, dtypes, shape)
     if not isinstance(made, tuple) or len(made) != len(dtypes):
-        message = (
+        raise TypeError(
             f"xdev.distributed.map: f returned {len(dtypes)} arrays for blocks of "
             f"size 0, and for others no such tuple: return one"
         )
-        raise TypeError(message)
     return tuple(_promised(x, d, shape) for x, d in zip(made, dtypes, strict=True))
 
 
 def _promised(result: Any, dtype: np.dtype[Any], shape: tuple[int, ...] | None) -> Any:
     """Return a block's result as the collection's dtype and shape have it."""
     if not hasattr(result, "dtype") or is_collection(result):
-        message = (
+        raise TypeError(
             f"xdev.distributed.map: f returned {type(result).__name__} for a block, "
             f"and must return an array of data type {dtype}; without dtype= it may "
             f"return a tuple of arrays"
         )
-        raise TypeError(message)
     if shape is not None and result.shape != shape:
-        message = (
+        raise ValueError(
             f"xdev.distributed.map: f made an array of shape {result.shape} of blocks "
             f"of shape {shape}: return that shape (what depth= adds is cut off "
             f"afterwards), or say the shapes of the results' blocks, chunks=, "
             f"drop_axis= and new_axis= as dask.array.map_blocks takes them"
         )
-        raise ValueError(message)
     if result.dtype == dtype:
         return result
     if not np.can_cast(result.dtype, dtype, "same_kind"):
-        message = (
+        raise TypeError(
             f"xdev.distributed.map: f made an array of {result.dtype}, and the "
             f"collection is of {dtype}: give dtype={str(result.dtype)!r}, or convert "
             f"in f"
         )
-        raise TypeError(message)
     return result.astype(dtype)
 
 
@@ -307,11 +296,10 @@ def _results(kernel: Kernel, rank: int, arrays: tuple[Any, ...]) -> int:
         what = (
             f"does not write {', '.join(unwritten)}" if unwritten else "has no result"
         )
-        message = (
+        raise TypeError(
             f"xdev.distributed.map: {kernel.__name__} of {rank} indices and {inputs} "
             f"inputs {what}: what comes behind the inputs are results{reason}"
         )
-        raise TypeError(message)
     return len(names)
 
 

@@ -63,8 +63,7 @@ def shape_of(size: Any) -> Shape | None:
         message = f"expected a sequence of integers or a single integer, got {size!r}"
         raise TypeError(message) from error
     if any(extent < 0 for extent in shape):
-        message = f"size={size!r}: negative dimensions are not allowed"
-        raise ValueError(message)
+        raise ValueError(f"size={size!r}: negative dimensions are not allowed")
     return shape
 
 
@@ -118,25 +117,22 @@ def out_shape(out: Any, shape: Shape | None, dtype: np.dtype[Any], on: Device) -
     """
     refuse("random", out)
     if not is_array(out):
-        message = f"out must be an array, not {type(out).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"out must be an array, not {type(out).__name__}")
     check_device(out, "out", on)
     found = to_numpy_dtype(out.dtype)
     if found != dtype:
         way = f"pass dtype={found}, or another out"
         if found not in FLOATS:
             way = "out must be float64 or float32"
-        message = (
+        raise TypeError(
             "Supplied output array has the wrong type. "
             f"Expected {dtype}, got {found}: {way}"
         )
-        raise TypeError(message)
     if shape is not None and shape != tuple(out.shape):
-        message = (
+        raise ValueError(
             f"size must match out.shape when used together: {shape} is not "
             f"{tuple(out.shape)}; leave size out"
         )
-        raise ValueError(message)
     return tuple(out.shape)
 
 
@@ -156,11 +152,10 @@ def check_device(x: Any, name: str, on: Device) -> None:
     """
     where = device_of(x)
     if where != on:
-        message = (
+        raise DeviceMismatchError(
             f"{name}= is on {where}, but the generator's device is {on}: move it with "
             f"xdev.to_device({name}, '{on}')"
         )
-        raise DeviceMismatchError(message)
 
 
 def parameter(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
@@ -176,14 +171,12 @@ def parameter(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
     if isinstance(x, NUMBERS) or (isinstance(x, np.ndarray) and not x.ndim):
         return x.item() if hasattr(x, "item") else x
     if x is None:
-        message = f"{name} is None: pass a number or an array"
-        raise TypeError(message)
+        raise TypeError(f"{name} is None: pass a number or an array")
     x = plain(x, name, on, dtype)
     if dtype is None:
         return x
     if not np.can_cast(to_numpy_dtype(x.dtype), dtype, "same_kind"):
-        message = f"Cannot cast {name}, an array of {x.dtype}, to {dtype}"
-        raise TypeError(message)
+        raise TypeError(f"Cannot cast {name}, an array of {x.dtype}, to {dtype}")
     return facade.astype(x, dtype, copy=False)
 
 
@@ -200,8 +193,7 @@ def plain(x: Any, name: str, on: Device, dtype: Any = None) -> Any:
         It is a class.
     """
     if isinstance(x, type):
-        message = f"{name} is {not_array(x, 'pass an array')}"
-        raise TypeError(message)
+        raise TypeError(f"{name} is {not_array(x, 'pass an array')}")
     if not is_array(x):
         return facade.asarray(x, dtype=dtype, device=plain_device(on))
     check_device(x, name, on)
@@ -226,8 +218,7 @@ def not_negative(x: Any, name: str) -> None:
     else:
         bad = math.copysign(1.0, x) < 0 and not math.isnan(x)
     if bool(bad):
-        message = f"{name} < 0: pass what is not negative"
-        raise ValueError(message)
+        raise ValueError(f"{name} < 0: pass what is not negative")
 
 
 def broadcast(shape: Shape | None, *parameters: Any) -> Shape:
@@ -257,8 +248,7 @@ def width_of(low: Any, high: Any) -> Any:
     width: Any = facade.subtract(high, low) if arrays else float(high) - float(low)
     finite = facade.all(facade.isfinite(width)) if arrays else math.isfinite(width)
     if not bool(finite):
-        message = "high - low range exceeds valid bounds: it must be finite"
-        raise OverflowError(message)
+        raise OverflowError("high - low range exceeds valid bounds: it must be finite")
     return width
 
 

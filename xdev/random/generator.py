@@ -95,8 +95,7 @@ class Philox:
             message = "a state is a dict, as bit_generator.state returns it"
             raise ValueError(message) from error
         if name != NAME:
-            message = f"state is of {name}, not of {NAME}"
-            raise ValueError(message)
+            raise ValueError(f"state is of {name}, not of {NAME}")
         with self._lock:
             self._key, self._call = key, call
 
@@ -115,8 +114,7 @@ class Philox:
         """
         count = operator.index(n_children)
         if count < 0:
-            message = f"n_children is {count}: ask for 0 generators or more"
-            raise ValueError(message)
+            raise ValueError(f"n_children is {count}: ask for 0 generators or more")
         return [Philox(seed) for seed in self.seed_seq.spawn(count)]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -207,8 +207,7 @@ def permutation(draws: Draws, x: Any, axis: int) -> Any:
 def shuffle(draws: Draws, x: Any, axis: int) -> None:
     """Shuffle in place as :meth:`xdev.random.Generator.shuffle` says."""
     if not is_array(x):
-        message = f"shuffle works in place on arrays, not on {type_name(x)}"
-        raise TypeError(message)
+        raise TypeError(f"shuffle works in place on arrays, not on {type_name(x)}")
     write(x, permutation(draws, x, axis))
 
 
@@ -238,8 +237,7 @@ def _check_out(draws: Draws, x: Any, out: Any) -> None:
         raise ValueError(message)
     mine, theirs = dtype_of(x), dtype_of(out)
     if not np.can_cast(mine, theirs):
-        message = f"Cannot cast array data from {mine} to {theirs}, that of out"
-        raise TypeError(message)
+        raise TypeError(f"Cannot cast array data from {mine} to {theirs}, that of out")
 
 
 def _order(draws: Draws, shape: Shape, axis: int = 0) -> Any:
@@ -306,19 +304,16 @@ def _chances(draws: Draws, p: Any, population: int) -> Any:
     """Return checked chances as a float64 array of the device."""
     p = _array(draws, p, "p")
     if p.ndim != 1:
-        message = "p must be 1-dimensional"
-        raise ValueError(message)
+        raise ValueError("p must be 1-dimensional")
     if p.shape[0] != population:
         message = f"a and p must have same size: {population} is not {p.shape[0]}"
         raise ValueError(message)
     p = facade.astype(p, FLOAT64)
     total = float(facade.sum(p))
     if math.isnan(total):
-        message = "Probabilities contain NaN"
-        raise ValueError(message)
+        raise ValueError("Probabilities contain NaN")
     if bool(facade.any(facade.less(p, 0))):
-        message = "Probabilities are not non-negative"
-        raise ValueError(message)
+        raise ValueError("Probabilities are not non-negative")
     if abs(total - 1) > TOLERANCE:
         message = f"Probabilities do not sum to 1, but to {total}: divide p by its sum"
         raise ValueError(message)
@@ -330,17 +325,14 @@ def _population(draws: Draws, a: Any, axis: int, count: int) -> tuple[int, Any]:
     number = _integer(a)
     if number is not None:
         if number <= 0 and count:
-            message = "a must be a positive integer unless no samples are taken"
-            raise ValueError(message)
+            raise ValueError("a must be a positive integer unless no samples are taken")
         return max(number, 0), None
     if isinstance(a, float) or not (is_array(a) or hasattr(a, "__len__")):
-        message = f"a must be a sequence or an integer, not {type_name(a)}"
-        raise ValueError(message)
+        raise ValueError(f"a must be a sequence or an integer, not {type_name(a)}")
     a = _array(draws, a, "a")
     extent = _extent(a, axis)
     if not extent and count:
-        message = "a cannot be empty unless no samples are taken"
-        raise ValueError(message)
+        raise ValueError("a cannot be empty unless no samples are taken")
     return extent, a
 
 
@@ -356,8 +348,7 @@ def _integer(x: Any) -> int | None:
 def _array(draws: Draws, x: Any, name: str = "x") -> Any:
     """Return an argument as an array of the generator's device."""
     if not is_array(x) and not hasattr(x, "__len__"):
-        message = f"{name}: expected an integer or an array, not {type_name(x)}"
-        raise TypeError(message)
+        raise TypeError(f"{name}: expected an integer or an array, not {type_name(x)}")
     return plain(x, name, draws.device)
 
 

@@ -85,8 +85,7 @@ def reasons(markers: Iterable[Any]) -> dict[str, str]:
         for keyword, wanted in given.items():
             if keyword not in KEYWORDS:
                 valid = ", ".join(("reason", "exceptions", *KEYWORDS))
-                message = f"the marker has no argument {keyword!r}: use {valid}"
-                raise TypeError(message)
+                raise TypeError(f"the marker has no argument {keyword!r}: use {valid}")
             left_out, why = KEYWORDS[keyword]
             for name in left_out - exceptions if wanted else ():
                 by_kind.setdefault(name, reason or why)
@@ -96,18 +95,16 @@ def reasons(markers: Iterable[Any]) -> dict[str, str]:
 def _named(args: tuple[Any, ...], others: dict[str, Any]) -> str:
     name = args[0]
     if len(args) > 1 or others:
-        message = (
+        raise ValueError(
             f"the marker takes one backend and a reason, or keywords: {args}, {others}"
         )
-        raise ValueError(message)
     _check(name)
     return str(name)
 
 
 def _check(name: object) -> None:
     if not isinstance(name, str) or name not in BACKENDS:
-        message = f"{name!r} is not a backend: use one of {', '.join(BACKENDS)}"
-        raise ValueError(message)
+        raise ValueError(f"{name!r} is not a backend: use one of {', '.join(BACKENDS)}")
 
 
 def require(name: str) -> AbstractContextManager[ModuleType]:

@@ -354,8 +354,7 @@ class SimulatedSource:
         self.streams.see(self.device.current_stream())
         with self.device.call():
             if nbytes > self.room()[0]:
-                message = f"{nbytes} B over a capacity of {self.capacity} B"
-                raise MemoryError(message)
+                raise MemoryError(f"{nbytes} B over a capacity of {self.capacity} B")
             former = self._former.get(nbytes)
             if former:
                 address = former.pop()
@@ -376,8 +375,7 @@ class SimulatedSource:
         self.device.synchronize()
         with self.device.call():
             if self.lent.get(address) != nbytes:
-                message = f"{nbytes} B at {address:#x} are not lent"
-                raise ValueError(message)
+                raise ValueError(f"{nbytes} B at {address:#x} are not lent")
             del self.lent[address]
             self._former.setdefault(nbytes, []).append(address)
 
