@@ -10,9 +10,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from xdev import _config
-from xdev.memory import hooks
-
 if TYPE_CHECKING:
     from xdev.memory import bridges
     from xdev.memory.arrays import host_array, pinned_array
@@ -85,12 +82,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-def _track_where_asked() -> None:
-    """Load the tracking before the first pool, if the environment asks for it."""
-    if _config.memory_track() or _config.debug():
-        importlib.import_module("xdev.memory.records.tracking").begin()
-
-
-hooks.before_emitters(_track_where_asked)

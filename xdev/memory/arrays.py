@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import ref
@@ -11,10 +10,8 @@ from weakref import ref
 import numpy as np
 from numpy import ndarray
 
-from xdev._freed import EMPTY
 from xdev._tracking import TRACKING
 from xdev.device import Device, fake
-from xdev.errors import InUseError
 from xdev.memory import registry
 from xdev.memory.owners import HostLease
 from xdev.memory.pools import ADDRESSES
@@ -23,7 +20,6 @@ from xdev.memory.records import tracking
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Block, Pool
 
 
@@ -157,47 +153,3 @@ def serve_fake_arrays() -> None:
 
 def _acquire(nbytes: int, index: int) -> Block:
     return registry.pool(Device(f"fake:{index}")).acquire(nbytes)
-
-
-def is_fake(x: Any) -> bool:
-    """Say whether ``x`` is an array on a fake device."""
-    arrays = sys.modules.get("xdev.device.fake_arrays")  # else there is none
-    return arrays is not None and type(x) is arrays.FakeArray
-
-
-def chunk_of_fake(x: Any) -> Chunk | None:
-    """Return the chunk that a fake array alone uses; None if it has no memory.
-
-    Raises
-    ------
-    InUseError
-        It is a view, or a view of it is alive.
-    """
-    from xdev.device.fake_arrays import values_of
-
-    held = [values_of(x)]
-    if held[0].base is not None:
-        message = "this array is a view: free the array that it was made from"
-        raise InUseError(message)
-    count = _references(held) - ALONE - 1  # the array itself has one
-    if count > 0:
-        message = f"{count} view(s) still use this array's memory: drop them first"
-        raise InUseError(message)
-    block: Any = fake.block_of(held[0])
-    chunk: Chunk | None = getattr(block, "chunk", None)
-    return chunk
-
-
-def _references(held: list[Any]) -> int:
-    return sys.getrefcount(held[0])
-
-
-ALONE = _references([object()])  # an object that nothing but the list refers to
-
-
-def strip_fake(x: Any) -> None:
-    """Make a fake array one without bytes, in place; its block goes back."""
-    from xdev.device.fake_arrays import FreedArray
-
-    x._values = np.empty(x.shape, EMPTY)  # noqa: SLF001 - keeps the shape
-    x.__class__ = FreedArray

@@ -134,7 +134,7 @@ class Segment:
         inside = ALONE + 1 + (self.index is not None)  # the link to it
         return [
             (chunk, count - inside - (chunk.after is not None))
-            for chunk, count in zip(chunks, _references(chunks), strict=True)
+            for chunk, count in zip(chunks, references(chunks), strict=True)
         ]
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -214,12 +214,12 @@ class Chunk:
             self.segment.index.pop(gone.address)
 
 
-def _references(held: list[Any]) -> list[int]:
+def references(held: list[Any]) -> list[int]:
     """Return how many references the interpreter counts to each item of a list."""
     return [sys.getrefcount(each) for each in held]
 
 
-ALONE = _references([object()])[0]  # an object that nothing but the list refers to
+ALONE = references([object()])[0]  # an object that nothing but the list refers to
 
 
 def lost(chunk: Chunk) -> None:

@@ -114,7 +114,7 @@ class GuardedSource:
     ----------
     inner : Source
         Where the memory is; it names its ``alignment``.
-    cells : HostCells, CudaCells or FakeCells
+    cells : Cells or FakeCells
         The inner source's bytes.
     quarantine : int
         How much waits in line at most [B].
@@ -126,15 +126,11 @@ class GuardedSource:
         self.alignment: int = getattr(inner, "alignment")  # noqa: B009 - optional there
         self._lead: int = -(-ROOM // self.alignment) * self.alignment
         self.after_fork()
-        hooks.join(self)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    # -- as an emitter, for the sake of forks -----------------------------------------
-
-    def watch(self, listeners: tuple[hooks.Listener, ...]) -> None:
-        """Emit nothing."""
+    # -- as a source ------------------------------------------------------------------
 
     def after_fork(self) -> None:
         """Start with nothing in a forked child: its pools are empty."""
@@ -143,8 +139,6 @@ class GuardedSource:
         self._live: dict[int, Holder] = {}
         self._line: deque[Holder] = deque()
         self._held = 0
-
-    # -- as a source ------------------------------------------------------------------
 
     def allocate(self, nbytes: int) -> int:
         """Allocate with a red zone before it; full of poison."""
@@ -255,47 +249,44 @@ class GuardedSource:
     def _check_free(
         self, address: int, nbytes: int, holder: Holder | None = None
     ) -> None:
-        at = self._mend(address, nbytes, FREED)
-        if at is None:
-            return
-        whose = "" if holder is None else f", {at} B into {holder}"
-        behind = self._live.get(address + nbytes)
-        if behind is not None:
-            whose += f"; {nbytes - at} B before {behind}"
-        FINDINGS.append(
-            f"{self.name}: free memory was written at {address + at:#x}{whose}"
-        )
+        def text(at: int) -> str:
+            whose = "" if holder is None else f", {at} B into {holder}"
+            before = self._before(address + nbytes, nbytes - at)
+            return f"free memory was written at {address + at:#x}{whose}{before}"
+
+        self._look(address, nbytes, FREED, text)
 
     def _check_holder(self, holder: Holder) -> None:
         if holder.freed:
             self._check_free(holder.address, holder.request, holder)
-        end = holder.address + holder.request
-        at = self._mend(end, holder.nbytes - holder.request, ZONE)
-        if at is None:
-            return
-        behind = self._live.get(holder.address + holder.nbytes)
-        start = holder.nbytes - holder.request - at
-        next_ = "" if behind is None else f"; {start} B before {behind}"
-        FINDINGS.append(
-            f"{self.name}: memory was written {at} B past the end of {holder}{next_}"
-        )
+        end, room = holder.address + holder.request, holder.nbytes - holder.request
+
+        def text(at: int) -> str:
+            before = self._before(end + room, room - at)
+            return f"memory was written {at} B past the end of {holder}{before}"
+
+        self._look(end, room, ZONE, text)
 
     def _check_lead(self, address: int) -> None:
-        at = self._mend(address - self._lead, self._lead, ZONE)
-        if at is None:
-            return
-        behind = self._live.get(address)
-        whose = f"the segment at {address:#x}" if behind is None else f"{behind}"
-        FINDINGS.append(
-            f"{self.name}: memory was written {self._lead - at} B before {whose}"
-        )
+        def text(at: int) -> str:
+            whose = self._live.get(address, f"the segment at {address:#x}")
+            return f"memory was written {self._lead - at} B before {whose}"
 
-    def _mend(self, address: int, nbytes: int, byte: int) -> int | None:
-        """Return where memory is damaged, and mend it, so that it is told once."""
+        self._look(address - self._lead, self._lead, ZONE, text)
+
+    def _before(self, address: int, nbytes: int) -> str:
+        """Return which live block begins so many bytes later, if any."""
+        behind = self._live.get(address)
+        return "" if behind is None else f"; {nbytes} B before {behind}"
+
+    def _look(
+        self, address: int, nbytes: int, byte: int, text: Callable[[int], str]
+    ) -> None:
+        """Tell of damaged memory, and mend it, so that it is told once."""
         at: int | None = self._cells.first_other(address, nbytes, byte)
         if at is not None:
             self._cells.fill(address + at, nbytes - at, byte)
-        return at
+            FINDINGS.append(f"{self.name}: {text(at)}")
 
 
 def poison(chunk: Chunk, line: str) -> None:
@@ -311,68 +302,62 @@ PIECE = 1 << 20  # looked at in one go: Python's own memory holds a copy [B]
 
 
 @final
-class HostCells:
-    """By address. Not by NumPy, whose own memory may come from the pool looked at."""
-
-    def fill(self, address: int, nbytes: int, byte: int) -> None:
-        """Set bytes."""
-        ctypes.memset(address, byte, nbytes)
-
-    def first_other(self, address: int, nbytes: int, byte: int) -> int | None:
-        """Compare piece by piece."""
-        return first_other(ctypes.string_at, address, nbytes, byte)
-
-
-def first_other(
-    read: Callable[[int, int], bytes], address: int, nbytes: int, byte: int
-) -> int | None:
-    """Return the offset of the first byte that is not ``byte``, None without one.
+class Cells:
+    """Memory by address, by two functions.
 
     Parameters
     ----------
+    fill : (address, byte, nbytes)
+        Sets bytes.
     read : (address, nbytes) -> bytes
-        Copies memory.
+        Copies them.
     """
-    for start in range(0, nbytes, PIECE):
-        found = read(address + start, min(PIECE, nbytes - start))
-        if found != bytes((byte,)) * len(found):  # quick; the place is not
-            return start + len(found) - len(found.lstrip(bytes((byte,))))
-    return None
+
+    def __init__(
+        self, fill: Callable[[int, int, int], Any], read: Callable[[int, int], bytes]
+    ) -> None:
+        self._fill, self._read = fill, read
+
+    def fill(self, address: int, nbytes: int, byte: int) -> None:
+        """Set bytes."""
+        self._fill(address, byte, nbytes)
+
+    def first_other(self, address: int, nbytes: int, byte: int) -> int | None:
+        """Return the offset of the first byte that is not ``byte``, None without one.
+
+        Piece by piece.
+        """
+        for start in range(0, nbytes, PIECE):
+            found = self._read(address + start, min(PIECE, nbytes - start))
+            if found != bytes((byte,)) * len(found):  # quick; the place is not
+                return start + len(found) - len(found.lstrip(bytes((byte,))))
+        return None
+
+
+def host_cells(_: int) -> Cells:
+    """Return the host's: not by NumPy, whose own memory may be what is looked at."""
+    return Cells(ctypes.memset, ctypes.string_at)
 
 
 TO_HOST = 2  # cudaMemcpyDeviceToHost
 
 
-@final
-class CudaCells:
-    """Of one device. The calls wait, so that no stream is left out.
+def cuda_cells(index: int) -> Cells:
+    """Return a device's. The calls wait, so that no stream is left out."""
+    cuda = _optional.cupy().cuda
 
-    Parameters
-    ----------
-    index : int
-        Which device.
-    """
+    def fill(address: int, byte: int, nbytes: int) -> None:
+        with cuda.Device(index):
+            cuda.runtime.memset(address, byte, nbytes)
+            cuda.runtime.deviceSynchronize()  # for streams that are not ordered by it
 
-    def __init__(self, index: int) -> None:
-        self._index = index
-        self._cuda = _optional.cupy().cuda
-
-    def fill(self, address: int, nbytes: int, byte: int) -> None:
-        """Set bytes, and wait: a stream may be one that the null stream does not."""
-        with self._cuda.Device(self._index):
-            self._cuda.runtime.memset(address, byte, nbytes)
-            self._cuda.runtime.deviceSynchronize()
-
-    def first_other(self, address: int, nbytes: int, byte: int) -> int | None:
-        """Copy piece by piece, and compare on the host."""
-        with self._cuda.Device(self._index):
-            return first_other(self._read, address, nbytes, byte)
-
-    def _read(self, address: int, nbytes: int) -> bytes:
+    def read(address: int, nbytes: int) -> bytes:
         landing = ctypes.create_string_buffer(nbytes)
-        at = ctypes.addressof(landing)
-        self._cuda.runtime.memcpy(at, address, nbytes, TO_HOST)
+        with cuda.Device(index):
+            cuda.runtime.memcpy(ctypes.addressof(landing), address, nbytes, TO_HOST)
         return landing.raw
+
+    return Cells(fill, read)
 
 
 @final
@@ -410,9 +395,9 @@ class FakeCells:
 
 #: (device type, kind) -> the cells of device number ``index``.
 CELLS: dict[tuple[str, str], Callable[[int], Any]] = {
-    ("cpu", "host"): lambda _: HostCells(),
-    ("cpu", "pinned"): lambda _: HostCells(),
-    ("cuda", "device"): CudaCells,
+    ("cpu", "host"): host_cells,
+    ("cpu", "pinned"): host_cells,
+    ("cuda", "device"): cuda_cells,
     ("fake", "device"): lambda _: FakeCells(),
 }
 
@@ -492,11 +477,7 @@ def check(device: object = None, kind: str | None = None) -> int:
     >>> check()
     0
     """
-    if device is not None:
-        return check_pools(registry.existing(device, kind))
-    registry.check_kind(None, kind)
-    pools = registry.everything()
-    return check_pools(p for (_, name), p in pools.items() if kind in (None, name))
+    return check_pools(registry.selected(device, kind))
 
 
 def check_pools(pools: Iterable[Pool]) -> int:

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _freed, _optional
-from xdev.device import device_of
+from xdev.device import device_of, fake
 from xdev.errors import InUseError
-from xdev.memory.arrays import chunk_of_fake, is_fake, strip_fake
+from xdev.memory.blocks import ALONE, references
 from xdev.memory.debugging import poison
-from xdev.memory.owners import HostLease, find
+from xdev.memory.owners import HostLease, device_chunk, find, is_fake
 from xdev.memory.records import tracking
 
 if TYPE_CHECKING:
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
     from xdev.memory.blocks import Chunk
 
-    Ways = tuple[
-        Callable[[Any], Chunk | None], Callable[[Any], None], Callable[[Any], None]
-    ]
+    #: Finds an array's chunk, None where it is no pool's; leaves the array without it.
+    Ways = tuple[Callable[[Any], Chunk | None], Callable[[Any, Chunk | None], None]]
 
 #: Libraries whose objects that refer to an array may use its memory.
 LIBRARIES = frozenset({"numpy", "cupy", "cupyx", "numba", "pickle"})
@@ -87,7 +86,7 @@ def free(x: Any) -> int:
     shared = sys.getrefcount(x) > ONE_NAME
     with _claim(x):
         _freed.refuse("xdev.memory.free", x)
-        find_chunk, strip, mark = _ways(x)
+        find_chunk, strip = _ways(x)
         chunk = find_chunk(x)
         owned = chunk is not None and not chunk.segment.owner.inherited  # type: ignore[attr-defined] # a state
         if chunk is not None and owned and shared:
@@ -97,35 +96,24 @@ def free(x: Any) -> int:
             _freed.remember(x, line)
             if chunk is not None and owned:
                 poison(chunk, line)
-        if chunk is None:
-            mark(x)
-            return 0
-        nbytes = chunk.nbytes if owned else 0
-        del chunk
-        strip(x)
+        nbytes = chunk.nbytes if chunk is not None and owned else 0
+        strip(x, chunk)
         return nbytes
 
 
 def _ways(x: Any) -> Ways:
-    """Return how an array's chunk is found, and how the array is left without it.
-
-    The last is for what is not a pool's.
-    """
+    """Return how an array's chunk is found, and how the array is left without it."""
     if isinstance(x, np.ndarray):
-        return _host_chunk, _strip_host, _freed.mark
+        return _host_chunk, _strip_host
     if is_fake(x):
-        return chunk_of_fake, strip_fake, strip_fake
+        return _fake_chunk, _strip_fake
     if type(x).__module__.startswith("cupy") and type(x) is _optional.cupy().ndarray:
-        return _device_chunk, _strip_device, _strip_device
+        return _device_chunk, _strip_device
     device_of(x)  # raises for what is no array
-    return _no_chunk, _note, _note
+    return lambda _: None, _note  # other libraries' arrays are theirs to give back
 
 
-def _no_chunk(_: Any) -> None:
-    """Return no chunk: other libraries' arrays are theirs to give back."""
-
-
-def _note(x: Any) -> None:
+def _note(x: Any, _: object) -> None:
     if not isinstance(x, np.generic):  # a number: there is nothing to free
         _freed.note(x)
 
@@ -163,39 +151,38 @@ def _host_chunk(x: Any) -> Chunk | None:
         return None
     if lease.array() is not x:
         raise InUseError(VIEW)
-    _refuse_views(_references(held) - ALONE - 1)  # the array itself has one
+    _refuse_views(held)
     return lease.chunk
 
 
 def _device_chunk(x: Any) -> Chunk | None:
     """Return the chunk of a CuPy array that the bridge's allocator served."""
-    pointer: Any = x.data
-    held: list[Any] = [pointer.mem]
-    is_view = x.base is not None or pointer.ptr != held[0].ptr
-    chunk = getattr(held[0], "xdev_chunk", None)
-    if chunk is None:
-        found = find(pointer.ptr, "device")
-        if found is None:
-            return None
-        chunk = found[1]
-    if is_view:
+    chunk: Chunk | None = device_chunk(x)
+    if chunk is not None:
+        if x.base is not None or x.data.ptr != x.data.mem.ptr:
+            raise InUseError(VIEW)
+        _refuse_views([x.data.mem])  # the array's own pointer has one
+        _refuse_views([x.data])
+    return chunk
+
+
+def _fake_chunk(x: Any) -> Chunk | None:
+    """Return the chunk that a fake array alone uses; None if it has no memory."""
+    from xdev.device.fake_arrays import values_of
+
+    held = [values_of(x)]
+    if held[0].base is not None:
         raise InUseError(VIEW)
-    del pointer
-    _refuse_views(_references(held) - ALONE - 1)  # the array's own pointer has one
-    _refuse_views(_references([x.data]) - ALONE - 1)
-    found_chunk: Chunk = chunk
-    return found_chunk
+    _refuse_views(held)
+    return getattr(fake.block_of(held[0]), "chunk", None)
 
 
-def _references(held: list[object]) -> int:
-    """Return how many references the interpreter counts to a list's one item."""
-    return sys.getrefcount(held[0])
+def _refuse_views(held: list[Any]) -> None:
+    """Raise InUseError if more than the array itself refers to its hidden owner.
 
-
-ALONE = _references([object()])  # an object that nothing but the list refers to
-
-
-def _refuse_views(count: int) -> None:
+    The list has another reference, and there is no third.
+    """
+    count = references(held)[0] - ALONE - 1
     if count > 0:
         message = f"{count} view(s) still use this array's memory: drop them first"
         raise InUseError(message)
@@ -217,12 +204,23 @@ def _used_by(what: str) -> InUseError:
     return InUseError(message)
 
 
-def _strip_host(x: Any) -> None:
+def _strip_host(x: Any, chunk: Chunk | None) -> None:
     """Make a NumPy array one without bytes, in place; its hidden base goes."""
-    x.__setstate__((1, x.shape, _freed.EMPTY, False, b""))
+    if chunk is None:
+        _freed.mark(x)
+    else:
+        x.__setstate__((1, x.shape, _freed.EMPTY, False, b""))
 
 
-def _strip_device(x: Any) -> None:
+def _strip_fake(x: Any, _: object) -> None:
+    """Make a fake array one without bytes, in place; its block goes back."""
+    from xdev.device.fake_arrays import FreedArray
+
+    x._values = np.empty(x.shape, _freed.EMPTY)  # noqa: SLF001 - keeps the shape
+    x.__class__ = FreedArray
+
+
+def _strip_device(x: Any, _: object) -> None:
     """Make a CuPy array one without bytes, in place; its memory goes."""
     memory = _optional.cupy().cuda.memory
     device = x.data.device_id

@@ -6,10 +6,12 @@ every block passes here.
 
 from __future__ import annotations
 
+import importlib
 import os
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from xdev import _config
 from xdev._forks import module_lock
 
 if TYPE_CHECKING:
@@ -51,12 +53,6 @@ _emitters: weakref.WeakSet[Any] = weakref.WeakSet()
 #: Who can free memory that is in use where all else failed: each call frees one object,
 #: and says whether there was one. Called without locks, in the thread that allocates.
 spillers: list[Callable[[], bool]] = []
-_starters: list[Callable[[], object]] = []  # filled while xdev.memory is imported
-
-
-def before_emitters(starter: Callable[[], object]) -> None:
-    """Call a function before each emitter joins; what it raises refuses the emitter."""
-    _starters.append(starter)
 
 
 def join(emitter: Any) -> None:
@@ -65,8 +61,8 @@ def join(emitter: Any) -> None:
     ``emitter.watch(listeners)`` makes it emit to these from now on, and
     ``emitter.after_fork()`` does what is due in a forked child.
     """
-    for starter in _starters:
-        starter()
+    if _config.memory_track() or _config.debug():  # before the first pool
+        importlib.import_module("xdev.memory.records.tracking").begin()
     with _lock:
         _emitters.add(emitter)
         emitter.watch(_listeners)

@@ -81,8 +81,6 @@ def record_stream(x: Any, stream: object) -> None:
     if not hasattr(stream, "ptr"):
         stream = handle_of(stream)
     refuse("xdev.memory.record_stream", x)
-    from xdev.memory.arrays import is_fake
-
     if is_fake(x):
         return  # its work is done when a call returns
     found = find(_address(x))
@@ -125,16 +123,12 @@ def _mark_all(operands: Iterable[Any], handle: int) -> None:
         if isinstance(x, list | tuple):
             _mark_all(x, handle)
             continue
-        chunk = _device_chunk(x)
-        if (
-            chunk is not None
-            and chunk.stream != handle
-            and handle not in (chunk.uses or ())
-        ):
+        chunk = device_chunk(x)
+        if chunk and chunk.stream != handle and handle not in (chunk.uses or ()):
             chunk.segment.owner.mark(chunk, (handle,))
 
 
-def _device_chunk(x: Any) -> Any:
+def device_chunk(x: Any) -> Any:
     """Return the chunk that a CUDA array lies in, or None."""
     if not hasattr(type(x), "__cuda_array_interface__"):
         return None
@@ -156,6 +150,12 @@ def _address(x: Any) -> int:
         message = f"x is {not_array(x, 'pass an array of host or CUDA memory')}"
         raise ValueError(message)
     return int(interface["data"][0] or 0)  # empty arrays may have none
+
+
+def is_fake(x: Any) -> bool:
+    """Say whether ``x`` is an array on a fake device."""
+    arrays = sys.modules.get("xdev.device.fake_arrays")  # else there is none
+    return arrays is not None and type(x) is arrays.FakeArray
 
 
 def find(address: int, kind: str | None = None) -> tuple[PoolState, Chunk] | None:

@@ -358,6 +358,7 @@ class Pool:
         old = self.state
         old.inherited = True
         old.budget.after_fork()
+        getattr(old.source, "after_fork", tuple)()
         self.state = PoolState(old.source, old.policy, old.budget, old.name)
         self._release = self.state.release
         if old.free_lists is not None:

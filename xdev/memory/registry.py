@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from xdev import _config
@@ -15,38 +16,26 @@ from xdev.memory.sources.host import HostSource
 from xdev.memory.upstream import Budget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from xdev.memory.sources import Source
 
 FAKE_CAPACITY = 1 << 34  # what a fake device pretends to have [B]
 
 
-def _pinned(_: int) -> Source:
-    from xdev.memory.sources.cuda import PinnedSource
+def _source(where: Device, kind: str) -> Source:
+    """Return a new source of a device's memory."""
+    if kind == "host":
+        return HostSource()
+    if where.type == "fake":
+        from xdev.memory.sources.fake import FakeSource
 
-    return PinnedSource()
+        return FakeSource(FAKE_CAPACITY)
+    from xdev.memory.sources.cuda import CudaSource, PinnedSource
 
-
-def _cuda(index: int) -> Source:
-    from xdev.memory.sources.cuda import CudaSource
-
-    return CudaSource(index)
-
-
-def _fake(_: int) -> Source:
-    from xdev.memory.sources.fake import FakeSource
-
-    return FakeSource(FAKE_CAPACITY)
+    return PinnedSource() if kind == "pinned" else CudaSource(where.index)
 
 
-#: (device type, kind) -> the source of device number ``index``.
-SOURCES: dict[tuple[str, str], Callable[[int], Source]] = {
-    ("cpu", "host"): lambda _: HostSource(),
-    ("cpu", "pinned"): _pinned,
-    ("cuda", "device"): _cuda,
-    ("fake", "device"): _fake,
-}
+#: The kinds of memory of a device type, the usual one first.
+KINDS = {"cpu": ("host", "pinned"), "cuda": ("device",), "fake": ("device",)}
 
 _lock = module_lock()  # guards the two below
 _pools: dict[tuple[Device, str], Pool] = {}
@@ -91,7 +80,7 @@ def _make(where: Device, kind: str) -> Pool:
     with _lock:
         found = _pools.get((where, kind))
         if found is None:
-            source = SOURCES[where.type, kind](where.index)
+            source = _source(where, kind)
             name = str(where) if kind != "pinned" else f"{where} (pinned)"
             policy = policies.named(_policy(kind))
             if _config.debug():
@@ -111,8 +100,9 @@ def _policy(kind: str) -> str:
 
 def kinds(where: Device | None) -> tuple[str, ...]:
     """Return the kinds of memory of a device, the usual one first; None: of all."""
-    found = [kind for type_, kind in SOURCES if where is None or type_ == where.type]
-    return tuple(dict.fromkeys(found))
+    if where is None:
+        return tuple(dict.fromkeys(chain(*KINDS.values())))
+    return KINDS[where.type]
 
 
 def check_kind(where: Device | None, kind: str | None) -> str | None:
@@ -130,14 +120,18 @@ def check_kind(where: Device | None, kind: str | None) -> str | None:
 
 def existing(device: object = None, kind: str | None = None) -> list[Pool]:
     """Return a device's pools that are in use, of one kind or all; it makes none."""
-    where = as_device(device)
+    return selected(as_device(device), kind)
+
+
+def selected(device: object = None, kind: str | None = None) -> list[Pool]:
+    """Do as :func:`existing`; without a device, of all devices."""
+    where = None if device is None else as_device(device)
     check_kind(where, kind)
-    with _lock:
-        return [
-            found
-            for (owner, name), found in _pools.items()
-            if owner == where and kind in (None, name)
-        ]
+    return [
+        found
+        for (owner, name), found in everything().items()
+        if where in (None, owner) and kind in (None, name)
+    ]
 
 
 def everything() -> dict[tuple[Device, str], Pool]:
@@ -159,6 +153,5 @@ def budget(where: Device) -> Budget:
 
 def total(where: Device) -> int:
     """Return the memory of a device, or of the machine or cgroup [B]."""
-    kind = kinds(where)[0]
-    source = SOURCES[where.type, kind](where.require().index)
+    source = _source(where.require(), kinds(where)[0])
     return int(source.total())  # type: ignore[attr-defined]

@@ -118,14 +118,8 @@ def reclaim(
     0
     """
     nbytes = enough_bytes(nbytes)
-    if device is None:
-        registry.check_kind(None, kind)
-        everything = registry.everything().items()
-        pools = [pool for (_, name), pool in everything if kind in (None, name)]
-    else:
-        pools = registry.existing(device, kind)
     freed = 0
-    for pool in pools:
+    for pool in registry.selected(device, kind):
         if nbytes is None:
             freed += pool.reclaim()
         elif freed < nbytes:
@@ -253,14 +247,12 @@ def summary(device: object = None, kind: str | None = None) -> str:
     where = as_device(device)
     registry.check_kind(where, kind)
     lines = [_usage_of_device(where)]
-    for (owner, name), pool in registry.everything().items():
-        if owner == where and kind in (None, name):
-            lines += _usage_of_pool(pool, pool.stats())
+    for pool in registry.existing(where, kind):
+        lines += _usage_of_pool(pool, pool.stats())
     return "\n".join(lines)
 
 
-def _usage_of_device(where: object) -> str:
-    device = as_device(where)
+def _usage_of_device(device: Device) -> str:
     total = registry.total(device)
     used = reserved(device)
     share = 100 * used / total if total else 0.0
@@ -271,16 +263,8 @@ def _usage_of_device(where: object) -> str:
 
 
 def _usage_of_pool(pool: Pool, look: PoolStats) -> list[str]:
-    used, held, cached, most_used, most_held = map(
-        text_of,
-        (
-            look.allocated,
-            look.reserved,
-            look.cached,
-            look.peak_allocated,
-            look.peak_reserved,
-        ),
-    )
+    used, held, cached = map(text_of, (look.allocated, look.reserved, look.cached))
+    most_used, most_held = text_of(look.peak_allocated), text_of(look.peak_reserved)
     return [
         f"{pool.name} pool usage: {used} ({held} reserved, {cached} cached)",
         f"  most in use {most_used}, most reserved {most_held}",

@@ -9,11 +9,11 @@ has no work behind it. This costs nothing where blocks are handed out again.
 
 from __future__ import annotations
 
-import sys
 import threading
 from operator import index
 from typing import TYPE_CHECKING, Any, final
 
+from xdev.memory.blocks import ALONE, references
 from xdev.native import calls
 
 if TYPE_CHECKING:
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 DEFAULT_STREAMS = (0, 1, 2)  # null, legacy, per-thread: these are never destroyed
 ONE_STREAM = (0, 1)  # two names of the default stream
 HANDLES = 1 << 64  # every stream's handle is below
-
-
-def _references(held: dict[int, Any], handle: int) -> int:
-    """Return how many references the interpreter counts to a value of a dict."""
-    return sys.getrefcount(held[handle])
-
-
-ALONE = _references({0: object()}, 0)  # a value that nothing but the dict refers to
 
 
 @final
@@ -122,7 +114,8 @@ class LiveStreams:
 
     def _is_over(self, handle: int) -> bool:
         # Who alone holds a stream is the only one who could queue more work on it.
-        alone = _references(self._held, handle) == ALONE
+        [count] = references([self._held[handle]])
+        alone = count == ALONE + 1  # the dict's
         return alone and bool(self._held[handle].done)
 
 

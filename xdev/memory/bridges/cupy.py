@@ -138,10 +138,10 @@ def native_allocator(
         Returns an allocator by the C functions of ``served``.
     """
     hit = c_functions(served)
-    opened: dict[int, tuple[Pool, Allocator]] = {}
 
-    def open_(index: int) -> tuple[Pool, Allocator]:
-        found = opened[index] = leases(index)
+    @cache
+    def opened(index: int) -> tuple[Pool, Allocator]:
+        found = leases(index)
         lists = found[0].state.share()
         if lists is not None:
             served.open(index, lists)
@@ -149,7 +149,7 @@ def native_allocator(
 
     def missed(nbytes: int) -> Any:
         index, stream = current()
-        pool, lease = opened.get(index) or open_(index)
+        pool, lease = opened(index)
         if nbytes and pool.refill(nbytes, stream):
             pointer = hit(nbytes)
             if pointer.ptr:
@@ -166,15 +166,11 @@ def lease_allocator(leases: Leases, device: Callable[[], int]) -> Allocator:
     Parameters are :func:`native_allocator`'s; ``device`` returns the current device's
     index.
     """
-    opened: dict[int, Allocator] = {}
-
-    def open_(index: int) -> Allocator:
-        _, opened[index] = leases(index)
-        return opened[index]
+    opened = cache(leases)
 
     def allocate(nbytes: int) -> Any:
-        index = device()
-        return (opened.get(index) or open_(index))(nbytes)
+        _, lease = opened(device())
+        return lease(nbytes)
 
     return allocate
 

@@ -1,7 +1,7 @@
 """Numba's device memory, pinned memory, and the buffers of its kernels' host arguments.
 
 Who owns what, for how long: the pools own the segments. Numba's ``MemoryPointer`` holds
-nothing; the manager's table ``allocations`` holds a *lease* of each block by address,
+nothing; the manager's table ``allocations`` holds each block by address,
 and the finalizer of the pointer takes it out, whereupon the block is on the pool's
 queue: no lock, no driver call. Blocks belong to the legacy default stream. Numba's own
 streams are of the blocking kind, so that stream is ordered after all of them: a block
@@ -11,7 +11,7 @@ Pinned blocks wait for such an event before they are handed out again.
 Memory that the pool does not lend stays Numba's: mapped and write-combined host memory,
 managed memory, and host memory that the user pinned.
 
-``uninstall`` puts the former managers back; leases that are alive stay valid.
+``uninstall`` puts the former managers back; blocks that are alive stay valid.
 ``Context.reset`` gives all blocks of the context back.
 """
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
@@ -30,22 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xdev.memory.blocks import Chunk
-    from xdev.memory.pools import Pool
+    from xdev.memory.pools import Block, Pool
 
 LEGACY_STREAM = 0
-
-
-@final
-class Lease:
-    """A block, held for as long as Numba's table holds this."""
-
-    __slots__ = ("chunk",)
-
-    def __init__(self, chunk: Chunk) -> None:
-        self.chunk = chunk
-
-    def __del__(self) -> None:
-        self.chunk.release(self.chunk)
 
 
 def pool_of(context: Any, kind: str) -> Pool:
@@ -97,13 +84,9 @@ def manager_type(  # noqa: C901 - a class of short methods, no branches
 
         def memalloc(self, size: int) -> Any:
             """Allocate device memory."""
-            chunk = pools(self.context, "device").take(size, LEGACY_STREAM)
-            return cuda.MemoryPointer(
-                weakref.proxy(self.context),
-                ctypes.c_void_p(chunk.address),
-                size,
-                finalizer=self._hold(chunk),
-            )
+            block = pools(self.context, "device").acquire(size, LEGACY_STREAM)
+            address = ctypes.c_void_p(block.address)
+            return self._held(cuda.MemoryPointer, block, address, size)
 
         def memhostalloc(
             self,
@@ -116,24 +99,15 @@ def manager_type(  # noqa: C901 - a class of short methods, no branches
             if mapped or wc:
                 return super().memhostalloc(size, mapped, portable, wc)
             pool = pools(self.context, "pinned")
-            chunk = pool.take(size, LEGACY_STREAM)
-            pool.state.mark(chunk, (LEGACY_STREAM,))
-            return cuda.PinnedMemory(
-                weakref.proxy(self.context),
-                chunk.address,
-                size,
-                finalizer=self._hold(chunk),
-            )
+            block = pool.acquire(size, LEGACY_STREAM)
+            pool.state.mark(block.chunk, (LEGACY_STREAM,))
+            return self._held(cuda.PinnedMemory, block, block.address, size)
 
-        def _hold(self, chunk: Chunk) -> Callable[[], None]:
-            """Keep a block in the table; return what takes it out."""
-            address, table = chunk.address, self.allocations
-            table[address] = Lease(chunk)
-
-            def drop() -> None:
-                table.pop(address, None)
-
-            return drop
+        def _held(self, kind: Any, block: Block, address: Any, size: int) -> Any:
+            """Return Numba's object for a block, which stays in the table with it."""
+            self.allocations[block.address] = block
+            drop = partial(self.allocations.pop, block.address, None)
+            return kind(weakref.proxy(self.context), address, size, finalizer=drop)
 
         def get_memory_info(self) -> Any:
             """Return what is free on the card or in the pool, and the card's size."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, final
 
+from xdev.memory.blocks import round_up
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -66,27 +68,21 @@ class FakeSource:
     def allocate(self, nbytes: int) -> int:
         """Lend a range that was never lent before."""
         self._call(MemoryError, "allocate", nbytes)
-        with self._lock: return self._lend(nbytes)  # fmt: skip # noqa: E701 - as in a state
-
-    def _lend(self, nbytes: int) -> int:
-        if nbytes > self.room()[0]:
-            message = f"{nbytes} B over a capacity of {self.capacity} B"
-            raise MemoryError(message)
-        span = -(-nbytes // ALIGNMENT) * ALIGNMENT
-        # At once: a finalizer that the collector runs here may allocate as well.
-        address, self._next = self._next, self._next + span
-        self.lent[address] = nbytes; return address  # fmt: skip # noqa: E702 - nothing is raised in between
+        with self._lock:
+            if nbytes > self.room()[0]:
+                message = f"{nbytes} B over a capacity of {self.capacity} B"
+                raise MemoryError(message)
+            # At once: a finalizer that the collector runs here may allocate as well.
+            address, self._next = self._next, self._next + round_up(nbytes, ALIGNMENT)
+            self.lent[address] = nbytes; return address  # fmt: skip # noqa: E702 - nothing is raised in between
 
     def free(self, address: int, nbytes: int) -> None:
         """Take a range back; it must be lent, and of that size."""
         self._call(RuntimeError, "free", address, nbytes)
-        with self._lock: self._take_back(address, nbytes)  # fmt: skip # noqa: E701 - as in a state
-
-    def _take_back(self, address: int, nbytes: int) -> None:
-        if self.lent.get(address) != nbytes:
-            message = f"{nbytes} B at {address:#x} are not lent"
-            raise ValueError(message)
-        del self.lent[address]
+        with self._lock:
+            if self.lent.get(address) != nbytes:
+                raise ValueError(f"{nbytes} B at {address:#x} are not lent")
+            del self.lent[address]
 
     def record(self, stream: int) -> tuple[int, int]:
         """Return an event: the stream, and how many calls came before."""
@@ -164,13 +160,14 @@ class FakeAsyncSource:
     def allocate(self, nbytes: int, stream: int) -> int:
         """Lend a kept range, or a new one, if need be in place of kept ones."""
         self.log.append(("allocate", nbytes, stream))
-        with self._lock: return self._lend(nbytes, stream)  # fmt: skip # noqa: E701 - as in a state
-
-    def _lend(self, nbytes: int, stream: int) -> int:
-        if not self._keeps(nbytes, stream):
-            self._fetch(nbytes)
-        at = self._keeps(nbytes, stream)
-        self._used[at] = nbytes; del self._kept[at]; return at  # fmt: skip # noqa: E702 - nothing is raised in between
+        with self._lock:
+            if not self._keeps(nbytes, stream):
+                if nbytes > self._plain.room()[0]:
+                    self._give_back(0)
+                fresh = map(self._plain.allocate, (nbytes,))
+                self._kept.update(zip(fresh, [(nbytes, NOBODY)], strict=True))
+            at = self._keeps(nbytes, stream)
+            self._used[at] = nbytes; del self._kept[at]; return at  # fmt: skip # noqa: E702 - nothing is raised in between
 
     def _keeps(self, nbytes: int, stream: int) -> int:
         """Return a kept range that may serve, or 0."""
@@ -179,36 +176,26 @@ class FakeAsyncSource:
                 return address
         return 0
 
-    def _fetch(self, nbytes: int) -> None:
-        """Keep a range of the source more, in the place of others if need be."""
-        if nbytes > self._plain.room()[0]:
-            self._give_back(0)
-        fresh = map(self._plain.allocate, (nbytes,))
-        self._kept.update(zip(fresh, [(nbytes, NOBODY)], strict=True))
-
     def free(self, address: int, nbytes: int, stream: int) -> None:
         """Keep a range that was lent."""
         self.log.append(("free", address, nbytes, stream))
-        with self._lock: self._keep(address, nbytes, stream)  # fmt: skip # noqa: E701 - as in a state
-
-    def _keep(self, address: int, nbytes: int, stream: int) -> None:
-        if self._used.get(address) != nbytes:
-            raise ValueError(f"{nbytes} B at {address:#x} are not lent")
         kept = nbytes, stream
-        del self._used[address]; self._kept[address] = kept  # fmt: skip # noqa: E702 - likewise
+        with self._lock:
+            if self._used.get(address) != nbytes:
+                raise ValueError(f"{nbytes} B at {address:#x} are not lent")
+            del self._used[address]; self._kept[address] = kept  # fmt: skip # noqa: E702 - likewise
 
     def held(self) -> int:
         """Return the bytes of all ranges [B]."""
-        with self._lock: return self._held()  # fmt: skip # noqa: E701 - as in a state
-
-    def _held(self) -> int:
-        kept = sum(nbytes for nbytes, _ in self._kept.values())
-        return kept + sum(self._used.values())
+        with self._lock:
+            kept = sum(nbytes for nbytes, _ in self._kept.values())
+            return kept + sum(self._used.values())
 
     def trim(self, keep: int) -> None:
         """Give back kept ranges that nobody uses."""
         self.log.append(("trim", keep))
-        with self._lock: self._give_back(keep)  # fmt: skip # noqa: E701 - as in a state
+        with self._lock:
+            self._give_back(keep)
 
     def _give_back(self, keep: int) -> None:
         for address, (nbytes, user) in list(self._kept.items()):
@@ -221,7 +208,5 @@ class FakeAsyncSource:
     def synchronize(self) -> None:
         """Know all work to be done."""
         self._plain.synchronize()
-        with self._lock: self._forget_users()  # fmt: skip # noqa: E701 - as in a state
-
-    def _forget_users(self) -> None:
-        self._kept = {at: (n, NOBODY) for at, (n, _) in self._kept.items()}
+        with self._lock:
+            self._kept = {at: (n, NOBODY) for at, (n, _) in self._kept.items()}
