@@ -77,9 +77,9 @@ def heap_counts(live, lists):
     """Return what a walk through the heap counts."""
     found = HeapCounts()
     for size in live + (lists.live if lists is not None else []):
-        found.live.add(size)
+        found.add("live", size)
     for size in lists.rounds if lists is not None else []:
-        found.reuses.add(size)
+        found.add("reuses", size)
     return found
 
 

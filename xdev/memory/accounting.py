@@ -7,9 +7,8 @@ pools, segments by pool, requested bytes but those in use.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from functools import partial
-from itertools import chain
-from operator import add, sub
 from typing import TYPE_CHECKING, final
 
 from xdev.memory.totals import PoolStats, SizeClass
@@ -40,53 +39,36 @@ COUNTED = (
 
 
 @final
-class SizeHistogram:
-    """Blocks and their bytes by size class; class k holds 2**(k - 1) < size <= 2**k.
-
-    Examples
-    --------
-    >>> tally = SizeHistogram()
-    >>> for nbytes in (512, 513, 1024):
-    ...     tally.add(nbytes)
-    >>> tally.blocks[9:11], tally.nbytes[9:11]
-    ([1, 2], [512, 1537])
-    """
-
-    __slots__ = ("blocks", "nbytes")
-
-    def __init__(self) -> None:
-        self.blocks, self.nbytes = [0] * SIZES, [0] * SIZES
-
-    def add(self, nbytes: int, count: int = 1) -> None:
-        """Count ``count`` blocks of a size."""
-        number = (nbytes - 1).bit_length()
-        self.blocks[number] += count
-        self.nbytes[number] += nbytes * count
-
-    def at(self, number: int) -> tuple[int, int]:
-        """Return the blocks of a size class, and their bytes."""
-        return self.blocks[number], self.nbytes[number]
-
-
-@final
 class HeapCounts:
-    """What lies in a heap, by size class.
+    """What lies in a heap, by size class; class k holds 2**(k - 1) < size <= 2**k.
 
     Attributes
     ----------
-    live, waiting, cached, split : SizeHistogram
-        Blocks in use; those that wait for other streams; free ones, and of these the
-        ones in segments that are partly in use.
-    reuses : SizeHistogram
-        Rounds out and back of blocks that the ledger does not know of yet.
+    classes : dict of Counter
+        By number: ``live``, ``waiting``, ``cached``, ``split`` blocks, as
+        :class:`SizeClass` has them, ``reuses`` (rounds out and back that the ledger
+        does not know of yet) and the bytes of each, such as ``live_bytes``.
     requested : int
         What was asked for of the live blocks [B].
+
+    Examples
+    --------
+    >>> counts = HeapCounts()
+    >>> for nbytes in (512, 513, 1024):
+    ...     counts.add("live", nbytes)
+    >>> counts.classes[10]["live"], counts.classes[10]["live_bytes"]
+    (2, 1537)
     """
 
     def __init__(self) -> None:
-        self.live, self.waiting = SizeHistogram(), SizeHistogram()
-        self.cached, self.split = SizeHistogram(), SizeHistogram()
-        self.reuses, self.requested = SizeHistogram(), 0
+        self.classes: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        self.requested = 0
+
+    def add(self, what: str, nbytes: int, count: int = 1) -> None:
+        """Count ``count`` blocks of a size."""
+        counts = self.classes[(nbytes - 1).bit_length()]
+        counts[what] += count
+        counts[f"{what}_bytes"] += count * nbytes
 
 
 @final
@@ -115,7 +97,7 @@ class Ledger:
         #: What the source keeps beside what it has lent [B].
         self.idle = 0
         self._lists: FreeLists | None = None
-        self.taken = SizeHistogram()
+        self._taken, self._taken_bytes = [0] * SIZES, [0] * SIZES  # by size class
         self.grown = self.returned = self.grown_bytes = self.returned_bytes = 0
         self.retries = self.refusals = self.steals = self.trims = 0
         self.failures = self.events = self.syncs = 0
@@ -144,18 +126,23 @@ class Ledger:
 
     def take(self, nbytes: int) -> None:
         """Count a block handed out."""
-        taken, number = self.taken, (nbytes - 1).bit_length()
-        taken.blocks[number] += 1
-        taken.nbytes[number] += nbytes
+        number = (nbytes - 1).bit_length()
+        self._taken[number] += 1
+        self._taken_bytes[number] += nbytes
         if self._lists is not None:
             self._see_peak(self._lists)
         self._used += nbytes
         self._high_allocated = max(self._high_allocated, self.allocated)
 
+    def _add(self, nbytes: int, count: int) -> None:
+        number = (nbytes - 1).bit_length()
+        self._taken[number] += count
+        self._taken_bytes[number] += count * nbytes
+
     def release(self, nbytes: int, reuses: int = 0) -> None:
         """Count a block given back, and ``reuses`` rounds out and back before that."""
         if reuses:
-            self.taken.add(nbytes, reuses)
+            self._add(nbytes, reuses)
         if self._lists is not None:
             self._see_peak(self._lists)
         self._used -= nbytes
@@ -164,7 +151,7 @@ class Ledger:
         """Count free chunks that left the native free lists, which forgot them."""
         for chunk in chunks:
             self._used -= chunk.nbytes
-            self.taken.add(chunk.nbytes, chunk.reuses)
+            self._add(chunk.nbytes, chunk.reuses)
             chunk.reuses = 0
 
     def recount(self, used: Iterable[int], segments: list[int], idle: int) -> None:
@@ -274,15 +261,14 @@ class Ledger:
     def _classes(self, found: HeapCounts) -> Iterator[SizeClass]:
         """Return what there is and was of each size."""
         for number in range(SIZES):
-            live, waiting, cached, split = (
-                tally.at(number)
-                for tally in (found.live, found.waiting, found.cached, found.split)
-            )
-            acquired = tuple(map(add, self.taken.at(number), found.reuses.at(number)))
-            if any(acquired + cached):
-                released = tuple(map(sub, acquired, live))
-                columns = live, acquired, released, waiting, cached, split
-                yield SizeClass(1 << number, *chain(*zip(*columns, strict=True)))
+            counts = found.classes[number]
+            for unit, taken in ("", self._taken), ("_bytes", self._taken_bytes):
+                acquired = taken[number] + counts[f"reuses{unit}"]
+                counts[f"acquired{unit}"] = acquired
+                counts[f"released{unit}"] = acquired - counts[f"live{unit}"]
+            if counts["acquired"] or counts["cached"]:
+                fields = SizeClass._fields[1:]
+                yield SizeClass(1 << number, *(counts[field] for field in fields))
 
 
 @final
@@ -321,18 +307,18 @@ class ChunkStates:
         used: list[Chunk] = []
         for chunk in segment:
             shared, hits = self._shared(chunk)
-            found.reuses.add(chunk.nbytes, hits)
+            found.add("reuses", chunk.nbytes, hits)
             idle = shared or chunk.listed or id(chunk) in self._free
             (free if idle else used).append(chunk)
         for chunk in free:
-            found.cached.add(chunk.nbytes)
-            found.split.add(chunk.nbytes, count=bool(used))
+            found.add("cached", chunk.nbytes)
+            found.add("split", chunk.nbytes, bool(used))
         for chunk in used:
             if self.is_late(chunk):
-                found.waiting.add(chunk.nbytes)
+                found.add("waiting", chunk.nbytes)
                 continue
-            found.live.add(chunk.nbytes)
-            found.reuses.add(chunk.nbytes, chunk.reuses)
+            found.add("live", chunk.nbytes)
+            found.add("reuses", chunk.nbytes, chunk.reuses)
             asked = chunk.request
             found.requested += chunk.nbytes if asked is None else asked
 

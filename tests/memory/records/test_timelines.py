@@ -5,12 +5,7 @@ from hypothesis import given, strategies as st
 from xdev import memory
 from xdev.memory.pools import Pool
 from xdev.memory.records.history import snapshot_of
-from xdev.memory.records.plots import (
-    final_state,
-    first_state,
-    state_after,
-    timeline,
-)
+from xdev.memory.records.plots import state_after, timeline
 from xdev.memory.sources.fake import FakeSource
 
 MIB = 1 << 20
@@ -47,7 +42,7 @@ def test_every_moment_of_a_record_is_known(before, steps, entries):
 
     line = timeline(found, 0)
     look = pool.stats()
-    last = final_state(found, 0)
+    last = state_after(found, 0)
     assert last.blocks == {block.address: block.nbytes for block in kept}
     assert (last.allocated, last.reserved) == (look.allocated, look.reserved)
     assert state_after(found, 0, len(line.seconds)).blocks == last.blocks
@@ -58,7 +53,7 @@ def test_every_moment_of_a_record_is_known(before, steps, entries):
         state = state_after(found, 0, count)
         assert (state.allocated, state.reserved) == (used, held)
     if entries == 1000:
-        first = first_state(found, 0)
+        first = state_after(found, 0, 0)
         assert (first.allocated, first.reserved) == (start.allocated, start.reserved)
         moments = iter(zip(line.allocated, line.reserved, strict=True))
         told = [(start.allocated, start.reserved), *moments]

@@ -19,7 +19,7 @@ from xdev._forks import module_lock
 from xdev.memory import hooks, registry
 from xdev.memory.accounting import ChunkStates
 from xdev.memory.records import tracking
-from xdev.memory.records.plots import first_state
+from xdev.memory.records.plots import state_after
 from xdev.memory.records.tracking import TRACKER, Places
 
 if TYPE_CHECKING:
@@ -70,15 +70,15 @@ class History(hooks.Listener):
         """Note a request that failed, and whose; the address is what the limit left."""
         limit = state.budget.limit
         left = 0 if limit is None else max(0, limit - state.ledger.reserved)
-        self._note(state, "oom", left, nbytes, 0, tracking.stack(3))
+        self._note(state, "oom", left, nbytes, made=tracking.stack(3))
 
     def grown(self, state: Any, address: int, nbytes: int) -> None:
         """Note a segment taken, and for whom."""
-        self._note(state, "segment_alloc", address, nbytes, 0, tracking.stack(3))
+        self._note(state, "segment_alloc", address, nbytes, made=tracking.stack(3))
 
     def returned(self, state: Any, address: int, nbytes: int) -> None:
         """Note a segment given back."""
-        self._note(state, "segment_free", address, nbytes, 0)
+        self._note(state, "segment_free", address, nbytes)
 
     def _note(
         self,
@@ -86,7 +86,7 @@ class History(hooks.Listener):
         action: str,
         address: int,
         nbytes: int,
-        stream: int,
+        stream: int = 0,
         made: tracking.Frames | None = None,
     ) -> None:
         now, thread = time_ns(), threading.get_ident()
@@ -308,7 +308,7 @@ def csv_of(found: dict[str, Any]) -> str:
     earlier = [
         {"action": "alloc", "addr": address, "size": size, "time_us": begun}
         for number in range(len(traces))
-        for address, size in first_state(found, number).blocks.items()
+        for address, size in state_after(found, number, 0).blocks.items()
     ]
     events = sorted(chain(earlier, *traces), key=itemgetter("time_us"))
     return "\n".join((RMM_HEADER, *(_row(e) for e in events if e["action"] in RMM)))

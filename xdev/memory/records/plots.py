@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev import _optional
 from xdev.memory.records.tracking import maker
@@ -54,30 +54,20 @@ class State:
         """Bytes held from the source [B]."""
         return sum(self.segments.values())
 
-    def do(self, event: Event) -> None:
-        """Change as an event did."""
-        self._change(event, 1)
-        if event["action"] == "alloc":
-            self.frames[event["addr"]] = event["frames"]
-
     def undo(self, event: Event) -> None:
         """Change to what was before an event."""
-        self._change(event, -1)
+        for signs, sizes in ((IN_USE, self.blocks), (HELD, self.segments)):
+            sign = signs.get(event["action"])
+            if sign == 1:
+                sizes.pop(event["addr"], None)
+            elif sign == -1:
+                sizes[event["addr"]] = event["size"]
         if event["action"] == "alloc":
             self.frames.pop(event["addr"], None)
 
-    def _change(self, event: Event, direction: int) -> None:
-        for signs, sizes in ((IN_USE, self.blocks), (HELD, self.segments)):
-            sign = direction * signs.get(event["action"], 0)
-            if sign > 0:
-                sizes[event["addr"]] = event["size"]
-            elif sign < 0:
-                sizes.pop(event["addr"], None)
-
 
 @final
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(NamedTuple):
     """One pool from the first recorded event on.
 
     Parameters
@@ -93,9 +83,14 @@ class Timeline:
     reserved: list[int]
 
 
-def final_state(snapshot: Mapping[str, Any], number: int) -> State:
-    """Return what a snapshot shows of its pool of a number."""
-    state = State()
+def state_after(
+    snapshot: Mapping[str, Any], number: int, count: int | None = None
+) -> State:
+    """Return what was after the first ``count`` recorded events of a pool.
+
+    None: after all, as the snapshot shows it.
+    """
+    state, events = State(), snapshot["device_traces"][number]
     for segment in snapshot["segments"]:
         if segment["device"] != number:
             continue
@@ -104,22 +99,12 @@ def final_state(snapshot: Mapping[str, Any], number: int) -> State:
             if block["state"] == "active_allocated":
                 state.blocks[block["address"]] = block["size"]
                 state.frames[block["address"]] = block["frames"]
-    return state
-
-
-def first_state(snapshot: Mapping[str, Any], number: int) -> State:
-    """Return what was before the first recorded event of a pool."""
-    state = final_state(snapshot, number)
-    for event in reversed(snapshot["device_traces"][number]):
+    count = len(events) if count is None else count
+    for event in reversed(events[count:]):
         state.undo(event)
-    return state
-
-
-def state_after(snapshot: Mapping[str, Any], number: int, count: int) -> State:
-    """Return what was after the first ``count`` events of a pool."""
-    state = first_state(snapshot, number)
-    for event in snapshot["device_traces"][number][:count]:
-        state.do(event)
+    for event in events[:count]:
+        if event["action"] == "alloc":
+            state.frames[event["addr"]] = event["frames"]
     return state
 
 
@@ -133,7 +118,7 @@ def timeline(snapshot: Mapping[str, Any], number: int) -> Timeline:
     >>> timeline({"segments": [], "device_traces": [[event, late]]}, 0)
     Timeline(seconds=[0.0, 2.0], allocated=[512, 512], reserved=[4096, 0])
     """
-    state = first_state(snapshot, number)
+    state = state_after(snapshot, number, 0)
     events = snapshot["device_traces"][number]
     in_use = [IN_USE.get(event["action"], 0) * event["size"] for event in events]
     held = [HELD.get(event["action"], 0) * event["size"] for event in events]
@@ -190,7 +175,7 @@ def _draw_pool(part: Any, snapshot: Mapping[str, Any], number: int) -> None:
     line = timeline(snapshot, number)
     axes = part.subplot_mosaic([["time", "time"], ["peak", "end"]])
     part.suptitle(snapshot["pools"][number])
-    end = final_state(snapshot, number)
+    end = state_after(snapshot, number)
     peak = end
     if line.allocated:
         count = 1 + max(range(len(line.allocated)), key=line.allocated.__getitem__)
