@@ -1,4 +1,4 @@
-"""How much work a function is, and what of it a loop over numbers does once."""
+"""How much work a function is."""
 
 import math
 
@@ -6,31 +6,6 @@ import numba
 import pytest
 
 from xdev.compile import cpu
-
-ONE, ANOTHER = numba.float32, numba.complex64
-
-
-@pytest.mark.parametrize(
-    ("function", "kind", "costly"),
-    [
-        (lambda x, a: x * math.exp(a), ONE, True),
-        (lambda x, a: x + math.sinh(a), ONE, True),
-        (lambda x, a: x * math.sqrt(a), ONE, True),
-        (lambda x, a: x * (1 / a), ONE, True),
-        (lambda x, a, b: x + a / b, ANOTHER, True),
-        (lambda x, a, b: math.exp(x * a) / (a * b), ONE, False),
-        (lambda x, a: math.exp(x) / a, ONE, False),
-        (lambda x, a: x * a / (x + a), ANOTHER, False),
-        (lambda x, a: abs(x) * abs(a) * a * a, ONE, False),
-        (lambda a: math.exp(a) / 3, ONE, False),
-    ],
-)
-def test_work_on_parameters_alone(function, kind, costly):
-    jitted = numba.njit(error_model="numpy")(function)
-    jitted.compile((kind,) * function.__code__.co_argcount)
-    (compiled,) = jitted.overloads.values()
-
-    assert cpu.work_of(compiled).parameters is costly
 
 
 @pytest.mark.parametrize(

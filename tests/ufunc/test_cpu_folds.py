@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.compile.cpu_loop import BLOCK, KEPT, LEVELS, PAIRED
+from xdev.compile.cpu_loop import PAIRED
 
 BUFFER = 8192  # elements that NumPy casts, or aligns, at once
 SIZES = [0, 1, 2, 3, PAIRED - 1, PAIRED, PAIRED + 1, 100, 511, 512, 513, 1024, 1025]
@@ -200,10 +200,3 @@ def test_one_text_has_a_loop_for_each_of_its_options():
     )
 
     assert (one.reduce(ones), other.reduce(ones)) == (2**24, 2**25)
-
-
-def test_room_is_enough():
-    """For more values than addresses could tell apart."""
-    for size in (1, 2, 4, 8, 16):
-        assert (BLOCK // size) * 2**LEVELS >= 2**63 // size
-        assert BLOCK // size // KEPT * KEPT * size == BLOCK

@@ -18,9 +18,9 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile import cpu_loop, errors, loops, numpy_functions
+from xdev.compile.cpu_loop import ALONE, BINARY, LINE, UNROLLED, Advice
 from xdev.compile.cpu_math import linking
 from xdev.compile.cpu_math.linking import CALLED, SYMBOLS
-from xdev.compile.cpu_memory import ALONE, LINE
 from xdev.compile.errors import cause, compile_error, compiler_errors
 from xdev.compile.halves import conversions, is_half
 
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 # How much work a compiled scalar function is, by its instructions.
 
-ASSIGNED = re.compile(r"\s+(%[\w.]+) = (?:tail )?(.*)")
-VALUE = re.compile(r"%[\w.]+")
+ASSIGNED = re.compile(r"\s+%[\w.]+ = (?:tail )?(.*)")
 DIVISION = re.compile(r"[fsu](div|rem) ")
 ROOT = re.compile(r"sqrtf?|llvm\.sqrt\.f\d+")
 # By instructions to which NaN is an invalid value, in SIMD code at least.
@@ -50,22 +49,13 @@ class Work(NamedTuple):
         In simple instructions.
     branches : bool
         Whether there are conditions, or loops, that are no instruction.
-    parameters : bool
-        Whether there is costly work on the inputs behind the first alone, as in
-        ``x * exp(a)``: a loop in which these are numbers does it once.
     compares : bool
         Whether floats are compared by size.
     """
 
     amount: int = 0
     branches: bool = False
-    parameters: bool = False
     compares: bool = False
-
-    @property
-    def cheap(self) -> bool:
-        """Whether it costs less than a call of a function."""
-        return self.amount < CALLING
 
 
 NONE = Work()
@@ -76,22 +66,8 @@ def work_of(compiled: Any) -> Work:
     module = compiled.library._final_module  # noqa: SLF001
     made = module.get_function(compiled.fndesc.llvm_func_name)
     text = str(made)
-    name = f"%arg.{compiled.fndesc.args[0]}"
-    arguments = {value for value in VALUE.findall(text) if value.startswith("%arg.")}
-    first = {x for x in arguments if x == name or x.startswith(f"{name}.")}
-    others = arguments - first
-    amount, parameters = 0, False
-    for result, operation in ASSIGNED.findall(text):
-        cost = _cost(operation)
-        amount += cost
-        used = set(VALUE.findall(operation))
-        if used & first:
-            first.add(result)
-        elif used & others:
-            others.add(result)
-            parameters = parameters or cost > 1
-    compares = COMPARISON.search(text) is not None
-    return Work(amount, len(list(made.blocks)) > 1, parameters, compares)
+    amount = sum(map(_cost, ASSIGNED.findall(text)))
+    return Work(amount, len(list(made.blocks)) > 1, bool(COMPARISON.search(text)))
 
 
 def _cost(operation: str) -> int:
@@ -105,7 +81,7 @@ def _cost(operation: str) -> int:
     return 1
 
 
-UNROLLED = 8  # elements that an iteration takes of a loop that goes one by one
+LIGHT = 10  # simple instructions that take less time than loading and storing do
 COPYING = 4  # simple instructions that copying an element is worth
 
 
@@ -140,8 +116,6 @@ class Body:
         Whether the function has conditions. SIMD code computes both sides, so that
         ``log(x) if x > 0 else 0`` would have NumPy warn of a logarithm not taken:
         the loop clears the exceptions of such a function.
-    light : bool
-        Whether it takes less time than loading and storing do.
     work : Work
         What the function costs.
     """
@@ -150,7 +124,6 @@ class Body:
     inputs: list[Operand]
     outputs: list[Operand]
     branches: bool
-    light: bool = False
     work: Work = NONE
     signatures: dict[Any, Any] = field(default_factory=dict)
     library: Any = None  # the function's code, its mathematics vectorized
@@ -169,7 +142,11 @@ class Body:
                 self._resolve(typing, operand.narrow, (operand.computed,))
         compiled = self.function.overloads[self.signatures[self.function][1].args]
         self.library = linking.vectorized(compiled.library)
-        self.light = self.light and self.library is compiled.library
+
+    @property
+    def light(self) -> bool:
+        """Return whether it takes less time than loading and storing do."""
+        return not self.work.branches and self.work.amount <= LIGHT
 
     @property
     def dear(self) -> bool:
@@ -177,7 +154,21 @@ class Body:
         work = self.work
         return work.branches or work.amount > COPYING * len(self.operands)
 
-    def advice(self, *, apart: bool) -> dict[str, int | bool | None]:
+    @property
+    def cases(self) -> list[list[int]]:
+        """Return strides that have loops of their own: of one element, and numbers."""
+        sizes, nin = [operand.itemsize for operand in self.operands], len(self.inputs)
+        numbers = range(nin if nin == BINARY and self.work.amount < CALLING else 0)
+        zeros = ([size * (k != j) for k, size in enumerate(sizes)] for j in numbers)
+        return [sizes, *zeros]
+
+    @property
+    def blocks(self) -> bool:
+        """Return whether other strides have the loop in blocks."""
+        nin = len(self.inputs)
+        return self.dear if nin == 1 else nin != BINARY or not self.light
+
+    def advice(self, *, apart: bool) -> Advice:
         """Return what LLVM should know of the loop over elements.
 
         One that waits for memory does one cache line an iteration: two vectors of half
@@ -185,14 +176,12 @@ class Body:
         aligned. More and larger ones cost up to a fifth from the second level of caches
         on. One that goes element by element is no SIMD code.
         """
-        if apart:
-            if not self.light:
-                return {}
-            lanes = LINE // 2 // max(operand.itemsize for operand in self.operands)
-            return {"vectorize.width": max(lanes, 1), "interleave.count": 2}
-        if self.dear:
-            return ALONE
-        return {"vectorize.enable": False, "unroll.count": UNROLLED}
+        if not apart:
+            return ALONE if self.dear else UNROLLED
+        if not self.light:
+            return {}
+        lanes = LINE // 2 // max(operand.itemsize for operand in self.operands)
+        return {"vectorize.width": max(lanes, 1), "interleave.count": 2}
 
     def _resolve(self, typing: Any, function: Any, args: tuple[Any, ...]) -> None:
         kind = _optional.numba().core.types.Dispatcher(function)
@@ -255,7 +244,6 @@ class Body:
 
 
 Dtypes = tuple[np.dtype[Any], ...]
-LIGHT = 2  # operations that take less time than loading and storing
 
 
 @_optional.numba_unset()
@@ -342,7 +330,6 @@ def loop(
         operands[:nin],
         operands[nin:],
         branches=_branches(function),
-        light=_light(function) and errors.is_straight(compiled),
         work=work_of(compiled),
     )
 
@@ -444,19 +431,6 @@ def _branches(function: Callable[..., Any]) -> bool:
     named += [cell.cell_contents for cell in function.__closure__ or ()]
     called = (getattr(value, "py_func", None) for value in named)
     return any(_branches(one) for one in called if one is not None)
-
-
-def _light(function: Callable[..., Any]) -> bool:
-    """Say whether a function is an operation or two, as ``a * x + y``, and casts."""
-    instructions = list(get_instructions(function))
-    names = [i.opname for i in instructions]
-    read = [i.argval for i in instructions if i.opname == "LOAD_GLOBAL"]
-    casts = sum(isinstance(function.__globals__.get(name), type) for name in read)
-    calls = sum(name.startswith("CALL") for name in names)
-    operations = sum(name.startswith(("BINARY", "UNARY", "COMPARE")) for name in names)
-    heavy = ("JUMP", "POP_JUMP", "FOR_ITER")
-    straight = not any(name.startswith(heavy) for name in names)
-    return operations <= LIGHT and calls == casts and straight
 
 
 def _operand(dtype: np.dtype[Any]) -> Operand:

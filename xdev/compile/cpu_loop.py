@@ -4,277 +4,226 @@ There is one loop for operands that are apart, in SIMD instructions, whatever th
 strides; one for a reduction into one value; and one that goes element by element, for
 operands that overlap. The first says to LLVM, by alias scopes, that no store changes
 what a later iteration loads. Operations that are over before the next elements are
-there have loops of their own where operands lie as they commonly do.
+there have loops of their own where one of two operands is a number.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import reduce
-from typing import TYPE_CHECKING, Any, final
+from contextlib import contextmanager
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from xdev.compile.cpu_memory import ALONE, LINE, Memory
+from xdev import _optional
 from xdev.compile.divisions import ALL, INVALID
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from xdev.compile.cpu import Body
 
-
-# A CPU loop in blocks: operands that are not contiguous pass through rows that are.
-#
-# So one SIMD loop serves every layout. A number fills its row once, elements at a
-# stride are copied block by block, and contiguous operands are used where they lie.
-
+LINE = 64  # bytes of a cache line
+REGISTER = 64  # bytes of the largest one: on the stack it may not straddle cache lines
+Advice = dict[str, int | bool | None]
+# Of loops that gain nothing by SIMD, and would take longer to compile; and of those
+# that go element by element.
+ALONE: Advice = {"vectorize.enable": False, "unroll.disable": None}
+UNROLLED: Advice = {"vectorize.enable": False, "unroll.count": 8}
+COPIED: Advice = UNROLLED | {"unroll.count": 2}
 ROOM = 16384  # bytes of the rows of all operands: a part of the first cache
 LONG, SHORT = 256, LINE  # elements of a row; whole cache lines, however small they are
+FEW = 8  # elements at strides: fewer gain nothing by SIMD
+PAIRED = 16  # values of a fold: fewer gain nothing by pairs
+BLOCK = 8192  # bytes of values that are folded in pairs at once
+BINARY = 2
+
+
+class Row(NamedTuple):
+    """Values at a stride: their Numba type, where the first is, bytes to the next."""
+
+    kind: Any
+    start: Any
+    stride: Any
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What a loop is called with: LLVM's values."""
-
-    pointers: Sequence[Any]
-    strides: Sequence[Any]
-    count: Any
-
-
-def elementwise(memory: Memory, body: Body, call: Call, *, apart: bool) -> None:
-    """Emit the loop that loads, computes and stores at given strides.
+class Memory:
+    """Loads, stores and loops of one function that is being emitted.
 
     Parameters
     ----------
-    memory, body, call
-        Where to, what an iteration does, and on which operands.
-    apart : bool
-        Whether no store changes what another iteration loads.
+    context, builder : Numba's target context, LLVM's instruction builder
+        Where to.
     """
-    b, nin = memory.builder, len(body.inputs)
-    with memory.cgutils.for_range(b, call.count, intp=memory.intp) as loop:
-        places = [
-            memory.at(pointer, loop.index, stride)
-            for pointer, stride in zip(call.pointers, call.strides, strict=True)
-        ]
-        values = [
-            memory.load(operand.stored, place, apart=apart)
-            for operand, place in zip(body.inputs, places[:nin], strict=True)
-        ]
-        results = body.apply(memory.context, b, values)
-        for operand, place, result in zip(
-            body.outputs, places[nin:], results, strict=True
-        ):
-            memory.store(operand.stored, result, place, apart=apart)
-        last = b.block
-    advice = body.advice(apart=apart)
-    if advice:
-        memory.advise(last, advice)
 
+    def __init__(self, context: Any, builder: Any) -> None:
+        numba = _optional.numba()
+        self.context, self.builder = context, builder
+        self.cgutils, self.ir = numba.core.cgutils, numba.core.cgutils.ir
+        self.intp = context.get_value_type(numba.core.types.intp)
+        self.byte = self.cgutils.voidptr_t
+        # The function may put whole registers on the stack where they belong.
+        builder.function.attributes.update([f"alignstack({REGISTER})"])
+        metadata = builder.module.add_metadata
+        domain = metadata(["xdev"])
+        self._read = metadata([metadata(["xdev inputs", domain])])
+        self._written = metadata([metadata(["xdev outputs", domain])])
 
-def contiguous(memory: Memory, body: Body, call: Call) -> list[Any]:
-    """Return which operands are contiguous."""
-    return [
-        memory.builder.icmp_signed("==", stride, memory.intp(operand.itemsize))
-        for stride, operand in zip(call.strides, body.operands, strict=True)
-    ]
+    def at(self, pointer: Any, index: Any, stride: Any) -> Any:
+        """Return where an element is."""
+        b = self.builder
+        return b.gep(pointer, [b.mul(index, stride)], inbounds=True)
 
+    def load(self, kind: Any, pointer: Any, *, apart: bool = False) -> Any:
+        """Return the value at a place; ``apart``: no output lies there."""
+        model = self.context.data_model_manager[kind]
+        pointer = self.builder.bitcast(pointer, model.get_data_type().as_pointer())
+        with self._marked("load", self._read, self._written, apart=apart):
+            return model.load_from_data_pointer(self.builder, pointer)
 
-def emit_whole(memory: Memory, body: Body, call: Call) -> None:
-    """Emit the loop over operands that are contiguous and apart."""
-    memory.builder.call(_row_of(memory, body), [*call.pointers, call.count])
+    def store(
+        self, kind: Any, value: Any, pointer: Any, *, apart: bool = False
+    ) -> None:
+        """Put a value at a place; ``apart``: no input lies there."""
+        model = self.context.data_model_manager[kind]
+        pointer = self.builder.bitcast(pointer, model.get_data_type().as_pointer())
+        with self._marked("store", self._written, self._read, apart=apart):
+            self.context.pack_value(self.builder, kind, value, pointer)
 
+    @contextmanager
+    def _marked(
+        self, what: str, own: Any, other: Any, *, apart: bool
+    ) -> Iterator[None]:
+        """Mark loads or stores emitted inside: they meet none of the other scope."""
+        block = self.builder.block
+        before = len(block.instructions)
+        yield
+        for instruction in block.instructions[before:]:
+            if apart and instruction.opname == what:
+                instruction.set_metadata("alias.scope", own)
+                instruction.set_metadata("noalias", other)
 
-def _row_of(memory: Memory, body: Body) -> Any:
-    """Return the loop as a function: loops inside a loop take LLVM longer."""
-    return memory.function("row", "p" * len(body.operands) + "i", _row, body)
+    def word(self, pointer: Any, kind: Any, index: Any) -> Any:
+        """Return one of the words at a place: of an LLVM type."""
+        typed = self.builder.bitcast(pointer, kind.as_pointer())
+        return self.builder.load(self.builder.gep(typed, [index], inbounds=True))
 
+    def equal(self, one: Any, other: Any) -> Any:
+        """Return whether two words are equal."""
+        return self.builder.icmp_signed("==", one, other)
 
-def _row(memory: Memory, body: Body, *arguments: Any) -> None:
-    memory.align_stack()
-    *pointers, count = arguments
-    strides = [memory.intp(operand.itemsize) for operand in body.operands]
-    elementwise(memory, body, Call(pointers, strides, count), apart=True)
+    def every(self, conditions: Iterable[Any]) -> Any:
+        """Return whether all conditions hold."""
+        return reduce(self.builder.and_, conditions)
 
+    def smaller(self, one: Any, other: Any) -> Any:
+        """Return the smaller of two lengths."""
+        b = self.builder
+        return b.select(b.icmp_signed("<", one, other), one, other)
 
-def emit_blocks(memory: Memory, body: Body, call: Call) -> None:
-    """Emit the loop over operands that are apart, whatever their strides.
+    def room(self, nbytes: int) -> Any:
+        """Return bytes on the stack for as long as the function runs, not cleared."""
+        kind = self.ir.ArrayType(self.ir.IntType(8), nbytes)
+        with self.builder.goto_entry_block():
+            made = self.builder.alloca(kind)
+        made.align = LINE
+        return self.builder.bitcast(made, self.byte)
 
-    Where the body is not ``dear`` they are contiguous, or inputs that are numbers. What
-    differs between operands is in values, without a branch: LLVM would make a loop for
-    each combination.
-    """
-    b, intp, nin = memory.builder, memory.intp, len(body.inputs)
-    sizes = [operand.itemsize for operand in body.operands]
-    plain = contiguous(memory, body, call)
-    length = max(min(LONG, ROOM // sum(sizes)) // LINE * LINE, SHORT)
-    rows = [memory.room(length * size) for size in sizes]
-    none, block = intp(0), intp(length)
-    starts, steps, copied = [], [], []
-    for k, size in enumerate(sizes):
-        there = plain[k]
-        if k < nin > 1:  # a function of one number is not worth the code
-            number = b.icmp_signed("==", call.strides[k], none)
-            with b.if_then(number):
-                count = memory.smaller(call.count, block)
-                memory.fill(rows[k], call.pointers[k], count, size)
-            there = b.or_(there, number)
-        starts.append(b.select(plain[k], call.pointers[k], rows[k]))
-        steps.append(b.select(plain[k], call.strides[k], none))
-        copied.append(b.select(there, none, block))
-    moving = range(len(sizes) if body.dear else 0)
-    with memory.cgutils.for_range_slice(b, none, call.count, block, intp) as (base, _):
-        n = memory.smaller(block, b.sub(call.count, base))
-        own = [
-            memory.at(pointer, base, stride)
-            for pointer, stride in zip(call.pointers, call.strides, strict=True)
-        ]
-        used = [memory.at(s, base, step) for s, step in zip(starts, steps, strict=True)]
-        strides = [
-            (call.strides[k], intp(size)) if k >= nin else (intp(size), call.strides[k])
-            for k, size in enumerate(sizes)
-        ]
-        for k in moving:
-            if k < nin:
-                count = memory.smaller(n, copied[k])
-                memory.copy(rows[k], own[k], strides[k], count, sizes[k])
-        b.call(_row_of(memory, body), [*used, n])
-        for k in moving:
-            if k >= nin:
-                count = memory.smaller(n, copied[k])
-                memory.copy(own[k], rows[k], strides[k], count, sizes[k])
+    def loop(
+        self,
+        count: Any,
+        inputs: Sequence[Row],
+        outputs: Sequence[Row],
+        compute: Callable[[list[Any]], Sequence[Any]] = list,
+        *,
+        apart: bool = False,
+        advice: Advice | None = None,
+        index_of: Callable[[Any], Any] = lambda k: k,
+    ) -> None:
+        """Emit a loop that loads, computes and stores.
 
+        Parameters
+        ----------
+        count : LLVM value
+            Of iterations.
+        inputs, outputs : sequence of Row
+            What is loaded and stored.
+        compute : callable
+            Emits the outputs' values of the inputs'; without it they are copied.
+        apart : bool
+            Whether no store changes what another iteration loads.
+        advice : dict, optional
+            What LLVM should know of the loop.
+        index_of : callable
+            Emits the index of an iteration's element of the first input, and of the
+            outputs.
+        """
+        b = self.builder
+        with self.cgutils.for_range(b, count, intp=self.intp) as loop:
+            index = index_of(loop.index)
+            indices = index, *[loop.index] * (len(inputs) - 1)
+            values = [
+                self.load(row.kind, self.at(row.start, k, row.stride), apart=apart)
+                for row, k in zip(inputs, indices, strict=True)
+            ]
+            for row, value in zip(outputs, compute(values), strict=True):
+                place = self.at(row.start, index, row.stride)
+                self.store(row.kind, value, place, apart=apart)
+            end = b.block
+        if advice:
+            self._advise(end, advice)
 
-# The fold of many values to one, in pairs of neighbours: the order stays theirs.
-#
-# Each pass folds values 2 k and 2 k + 1 to value k, in SIMD instructions whatever the
-# function is. So the rounding errors of a sum grow as the logarithm of its length
-# does.
+    @contextmanager
+    def repeating(self, going_on: Callable[[], Any]) -> Iterator[None]:
+        """Emit what is inside as a loop, for as long as a condition holds."""
+        b = self.builder
+        test, inside, after = map(b.append_basic_block, ("while", "do", "after"))
+        b.branch(test)
+        b.position_at_end(test)
+        b.cbranch(going_on(), inside, after)
+        b.position_at_end(inside)
+        yield
+        b.branch(test)
+        b.position_at_end(after)
 
-BLOCK = 4096  # bytes that are folded at once, to a sixteenth of it: the passes over
-KEPT = 16  # few values would gain nothing by SIMD
-LEVELS = 56  # of a tree of such blocks: as many elements as addresses could have
+    def _advise(self, block: Any, advice: Advice) -> None:
+        """Say to LLVM how to optimise the loop whose last block this is."""
+        metadata, ir = self.builder.module.add_metadata, self.ir
+        parts = []
+        for what, value in advice.items():
+            bits = ir.IntType(1 if isinstance(value, bool) else 32)
+            constant = [] if value is None else [ir.Constant(bits, int(value))]
+            parts.append(metadata([f"llvm.loop.{what}", *constant]))
+        number = len(self.builder.module.metadata)
+        loop = metadata([metadata([f"xdev loop {number}"])])
+        loop.operands = (loop, *parts)  # LLVM wants a loop's first operand to be itself
+        block.terminator.set_metadata("llvm.loop", loop)
 
+    def function(
+        self, name: str, kinds: str, emit: Callable[..., None], *of: Any
+    ) -> Any:
+        """Return a function of this module, emitted once and never inlined.
 
-def emit_fold(memory: Memory, body: Body, call: Call) -> None:
-    """Emit the fold of the second operand's values onto the first's, which is one.
-
-    Values are kept as they are computed with: halves are rounded once, at the end.
-    """
-    b, intp, cgutils = memory.builder, memory.intp, memory.cgutils
-    operand, (into, values, _), stride = body.inputs[0], call.pointers, call.strides[1]
-    kind = operand.computed
-    size = memory.context.get_abi_sizeof(memory.context.get_data_type(kind))
-    block, kept = BLOCK // size, BLOCK // size // KEPT
-    fold = memory.function("fold", "piip", _fold, body, size, returns=True)
-    row, stack = memory.room(BLOCK), memory.room((LEVELS * kept + 1) * size)
-
-    def place(index: Any) -> Any:
-        return memory.at(stack, index, intp(size))
-
-    def even() -> Any:
-        return _equal(b, b.and_(b.load(pending), intp(1)), intp(0))
-
-    first = memory.load(operand.stored, into)
-    memory.store(kind, body.widened(memory.context, b, operand, first), stack)
-    top = cgutils.alloca_once_value(b, intp(1))  # values on the stack
-    blocks = cgutils.alloca_once_value(b, intp(0))
-    pending = cgutils.alloca_once(b, memory.intp)
-    with cgutils.for_range_slice(b, intp(0), call.count, intp(block), intp) as (k, _):
-        n = memory.smaller(intp(block), b.sub(call.count, k))
-        source = _source(memory, body, memory.at(values, k, stride), stride, row, n)
-        made = b.call(fold, [source, n, intp(kept), place(b.load(top))])
-        b.store(b.add(b.load(top), made), top)
-        b.store(b.add(b.load(blocks), intp(1)), blocks)
-        b.store(b.select(_equal(b, n, intp(block)), b.load(blocks), intp(1)), pending)
-        # Two neighbours that are of as many blocks become one, as in a binary counter.
-        with memory.repeating(even):
-            b.store(b.sub(b.load(top), intp(kept)), top)
-            pair = place(b.sub(b.load(top), intp(kept)))
-            b.call(fold, [pair, intp(2 * kept), intp(kept), pair])
-            b.store(b.ashr(b.load(pending), intp(1)), pending)
-    with memory.repeating(lambda: b.icmp_signed(">", b.load(top), intp(1))):
-        n = memory.smaller(intp(block), b.load(top))
-        rest = b.sub(b.load(top), n)
-        b.call(fold, [place(rest), n, intp(1), place(rest)])
-        b.store(b.add(rest, intp(1)), top)
-    result = memory.load(kind, stack)
-    result = body.narrowed(memory.context, b, body.outputs[0], result)
-    memory.store(operand.stored, result, into)
-
-
-def _source(
-    memory: Memory, body: Body, values: Any, stride: Any, row: Any, count: Any
-) -> Any:
-    """Return where values lie in a row as they are computed with."""
-    b, intp, operand = memory.builder, memory.intp, body.inputs[1]
-    own = intp(operand.itemsize)
-    if operand.widen is None:
-        plain = _equal(b, stride, own)
-        with b.if_then(b.not_(plain)):
-            memory.copy(row, values, (own, stride), count, operand.itemsize)
-        return b.select(plain, values, row)
-    kind = operand.computed
-    size = intp(memory.context.get_abi_sizeof(memory.context.get_data_type(kind)))
-    with memory.cgutils.for_range(b, count, intp=intp) as loop:
-        place = memory.at(values, loop.index, stride)
-        value = memory.load(operand.stored, place, apart=True)
-        value = body.widened(memory.context, b, operand, value)
-        memory.store(kind, value, memory.at(row, loop.index, size), apart=True)
-    return row
-
-
-def _fold(memory: Memory, body: Body, size: int, *arguments: Any) -> Any:
-    """Emit what folds a row until so few values are left; it returns how many.
-
-    Each pass writes where the one before has not: into two rooms by turns.
-    """
-    source, count, least, target = arguments
-    b, intp, cgutils = memory.builder, memory.intp, memory.cgutils
-    kind, one, step = body.inputs[0].computed, intp(1), intp(size)
-    pairs = memory.function("pairs", "ppi", _pairs, body, size)
-    row = cgutils.alloca_once_value(b, source)
-    free = cgutils.alloca_once_value(b, memory.room(BLOCK // 2))
-    spare = cgutils.alloca_once_value(b, memory.room(BLOCK // 4))
-    n = cgutils.alloca_once_value(b, count)
-    with memory.repeating(lambda: b.icmp_signed(">", b.load(n), least)):
-        half, odd = b.ashr(b.load(n), one), b.and_(b.load(n), one)
-        read, written = b.load(row), b.load(free)
-        b.call(pairs, [read, written, half])
-        with b.if_then(_equal(b, odd, one)):
-            last = memory.load(kind, memory.at(read, b.sub(b.load(n), one), step))
-            memory.store(kind, last, memory.at(written, half, step))
-        b.store(b.add(half, odd), n)
-        b.store(written, row)
-        b.store(b.load(spare), free)
-        b.store(written, spare)
-    cgutils.raw_memcpy(b, target, b.load(row), b.load(n), size)
-    return b.load(n)
-
-
-def _pairs(memory: Memory, body: Body, size: int, *arguments: Any) -> None:
-    """Emit one pass: a function of its own, in which nothing written is read."""
-    memory.align_stack()
-    read, written, count = arguments
-    kind, b, intp = body.inputs[0].computed, memory.builder, memory.intp
-    with memory.cgutils.for_range(b, count, intp=intp) as loop:
-        left = memory.at(read, loop.index, intp(2 * size))
-        values = [
-            memory.load(kind, place, apart=True)
-            for place in (left, memory.at(left, intp(1), intp(size)))
-        ]
-        (value,) = body.compute(memory.context, b, values)
-        place = memory.at(written, loop.index, intp(size))
-        memory.store(kind, value, place, apart=True)
-
-
-def _equal(builder: Any, one: Any, other: Any) -> Any:
-    return builder.icmp_signed("==", one, other)
-
-
-FEW = 8  # elements at strides: fewer gain nothing by SIMD
-PAIRED = 16  # values of a fold: fewer gain nothing by pairs
-BINARY = 2
+        Parameters
+        ----------
+        name : str
+            What tells it from others.
+        kinds : str
+            ``p`` for each pointer, ``i`` for each word that it takes.
+        emit : callable
+            Emits it, of the function's own :class:`Memory`, what it is ``of``, and the
+            arguments.
+        """
+        b, ir, name = self.builder, self.ir, f"xdev_{name}"
+        made = b.module.globals.get(name)
+        if made is None:
+            types = [self.byte if kind == "p" else self.intp for kind in kinds]
+            made = ir.Function(b.module, ir.FunctionType(ir.VoidType(), types), name)
+            made.linkage = "internal"
+            made.attributes.add("noinline")
+            own = ir.IRBuilder(made.append_basic_block("entry"))
+            emit(Memory(self.context, own), *of, *made.args)
+            own.ret_void()
+        return made
 
 
 def emit(
@@ -301,260 +250,340 @@ def emit(
     reorderable : bool
         Whether reductions may fold values in pairs.
     """
-    memory = Memory(context, builder)
-    memory.align_stack()
-    *arguments, indices = arguments
-    loop = _Loop(memory, body, *arguments)
-    call, operands = loop.call, body.operands
+    memory, b = Memory(context, builder), builder
+    intp, operands, nin = memory.intp, body.operands, len(body.inputs)
+    args, dimensions, steps, indices = arguments
+    numbers = [intp(k) for k in range(len(operands))]
+    count = memory.word(dimensions, intp, numbers[0])
+    rows = [
+        Row(o.stored, memory.word(args, memory.byte, k), memory.word(steps, intp, k))
+        for o, k in zip(operands, numbers, strict=True)
+    ]
     done = builder.append_basic_block("done")
+
+    @contextmanager
+    def where(condition: Any, *, likely: bool | None = None) -> Iterator[None]:
+        with b.if_then(condition, likely):
+            yield
+            b.branch(done)
+
     in_place = len(body.outputs) == 1 and operands[0] == operands[-1]
-    if in_place and len(body.inputs) <= BINARY:
-        number = builder.ptrtoint(indices, memory.intp)
-        there = builder.icmp_unsigned("!=", number, memory.intp(0))
-        with builder.if_then(there, likely=False):
-            loop.go_to(indices, loop.extent(arguments[1]))
-            builder.branch(done)
-    cases, blocks = _cases(body)
-    if blocks:
-        rows = [operand.itemsize for operand in operands]
-        whole = builder.and_(loop.has_strides(rows), loop.apart_at(rows))
-        with builder.if_then(whole):
-            emit_whole(memory, body, call)
-            builder.branch(done)
-        with builder.if_then(loop.apart()):
-            for case in cases:
-                with builder.if_then(loop.has_strides(case)):
-                    loop.go_through(case)
-                    builder.branch(done)
-            with builder.if_then(loop.suits_blocks()):
-                emit_blocks(memory, body, call)
-                builder.branch(done)
-    else:
-        for case in cases:
-            alone = builder.and_(loop.has_strides(case), loop.apart_at(case))
-            with builder.if_then(alone):
-                loop.go_through(case)
-                builder.branch(done)
-    if in_place and len(body.inputs) == BINARY:
-        with builder.if_then(loop.is_reduction()):
-            paired = reorderable and operands[0] == operands[1]
-            if paired:
-                many = builder.icmp_signed(">=", call.count, memory.intp(PAIRED))
-                with builder.if_then(many):
-                    emit_fold(memory, body, call)
-                    builder.branch(done)
-            loop.reduce(few=paired)
-            builder.branch(done)
-    elementwise(memory, body, call, apart=False)
-    builder.branch(done)
-    builder.position_at_end(done)
-    if body.branches:
-        loop.clear_exceptions(ALL)
-    elif body.work.compares:  # of NaN's NumPy's comparisons say nothing
-        loop.clear_exceptions(INVALID)
-
-
-def _cases(body: Body) -> tuple[list[list[int]], bool]:
-    """Return strides that have loops of their own, and whether the others have one."""
-    sizes, nin = [operand.itemsize for operand in body.operands], len(body.inputs)
-    if nin == 1 and not body.dear:
-        return [sizes], False
-    if nin == BINARY and body.work.cheap:
-        fixed = [[0 if k == j else s for k, s in enumerate(sizes)] for j in range(nin)]
-        return ([sizes, *fixed], False) if body.light else (fixed, True)
-    if nin > 1 and body.work.parameters:
-        return [[0 if 0 < k < nin else size for k, size in enumerate(sizes)]], True
-    return [], True
-
-
-@final
-class _Loop:
-    """The operands of one call of the loop, and the instructions over them."""
-
-    def __init__(
-        self, memory: Memory, body: Body, args: Any, dimensions: Any, steps: Any
-    ) -> None:
-        self.memory, self.builder, self.body = memory, memory.builder, body
-        every = range(len(body.operands))
-        self.call = Call(
-            [self._word(args, memory.byte, k) for k in every],
-            [self._word(steps, memory.intp, k) for k in every],
-            self._word(dimensions, memory.intp, 0),
-        )
-
-    def has_strides(self, case: Sequence[int]) -> Any:
-        """Return whether the strides are those of a case."""
-        equal = [
-            self._equal(stride, constant)
-            for stride, constant in zip(self.call.strides, case, strict=True)
+    if in_place and nin <= BINARY:
+        there = b.icmp_unsigned("!=", b.ptrtoint(indices, intp), intp(0))
+        with where(there, likely=False):
+            extent = memory.word(dimensions, intp, numbers[1])
+            _at_indices(memory, body, rows, count, indices, extent)
+    for case in body.cases:
+        fixed = [
+            row._replace(stride=intp(s)) for row, s in zip(rows, case, strict=True)
         ]
-        return self._all(equal)
-
-    def go_through(self, case: Sequence[int]) -> None:
-        """Emit the loop for the strides of a case, over operands that are apart."""
-        strides = [self.memory.intp(stride) for stride in case]
-        known = Call(self.call.pointers, strides, self.call.count)
-        elementwise(self.memory, self.body, known, apart=True)
-
-    def apart_at(self, case: Sequence[int]) -> Any:
-        """Return whether operands are apart that lie as in a case: in rows, or numbers.
-
-        As :meth:`apart` says, in so few instructions that nobody waits for them.
-        """
-        b, memory, body = self.builder, self.memory, self.body
-        starts = [b.ptrtoint(pointer, memory.intp) for pointer in self.call.pointers]
-        ends = []
-        for start, stride, operand in zip(starts, case, body.operands, strict=True):
-            one = memory.intp(operand.itemsize)
-            ends.append(b.add(start, b.mul(self.call.count, one) if stride else one))
-        tests = []
-        for out in range(len(body.inputs), len(starts)):
-            for k in range(out):
-                before = b.icmp_unsigned("<=", ends[k], starts[out])
-                clear = b.or_(before, b.icmp_unsigned("<=", ends[out], starts[k]))
-                if len(body.outputs) == 1 and case[k] == case[out]:
-                    exact = b.icmp_unsigned("==", starts[k], starts[out])
-                    clear = b.or_(clear, exact)
-                tests.append(clear)
-        return self._all(tests)
-
-    def apart(self) -> Any:
-        """Return whether no store of one iteration touches what another loads.
-
-        An output may be an input exactly, but only a single one: its value depends on
-        every load, so that no load can move behind the store.
-        """
-        b, memory, body = self.builder, self.memory, self.body
-        pointers, strides = self.call.pointers, self.call.strides
-        sizes = [memory.intp(operand.itemsize) for operand in body.operands]
-        test = memory.function("apart", "ppiiiiii", _apart, returns=True)
-        last = b.sub(self.call.count, memory.intp(1))
-        same = memory.intp(int(len(body.outputs) == 1))
-        tests = []
-        for out in range(len(body.inputs), len(pointers)):
-            for k in range(out):
-                pairs = ((x[k], x[out]) for x in (pointers, strides, sizes))
-                arguments = [value for pair in pairs for value in pair]
-                tests.append(b.call(test, [*arguments, last, same]))
-        return b.icmp_signed("!=", reduce(b.and_, tests), memory.intp(0))
-
-    def suits_blocks(self) -> Any:
-        """Return whether the loop in blocks gains by its rows."""
-        b, memory, body = self.builder, self.memory, self.body
-        several = b.icmp_signed(">=", self.call.count, memory.intp(FEW))
-        if not body.dear:  # numbers alone are worth rows
-            strides = self.call.strides
-            plain = contiguous(memory, body, self.call)
-            near = [
-                b.or_(one, self._equal(strides[k], 0)) if k < len(body.inputs) else one
-                for k, one in enumerate(plain)
-            ]
-            several = b.and_(several, self._all(near))
-        return several
-
-    def is_reduction(self) -> Any:
-        """Return whether the output and the first input are one and the same value."""
-        (first, _, last), strides = self.call.pointers, self.call.strides
-        one = self.builder.icmp_unsigned("==", first, last)
-        return self._all([one, self._equal(strides[0], 0), self._equal(strides[2], 0)])
-
-    def reduce(self, *, few: bool) -> None:
-        """Emit the loop that keeps the running result in a register."""
-        b, memory, body = self.builder, self.memory, self.body
-        first, values, last = self.call.pointers
-        kind, others, _ = (operand.stored for operand in body.operands)
-        running = memory.cgutils.alloca_once_value(b, memory.load(kind, first))
-        with memory.cgutils.for_range(b, self.call.count, intp=memory.intp) as loop:
-            place = memory.at(values, loop.index, self.call.strides[1])
-            pair = [b.load(running), memory.load(others, place)]
-            (result,) = body.apply(memory.context, b, pair)
-            b.store(result, running)
-            end = b.block
-        if few:
-            memory.advise(end, ALONE)
-        memory.store(kind, b.load(running), last)
-
-    def go_to(self, indices: Any, extent: Any) -> None:
-        """Emit the loop over indices, of which negative ones count from the end."""
-        b, memory, body = self.builder, self.memory, self.body
-        (first, *others), count = self.call.pointers[:-1], self.call.count
-        kind, word = body.operands[0].stored, memory.intp
-        typed = b.bitcast(indices, word.as_pointer())
-        with memory.cgutils.for_range(b, count, intp=word) as loop:
-            index = b.load(b.gep(typed, [loop.index], inbounds=True))
-            negative = b.icmp_signed("<", index, word(0))
-            index = b.select(negative, b.add(index, extent), index)
-            place = memory.at(first, index, self.call.strides[0])
-            values = [memory.load(kind, place)]
-            for k, other in enumerate(others, 1):
-                value = memory.at(other, loop.index, self.call.strides[k])
-                values.append(memory.load(body.operands[k].stored, value))
-            (result,) = body.apply(memory.context, b, values)
-            memory.store(kind, result, place)
-            end = b.block
-        memory.advise(end, ALONE)
-
-    def extent(self, dimensions: Any) -> Any:
-        """Return how many elements there are to work on by indices."""
-        return self._word(dimensions, self.memory.intp, 1)
-
-    def clear_exceptions(self, which: int) -> None:
-        """Emit a call of C's ``feclearexcept``, which is slow, where one was raised."""
-        ir, b, cgutils = self.memory.ir, self.builder, self.memory.cgutils
-        number = ir.IntType(32)
-        kind = ir.FunctionType(number, [number])
-        test, clear = (
-            cgutils.get_or_insert_function(b.module, kind, f"fe{name}except")
-            for name in ("test", "clear")
-        )
-        raised = b.icmp_signed("!=", b.call(test, [number(which)]), number(0))
-        with b.if_then(raised, likely=False):
-            b.call(clear, [number(which)])
-
-    def _equal(self, value: Any, number: int) -> Any:
-        return self.builder.icmp_signed("==", value, self.memory.intp(number))
-
-    def _all(self, conditions: Sequence[Any]) -> Any:
-        return reduce(self.builder.and_, conditions)
-
-    def _word(self, pointer: Any, kind: Any, index: int) -> Any:
-        typed = self.builder.bitcast(pointer, kind.as_pointer())
-        place = self.memory.cgutils.gep_inbounds(self.builder, typed, index)
-        return self.builder.load(place)
+        pairs = zip(rows, fixed, strict=True)
+        equal = memory.every(memory.equal(a.stride, c.stride) for a, c in pairs)
+        with where(b.and_(equal, _apart(memory, body, fixed, count))):
+            if body.blocks and all(case):
+                b.call(_whole(memory, body), [row.start for row in rows] + [count])
+            else:
+                _elementwise(memory, body, fixed, count, apart=True)
+    if body.blocks:
+        suited = _suits_blocks(memory, body, rows, count)
+        with where(b.and_(suited, _apart(memory, body, rows, count))):
+            _blocks(memory, body, rows, count)
+    if in_place and nin == BINARY:
+        paired = reorderable and operands[0] == operands[1]
+        same = b.icmp_unsigned("==", rows[0].start, rows[2].start)
+        still = [memory.equal(rows[k].stride, intp(0)) for k in (0, 2)]
+        with where(memory.every([same, *still])):
+            if paired:
+                with where(b.icmp_signed(">=", count, intp(PAIRED))):
+                    _reduce_in_pairs(memory, body, rows, count)
+            _reduce(memory, body, rows, count, alone=paired)
+    _elementwise(memory, body, rows, count, apart=False)
+    b.branch(done)
+    b.position_at_end(done)
+    if body.branches or body.work.compares:  # of NaN's NumPy's comparisons say nothing
+        _clear_exceptions(memory, ALL if body.branches else INVALID)
 
 
-def _apart(memory: Memory, *arguments: Any) -> Any:
-    """Emit what says whether two operands are where the other is not.
+def _elementwise(
+    memory: Memory, body: Body, rows: Sequence[Row], count: Any, *, apart: bool
+) -> None:
+    """Emit the loop at given strides."""
+    nin, advice = len(body.inputs), body.advice(apart=apart)
+    compute = partial(body.apply, memory.context, memory.builder)
+    memory.loop(count, rows[:nin], rows[nin:], compute, apart=apart, advice=advice)
 
-    Or lie beside each other in the same larger elements, as columns of a matrix; or are
-    exactly the ``same``, where that will do.
-    """
+
+def _whole(memory: Memory, body: Body) -> Any:
+    """Return the loop over rows as a function: loops inside a loop take LLVM longer."""
+
+    def row(memory: Memory, *arguments: Any) -> None:
+        *starts, count = arguments
+        rows = [
+            Row(o.stored, start, memory.intp(o.itemsize))
+            for o, start in zip(body.operands, starts, strict=True)
+        ]
+        _elementwise(memory, body, rows, count, apart=True)
+
+    return memory.function("row", "p" * len(body.operands) + "i", row)
+
+
+def _at_indices(
+    memory: Memory,
+    body: Body,
+    rows: Sequence[Row],
+    count: Any,
+    indices: Any,
+    extent: Any,
+) -> None:
+    """Emit the loop over indices, of which negative ones count from the end."""
     b, intp = memory.builder, memory.intp
-    *pointers, stride, other_stride, size, other_size, last, same = arguments
-    zero = intp(0)
-    starts = [b.ptrtoint(pointer, intp) for pointer in pointers]
 
-    def bounds(start: Any, stride: Any, size: Any) -> tuple[Any, Any]:
-        way = b.mul(last, stride)
-        back = b.icmp_signed("<", way, zero)
+    def index_of(k: Any) -> Any:
+        index = memory.word(indices, intp, k)
+        negative = b.icmp_signed("<", index, intp(0))
+        return b.select(negative, b.add(index, extent), index)
+
+    first, compute = rows[0], partial(body.apply, memory.context, memory.builder)
+    memory.loop(count, rows[:-1], [first], compute, advice=ALONE, index_of=index_of)
+
+
+def _apart(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> Any:
+    """Return whether no store of one iteration touches what another loads.
+
+    Operands are where others are not, or lie beside each other in the same larger
+    elements, as columns of a matrix. An output may be an input exactly, but only a
+    single one: its value depends on every load, so that no load can move behind the
+    store.
+    """
+    b, intp, zero = memory.builder, memory.intp, memory.intp(0)
+    sizes = [operand.itemsize for operand in body.operands]
+    starts = [b.ptrtoint(row.start, intp) for row in rows]
+    last, bounds = b.sub(count, intp(1)), []
+    for start, row, size in zip(starts, rows, sizes, strict=True):
+        way, back = b.mul(last, row.stride), b.icmp_signed("<", row.stride, zero)
         low = b.add(start, b.select(back, way, zero))
-        return low, b.add(b.add(start, b.select(back, zero, way)), size)
+        bounds.append((low, b.add(start, b.add(b.select(back, zero, way), intp(size)))))
+    tests = []
+    for out in range(len(body.inputs), len(rows)):
+        (low, high), stride = bounds[out], rows[out].stride
+        span = b.select(b.icmp_signed("<", stride, zero), b.neg(stride), stride)
+        for k in range(out):
+            bottom, top = bounds[k]
+            clear = b.or_(
+                b.icmp_unsigned("<=", high, bottom), b.icmp_unsigned("<=", top, low)
+            )
+            way = b.sub(starts[out], starts[k])
+            near = b.select(b.icmp_signed("<", way, zero), b.add(way, span), way)
+            beside = b.and_(
+                b.icmp_signed(">=", near, intp(sizes[k])),
+                b.icmp_signed("<=", b.add(near, intp(sizes[out])), span),
+            )
+            if len(body.outputs) == 1:
+                wide = b.icmp_signed(">=", span, intp(max(sizes[k], sizes[out])))
+                beside = b.or_(beside, b.and_(memory.equal(way, zero), wide))
+            same = memory.equal(rows[k].stride, stride)
+            tests.append(b.or_(clear, b.and_(same, beside)))
+    return memory.every(tests)
 
-    low, high = bounds(starts[0], stride, size)
-    bottom, top = bounds(starts[1], other_stride, other_size)
-    clear = b.or_(b.icmp_unsigned("<=", high, bottom), b.icmp_unsigned("<=", top, low))
-    negative = b.icmp_signed("<", stride, zero)
-    span = b.select(negative, b.neg(stride), stride)
-    way = b.sub(starts[1], starts[0])
 
-    def beside(way: Any, first: Any, second: Any) -> Any:
-        least = b.icmp_signed(">=", way, first)
-        return b.and_(least, b.icmp_signed("<=", b.add(way, second), span))
+def _suits_blocks(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> Any:
+    """Return whether the loop in blocks gains by its rows."""
+    b, tests = memory.builder, []
+    if not body.dear:  # numbers alone are worth rows
+        for k, (row, operand) in enumerate(zip(rows, body.operands, strict=True)):
+            tests.append(memory.equal(row.stride, memory.intp(operand.itemsize)))
+            if k < len(body.inputs):
+                number = memory.equal(row.stride, memory.intp(0))
+                tests[k] = b.or_(tests[k], number)
+    return memory.every([b.icmp_signed(">=", count, memory.intp(FEW)), *tests])
 
-    exact = b.and_(b.icmp_signed("==", way, zero), b.icmp_signed("!=", same, zero))
-    for each in (size, other_size):
-        exact = b.and_(exact, b.icmp_signed(">=", span, each))
-    either = b.or_(beside(way, size, other_size), beside(b.neg(way), other_size, size))
-    equal = b.icmp_signed("==", stride, other_stride)
-    found = b.or_(clear, b.and_(equal, b.or_(either, exact)))
-    return b.zext(found, intp)
+
+def _blocks(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> None:
+    """Emit the loop over operands that are apart, whatever their strides, in blocks.
+
+    Operands that are not contiguous pass through rows that are, so that one SIMD loop
+    serves every layout. A number fills its row once, elements at a stride are copied
+    block by block, and contiguous operands are used where they lie. Where the body is
+    not ``dear`` operands are contiguous, or inputs that are numbers. What differs
+    between operands is in values, without a branch: LLVM would make a loop for each
+    combination.
+    """
+    b, intp, nin = memory.builder, memory.intp, len(body.inputs)
+    none, sizes = intp(0), [operand.itemsize for operand in body.operands]
+    length = intp(max(min(LONG, ROOM // sum(sizes)) // LINE * LINE, SHORT))
+    own, plain, moved = [], [], []
+    for k, (row, size) in enumerate(zip(rows, sizes, strict=True)):
+        own.append(Row(row.kind, memory.room(length.constant * size), intp(size)))
+        plain.append(memory.equal(row.stride, intp(size)))
+        there = plain[k]
+        if k < nin > 1:  # a function of one number is not worth the code
+            number, least = (
+                memory.equal(row.stride, none),
+                memory.smaller(count, length),
+            )
+            fill = memory.function(f"fill.{row.kind}", "ppi", _fill, row.kind, size)
+            with b.if_then(number):
+                b.call(fill, [own[k].start, row.start, least])
+            there = b.or_(there, number)
+        moved.append(b.select(there, none, length))
+    moving = range(len(rows) if body.dear else 0)
+
+    def move(k: int, target: Row, source: Row, n: Any) -> None:
+        copy = memory.function(f"copy.{target.kind}", "pipii", _copy, target.kind)
+        b.call(copy, [*target[1:], *source[1:], memory.smaller(n, moved[k])])
+
+    with memory.cgutils.for_range_slice(b, none, count, length, intp) as (base, _):
+        n = memory.smaller(length, b.sub(count, base))
+        here = [
+            row._replace(start=memory.at(row.start, base, row.stride)) for row in rows
+        ]
+        triples = zip(plain, here, own, strict=True)
+        starts = [b.select(one, there.start, row.start) for one, there, row in triples]
+        for k in moving[:nin]:
+            move(k, own[k], here[k], n)
+        b.call(_whole(memory, body), [*starts, n])
+        for k in moving[nin:]:
+            move(k, here[k], own[k], n)
+
+
+def _fill(
+    memory: Memory, kind: Any, size: int, target: Any, source: Any, n: Any
+) -> None:
+    """Emit what repeats an element in a row."""
+    one, row = Row(kind, source, memory.intp(0)), Row(kind, target, memory.intp(size))
+    memory.loop(n, [one], [row], apart=True)
+
+
+def _copy(memory: Memory, kind: Any, *arguments: Any) -> None:
+    """Emit what copies elements in their order, at strides of target and source."""
+    *target, source, step, n = arguments
+    rows = [Row(kind, source, step)], [Row(kind, *target)]
+    memory.loop(n, *rows, apart=True, advice=COPIED)
+
+
+def _reduce(
+    memory: Memory, body: Body, rows: Sequence[Row], count: Any, *, alone: bool
+) -> None:
+    """Emit the fold one by one; the running result is in a register."""
+    first, values, last = rows
+    own = Row(first.kind, memory.room(body.inputs[0].itemsize), memory.intp(0))
+    memory.store(own.kind, memory.load(own.kind, first.start), own.start)
+    compute = partial(body.apply, memory.context, memory.builder)
+    advice = ALONE if alone else None
+    memory.loop(count, [own, values], [own], compute, advice=advice)
+    memory.store(own.kind, memory.load(own.kind, own.start), last.start)
+
+
+# The fold of many values to one, in pairs of neighbours: the order stays theirs.
+#
+# Each pass folds values 2 k and 2 k + 1 to value k, in SIMD instructions whatever the
+# function is. So the rounding errors of a sum grow as the logarithm of its length
+# does. Values are kept as they are computed with: halves are rounded once, at the end.
+
+
+def _reduce_in_pairs(
+    memory: Memory, body: Body, rows: Sequence[Row], count: Any
+) -> None:
+    """Emit the fold of the second operand's values onto the first's, which is one."""
+    b, context, operand = memory.builder, memory.context, body.inputs[0]
+    into, values, _ = rows
+    total = memory.room(_size(memory, body))
+    b.call(_fold_of(memory, body), [values.start, values.stride, count, total])
+    first = body.widened(context, b, operand, memory.load(into.kind, into.start))
+    pair = [first, memory.load(operand.computed, total)]
+    (value,) = body.compute(context, b, pair)
+    value = body.narrowed(context, b, operand, value)
+    memory.store(into.kind, value, into.start)
+
+
+def _size(memory: Memory, body: Body) -> int:
+    """Return the bytes of a value as it is computed with."""
+    kind = memory.context.get_data_type(body.inputs[0].computed)
+    size: int = memory.context.get_abi_sizeof(kind)
+    return size
+
+
+def _fold_of(memory: Memory, body: Body) -> Any:
+    return memory.function("fold", "piip", _fold, body)
+
+
+def _fold(memory: Memory, body: Body, *arguments: Any) -> None:
+    """Emit the fold of many values to one: of each half by itself, down to blocks."""
+    source, stride, count, target = arguments
+    b, intp = memory.builder, memory.intp
+    size, kind = _size(memory, body), body.inputs[0].computed
+    block = intp(BLOCK // size)
+    with b.if_else(b.icmp_signed("<=", count, block)) as (few, many):
+        with few:
+            b.call(memory.function("block", "piip", _fold_block, body), arguments)
+        with many:
+            itself, other = _fold_of(memory, body), memory.room(size)
+            half = b.mul(b.sdiv(count, intp(2 * block.constant)), block)
+            half = b.select(memory.equal(half, intp(0)), block, half)
+            b.call(itself, [source, stride, half, target])
+            rest = memory.at(source, half, stride)
+            b.call(itself, [rest, stride, b.sub(count, half), other])
+            pair = [memory.load(kind, place) for place in (target, other)]
+            (value,) = body.compute(memory.context, b, pair)
+            memory.store(kind, value, target)
+
+
+def _fold_block(memory: Memory, body: Body, *arguments: Any) -> None:
+    """Emit the fold of a block: each pass writes where the one before has not."""
+    source, stride, count, target = arguments
+    b, intp, operand = memory.builder, memory.intp, body.inputs[1]
+    kind, one, size = operand.computed, intp(1), _size(memory, body)
+    step, other = intp(size), memory.room(BLOCK // 2)
+    copied = memory.room(BLOCK)
+
+    def widened(values: list[Any]) -> list[Any]:
+        return [body.widened(memory.context, b, operand, *values)]
+
+    rows = [Row(operand.stored, source, stride)], [Row(kind, copied, step)]
+    plain = memory.ir.IntType(1)(0) if operand.widen else memory.equal(stride, step)
+    memory.loop(b.select(plain, intp(0), count), *rows, widened, apart=True)
+    cgutils = memory.cgutils
+    row = cgutils.alloca_once_value(b, b.select(plain, source, copied))
+    free, spare = (cgutils.alloca_once_value(b, room) for room in (other, copied))
+    n = cgutils.alloca_once_value(b, count)
+    with memory.repeating(lambda: b.icmp_signed(">", b.load(n), one)):
+        half, odd = b.ashr(b.load(n), one), b.and_(b.load(n), one)
+        read, written = b.load(row), b.load(free)
+        b.call(
+            memory.function("pairs", "ppi", _pairs, body, size), [read, written, half]
+        )
+        with b.if_then(memory.equal(odd, one)):
+            last = memory.load(kind, memory.at(read, b.sub(b.load(n), one), step))
+            memory.store(kind, last, memory.at(written, half, step))
+        b.store(b.add(half, odd), n)
+        b.store(written, row)
+        b.store(b.load(spare), free)
+        b.store(written, spare)
+    memory.store(kind, memory.load(kind, b.load(row)), target)
+
+
+def _pairs(memory: Memory, body: Body, size: int, *arguments: Any) -> None:
+    """Emit one pass: a function of its own, in which nothing written is read."""
+    read, written, count = arguments
+    kind, step = body.inputs[0].computed, memory.intp(2 * size)
+    right = memory.at(read, memory.intp(1), memory.intp(size))
+    pair = [Row(kind, start, step) for start in (read, right)]
+    result = [Row(kind, written, memory.intp(size))]
+
+    def compute(values: list[Any]) -> list[Any]:
+        return body.compute(memory.context, memory.builder, values)
+
+    memory.loop(count, pair, result, compute, apart=True)
+
+
+def _clear_exceptions(memory: Memory, which: int) -> None:
+    """Emit a call of C's ``feclearexcept``, which is slow, where one was raised."""
+    b, number = memory.builder, memory.ir.IntType(32)
+    kind = memory.ir.FunctionType(number, [number])
+    test, clear = (
+        memory.cgutils.get_or_insert_function(b.module, kind, f"fe{name}except")
+        for name in ("test", "clear")
+    )
+    raised = b.icmp_signed("!=", b.call(test, [number(which)]), number(0))
+    with b.if_then(raised, likely=False):
+        b.call(clear, [number(which)])

@@ -357,7 +357,6 @@ INTERPRETER = "@numba_gil_ensure("  # the lock that print and objmode take
 # What was linked from two libraries under one name has a number in one of them.
 PICKLED = re.compile(r'@\.const\.pickledata\.\w+(?:\.\d+)? = .*? c"(.*)"', re.MULTILINE)
 ESCAPE = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
-CALL = re.compile(r"\b(?:call|invoke)\b[^@\n]*@(?!llvm\.)")
 # Python's own: no memory is left; powers of complex zeros, which are NaN in loops.
 BORNE = (MemoryError, ZeroDivisionError)
 # Numba's own: its dicts were damaged, or found no memory, or compared keys by an
@@ -414,13 +413,6 @@ def refuse_faults(
         if own:
             message += f'\nFile "{place[1]}", line {place[2]}'
         raise compile_error(function, shown, RuntimeError(message))
-
-
-def is_straight(compiled: Any) -> bool:
-    """Say whether compiled code has no branch and calls no function of another."""
-    module = compiled.library._final_module  # noqa: SLF001
-    made = module.get_function(compiled.fndesc.llvm_func_name)
-    return len(list(made.blocks)) == 1 and not CALL.search(str(made))
 
 
 def _is_borne(kind: type[BaseException], args: Any) -> bool:
