@@ -28,7 +28,7 @@ Advice = dict[str, int | bool | None]
 # that go element by element.
 ALONE: Advice = {"vectorize.enable": False, "unroll.disable": None}
 UNROLLED: Advice = {"vectorize.enable": False, "unroll.count": 8}
-COPIED: Advice = UNROLLED | {"unroll.count": 2}
+WORD = 8  # bytes of the largest integer
 ROOM = 16384  # bytes of the rows of all operands: a part of the first cache
 LONG, SHORT = 256, LINE  # elements of a row; whole cache lines, however small they are
 FEW = 8  # elements at strides: fewer gain nothing by SIMD
@@ -429,7 +429,8 @@ def _blocks(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> None
     moving = range(len(rows) if body.dear else 0)
 
     def move(k: int, target: Row, source: Row, n: Any) -> None:
-        copy = memory.function(f"copy.{target.kind}", "pipii", _copy, target.kind)
+        what = source.kind, sizes[k]
+        copy = memory.function(f"copy.{source.kind}", "pipii", _copy, *what)
         b.call(copy, [*target[1:], *source[1:], memory.smaller(n, moved[k])])
 
     with memory.cgutils.for_range_slice(b, none, count, length, intp) as (base, _):
@@ -454,11 +455,19 @@ def _fill(
     memory.loop(n, [one], [row], apart=True)
 
 
-def _copy(memory: Memory, kind: Any, *arguments: Any) -> None:
+def _copy(memory: Memory, kind: Any, size: int, *arguments: Any) -> None:
     """Emit what copies elements in their order, at strides of target and source."""
-    *target, source, step, n = arguments
-    rows = [Row(kind, source, step)], [Row(kind, *target)]
-    memory.loop(n, *rows, apart=True, advice=COPIED)
+    *ways, n = arguments  # of target and source: a start, a step
+    b, one, pairs, rest = memory.builder, memory.intp(1), [], []
+    if size <= WORD:  # processors copy integers faster
+        kind = _optional.numba().core.types.Integer.from_bitwidth(8 * size)
+    for start, step in zip(ways[::2], ways[1::2], strict=True):
+        double = b.shl(step, one)  # two an iteration: fewer sums wait for one another
+        starts = start, memory.at(start, one, step)
+        pairs.append([Row(kind, each, double) for each in starts])
+        rest.append([Row(kind, memory.at(start, b.sub(n, one), step), step)])
+    memory.loop(b.ashr(n, one), *reversed(pairs), advice=ALONE)
+    memory.loop(b.and_(n, one), *reversed(rest), advice=ALONE)
 
 
 def _reduce(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -13,7 +11,7 @@ import numpy as np
 from xdev import _optional
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 # Floating point exceptions, as C's ``feraiseexcept`` and its like number them.
 
@@ -229,23 +227,11 @@ def multiple(x: Any, y: Any) -> Any:
 WIDTHS = {"float": 32, "double": 64}  # of LLVM's types
 
 
-def _rest(builder: Any, x: Any, y: Any) -> Any:
-    """Emit C's ``fmod``."""
-    return builder.frem(x, y)
-
-
-def _floor(builder: Any, x: Any) -> Any:
-    """Emit C's ``floor``."""
-    floor = builder.module.declare_intrinsic("llvm.floor", [x.type])
-    return builder.call(floor, [x])
-
-
 def quotient_and_rest(
     builder: Any,
-    x: Any,
-    y: Any,
-    fmod: Callable[..., Any] = _rest,
-    floor: Callable[..., Any] = _floor,
+    values: Sequence[Any],
+    fmod: Callable[..., Any],
+    floor: Callable[..., Any],
 ) -> tuple[Any, Any]:
     """Emit ``x // y`` and ``x % y``, of CPython's and NumPy's algorithm.
 
@@ -253,11 +239,12 @@ def quotient_and_rest(
     ----------
     builder : LLVM instruction builder
         Where instructions go.
-    x, y : LLVM values
+    values : two LLVM values
         Floats of one type.
     fmod, floor : callable
         ``fmod(builder, x, y)`` and ``floor(builder, x)`` emit C's functions.
     """
+    x, y = values
     ir, b, real = _optional.llvm_ir(), builder, x.type
     word = ir.IntType(WIDTHS[str(real)])
     sign = ir.Constant(word, -1 << (word.width - 1))
@@ -287,27 +274,3 @@ def quotient_and_rest(
     whole = b.fadd(down, b.select(above, one, zero))
     whole = b.select(there, whole, signed_zero(b.xor(bits(x), bits(y))))
     return b.select(by_zero, quotient, whole), b.select(by_zero, undefined, rest)
-
-
-def without_conditions(asked: Callable[[], bool]) -> list[tuple[Any, str, Any]]:
-    """Return what replaces Numba's attributes so that it divides floats so where asked.
-
-    Each is an owner, a name, and its value.
-    """
-    numbers: Any = importlib.import_module("numba.cpython.numbers")
-    usual, utilities = numbers.real_divmod, numbers.cgutils
-
-    def real_divmod(context: Any, builder: Any, x: Any, y: Any) -> tuple[Any, Any]:
-        if asked():
-            return quotient_and_rest(builder, x, y)
-        found: tuple[Any, Any] = usual(context, builder, x, y)
-        return found
-
-    def is_scalar_zero(builder: Any, value: Any) -> Any:
-        if asked() and str(value.type) in WIDTHS:
-            return utilities.false_bit
-        return utilities.is_scalar_zero(builder, value)
-
-    own = {**vars(utilities), "is_scalar_zero": is_scalar_zero}
-    pairs = {"real_divmod": real_divmod, "cgutils": SimpleNamespace(**own)}
-    return [(numbers, name, value) for name, value in pairs.items()]

@@ -75,9 +75,7 @@ def _table(root: str, *, wrapping: bool) -> Table:
     entries[np.sign, "u"] = _python(formulas.unsigned_sign)
     entries[np.lcm, "i"] = entries[np.lcm, "u"] = _python(divisions.multiple)
     entries |= {(function, "f"): entry for function, entry in _real(root).items()}
-    own = _complex(library=root == CPU)
-    if root == CUDA:
-        own |= {(function, "f"): entry for function, entry in _divisions().items()}
+    own = _complex(library=root == CPU) | _divisions(library=root == CPU)
     entries |= own
     for function, kind in list(entries):
         if kind in "iu" or (function, kind) in own:
@@ -89,39 +87,42 @@ def _table(root: str, *, wrapping: bool) -> Table:
 def _real(root: str) -> dict[Any, Entry]:
     """Return the entries of real numbers that are no operators."""
     if root == CPU:
-        own = {np.cbrt: _real_library("cbrt"), np.sign: _real_sign}
+        own = {np.cbrt: _real_library("cbrt"), np.sign: _python(_sign)}
         return own | {np.ldexp: _scaled_by_two("ldexp")}
     named = {name: _real_library(f"__nv_{name}") for name in LIBDEVICE}
     for name in ("logaddexp", "logaddexp2"):
         named[name] = _python(getattr(formulas, name))
-    named |= {"ldexp": _scaled_by_two("__nv_ldexp"), "sign": _real_sign}
+    named |= {"ldexp": _scaled_by_two("__nv_ldexp"), "sign": _python(_sign)}
     named["spacing"] = _spacing
     # The compiler's own leave NaN out, of two but not of three.
     extremes = {min: _extreme(operator.lt), max: _extreme(operator.gt)}
     return {getattr(np, name): entry for name, entry in named.items()} | extremes
 
 
-def _divisions() -> dict[Any, Entry]:
-    """Return those of whole quotients on CUDA, where LLVM's own rest is rounded."""
+def _divisions(*, library: bool) -> dict[tuple[Any, str], Entry]:
+    """Return those of whole quotients; on CUDA, LLVM's own rest is rounded."""
 
     def fmod(builder: Any, x: Any, y: Any) -> Any:
-        return _called(builder, "__nv_fmod", x, y)
+        return builder.frem(x, y) if library else _called(builder, "__nv_fmod", x, y)
 
     def floor(builder: Any, x: Any) -> Any:
-        return _called(builder, "__nv_floor", x)
+        if not library:
+            return _called(builder, "__nv_floor", x)
+        return builder.call(
+            builder.module.declare_intrinsic("llvm.floor", [x.type]), [x]
+        )
 
     def both(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        x, y = values
-        return divisions.quotient_and_rest(builder, x, y, fmod, floor)
+        return divisions.quotient_and_rest(builder, values, fmod, floor)
 
     def pair(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         found = both(context, builder, signature, values)
         return context.make_tuple(builder, signature.return_type, found)
 
     return {
-        np.divmod: pair,
-        np.floor_divide: lambda *given: both(*given)[0],
-        np.remainder: lambda *given: both(*given)[1],
+        (np.divmod, "f"): pair,
+        (np.floor_divide, "f"): lambda *given: both(*given)[0],
+        (np.remainder, "f"): lambda *given: both(*given)[1],
     }
 
 
@@ -135,7 +136,7 @@ def _complex(*, library: bool) -> dict[tuple[Any, str], Entry]:
         named = {k: _library(symbol) for k, symbol in formulas.LIBRARY.items()}
     for name, (inner, before, after) in formulas.SCALED.items():
         named[name] = _scaled(named[inner], before, after)
-    named["absolute"], named["multiply"] = _absolute, _multiplied
+    named["absolute"], named["multiply"] = _absolute, _python(_product)
     named["power"] = named["float_power"] = _powers(named["power"])
     for name in ("expm1", "log1p", "sign"):
         named[name] = _python(getattr(formulas, name))
@@ -153,14 +154,15 @@ def _python(function: Callable[..., Any]) -> Entry:
     return entry
 
 
-def _real_sign(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-    """Emit the sign of a float: of both zeros 0, of NaN itself."""
-    (x,) = values
-    zero = x.type(0.0)
-    below, above = (builder.fcmp_ordered(order, x, zero) for order in "<>")
-    found = builder.select(below, x.type(-1.0), zero)
-    found = builder.select(above, x.type(1.0), found)
-    return builder.select(builder.fcmp_unordered("uno", x, x), x, found)
+def _sign(x: Any) -> Any:
+    """Return the sign of a float: of both zeros 0, of NaN itself."""
+    return (x > 0) - (x < 0) if x == x else x  # noqa: PLR0124 - not NaN
+
+
+def _product(z: Any, w: Any) -> Any:
+    """Return a product as NumPy has it: Numba's mends infinities, as C's does."""
+    x, y, u, v = z.real, z.imag, w.real, w.imag
+    return complex(x * u - y * v, x * v + y * u)
 
 
 def _absolute(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -180,46 +182,34 @@ def _number(context: Any, builder: Any, kind: Any, real: Any, imag: Any) -> Any:
     return number._getvalue()  # noqa: SLF001 - as Numba's own do
 
 
-def _multiplied(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    """Emit a product as NumPy has it: Numba's mends infinities, as C's does."""
-    b, kind = builder, signature.return_type
-    (x, y), (u, v) = (_parts(context, b, kind, value) for value in values)
-    real = b.fsub(b.fmul(x, u), b.fmul(y, v))
-    imag = b.fadd(b.fmul(x, v), b.fmul(y, u))
-    return _number(context, b, kind, real, imag)
-
-
 def _powers(general: Entry) -> Entry:
     """Return the entry of powers: products, and others."""
 
     def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        types, kind = _optional.numba().core.types, signature.return_type
-        values = [  # Numba has float_power of complex64, which gives complex128
-            context.cast(builder, value, own, kind)
-            for value, own in zip(values, signature.args, strict=True)
-        ]
+        numba, kind = _optional.numba(), signature.return_type
+        # Numba has float_power of complex64, which gives complex128.
+        values = _cast(context, builder, signature, values, kind)
         signature = kind(kind, kind)
-        test = types.boolean(kind, kind)
+        test = numba.core.types.boolean(kind, kind)
         simple = context.compile_internal(builder, formulas.is_product, test, values)
-        simple = (
-            builder.trunc(simple, _optional.llvm_ir().IntType(1))
-            if simple.type.width > 1
-            else simple
-        )
-        with builder.if_else(simple) as (yes, no):
-            with yes:
-                product = _python(formulas.product)
-                one = product(context, builder, signature, values)
-                first = builder.block
-            with no:
-                other = general(context, builder, signature, values)
-                second = builder.block
-        found = builder.phi(one.type)
-        found.add_incoming(one, first)
-        found.add_incoming(other, second)
-        return found
+        simple = context.cast(builder, simple, test.return_type, numba.core.types.bool_)
+        found = numba.core.cgutils.alloca_once(builder, context.get_value_type(kind))
+        sides = _python(formulas.product), general
+        with builder.if_else(simple) as branches:
+            for branch, side in zip(branches, sides, strict=True):
+                with branch:
+                    builder.store(side(context, builder, signature, values), found)
+        return builder.load(found)
 
     return entry
+
+
+def _cast(
+    context: Any, builder: Any, signature: Any, values: Any, kind: Any
+) -> list[Any]:
+    """Emit the arguments as numbers of a type."""
+    pairs = zip(values, signature.args, strict=True)
+    return [context.cast(builder, value, own, kind) for value, own in pairs]
 
 
 def _scaled(inner: Entry, before: float | None, after: float | None) -> Entry:
@@ -248,21 +238,15 @@ def _library(symbol: str) -> Entry:
     """
 
     def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        ir, b, kind = _optional.llvm_ir(), builder, signature.return_type
-        double = ir.DoubleType()
-        parts = [p for v in values for p in _parts(context, b, kind, v)]
-        real = parts[0].type
-        if real != double:
-            parts = [b.fpext(part, double) for part in parts]
-        pair = ir.LiteralStructType([double, double])
-        function = ir.FunctionType(pair, [double] * len(parts))
-        cgutils = _optional.numba().core.cgutils
-        called = cgutils.get_or_insert_function(b.module, function, symbol)
-        result = b.call(called, parts)
-        found = [b.extract_value(result, k) for k in range(2)]
-        if real != double:
-            found = [b.fptrunc(part, real) for part in found]
-        return _number(context, b, kind, *found)
+        kind = _optional.numba().core.types.complex128
+        pair = context.get_value_type(kind)
+        function = _optional.llvm_ir().FunctionType(pair, [pair] * len(values))
+        called = _optional.numba().core.cgutils.get_or_insert_function(
+            builder.module, function, symbol
+        )
+        operands = _cast(context, builder, signature, values, kind)
+        result = builder.call(called, operands)
+        return context.cast(builder, result, kind, signature.return_type)
 
     return entry
 
@@ -316,10 +300,7 @@ def _integral(device: Device, emit: Callable[..., Any]) -> Entry:
     def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         result = signature.return_type
         kind = getattr(result, "dtype", result)  # of divmod's pair
-        operands = [
-            context.cast(builder, value, own, kind)
-            for value, own in zip(values, signature.args, strict=True)
-        ]
+        operands = _cast(context, builder, signature, values, kind)
         found = emit(device, builder, *operands, signed=kind.signed)
         if isinstance(found, list):
             return context.make_tuple(builder, result, found)
@@ -357,10 +338,7 @@ def _alike(entry: Entry) -> Entry:
         if isinstance(widest, types.Integer):
             return entry(context, builder, signature, values)
         same = signature.return_type(*[widest] * len(values))
-        numbers = [
-            context.cast(builder, value, own, widest)
-            for value, own in zip(values, signature.args, strict=True)
-        ]
+        numbers = _cast(context, builder, signature, values, widest)
         return entry(context, builder, same, numbers)
 
     return widened
@@ -420,7 +398,6 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
         arrays = importlib.import_module(f"{root}.np.arraymath")
         changes.append((arrays, "_np_round_intrinsic", _nearest))
     else:
-        changes += divisions.without_conditions(asked)
         for name in ("cpython.mathimpl", "np.math.mathimpl"):
             real = importlib.import_module(f"{root}.{name}")
             changes.append((real, "is_finite", _finite))
