@@ -226,7 +226,8 @@ def _placed(
         route(target.type).check(dtype, target)
     refuse_mask(x)
     if not stays:
-        source.require()  # in a forked child it cannot be used
+        if source.type != "cpu":
+            source.require()  # in a forked child it cannot be used
         announce(source, target, math.prod(x.shape) * dtype.itemsize)
     if source.type == "cpu" and on_host:
         return copy_on_host(host_values(x), out)

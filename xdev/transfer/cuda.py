@@ -17,12 +17,12 @@ from xdev.device.copies import guards
 from xdev.errors import CaptureError
 from xdev.memory.arrays import host_array, pinned_array
 from xdev.memory.device_arrays import array_maker
-from xdev.memory.owners import PINNED, HostLease, mark_uses
+from xdev.memory.owners import PINNED, mark_uses
 from xdev.memory.streams import live_streams
 from xdev.transfer import staging
 from xdev.transfer.copies import short_ways
 from xdev.transfer.exporters import CudaExport, host_values, order_of, shared
-from xdev.transfer.pinned import is_pinned_lease, keep
+from xdev.transfer.pinned import keep, leased_chunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,8 +107,7 @@ def _upload(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
     values = host_values(x)
     turned = values.flags.fnc
     host = values.T if turned else values
-    queue = _queue()
-    _refuse_capture(queue)
+    queue = _host_queue()
     destination, owner = imported(queue, out)
     dtype = values.dtype.newbyteorder("=") if destination is None else destination.dtype
     packed = _landing(destination, turned, host.shape, dtype)
@@ -136,8 +135,7 @@ def _upload(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
 
 def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
     """Copy an array into host memory; Fortran's order stays so."""
-    queue = _queue()
-    _refuse_capture(queue)
+    queue = _host_queue()
     there, owner = imported(queue, x)
     pageable = out is None and not non_blocking
     if out is None:
@@ -173,13 +171,11 @@ def _copy_async(host: Any, packed: Any, stream: int, *, up: bool) -> None:
 
 
 def _is_pinned(host: np.ndarray[Any, Any]) -> bool:
-    lease = getattr(host.base, "base", None)  # quicker than to ask the driver
-    if isinstance(lease, HostLease) and is_pinned_lease(lease):
+    """Say whether host memory is pinned, by xdev or by others."""
+    if leased_chunk(host) is not None:  # quicker than to ask the driver
         return True
-    runtime = _optional.cupy().cuda.runtime
-    return bool(
-        runtime.pointerGetAttributes(threads.team().address(host)).type == PINNED
-    )
+    ask = _optional.cupy().cuda.runtime.pointerGetAttributes
+    return bool(ask(threads.team().address(host)).type == PINNED)
 
 
 def _copy_on_one(x: Any, index: int, _: bool, out: Any) -> Any:
@@ -269,17 +265,20 @@ def _queue() -> Any:
     return _optional.cupy().cuda.get_current_stream()
 
 
-def _refuse_capture(queue: Any) -> None:
-    """Refuse a copy from or to the host where a graph is captured.
+def _host_queue() -> Any:
+    """Return CuPy's current stream for a copy from or to the host.
 
-    The driver would record it, and repeat it with host memory that is others' by then.
+    None is captured in a graph: the driver would record it, and repeat it with host
+    memory that is others' by then.
     """
+    queue = _optional.cupy().cuda.get_current_stream()
     if live_streams.captured and queue.is_capturing():
         message = (
             "a graph has no copies between the host and the device: make them before "
             "it is captured, or after a replay"
         )
         raise CaptureError(message)
+    return queue
 
 
 def _packed(x: Any) -> Any:

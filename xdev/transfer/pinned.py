@@ -146,41 +146,43 @@ def keep(queue: Any, index: int, *arrays: Any) -> None:
     """
     if queue.ptr in live_streams.captured:  # who replays a graph keeps what it works on
         return
-    others = [x for x in arrays if not _noted(x, queue, index)]
+    others = []
+    for x in arrays:
+        if not isinstance(x, np.ndarray):
+            chunk = getattr(x.data.mem, "xdev_chunk", None)  # quicker than a search
+            if chunk is None and find(x.data.ptr, "device") is None:
+                others.append(x)
+            continue
+        pinned = None if queue.ptr == PER_THREAD else pinned_chunk(x)
+        if pinned is None:
+            others.append(x)
+            continue
+        name = on_device(live_streams.see(queue), index)
+        if name not in (pinned.uses or ()):
+            state: Any = pinned.segment.owner
+            state.mark(pinned, (name,))
     if _under_way:
         drop_done()
     if others:
         _under_way.append((queue.record(), others))
 
 
-def _noted(x: Any, queue: Any, index: int) -> bool:
-    """Say whether an array's memory is a pool's, and note the stream there."""
-    if not isinstance(x, np.ndarray):
-        chunk = getattr(x.data.mem, "xdev_chunk", None)  # quicker than a search
-        return chunk is not None or find(x.data.ptr, "device") is not None
-    pinned = pinned_chunk(x)
-    if pinned is None or queue.ptr == PER_THREAD:
-        return False
-    name = on_device(live_streams.see(queue), index)
-    if name not in (pinned.uses or ()):
-        state: Any = pinned.segment.owner
-        state.mark(pinned, (name,))
-    return True
-
-
 def pinned_chunk(x: np.ndarray[Any, Any]) -> Chunk | None:
     """Return the chunk of the pinned pool that an array lies in, or None."""
-    lease = getattr(x.base, "base", None)  # quicker than a search
-    if isinstance(lease, HostLease) and is_pinned_lease(lease):
-        return lease.chunk
+    chunk = leased_chunk(x)
+    if chunk is not None:
+        return chunk
     found = find(x.ctypes.data, "pinned")
     return None if found is None else found[1]
 
 
-def is_pinned_lease(lease: HostLease) -> bool:
-    """Say whether a block of host memory is of the pinned pool."""
+def leased_chunk(x: np.ndarray[Any, Any]) -> Chunk | None:
+    """Return the chunk of the pinned pool that an array or a view was made of."""
+    lease = getattr(x.base, "base", None)  # quicker than a search
+    if not isinstance(lease, HostLease):
+        return None
     state: Any = lease.chunk.segment.owner
-    return isinstance(state.source, PinnedSource)
+    return lease.chunk if isinstance(state.source, PinnedSource) else None
 
 
 def drop_done() -> None:
