@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-import weakref
 from contextlib import closing, suppress
 from contextvars import copy_context
 from functools import cache, partial
@@ -35,13 +34,8 @@ if TYPE_CHECKING:
 
     from xdev.device import Device, Event
 
-    Parcel = tuple[Any, Event]  # a batch, and when it is there
-
-
 #: Iterators whose batches stay as they are while later ones are read.
 LASTING: tuple[type, ...] = (type(iter([])), type(iter(())))
-END = object()  # of the iterable
-STOP = object()  # in place of an event: nobody takes batches any more
 PATIENCE = 5.0  # for iterables that are busy when Python shuts down [s]
 
 
@@ -112,9 +106,10 @@ def batches(
         message = "batches(progress=True) needs tqdm: pip install tqdm"
         raise ConfigurationError(message)
     source = iter(iterable)  # now: a loader starts its workers
-    if isinstance(iterable, np.ndarray) and not _is_cpu(target):
+    on_cpu = target.type == "cpu"
+    if isinstance(iterable, np.ndarray) and not (on_cpu and target.library is None):
         source = map(_item, source)
-    if target.type == "cpu":
+    if on_cpu:
         moved = _in_turn(partial(copy_context().run, _copied, source, target))
     else:
         moved = _ahead(Feed(source, target, prefetch))
@@ -143,10 +138,6 @@ def _check_prefetch(prefetch: Any) -> None:
     if not enough:
         message = f"batches(prefetch={prefetch}): at least 1 batch is uploaded ahead"
         raise ConfigurationError(message)
-
-
-def _is_cpu(device: Device) -> bool:
-    return device.type == "cpu" and device.library is None
 
 
 def _item(x: Any) -> Any:
@@ -219,8 +210,8 @@ class Feed:
     def __init__(self, source: Iterator[Any], device: Device, prefetch: int) -> None:
         self._source: Iterator[Any] | None = source
         self._device, self._process = device, os.getpid()
-        self._ready: SimpleQueue[Parcel | BaseException | None] = SimpleQueue()
-        self._credits: SimpleQueue[Event | object] = SimpleQueue()
+        self._ready: SimpleQueue[list[Any] | BaseException] = SimpleQueue()
+        self._credits: SimpleQueue[Event | None] = SimpleQueue()
         self._first = prefetch + 1  # credits that are left from the start
         self._stopped = False
         self._context = copy_context()  # of the call, not of the first batch
@@ -232,13 +223,13 @@ class Feed:
         self._stream = Stream(self._device)
         _hand_over(current_stream(self._device), self._stream)
         self._stream.wait(self._queued_so_far())
-        self._thread = threading.Thread(
+        self.thread = threading.Thread(
             target=partial(self._context.run, self._run),
             name=f"xdev-batches-{self._device}",
             daemon=True,  # one that hangs in the iterable must not keep Python alive
         )
-        _note(self)
-        self._thread.start()
+        _running().add(self)
+        self.thread.start()
 
     def receive(self) -> list[Any]:
         """Return the next batch in a list, which is empty at the end.
@@ -255,17 +246,15 @@ class Feed:
             )
             raise XdevError(message)
         parcel = self._ready.get()
-        if parcel is None:
-            return []
         if isinstance(parcel, BaseException):
             try:
                 raise parcel
             finally:
                 del parcel  # its traceback holds this frame
-        batch, there = parcel
-        current_stream(self._device).wait(there)
-        _lend(arrays_in(batch).values(), self._device)
-        return [batch]
+        if parcel:
+            current_stream(self._device).wait(parcel.pop())
+            _lend(arrays_in(parcel).values(), self._device)
+        return parcel
 
     def give_back(self) -> None:
         """Let one more batch be uploaded once the work queued so far is done."""
@@ -280,19 +269,10 @@ class Feed:
         if self._stopped:
             return
         self._stopped = True
-        self._credits.put(STOP)
+        self._credits.put(None)
         with suppress(Empty):
             while True:
                 self._ready.get_nowait()
-
-    def join(self) -> None:
-        """Wait until the thread has ended, but not for ever.
-
-        Another thread may be about to start it, or have been when this process was
-        forked: then there is none.
-        """
-        if self._thread.is_alive():
-            self._thread.join(PATIENCE)
 
     # -- the thread -------------------------------------------------------------------
 
@@ -305,57 +285,47 @@ class Feed:
             if not self._stopped:  # else it would hold itself, by its traceback
                 self._ready.put(error)
         else:
-            self._ready.put(None)
+            self._ready.put([])
+        _running().discard(self)
 
     def _upload_all(self, source: Any) -> None:
         with self._stream:
             _lend((), self._device)  # the pool hears of this stream
-            while self._may_upload() and self._upload(source):
-                pass
+            while self._may_upload():
+                box = [*islice(source, 1)]
+                if not box:
+                    break
+                there = self._send(box)
+                if not isinstance(source, LASTING):
+                    there.synchronize()  # the next may be written into the same memory
 
     def _may_upload(self) -> bool:
         if self._first:
             self._first -= 1
-            return not self._stopped
-        credit: Any = self._credits.get()
-        if credit not in (None, STOP):
+        elif (credit := self._credits.get()) is not None:
             credit.synchronize()
         return not self._stopped
 
-    def _upload(self, source: Iterator[Any]) -> bool:
-        """Read and upload one batch; say whether there was one."""
-        batch = next(source, END)
-        if batch is END:
-            return False
-        there = self._send(batch)
-        if not isinstance(source, LASTING):
-            there.synchronize()  # the next batch may be written into the same memory
-        return True
-
-    def _send(self, batch: Any) -> Event:
-        moved = move(self._device, batch, non_blocking=True, copy=True)
+    def _send(self, box: list[Any]) -> Event:
+        """Upload the batch in a box, and hold neither."""
+        moved = move(self._device, box.pop(), non_blocking=True, copy=True)
         there = self._stream.record()
-        self._ready.put((moved, there))
+        self._ready.put([moved, there])
         return there
 
 
-def _note(feed: Feed) -> None:
-    """Note a feed that may be running: those left over end before Python does."""
-    feeds, key = _feeds(), id(feed)
-    feeds[key] = weakref.ref(feed, lambda _: feeds.pop(key, None))
-
-
 @cache
-def _feeds() -> dict[int, weakref.ref[Feed]]:
-    """Return the feeds by identity; other threads may begin some, even at the end."""
-    feeds: dict[int, weakref.ref[Feed]] = {}
+def _running() -> set[Feed]:
+    """Return the feeds whose threads may run; they end before Python does."""
+    feeds: set[Feed] = set()
 
     def end() -> None:
-        left = [feed for noted in list(feeds.values()) if (feed := noted()) is not None]
+        left = [*feeds]  # other threads may begin some, even now
         for feed in left:
             feed.stop()
         for feed in left:
-            feed.join()
+            if feed.thread.is_alive():  # none is in a forked child, or about to start
+                feed.thread.join(PATIENCE)
 
     atexit.register(end)
     return feeds
