@@ -204,7 +204,7 @@ def test_short_loops_read_sixteen_turns_at_once(char, instructions):
     assert not count(lines, "CALL", "LDL", "STL")
 
 
-def test_only_short_innermost_loops_with_one_way_out_are_unrolled(monkeypatch):
+def test_only_short_loops_without_branches_are_unrolled(monkeypatch):
     def rows(i, x, out):
         for j in range(x.shape[0]):
             for k in range(x.shape[1]):

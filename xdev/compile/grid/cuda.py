@@ -32,12 +32,11 @@ if TYPE_CHECKING:
 # says so in a way that the compiler neither simplifies nor unrolls well. A range
 # whose step is 1 is a ``for`` loop of C here.
 
-# What ``range`` of one and of two arguments is called in a function whose loops may be
+# What ``range`` of one or two arguments is called in a function whose loops may be
 # compiled so. Everywhere else it is ``range`` itself.
-NAMES = ("xdev_range_to", "xdev_range")
+RANGE = "xdev_range"
 MARK = "xdev.more"  # what the test of such a loop is called in LLVM's language
-_lock = module_lock()  # guards the list below
-_served: list[dict[str, Any]] = []
+_lock = module_lock()  # guards the making of the next function's value
 
 
 def with_spans(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,9 +48,10 @@ def with_spans(function: Callable[..., Any]) -> Callable[..., Any]:
         A Python function.
     """
     known: dict[str, Any] = function.__globals__
-    if all(known.get(name) is not range for name in NAMES):
+    if known.get(RANGE) is not range:
         return function
-    names = {**known, **_ranges()}
+    with _lock:
+        names = {**known, RANGE: _range()}
     code, defaults, cells = (
         getattr(function, f"__{part}__") for part in ("code", "defaults", "closure")
     )
@@ -60,16 +60,9 @@ def with_spans(function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def _ranges() -> dict[str, Any]:
-    """Return what the names stand for."""
-    with _lock:
-        if not _served:
-            _served.append(_serve())
-        return _served[0]
-
-
-def _serve() -> dict[str, Any]:
-    """Let numba-cuda know the loops."""
+@cache
+def _range() -> Any:
+    """Let numba-cuda know the loops; return what the name stands for."""
     extending, cgutils, imputils = (
         importlib.import_module(f"numba.cuda.{name}")
         for name in ("extending", "cgutils", "core.imputils")
@@ -89,37 +82,24 @@ def _serve() -> dict[str, Any]:
             members = [("place", types.CPointer(one)), ("stop", one)]
             super().__init__(manager, kind, members)
 
-    def typed(typing: Any, *given: Any) -> Any:
-        """Return the index's type: that of Numba's own range."""
+    @extending.intrinsic  # type: ignore[untyped-decorator]
+    def span(typing: Any, first: Any, last: Any = None) -> Any:
+        one = last is None or isinstance(last, types.Omitted)
         found = typing.resolve_function_type(
-            typing.resolve_value_type(range), given, {}
+            typing.resolve_value_type(range), (first,) if one else (first, last), {}
         )
-        return None if found is None else found.args[0]
+        if found is None:
+            return None
+        kind = found.args[0]  # the index's type is that of Numba's own range
 
-    def begun(context: Any, builder: Any, signature: Any, start: Any, stop: Any) -> Any:
-        made = context.make_helper(builder, signature.return_type)
-        made.place = cgutils.alloca_once_value(builder, start)
-        made.stop = stop
-        return made._getvalue()  # noqa: SLF001 - how Numba names it
+        def begin(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            made = context.make_helper(builder, signature.return_type)
+            start = context.get_constant(kind, 0) if one else given[0]
+            made.place = cgutils.alloca_once_value(builder, start)
+            made.stop = given[0] if one else given[1]
+            return made._getvalue()  # noqa: SLF001 - how Numba names it
 
-    @extending.intrinsic  # type: ignore[untyped-decorator]
-    def to(typing: Any, stop: Any) -> Any:
-        kind = typed(typing, stop)
-
-        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            start = context.get_constant(kind, 0)
-            return begun(context, builder, signature, start, *given)
-
-        return None if kind is None else (Span(kind)(kind), generate)
-
-    @extending.intrinsic  # type: ignore[untyped-decorator]
-    def between(typing: Any, start: Any, stop: Any) -> Any:
-        kind = typed(typing, start, stop)
-
-        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            return begun(context, builder, signature, *given)
-
-        return None if kind is None else (Span(kind)(kind, kind), generate)
+        return Span(kind)(kind, types.Omitted(None) if one else kind), begin
 
     def turn(context: Any, builder: Any, signature: Any, args: Any, made: Any) -> None:
         (kind,) = signature.args
@@ -134,7 +114,7 @@ def _serve() -> dict[str, Any]:
 
     untracked = imputils.iternext_impl(imputils.RefType.UNTRACKED)
     extending.lower_builtin("iternext", Span)(untracked(turn))
-    return dict(zip(NAMES, (to, between), strict=True))
+    return span
 
 
 # Which loops of a function are unrolled on CUDA, and how often.
@@ -150,9 +130,9 @@ LONG = 200  # instructions of a loop as they come from Numba, most of which go a
 
 
 def unroll(function: Any, ir: Any) -> None:
-    """Ask for the unrolling of a function's innermost short loops over ranges.
+    """Ask for the unrolling of a function's short loops over ranges.
 
-    A loop that another way leads out of, or that calls a function, is left alone.
+    They are those whose body has no branch, and calls no function.
 
     Parameters
     ----------
@@ -161,18 +141,16 @@ def unroll(function: Any, ir: Any) -> None:
     ir : module
         llvmlite's ``ir``.
     """
-    loops = _loops(function, ir)
-    heads = {head for _, head in loops}
-    for (last, head), body in loops.items():
-        if heads & body != {head} or not any(
-            getattr(one, "name", "").startswith(MARK) for one in head.instructions
+    for head in function.blocks:
+        body = next(iter(_targets(head, ir)), head)
+        inside = [*head.instructions, *body.instructions]
+        if (
+            any(getattr(one, "name", "").startswith(MARK) for one in head.instructions)
+            and _targets(body, ir) == [head]
+            and not any(isinstance(one, ir.CallInstr) for one in inside)
+            and len(inside) <= LONG
         ):
-            continue
-        inside = [one for block in body for one in block.instructions]
-        leaves = {b for b in body if any(t not in body for t in _targets(b, ir))}
-        calls = any(isinstance(one, ir.CallInstr) for one in inside)
-        if leaves == {head} and not calls and len(inside) <= LONG:
-            _mark(function.module, last, ir)
+            _mark(function.module, body, ir)
 
 
 def _mark(module: Any, last: Any, ir: Any) -> None:
@@ -190,36 +168,6 @@ def _targets(block: Any, ir: Any) -> list[Any]:
     """Return where a block may go on."""
     operands = getattr(block.terminator, "operands", ())
     return [one for one in operands if isinstance(one, ir.Block)]
-
-
-def _loops(function: Any, ir: Any) -> dict[tuple[Any, Any], set[Any]]:
-    """Return the blocks of each loop, by its last block and its first."""
-    back: list[tuple[Any, Any]] = []
-    before: dict[Any, list[Any]] = {}
-    first = function.blocks[0]
-    way, seen = [(first, iter(_targets(first, ir)))], {first}
-    while way:
-        block, following = way[-1]
-        target = next(following, None)
-        if target is None:
-            way.pop()
-            continue
-        before.setdefault(target, []).append(block)
-        if any(target is one for one, _ in way):
-            back.append((block, target))
-        elif target not in seen:
-            seen.add(target)
-            way.append((target, iter(_targets(target, ir))))
-    found = {}
-    for last, head in back:
-        body, left = {head}, [last]
-        while left:
-            block = left.pop()
-            if block not in body:
-                body.add(block)
-                left += before[block]
-        found[last, head] = body
-    return found
 
 
 # Indices of 32 bits on CUDA: a negative one counts from the end, in one step.

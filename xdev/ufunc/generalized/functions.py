@@ -94,7 +94,7 @@ class WholeArrays(ast.NodeTransformer):
         for axis in reversed(range(len(own))):
             shape = ast.Attribute(_name(target), "shape", ast.Load())
             length = ast.Subscript(shape, ast.Constant(axis), ast.Load())
-            counted = self._scope.name(target, "range_to", range)  # as spans.NAMES has
+            counted = self._scope.name(target, "range", range)  # as RANGE has it
             ranged = ast.Call(counted, [length], [])
             loop = ast.For(ast.Name(each.axes[axis], ast.Store()), ranged, [loop], [])
         return [ast.copy_location(made, node) for made in (*each.before, loop)]

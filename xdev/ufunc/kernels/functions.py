@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _config, atomic
 from xdev.compile.grid import Grid
 from xdev.compile.grid.cpu import writes
-from xdev.compile.grid.cuda import NAMES
+from xdev.compile.grid.cuda import RANGE
 from xdev.compile.grid.emission import checked
 from xdev.errors import users_level
 from xdev.ufunc import literals, sources
@@ -54,24 +54,23 @@ class Ranges(ast.NodeTransformer):
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        code = function.__code__
-        own = {*code.co_varnames, *code.co_cellvars, *sources.outside(function)}
-        self._builtin = "range" not in own
+        self._outside = sources.outside(function)
 
     def __call__(self, tree: ast.FunctionDef) -> dict[str, Any]:
         """Rewrite a function; return the values of the names that it now reads."""
-        if self._builtin:
-            self.generic_visit(tree)
-        return dict.fromkeys(NAMES, range)
+        self._scope = Scope(tree, self._outside)
+        self.generic_visit(tree)
+        return {RANGE: range}
 
     def visit_For(self, node: ast.For) -> ast.For:
         """Rename the range of a loop, and those of the loops inside it."""
         self.generic_visit(node)
         match node.iter:
-            case ast.Call(ast.Name("range") as name, [*given], []) if 1 <= len(
-                given
-            ) <= len(NAMES) and not any(isinstance(one, ast.Starred) for one in given):
-                name.id = NAMES[len(given) - 1]
+            case ast.Call(ast.Name() as name, [_] | [_, _] as given, []) if (
+                not any(isinstance(one, ast.Starred) for one in given)
+                and self._scope.builtin(name) == "range"
+            ):
+                name.id = RANGE
         return node
 
 
