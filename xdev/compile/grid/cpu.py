@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache, partial, reduce
 from itertools import combinations
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev._disk_cache import DiskCache
@@ -92,35 +92,25 @@ def _function(
 def _apart(
     memory: Memory,
     arguments: Sequence[Argument],
-    arrays: Sequence[tuple[Any, list[Any], list[Any]]],
+    layouts: Sequence[tuple[Any, list[Any], list[Any]]],
 ) -> Any:
     """Return whether no array that may be written overlaps another; None: none can."""
-    builder, result = memory.builder, None
+    context, builder, arrays = memory.context, memory.builder, memory.target.arrays
     kinds = [argument for argument in arguments if argument.ndim is not None]
-    spans = [_span(memory, *each) for each in zip(kinds, arrays, strict=True)]
-    for one, other in combinations(range(len(kinds)), 2):
-        if kinds[one].writable or kinds[other].writable:
-            before = builder.icmp_unsigned("<=", spans[one][1], spans[other][0])
-            behind = builder.icmp_unsigned("<=", spans[other][1], spans[one][0])
-            here = builder.or_(before, behind)
-            result = here if result is None else builder.and_(result, here)
-    return result
-
-
-def _span(
-    memory: Memory, argument: Argument, array: tuple[Any, list[Any], list[Any]]
-) -> tuple[Any, Any]:
-    """Return the address that an array begins at, and the one that it ends before."""
-    builder, zero = memory.builder, memory.int64(0)
-    data, shape, strides = array
-    low = builder.ptrtoint(data, memory.int64)
-    high = builder.add(low, memory.int64(argument.dtype.itemsize))
-    for extent, stride in zip(shape, strides, strict=True):
-        way = builder.mul(builder.sub(extent, memory.int64(1)), stride)
-        down = builder.icmp_signed("<", way, zero)
-        low = builder.add(low, builder.select(down, way, zero))
-        high = builder.add(high, builder.select(down, zero, way))
-    return low, high
+    spans = []
+    for kind, (data, shape, strides) in zip(kinds, layouts, strict=True):
+        value = memory.array(kind, data, shape, strides)
+        array = context.make_array(kind.type)(context, builder, value)
+        place = array, shape, strides, array.data
+        spans.append(
+            arrays.get_array_memory_extents(context, builder, kind.type, *place)
+        )
+    meet = [
+        arrays.extents_may_overlap(context, builder, *spans[one], *spans[other])
+        for one, other in combinations(range(len(kinds)), 2)
+        if kinds[one].writable or kinds[other].writable
+    ]
+    return builder.not_(reduce(builder.or_, meet)) if meet else None
 
 
 _written = DiskCache("writes")
@@ -170,16 +160,13 @@ def _compiled(grid: Grid) -> Any:
     compiled = _compiled_for(grid, grid.arguments)
     errors.refuse_faults(grid.function, grid.arguments, compiled)
 
-    @numba.extending.intrinsic  # type: ignore[untyped-decorator]
-    def run(_typing: Any, start: Any, stop: Any, words: Any) -> Any:
-        def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-            start, stop, words = given
-            memory = Memory(target(), context, builder, words)
-            points = partial(_loop, grid, compiled)
-            _versioned(memory, words, grid.arguments, (start, stop), points)
-            return context.get_dummy_value()
+    def emit(context: Any, builder: Any, given: Any) -> None:
+        start, stop, words = given
+        memory = Memory(target(), context, builder, words)
+        points = partial(_loop, grid, compiled)
+        _versioned(memory, words, grid.arguments, (start, stop), points)
 
-        return types.void(start, stop, words), generate
+    run = emission.inline(numba.extending, emit)
 
     def inner(start, stop, words):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         run(start, stop, words)
@@ -374,7 +361,7 @@ def _compiled_inner(
     cases = [arguments]
     if any(places):
         dense = (replace(a, contiguous=a.ndim is not None) for a in arguments)
-        cases = [tuple(dense), arguments]
+        cases = [arguments, tuple(dense)]
     compiled = [
         device_function(function, [a.type for a in case], arguments, fastmath=fastmath)
         for case in cases
@@ -382,21 +369,8 @@ def _compiled_inner(
     for made in compiled:
         errors.refuse_faults(function, arguments, made)
 
-    @numba.extending.intrinsic  # type: ignore[untyped-decorator]
-    def run(_typing: Any, args: Any, dimensions: Any, steps: Any) -> Any:
-        def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-            operands = _Operands(context, builder, arguments, places, given)
-            if len(cases) == 1:
-                operands.loop(compiled[0], arguments)
-                return context.get_dummy_value()
-            with builder.if_else(operands.dense()) as (yes, no):
-                with yes:
-                    operands.loop(compiled[0], cases[0])
-                with no:
-                    operands.loop(compiled[1], cases[1])
-            return context.get_dummy_value()
-
-        return types.void(args, dimensions, steps), generate
+    emit = partial(_cores, places, cases, compiled)
+    run = emission.inline(numba.extending, emit)
 
     def inner(args, dimensions, steps, data):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
         run(args, dimensions, steps)
@@ -405,57 +379,50 @@ def _compiled_inner(
     return numba.cfunc(types.void(*pointers), _nrt=False)(inner)
 
 
-@final
-class _Operands:
-    """What NumPy hands to the inner loop: addresses, extents and strides."""
+def _cores(
+    places: Places,
+    cases: Sequence[tuple[Argument, ...]],
+    compiled: Sequence[Any],
+    context: Any,
+    builder: Any,
+    given: Sequence[Any],
+) -> None:
+    """Emit the loop over what NumPy hands over: addresses, extents and strides.
 
-    def __init__(
-        self,
-        context: Any,
-        builder: Any,
-        arguments: Sequence[Argument],
-        places: Places,
-        given: Sequence[Any],
-    ) -> None:
-        args, dimensions, steps = (
-            Memory(target(), context, builder, pointer) for pointer in given
-        )
-        self._memory, self._builder = args, builder
-        count, first = len(arguments), len(arguments)
-        self._size = dimensions.word(0)
-        self._data = list(map(args.pointer, args.words(0, count)))
-        self._outer = steps.words(0, count)
-        self._shapes: list[list[Any]] = []
-        self._strides: list[list[Any]] = []
-        for argument, own in zip(arguments, places, strict=True):
-            word = args.int64
-            shape = [dimensions.word(1 + place) for place in own]
-            strides = steps.words(first, len(own))
-            alone = argument.ndim is not None and not own
-            self._shapes.append([word(1)] if alone else shape)
-            self._strides.append([word(argument.dtype.itemsize)] if alone else strides)
-            first += len(own)
-        self._sizes = [argument.dtype.itemsize for argument in arguments]
+    Of two cases the second is for arrays that lie in C order without gaps.
+    """
+    args, dimensions, steps = (
+        Memory(target(), context, builder, pointer) for pointer in given
+    )
+    size, count = dimensions.word(0), len(places)
+    data, outer = map(args.pointer, args.words(0, count)), steps.words(0, count)
+    following = iter(steps.words(count, sum(map(len, places))))
+    operands, gaps = [], []
+    for own, argument, start in zip(places, cases[0], data, strict=True):
+        shape = [dimensions.word(1 + place) for place in own]
+        strides = [next(following) for _ in own]
+        step = itemsize = args.int64(argument.dtype.itemsize)
+        for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+            gaps.append(builder.icmp_signed("!=", stride, step))
+            step = builder.mul(step, extent)
+        if argument.ndim is not None and not own:  # an array of one element
+            shape, strides = [args.int64(1)], [itemsize]
+        operands.append((start, shape, strides))
 
-    def dense(self) -> Any:
-        """Return whether all core arrays lie in C order without gaps."""
-        b, tests = self._builder, []
-        for size, shape, strides in zip(
-            self._sizes, self._shapes, self._strides, strict=True
-        ):
-            step = self._memory.int64(size)
-            for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-                tests.append(b.icmp_signed("==", stride, step))
-                step = b.mul(step, extent)
-        return reduce(b.and_, tests)
-
-    def loop(self, compiled: Any, arguments: Sequence[Argument]) -> None:
-        """Emit the loop with the arrays typed in one way."""
-        memory, b = self._memory, self._builder
-        with memory.target.cgutils.for_range(b, self._size, intp=memory.int64) as loop:
+    def loop(case: int) -> None:
+        cgutils = target().cgutils
+        with cgutils.for_range(builder, size, intp=args.int64) as turn:
             values = []
-            for k, argument in enumerate(arguments):
-                data = memory.moved(self._data[k], b.mul(loop.index, self._outer[k]))
-                shape, strides = self._shapes[k], self._strides[k]
-                values.append(memory.value(argument, data, shape, strides))
-            call(memory, compiled, values)
+            each = zip(cases[case], operands, outer, strict=True)
+            for argument, (start, *layout), step in each:
+                place = args.moved(start, builder.mul(turn.index, step))
+                values.append(args.value(argument, place, *layout))
+            call(args, compiled[case], values)
+
+    if not gaps:
+        loop(0)
+        return
+    with builder.if_else(reduce(builder.or_, gaps)) as ways:
+        for case, way in enumerate(ways):
+            with way:
+                loop(case)
