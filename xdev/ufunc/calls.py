@@ -6,7 +6,7 @@ They are functions of the ufunc: ``import xdev`` makes many, and loads none of t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,12 +18,32 @@ from xdev.ufunc.sources import WEAK
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from xdev.ufunc.generalized.ufuncs import Generalized
     from xdev.ufunc.ufuncs import Ufunc
 
 KEYWORDS = ("out", "where", "casting", "order", "dtype", "signature", "sig", "subok")
 
 
-def call(ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+class Way(NamedTuple):
+    """What tells the calls of ufuncs and of generalized ones apart."""
+
+    #: The keywords that there are.
+    keywords: tuple[str, ...] = KEYWORDS
+    #: ``dask(ufunc, args, outs, keywords)`` maps over collections' blocks.
+    dask: Callable[..., Any] = dask.call
+    #: ``for_cuda(ufunc, keywords)`` returns those that CUDA has.
+    for_cuda: Callable[..., dict[str, Any]] = dispatch.for_cuda
+
+
+ELEMENTWISE = Way()
+
+
+def call(
+    ufunc: Ufunc | Generalized,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+    way: Way = ELEMENTWISE,
+) -> Any:
     """Compute the function elementwise: what a call does that no plan is for.
 
     Parameters
@@ -63,33 +83,37 @@ def call(ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         filled = ufunc.definition.filled(args)
         if len(filled) > len(args):
             return ufunc(*filled, **({"out": out} if given else {}))
-    result = _general(ufunc, args, out, keywords)
+    result = _general(ufunc, args, out, keywords, way)
     if not given and all(x is None for x in args[ufunc.nin :]):
         dispatch.tell_unwritten(keywords)
     return result
 
 
 def _general(  # noqa: PLR0911 - one for each kind of arrays
-    ufunc: Ufunc, args: tuple[Any, ...], out: Any, keywords: dict[str, Any]
+    ufunc: Ufunc | Generalized,
+    args: tuple[Any, ...],
+    out: Any,
+    keywords: dict[str, Any],
+    way: Way,
 ) -> Any:
     """Sort out the arguments, and send them to their device."""
     for keyword in keywords:
-        if keyword not in KEYWORDS:
+        if keyword not in way.keywords:
             labels = ufunc.definition.labels
-            raise parameters.unknown(ufunc.__name__, labels, keyword, KEYWORDS)
+            raise parameters.unknown(ufunc.__name__, labels, keyword, way.keywords)
     args, outs = bound(ufunc, args, out)
     operands = [*args, *(outs or ()), keywords.get("where", True)]
     labels = ufunc.definition.labels
     refuse(ufunc.__name__, labels, operands, len(outs or ()))
     if any(map(is_collection, operands)):
-        return dask.call(ufunc, args, outs, keywords)
+        return way.dask(ufunc, args, outs, keywords)
     if any(map(is_cuda, operands)):
-        return ufunc._cuda(args, outs, **dispatch.for_cuda(ufunc, keywords))
+        return ufunc._cuda(args, outs, **way.for_cuda(ufunc, keywords))
     if foreign.any_of(operands):
         keywords["out"] = outs
         return foreign.on_host(ufunc, ufunc.__name__, args, keywords, outs or ())
     if any(map(fake.is_fake, operands)):
-        there = dispatch.for_cuda(ufunc, keywords)
+        there = way.for_cuda(ufunc, keywords)
         return dispatch.on_fake(ufunc._cpu, ufunc.__name__, args, outs, there, labels)
     if any(map(dispatch.overrides, operands)):
         if "sig" in keywords:
@@ -97,16 +121,17 @@ def _general(  # noqa: PLR0911 - one for each kind of arrays
         return dispatch.ask(ufunc, "__call__", args, outs or (), keywords)
     plain = dispatch.operands(args, outs, ufunc.__name__, labels)
     if ufunc.target == "cuda":
-        cuda = dispatch.for_cuda(ufunc, keywords)
+        cuda = way.for_cuda(ufunc, keywords)
         return dispatch.on_cuda(ufunc._cuda, plain, outs, cuda)
     return ufunc._cpu(plain, outs, **dispatch.read(ufunc, keywords))
 
 
 def bound(
-    ufunc: Ufunc, args: tuple[Any, ...], out: Any
+    ufunc: Ufunc | Generalized, args: tuple[Any, ...], out: Any
 ) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
     """Return the inputs, and the outputs as a tuple, None without any."""
-    nin, name, scalar = ufunc.nin, ufunc.__name__, ufunc.definition
+    scalar: Any = ufunc.definition
+    nin, name = ufunc.nin, ufunc.__name__
     args = scalar.filled(args)
     args, positional = args[:nin], tuple(args[nin:])
     if positional and out is not None:

@@ -131,7 +131,7 @@ def tell_unwritten(keywords: dict[str, Any]) -> None:
         warnings.warn(message, UserWarning, stacklevel=users_level())
 
 
-def read(ufunc: Ufunc, keywords: dict[str, Any]) -> dict[str, Any]:
+def read(ufunc: Ufunc | Generalized, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords; the dtypes that they ask for are one ``signature`` then."""
     if not keywords:
         return keywords

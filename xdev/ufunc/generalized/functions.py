@@ -239,9 +239,27 @@ class CoreFunction:
         self.function, self.layout, self.fastmath = function, layout, fastmath
         self.signatures = tuple(signatures)
         self.name: str = function.__name__
-        self.labels = tuple(names)
+        self.nin, self.nout = len(layout.inputs), len(layout.outputs)
+        self.names, self.labels = names, names[: self.nin]
         self._lock = threading.RLock()  # guards the dict below: a typing is made once
         self._made: dict[tuple[Dtypes, Dtypes], Specialisation] = {}
+
+    def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return a call's inputs, of which there are no defaults.
+
+        Raises
+        ------
+        TypeError
+            They are too few.
+        """
+        if len(args) < self.nin:
+            raise TypeError(self.many(len(args), self.nout))
+        return args
+
+    def many(self, given: int, nout: int) -> str:
+        """Return the text for a call with a wrong number of arguments."""
+        takes = f"{self.nin} inputs and then up to {nout} outputs"
+        return f"{self.name}() takes {takes}, not {given} arguments"
 
     @property
     def made(self) -> tuple[Specialisation, ...]:
@@ -369,13 +387,13 @@ class CoreFunction:
                 )
                 raise TypeError(message)
         check_outside(self.function)
-        pairs = zip(self.labels, types, strict=True)
+        pairs = zip(self.names, types, strict=True)
         refuse_lost(self.function, (name for name, (_, ndim) in pairs if ndim is None))
         inexact = [dtype for dtype, _ in types if dtype.kind in "fc"]
         working = np.result_type(*inexact) if inexact else FLOAT
         replace = partial(replacement, self.function, working)
         whole = WholeArrays(
-            self.function, dict(zip(self.labels, self.layout.operands, strict=True))
+            self.function, dict(zip(self.names, self.layout.operands, strict=True))
         )
         typed = literals.typed(self.function, working, "inexact", replace, whole)
         arguments = tuple(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from xdev.ufunc.cuda_layout import Shape
     from xdev.ufunc.generalized.functions import CoreFunction, Specialisation
+    from xdev.ufunc.signatures import Signature
 
 # A function of core arrays on NumPy arrays: a real generalized ufunc for each typing.
 #
@@ -78,7 +79,7 @@ class CpuCores:
         args: Sequence[Any],
         outs: tuple[Any, ...] | None = None,
         *,
-        dtype: Any = None,
+        signature: Signature | None = None,
         **keywords: Any,
     ) -> Any:
         """Compute the function of NumPy arrays and numbers.
@@ -89,7 +90,7 @@ class CpuCores:
             One operand an input.
         outs : tuple of arrays and None, optional
             Where the results go; returned themselves.
-        dtype : dtype-like, optional
+        signature : (inputs, outputs), optional
             The results' dtype where no array is given for them; with signatures that of
             all that they give.
         **keywords
@@ -102,6 +103,7 @@ class CpuCores:
             As NumPy raises them, with the way out. Nothing was written.
         """
         function = self._function
+        dtype = None if signature is None else signature[1][0]
         inputs = function.resolve(args)
         given = outs or (None,) * len(function.layout.outputs)
         dtypes = [getattr(out, "dtype", None) for out in given]
@@ -215,7 +217,7 @@ class CudaCores:
         args: Sequence[Any],
         outs: tuple[Any, ...] | None = None,
         *,
-        dtype: Any = None,
+        signature: Signature | None = None,
         casting: str = "same_kind",
         **keywords: Any,
     ) -> Any:
@@ -227,7 +229,7 @@ class CudaCores:
             CUDA arrays of one device, of any library, and numbers.
         outs : tuple of arrays and None, optional
             Where the results go; written in place and returned themselves.
-        dtype : dtype-like, optional
+        signature : (inputs, outputs), optional
             The results' dtype where no array is given for them; with signatures that of
             all that they give.
         casting : str
@@ -249,9 +251,10 @@ class CudaCores:
         """
         cuda.require()
         function, name = self._function, self._function.name
+        dtype = None if signature is None else signature[1][0]
         layout = function.layout
         axes = Axes.read(layout, name, **keywords)
-        named = zip(args, function.labels, strict=False)  # the outputs' come after
+        named = zip(args, function.labels, strict=True)
         inputs = [read(x, name, label) for x, label in named]
         given = outs or (None,) * len(layout.outputs)
         outputs = [None if x is None else cuda.written(x, name) for x in given]
@@ -385,7 +388,7 @@ class CudaCores:
         following = iter(steps[count:] + steps[:count])
         dtypes = [core.dtype for core in made.arguments]
         owners = [x.owner for x in operands]
-        numbers = strong(owners, dtypes, function.name, function.labels)
+        numbers = strong(owners, dtypes, function.name, function.names)
         for k, (x, at, core) in enumerate(
             zip(operands, splits, made.arguments, strict=True)
         ):
@@ -398,7 +401,7 @@ class CudaCores:
             operands[k] = x.laid_out(extents + shape, next(following) + strides)
         points = Extents.read(prod(loop), function.name)
         run = self._kernel(made, points, operands).launch(points, operands)
-        run(handed(operands, dtypes, function.name, function.labels))
+        run(handed(operands, dtypes, function.name, function.names))
 
     def _kernel(
         self,

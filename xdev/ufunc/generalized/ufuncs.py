@@ -5,21 +5,31 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.ufunc import dask, dispatch, fake, foreign, sources
+from xdev.ufunc import calls, dask, dispatch, sources
 from xdev.ufunc.decorator import TARGETS, WITHOUT_EFFECT
-from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.generalized.functions import CoreFunction
 from xdev.ufunc.generalized.layouts import Layout
 from xdev.ufunc.generalized.loops import CpuCores, CudaCores
-from xdev.ufunc.inputs import is_collection, refuse
-from xdev.ufunc.parameters import unknown
 from xdev.ufunc.signatures import parse_cores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 KEYWORDS = ("out", "axes", "axis", "keepdims", "casting", "order", "dtype", "subok")
-ELSEWHERE = ("axes", "axis", "keepdims", "casting", "dtype")  # those on CUDA
+ON_CUDA = frozenset(("axes", "axis", "keepdims", "casting", "signature"))
+
+
+def _for_cuda(ufunc: Generalized, keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords that CUDA has; the others have no meaning there."""
+    if keywords.get("order", "K") not in {"K", "C", "A"}:
+        order = keywords["order"]
+        message = f"{ufunc.__name__}() cannot lay out results as order={order!r}"
+        raise TypeError(message)
+    keywords = dispatch.read(ufunc, keywords)
+    return {k: v for k, v in keywords.items() if k in ON_CUDA}
+
+
+WAY = calls.Way(KEYWORDS, dask.call_generalized, _for_cuda)
 
 
 @final
@@ -44,15 +54,13 @@ class Generalized:
     def __init__(self, function: CoreFunction, target: str | None) -> None:
         functools.update_wrapper(self, function.function)
         self.__qualname__ = self.__qualname__.removesuffix(sources.INSIDE)
-        self.core, self.target = function, target
+        self.definition, self.target = function, target
         names = function.function.__code__.co_varnames[: len(function.layout.operands)]
         self.__doc__ = self.__doc__ or f"{self.__name__}({', '.join(names)})"
         self._cpu = CpuCores(function, parallel=target == "parallel")
         self._cuda = CudaCores(function)
 
-    def __call__(  # noqa: PLR0911 - one for each kind of arrays
-        self, *args: Any, out: Any = None, **keywords: Any
-    ) -> Any:
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Compute the function for every loop index.
 
         Parameters
@@ -82,79 +90,19 @@ class Generalized:
         DeviceMismatchError, UseAfterFreeError
             Arrays of two devices; a freed one. Whatever is raised, nothing was written.
         """
-        if out is ...:
-            return dispatch.as_arrays(self(*args, **keywords))
-        name = self.__name__
-        inputs, outs = self._bound(args, out)
-        operands = [*inputs, *(outs or ())]
-        labels = self.core.labels[: self.nin]
-        for keyword in keywords:
-            if keyword not in KEYWORDS:
-                raise unknown(name, labels, keyword, KEYWORDS)
-        refuse(name, labels, operands, len(outs or ()))
-        if any(map(is_collection, operands)):
-            return dask.call_generalized(self, inputs, outs, keywords)
-        if any(map(is_cuda, operands)):
-            return self._cuda(inputs, outs, **self._elsewhere(keywords))
-        if any(map(fake.is_fake, operands)):
-            keywords = self._elsewhere(keywords)
-            return dispatch.on_fake(self._cpu, name, inputs, outs, keywords, labels)
-        if foreign.any_of(operands):
-            keywords = keywords if outs is None else {**keywords, "out": outs}
-            return foreign.on_host(self, name, inputs, keywords, outs or ())
-        if any(map(dispatch.overrides, operands)):
-            return dispatch.ask(self, "__call__", inputs, outs or (), keywords)
-        inputs = dispatch.operands(inputs, outs, name, labels)
-        if self.target == "cuda":
-            keywords = self._elsewhere(keywords)
-            return dispatch.on_cuda(self._cuda, inputs, outs, keywords)
-        return self._cpu(inputs, outs, **keywords)
-
-    def _bound(
-        self, args: Sequence[Any], out: Any
-    ) -> tuple[Sequence[Any], tuple[Any, ...] | None]:
-        """Return the inputs, and the outputs as a tuple, None without any."""
-        name, nin, nout = self.__name__, self.nin, self.nout
-        if not nin <= len(args) <= self.nargs:
-            message = (
-                f"{name}() takes {nin} inputs and then up to {nout} outputs, not "
-                f"{len(args)} arguments"
-            )
-            raise TypeError(message)
-        args, outs = args[:nin], tuple(args[nin:])
-        if outs and out is not None:
-            message = f"{name}() takes out once: positionally or by keyword"
-            raise TypeError(message)
-        if outs:
-            return args, (*outs, *[None] * (nout - len(outs)))
-        if out is None:
-            return args, None
-        outs = out if isinstance(out, tuple) else (out,)
-        if len(outs) != nout:
-            message = f"{name}() has {nout} outputs, but out has {len(outs)}"
-            wrong = ValueError if isinstance(out, tuple) else TypeError  # as NumPy's
-            raise wrong(message)
-        return args, None if all(x is None for x in outs) else outs
-
-    def _elsewhere(self, keywords: dict[str, Any]) -> dict[str, Any]:
-        """Return the keywords that CUDA has; the others have no meaning there."""
-        if keywords.get("order", "K") not in {"K", "C", "A"}:
-            order = keywords["order"]
-            message = f"{self.__name__}() cannot lay out results as order={order!r}"
-            raise TypeError(message)
-        return {k: v for k, v in keywords.items() if k in ELSEWHERE}
+        return calls.call(self, args, keywords, WAY)
 
     # What numpy.ufunc tells of itself.
 
     @property
     def nin(self) -> int:
         """The number of inputs."""
-        return len(self.core.layout.inputs)
+        return self.definition.nin
 
     @property
     def nout(self) -> int:
         """The number of outputs."""
-        return len(self.core.layout.outputs)
+        return self.definition.nout
 
     @property
     def nargs(self) -> int:
@@ -164,16 +112,18 @@ class Generalized:
     @property
     def signature(self) -> str:
         """The core dimensions."""
-        return self.core.layout.text
+        return self.definition.layout.text
 
     @property
     def types(self) -> list[str]:
         """The typings: the explicit signatures, or those made so far."""
         nin = self.nin
-        if self.core.signatures:
-            rows = [[d.char for d, _ in types] for types in self.core.signatures]
+        if self.definition.signatures:
+            rows = [[d.char for d, _ in types] for types in self.definition.signatures]
         else:
-            rows = [[d.char for d in (*m.inputs, *m.outputs)] for m in self.core.made]
+            rows = [
+                [d.char for d in (*m.inputs, *m.outputs)] for m in self.definition.made
+            ]
         return [f"{''.join(row[:nin])}->{''.join(row[nin:])}" for row in rows]
 
     @property
@@ -186,7 +136,7 @@ class Generalized:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by the Python function and the options."""
-        core = self.core
+        core = self.definition
         function = sources.parts(self, core.function)
         parts = *function, core.layout, core.signatures, core.fastmath
         return _rebuild, (*parts, self.target)
@@ -293,7 +243,7 @@ def guvectorize(
 
     def decorate(function: Any) -> Generalized:
         if isinstance(function, Generalized):
-            function = function.core.function
+            function = function.definition.function
         plain = getattr(function, "py_func", function)  # of what Numba compiled
         made = CoreFunction(plain, core, explicit, fastmath=bool(fastmath))
         return Generalized(made, target)
