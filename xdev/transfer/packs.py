@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from xdev.device.copies import announce
 from xdev.memory.blocks import round_up
 from xdev.memory.device_arrays import array_maker
 from xdev.transfer.cuda import CHARS
+from xdev.transfer.exporters import order_of
 from xdev.transfer.pinned import keep
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ extern "C" __global__ void xdev_gather(const long long* table, char* pack) {
 }
 """
 THREADS = 128
-ROW = 24  # three integers [B]
 
 
 def packed(arrays: Sequence[Any], target: Device) -> dict[int, Any]:
@@ -68,19 +68,18 @@ def packed(arrays: Sequence[Any], target: Device) -> dict[int, Any]:
         What they became, by their number; the others are to be moved one by one.
     """
     up = target.kind == "cuda"
+    kind: Any = np.ndarray if up else _optional.cupy().ndarray
     groups: dict[int, list[int]] = {}  # by the index of the CUDA device
     for number, x in enumerate(arrays):
-        if (is_upload if up else is_download)(x):
+        if type(x) is kind and x.nbytes <= SMALL and x.dtype.char in CHARS:
             index = target.index if up else x.data.device_id
             groups.setdefault(index, []).append(number)
     moved: dict[int, Any] = {}
     for index, numbers in groups.items():
         if len(numbers) >= FEW:
             members = [arrays[number] for number in numbers]
-            if up:
-                results = upload(members, target)
-            else:
-                results = download(members, Device(f"cuda:{index}"))
+            cross = upload if up else download
+            results = cross(members, Device(f"cuda:{index}"))
             moved.update(zip(numbers, results, strict=True))
     return moved
 
@@ -130,24 +129,13 @@ def packs(sizes: Sequence[int]) -> list[Pack]:
     return made
 
 
-def is_upload(x: Any) -> bool:
-    """Say whether a host array is for a pack."""
-    return type(x) is np.ndarray and x.nbytes <= SMALL and x.dtype.char in CHARS
-
-
-def is_download(x: Any) -> bool:
-    """Say whether an array of a CUDA device is for a pack."""
-    ours = type(x) is _optional.cupy().ndarray
-    return ours and x.nbytes <= SMALL and x.dtype.char in CHARS
-
-
 def upload(arrays: Sequence[Any], target: Device) -> list[Any]:
     """Copy host arrays to CUDA; they may be changed as soon as this returns.
 
     Parameters
     ----------
     arrays : sequence of numpy.ndarray
-        For each, :func:`is_upload` is true; any strides, any byte order.
+        Of CuPy's dtypes; any strides, any byte order.
     target : Device
         A CUDA device.
 
@@ -171,14 +159,15 @@ def upload(arrays: Sequence[Any], target: Device) -> list[Any]:
         for pack in packs(sizes):
             if len(in_flight) == IN_FLIGHT:
                 in_flight.popleft().synchronize()
-            staging, block = _Pinned(pack.nbytes), cuda.alloc(pack.nbytes)
+            staging, block = _pinned(pack.nbytes), cuda.alloc(pack.nbytes)
             for x, at in zip(arrays[pack.members], pack.offsets, strict=True):
-                staging.put(at, x)
-                order = "F" if x.flags.fnc else "C"
-                moved.append(make(x.shape, x.dtype.char, order, block + at))
-            block.copy_from_host_async(staging.address, pack.nbytes)
+                order = order_of(x)
+                kind = x.dtype.char  # in the machine's byte order
+                np.ndarray(x.shape, kind, staging, at, order=order)[...] = x
+                moved.append(make(x.shape, kind, order, block + at))
+            block.copy_from_host_async(staging.ctypes.data, pack.nbytes)
             in_flight.append(queue.record(cuda.Event(disable_timing=True)))
-            keep(queue, target.index, staging.bytes)
+            keep(queue, target.index, staging)
     return moved
 
 
@@ -188,7 +177,7 @@ def download(arrays: Sequence[Any], source: Device) -> list[Any]:
     Parameters
     ----------
     arrays : sequence of cupy.ndarray
-        For each, :func:`is_download` is true; any strides.
+        Any strides.
     source : Device
         Theirs.
 
@@ -209,69 +198,39 @@ def download(arrays: Sequence[Any], source: Device) -> list[Any]:
     with registry.backend("cuda").use(source.index):
         queue, todo = cupy.cuda.get_current_stream(), packs(sizes)
         for first in range(0, len(todo), IN_FLIGHT):
-            downloads: list[tuple[Pack, _Download]] = []
+            under_way: list[tuple[Pack, Any, Any]] = []
             try:
-                downloads.extend(
-                    (pack, _Download(pack, arrays[pack.members]))
+                under_way.extend(
+                    (pack, *_gathered(pack, arrays[pack.members]))
                     for pack in todo[first : first + IN_FLIGHT]
                 )
             finally:  # after an error too: what the device still writes to is held
                 queue.synchronize()
-            for pack, under_way in downloads:
-                for at, x in zip(pack.offsets, arrays[pack.members], strict=True):
-                    moved.append(under_way.staging.get(at, x))
+            for pack, staging, _ in under_way:
+                for x, at in zip(arrays[pack.members], pack.offsets, strict=True):
+                    order = order_of(x)
+                    moved.append(memory.host_array(x.shape, x.dtype, order))
+                    values = np.ndarray(x.shape, x.dtype, staging, at, order=order)
+                    moved[-1][...] = values
     return moved
 
 
-@final
-class _Pinned:
-    """The pinned memory of one pack, as elements of any dtype."""
-
-    def __init__(self, nbytes: int) -> None:
-        self.bytes = memory.pinned_array((nbytes,), np.dtype(np.uint8))
-        self.address = int(self.bytes.ctypes.data)
-        self._views: dict[str, Any] = {}
-
-    def put(self, offset: int, x: Any) -> None:
-        """Write an array's elements, in the machine's byte order."""
-        view, at = self._elements(x.dtype.char), offset // x.itemsize
-        view[at : at + x.size] = x.reshape(-1, order="A")
-
-    def get(self, offset: int, like: Any) -> Any:
-        """Return what lies there as an array of its own."""
-        turned = like.flags.fnc
-        found = memory.host_array(like.shape, like.dtype, "F" if turned else "C")
-        flat = (found.T if turned else found).reshape(-1)
-        at = offset // like.itemsize
-        flat[:] = self._elements(like.dtype.char)[at : at + like.size]
-        return found
-
-    def _elements(self, char: str) -> Any:
-        if char not in self._views:
-            self._views[char] = self.bytes.view(char)
-        return self._views[char]
+def _pinned(nbytes: int) -> Any:
+    return memory.pinned_array((nbytes,), np.dtype(np.uint8))
 
 
-@final
-class _Download:
-    """One pack on its way to the host, with all memory that it needs until then."""
-
-    def __init__(self, pack: Pack, arrays: Sequence[Any]) -> None:
-        cupy = _optional.cupy()
-        self._held = [cupy.ascontiguousarray(x.T if x.flags.fnc else x) for x in arrays]
-        rows = [
-            (x.data.ptr, at, x.nbytes)
-            for x, at in zip(self._held, pack.offsets, strict=True)
-        ]
-        self._table = _Pinned(ROW * len(rows))
-        self._table.put(0, np.array(rows, np.int64))
-        self._rows = cupy.cuda.alloc(ROW * len(rows))
-        self._block = cupy.cuda.alloc(pack.nbytes)
-        self._rows.copy_from_host_async(self._table.address, ROW * len(rows))
-        arguments = (self._rows.ptr, self._block.ptr)
-        _kernel()((len(rows),), (THREADS,), arguments)
-        self.staging = _Pinned(pack.nbytes)
-        self._block.copy_to_host_async(self.staging.address, pack.nbytes)
+def _gathered(pack: Pack, arrays: Sequence[Any]) -> tuple[Any, Any]:
+    """Queue the download of a pack; return where it arrives, and what it needs."""
+    cupy = _optional.cupy()
+    held = [cupy.ascontiguousarray(x.T if x.flags.fnc else x) for x in arrays]
+    # Pinned memory: the kernel reads it there.
+    table = memory.pinned_array((len(held), 3), np.dtype(np.int64))
+    rows = zip(held, pack.offsets, strict=True)
+    table[...] = [(x.data.ptr, at, x.nbytes) for x, at in rows]
+    block, staging = cupy.cuda.alloc(pack.nbytes), _pinned(pack.nbytes)
+    _kernel()((len(held),), (THREADS,), (table.ctypes.data, block.ptr))
+    block.copy_to_host_async(staging.ctypes.data, pack.nbytes)
+    return staging, (held, table, block)
 
 
 @cache
