@@ -6,9 +6,9 @@ Python stands in for it. ``python xdev/native/building.py`` builds it in a check
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,7 @@ try:
 except ImportError:  # as a program it needs no hatchling
     BuildHookInterface = object
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def build(folder: Path) -> list[Path]:
@@ -38,29 +37,15 @@ def build(folder: Path) -> list[Path]:
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
 
-    extensions = [
-        Extension(
-            f"xdev.native.{path.stem}",
-            [os.path.relpath(path, ROOT)],
-            include_dirs=[np.get_include()],
-        )
-        for path in sorted(HERE.glob("*.pyx"))
-    ]
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory() as work:
-        try:
-            os.chdir(ROOT)
-            modules = cythonize(extensions, build_dir=work, quiet=True, force=True)
-            command = Distribution({"ext_modules": modules}).get_command_obj(
-                "build_ext"
-            )
-            command.build_lib, command.build_temp = str(folder), work
-            command.ensure_finalized()
-            command.run()
-            names = [module.name for module in modules]
-            return [Path(folder, command.get_ext_filename(name)) for name in names]
-        finally:
-            os.chdir(before)
+    sources = Extension("xdev.native.*", ["xdev/native/*.pyx"])
+    sources.include_dirs.append(np.get_include())
+    with chdir(ROOT), tempfile.TemporaryDirectory() as work:
+        modules = cythonize(sources, build_dir=work, quiet=True, force=True)
+        command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
+        command.build_lib, command.build_temp = str(folder), work
+        command.ensure_finalized()
+        command.run()
+        return [Path(library) for library in command.get_outputs()]
 
 
 class NativeTier(BuildHookInterface):  # type: ignore[misc] # Any, where it is not
@@ -79,11 +64,9 @@ class NativeTier(BuildHookInterface):  # type: ignore[misc] # Any, where it is n
             )
             return
         if not editable:
-            for library in libraries:
-                path = f"xdev/native/{library.name}"
-                build_data["force_include"][str(library)] = path
-        build_data["pure_python"] = False
-        build_data["infer_tag"] = True
+            paths = {str(path): f"xdev/native/{path.name}" for path in libraries}
+            build_data["force_include"] |= paths
+        build_data |= {"pure_python": False, "infer_tag": True}
 
     def finalize(self, *_: object) -> None:
         """Remove what was made for the wheel."""
