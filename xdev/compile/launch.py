@@ -53,6 +53,7 @@ def connect() -> None:
         mark_uses,
         BACKEND.count() > 1,
         pool.IS_OF_STREAM if pool else 0,
+        cupy.cuda.driver.launchKernel,
     )
     live_streams.when_several.append(native.calls.use_several_streams)
     if live_streams.several:

@@ -14,6 +14,7 @@ cimport cython
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AsString
 from cpython.float cimport PyFloat_AsDouble
+from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
@@ -176,7 +177,7 @@ cdef Py_ssize_t known_count = 0
 
 def connect(
     intptr_t launch, intptr_t stream, intptr_t device, intptr_t use, array, new, mark,
-    bint several, intptr_t of_stream=0,
+    bint several, intptr_t of_stream=0, start=None,
 ):
     """Do as `xdev._plain_calls.connect`."""
     global launch_kernel, current_stream, get_device, set_device, is_of_stream
@@ -605,24 +606,25 @@ cdef class Callable:
         cdef tuple plans, operands = args
         cdef Py_ssize_t unpickled, k
         cdef Plan plan
+        cdef PyObject* out = NULL
         if keywords:
-            if len(keywords) > 1 or "out" not in keywords:
+            out = PyDict_GetItemWithError(keywords, "out")
+            if len(keywords) > 1 or out == NULL:
                 return self._call(args, keywords)
-            operands = args + (keywords["out"],)
+            operands = args + (<object>out,)
         if array_type is not None and is_cuda(operands):
-            if not keywords or len(args) == self.launches.nin:
+            result = NotImplemented
+            if out == NULL or len(args) == self.launches.nin:
                 result = self.launches.call(
-                    args if keywords and keywords["out"] is None else operands
+                    args if out == <PyObject*>None else operands
                 )
-                if result is not NotImplemented:
-                    return result
-            return self._call(args, keywords)
+            return self._call(args, keywords) if result is NotImplemented else result
         plans = self.plans.all()
         for unpickled in range(2):
             for k in range(count_of(plans)):
                 plan = <Plan>item(plans, k)
                 if plan.fits(operands, unpickled):
-                    if keywords and len(args) != plan.nin:
+                    if out != NULL and len(args) != plan.nin:
                         break
                     return self.follow(plan, operands)
         return self._call(args, keywords)
