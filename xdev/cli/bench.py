@@ -7,9 +7,7 @@ import importlib.util
 import json
 import sys
 import warnings
-from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -155,41 +153,10 @@ ROWS: dict[str, tuple[tuple[str, ...], Callable[[Stage], Call]]] = {
 }
 
 
-@dataclass(slots=True)
-class Contest:
-    """The rows that can be timed here, and for each other row why it cannot.
-
-    Parameters
-    ----------
-    size : int
-        Bytes of an array.
-    device : Device
-        The device under test.
-    """
-
-    size: int
-    device: Device
-    candidates: dict[str, Call] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-
-    def nbytes(self) -> dict[str, int]:
-        """Return the bytes that a call reads and writes where its arrays are [B]."""
-        return {
-            name: 3 * self.size
-            for name in self.candidates
-            if self.device.type == "cpu" or "host" not in name
-        }
-
-    def reasons(self) -> dict[str, list[str]]:
-        """Return the rows left out, by reason."""
-        grouped: dict[str, list[str]] = {}
-        for name, reason in self.left_out.items():
-            grouped.setdefault(reason, []).append(name)
-        return grouped
-
-
-def contest(n: int, dtype: np.dtype[Any], device: Device) -> Contest:
-    """Make every row that this machine can run.
+def contest(
+    n: int, dtype: np.dtype[Any], device: Device
+) -> tuple[dict[str, Call], dict[str, str]]:
+    """Return the rows that can be timed here, and for each other row why it cannot.
 
     Parameters
     ----------
@@ -200,24 +167,20 @@ def contest(n: int, dtype: np.dtype[Any], device: Device) -> Contest:
     device : Device
         The device under test.
     """
-    stage, entered = Stage(n, dtype, device), Contest(n * dtype.itemsize, device)
+    stage, candidates, left_out = Stage(n, dtype, device), {}, {}
     for name, (devices, make) in ROWS.items():
         if device.type not in devices:
-            entered.left_out[name] = _elsewhere(devices[0])
+            other = devices[0]
+            left_out[name] = Device(other).reason or f"they are of --device {other}"
             continue
         try:
-            entered.candidates[name] = make(stage)
+            candidates[name] = make(stage)
         except Exception as error:
             # A peer that lacks a dtype, or is broken, must not end the contest.
             if name.startswith("xdev"):
                 raise
-            entered.left_out[name] = f"{type(error).__name__}: {error}".splitlines()[0]
-    return entered
-
-
-def _elsewhere(device: str) -> str:
-    """Say why rows of another device are not run."""
-    return Device(device).reason or f"they are of --device {device}"
+            left_out[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+    return candidates, left_out
 
 
 DTYPES = (
@@ -239,14 +202,19 @@ def add_to(commands: Any) -> None:
         "--dtype", choices=DTYPES, default="float32", help="(default: %(default)s)"
     )
     command.add_argument(
-        "--device", type=_device, help="cpu, cuda or cuda:N (default: XDEV_DEVICE)"
+        "--device",
+        type=_known(lambda text: _timed(Device(text).require()), "use"),
+        help="cpu, cuda or cuda:N (default: XDEV_DEVICE)",
     )
     command.add_argument(
-        "--json", type=_writable, metavar="FILE", help="write every sample to FILE"
+        "--json",
+        type=_known(verdict.writable, "write"),
+        metavar="FILE",
+        help="write every sample to FILE",
     )
     command.add_argument(
         "--baseline",
-        type=_record,
+        type=_known(verdict.read_record, "read"),
         metavar="FILE",
         help="what an earlier --json wrote: exit 1 where a row has become slower",
     )
@@ -265,37 +233,23 @@ def _size(text: str) -> int:
     return n
 
 
-def _device(text: str) -> Device:
-    try:
-        return _timed(Device(text).require())
-    except XdevError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
 def _timed(device: Device) -> Device:
     if device.type not in ("cpu", "cuda"):
         raise ConfigurationError(f"{device} is not timed: use --device cpu or cuda")
     return device
 
 
-def _writable(text: str) -> Path:
-    """Return the path of a record, if it can be written."""
-    path = Path(text)
-    try:
-        verdict.check_writable(path)
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"cannot write {text!r}: {error}") from error
-    return path
+def _known(read: Callable[[str], Any], use: str) -> Callable[[str], Any]:
+    """Return what reads an argument at once: a wrong one is known before the timing."""
 
+    def known(text: str) -> Any:
+        try:
+            return read(text)
+        except (OSError, XdevError) as error:
+            where = f"cannot {use} {text!r}: " if isinstance(error, OSError) else ""
+            raise argparse.ArgumentTypeError(f"{where}{error}") from error
 
-def _record(text: str) -> Mapping[str, Any]:
-    """Read the file at once, so that a wrong one is known before minutes of timing."""
-    try:
-        return verdict.read_record(text)
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"cannot read {text!r}: {error}") from error
-    except ConfigurationError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+    return known
 
 
 def run(options: argparse.Namespace) -> int:
@@ -310,21 +264,28 @@ def run(options: argparse.Namespace) -> int:
     task = {"n": options.n, "dtype": options.dtype, "device": str(device)}
     if options.baseline is not None:
         _check_baseline(task, device, options.baseline)
-    entered = contest(options.n, np.dtype(options.dtype), device)
+    dtype = np.dtype(options.dtype)
+    candidates, left_out = contest(options.n, dtype, device)
+    moved = {  # where its arrays are, a call reads two and writes one
+        name: 3 * options.n * dtype.itemsize
+        for name in candidates
+        if device.type == "cpu" or "host" not in name
+    }
     with warnings.catch_warnings():
         # Numba's advice on its own launches: no part of the table.
         warnings.filterwarnings("ignore", ".*Grid size")
         with use_device(device):  # where calls on host arrays do their work
-            comparison = compare(entered.candidates, nbytes=entered.nbytes())
+            comparison = compare(candidates, nbytes=moved)
     print(f"x + y of {options.n:,} {options.dtype} on {device}\n")
     show(comparison)
     if device.type == "cuda":
         print("\nhost arrays: upload, call and download", end="")
     print()
-    for reason, names in entered.reasons().items():
-        print(f"left out: {', '.join(names)}\n  because {reason}")
+    for reason in dict.fromkeys(left_out.values()):
+        names = ", ".join(name for name in left_out if left_out[name] == reason)
+        print(f"left out: {names}\n  because {reason}")
     if options.json:
-        record = {**task, **comparison.as_dict(), "left_out": entered.left_out}
+        record = {**task, **comparison.as_dict(), "left_out": left_out}
         options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if options.baseline is None:
         return 0

@@ -12,9 +12,9 @@ from xdev.device import as_device, default_device
 from xdev.device.choice import shown
 from xdev.random import kernels, selection
 from xdev.random.draws import (
+    FLOAT64,
     Draws,
     float_dtype,
-    integer_dtype,
     missing,
     not_negative,
     parameter,
@@ -136,9 +136,6 @@ def _seed_sequence(seed: Any) -> np.random.SeedSequence:
         )
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(message) from error
-
-
-FLOAT64 = np.dtype(np.float64)
 
 
 @final
@@ -319,15 +316,8 @@ class Generator:
         >>> dice.min(), dice.max()
         (np.int64(1), np.int64(6))
         """
-        kind = integer_dtype(dtype)
-        one = high is None
-        start, stop = (0, low) if one else (low, high)
-        start = selection.end(parameter(start, "low", self.device), "low")
-        stop = selection.end(parameter(stop, "high", self.device), "high")
-        shape = shape_of(size)
-        selection.check(start, stop, shape, kind, one=one, end=endpoint)
         return self._draws.given(
-            selection.integers(self._draws, start, stop, shape, kind, end=endpoint)
+            selection.integers(self._draws, low, high, size, dtype, endpoint)
         )
 
     def choice(

@@ -19,7 +19,18 @@ from xdev import facade
 from xdev.errors import type_name
 from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.random import kernels
-from xdev.random.draws import broadcast, check_device, is_array, plain, write
+from xdev.random.draws import (
+    FLOAT64,
+    INT64,
+    broadcast,
+    check_device,
+    integer_dtype,
+    is_array,
+    parameter,
+    plain,
+    shape_of,
+    write,
+)
 from xdev.random.kernels import words64
 from xdev.transfer.exporters import dtype_of
 
@@ -43,62 +54,61 @@ def limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-def end(x: Any, name: str) -> Any:
-    """Return an end of a range: a Python integer, or an array of integers.
+def integers(
+    draws: Draws,
+    low: Any,
+    high: Any = None,
+    size: Any = None,
+    dtype: Any = np.int64,
+    end: bool = False,
+) -> Any:
+    """Draw as :meth:`xdev.random.Generator.integers` says."""
+    kind, shape, one = integer_dtype(dtype), shape_of(size), high is None
+    low, high = (0, low) if one else (low, high)
+    low, high = _end(draws, low, "low"), _end(draws, high, "high")
+    arrays = is_array(low) or is_array(high)
+    if arrays:
+        shape = broadcast(shape, low, high)
+    if shape is not None and 0 in shape:  # the ends may hold no integer
+        return draws.array(kernels.kernel(words64, kind), shape)
+    _check(low, high, kind, one=one, end=end)
+    if arrays:
+        words = draws.words((2, *broadcast(shape, low, high)))
+        return between(words, low, high, kind, end=end)
+    count = high - low + end
+    kernel, values = kernels.kernel(words64, kind), tuple[int, ...]()
+    if count < WORDS:
+        function = kernels.few if count <= HALF else kernels.many
+        kernel, values = kernels.kernel(function, kind), (low % WORDS, count)
+    if shape is None:
+        return kind.type(draws.number(kernel, *values))
+    return draws.array(kernel, shape, *values)
 
-    Raises
-    ------
-    TypeError
-        It is an array of something else.
-    """
-    if type(x) is int or not is_array(x):
+
+def _end(draws: Draws, x: Any, name: str) -> Any:
+    """Return an end of a range: a Python integer, or an array of integers."""
+    x = parameter(x, name, draws.device)
+    if not is_array(x):
         return int(x)
     if to_numpy_dtype(x.dtype).kind not in "biu":
-        message = f"{name} is an array of {x.dtype}: pass integers, x.astype(int)"
-        raise TypeError(message)
+        raise TypeError(
+            f"{name} is an array of {x.dtype}: pass integers, x.astype(int)"
+        )
     return x
 
 
-def check(
-    low: Any,
-    high: Any,
-    shape: tuple[int, ...] | None,
-    dtype: np.dtype[Any],
-    *,
-    one: bool,
-    end: bool,
-) -> None:
-    """Refuse ends that hold no integer of a dtype, as NumPy does where it draws any.
-
-    Parameters
-    ----------
-    low, high : int or array of integers
-        The ends.
-    shape : tuple of ints or None
-        What was asked for.
-    dtype : numpy.dtype
-        Of the results.
-    one : bool
-        Whether only ``high`` was given.
-    end : bool
-        Whether ``high`` is among the values.
-
-    Raises
-    ------
-    ValueError
-        They are the wrong way round, or out of the dtype's bounds. For arrays on a
-        device, the host waits for the answer.
-    """
-    arrays = is_array(low) or is_array(high)
-    if 0 in (broadcast(shape, low, high) if arrays else shape or ()):
-        return
+def _check(low: Any, high: Any, dtype: np.dtype[Any], *, one: bool, end: bool) -> None:
+    """Refuse ends that hold no integer of a dtype; on a device, the host waits."""
     least, largest = limits(dtype)
     if (int(facade.min(low)) if is_array(low) else low) < least:
-        message = f"low is out of bounds for {dtype}: its least value is {least}"
-        raise ValueError(message)
+        raise ValueError(
+            f"low is out of bounds for {dtype}: its least value is {least}"
+        )
     if (int(facade.max(high)) if is_array(high) else high) > largest + (not end):
-        message = f"high is out of bounds for {dtype}: its largest value is {largest}"
-        raise ValueError(message)
+        raise ValueError(
+            f"high is out of bounds for {dtype}: its largest value is {largest}"
+        )
+    arrays = is_array(low) or is_array(high)
     compared = facade.greater if end else facade.greater_equal
     wrong = facade.any(compared(low, high)) if arrays else low > high - (not end)
     if bool(wrong):
@@ -107,33 +117,9 @@ def check(
         raise ValueError(f"{message}: the range holds no integer")
 
 
-def integers(
-    draws: Draws,
-    low: Any,
-    high: Any,
-    shape: tuple[int, ...] | None,
-    dtype: np.dtype[Any],
-    *,
-    end: bool,
+def between(
+    words: Any, low: Any, high: Any, dtype: np.dtype[Any], *, end: bool = False
 ) -> Any:
-    """Return integers of a range that was checked; a number where there is no shape."""
-    if shape is not None and 0 in shape:
-        low, high, end = 0, 1, False  # those that were given may hold no integer
-    if is_array(low) or is_array(high):
-        words = draws.words((2, *broadcast(shape, low, high)))
-        return between(words, low, high, dtype, end=end)
-    count = high - low + end
-    if count == WORDS:
-        kernel, values = kernels.kernel(words64, dtype), tuple[int, ...]()
-    else:
-        function = kernels.few if count <= HALF else kernels.many
-        kernel, values = kernels.kernel(function, dtype), (low % WORDS, count)
-    if shape is None:
-        return dtype.type(draws.number(kernel, *values))
-    return draws.array(kernel, shape, *values)
-
-
-def between(words: Any, low: Any, high: Any, dtype: np.dtype[Any], *, end: bool) -> Any:
     """Return integers of ranges of which one end at least is an array.
 
     Parameters
@@ -168,7 +154,6 @@ def _words(x: Any) -> Any:
     return facade.astype(x, WORD) if is_array(x) else np.uint64(x % WORDS)
 
 
-INT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 SPARSE = 16  # populations of so many a choice are not permuted as a whole
 UNITS = 2.0**53  # of chance, in 1
 TOLERANCE = math.sqrt(np.finfo(np.float64).eps)  # of a sum of chances, as NumPy's
@@ -184,12 +169,13 @@ def choice(
         p = _chances(draws, p, population)
     draw = _with_replacement if replace else _without_replacement
     found = draw(draws, population, shape, p)
-    if population is not None and is_array(pool):
-        flat = facade.take(pool, facade.reshape(found, (-1,)), axis=axis)
-        before, after = _around(pool, axis)
-        taken = facade.reshape(flat, (*before, *shape, *after))
-        return taken[()] if isinstance(taken, np.ndarray) and size is None else taken
-    return facade.astype(found, INT64) if size is not None else np.int64(int(found))
+    if pool is None:
+        return facade.astype(found, INT64) if size is not None else np.int64(int(found))
+    flat = facade.take(pool, facade.reshape(found, (-1,)), axis=axis)
+    extents = list(pool.shape)
+    extents[axis : axis + 1 or None] = shape
+    taken = facade.reshape(flat, tuple(extents))
+    return taken[()] if isinstance(taken, np.ndarray) and size is None else taken
 
 
 def permutation(draws: Draws, x: Any, axis: int) -> Any:
@@ -248,10 +234,10 @@ def _order(draws: Draws, shape: Shape, axis: int = 0) -> Any:
 
 def _with_replacement(draws: Draws, population: int, shape: Shape, p: Any) -> Any:
     if p is None:
-        return integers(draws, 0, max(population, 1), shape, INT64, end=False)
+        return integers(draws, 0, max(population, 1), shape)
     sums = facade.cumulative_sum(_units(p))
     words = draws.words((2, math.prod(shape)))
-    drawn = between(words, 0, sums[-1:], INT64, end=False)
+    drawn = between(words, 0, sums[-1:], INT64)
     return facade.reshape(facade.searchsorted(sums, drawn, side="right"), shape)
 
 
@@ -262,37 +248,34 @@ def _without_replacement(draws: Draws, population: int, shape: Shape, p: Any) ->
         raise ValueError(message)
     if p is None:
         few = count * SPARSE < population
-        found = (
-            _distinct(draws, population, count)
-            if few
-            else (_order(draws, (population,))[:count])
-        )
-        return facade.reshape(found, shape)
+        found = _distinct if few else _permuted
+        return facade.reshape(found(draws, population, count), shape)
     possible = int(facade.count_nonzero(p))
     if count > possible:
         message = f"Fewer non-zero entries in p than size: {possible} than {count}"
         raise ValueError(message)
     # The first of exponential clocks to ring, each at its chance as its rate, is of
     # the chosen distribution, and so is the next among those left (Efraimidis 2006).
-    kernel = kernels.kernel(kernels.exponential64, FLOAT64)
-    can = facade.greater(p, 0)
-    rings = facade.divide(
-        draws.array(kernel, (population,), 1.0), facade.where(can, p, 1)
-    )
+    can, kernel = facade.greater(p, 0), kernels.kernel(kernels.exponential64, FLOAT64)
+    clocks = draws.array(kernel, (population,), 1.0)
+    rings = facade.divide(clocks, facade.where(can, p, 1))
     rings = facade.where(can, rings, math.inf)
     order = facade.argsort(rings)
     return facade.reshape(order[:count], shape)
 
 
+def _permuted(draws: Draws, population: int, count: int) -> Any:
+    return _order(draws, (population,))[:count]
+
+
 def _distinct(draws: Draws, population: int, count: int) -> Any:
     """Return the first distinct ones of integers drawn one after the other."""
-    drawn = integers(draws, 0, population, (2 * count,), INT64, end=False)
+    drawn = integers(draws, 0, population, 2 * count)
     while True:
         firsts = facade.sort(facade.unique_all(drawn).indices)
         if firsts.shape[0] >= count:
             return facade.take(drawn, firsts[:count])
-        more = integers(draws, 0, population, (2 * count,), INT64, end=False)
-        drawn = facade.concat((drawn, more))
+        drawn = facade.concat((drawn, integers(draws, 0, population, 2 * count)))
 
 
 def _units(p: Any) -> Any:
@@ -363,9 +346,3 @@ def _extent(x: Any, axis: int) -> int:
     if not -x.ndim <= axis < x.ndim:
         raise np.exceptions.AxisError(axis, x.ndim)
     return int(x.shape[axis])
-
-
-def _around(x: Any, axis: int) -> tuple[Shape, Shape]:
-    """Return the extents before and after an axis."""
-    shape, at = tuple(x.shape), axis % x.ndim
-    return shape[:at], shape[at + 1 :]

@@ -407,7 +407,7 @@ def _check_same(whole: str, what: str, now: object, then: object) -> None:
         )
 
 
-def check_writable(path: Path) -> None:
+def writable(name: Path | str) -> Path:
     """Open a record's file once, so that a wrong path is known before minutes of work.
 
     Raises
@@ -415,7 +415,9 @@ def check_writable(path: Path) -> None:
     OSError
         It cannot be written.
     """
+    path = Path(name)
     existed = path.exists()
     path.open("a").close()
     if not existed:
         path.unlink()
+    return path

@@ -145,10 +145,10 @@ class Measurements:
 
 def _check_writable(path: Path) -> None:
     """Refuse a wrong path before any test runs."""
-    from xdev.timing.verdict import check_writable
+    from xdev.timing.verdict import writable
 
     try:
-        check_writable(path)
+        writable(path)
     except OSError as error:
         message = f"--xdev-benchmark-json: cannot write {str(path)!r}: {error}"
         raise pytest.UsageError(message) from error
