@@ -7,7 +7,6 @@ import os
 import platform
 import sys
 import time
-from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,15 +53,13 @@ def add_cache_to(commands: Any) -> None:
     )
     clear.set_defaults(run=cleared)
     path = actions.add_parser("path", help="print the folder")
-    path.set_defaults(run=told)
+    path.set_defaults(run=lambda _: print(_config.cache_dir()) or 0)
 
 
 def listed(_: argparse.Namespace) -> int:
     """Print the folder and its entries, the last used first."""
     found = sorted(_disk_cache.files(), key=lambda file: -file[1].st_mtime)
-    print(cache_summary())
-    for problem in cache_problems():
-        print(problem)
+    print(*cache_summary(), sep="\n")
     if found:
         print(f"{'kind':<8} {'function':<24} {'size':>10} {'age':>7} {'hits':>6}")
     now = time.time()
@@ -84,24 +81,17 @@ def cleared(options: argparse.Namespace) -> int:
     return 0
 
 
-def told(_: argparse.Namespace) -> int:
-    """Print the folder."""
-    print(_config.cache_dir())
-    return 0
-
-
-def cache_summary() -> str:
-    """Return the folder, the number of its entries and their size."""
+def cache_summary() -> list[str]:
+    """Return the folder, its entries and size, and why nothing can be kept in it."""
     sizes = [status.st_size for _, status in _disk_cache.files()]
-    return f"{_config.cache_dir()}: {len(sizes)} entries, {text_of(sum(sizes))}"
-
-
-def cache_problems() -> list[str]:
-    """Return why compiled code cannot be kept, in no line or one."""
+    lines = [f"{_config.cache_dir()}: {len(sizes)} entries, {text_of(sum(sizes))}"]
     problem = _disk_cache.problem()
-    way = "set XDEV_CACHE_DIR to a folder of your own"
-    text = f"nothing is kept on disk, only in each process: {problem}; {way}"
-    return [] if problem is None else [text]
+    if problem is not None:
+        lines.append(
+            f"nothing is kept on disk, only in each process: {problem}; set "
+            f"XDEV_CACHE_DIR to a folder of your own"
+        )
+    return lines
 
 
 def days(text: str) -> float:
@@ -144,8 +134,7 @@ def run(_: argparse.Namespace) -> int:
     """Print the report; return 1 where a device that is there fails, else 0."""
     _print("versions", _versions())
     _print("devices", _devices())
-    workers = _workers()
-    if workers:
+    if workers := _workers():
         _print("workers", workers)
     _print("settings", _settings())
     problems = {
@@ -153,21 +142,23 @@ def run(_: argparse.Namespace) -> int:
         for device in devices()
         for what, operation in OPERATIONS.items()
     }
-    _print("compiled code", [cache_summary(), *cache_problems()])
-    _print("operations", starmap(_outcome, problems.items()))
+    _print("compiled code", cache_summary())
+    _print(
+        "operations",
+        (
+            f"{device!s:<8} {what:<16} {f'FAIL: {problem}' if problem else 'PASS'}"
+            for (device, what), problem in problems.items()
+        ),
+    )
     _print("memory pools", _pools())  # last: a device's first use installs bridges
-    for warning in _warnings():
-        print(warning)
+    namesake = _optional.distributions().get("xdev")
+    if namesake is not None:
+        print(NAMESAKE.format(namesake))
     return 1 if any(problems.values()) else 0
 
 
 def _print(title: str, lines: Iterable[str]) -> None:
     print(title, *(f"  {line}" for line in lines), sep="\n")
-
-
-def _outcome(tried: tuple[Device, str], problem: str | None) -> str:
-    device, what = tried
-    return f"{device!s:<8} {what:<16} {f'FAIL: {problem}' if problem else 'PASS'}"
 
 
 def _versions() -> list[str]:
@@ -206,35 +197,23 @@ def _workers() -> list[str]:
 
 
 def _settings() -> list[str]:
-    lines = [
-        f"{name:<17} {value}{'' if given else '  (default)'}"
-        for name, (value, given) in _config.values().items()
-    ]
-    return lines + [
-        f"{name:<17} is not a setting of xdev" for name in _config.unknown()
+    known = _config.values().items()
+    return [
+        *(f"{n:<17} {v}{'' if given else '  (default)'}" for n, (v, given) in known),
+        *(f"{name:<17} is not a setting of xdev" for name in _config.unknown()),
     ]
 
 
 def _pools() -> list[str]:
-    limits = {device: memory.get_limit(device) for device in devices()}
-    installed = ", ".join(sorted(memory.bridges.installed())) or "none"
-    return [
-        f"{'policy':<17} {_config.values()['XDEV_MEMORY_POOL'][0]}",
-        *(
-            f"{f'limit of {device}':<17} {'none' if limit is None else text_of(limit)}"
-            for device, limit in limits.items()
-        ),
-        f"{'bridges':<17} {installed}",
-        *(
-            f"{'left alone':<17} {library}: {found}"
-            for library, found in memory.bridges.left_alone().items()
-        ),
-    ]
-
-
-def _warnings() -> list[str]:
-    namesake = _optional.distributions().get("xdev")
-    return [] if namesake is None else [NAMESAKE.format(namesake)]
+    rows: list[tuple[str, object]] = [("policy", _config.memory_pool())]
+    for device in devices():
+        limit = memory.get_limit(device)
+        rows.append((f"limit of {device}", "none" if limit is None else text_of(limit)))
+    installed = ", ".join(sorted(memory.bridges.installed()))
+    rows.append(("bridges", installed or "none"))
+    for library, found in memory.bridges.left_alone().items():
+        rows.append(("left alone", f"{library}: {found}"))
+    return [f"{name:<17} {value}" for name, value in rows]
 
 
 def _array_operation(device: Device) -> bool:

@@ -8,7 +8,7 @@ import pickle
 import runpy
 import sys
 import traceback
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     words = options.program
     if not words:
         print(memory.summary())
-        _write(options, _everything())
+        _write(options)
         return 0
     program = Path(words[0])
     if not program.is_file():
@@ -82,12 +82,14 @@ def run(options: argparse.Namespace) -> int:
             raise ConfigurationError(f"{program} can be drawn: give --plot FILE.png")
         _write(options, _read(program))
         return 0
-    with tracking.track(), _recording():
+    with tracking.track(), ExitStack() as ending:
+        ending.callback(memory.record_history, enabled=False)
+        memory.record_history()
         status, held = _run(words)
         for device in dict.fromkeys(owner for owner, _ in registry.everything()):
             print(memory.summary(device))
         print(tracking.report())
-        _write(options, _everything())
+        _write(options)
         del held  # so long, the program's arrays were as at its end
     return status
 
@@ -118,20 +120,8 @@ def _words_of(words: list[str]) -> Iterator[None]:
         sys.argv, sys.path = before
 
 
-@contextmanager
-def _recording() -> Iterator[None]:
-    memory.record_history()
-    try:
-        yield
-    finally:
-        memory.record_history(enabled=False)
-
-
-def _everything() -> dict[str, Any]:
-    return snapshot_of(registry.everything().values())
-
-
-def _write(options: argparse.Namespace, found: dict[str, Any]) -> None:
+def _write(options: argparse.Namespace, saved: dict[str, Any] | None = None) -> None:
+    found = saved or snapshot_of(registry.everything().values())
     if options.snapshot:
         options.snapshot.write_bytes(pickle.dumps(found))
     if options.plot:

@@ -73,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
     setup = "\n".join(options.setup or ()) or "pass"
     sys.path.insert(0, os.curdir)  # the user's modules, as with `python -m timeit`
     clock = time.process_time if options.process else time.perf_counter
+    options.digits = PRECISION + max(0, options.verbose - 1)
     try:
         names = {"__name__": "__main__"}
         candidate = begin_code(statement, setup, names, clock=clock)
@@ -120,27 +121,22 @@ def _frames(told: traceback.TracebackException) -> Iterator[traceback.FrameSumma
         yield from _frames(other)
 
 
-def _precision(options: argparse.Namespace) -> int:
-    return PRECISION + max(0, int(options.verbose) - 1)
-
-
 def _written(seconds: float, options: argparse.Namespace) -> str:
     """Return a time in the unit that was asked for, or the largest not above it."""
     fitting = (unit for unit, scale in UNITS.items() if seconds >= scale)
     unit = options.unit or next(fitting, "nsec")
-    return f"{seconds / UNITS[unit]:.{_precision(options)}g} {unit}"
+    return f"{seconds / UNITS[unit]:.{options.digits}g} {unit}"
 
 
 def _measure(candidate: Candidate, options: argparse.Namespace) -> None:
     def tell(number: int, seconds: float) -> None:
-        digits = f"{seconds:.{_precision(options)}g}"
-        print(f"{number} loop{'s' * (number != 1)} -> {digits} secs")
+        if options.verbose:
+            loops = f"{number} loop{'s' * (number != 1)}"
+            print(f"{loops} -> {seconds:.{options.digits}g} secs")
 
+    candidate.settle(options.number or None, RUN_SECONDS, tell=tell)
     if options.verbose and not options.number:
-        candidate.settle(None, RUN_SECONDS, tell=tell)
         print()
-    else:
-        candidate.settle(options.number or None, RUN_SECONDS)
     for _ in range(max(1, options.repeat)):
         candidate.sample()
 

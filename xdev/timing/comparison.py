@@ -198,12 +198,9 @@ def footprint(call: Callable[[], object], device: Device) -> Footprint:
     allocated, before = memory.allocated(device), memory.stats(device)
     with memory.peak(device) as highest:
         call()
-    after = memory.stats(device)
-    taken, asked = (
-        after[key] - before[key]
-        for key in ("allocation.all.allocated", "num_device_alloc")
-    )
-    return Footprint(max(0, highest.nbytes - allocated), taken, asked)
+    after, keys = memory.stats(device), ("allocation.all.allocated", "num_device_alloc")
+    taken = (after[key] - before[key] for key in keys)
+    return Footprint(max(0, highest.nbytes - allocated), *taken)
 
 
 @final
@@ -278,7 +275,7 @@ class Row:
 
     def cells(self, *, baseline: bool) -> list[str]:
         """Return the row's text, cell by cell."""
-        compared = ["1", "", ""] if baseline else _compared(self.ratio)
+        compared = ["1", "", ""] if baseline else self.ratio.cells()
         if self.timing.launch_bound:
             compared[2] = f"{compared[2]} (launch-bound)".strip()
         return [
@@ -299,11 +296,6 @@ def check_name(name: str, names: Iterable[str]) -> None:
     if name not in names:
         known = ", ".join(map(repr, names))
         raise KeyError(f"no candidate is called {name!r}: there are {known}")
-
-
-def _compared(ratio: Ratio) -> list[str]:
-    interval = f"{ratio.low:.3g} to {ratio.high:.3g}" if ratio.sure else ""
-    return [f"{ratio.middle:.3g}", interval, ratio.verdict]
 
 
 @final

@@ -255,11 +255,6 @@ def _kernel() -> Any:
 _probes: dict[str, Callable[[Device], Probe]] = {"cuda": CudaProbe}
 
 
-def register(type: str, make: Callable[[Device], Probe]) -> None:
-    """Let devices of a type be asked by what ``make`` returns."""
-    _probes[type] = make
-
-
 def probe(device: Device) -> Probe:
     """Return the probe of a device; keep it as long as it is in use."""
     return _probes.get(device.type, Probe)(device)

@@ -216,9 +216,7 @@ def _measure(device: Device) -> float:
 def _fill(array: Any, device: Device) -> None:
     """Write random bytes: pages that nobody wrote share one page of zeros."""
     numbers = np.random.default_rng(0).integers(0, 256, PIECE, np.uint8)
-    piece = facade.asarray(numbers, device=device)
-    for start in range(0, SIZE, PIECE):
-        array[start : start + PIECE] = piece
+    facade.reshape(array, (-1, PIECE))[...] = facade.asarray(numbers, device=device)
 
 
 def _copy_seconds(device: Device) -> float:

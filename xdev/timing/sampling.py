@@ -73,25 +73,18 @@ class Loop:
         both = ast.Module([*before.body, *body.body], [])
         compile(both, STATEMENT, "exec", dont_inherit=True)
         whole = ast.parse(TEMPLATE)
-        function = whole.body[0]
-        assert isinstance(function, ast.FunctionDef)  # noqa: S101 - for mypy
+        function: Any = whole.body[0]
         rounds = function.body[1]
-        assert isinstance(rounds, ast.For)  # noqa: S101
         rounds.body = body.body or rounds.body
         function.body[:0] = before.body
-        code = compile(
-            ast.fix_missing_locations(whole), STATEMENT, "exec", dont_inherit=True
-        )
+        ast.fix_missing_locations(whole)
+        code = compile(whole, STATEMENT, "exec", dont_inherit=True)
         made: dict[str, Any] = {"_call": statement, "_setup": setup}
         exec(code, namespace, made)  # noqa: S102 - running it is what was asked for
         self._function = made["loop"]
         self._namespace = namespace
-        self._names = {
-            node.id
-            for part in (before, body)
-            for node in ast.walk(part)
-            if isinstance(node, ast.Name)
-        }
+        nodes = ast.walk(both)
+        self._names = {node.id for node in nodes if isinstance(node, ast.Name)}
 
     def __call__(
         self,
@@ -115,10 +108,7 @@ def lines_of(statement: Code) -> int:
 
 def _parse(code: Code, call: str, name: str, above: int = 0) -> ast.Module:
     """Return the syntax tree of what is code by itself, so many lines further down."""
-    if isinstance(code, ast.Module):
-        source: ast.Module | str = code
-    else:
-        source = code if isinstance(code, str) else call
+    source = code if isinstance(code, ast.Module | str) else call
     # A `return` or `break` is wrong here, and in the loop it is not.
     compile(source, name, "exec", dont_inherit=True)
     if isinstance(source, ast.Module):
@@ -224,10 +214,16 @@ def run_cold(
     the calls are made once more, queued behind work that outlasts their launch, since
     an idle device would wait for it between the two events.
     """
+
+    def start_idle() -> float:
+        probe.flush()
+        synchronize(device)
+        return clock()
+
     began, launch, wall = clock(), 0.0, 0.0
     with collector_off():
         for _ in times(None, number):
-            start, returned, _ = loop((None,), _idle(device, clock, probe), clock)
+            start, returned, _ = loop((None,), start_idle, clock)
             synchronize(device)
             launch += returned - start
             wall += (clock() if device.type != "cpu" else returned) - start
@@ -235,17 +231,6 @@ def run_cold(
         if device.type != "cpu":
             busy = _queued_cold(loop, number, device, probe, launch / number)
     return Run(launch, busy, wall, clock() - began)
-
-
-def _idle(
-    device: Device, clock: Callable[[], float], probe: Probe
-) -> Callable[[], float]:
-    def start() -> float:
-        probe.flush()
-        synchronize(device)
-        return clock()
-
-    return start
 
 
 def _queued_cold(

@@ -140,6 +140,11 @@ class Ratio:
     verdict: str
     enough: bool = True
 
+    def cells(self) -> list[str]:
+        """Return the text of a table: the ratio, its interval and the verdict."""
+        interval = f"{self.low:.3g} to {self.high:.3g}" if self.sure else ""
+        return [f"{self.middle:.3g}", interval, self.verdict]
+
     @property
     def sure(self) -> bool:
         """Whether there were times enough for an interval."""
@@ -288,9 +293,7 @@ class Changes:
         Rows that had too few runs stand below it.
         """
         cells = [["since the baseline", "ratio", "95 %", "verdict"]]
-        for name, ratio in self.ratios.items():
-            interval = f"{ratio.low:.3g} to {ratio.high:.3g}" if ratio.sure else ""
-            cells.append([name, f"{ratio.middle:.3g}", interval, ratio.verdict])
+        cells += [[name, *ratio.cells()] for name, ratio in self.ratios.items()]
         cells += [[name, "", "", "new"] for name in self.added]
         cells += [[name, "", "", "gone"] for name in self.gone]
         few = [name for name, ratio in self.ratios.items() if not ratio.enough]
