@@ -198,7 +198,7 @@ def test_a_device_that_cannot_be_used_is_no_error_of_the_code():
 
 
 def test_an_interrupt_between_the_calls_is_shown_alone(monkeypatch, capsys):
-    def interrupt(*_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("xdev.timing.sampling.Candidate.settle", interrupt)

@@ -7,7 +7,8 @@ what the standard does not have.
 from __future__ import annotations
 
 import sys
-from itertools import count
+from functools import partial
+from itertools import chain, count
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, final
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 EXTENSION = 12  # dlpack.h: kDLExtDev
 DLPACK_CPU = (1, 0)  # dlpack.h: kDLCPU
 #: What is no array, whatever it can turn into.
+FIRST = Device("fake")  # where creation functions put their results, as CuPy's do
 NUMBERS = (bool, int, float, complex, np.generic)
 #: How NumPy's ufuncs are written that its operators call.
 COMPARED = {getattr(np, name): sign for sign, name in COMPARISONS.values()}
@@ -166,12 +168,6 @@ class FakeArray:
     def __setitem__(self, index: Any, value: Any) -> None:
         run("x[y] = z", np.ndarray.__setitem__, self, _with_ends(index), value)
 
-    def __copy__(self) -> FakeArray:
-        return FakeArray(self._values.copy(), self.device)
-
-    def __deepcopy__(self, _: Any) -> FakeArray:
-        return self.__copy__()
-
     def __reduce__(self) -> Any:
         return FakeArray, (self._values.copy(), self.device)
 
@@ -189,71 +185,49 @@ class FakeArray:
         return str(self._values)
 
 
-@final
-class _Call:
-    """One call on fake arrays: all arrays it got, and whose memory the values are."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._arrays: dict[str, Any] = {}  # by what the error calls them
-
-    def inside(self, x: Any, label: str) -> Any:
-        """Return an argument with the values behind fake arrays in their place."""
-        kind = type(x)
-        if isinstance(x, Remains):
-            raise use_after_free(x, self.name)
-        if kind is FakeArray:
-            self._arrays[label] = x
-            return x._values  # noqa: SLF001 - a friend
-        if isinstance(x, NUMBERS):
-            return x
-        if kind is tuple or kind is list:
-            return kind(self.inside(y, f"{label}[{i}]") for i, y in enumerate(x))
-        if hasattr(kind, "__array__") or hasattr(kind, "__dlpack__"):
-            self._arrays[label] = x
+def _inside(name: str, arrays: dict[str, Any], x: Any, label: str) -> Any:
+    """Return an argument with the values behind fake arrays; note all arrays."""
+    kind = type(x)
+    if isinstance(x, Remains):
+        raise use_after_free(x, name)
+    if isinstance(x, NUMBERS):
         return x
+    if kind is tuple or kind is list:
+        return kind(_inside(name, arrays, y, f"{label}[{i}]") for i, y in enumerate(x))
+    if hasattr(kind, "__array__") or hasattr(kind, "__dlpack__"):
+        arrays[label] = x
+    return x._values if kind is FakeArray else x  # noqa: SLF001 - a friend
 
-    def device(self, on: Device | None) -> Device:
-        """Return the one device of all arrays.
 
-        Raises
-        ------
-        DeviceMismatchError
-            There are arrays of the host or of two devices.
-        """
-        fakes = [x for x in self._arrays.values() if type(x) is FakeArray]
-        where = on or (fakes[0].device if fakes else Device("fake"))
-        for label, x in self._arrays.items():
-            if type(x) is not FakeArray or x.device != where:
-                raise self._mismatch(label, where)
-        return where
+def _outside(arrays: dict[str, Any], result: Any, where: Device) -> Any:
+    """Return a result with fake arrays for what NumPy computed."""
+    if isinstance(result, np.ndarray):
+        for x in arrays.values():
+            if x._values is result:  # noqa: SLF001 - a friend
+                return x
+        return FakeArray(result, where)
+    if isinstance(result, np.generic):
+        return FakeArray(np.asarray(result), where)
+    if isinstance(result, tuple | list):
+        parts = [_outside(arrays, part, where) for part in result]
+        return getattr(type(result), "_make", type(result))(parts)
+    return result
 
-    def outside(self, result: Any, where: Device) -> Any:
-        """Return a result with fake arrays for what NumPy computed."""
-        if isinstance(result, np.ndarray):
-            for x in self._arrays.values():
-                if x._values is result:  # noqa: SLF001 - a friend
-                    return x
-            return FakeArray(result, where)
-        if isinstance(result, np.generic):
-            return FakeArray(np.asarray(result), where)
-        if isinstance(result, tuple | list):
-            parts = [self.outside(part, where) for part in result]
-            return getattr(type(result), "_make", type(result))(parts)
-        return result
 
-    def _mismatch(self, odd: str, where: Device) -> DeviceMismatchError:
-        there = _device(self._arrays[odd])
-        ways, beside = [f"xdev.to_device({odd}, '{where}')"], "what is made"
-        for label, x in self._arrays.items():
-            if _device(x) == where:
-                beside = _text(label, x)
-                ways.append(f"xdev.to_device({label}, '{there}')")
-                break
-        return DeviceMismatchError(
-            f"{self.name} got arrays of two devices: {_text(odd, self._arrays[odd])} "
-            f"is on {there}, {beside} is on {where}; move one, {' or '.join(ways)}"
-        )
+def _mismatch(
+    name: str, arrays: dict[str, Any], odd: str, where: Device
+) -> DeviceMismatchError:
+    there = _device(arrays[odd])
+    ways, beside = [f"xdev.to_device({odd}, '{where}')"], "what is made"
+    for label, x in arrays.items():
+        if _device(x) == where:
+            beside = _text(label, x)
+            ways.append(f"xdev.to_device({label}, '{there}')")
+            break
+    return DeviceMismatchError(
+        f"{name} got arrays of two devices: {_text(odd, arrays[odd])} "
+        f"is on {there}, {beside} is on {where}; move one, {' or '.join(ways)}"
+    )
 
 
 def _device(x: Any) -> Device | str:
@@ -279,9 +253,8 @@ def _end(x: Any) -> Any:
 
 
 def _labels() -> Iterator[str]:
-    """Yield what errors call the arguments by position."""
-    yield from "xyz"
-    yield from (f"argument {number}" for number in count(4))
+    """Return what errors call the arguments by position."""
+    return chain("xyz", (f"argument {number}" for number in count(4)))
 
 
 def run(
@@ -316,11 +289,16 @@ def run(
     DeviceMismatchError
         There are arrays of the host or of two devices.
     """
-    call = _Call(name)
-    values = [call.inside(x, label) for x, label in zip(args, _labels(), strict=False)]
-    named = {key: call.inside(x, key) for key, x in options.items()}
-    where = call.device(on)
-    return call.outside(function(*values, **named), where)
+    arrays: dict[str, Any] = {}
+    inside = partial(_inside, name, arrays)
+    values = list(map(inside, args, _labels()))
+    named = {key: inside(x, key) for key, x in options.items()}
+    devices = (x.device for x in arrays.values() if type(x) is FakeArray)
+    where = on or next(devices, FIRST)
+    for label, x in arrays.items():
+        if _device(x) != where:
+            raise _mismatch(name, arrays, label, where)
+    return _outside(arrays, function(*values, **named), where)
 
 
 def strict(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -447,7 +425,6 @@ for _name in (
     setattr(FreedArray, f"__{_name}__", _refusal)
 del _name, _member
 
-FIRST = Device("fake")  # where creation functions put their results, as CuPy's do
 #: What is in NumPy's namespaces and not in CuPy's.
 NOT_IN_CUPY = frozenset(
     (
@@ -493,12 +470,8 @@ def is_in_cupy(name: str) -> bool:
     (True, False, False)
     """
     root, _, rest = name.partition(".")
-    having = METHODS_IN_CUPY.get(rest)
-    return not (
-        root in NOT_IN_CUPY
-        or name in NOT_IN_CUPY
-        or (having is not None and root not in having)
-    )
+    missing = root in NOT_IN_CUPY or name in NOT_IN_CUPY
+    return not missing and root in METHODS_IN_CUPY.get(rest, (root,))
 
 
 class FakeNamespace(ModuleType):
@@ -522,16 +495,13 @@ class FakeNamespace(ModuleType):
                 f"xdev.to_numpy(x) copies an array to the host"
             ) from error
         if isinstance(found, ModuleType):
-            found = self._opened(name)
+            if name not in ROOMS:
+                raise AttributeError(f"{self.__name__} has no {name!r}: use xdev's own")
+            found = FakeNamespace(f"{self.__name__}.{name}", f"{name}.")
         elif callable(found) and not isinstance(found, type):
             found = _wrapped(f"{self.__name__}.{name}", found, name in UPLOADS)
         setattr(self, name, found)
         return found
-
-    def _opened(self, name: str) -> ModuleType:
-        if name not in ROOMS:
-            raise AttributeError(f"{self.__name__} has no {name!r}: use xdev's own")
-        return FakeNamespace(f"{self.__name__}.{name}", f"{name}.")
 
 
 def _wrapped(name: str, function: Any, uploads: bool) -> Any:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from statistics import mean, median, quantiles, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from xdev.device import as_device, use_device
+from xdev.device import as_device
 from xdev.timing.environment import environment
 from xdev.timing.sampling import begin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Sequence
     from types import ModuleType
 
     from xdev.device import Device
@@ -107,8 +105,8 @@ def _check(name: object) -> None:
         raise ValueError(f"{name!r} is not a backend: use one of {', '.join(BACKENDS)}")
 
 
-def require(name: str) -> AbstractContextManager[ModuleType]:
-    """Return the context in which a backend is the default; it gives its namespace.
+def require(name: str) -> tuple[Device, ModuleType]:
+    """Return a backend's device and namespace.
 
     Raises
     ------
@@ -116,14 +114,7 @@ def require(name: str) -> AbstractContextManager[ModuleType]:
         The library is not installed, or its device cannot be used.
     """
     backend = BACKENDS[name]
-    device = as_device(backend.device)
-    return _opened(device, importlib.import_module(backend.namespace))
-
-
-@contextmanager
-def _opened(device: Device, namespace: ModuleType) -> Iterator[ModuleType]:
-    with use_device(device):
-        yield namespace
+    return as_device(backend.device), importlib.import_module(backend.namespace)
 
 
 # As compare's.
@@ -226,10 +217,8 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     if value is None or isinstance(value, bool):
         return value
-    for kind in (int, float):
-        if isinstance(value, kind):
-            return kind(value)
-    return str(value)
+    kind = next((kind for kind in (int, float) if isinstance(value, kind)), str)
+    return kind(value)
 
 
 def statistics_of(times: Sequence[float], loops: int) -> dict[str, Any]:

@@ -9,7 +9,6 @@ if nothing orders them, so one run judges all timings of the device at once.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
@@ -42,8 +41,7 @@ class Hazard:
     wrote: bool
 
     def __str__(self) -> str:
-        what = "write" if self.write else "read"
-        other = "write" if self.wrote else "read"
+        what, other = ("write" if w else "read" for w in (self.write, self.wrote))
         return (
             f"{self.nbytes} B at {self.address:#x}: a {what} {_place(self.stream)} is "
             f"not ordered after a {other} {_place(self.before)}"
@@ -111,8 +109,7 @@ class Checker:
         self.hazards: list[Hazard] = []
         self._handles: list[int] = []  # by serial
         self._known: dict[int, int] = {}  # {serial: count} that the host knows done
-        self._starts: list[int] = []  # sorted; where ranges of one last tenant start
-        self._ranges: dict[int, tuple[int, Tenant]] = {}  # start: (end, tenant)
+        self._ranges: list[tuple[int, int, Tenant]] = []  # start, end, last tenant
 
     def queue(self, handle: int) -> Queue:
         """Return the queue of a new stream."""
@@ -131,72 +128,37 @@ class Checker:
     def settle(self, tenant: Tenant) -> None:
         """Note who has some bytes from now on; former tenants' accesses come along."""
         start, end = tenant.address, tenant.address + tenant.nbytes
-        starts, ranges = self._starts, self._ranges
-        first = bisect_left(starts, start)
-        if first and ranges[starts[first - 1]][0] > start:
-            first -= 1
-        last = bisect_left(starts, end, lo=first)
-        fresh = {start: (end, tenant)}
-        for at in starts[first:last]:
-            until, former = ranges.pop(at)
+        ranges = [(start, end, tenant)]
+        for low, high, former in self._ranges:
+            if high <= start or low >= end:
+                ranges.append((low, high, former))
+                continue
             former.current = False
             for log in (former.past, former.own):
-                _join(tenant.past.reads, self.unknown(log.reads))
-                _join(tenant.past.writes, self.unknown(log.writes))
-            if at < start:
-                fresh[at] = (start, former)
-            if until > end:
-                fresh[end] = (until, former)
-        starts[first:last] = sorted(fresh)
-        ranges.update(fresh)
+                for wrote, clock in log.items():
+                    _join(tenant.past[wrote], self.unknown(clock))
+            rest = (low, start), (end, high)
+            ranges += [(low, high, former) for low, high in rest if low < high]
+        self._ranges = ranges
 
     def access(self, tenant: Tenant, queue: Queue | None, write: bool) -> None:
         """Judge an access by the last work of a queue, or by the host."""
-        past = tenant.past
-        self._judge(tenant, queue, past.writes, write, True)
-        if write:
-            self._judge(tenant, queue, past.reads, write, False)
-        handle = HOST if queue is None else queue.handle
+        handle, after = (queue.handle, queue.point()) if queue else (HOST, {})
+        found = [
+            (self._handles[serial], wrote)
+            for wrote, clock in tenant.past.items()
+            if write or wrote
+            for serial, count in self.unknown(clock).items()
+            if count > after.get(serial, 0)
+        ]
         if not tenant.current:  # the bytes are somebody else's by now
-            self._report(tenant, handle, handle, write, True)
+            found.append((handle, True))
+        place = tenant.address, tenant.nbytes, handle
+        self.hazards += [
+            Hazard(*place, before, write, wrote) for before, wrote in found
+        ]
         if queue is not None:  # all work to come is after what the host did
-            log = tenant.own.writes if write else tenant.own.reads
-            log[queue.serial] = queue.count
-
-    def _judge(
-        self,
-        tenant: Tenant,
-        queue: Queue | None,
-        log: dict[int, int],
-        write: bool,
-        wrote: bool,
-    ) -> None:
-        for serial, count in log.items():
-            if count <= self._known.get(serial, 0):
-                continue
-            if queue is None:
-                self._report(tenant, HOST, self._handles[serial], write, wrote)
-            elif serial != queue.serial and count > queue.after.get(serial, 0):
-                before = self._handles[serial]
-                self._report(tenant, queue.handle, before, write, wrote)
-
-    def _report(
-        self, tenant: Tenant, stream: int, before: int, write: bool, wrote: bool
-    ) -> None:
-        self.hazards.append(
-            Hazard(tenant.address, tenant.nbytes, stream, before, write, wrote)
-        )
-
-
-@final
-class _Log:
-    """The last accesses: ``{serial: count}`` of the streams that read and wrote."""
-
-    __slots__ = ("reads", "writes")
-
-    def __init__(self) -> None:
-        self.reads: dict[int, int] = {}
-        self.writes: dict[int, int] = {}
+            tenant.own[write][queue.serial] = queue.count
 
 
 @final
@@ -215,7 +177,9 @@ class Tenant:
 
     def __init__(self, device: SimulatedDevice, address: int, nbytes: int) -> None:
         self._device, self.address, self.nbytes = device, address, nbytes
-        self.own, self.past = _Log(), _Log()
+        # The last accesses, writes and reads: {serial: count} of the streams.
+        self.own: dict[bool, dict[int, int]] = {True: {}, False: {}}
+        self.past: dict[bool, dict[int, int]] = {True: {}, False: {}}
         self.current = True  # until some of the bytes are handed to somebody else
         device.checker.settle(self)
 

@@ -11,11 +11,15 @@ from __future__ import annotations
 import random
 import threading
 from collections import deque
-from typing import Any, Self, final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self, final
 
 from xdev.memory.blocks import round_up
 from xdev.memory.streams import LiveStreams
 from xdev.testing.hazards import Checker, Hazard, Queue, Tenant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CALL = 1e-6  # what a call takes on the host [s]
 DRAWN = (-6.0, 0.5)  # the powers of ten between which times are drawn [s]
@@ -180,12 +184,10 @@ class SimulatedDevice:
     def stream(self) -> SimulatedStream:
         """Make a stream; it gets the handle of the last one destroyed, if any."""
         with self.call():
-            if self._handles:
-                handle = self._handles.pop()
-            else:
+            if not self._handles:
                 self._streams += 1
-                handle = HANDLES * self._streams
-            return SimulatedStream(self, self._open(handle))
+                self._handles.append(HANDLES * self._streams)
+            return SimulatedStream(self, self._open(self._handles.pop()))
 
     def current_stream(self) -> SimulatedStream:
         """Return the stream whose ``with`` block this thread is in, or the default."""
@@ -231,23 +233,22 @@ class SimulatedDevice:
 
     # -- what streams, events and tenants do with the lock held ----------------------
 
-    def call(self) -> _Call:
-        """Return the context of one call: it holds the lock and takes its time."""
-        return _Call(self, self._lock)
-
-    def begin(self) -> None:
-        """Take the time of a call, and see to streams that were destroyed."""
-        self.now += CALL
-        while self.closed:
-            queue = self.closed.popleft()
-            del self._live[queue.handle]
-            self._orphans.append(queue)
-            self._handles.append(queue.handle)
+    @contextmanager
+    def call(self) -> Iterator[Self]:
+        """Hold the lock for one call, take its time, and see to destroyed streams."""
+        with self._lock:
+            self.now += CALL
+            while self.closed:
+                queue = self.closed.popleft()
+                del self._live[queue.handle]
+                self._orphans.append(queue)
+                self._handles.append(queue.handle)
+            yield self
 
     def queue_work(self, stream: SimulatedStream, seconds: float | None) -> Queue:
         """Queue work that takes so long, or a time drawn at random [s]."""
         if seconds is None:
-            seconds = float(10.0 ** self._random.uniform(*DRAWN))
+            seconds = 10.0 ** self._random.uniform(*DRAWN)
         queue = stream._queue  # noqa: SLF001 - one module
         queue.add(self.now, seconds)
         return queue
@@ -259,10 +260,7 @@ class SimulatedDevice:
 
     def stack(self) -> list[SimulatedStream]:
         """Return the streams whose ``with`` blocks this thread is in."""
-        try:
-            found: list[SimulatedStream] = self._local.stack
-        except AttributeError:
-            found = self._local.stack = []
+        found: list[SimulatedStream] = vars(self._local).setdefault("stack", [])
         return found
 
     def _open(self, handle: int) -> Queue:
@@ -275,24 +273,6 @@ class SimulatedDevice:
         except KeyError:
             message = f"there is no stream of handle {handle:#x}, or no more"
             raise RuntimeError(message) from None
-
-
-@final
-class _Call:
-    """One call to a device, under its lock."""
-
-    __slots__ = ("_device", "_lock")
-
-    def __init__(self, device: SimulatedDevice, lock: Any) -> None:
-        self._device, self._lock = device, lock
-
-    def __enter__(self) -> SimulatedDevice:
-        self._lock.acquire()
-        self._device.begin()
-        return self._device
-
-    def __exit__(self, *exception: object) -> None:
-        self._lock.release()
 
 
 BASE = 1 << 30  # the first address [B]
@@ -355,12 +335,11 @@ class SimulatedSource:
         with self.device.call():
             if nbytes > self.room()[0]:
                 raise MemoryError(f"{nbytes} B over a capacity of {self.capacity} B")
-            former = self._former.get(nbytes)
-            if former:
-                address = former.pop()
-            else:
-                address = self._next
+            former = self._former.setdefault(nbytes, [])
+            if not former:
+                former.append(self._next)
                 self._next += round_up(nbytes, self.alignment)
+            address = former.pop()
             self.lent[address] = nbytes
         return address
 
@@ -377,12 +356,11 @@ class SimulatedSource:
             if self.lent.get(address) != nbytes:
                 raise ValueError(f"{nbytes} B at {address:#x} are not lent")
             del self.lent[address]
-            self._former.setdefault(nbytes, []).append(address)
+            self._former[nbytes].append(address)
 
     def record(self, stream: int) -> SimulatedEvent:
         """Return an event of a stream; of all work, if the stream may be destroyed."""
-        alive = self.streams.get(stream)
-        if alive is None:
+        if self.streams.get(stream) is None:
             self.device.synchronize()
             stream = 0
         return self.device.record(stream)

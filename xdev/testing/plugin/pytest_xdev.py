@@ -177,7 +177,7 @@ def _fixtures(names: list[str], *, promised: bool) -> object:
         @pytest.fixture(params=params)
         def xp(self, request: pytest.FixtureRequest) -> Iterator[Any]:
             """Each array API namespace in turn, its device the default one."""
-            from xdev import DeviceUnavailableError
+            from xdev import DeviceUnavailableError, use_device
             from xdev.testing import fixtures
 
             for marker, leave_out in OUTCOMES.items():
@@ -185,12 +185,12 @@ def _fixtures(names: list[str], *, promised: bool) -> object:
                 if request.param in reasons:
                     leave_out(reasons[request.param])
             try:
-                opened = fixtures.require(request.param)
+                device, namespace = fixtures.require(request.param)
             except (ImportError, DeviceUnavailableError) as error:
                 if promised:
                     raise
                 pytest.skip(str(error))
-            with opened as namespace:
+            with use_device(device):
                 yield namespace
 
     return Fixtures()
