@@ -11,7 +11,7 @@ import pytest
 import xdev
 from xdev.compile import cpu, loops
 from xdev.compile.cpu_math.linking import FUNCTIONS
-from xdev.ufunc.rules import Rules
+from xdev.ufunc.kinds import Rules
 
 NAMES = sorted(FUNCTIONS)
 CALL = re.compile(r"call [^@\n]*@([\w.]+)\(")

@@ -211,7 +211,7 @@ def test_a_repeated_reduction_makes_no_plan_and_launches_as_often(gpu, monkeypat
         made = total.reduce(gpu.array(values))
         assert gpu.host(made) == values.sum()
         counts.append(gpu.launches)
-        monkeypatch.setattr(calls, "reduce", None)  # from now on it is not needed
+        monkeypatch.setattr(calls, "fold", None)  # from now on it is not needed
 
     assert counts[1] - counts[0] == counts[2] - counts[1] == 2
 

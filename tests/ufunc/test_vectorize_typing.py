@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.ufunc import rules, scalar, signatures
+from xdev.ufunc import kinds, scalar, signatures
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 SCALE = 2.5
@@ -330,8 +330,8 @@ def test_a_loop_counter_may_be_the_result():
 def test_real_parts(working):
     complexes = np.result_type(working, 1j)
 
-    assert rules.real(complexes) == working
-    assert rules.result_dtypes((np.dtype("d"), np.dtype("?")), complexes) == (
+    assert kinds.real(complexes) == working
+    assert kinds.result_dtypes((np.dtype("d"), np.dtype("?")), complexes) == (
         np.dtype(working),
         np.dtype("?"),
     )

@@ -114,7 +114,6 @@ class Elementwise:
         Of the docstring: its first line, the example's arguments, and what it shows.
     """
 
-    strict = True
     fastmath = False
     nout = 1
 

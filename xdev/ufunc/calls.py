@@ -14,6 +14,7 @@ from xdev.ufunc import dask, dispatch, fake, foreign, parameters
 from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.inputs import is_collection, refuse
 from xdev.ufunc.sources import WEAK
+from xdev.ufunc.ufuncs import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,51 +158,57 @@ def bound(
     return args, None if all(x is None for x in outs) else outs
 
 
-@dispatch.method(out=3)
-def reduce(
-    ufunc: Ufunc, array: Any, axis: Any, dtype: Any, out: Any, **keywords: Any
-) -> Any:
-    """Reduce along one or more axes, as :meth:`numpy.ufunc.reduce` does."""
-    there = _on_cuda(ufunc, "reduce", array, out, keywords.get("where"))
-    if there:
-        call = ufunc._cuda_methods.reduce
-        return there(call, array, out, axis=axis, dtype=dtype, **keywords)
-    return ufunc._cpu.reduce(array, axis, dtype, out, **keywords)
-
-
-@dispatch.method(out=3)
-def accumulate(
-    ufunc: Ufunc, array: Any, axis: int = 0, dtype: Any = None, out: Any = None
-) -> Any:
-    """Accumulate along an axis, as :meth:`numpy.ufunc.accumulate` does."""
-    there = _on_cuda(ufunc, "accumulate", array, out)
-    if there:
-        call = ufunc._cuda_methods.accumulate
-        return there(call, array, out, axis=axis, dtype=dtype)
-    return ufunc._cpu.accumulate(array, axis, dtype, out)
-
-
-@dispatch.method(out=4)
-def reduceat(
+def fold(
     ufunc: Ufunc,
-    array: Any,
-    indices: Any,
-    axis: int = 0,
-    dtype: Any = None,
-    out: Any = None,
+    name: str,
+    inputs: tuple[Any, ...],
+    out: Any,
+    keywords: dict[str, Any],
 ) -> Any:
-    """Reduce over slices, as :meth:`numpy.ufunc.reduceat` does."""
-    there = _on_cuda(ufunc, "reduceat", array, out)
-    if there:
-        call = ufunc._cuda_methods.reduceat
-        return there(call, array, out, indices=indices, axis=axis, dtype=dtype)
-    return ufunc._cpu.reduceat(array, indices, axis, dtype, out)
+    """Reduce, accumulate or reduce over slices, as :class:`numpy.ufunc` does.
+
+    Parameters
+    ----------
+    ufunc, name
+        The function and the method.
+    inputs : tuple
+        An array, and for ``reduceat`` indices.
+    out : array, tuple of one, ``...`` or None
+        Where the result goes.
+    keywords : dict
+        The others that were given.
+    """
+    if out is ...:
+        return dispatch.as_arrays(fold(ufunc, name, inputs, None, keywords))
+    out = dispatch.only(out, f"{ufunc.__name__}.{name}")
+    arrays = inputs[0], out, keywords.get("where")
+    check_method(ufunc, name, *arrays)
+    given = keywords if out is None else {**keywords, "out": out}
+    made = dispatch.elsewhere(ufunc, name, inputs, given)
+    if made is not NotImplemented:
+        return made
+    keywords = OWN | keywords
+    if not any(map(is_cuda, arrays)) and ufunc.target != "cuda":
+        return getattr(ufunc._cpu, name)(*inputs, out=out, **keywords)
+    method = getattr(ufunc._cuda_methods, name)
+    more = dict(zip(("indices",), inputs[1:], strict=False))
+
+    def there(values: Any, outs: Any, **options: Any) -> Any:
+        return method(values[0], out=outs and outs[0], **options)
+
+    keywords |= more
+    outs = None if out is None else (out,)
+    if any(map(is_cuda, arrays)):
+        return there(inputs, outs, **keywords)
+    return dispatch.on_cuda(there, inputs[:1], outs, keywords)
 
 
-@dispatch.method(out=2)
-def outer(ufunc: Ufunc, a: Any, b: Any, /, **keywords: Any) -> Any:
+def outer(ufunc: Ufunc, a: Any, b: Any, keywords: dict[str, Any]) -> Any:
     """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
     check_method(ufunc, "outer", a, b, keywords.get("out"))
+    made = dispatch.elsewhere(ufunc, "outer", (a, b), keywords)
+    if made is not NotImplemented:
+        return made
     if isinstance(a, np.matrix) or isinstance(b, np.matrix):
         message = f"{ufunc.__name__}.outer takes no numpy.matrix, which cannot have "
         raise TypeError(message + "more than two axes: pass numpy.asarray(x)")
@@ -217,23 +224,15 @@ def outer(ufunc: Ufunc, a: Any, b: Any, /, **keywords: Any) -> Any:
     return ufunc(a, b, **keywords)
 
 
-@dispatch.method(out=0)
-def at(ufunc: Ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
+def at(ufunc: Ufunc, a: Any, indices: Any, *values: Any) -> Any:
     """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
-    values = () if b is None else (b,)
     check_method(ufunc, "at", a, *values, nin=1 + len(values))
+    made = dispatch.elsewhere(ufunc, "at", (a, indices, *values), {})
+    if made is not NotImplemented:
+        return made
     if is_cuda(a):
-        ufunc._cuda_methods.at(a, indices, b)
-    else:
-        ufunc._cpu.at(a, indices, *values)
-
-
-def _on_cuda(ufunc: Ufunc, method: str, *operands: Any) -> Callable[..., Any] | None:
-    """Return how to call a CUDA method, None where the operands are the host's."""
-    check_method(ufunc, method, *operands)
-    if any(map(is_cuda, operands)):
-        return dispatch.there
-    return dispatch.round_trip if ufunc.target == "cuda" else None
+        return ufunc._cuda_methods.at(a, indices, *(values or (None,)))
+    return ufunc._cpu.at(a, indices, *values)
 
 
 def check_method(ufunc: Ufunc, method: str, *operands: Any, nin: int = 2) -> None:
@@ -245,5 +244,5 @@ def check_method(ufunc: Ufunc, method: str, *operands: Any, nin: int = 2) -> Non
             f"and {ufunc.__name__} takes {ufunc.nin}"
         )
         raise ValueError(message)
-    name = f"{ufunc.__name__}.{method}"
-    refuse(name, dispatch.VALUES[method], operands)
+    labels = ("a", "b") if method in {"outer", "at"} else ("array",)
+    refuse(f"{ufunc.__name__}.{method}", labels, operands)

@@ -8,7 +8,7 @@ import warnings
 from functools import cache
 from math import prod
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy import ndarray
@@ -78,7 +78,7 @@ class Threaded:
         if self.cost.is_worth_threads(size) and outs is not None:
             call = _operands(operands, outs, self._dtypes)
             if call is not None and (own or _apart(operands, outs)):
-                return self._spread(call, outs)
+                return self._spread(*call, outs)
         start = perf_counter()
         result = self.alone(operands, outs)
         seconds = perf_counter() - start
@@ -98,11 +98,18 @@ class Threaded:
         elif exceptions:
             report_errors(self.ufunc.__name__, exceptions)
 
-    def _spread(self, call: Operands, outs: tuple[Any, ...]) -> Any:
+    def _spread(
+        self, shape: list[int], operands: list[Any], outs: tuple[Any, ...]
+    ) -> Any:
         """Compute ranges of the result, and tell of floating point errors then."""
         start = perf_counter()
         exceptions = threads.elements(
-            self._loop, *call[:3], prod(call.shape), grain=self.cost.grain
+            self._loop,
+            shape,
+            [x.ctypes.data for x in operands],
+            [*zip(*(x.strides for x in operands), strict=True)],
+            prod(shape),
+            grain=self.cost.grain,
         )
         self.cost.add_parallel(perf_counter() - start, outs[0].size)
         report_errors(self.ufunc.__name__, exceptions)
@@ -139,31 +146,12 @@ def _has_own_places(x: np.ndarray[Any, Any]) -> bool:
     return True
 
 
-class Operands(NamedTuple):
-    """Where a call's operands lie.
-
-    Attributes
-    ----------
-    shape : list of int
-        Extents of the result, as few as will do; the innermost is last.
-    places : list of int
-        The operands' addresses.
-    steps : list of list of int
-        For each extent, their strides [B].
-    owners : list of arrays
-        Whose memory that is.
-    """
-
-    shape: list[int]
-    places: list[int]
-    steps: list[list[int]]
-    owners: list[Any]
-
-
 def _operands(
     inputs: Sequence[Any], outs: Sequence[Any], dtypes: Sequence[np.dtype[Any]]
-) -> Operands | None:
-    """Return where operands lie, None for what NumPy alone can compute or refuse.
+) -> tuple[list[int], list[Any]] | None:
+    """Return the result's extents, as few as will do, and operands of such axes.
+
+    None: NumPy alone can compute these, or refuse them.
 
     Parameters
     ----------
@@ -174,37 +162,24 @@ def _operands(
     dtypes : sequence of numpy.dtype
         What the inner loop reads and writes.
     """
-    shape = getattr(outs[0], "shape", ())
-    ndim = len(shape)  # of an input with more axes the result would have them too
-    arrays = []
-    for x, dtype in zip((*inputs, *outs), dtypes, strict=True):
-        if type(x) is ndarray:
-            if x.dtype != dtype or not x.flags.aligned:
-                return None
-            arrays.append(x)
-        else:
-            number = _number(x, dtype)
-            if number is None:
-                return None
-            arrays.append(number)
-    if not all(x.shape == shape and x.flags.writeable for x in arrays[len(inputs) :]):
+    arrays = [
+        x if type(x) is ndarray else _number(x, dtype)
+        for x, dtype in zip((*inputs, *outs), dtypes, strict=True)
+    ]
+    if any(x is None for x in arrays):
         return None
-    if all(
-        x.flags.c_contiguous if x.shape == shape else x.size == 1 and x.ndim <= ndim
-        for x in arrays
-    ):
-        steps = [x.itemsize if x.shape == shape else 0 for x in arrays]
-        extents, rows = [arrays[-1].size], [steps]
-    else:
-        try:
-            strides = [
-                x.strides if x.shape == shape else np.broadcast_to(x, shape).strides
-                for x in arrays
-            ]
-        except ValueError:
-            return None
-        extents, rows = _merged(shape, strides)
-    return Operands(extents, [x.ctypes.data for x in arrays], rows, arrays)
+    how = [["readonly", "aligned"]] * len(inputs)
+    how += [["writeonly", "aligned", "no_broadcast"]] * len(outs)
+    nditer: Any = np.nditer
+    try:
+        views = nditer(arrays, [], how, dtypes, casting="no").itviews
+    except (TypeError, ValueError):
+        return None
+    shape = views[0].shape
+    axes = [*range(len(shape))]
+    if shape and shape[-1] < SHORT:
+        axes.append(axes.pop(int(np.argmax(shape))))
+    return [shape[axis] for axis in axes], [x.transpose(axes) for x in views]
 
 
 def _number(x: Any, dtype: np.dtype[Any]) -> ndarray[Any, Any] | None:
@@ -216,32 +191,6 @@ def _number(x: Any, dtype: np.dtype[Any]) -> ndarray[Any, Any] | None:
             return np.asarray(dtype.type(x))
     except (TypeError, ValueError, ArithmeticError):
         return None
-
-
-def _merged(
-    shape: tuple[int, ...], strides: Sequence[tuple[int, ...]]
-) -> tuple[list[int], list[list[int]]]:
-    """Return extents and strides, in the order of the result's memory.
-
-    Axes that all operands lie along as along one are one; the innermost is long.
-    """
-    axes = [k for k, extent in enumerate(shape) if extent != 1]
-    axes.sort(key=lambda k: -abs(strides[-1][k]))
-    extents: list[int] = []
-    rows: list[list[int]] = []
-    for k in axes:
-        steps = [x[k] for x in strides]
-        if rows and rows[-1] == [shape[k] * step for step in steps]:
-            extents[-1] *= shape[k]
-            rows[-1] = steps
-        else:
-            extents.append(shape[k])
-            rows.append(steps)
-    if extents[-1] < SHORT:
-        longest = max(range(len(extents)), key=extents.__getitem__)
-        extents.append(extents.pop(longest))
-        rows.append(rows.pop(longest))
-    return extents, rows
 
 
 # A ufunc's inner loop at indices of an array: what ``ufunc.at`` commonly is.
@@ -276,12 +225,23 @@ def _run_indexed(
         None: these are for NumPy, to compute or to refuse; nothing was written.
     """
     others = [np.asarray(x) if isinstance(x, np.generic) else x for x in values]
-    if not (_is_index(indices) and _suits(a, others, indices, dtypes)):
-        return None
-    if indices.min() < -a.size or indices.max() >= a.size:
+    operands = [a, *others, a]
+    if (
+        type(indices) is not ndarray
+        or (indices.ndim, indices.dtype.kind in "iu") != (1, True)
+        or indices.size < MANY
+        or not np.can_cast(indices.dtype, np.intp)
+        or not all(
+            type(x) is ndarray and x.dtype == dtype and x.flags.aligned
+            for x, dtype in zip(operands, dtypes, strict=True)
+        )
+        or (a.ndim, a.flags.writeable) != (1, True)
+        or any(x.shape not in {(), indices.shape} for x in others)
+        or any(np.may_share_memory(a, x) for x in (indices, *others))
+        or not -a.size <= indices.min() <= indices.max() < a.size
+    ):
         return None
     order = np.ascontiguousarray(indices, np.intp)
-    operands = [a, *others, a]
     steps = [x.strides[0] if x.ndim else 0 for x in operands]
     clear, test = _exceptions()
     places = (_WORDS * len(operands))(*(x.ctypes.data for x in operands))
@@ -291,32 +251,6 @@ def _run_indexed(
         *((_WORDS * len(steps))(*steps), order.ctypes.data),
     )
     return test(ALL) & ALL
-
-
-def _is_index(x: Any) -> bool:
-    """Say whether these are many indices of one axis."""
-    if type(x) is not ndarray or x.ndim != 1 or x.size < MANY:
-        return False
-    return x.dtype.kind in "iu" and np.can_cast(x.dtype, np.intp)
-
-
-def _suits(
-    a: Any, values: Sequence[Any], indices: Any, dtypes: Sequence[np.dtype[Any]]
-) -> bool:
-    """Say whether the inner loop can take arrays, one of one axis and what goes in."""
-    operands = [a, *values, a]
-    if len(operands) != len(dtypes) or not all(map(_is_plain, operands, dtypes)):
-        return False
-    if a.ndim != 1 or not a.flags.writeable:
-        return False
-    return all(x.shape in {(), indices.shape} for x in values) and not any(
-        np.may_share_memory(a, x) for x in (indices, *values)
-    )
-
-
-def _is_plain(x: Any, dtype: np.dtype[Any]) -> bool:
-    """Say whether an inner loop can read a value where it lies."""
-    return type(x) is ndarray and x.dtype == dtype and x.flags.aligned
 
 
 @cache
@@ -358,24 +292,18 @@ def report_errors(name: str, exceptions: int) -> None:
         for (kind, error), bit in zip(ERRORS.items(), BITS, strict=True)
         if exceptions & bit
     ]
-    if not met:
-        return
     settings: dict[str, Any] = dict(np.geterr())
     numbers = sum(number for *_, number in met)
     for kind, words, _ in met:
-        _report_error(settings[kind], words, f"{words} encountered in {name}", numbers)
-
-
-def _report_error(setting: str, words: str, text: str, numbers: int) -> None:
-    if setting == "raise":
-        raise FloatingPointError(text)
-    if setting == "warn":
-        warnings.warn(text, RuntimeWarning, stacklevel=users_level())
-    elif setting == "print":
-        sys.stderr.write(f"Warning: {text}\n")
-    elif setting == "call":
+        setting, text = settings[kind], f"{words} encountered in {name}"
         caller: Any = np.geterrcall()
-        caller(words, numbers)
-    elif setting == "log":
-        log: Any = np.geterrcall()
-        log.write(f"Warning: {text}\n")
+        if setting == "raise":
+            raise FloatingPointError(text)
+        if setting == "warn":
+            warnings.warn(text, RuntimeWarning, stacklevel=users_level())
+        elif setting == "print":
+            sys.stderr.write(f"Warning: {text}\n")
+        elif setting == "call":
+            caller(words, numbers)
+        elif setting == "log":
+            caller.write(f"Warning: {text}\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 import warnings
 from array import array as buffer
@@ -187,98 +186,39 @@ def on_cuda(
     return back if isinstance(result, tuple) else back[0]
 
 
-def there(call: Callable[..., Any], array: Any, out: Any, **keywords: Any) -> Any:
-    """Call a method on arrays that are on the device."""
-    return call(array, out=out, **keywords)
-
-
-def round_trip(call: Callable[..., Any], array: Any, out: Any, **keywords: Any) -> Any:
-    """Upload a host array, call a method, download its result; copies are counted."""
-    from xdev import transfer
-
-    if keywords["dtype"] is None and out is not None:
-        keywords["dtype"] = np.result_type(out, array)
-    made = call(transfer.to_device(array, "cuda"), out=None, **keywords)
-    if out is None:
-        return transfer.to_numpy(made)[()]
-    np.copyto(out, transfer.to_numpy(made), casting="unsafe")
-    return out
-
-
 # A ufunc's methods for arrays that are not plain NumPy arrays: whose way is taken.
 #
 # Another library's arrays and fake ones first, then an operand's ``__array_ufunc__``.
 
-INPUTS = {
-    "reduce": ("array",),
-    "accumulate": ("array",),
-    "reduceat": ("array", "indices"),
-    "outer": ("a", "b"),
-    "at": ("a", "indices", "b"),
-}
-#: Those of them that are values.
-VALUES = {
-    method: tuple(label for label in labels if label != "indices")
-    for method, labels in INPUTS.items()
-}
-FOLDS = ("reduce", "accumulate", "reduceat")
-OPTIONS = ("axis", "dtype", "out")  # a fold's arguments behind its inputs
 
-
-def method(out: int) -> Callable[[Any], Any]:
-    """Return a decorator for a ufunc's method: arrays that are not plain ones.
-
-    ``out`` is the place of the argument that is written, where not by the name.
-    """
-
-    def decorate(call: Any) -> Any:
-        @functools.wraps(call)
-        def on_any(ufunc: Ufunc, *args: Any, **keywords: Any) -> Any:
-            return _routed(call, out, ufunc, args, keywords)
-
-        return on_any
-
-    return decorate
-
-
-def _routed(  # noqa: PLR0911 - one for each kind of arrays
-    call: Any,
-    place: int,
-    ufunc: Ufunc,
-    args: tuple[Any, ...],
-    keywords: dict[str, Any],
+def elsewhere(
+    ufunc: Ufunc, name: str, inputs: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Any:
-    """Call a method where its arrays are."""
-    name = call.__name__
-    whole = f"{ufunc.__name__}.{name}"
-    if name in FOLDS:  # whose out may be in a tuple, or ``...``, as that of NumPy's
-        if len(args) > place:
-            args, keywords["out"] = args[:place], args[place]
-        if keywords.get("out") is ...:
-            keywords["out"] = None
-            return as_arrays(_routed(call, place, ufunc, args, keywords))
-        keywords["out"] = _only(keywords.get("out"), whole)
+    """Return what a method makes of arrays that are neither NumPy's nor CUDA's.
+
+    NotImplemented: there are none.
+    """
+    whole, method = f"{ufunc.__name__}.{name}", getattr(ufunc, name)
     outs = _outs(keywords.get("out"))
-    operands = (*args, *keywords.values(), *outs)
+    operands = (*inputs, *keywords.values(), *outs)
     if any(map(is_collection, operands)):
-        return dask.call_method(ufunc, name, args, keywords)
+        return dask.call_method(ufunc, name, inputs, keywords)
     if any(map(is_cuda, operands)):
-        return call(ufunc, *args, **keywords)
+        return NotImplemented
     if foreign.any_of(operands):
-        written = (*args[place : place + 1], *outs)
-
-        def own(*args: Any, **keywords: Any) -> Any:
-            return _routed(call, place, ufunc, args, keywords)
-
-        return foreign.on_host(own, whole, args, keywords, written)
+        written = inputs[:1] if name == "at" else outs
+        return foreign.on_host(method, whole, inputs, keywords, written)
     if any(map(fake.is_fake, operands)):
-        return fake.call_method(call, ufunc, args, keywords)
-    if any(map(overrides, (*args, keywords.get("array"), *outs))):
-        return _overridden(ufunc, name, args, keywords)
-    return call(ufunc, *args, **keywords)
+        from xdev.device.fake_arrays import strict
+
+        return strict(f"{whole}()", method)(*inputs, **keywords)
+    if any(map(overrides, (*inputs, *outs))):
+        rest = {key: value for key, value in keywords.items() if key != "out"}
+        return ask(ufunc, name, inputs, outs, rest)
+    return NotImplemented
 
 
-def _only(out: Any, name: str) -> Any:
+def only(out: Any, name: str) -> Any:
     """Return the one array of a tuple; what is none as it came."""
     if not isinstance(out, tuple):
         return out
@@ -289,30 +229,6 @@ def _only(out: Any, name: str) -> Any:
         )
         raise ValueError(message)
     return out[0]
-
-
-def _overridden(
-    ufunc: Ufunc, name: str, args: tuple[Any, ...], keywords: dict[str, Any]
-) -> Any:
-    """Call the operands' ``__array_ufunc__`` with what NumPy's methods call it with."""
-    labels = INPUTS[name]
-    inputs = args[: len(labels)]
-    keywords = dict(zip(OPTIONS, args[len(labels) :], strict=False)) | keywords
-    inputs += tuple(
-        keywords.pop(label) for label in labels[len(inputs) :] if label in keywords
-    )
-    values = inputs if name == "outer" else inputs[::2]
-    nin = len(values) if name == "at" else 2
-    from xdev.ufunc.calls import check_method  # which imports this
-
-    check_method(ufunc, name, *values, nin=nin)
-    outs = _outs(keywords.pop("out", None))
-    if name == "reduce":  # which hands on its defaults
-        defaults = {"axis": 0, "dtype": None}
-        keywords = {
-            k: v for k, v in keywords.items() if v is not defaults.get(k, keywords)
-        }
-    return ask(ufunc, name, inputs, outs, keywords)
 
 
 def ask(
@@ -355,7 +271,7 @@ def ask(
         if result is not NotImplemented:
             return result
     kinds = ", ".join(type(x).__name__ for x in (*inputs, *outs))
-    called = ufunc.__name__ + (f".{name}" if name in INPUTS else "()")
+    called = ufunc.__name__ + ("()" if name == "__call__" else f".{name}")
     message = (
         f"{called}: no operand of {kinds} implements it: pass the arrays that they hold"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -82,16 +81,3 @@ def call(
 
     named: dict[str, Any] = {**inputs, **outputs, **keywords}
     return run(f"{name}()", apart, **named)
-
-
-def call_method(
-    call_: Callable[..., Any],
-    ufunc: Any,
-    args: tuple[Any, ...],
-    keywords: dict[str, Any],
-) -> Any:
-    """Compute a ufunc's method for NumPy arrays of fake ones."""
-    from xdev.device.fake_arrays import strict
-
-    name = f"{ufunc.__name__}.{call_.__name__}()"
-    return strict(name, functools.partial(call_, ufunc))(*args, **keywords)

@@ -1,15 +1,22 @@
-"""What kinds a function's expressions have, found in its source.
+"""What a function's source tells: its expressions' kinds, and names without a value.
 
 A name has the kind that was assigned to it last, so branches are joined, and loops gone
-through until nothing changes. What is in nested functions, ``with`` and ``try`` is not
-known, nor what compiled functions return.
+through until nothing changes. What is in nested functions is not known, nor what
+compiled functions return.
+
+Python raises where a name is read that has no value; compiled code goes on with
+whatever is there. Which branch is taken is not known: a name is assigned after an
+``if`` where both ways assign it. A loop is taken to run once at least, as those over
+arrays do. What stands behind a condition in a loop (``if i > 0: …``) may be for later
+rounds than the first: there all names are assigned that each round assigns.
 """
 
 from __future__ import annotations
 
 import ast
 from functools import reduce
-from itertools import count
+from itertools import count, zip_longest
+from types import CodeType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -23,22 +30,25 @@ from xdev.ufunc.kinds import (
     kind_of,
     of_call,
     of_ufunc,
+    real,
     reduces_number,
     same,
     together,
     unary,
     weak,
 )
-from xdev.ufunc.rules import real
+from xdev.ufunc.sources import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from xdev.ufunc.sources import Scope
 
-    Names = dict[str, Kind]
 
+#: The kinds of names, and those that are assigned; None: nothing runs here.
+State = tuple[dict[str, Kind] | None, frozenset[str] | None]
 ROUNDS = 8  # of a loop, after which what still changes is taken for not known
+NOWHERE: State = None, None
 
 
 @final
@@ -49,8 +59,10 @@ class Flow(ast.NodeVisitor):
     ----------
     tree : ast.FunctionDef
         Its source.
+    code : code
+        What that was compiled to before anything was rewritten in it.
     inputs : sequence of kinds
-        Its inputs'.
+        Its inputs', the last of which may be missing: they are not known.
     scope : Scope
         What its names stand for.
     called : callable
@@ -61,24 +73,40 @@ class Flow(ast.NodeVisitor):
     def __init__(
         self,
         tree: ast.FunctionDef,
+        code: CodeType,
         inputs: Sequence[Kind],
         scope: Scope,
         called: Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]],
     ) -> None:
-        self._scope, self._called = scope, called
+        self._code, self._scope, self._called = code, scope, called
+        self._own = {*code.co_varnames, *code.co_cellvars}
         self._kinds: dict[ast.AST, Kind] = {}
-        self._breaks, self._continues = list[Any](), list[Any]()
-        self._names: Names | None = {}  # None: nothing runs here
+        self._breaks, self._continues = list[State](), list[State]()
+        self._state = {}, frozenset()
+        # What each round of the loops around assigns, and what of it may be read here.
+        self._rounds, self._earlier = frozenset[str](), frozenset[str]()
         self._dtypes: dict[str, set[Any]] = {}
         #: Of each call of a ufunc the dtypes that it takes.
         self.taken: dict[ast.Call, tuple[np.dtype[Any], ...]] = {}
         #: Calls of reductions of arrays that get numbers.
         self.reduced: list[ast.Call] = []
+        #: Where names are read that may have no value.
+        self.unassigned: list[ast.Name] = []
         self._returned: dict[ast.AST, Kind] = {}
-        arguments = (*tree.args.posonlyargs, *tree.args.args)
-        for argument, kind in zip(arguments, inputs, strict=True):
+        arguments = (each for each in ast.walk(tree.args) if isinstance(each, ast.arg))
+        for argument, kind in zip_longest(arguments, inputs):
             self._name(argument.arg, kind)
         self._block(tree.body)
+
+    @property
+    def _state(self) -> State:
+        names = self._names
+        return None if names is None else dict(names), self._assigned
+
+    @_state.setter
+    def _state(self, state: State) -> None:
+        names, self._assigned = state
+        self._names = None if names is None else dict(names)
 
     @property
     def returned(self) -> Kind:
@@ -103,22 +131,17 @@ class Flow(ast.NodeVisitor):
         return kind
 
     def generic_visit(self, node: ast.AST) -> Kind:
-        """Return what an expression reads; of a statement nothing is known."""
-        if isinstance(node, ast.expr):
-            number = self._scope.number(node)
-            return kind_of(self._scope.static(node)) if number is None else number
-        for part in ast.walk(node):
-            match part:
-                case ast.Name(id=name, ctx=ast.Store()) | ast.FunctionDef(name=name):
-                    self._name(name, None)
-                case ast.Return():
-                    self._returned[part] = None
-        return None
+        """Go through the parts; return what an expression reads from outside."""
+        super().generic_visit(node)
+        if not isinstance(node, ast.expr):
+            return None
+        number = self._scope.number(node)
+        return kind_of(self._scope.static(node)) if number is None else number
 
-    def _block(self, statements: list[ast.stmt]) -> None:
-        for statement in statements:
-            if self._names is not None:
-                self.visit(statement)
+    def _block(self, nodes: Iterable[ast.AST | None]) -> None:
+        for node in nodes:
+            if node is not None and self._names is not None:
+                self.visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         """Bind each target."""
@@ -131,6 +154,12 @@ class Flow(ast.NodeVisitor):
         if node.value is not None:
             self._bind(node.target, self.visit(node.value))
 
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        """Read the target, too."""
+        name = isinstance(node.target, ast.Name)
+        own = self._read(node.target) if name else self.visit(node.target)
+        self._bind(node.target, binary(node.op, own, self.visit(node.value)))
+
     def visit_Return(self, node: ast.Return) -> None:
         """Leave the function."""
         if node.value is None:
@@ -138,7 +167,7 @@ class Flow(ast.NodeVisitor):
         else:
             self.visit(node.value)
             self._return(node.value)
-        self._names = None
+        self._state = NOWHERE
 
     def _return(self, node: ast.expr) -> None:
         """Keep what is returned, of conditions both answers."""
@@ -148,68 +177,148 @@ class Flow(ast.NodeVisitor):
         else:
             self._returned[node] = self.kind(node)
 
-    def visit_Expr(self, node: ast.Expr) -> None:
-        """Go through an expression alone."""
-        self.visit(node.value)
+    def _ways(self, *ways: Iterable[ast.AST | None]) -> None:
+        """Go each of several ways, and on with what is after any of them."""
+        before, earlier = self._state, self._earlier
+        ends = list[State]()
+        for nodes in ways:
+            self._state, self._earlier = before, earlier | self._rounds
+            self._block(nodes)
+            ends.append(self._state)
+        self._state = _merged(*ends)
+        # Where one way leaves, what follows stands behind a condition.
+        left = any(assigned is None for _, assigned in ends)
+        self._earlier = earlier | self._rounds if left else earlier
 
     def visit_If(self, node: ast.If) -> None:
         """Go both ways."""
         self.visit(node.test)
-        before = dict(self._known)
-        self._block(node.body)
-        after, self._names = self._names, before
-        self._block(node.orelse)
-        self._names = _merged(after, self._names)
+        self._ways(node.body, node.orelse)
+
+    def visit_Match(self, node: ast.Match) -> None:
+        """Go the way of each case, and past all of them."""
+        self.visit(node.subject)
+        last = node.cases[-1]
+        total = isinstance(last.pattern, ast.MatchAs) and not (
+            last.pattern.pattern or last.guard
+        )
+        cases = [(each.pattern, each.guard, *each.body) for each in node.cases]
+        self._ways(*cases, *([] if total else [()]))
+
+    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
+        """Bind what a case takes."""
+        self.generic_visit(node)
+        if node.name is not None:
+            self._name(node.name, None)
+
+    visit_MatchStar = visit_MatchAs  # noqa: N815 - Python's
+
+    def visit_Try(self, node: ast.Try) -> None:
+        """Go on past the end, or from any point of it into a handler."""
+        for each in node.handlers:
+            if each.name is not None:
+                self._name(each.name, None)
+        handlers = [each.body for each in node.handlers]
+        self._ways((*node.body, *node.orelse), *handlers)
+        self._block(node.finalbody)
 
     def visit_Break(self, _: ast.Break) -> None:
         """Keep the names for what comes after the loop."""
-        self._breaks.append(self._names)
-        self._names = None
+        self._breaks.append(self._state)
+        self._state = NOWHERE
 
     def visit_Continue(self, _: ast.Continue) -> None:
         """Keep the names for the loop's next round."""
-        self._continues.append(self._names)
-        self._names = None
+        self._continues.append(self._state)
+        self._state = NOWHERE
 
-    def visit_For(self, node: ast.For) -> None:
-        """Go through a loop over ``range`` or a tuple."""
-        self.visit(node.iter)
-        self._loop(node)
+    def visit_For(self, node: ast.For | ast.While) -> None:
+        """Go through a loop until its names' kinds are what they were before.
 
-    def visit_While(self, node: ast.While) -> None:
-        """Go through a loop with a condition."""
-        self._loop(node)
-
-    def _loop(self, node: ast.For | ast.While) -> None:
-        """Go through a loop until its names' kinds are what they were before."""
-        outer = self._breaks, self._continues
+        Twice at least: for what each round assigns, and with that.
+        """
+        if isinstance(node, ast.For):
+            self.visit(node.iter)
+        outer = self._breaks, self._continues, self._rounds, self._earlier
+        (*_, around, earlier), assigned = outer, self._assigned
+        read = len(self.unassigned)
         for rounds in count():
+            del self.unassigned[read:]
             start = dict(self._known)
+            self._assigned, self._earlier = assigned, earlier
             self._breaks, self._continues = [], []
             if isinstance(node, ast.While):
                 self.visit(node.test)
             else:
                 self._bind(node.target, self._element(node.iter))
+            self._earlier = earlier | around
             self._block(node.body)
-            for names in (start, *self._continues):
-                self._names = _merged(self._names, names)
+            self._state = _merged(self._state, *self._continues, (start, None))
+            self._rounds = around | (self._assigned or frozenset())
             changed = [n for n, k in self._known.items() if not same(k, start.get(n))]
-            if not changed:
+            if rounds and not changed:
                 break
             if rounds > ROUNDS:
                 self._known.update(dict.fromkeys(changed))
         breaks = self._breaks
-        self._breaks, self._continues = outer
+        self._breaks, self._continues, self._rounds, self._earlier = outer
+        if isinstance(node, ast.While) and (
+            isinstance(node.test, ast.Constant) and node.test.value
+        ):
+            self._assigned = None  # but by ``break``
         self._block(node.orelse)
-        for names in breaks:
-            self._names = _merged(self._names, names)
+        self._state = _merged(self._state, *breaks)
+
+    visit_While = visit_For  # noqa: N815 - Python's
+
+    def visit_ListComp(self, node: Any) -> None:
+        """Go through a loop that has names of its own."""
+        before = self._state
+        for each in node.generators:
+            self.visit(each.iter)
+            self._bind(each.target, self._element(each.iter))
+            self._block(each.ifs)
+        mapping = isinstance(node, ast.DictComp)
+        self._block((node.key, node.value) if mapping else (node.elt,))
+        self._state = before
+
+    visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp  # noqa: N815
+
+    def visit_Lambda(self, node: ast.Lambda | ast.FunctionDef) -> None:
+        """Look at the defaults; what is inside runs at another time."""
+        self._block((*node.args.defaults, *node.args.kw_defaults))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Bind the name; the function inside has names of its own."""
+        self.visit_Lambda(node)
+        self._name(node.name, None)
+        place = node.name, first_line(node)
+        for code in self._code.co_consts:
+            if isinstance(code, CodeType) and place == (
+                code.co_name,
+                code.co_firstlineno,
+            ):
+                inside = Flow(node, code, (), self._scope, self._called)
+                self.unassigned += inside.unassigned
+
+    def visit_alias(self, node: ast.alias) -> None:
+        """Bind what is imported."""
+        self._name((node.asname or node.name).partition(".")[0], None)
+
+    def visit_ClassDef(self, node: ast.ClassDef | ast.AsyncFunctionDef) -> None:
+        """Bind what compilers refuse."""
+        self._name(node.name, None)
+
+    visit_AsyncFunctionDef = visit_ClassDef  # noqa: N815 - Python's
 
     @property
-    def _known(self) -> Names:
+    def _known(self) -> dict[str, Kind]:
         return {} if self._names is None else self._names
 
     def _name(self, name: str, kind: Kind) -> None:
         self._known[name] = kind
+        if self._assigned is not None:
+            self._assigned |= {name}
         if kind is None or is_dtype(kind):
             self._dtypes.setdefault(name, set()).add(kind)
 
@@ -228,7 +337,20 @@ class Flow(ast.NodeVisitor):
                 self.visit(target)
 
     def visit_Name(self, node: ast.Name) -> Kind:
+        """Read, assign, or delete a name."""
+        if isinstance(node.ctx, ast.Load):
+            return self._read(node)
+        if isinstance(node.ctx, ast.Store):
+            self._name(node.id, None)
+        elif self._assigned is not None:
+            self._assigned -= {node.id}
+        return None
+
+    def _read(self, node: Any) -> Kind:
         """Return what a name was bound to last, or stands for outside."""
+        assigned = self._assigned
+        if assigned is not None and node.id in self._own - assigned - self._earlier:
+            self.unassigned.append(node)
         inside = node.id in self._known
         return self._known[node.id] if inside else self.generic_visit(node)
 
@@ -251,13 +373,16 @@ class Flow(ast.NodeVisitor):
         return BOOL
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Kind:
-        """Return what any of the values is."""
-        return reduce(joined, [self.visit(each) for each in node.values])
+        """Return what any of the values is; the first is read, perhaps the others."""
+        self.visit(node.values[0])
+        self._ways(node.values[1:], ())
+        return reduce(joined, map(self.kind, node.values))
 
     def visit_IfExp(self, node: ast.IfExp) -> Kind:
         """Return what either is."""
         self.visit(node.test)
-        return joined(self.visit(node.body), self.visit(node.orelse))
+        self._ways([node.body], [node.orelse])
+        return joined(self.kind(node.body), self.kind(node.orelse))
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Kind:
         """Bind a name inside an expression."""
@@ -288,6 +413,7 @@ class Flow(ast.NodeVisitor):
         """Return what a function makes of its arguments."""
         self.visit(node.func)
         kinds = tuple([self.visit(each) for each in node.args])
+        self._block(word.value for word in node.keywords)
         function = self._scope.static(node.func)
         name = self._scope.builtin(node.func)
         if reduces_number(function, kinds):
@@ -322,9 +448,19 @@ def _part(kind: Kind, index: Any) -> Kind:
     return weak(found) or found
 
 
-def _merged(one: Names | None, other: Names | None) -> Names | None:
-    """Return what names are after two ways; one without a name does not read it."""
-    if one is None or other is None:
-        return other if one is None else one
+def _merged(*ways: State) -> State:
+    """Return what names are after several ways, and what all ways assign that go on.
+
+    One without a name does not read it.
+    """
+    names = [own for own, _ in ways if own is not None]
+    ends = [assigned for _, assigned in ways if assigned is not None]
+    return (
+        reduce(_joined, names) if names else None,
+        frozenset.intersection(*ends) if ends else None,
+    )
+
+
+def _joined(one: dict[str, Kind], other: dict[str, Kind]) -> dict[str, Kind]:
     shared = {name: joined(one[name], other[name]) for name in one if name in other}
     return one | other | shared

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, cached_property, partial
 from threading import RLock
 from types import FunctionType
@@ -19,13 +21,13 @@ from xdev.compile import digests, typings
 from xdev.compile.halves import is_half
 from xdev.ufunc import calls, parameters, sources
 from xdev.ufunc.inputs import Counts, check
-from xdev.ufunc.rules import Rules
+from xdev.ufunc.kinds import Rules
 from xdev.ufunc.sources import numpys
 from xdev.ufunc.specialisation import Specialisation
 from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from xdev.ufunc import literals
     from xdev.ufunc.cpu import CpuLoops
@@ -85,8 +87,6 @@ class ScalarFunction:
                     f"{len(inputs)}: ({', '.join(map(str, inputs))})"
                 )
                 raise TypeError(message)
-
-    strict = False
 
     def describe(self, ufunc: Ufunc) -> None:
         """Give a ufunc the function's name, docstring and signature."""
@@ -338,8 +338,8 @@ class ScalarFunction:
     def _inferred(self, function: Callable[..., Any], rules: Rules) -> typings.Typing:
         """Type as many literals as the compiler takes; return what it infers."""
         from xdev.compile import cpu
-        from xdev.ufunc import casts
-        from xdev.ufunc.rules import result_dtypes
+        from xdev.ufunc import analysis
+        from xdev.ufunc.kinds import result_dtypes
 
         refusal = None
         for level in typings.LEVELS[: -1 if rules.needs_source else None]:
@@ -353,7 +353,7 @@ class ScalarFunction:
                 if level == "none":
                     return typings.Typing(level, inferred)
                 called = partial(_called, bounded=rules.bounded)
-                given = casts.outputs(function, rules, called, inferred)
+                given = analysis.outputs(function, rules, called, inferred)
                 return typings.Typing(level, given)
         assert refusal is not None  # noqa: S101 - there is a level
         raise refusal
@@ -366,33 +366,28 @@ class ScalarFunction:
     ) -> literals.Typed:
         """Return the function with typed literals and the ufuncs inside it compiled."""
         # No process needs these that finds all on disk.
-        from xdev.ufunc import casts, literals, nesting
+        from xdev.ufunc import literals
 
-        with nesting.entered(self):
-            also, bounded = None, rules.bounded
-            if rules.numpys:
+        def inner(value: Any, inputs: Dtypes) -> Any:
+            scalar: Any = within(value)
+            working = scalar.counts.working(inputs)
+            own = Rules(inputs, working=working, bounded=rules.bounded)
+            return scalar.device_function(own, level)
 
-                def inner(value: Any, inputs: Dtypes) -> Any:
-                    scalar: Any = within(value)
-                    working = scalar.counts.working(inputs)
-                    own = Rules(inputs, working=working, bounded=bounded)
-                    return scalar.device_function(own, level)
-
-                called = partial(_called, bounded=bounded)
-                also = partial(casts.cast_source, function, rules, called, inner)
-            elif rules.inputs:  # a signature's: nothing is rewritten, but checked
-                casts.returned(function, rules, partial(_called, bounded=bounded))
-            casts.require_source(function, rules)
+        with _entered(self):
+            called = partial(_called, bounded=rules.bounded)
             replace = partial(_replacement, level=level, working=rules.working)
-            return literals.typed(function, rules.working, level, replace, also)
+            return literals.typed(
+                function, rules, level, replace, called=called, inner=inner
+            )
 
     def returned(self, rules: Rules) -> Any:
         """Return the kind of what compiled code gets from this function."""
-        from xdev.ufunc import casts, nesting
+        from xdev.ufunc import analysis
 
-        with nesting.entered(self):
+        with _entered(self):
             called = partial(_called, bounded=rules.bounded)
-            return casts.returned(self.function, rules, called)
+            return analysis.returned(self.function, rules, called)
 
     def device_function(self, rules: Rules, level: typings.Level) -> Any:
         """Return what compiled code calls for this function, literals typed."""
@@ -406,6 +401,24 @@ class ScalarFunction:
             plain = self._typed(self.function, level, rules).function
             self._device_functions[key] = cpu.device_function(plain)
         return self._device_functions[key]
+
+
+# Which functions are being typed, one inside the other.
+_calling: ContextVar[tuple[ScalarFunction, ...]] = ContextVar("calling", default=())
+
+
+@contextmanager
+def _entered(scalar: ScalarFunction) -> Iterator[None]:
+    """Refuse a function that calls itself, through others too."""
+    calling = _calling.get()
+    if scalar in calling:
+        message = f"{scalar.name} calls itself: write the recursion as a loop"
+        raise TypeError(message)
+    token = _calling.set((*calling, scalar))
+    try:
+        yield
+    finally:
+        _calling.reset(token)
 
 
 def is_plain(value: object) -> TypeGuard[FunctionType]:
@@ -430,13 +443,10 @@ def within(value: object) -> ScalarFunction | None:
 
 def _of_plain(function: FunctionType) -> ScalarFunction:
     """Return what a plain function is for the one being typed, which keeps it."""
-    from xdev.ufunc import nesting
-
     found = _plain.get(function)
     if found is None:
         found = _plain[function] = ScalarFunction(function, inside=True)
-    outer = nesting.innermost()
-    if outer is not None:
+    for outer in _calling.get()[-1:]:
         outer.called.add(found)
     return found
 

@@ -88,7 +88,7 @@ def excerpt(code: CodeType) -> Excerpt | None:
         if source is None:
             continue
         for statement in ast.parse(text).body:
-            first, last = _first_line(statement), statement.end_lineno or 0
+            first, last = first_line(statement), statement.end_lineno or 0
             if first <= code.co_firstlineno <= last:
                 lines = text.split("\n")[first - 1 : last]
                 lines += [f"import {name}" for name in source.imports]
@@ -114,14 +114,14 @@ def _within(text: str, code: CodeType) -> Source | None:
     """Return the syntax tree in a text that compiles to this code."""
     functions, imports = _parsed(text)
     for node in functions:
-        if _first_line(node) == code.co_firstlineno:
+        if first_line(node) == code.co_firstlineno:
             source = Source(node, imports)
             if _content(compiled(source, code)) == _content(code):
                 return source
     return None
 
 
-def _first_line(node: ast.stmt) -> int:
+def first_line(node: ast.stmt) -> int:
     """Return the number of a node's first line, that of a decorator if it has one."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(each.lineno for each in decorators)])

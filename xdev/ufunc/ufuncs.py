@@ -11,92 +11,14 @@ from numpy import ndarray
 from xdev import native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Protocol
-
     from xdev.ufunc.cuda import CudaLoops
     from xdev.ufunc.cuda_methods import CudaMethods
-    from xdev.ufunc.signatures import Signature
-    from xdev.ufunc.specialisation import Specialisation
 
-    class Definition(Protocol):
-        """What a ufunc computes, and how its calls are made.
-
-        Attributes
-        ----------
-        name, doc : str
-            What loops are called.
-        labels : tuple of str
-            The inputs' names, for errors.
-        nin, nout : int
-            The numbers of inputs and outputs; ``nout`` may be None until it is typed.
-        fastmath : bool
-            Whether floating point arithmetic may be reordered and contracted.
-        strict : bool
-            Whether a call takes arrays of one library alone, and numbers beside them.
-        types : list of str
-            The typings, as those of :class:`numpy.ufunc`.
-        """
-
-        name: str
-        doc: str
-        labels: tuple[str, ...]
-        nin: int
-        fastmath: bool
-        strict: bool
-
-        @property
-        def nout(self) -> int | None: ...  # noqa: D102 - above
-
-        @property
-        def types(self) -> list[str]: ...  # noqa: D102 - above
-
-        def outputs(self) -> int:
-            """Return the number of outputs; typed for some inputs if it never was."""
-
-        def describe(self, ufunc: Ufunc) -> None:
-            """Give a ufunc its name, docstring and signature."""
-
-        def filled(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-            """Return a call's inputs with the defaults behind them."""
-
-        def many(self, given: int, nout: int) -> str:
-            """Return the text for a call with too many arguments."""
-
-        def call(
-            self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
-        ) -> Any:
-            """Compute a call that no plan is for."""
-
-        def check(self, name: str, **operands: Any) -> None:
-            """Refuse operands of a method that may not meet; None is none."""
-
-        def cpu_loops(self, ufunc: Ufunc) -> Any:
-            """Return what computes NumPy arrays, of ufunc's methods too."""
-
-        def resolve(self, args: Sequence[Any]) -> tuple[np.dtype[Any], ...]:
-            """Return each argument's dtype."""
-
-        def specialise(self, inputs: tuple[np.dtype[Any], ...]) -> Specialisation:
-            """Return the typing for these input dtypes."""
-
-        def giving(
-            self, inputs: tuple[np.dtype[Any], ...], signature: Signature
-        ) -> Specialisation:
-            """Return the typing that a call asks for."""
-
-        def folding(
-            self, array: np.dtype[Any], out: np.dtype[Any] | None, dtype: Any
-        ) -> Specialisation:
-            """Return the typing of a fold, which takes its own results."""
-
-        def reduced(
-            self, ufunc: Ufunc
-        ) -> str | tuple[Callable[..., Any], tuple[Any, ...]]:
-            """Return what makes the ufunc again, and its arguments: its pickle."""
-
-
+#: What a ufunc computes: a :class:`~xdev.ufunc.scalar.ScalarFunction`, or one of the
+#: standard's, which has the same interface.
+Definition = Any
 ABSENT: Any = np._NoValue  # noqa: SLF001 - NumPy's own default
+OWN = {"axis": 0, "dtype": None}  # a fold's
 FIXED = frozenset(("identity", "nin", "signature"))
 
 
@@ -140,11 +62,6 @@ class Ufunc(native.calls.Callable):
     def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return self.definition.call(self, args, keywords)
 
-    @property
-    def strict(self) -> bool:
-        """Whether a call takes arrays of one library alone, and numbers beside them."""
-        return self.definition.strict
-
     def reduce(
         self,
         array: Any,
@@ -166,44 +83,49 @@ class Ufunc(native.calls.Callable):
                 if made is not NotImplemented:
                     return made
         given = {"keepdims": keepdims, "initial": initial, "where": where}
-        options = {name: value for name, value in given.items() if value is not ABSENT}
-        mask = options.get("where")
-        self.definition.check("reduce", array=array, out=out, where=mask)
-        return calls.reduce(self, array, axis, dtype, out, **options)
+        given |= {
+            k: v for k, v in (("axis", axis), ("dtype", dtype)) if v is not OWN[k]
+        }
+        return self._fold("reduce", (array,), out, given)
 
-    def accumulate(self, *args: Any, **keywords: Any) -> Any:
-        """Accumulate along an axis, as :meth:`numpy.ufunc.accumulate` does."""
-        given = dict(zip(("array", "axis", "dtype", "out"), args, strict=False))
-        return self._folded("accumulate", given | keywords, args, keywords)
-
-    def reduceat(self, *args: Any, **keywords: Any) -> Any:
-        """Reduce over slices, as :meth:`numpy.ufunc.reduceat` does."""
-        labels = "array", "indices", "axis", "dtype", "out"
-        given = dict(zip(labels, args, strict=False))
-        return self._folded("reduceat", given | keywords, args, keywords)
-
-    def _folded(
-        self,
-        name: str,
-        given: dict[str, Any],
-        args: tuple[Any, ...],
-        keywords: dict[str, Any],
+    def accumulate(
+        self, array: Any, axis: Any = ABSENT, dtype: Any = ABSENT, out: Any = None
     ) -> Any:
-        """Fold what is not reduced; operands' own ways are handed what was given."""
-        operands = {label: given.get(label) for label in ("array", "out")}
-        self.definition.check(name, **operands)
-        return getattr(self._general, name)(self, *args, **keywords)
+        """Accumulate along an axis, as :meth:`numpy.ufunc.accumulate` does."""
+        given = {"axis": axis, "dtype": dtype}
+        return self._fold("accumulate", (array,), out, given)
+
+    def reduceat(
+        self,
+        array: Any,
+        indices: Any,
+        axis: Any = ABSENT,
+        dtype: Any = ABSENT,
+        out: Any = None,
+    ) -> Any:
+        """Reduce over slices, as :meth:`numpy.ufunc.reduceat` does."""
+        given = {"axis": axis, "dtype": dtype}
+        return self._fold("reduceat", (array, indices), out, given)
+
+    def _fold(
+        self, name: str, inputs: tuple[Any, ...], out: Any, given: dict[str, Any]
+    ) -> Any:
+        keywords = {key: value for key, value in given.items() if value is not ABSENT}
+        masks = {"where": keywords["where"]} if "where" in keywords else {}
+        self.definition.check(name, array=inputs[0], out=out, **masks)
+        return self._general.fold(self, name, inputs, out, keywords)
 
     def outer(self, a: Any, b: Any, /, **keywords: Any) -> Any:
         """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
         masks = {k: keywords.get(k) for k in ("out", "where")}
         self.definition.check("outer", a=a, b=b, **masks)
-        return self._general.outer(self, a, b, **keywords)
+        return self._general.outer(self, a, b, keywords)
 
-    def at(self, a: Any, indices: Any, /, *b: Any) -> Any:
+    def at(self, a: Any, indices: Any, b: Any = None, /) -> Any:
         """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
-        self.definition.check("at", **dict(zip("ab", (a, *b), strict=False)))
-        return self._general.at(self, a, indices, *b)
+        values = () if b is None else (b,)
+        self.definition.check("at", **dict(zip("ab", (a, *values), strict=False)))
+        return self._general.at(self, a, indices, *values)
 
     # Each device's half is loaded where it is used; the first of several threads wins.
 
@@ -236,7 +158,7 @@ class Ufunc(native.calls.Callable):
     @property
     def nout(self) -> int:
         """The number of outputs."""
-        return self.definition.outputs()
+        return int(self.definition.outputs())
 
     @property
     def reorderable(self) -> bool:
@@ -251,7 +173,7 @@ class Ufunc(native.calls.Callable):
     @property
     def types(self) -> list[str]:
         """The typings: NumPy's, the explicit signatures, or those made so far."""
-        return self.definition.types
+        return list(self.definition.types)
 
     @property
     def ntypes(self) -> int:

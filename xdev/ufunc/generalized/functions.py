@@ -12,10 +12,11 @@ import numpy as np
 
 from xdev.compile.grid import Argument
 from xdev.ufunc import literals, sources
-from xdev.ufunc.assignments import refuse_lost
 from xdev.ufunc.inputs import Counts
 from xdev.ufunc.kernels.arguments import FLOAT, SUPPORTED
 from xdev.ufunc.kernels.functions import check_outside, check_plain, replacement
+from xdev.ufunc.kinds import Rules
+from xdev.ufunc.parameters import refuse_lost
 from xdev.ufunc.sources import Scope
 
 if TYPE_CHECKING:
@@ -395,7 +396,8 @@ class CoreFunction:
         whole = WholeArrays(
             self.function, dict(zip(self.names, self.layout.operands, strict=True))
         )
-        typed = literals.typed(self.function, working, "inexact", replace, whole)
+        rules = Rules((), working=working)
+        typed = literals.typed(self.function, rules, "inexact", replace, whole)
         arguments = tuple(
             Argument(dtype, ndim, contiguous=False, writable=k >= len(inputs))
             for k, (dtype, ndim) in enumerate(types)

@@ -14,7 +14,7 @@ from xdev.ufunc.cuda_layout import contiguous
 from xdev.ufunc.cuda_operands import Array, Number
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import is_dask
-from xdev.ufunc.rules import real
+from xdev.ufunc.kinds import real
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence

@@ -19,14 +19,14 @@ from xdev.compile.grid.cuda import RANGE
 from xdev.compile.grid.emission import checked
 from xdev.errors import users_level
 from xdev.ufunc import literals, sources
-from xdev.ufunc.assignments import refuse_lost
+from xdev.ufunc.kinds import Rules
 from xdev.ufunc.parameters import (
     positional,
     refuse_arrays,
     refuse_deferred,
+    refuse_lost,
     refuse_raising,
 )
-from xdev.ufunc.rules import Rules
 from xdev.ufunc.scalar import within
 from xdev.ufunc.sources import Scope
 
@@ -367,7 +367,7 @@ class KernelFunction:
             check = Checks(arrays, sources.outside(self.function))
         also = check or Ranges(self.function)
         function = literals.typed(
-            self.function, working, "inexact", replace, also
+            self.function, Rules((), working=working), "inexact", replace, also
         ).function
         done = check is not None and check.done
         if check is not None and not done:
