@@ -452,8 +452,9 @@ class _Rewriter(ast.NodeTransformer):
         if is_dtype(common, "iufc"):
             node.args = [self._as(each, common) for each in node.args]
             return node
-        found = self._called(node, function)
         python = kind is int or kind is float  # NumPy's dtypes equal these
+        self._kept.update(node.args if python else ())
+        found = self._called(node, function)
         return self._cast(found, PYTHONS[kind]) if python else found
 
     def _refuse_extremes(self, node: ast.Call) -> None:
