@@ -26,7 +26,7 @@ from xdev.ufunc.sources import WEAK
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xdev._plain_calls import Plan, Plans
+    from xdev._plain_calls import Plans
     from xdev.ufunc.inputs import Dtypes
     from xdev.ufunc.scalar import ScalarFunction
     from xdev.ufunc.signatures import Signature
@@ -84,24 +84,32 @@ class CpuLoops:
         """Forget the calls, but no ufunc."""
         self._plans.forget()
 
-    def ufunc(self, specialisation: Specialisation) -> np.ufunc:
+    def threaded(self, specialisation: Specialisation) -> Threaded:
         """Return the NumPy ufunc whose one loop is this typing."""
-        return self._threaded(specialisation).ufunc
-
-    def _threaded(self, specialisation: Specialisation) -> Threaded:
         made = self._made.get(specialisation)
         if made is None:
-            inputs, outputs = specialisation.inputs, specialisation.outputs
-            loop = self._loop(specialisation)
+            types = specialisation.inputs, specialisation.outputs
+            fastmath, identity = self.scalar.fastmath, self.identity
+            reorderable = identity is not None  # as NumPy has it
+
+            def make() -> tuple[str, bytes]:
+                from xdev.compile import cpu  # not where the code is on disk
+
+                return cpu.loop(
+                    specialisation.function,
+                    *types,
+                    fastmath=fastmath,
+                    reorderable=reorderable,
+                )
+
+            parts = specialisation.types, fastmath, reorderable
+            digest, name = specialisation.digest, specialisation.name
+            loop = code.kept(digest, parts, name, make, specialisation.unchanged)
+            name, doc = f"xdev:{self.scalar.name}", self.scalar.doc
             ufunc = numpy_ufunc.register(
-                loop,
-                inputs,
-                outputs,
-                name=f"xdev:{self.scalar.name}",
-                doc=self.scalar.doc,
-                identity=self.identity,
+                loop, *types, name=name, doc=doc, identity=identity
             )
-            made = Threaded(ufunc, loop.address, (*inputs, *outputs))
+            made = Threaded(ufunc, loop.address, (*types[0], *types[1]))
             made = self._made.setdefault(specialisation, made)
         return made
 
@@ -110,7 +118,7 @@ class CpuLoops:
         values = tuple(x if type(x) in WEAK else np.asanyarray(x) for x in values)
         name = f"{self.scalar.name}.at"
         dtypes = resolve((a, *values), name)
-        run = self._threaded(self.scalar.specialise(dtypes))
+        run = self.threaded(self.scalar.specialise(dtypes))
         labels = self.scalar.labels[1:]
         run.at(a, indices, *strong(values, dtypes[1:], name, labels))
 
@@ -120,7 +128,7 @@ class CpuLoops:
         """Return the ufunc that takes its own results, and their dtype."""
         target = out.dtype if isinstance(out, ndarray) else None
         made = self.scalar.folding(dtype_of(array), target, dtype)
-        return self.ufunc(made), made.outputs[0]
+        return self.threaded(made).ufunc, made.outputs[0]
 
     def reduce(
         self, array: Any, axis: Any, dtype: Any, out: Any, **keywords: Any
@@ -165,25 +173,6 @@ class CpuLoops:
             explain(error, (out,))
             raise
 
-    def _loop(self, specialisation: Specialisation) -> code.Loop:
-        types = specialisation.inputs, specialisation.outputs
-        fastmath = self.scalar.fastmath
-        reorderable = self.identity is not None  # as NumPy has it
-
-        def make() -> tuple[str, bytes]:
-            from xdev.compile import cpu  # not where the code is on disk
-
-            return cpu.loop(
-                specialisation.function,
-                *types,
-                fastmath=fastmath,
-                reorderable=reorderable,
-            )
-
-        parts = specialisation.types, fastmath, reorderable
-        digest, name = specialisation.digest, specialisation.name
-        return code.kept(digest, parts, name, make, specialisation.unchanged)
-
     def __call__(
         self,
         args: Sequence[Any],
@@ -219,47 +208,20 @@ class CpuLoops:
             inputs = tuple(to if fits(x, to) else own for x, own, to in each)
         else:
             specialisation = self.scalar.specialise(inputs)
-        ufunc = self.ufunc(specialisation)
         if signature is not None or not _numpy_agrees(args, inputs):
             args = strong(args, inputs, self.scalar.name, self.scalar.labels)
-        if signature is None and not keywords:
-            call = self._learn(args, out, specialisation)
-            if call is not None:
-                return call.compute(args, out, cpu_results.bound(args))
-        if out is None:
-            least = 1 if _TRACKING.on else POOLED
-            outputs = specialisation.outputs
-            out = cpu_results.pooled(args, outputs, least=least, **keywords)
-        try:
-            return ufunc(*args, out=out or (None,) * ufunc.nout, **keywords)
-        except REFUSALS as error:
-            _explain(self.scalar, error, args, specialisation.inputs, out)
-            raise
-
-    def _learn(
-        self,
-        args: Sequence[Any],
-        out: tuple[Any, ...] | None,
-        specialisation: Specialisation,
-    ) -> _Call | None:
-        """Remember a call on NumPy arrays and numbers; return what it needs."""
-        if _TRACKING.on:
-            return None
-        if not all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args):
-            return None
-        outs = out or ()
-        if not all(type(x) is ndarray for x in outs):
-            outs = ()
-        kinds = tuple(
-            x.dtype if type(x) is ndarray else type(x) for x in (*args, *outs)
-        )
-        run = self._threaded(specialisation)
-        call = _Call(self.scalar, run, specialisation.inputs, specialisation.outputs)
-        call.plan = native.calls.Plan(kinds, len(args), run.ufunc, call)
-        self._plans.learn(call.plan)
-        if _TRACKING.on:  # another thread began to listen meanwhile
-            self._plans.forget()
-        return call
+        operands = args if out is None else (*args, *out)
+        kinds = tuple(x.dtype if type(x) is ndarray else type(x) for x in operands)
+        call = _Call(self.scalar, self.threaded(specialisation), kinds)
+        if (
+            not (keywords or _TRACKING.on)
+            and all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args)
+            and all(type(x) is ndarray for x in out or ())
+        ):
+            self._plans.learn(call.plan)
+            if _TRACKING.on:  # another thread began to listen meanwhile
+                self._plans.forget()
+        return call.compute(args, out, cpu_results.bound(args), **keywords)
 
 
 _TRACKING = _Tracking()
@@ -275,25 +237,24 @@ class _Call:
         The function.
     run : Threaded
         What computes.
-    inputs, outputs : tuple of numpy.dtype
-        What it reads and writes.
+    kinds : tuple
+        The operands' dtypes and types, as a plan has them.
     """
 
-    __slots__ = ("few", "inputs", "outputs", "plan", "run", "scalar", "small")
-    plan: Plan
+    __slots__ = ("few", "plan", "run", "scalar", "small")
 
     def __init__(
-        self, scalar: ScalarFunction, run: Threaded, inputs: Dtypes, outputs: Dtypes
+        self, scalar: ScalarFunction, run: Threaded, kinds: tuple[Any, ...]
     ) -> None:
         self.scalar, self.run = scalar, run
-        self.inputs, self.outputs = inputs, outputs
+        self.plan = native.calls.Plan(kinds, scalar.nin, run.ufunc, self)
         # Smaller results are not the pool's.
-        self.few = POOLED // max(dtype.itemsize for dtype in outputs)
+        self.few = POOLED // max(dtype.itemsize for dtype in run.outputs)
         self.small = 0  # smaller calls need no more than NumPy's ufunc
 
     def large(self, operands: tuple[Any, ...]) -> Any:
         """Compute operands that are not surely small."""
-        nin, size = len(self.inputs), cpu_results.bound(operands)
+        nin, size = self.scalar.nin, cpu_results.bound(operands)
         if size >= self.small or (size >= self.few and len(operands) == nin):
             return self.compute(operands[:nin], operands[nin:] or None, size)
         try:
@@ -304,55 +265,51 @@ class _Call:
             self.explain(error, operands)
             raise
 
-    def explain(self, error: Exception, operands: tuple[Any, ...]) -> None:
+    def explain(self, error: Exception, operands: Sequence[Any]) -> None:
         """Raise NumPy's error for a call with the way out, if it has one."""
-        nin = len(self.inputs)
-        _explain(self.scalar, error, operands[:nin], self.inputs, operands[nin:])
+        scalar, nin = self.scalar, self.scalar.nin
+        if not isinstance(error, ValueError):
+            inputs = self.run.inputs
+            found = misfit(operands[:nin], inputs, scalar.name, scalar.labels)
+            if found is not None:
+                raise found from error
+        explain(error, operands[nin:])
 
     def compute(
-        self, args: Sequence[Any], out: tuple[Any, ...] | None, size: int
+        self,
+        args: Sequence[Any],
+        out: tuple[Any, ...] | None,
+        size: int,
+        **keywords: Any,
     ) -> Any:
         """Compute, into new arrays where the results are large."""
-        own = out is None
-        run = self.run
+        own, run = out is None, self.run
         try:
             if out is None:
-                spread = (
-                    size >= run.cost.threshold > 0
-                )  # into results that are all there
-                if size >= self.few:
-                    out = cpu_results.plain(args, self.outputs, size)
-                if out is None and (spread or size >= self.few):
-                    least = 0 if spread else POOLED
-                    out = cpu_results.pooled(args, self.outputs, least=least)
+                # Threads write into results that are all there.
+                spread = size >= run.cost.threshold > 0 and not keywords
+                if size >= self.few and not keywords:
+                    out = cpu_results.plain(args, run.outputs, size)
+                if out is None and (
+                    spread or keywords or _TRACKING.on or size >= self.few
+                ):
+                    least = 0 if spread else 1 if _TRACKING.on else POOLED
+                    out = cpu_results.pooled(args, run.outputs, least=least, **keywords)
             else:
                 size = max(getattr(x, "size", 0) for x in out)  # NumPy refuses others
+            if keywords:
+                return run.ufunc(*args, out=out or (None,) * run.ufunc.nout, **keywords)
             if size < self.small and out is not None:
                 return run.alone(args, out)
             return run(args, out, size, own=own)
         except REFUSALS as error:
-            _explain(self.scalar, error, args, self.inputs, out)
+            self.explain(error, (*args, *(out or ())))
             raise
         finally:
             self.small = run.cost.small
-            makes = len(self.plan.kinds) == len(self.inputs)  # its results itself
+            makes = len(self.plan.kinds) == self.scalar.nin  # its results itself
             self.plan.limit = min(self.small, self.few) if makes else self.small
             self.plan.strided = min(self.plan.limit, MANY)
-
-
-def _explain(
-    scalar: ScalarFunction,
-    error: Exception,
-    args: Sequence[Any],
-    inputs: Dtypes,
-    out: Any,
-) -> None:
-    """Raise NumPy's error for a call of a loop with the way out, if it has one."""
-    if not isinstance(error, ValueError):
-        found = misfit(args, inputs, scalar.name, scalar.labels)
-        if found is not None:
-            raise found from error
-    explain(error, out)
 
 
 def _numpy_agrees(args: Sequence[Any], dtypes: Dtypes) -> bool:

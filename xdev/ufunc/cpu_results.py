@@ -84,34 +84,34 @@ def pooled(
     tuple of arrays and None, or None
         None: NumPy makes all of them.
     """
-    arrays = [x for x in operands if isinstance(x, ndarray)]
-    if isinstance(where, ndarray):
-        arrays.append(where)
-    if not arrays or any(type(x) is not ndarray for x in arrays):
+    arrays = [x for x in (*operands, where) if isinstance(x, ndarray)]
+    if not arrays or {*map(type, arrays)} != {ndarray}:
         return None  # NumPy scalars; or a subclass, which decides on its results
     shape, size = arrays[0].shape, arrays[0].size
-    if any(x.shape != shape for x in arrays):
+    if len({x.shape for x in arrays}) > 1:
         try:
             broadcast = np.broadcast(*arrays)
         except ValueError:
             return None  # NumPy words the refusal
         shape, size = broadcast.shape, broadcast.size
-    large = [size * dtype.itemsize >= least for dtype in outputs]
-    if not shape or not any(large):
+    if not shape:
         return None
-    pairs = zip(large, outputs, strict=True)
-    return tuple(_array(arrays, shape, d, order) if big else None for big, d in pairs)
-
-
-def _array(
-    arrays: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], order: str
-) -> Any:
-    if order == "K" and not all(x.flags.c_contiguous for x in arrays):
+    axes: Any = None
+    flags = [x.flags for x in arrays]
+    if order == "K" and not all(x.c_contiguous for x in flags):
         axes = layout.axes([layout.strides(x, shape) for x in arrays])
-        made = memory.host_array(tuple(shape[axis] for axis in axes), dtype)
-        return transposed(made, sorted(range(len(axes)), key=axes.__getitem__))
-    fortran = order == "F" or (order == "A" and all(x.flags.fnc for x in arrays))
-    return memory.host_array(shape, dtype, order="F" if fortran else "C")
+        shape = tuple(shape[axis] for axis in axes)
+    fortran = order == "F" or (order == "A" and all(x.fnc for x in flags))
+    outs = [
+        None
+        if size * dtype.itemsize < least
+        else memory.host_array(shape, dtype, order="F" if fortran else "C")
+        for dtype in outputs
+    ]
+    if axes is not None:
+        back = sorted(range(len(axes)), key=axes.__getitem__)
+        outs = [None if x is None else transposed(x, back) for x in outs]
+    return tuple(outs) if any(x is not None for x in outs) else None
 
 
 # Calls of a NumPy ufunc on arrays that it reads by rows: slices, what broadcasts.

@@ -42,16 +42,19 @@ class Threaded:
     ----------
     ufunc : numpy.ufunc
         As given.
+    inputs, outputs : tuple of numpy.dtype
+        What that reads, and writes.
     cost : CostModel
         Which calls are worth several threads.
     """
 
-    __slots__ = ("_dtypes", "_loop", "cost", "ufunc")
+    __slots__ = ("_dtypes", "_loop", "cost", "inputs", "outputs", "ufunc")
 
     def __init__(
         self, ufunc: np.ufunc, loop: int, dtypes: tuple[np.dtype[Any], ...]
     ) -> None:
         self.ufunc, self._loop, self._dtypes = ufunc, loop, dtypes
+        self.inputs, self.outputs = dtypes[: ufunc.nin], dtypes[ufunc.nin :]
         self.cost = threads.CostModel()
 
     def __call__(
@@ -83,7 +86,7 @@ class Threaded:
         result = self.alone(operands, outs)
         seconds = perf_counter() - start
         first = result[0] if type(result) is tuple else result
-        self.cost.add_serial(seconds, first.size)
+        self.cost.add_serial(seconds, getattr(first, "size", 0))
         return result
 
     def alone(self, operands: Sequence[Any], outs: tuple[Any, ...] | None) -> Any:
