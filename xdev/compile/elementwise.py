@@ -237,8 +237,10 @@ def build(
     """
     arch = "sm_{}{}".format(*capability)
     with toolchain.explained():
+        source = (_folder() / f"{kernel.template}.cu").read_text()
+        macros = tuple(kernel.macros())
         template, symbol = _compiled(
-            kernel.template, kernel.entry, tuple(kernel.macros()), arch, fma=fastmath
+            source, kernel.entry, macros, arch, "ltoir", fma=fastmath
         )
         return toolchain.link([template, code], arch, fma=fastmath), symbol
 
@@ -277,46 +279,44 @@ def expressed(
         The CUDA compiler is missing or its parts do not fit together.
     """
     arch = "sm_{}{}".format(*capability)
+    source = function + (_folder() / f"{kernel.template}.cu").read_text()
     with toolchain.explained():
-        core = _optional.cuda_core()
-        options = core.ProgramOptions(
-            arch=arch,
-            std="c++17",
+        return _compiled(
+            source,
+            kernel.entry,
+            tuple(kernel.macros()),
+            arch,
+            "cubin",
             fma=fastmath,
-            include_path=[str(_folder()), *folders],
-            define_macro=list(kernel.macros()),
+            folders=tuple(folders),
         )
-        source = function + (_folder() / f"{kernel.template}.cu").read_text()
-        program = core.Program(source, "c++", options)
-        made = program.compile("cubin", name_expressions=(kernel.entry,))
-        symbol = made.symbol_mapping[kernel.entry]
-    return bytes(made.code), symbol.decode() if isinstance(symbol, bytes) else symbol
 
 
 @lru_cache(maxsize=TEMPLATES)
 def _compiled(
-    template: str,
+    source: str,
     entry: str,
     macros: tuple[tuple[str, str], ...],
     arch: str,
+    code: str,
     *,
     fma: bool,
+    folders: tuple[str, ...] = (),
 ) -> tuple[bytes, str]:
-    """Return a template's LTO-IR, and the kernel's name: no function is in it yet."""
+    """Return what NVRTC makes of a template, and the kernel's name in it."""
     core = _optional.cuda_core()
+    linked: Any = {"relocatable_device_code": True, "link_time_optimization": True}
     # A product and a sum stay two roundings, so that results equal NumPy's.
     options = core.ProgramOptions(
         arch=arch,
         std="c++17",
-        relocatable_device_code=True,
-        link_time_optimization=True,
         fma=fma,
-        include_path=str(_folder()),
+        include_path=[str(_folder()), *folders],
         define_macro=list(macros),
+        **(linked if code == "ltoir" else {}),
     )
-    source = (_folder() / f"{template}.cu").read_text()
     program = core.Program(source, "c++", options)
-    made = program.compile("ltoir", name_expressions=(entry,))
+    made = program.compile(code, name_expressions=(entry,))
     symbol = made.symbol_mapping[entry]
     return bytes(made.code), symbol.decode() if isinstance(symbol, bytes) else symbol
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import prod
 from typing import final
+
+import numpy as np
 
 from xdev.ufunc import layout
 
@@ -18,16 +21,14 @@ def broadcast(inputs: list[Shape], outputs: list[Shape], name: str) -> Shape:
     ValueError
         The shapes do not broadcast, or an output has another shape than the result.
     """
-    common: Shape = ()
-    for one in inputs:
-        joined = _joined(common, one)
-        if joined is None:
-            listed = " ".join(map(_text, inputs))
-            message = f"{name}: shapes {listed} do not broadcast together"
-            raise ValueError(message)
-        common = joined
-    for one in outputs:
-        common = _joined(common, one) or common  # the next loop finds what does not fit
+    try:
+        common = np.broadcast_shapes(*inputs)
+    except ValueError:
+        listed = " ".join(map(_text, inputs))
+        message = f"{name}: shapes {listed} do not broadcast together"
+        raise ValueError(message) from None
+    with suppress(ValueError):  # the loop finds what does not fit
+        common = np.broadcast_shapes(common, *outputs)
     for one in outputs:
         if one != common:
             message = (
@@ -36,14 +37,6 @@ def broadcast(inputs: list[Shape], outputs: list[Shape], name: str) -> Shape:
             )
             raise ValueError(message)
     return common
-
-
-def _joined(one: Shape, other: Shape) -> Shape | None:
-    """Return what two shapes broadcast to, None where they do not."""
-    extents = max(len(one), len(other))
-    pairs = zip(*((1,) * (extents - len(x)) + x for x in (one, other)), strict=True)
-    joined = [m if n == 1 else n for m, n in pairs if 1 in (m, n) or m == n]
-    return tuple(joined) if len(joined) == extents else None
 
 
 def stretch(shape: Shape, strides: Shape, to: Shape) -> Shape:
