@@ -18,8 +18,8 @@ from xdev.ufunc.cuda_plan import Result
 from xdev.ufunc.errors import explain
 from xdev.ufunc.generalized.layouts import Axes
 from xdev.ufunc.inputs import strong
-from xdev.ufunc.kernels import arguments
-from xdev.ufunc.kernels.cuda import Compiled
+from xdev.ufunc.kernels.arguments import sizes
+from xdev.ufunc.kernels.cuda import launch_of, loaded
 from xdev.ufunc.kernels.decorator import Extents
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class CudaCores:
     def __init__(self, function: CoreFunction) -> None:
         self._function = function
         self._lock = threading.Lock()  # guards the dict below: a kernel is made once
-        self._kernels: dict[Any, Compiled] = {}
+        self._kernels: dict[Any, Any] = {}
 
     def __call__(
         self,
@@ -400,30 +400,30 @@ class CudaCores:
                 shape, strides = (1,), (core.dtype.itemsize,)
             operands[k] = x.laid_out(extents + shape, next(following) + strides)
         points = Extents.read(prod(loop), function.name)
-        run = self._kernel(made, points, operands).launch(points, operands)
+        kinds = tuple(
+            Argument(core.dtype, len(x.shape) if isinstance(x, Array) else None)
+            for x, core in zip(operands, made.arguments, strict=True)
+        )
+        kernel = self._kernel(made, kinds, points, operands)
+        run = launch_of(kernel, kinds, points, operands)
         run(handed(operands, dtypes, function.name, function.names))
 
     def _kernel(
         self,
         made: Specialisation,
+        kinds: tuple[Argument, ...],
         points: Extents,
         operands: Sequence[Array | Number],
-    ) -> Compiled:
+    ) -> Any:
         """Return a loaded kernel, compiled once."""
-        kinds = tuple(
-            Argument(core.dtype, len(x.shape) if isinstance(x, Array) else None)
-            for x, core in zip(operands, made.arguments, strict=True)
-        )
-        arrays = [x for x in operands if isinstance(x, Array)]
-        narrow = points.whole and arguments.narrow(points.shape, arrays)
-        sizes = {"narrow": narrow, "small": arguments.small(arrays)}
+        fits = sizes(points, [x for x in operands if isinstance(x, Array)])
         current = _optional.cupy().cuda.runtime.getDevice()
-        key = made, kinds, *sizes.values(), launch.capability(current)
+        key = made, kinds, fits, launch.capability(current)
         with self._lock:
             if key not in self._kernels:
                 fastmath = self._function.fastmath
                 grid = Grid(made.function, 1, kinds, fastmath, cores=made.arguments)
-                self._kernels[key] = Compiled.of(grid, **sizes)
+                self._kernels[key] = loaded(grid, fits=fits)
             return self._kernels[key]
 
 

@@ -19,6 +19,8 @@ from xdev.ufunc.kinds import real
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
+    from xdev.ufunc.kernels.decorator import Extents
+
 Dtypes = tuple[np.dtype[Any], ...]
 SUPPORTED = frozenset("?bhilqBHILQfdFD")
 FLOAT = np.dtype(np.float64)
@@ -152,18 +154,22 @@ def begin_writes(
             adapter.begin_write(x, name, label)
 
 
-def narrow(extents: Sequence[int], arrays: Sequence[Array]) -> bool:
-    """Say whether extents, shapes and strides fit into 32 bits with their sign."""
-    numbers = [*extents]
+def sizes(extents: Extents, arrays: Sequence[Array]) -> tuple[bool, bool]:
+    """Say what a CUDA kernel may be compiled for.
+
+    Returns
+    -------
+    (bool, bool)
+        Whether a launch has a thread for each point, and extents, shapes and strides
+        fit into 32 bits with their sign; whether each array has fewer than 2**31 bytes,
+        of which a view is made.
+    """
+    numbers = [*extents.shape]
     for x in arrays:
-        numbers += x.shape
-        numbers += x.strides
-    return max(numbers) < 2**31 and min(numbers) >= -(2**31)
-
-
-def small(arrays: Sequence[Array]) -> bool:
-    """Say whether each array has fewer than 2**31 bytes, of which a view is made."""
-    return all(prod(x.shape) * x.dtype.itemsize < 2**31 for x in arrays)
+        numbers += (*x.shape, *x.strides)
+    fit = max(numbers) < 2**31 and min(numbers) >= -(2**31)
+    small = all(prod(x.shape) * x.dtype.itemsize < 2**31 for x in arrays)
+    return extents.whole and fit, small
 
 
 def words(

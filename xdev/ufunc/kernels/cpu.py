@@ -3,148 +3,96 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, final
 
 from numpy import ndarray
 
 from xdev import native
-from xdev._forks import module_lock
 from xdev.compile import threads
-from xdev.compile.grid import WORD, cpu as compiler, emission as reports, packer
+from xdev.compile.grid import WORD, cpu as compiler, emission as reports
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import too_large
-from xdev.ufunc.kernels import arguments, functions
+from xdev.ufunc.kernels import arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Sequence
 
-    from xdev.compile.grid import Argument
     from xdev.ufunc.kernels.decorator import Extents
-    from xdev.ufunc.kernels.functions import KernelFunction
+    from xdev.ufunc.kernels.functions import KernelFunction, Plan
 
 MOST = 64  # calls of one grid that are known at a time
-_lock = module_lock()  # guards the making of plans: each is made once
 
 
-@final
-@dataclass(slots=True)
-class Plan:
-    """A loop over points, for arguments of some types.
-
-    Parameters
-    ----------
-    kinds : tuple of Argument
-        The types.
-    pack : callable
-        Returns the loop's memory, of the arguments.
-    loop : callable
-        ``loop(start, stop, memory)``, a C function.
-    address : int
-        The loop's.
-    writes : callable
-        Returns the names of the arrays that are written.
-    each : float
-        Seconds that a point took the last time that threads shared them, 0 before; a
-        guess for the next.
-    """
-
-    kinds: tuple[Argument, ...]
-    pack: Callable[..., bytes]
-    loop: Any
-    address: int
-    writes: Callable[[], Container[str]]
-    each: float = 0.0
-
-
-@final
-class CpuKernels:
-    """The loops of one kernel, by the types of its arguments.
+def run(
+    function: KernelFunction,
+    extents: Extents,
+    args: Sequence[Any],
+    *,
+    checked: bool = False,
+) -> Plan:
+    """Run for every point; return what ran.
 
     Parameters
     ----------
     function : KernelFunction
-        The function.
+        The kernel's.
+    extents : Extents
+        The points.
+    args : sequence
+        NumPy arrays and numbers.
     checked : bool
         Whether accesses out of bounds are reported, whatever ``XDEV_DEBUG`` is.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        The arguments are wrong, or the function cannot be compiled for them: nothing
+        was written.
+    IndexError
+        An access was out of bounds; where that is checked.
     """
+    indices = extents.dimensions
+    names = function.split(indices, len(args))
+    operands = [arguments.host(x, function.name) for x in args]
+    key = checked, *map(arguments.key, operands)
+    plan = function.plan(key, indices, operands, compiler.loop, checked=checked)
+    try:
+        words = arguments.words(operands, plan.kinds)
+    except OverflowError as error:
+        owners = [x.owner for x in operands]
+        dtypes = [kind.dtype for kind in plan.kinds]
+        raise too_large(owners, dtypes, function.name, names) from error
+    arguments.begin_writes(args, operands, names, function.name, plan.writes)
+    compute(function, extents, plan, words)
+    return plan
 
-    def __init__(self, function: KernelFunction, *, checked: bool = False) -> None:
-        self._function, self._checked = function, checked
-        self._plans: dict[Any, Plan] = {}
 
-    def __call__(self, extents: Extents, args: Sequence[Any]) -> Plan:
-        """Run for every point; return what ran.
+def compute(
+    function: KernelFunction, extents: Extents, plan: Plan, words: Sequence[Any]
+) -> None:
+    """Run a plan for every point.
 
-        Parameters
-        ----------
-        extents : Extents
-            The points.
-        args : sequence
-            NumPy arrays and numbers.
-
-        Raises
-        ------
-        TypeError, ValueError, OverflowError
-            The arguments are wrong, or the function cannot be compiled for them:
-            nothing was written.
-        IndexError
-            An access was out of bounds; where that is checked.
-        """
-        function, indices = self._function, extents.dimensions
-        names = function.split(indices, len(args))
-        operands = [arguments.host(x, function.name) for x in args]
-        key = indices, *map(arguments.key, operands)
-        plan = self._plans.get(key)
-        if plan is None:
-            with _lock:
-                plan = self._plans.get(key)
-                if plan is None:
-                    kinds, working = arguments.types(operands, names, function.name)
-                    grid = function.typed(
-                        indices, kinds, working, checked=self._checked
-                    )
-                    typing = indices, kinds, working
-                    with function.refusing_writes(*typing):
-                        loop: Any = compiler.loop(grid)
-                    address = loop.code.address
-                    found = partial(function.writes, *typing)
-                    plan = Plan(kinds, packer(kinds), loop, address, found)
-                    self._plans[key] = plan
-        try:
-            words = arguments.words(operands, plan.kinds)
-        except OverflowError as error:
-            owners = [x.owner for x in operands]
-            dtypes = [kind.dtype for kind in plan.kinds]
-            raise too_large(owners, dtypes, function.name, names) from error
-        arguments.begin_writes(args, operands, names, function.name, plan.writes)
-        self.compute(extents, plan, words)
-        return plan
-
-    def compute(self, extents: Extents, plan: Plan, words: Sequence[Any]) -> None:
-        """Run a plan for every point.
-
-        Parameters
-        ----------
-        extents : Extents
-            The points.
-        plan : Plan
-            What a call returned.
-        words : sequence
-            The arguments, as :func:`xdev.ufunc.kernels.arguments.words` has them.
-        """
-        report = array("q", bytes(WORD * reports.LENGTH))
-        address, _ = report.buffer_info()
-        memory = plan.pack(*extents.shape, address, *words)
-        plan.each = threads.compute(
-            plan.loop, plan.address, memory, extents.size, plan.each
-        )
-        if report[0]:
-            function, indices = self._function, extents.dimensions
-            names = function.split(indices, len(plan.kinds))
-            functions.refuse_reported(report, function.name, names, indices)
+    Parameters
+    ----------
+    function : KernelFunction
+        The kernel's.
+    extents : Extents
+        The points.
+    plan : Plan
+        What a call returned.
+    words : sequence
+        The arguments, as :func:`xdev.ufunc.kernels.arguments.words` has them.
+    """
+    report = array("q", bytes(WORD * reports.LENGTH))
+    address, _ = report.buffer_info()
+    memory, loop = plan.pack(*extents.shape, address, *words), plan.machine
+    plan.each = threads.compute(
+        loop, loop.code.address, memory, extents.size, plan.each
+    )
+    if report[0]:
+        function.refuse_reported(report, extents.dimensions)
 
 
 @final
@@ -155,16 +103,16 @@ class Repeats:
 
     Parameters
     ----------
-    kernels : CpuKernels
-        Runs a plan, of what its arguments are in memory.
+    function : KernelFunction
+        The kernel's.
     extents : Extents
         The grid.
     """
 
-    __slots__ = ("_extents", "_kernels", "_plans")
+    __slots__ = ("_extents", "_function", "_plans")
 
-    def __init__(self, kernels: CpuKernels, extents: Extents) -> None:
-        self._kernels, self._extents = kernels, extents
+    def __init__(self, function: KernelFunction, extents: Extents) -> None:
+        self._function, self._extents = function, extents
         # With the places and types of numbers, and the arrays' shapes and strides.
         self._plans: dict[Any, tuple[Plan, list[tuple[int, Any]], list[int]]] = {}
 
@@ -180,7 +128,7 @@ class Repeats:
                 values[i] = kind(values[i]).tobytes()
         except OverflowError:  # which the general way says in words
             return False
-        self._kernels.compute(self._extents, plan, values + layouts)
+        compute(self._function, self._extents, plan, values + layouts)
         return True
 
     def store(self, args: Sequence[Any], plan: Plan) -> None:

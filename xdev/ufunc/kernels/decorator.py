@@ -12,9 +12,7 @@ from xdev import native
 from xdev._freed import refuse
 from xdev.ufunc import fake, sources
 from xdev.ufunc.foreign import is_cuda
-from xdev.ufunc.kernels import arguments
-from xdev.ufunc.kernels.cpu import CpuKernels, Repeats
-from xdev.ufunc.kernels.cuda import CudaKernels
+from xdev.ufunc.kernels import arguments, cpu, cuda
 from xdev.ufunc.kernels.functions import KernelFunction
 
 if TYPE_CHECKING:
@@ -222,8 +220,6 @@ class Kernel:
         self._typed = typed
         self._name, self._fastmath = typed.name, typed.fastmath
         self.__doc__ = self.__doc__ or f"{typed.name}({', '.join(typed.names)})"
-        self._cpu, self._cuda = CpuKernels(typed), CudaKernels(typed)
-        self._fake = CpuKernels(typed, checked=True)  # it is for tests
         self._bound: dict[Any, Bound] = {}
 
     def __getitem__(self, key: Any) -> Bound:
@@ -288,12 +284,12 @@ class Kernel:
             )
             raise TypeError(message)
         if any(map(is_cuda, args)):
-            launched = self._cuda(extents, args)
+            launched = cuda.run(self._typed, extents, args)
             if launched is not None:
                 bound.launches.learn(args, launched)
         elif any(map(fake.is_fake, args)):
-            fake.call(
-                lambda numbers, _: self._fake(extents, numbers),
+            fake.call(  # it is for tests
+                lambda args, _: cpu.run(self._typed, extents, args, checked=True),
                 self._name,
                 args,
                 None,
@@ -302,8 +298,7 @@ class Kernel:
             )
         else:
             refuse(self._name, *args)
-            ran = self._cpu(extents, args)
-            bound.cpu.store(args, ran)
+            bound.cpu.store(args, cpu.run(self._typed, extents, args))
 
 
 @final
@@ -325,7 +320,7 @@ class Bound:
     def __init__(self, kernel: Kernel, key: Any, extents: Extents) -> None:
         self._kernel, self._key, self.extents = kernel, key, extents
         self.launches = native.calls.Launches()  # calls before, on CUDA
-        self.cpu = Repeats(kernel._cpu, extents)  # noqa: SLF001 - its own
+        self.cpu = cpu.Repeats(kernel._typed, extents)  # noqa: SLF001 - its own
 
     def __call__(self, *args: Any, **named: Any) -> None:
         """Run for every point."""

@@ -7,18 +7,20 @@ import inspect
 import re
 import warnings
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from dis import get_instructions
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config, atomic
-from xdev.compile.grid import Grid
+from xdev._forks import module_lock
+from xdev.compile.grid import Grid, packer
 from xdev.compile.grid.cpu import writes
 from xdev.compile.grid.cuda import RANGE
 from xdev.compile.grid.emission import checked
 from xdev.errors import users_level
 from xdev.ufunc import literals, sources
+from xdev.ufunc.kernels.arguments import types
 from xdev.ufunc.kinds import Rules
 from xdev.ufunc.parameters import (
     positional,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from xdev.compile.grid import Argument
+    from xdev.ufunc.cuda_operands import Array, Number
 
 # Loops over ``range`` in a kernel, named so that a device may compile its own.
 
@@ -159,38 +162,37 @@ class Checks(ast.NodeTransformer):
         return ast.copy_location(call, index)
 
 
-def refuse_reported(
-    report: Sequence[int], name: str, arguments: Sequence[str], dimensions: int
-) -> None:
-    """Raise the error that a kernel has reported, if there is one.
+@final
+@dataclass(slots=True)
+class Plan:
+    """What was compiled for arguments of some types.
 
     Parameters
     ----------
-    report : sequence of int
-        What :mod:`xdev.compile.grid.emission` writes.
-    name : str
-        The kernel's name.
-    arguments : sequence of str
-        Its arguments' names.
-    dimensions : int
-        How many indices it has.
-
-    Raises
-    ------
-    IndexError
-        An access was out of bounds.
+    kinds : tuple of Argument
+        The types.
+    pack : callable
+        Returns a kernel's memory, of the arguments.
+    machine : object
+        A loop of the CPU's, or a kernel of CUDA's.
+    writes : callable
+        Returns the names of the arrays that are written.
+    checked : bool
+        Whether it reports accesses out of bounds.
+    each : float
+        Seconds that a point took the last time that threads shared them, 0 before; a
+        guess for the next.
     """
-    if not report[0]:
-        return
-    number, axis, index, length = report[1:5]
-    point = ", ".join(map(str, report[-dimensions:]))
-    message = (
-        f"{name}: {arguments[number]} has {length} elements along axis {axis}, and the "
-        f"index there is {index}, at point ({point})"
-    )
-    raise IndexError(message)
+
+    kinds: tuple[Argument, ...]
+    pack: Callable[..., bytes]
+    machine: Any
+    writes: Callable[[], frozenset[str]]
+    checked: bool
+    each: float = 0.0
 
 
+_lock = module_lock()  # guards the making of plans: each is made once
 # How a call says for how many points it runs, by the number of indices.
 EXTENTS = {1: "n", 2: "h, w", 3: "d, h, w"}
 FAST = re.compile(r"(LOAD|STORE)_FAST")
@@ -217,7 +219,53 @@ class KernelFunction:
         self.names = check_plain(function, "kernel", "def f(i, x, out)")
         self.function, self.fastmath = function, fastmath
         self.name: str = function.__name__
+        self._plans: dict[Any, Plan] = {}
         self._writes: dict[Any, frozenset[str]] = {}
+
+    def plan(
+        self,
+        key: tuple[Any, ...],
+        indices: int,
+        operands: Sequence[Array | Number],
+        compile_: Callable[[Grid], Any],
+        *,
+        checked: bool = False,
+    ) -> Plan:
+        """Return what runs for arguments, compiled once.
+
+        Parameters
+        ----------
+        key : tuple
+            All that it depends on beside the number of indices.
+        indices : int
+            How many of the parameters are indices.
+        operands : sequence of Array and Number
+            The arguments.
+        compile_ : callable
+            Returns the machine code of what :meth:`typed` returns.
+        checked : bool
+            As :meth:`typed` takes it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The arguments are wrong, or it cannot be compiled for them.
+        """
+        key = indices, *key
+        plan = self._plans.get(key)
+        if plan is None:
+            with _lock:
+                plan = self._plans.get(key)
+                if plan is None:
+                    names = self.names[indices:]
+                    typing = indices, *types(operands, names, self.name)
+                    grid = self.typed(*typing, checked=checked)
+                    with self.refusing_writes(*typing):
+                        machine = compile_(grid)
+                    kinds, writes = grid.arguments, partial(self.writes, *typing)
+                    plan = Plan(kinds, packer(kinds), machine, writes, grid.checked)
+                    self._plans[key] = plan
+        return plan
 
     def writes(
         self, indices: int, arguments: tuple[Argument, ...], working: np.dtype[Any]
@@ -295,6 +343,31 @@ class KernelFunction:
                 f"pass a copy that may be written{line}"
             )
             raise ValueError(message) from cause
+
+    def refuse_reported(self, report: Sequence[int], indices: int) -> None:
+        """Raise the error that a kernel has reported, if there is one.
+
+        Parameters
+        ----------
+        report : sequence of int
+            What :mod:`xdev.compile.grid.emission` writes.
+        indices : int
+            How many of the parameters are indices.
+
+        Raises
+        ------
+        IndexError
+            An access was out of bounds.
+        """
+        if not report[0]:
+            return
+        number, axis, index, length = report[1:5]
+        point = ", ".join(map(str, report[-indices:]))
+        message = (
+            f"{self.name}: {self.names[indices + number]} has {length} elements along "
+            f"axis {axis}, and the index there is {index}, at point ({point})"
+        )
+        raise IndexError(message)
 
     def split(self, indices: int, given: int) -> tuple[str, ...]:
         """Return the names of the arguments beside so many indices.
