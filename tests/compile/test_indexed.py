@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from xdev import _optional
-from xdev.compile.indexed import Indexed, cpu, cuda
+from xdev.compile.indexed import Indexed, cubin, cubins, loop
 from xdev.random import kernels
 from xdev.random.kernels import words64
 
@@ -42,7 +42,7 @@ def indexed(function, parameters, result, lanes):
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 1001])
 def test_a_loop_writes_each_element_and_no_other(n):
-    fill = cpu.loop(indexed(fours, "d", "d", 4))
+    fill = loop(indexed(fours, "d", "d", 4))
     out = np.full(n + 2, 99.0)
 
     fill(out[1:].ctypes.data, n, np.float64(0.5).tobytes())
@@ -54,7 +54,7 @@ def test_a_loop_writes_each_element_and_no_other(n):
 
 @pytest.mark.parametrize("result", "?bhilBHILfd")
 def test_a_loop_casts_to_what_it_writes(result):
-    fill = cpu.loop(indexed(one, "Q", result, 1))
+    fill = loop(indexed(one, "Q", result, 1))
     out = np.zeros(300, result)
 
     fill(out.ctypes.data, 300, np.uint64(5).tobytes())
@@ -67,7 +67,7 @@ def test_functions_that_cannot_be_compiled_are_refused():
         return index.no_such_name
 
     with pytest.raises(TypeError, match="no_such_name"):
-        cpu.loop(indexed(wrong, "", "d", 1))
+        loop(indexed(wrong, "", "d", 1))
 
 
 def test_a_loop_on_disk_needs_no_numba(tmp_path):
@@ -106,8 +106,8 @@ def names(instructions):
 
 @pytest.fixture
 def no_disk_cache(monkeypatch):
-    monkeypatch.setattr(cuda.cubins, "load", lambda _: None)
-    monkeypatch.setattr(cuda.cubins, "save", lambda *_: None)
+    monkeypatch.setattr(cubins, "load", lambda _: None)
+    monkeypatch.setattr(cubins, "save", lambda *_: None)
 
 
 FLOATS = [
@@ -126,7 +126,7 @@ OTHERS = [
 
 @cache  # for both tests that read it
 def compiled(function, result):
-    return cuda.cubin(kernels.kernel(function, np.dtype(result)), (9, 0))
+    return cubin(kernels.kernel(function, np.dtype(result)), (9, 0))
 
 
 @needs_cuda_compilers
@@ -160,6 +160,6 @@ def test_cuda_kernels_round_products_before_they_add(function, result, names):
     ("function", "result"), [(kernels.many, "l"), (kernels.few, "?")]
 )
 def test_cuda_kernels_compile_for_every_architecture(function, result, capability):
-    code, _ = cuda.cubin(kernels.kernel(function, np.dtype(result)), capability)
+    code, _ = cubin(kernels.kernel(function, np.dtype(result)), capability)
 
     assert code[:4] == b"\x7fELF"

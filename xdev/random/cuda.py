@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev._plain_calls import BYTES, SLOT
-from xdev.compile import launch
+from xdev.compile import indexed as compiler, launch
 from xdev.compile.elementwise import BLOCK
-from xdev.compile.indexed import cuda as compiler
 from xdev.facade.places import place
 from xdev.random.draws import READ_ONLY
 from xdev.ufunc import cuda_streams

@@ -13,7 +13,7 @@ import numpy as np
 
 from xdev import facade
 from xdev._freed import refuse
-from xdev.compile.indexed import cpu as compiler
+from xdev.compile import indexed as compiler
 from xdev.device import Device, device_of
 from xdev.device.fake_arrays import FakeArray, values_of
 from xdev.device.natives import natives

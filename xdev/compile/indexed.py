@@ -1,0 +1,256 @@
+"""Kernels over indices: a function of an index writes its own elements of an array.
+
+The function reads no array, so that nothing but the result passes through memory. Code
+for the CPU and for CUDA is kept on disk: a process that finds it does not load Numba.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from xdev import _optional
+from xdev._forks import module_lock
+from xdev.compile import adapters, cpu, cubins, digests, elementwise, loops
+from xdev.compile.elementwise import BLOCK, FUNCTION, cpp_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+INDEX = np.dtype(np.uint64)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)  # a key of dicts: hashed as an object
+class Indexed:
+    """A function of an index, and the types that it is compiled for.
+
+    Each object is compiled for itself: keep one for all calls.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(index, *parameters)``, plain Python on scalars. It returns ``lanes``
+        values, a tuple of them if there are several: elements ``lanes * index`` and
+        following. It may call other plain functions that its module names.
+    parameters : tuple of numpy.dtype
+        The parameters' dtypes, 8 bytes at most each; the index is an uint64.
+    result : numpy.dtype
+        The dtype of the elements; what the function returns is cast to it.
+    lanes : int
+        How many elements an index has: 1, 2 or 4.
+    """
+
+    function: Callable[..., Any]
+    parameters: tuple[np.dtype[Any], ...]
+    result: np.dtype[Any]
+    lanes: int
+
+    @property
+    def types(self) -> tuple[object, ...]:
+        """What decides the machine code beside the function."""
+        return self.parameters, self.result, self.lanes
+
+    def callable(self) -> Callable[..., Any]:
+        """Return the function with those that it calls compiled, on every device."""
+        return closed(self.function)
+
+
+def _callees(function: FunctionType) -> dict[str, FunctionType]:
+    """Return the plain functions that a function names."""
+    named = ((n, function.__globals__.get(n)) for n in function.__code__.co_names)
+    return {n: value for n, value in named if isinstance(value, FunctionType)}
+
+
+def closed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a plain function whose callees are compiled ones."""
+    plain: Any = function
+    names = {
+        name: cpu.device_function(closed(callee))
+        for name, callee in _callees(plain).items()
+    }
+    known = {**digests.named_globals(plain), **names}
+    made = FunctionType(plain.__code__, known, plain.__name__, plain.__defaults__)
+    made.__doc__ = plain.__doc__
+    return made
+
+
+# On the CPU: one loop.
+
+SLOT = 8  # bytes that each parameter has
+_PROTOTYPE = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
+)  # releases the interpreter's lock
+_lock = module_lock()  # guards the dict below
+_loaded: dict[Indexed, tuple[loops.Loop, Any]] = {}
+
+
+def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
+    """Return ``fill(address, n, parameters)``, compiled where nobody has done so.
+
+    It writes ``n`` elements from ``address`` on. Each parameter takes 8 bytes of
+    ``parameters``, from the first on.
+
+    Raises
+    ------
+    TypeError
+        The function cannot be compiled for these types.
+    """
+    found = _loaded.get(kernel)
+    if found is None:
+        with _lock:
+            found = _loaded.get(kernel)
+            if found is None:
+                digest, name = digests.digest(kernel.function), kernel.function.__name__
+                make = partial(_compiled, kernel)
+                code = loops.kept(digest, kernel.types, name, make)
+                found = _loaded[kernel] = code, _PROTOTYPE(code.address)
+    function: Callable[[Any, int, bytes], None] = found[1]
+    return function
+
+
+@_optional.numba_unset()
+def _compiled(kernel: Indexed) -> tuple[str, bytes]:
+    numba = _optional.numba()
+    types = numba.core.types
+    kinds = [cpu.computed(dtype) for dtype in (INDEX, *kernel.parameters)]
+    inputs = [cpu.Operand(kind, kind, SLOT) for kind in kinds]
+    kind = cpu.computed(kernel.result)
+    output = cpu.Operand(kind, kind, kernel.result.itemsize)
+    scalar = cpu.device_function(kernel.callable())
+    body = cpu.Body(scalar, inputs, [output] * kernel.lanes, branches=False)
+
+    @numba.extending.intrinsic  # type: ignore[untyped-decorator]
+    def run(typing: Any, out: Any, n: Any, parameters: Any) -> Any:
+        body.resolve(typing)
+
+        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
+            _emit(context, builder, body, values)
+            return context.get_dummy_value()
+
+        return types.void(out, n, parameters), generate
+
+    def fill(out, n, parameters):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        run(out, n, parameters)
+
+    signature = types.void(types.voidptr, types.int64, types.voidptr)
+    try:
+        return loops.code_of(numba.cfunc(signature)(fill))
+    except numba.core.errors.NumbaError as error:
+        message = f"cannot compile {kernel.function.__name__}: {error}"
+        raise TypeError(message) from error
+
+
+def _emit(context: Any, builder: Any, body: cpu.Body, arguments: Sequence[Any]) -> None:
+    """Emit the loop over whole indices, then the elements of a last index in part."""
+    cgutils = _optional.numba().core.cgutils
+    out, n, memory = arguments
+    (operand, *_), lanes = body.outputs, len(body.outputs)
+    word = n.type
+    managers = context.data_model_manager
+
+    def pointer(base: Any, offset: Any, kind: Any) -> Any:
+        data = managers[kind].get_data_type().as_pointer()
+        return builder.bitcast(builder.gep(base, [offset], inbounds=True), data)
+
+    parameters = []
+    for k, parameter in enumerate(body.inputs[1:]):
+        place = pointer(memory, word(k * SLOT), parameter.stored)
+        model = managers[parameter.stored]
+        parameters.append(model.load_from_data_pointer(builder, place))
+
+    def values(index: Any) -> list[Any]:
+        return body.apply(context, builder, [index, *parameters])
+
+    def store(index: Any, lane: int, value: Any) -> None:
+        element = builder.add(builder.mul(index, word(lanes)), word(lane))
+        offset = builder.mul(element, word(operand.itemsize))
+        place = pointer(out, offset, operand.stored)
+        context.pack_value(builder, operand.stored, value, place)
+
+    whole = builder.udiv(n, word(lanes))
+    rest = builder.urem(n, word(lanes))
+    with cgutils.for_range(builder, whole, intp=word) as loop_:
+        for lane, value in enumerate(values(loop_.index)):
+            store(loop_.index, lane, value)
+    with builder.if_then(builder.icmp_unsigned("!=", rest, word(0))):
+        for lane, value in enumerate(values(whole)[:-1]):
+            with builder.if_then(builder.icmp_unsigned("<", word(lane), rest)):
+                store(whole, lane, value)
+
+
+# On CUDA: a thread an index.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How the template is filled in for a kernel, and how many threads it takes."""
+
+    kernel: Indexed
+    template: str = "indexed"
+
+    @property
+    def entry(self) -> str:
+        """Return the kernel's C++ name, template arguments included."""
+        types = [cpp_name(self.kernel.result), *map(cpp_name, self.kernel.parameters)]
+        return f"xdev::indexed<{','.join(types)}>"
+
+    @property
+    def span(self) -> int:
+        """Return how many elements a block computes."""
+        return BLOCK * self.kernel.lanes
+
+    def macros(self) -> elementwise.Macros:
+        """Return the template's macros."""
+        reads = (INDEX, *self.kernel.parameters)
+        pointers = [f"const {cpp_name(dtype)}*" for dtype in reads]
+        pointers += [f"{cpp_name(self.kernel.result)}*"] * self.kernel.lanes
+        words = {
+            "FUNCTION": FUNCTION,
+            "SIGNATURE": ",".join(pointers),
+            "BLOCK": BLOCK,
+            "LANES": self.kernel.lanes,
+        }
+        return [(f"XDEV_{k}", str(v)) for k, v in words.items()]
+
+
+def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
+    """Compile a function of an index into a kernel. No GPU is needed.
+
+    Its parameter is a slot for the output's address and each of the function's own, and
+    the number of elements (64 bits).
+
+    Parameters
+    ----------
+    kernel : Indexed
+        The function and its types.
+    capability : (int, int)
+        The compute capability, as in ``(9, 0)``.
+
+    Returns
+    -------
+    (bytes, str)
+        The cubin, and the kernel's name in it.
+
+    Raises
+    ------
+    TypeError
+        The function cannot be compiled for these types.
+    DeviceUnavailableError
+        The CUDA compiler is missing or its parts do not fit together.
+    """
+
+    def make() -> tuple[bytes, str]:
+        reads, writes = (INDEX, *kernel.parameters), (kernel.result,) * kernel.lanes
+        function = kernel.callable()
+        code = adapters.adapter().ltoir(function, reads, writes, FUNCTION, capability)
+        return elementwise.build(Launch(kernel), code, capability, fastmath=False)
+
+    digest, name = digests.digest(kernel.function), kernel.function.__name__
+    return cubins.kept(digest, (kernel.types, capability), name, make)
