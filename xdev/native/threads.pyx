@@ -13,9 +13,9 @@ atomic operations; workers start under a lock. A job's other words are written b
 worker sees it. What is called here is described in `xdev.compile.plain_threads`.
 """
 
-from cpython.object cimport PyObject
 from libc.stdint cimport intptr_t
 from libc.string cimport memcpy, memset
+cimport numpy as cnp
 
 import os
 import threading
@@ -38,11 +38,6 @@ cdef extern from * nogil:
     void release "PyThread_release_lock"(void*)
     int feclearexcept(int)
     int fetestexcept(int)
-
-cdef extern from "numpy/arrayobject.h" nogil:
-    ctypedef struct Array "PyArrayObject":
-        pass
-    void* data_of "PyArray_DATA"(Array*)
 
 cdef enum:
     FAN = 4  # lanes that a lane wakes
@@ -80,11 +75,6 @@ cdef struct Job:
     void* context
     Piece piece  # does some of a range
     intptr_t start, stop, size, pieces
-    Loop loop  # a ufunc's
-    intptr_t* words  # of its operands
-    intptr_t raised  # floating point's errors
-    PyObject* task  # a callable
-    PyObject* errors  # a list of what it raised
 
 cdef Worker workers[MOST]  # for ever: a thread looks there until the process is gone
 cdef intptr_t started = 0
@@ -186,17 +176,14 @@ def serve(intptr_t number):
 def start_workers(intptr_t wanted):
     """Return how many workers there are, at most `wanted`; start those that are not."""
     global started
-    if started < wanted:
-        with _lock:
-            while started < min(wanted, MOST):
-                name, number = f"xdev-{started + 1}", started
-                started += 1
-                try:
-                    threading.Thread(
-                        None, serve, name, (number,), daemon=True
-                    ).start()
-                except RuntimeError:  # no more threads here, or Python shuts down
-                    break  # to others it is one that is always asleep
+    with _lock:
+        while started < min(wanted, MOST):
+            name, number = f"xdev-{started + 1}", (started,)
+            started += 1
+            try:
+                threading.Thread(None, serve, name, number, daemon=True).start()
+            except RuntimeError:  # no more threads here, or Python shuts down
+                break  # to others it is one that is always asleep
     return min(started, wanted)
 
 
@@ -210,93 +197,94 @@ def reset_after_fork():
 os.register_at_fork(after_in_child=reset_after_fork)
 
 
-cdef parallel_for(Job* job, Piece piece, void* context, tuple shares):
-    """Call a function on the pieces of a range; raise what a task of Python's raised."""
-    errors = []
-    job.piece, job.context, job.errors, job.ended = piece, context, <PyObject*>errors, 0
+cdef parallel_for(Piece piece, void* context, tuple shares):
+    """Call a function on the pieces of a range."""
+    cdef Job job
+    job.piece, job.context, job.ended = piece, context, 0
     job.start, job.stop, job.size, job.count, job.spins = shares
     job.pieces = (job.stop - job.start + job.size - 1) // job.size
     job.workers = start_workers(job.count - 1)
     room = bytearray(job.count * sizeof(Lane))  # of zeros
     job.lanes = <Lane*><char*>room
     with nogil:
-        run_lane(job, 0)
-    if errors:
-        raise errors[0]
+        run_lane(&job, 0)
 
 
 def share(intptr_t function, intptr_t context, tuple shares):
-    cdef Job job
-    parallel_for(&job, <Piece>function, <void*>context, shares)
+    parallel_for(<Piece>function, <void*>context, shares)
 
 
 cdef void call_task(
     intptr_t start, intptr_t stop, void* context, intptr_t _
 ) noexcept nogil:
-    cdef Job* job = <Job*>context
     with gil:
+        calls = <list>context
         try:
-            if not <list>job.errors:
-                (<object>job.task)(start, stop)
+            if len(calls) == 1:
+                calls[0](start, stop)
         except BaseException as error:
-            (<list>job.errors).append(error)
+            calls.append(error)
 
 
 def run(task, tuple shares):
-    cdef Job job
-    job.task = <PyObject*>task
-    parallel_for(&job, call_task, &job, shares)
+    calls = [task]  # and what it raised
+    parallel_for(call_task, <void*>calls, shares)
+    if len(calls) > 1:
+        raise calls[1]
 
 
 # -- a ufunc's elements ---------------------------------------------------------------
+
+
+cdef struct Elements:
+    Loop loop
+    intptr_t* words  # of its operands
+    intptr_t raised  # floating point's errors
 
 
 cdef void call_loop(
     intptr_t start, intptr_t stop, void* context, intptr_t _
 ) noexcept nogil:
     """Run an inner loop on a range of the result's elements, row by row."""
-    cdef Job* job = <Job*>context
-    cdef intptr_t operands = job.words[0], outer = job.words[1]
-    cdef intptr_t* shape = job.words + 2
+    cdef Elements* call = <Elements*>context
+    cdef intptr_t operands = call.words[0], outer = call.words[1]
+    cdef intptr_t* shape = call.words + 2
     cdef intptr_t* origin = shape + outer + 1
     cdef intptr_t* steps = origin + operands
     cdef intptr_t row, index, number
     cdef char* places[OPERANDS]
     feclearexcept(ERRORS)
     while start < stop:
-        row, index = start // shape[outer], start % shape[outer]
-        number = min(shape[outer] - index, stop - start)
-        for k in range(operands):
-            places[k] = <char*>origin[k] + index * steps[operands * outer + k]
-        for axis in range(outer - 1, -1, -1):
+        row, number = start, min(shape[outer] - start % shape[outer], stop - start)
+        memcpy(places, origin, operands * sizeof(char*))
+        for axis in range(outer, -1, -1):
             row, index = row // shape[axis], row % shape[axis]
             for k in range(operands):
                 places[k] += index * steps[operands * axis + k]
-        job.loop(places, &number, steps + operands * outer, NULL)
+        call.loop(places, &number, steps + operands * outer, NULL)
         start += number
-    merge(&job.raised, fetestexcept(ERRORS), ORDERED)
+    merge(&call.raised, fetestexcept(ERRORS), ORDERED)
 
 
 def elements(intptr_t loop, bytes words, tuple shares):
-    cdef Job job
-    job.loop, job.raised, job.words = <Loop>loop, 0, <intptr_t*><char*>words
-    parallel_for(&job, call_loop, &job, shares)
-    return job.raised
+    cdef Elements call = Elements(<Loop>loop, <intptr_t*><char*>words, 0)
+    parallel_for(call_loop, &call, shares)
+    return call.raised
 
 
 # -- staged copies --------------------------------------------------------------------
 
 cdef struct Slot:
-    intptr_t event, content  # the driver's; one more than the piece in it, or 0
+    intptr_t event, start, size  # the driver's; what is in it of the array
     intptr_t turns  # of a lane's first: how many pieces the lane took
 
-cdef struct Copy:  # the words that `xdev.transfer.staging` describes
+cdef struct Copy:  # the words that `xdev.transfer.staging` writes
     OfOne enter, wait
     OfTwo record
     OfFour queue
     intptr_t up, host, device, ring, nbytes, chunk, slots, stream, context, pieces
-    intptr_t error, failed  # the driver's, and the piece that it came up at
-    Slot ring_slots[1]
+    intptr_t error, failed  # the driver's, and where the piece starts
+    Slot all_slots[1]
 
 
 cdef void copy_piece(
@@ -304,40 +292,35 @@ cdef void copy_piece(
 ) noexcept nogil:
     """Copy a piece by the lane's next slot, or only empty one, after the last piece."""
     cdef Copy* copy = <Copy*>context
-    cdef Slot* first = copy.ring_slots + lane * copy.slots
-    cdef bint last = piece >= copy.pieces
-    cdef intptr_t number = piece - copy.pieces, error, here, start, size
+    cdef Slot* slot = copy.all_slots + lane * copy.slots
+    cdef intptr_t number = piece - copy.pieces, error, here
     if load(&copy.error, ORDERED):
         return
-    if not last:
-        number = lane * copy.slots + first.turns % copy.slots
-        first.turns += 1
-    cdef Slot* slot = copy.ring_slots + number
-    here = copy.ring + copy.chunk * number
+    if piece < copy.pieces:
+        number = lane * copy.slots + slot.turns % copy.slots
+        slot.turns += 1
+    slot, here = copy.all_slots + number, copy.ring + copy.chunk * number
     error = copy.enter(copy.context)
-    if slot.content and not error:
+    if slot.size and not error:
         error = copy.wait(slot.event)
-        start = copy.chunk * (slot.content - 1)
         if not (copy.up or error):
-            size = min(copy.chunk, copy.nbytes - start)
-            memcpy(<void*>(copy.host + start), <void*>here, size)
-    if not (last or error):
-        start = copy.chunk * piece
-        size = min(copy.chunk, copy.nbytes - start)
-        slot.content = piece + 1
+            memcpy(<void*>(copy.host + slot.start), <void*>here, slot.size)
+    if piece < copy.pieces and not error:
+        slot.start = copy.chunk * piece
+        slot.size = min(copy.chunk, copy.nbytes - slot.start)
         if copy.up:
-            memcpy(<void*>here, <void*>(copy.host + start), size)
-            error = copy.queue(copy.device + start, here, size, copy.stream)
+            memcpy(<void*>here, <void*>(copy.host + slot.start), slot.size)
+            error = copy.queue(copy.device + slot.start, here, slot.size, copy.stream)
         else:
-            error = copy.queue(here, copy.device + start, size, copy.stream)
+            error = copy.queue(here, copy.device + slot.start, slot.size, copy.stream)
         error = error or copy.record(slot.event, copy.stream)
     if error:
-        swap(&copy.failed, slot.content - 1, ORDERED)
+        swap(&copy.failed, slot.start, ORDERED)
         swap(&copy.error, error, ORDERED)
 
 
 COPY_PIECE = <intptr_t>copy_piece
 
 
-def address(x):
-    return <intptr_t>data_of(<Array*><PyObject*>x)
+def address(cnp.ndarray x):
+    return <intptr_t>cnp.PyArray_DATA(x)

@@ -258,16 +258,16 @@ class Staged(NamedTuple):
         words += [host.ctypes.data, packed.data.ptr, slots.ctypes.data, packed.nbytes]
         words += [parts.chunk, parts.slots, queue.ptr, context, count]
         result = len(words)
-        words += [0, 0]  # an error, and the piece that it came up at
+        words += [0, 0]  # an error, and the start of the piece that it came up at
         for event in events:
-            words += [event.ptr, 0, 0]  # a slot, with nothing in it
+            words += [event.ptr, 0, 0, 0]  # a slot, with nothing in it
         memory = np.array(words, np.int64)
         team: Any = threads.team()
         step = partial(team.share, team.COPY_PIECE, memory.ctypes.data)
         self.share(step, count, lanes)
-        error, piece = memory[result:][:2].tolist()
+        error, start = memory[result:][:2].tolist()
         if error:
-            raise self.failed(parts.chunk * piece, explain(error))
+            raise self.failed(start, explain(error))
 
     def share(self, work: Callable[..., object], count: int, lanes: int) -> None:
         """Give pieces to threads by their numbers, and what empties the last slots."""
