@@ -12,13 +12,14 @@ import os
 import stat
 import time
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, final
 
 from xdev import _config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 KINDS = ("cubins", "loops", "typings")
 LIMIT = 256 * 2**20  # bytes; past it, entries that were not used for longest go
@@ -32,7 +33,6 @@ BODY = len(MARK) + COUNTER + DIGEST
 SHARED = stat.S_IWGRP | stat.S_IWOTH
 PLAIN = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe does not wait
 FOLDER = os.O_RDONLY | os.O_DIRECTORY
-NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 @final
@@ -58,15 +58,12 @@ class DiskCache:
         None where there is none, where the entry is damaged or was saved under another
         key, and where it is not this user's alone.
         """
-        kind = self._kind
-        with (
-            suppress(OSError, RuntimeError),
-            _folder(kind) as folder,
-            _entry(key, folder) as file,
-        ):
-            found = _read(file, kind, key)
+        with suppress(OSError, RuntimeError):
+            path = _folder(self._kind) / key
+            with _entry(path) as file:
+                found = _read(file, self._kind, key)
             if found is not None:
-                _count(file, found[0] + 1)
+                _count(path, found[0] + 1)
                 return found[2]
         return None
 
@@ -89,8 +86,7 @@ class DiskCache:
         if len(whole) > LARGEST:
             return
         with suppress(OSError, RuntimeError):
-            with _folder(self._kind, make=True) as folder:
-                _write(whole, key, folder)
+            _write(whole, _folder(self._kind, make=True) / key)
             _make_room()
 
 
@@ -102,9 +98,8 @@ def problem() -> str | None:
             if path.is_symlink():
                 return f"{path} is a link"
         for kind in KINDS:
-            with _folder(kind, make=True) as folder:
-                if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder):
-                    return f"{root / kind} cannot be written to"
+            if not os.access(_folder(kind, make=True), os.W_OK | os.X_OK):
+                return f"{root / kind} cannot be written to"
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
         return str(error)
     return None
@@ -113,17 +108,17 @@ def problem() -> str | None:
 def files() -> Iterator[tuple[Path, os.stat_result]]:
     """Return every file of the cache that is ours, with its size and times."""
     for kind in KINDS:
-        with suppress(OSError, RuntimeError), _folder(kind) as folder:
-            for name in os.listdir(folder):  # noqa: PTH208 - an open one
-                with suppress(OSError), _entry(name, folder) as file:
-                    if name.startswith(UNFINISHED) or _marked(file):
-                        yield _config.cache_dir() / kind / name, os.fstat(file)
+        with suppress(OSError, RuntimeError):
+            for path in list(_folder(kind).iterdir()):
+                with suppress(OSError), _entry(path) as file:
+                    if path.name.startswith(UNFINISHED) or _marked(file):
+                        yield path, os.fstat(file)
 
 
 def described(path: Path) -> tuple[int, float, str] | None:
     """Return an entry's loads, when it was made and its name; None if it is damaged."""
     kind, key = path.parent.name, path.name
-    with suppress(OSError), _folder(kind) as folder, _entry(key, folder) as file:
+    with suppress(OSError), _entry(path) as file:
         found = _read(file, kind, key)
         if found is not None:
             loads, line, _ = found
@@ -145,12 +140,8 @@ def _make_room() -> None:
             excess -= size
 
 
-@contextmanager
-def _folder(kind: str, *, make: bool = False) -> Iterator[int]:
-    """Open the folder of a kind; where asked for, it is made for this user alone.
-
-    Each folder is opened in the one around it, so that nobody can put another in its
-    place meanwhile.
+def _folder(kind: str, *, make: bool = False) -> Path:
+    """Return the folder of a kind; where asked for, it is made for this user alone.
 
     Raises
     ------
@@ -158,75 +149,61 @@ def _folder(kind: str, *, make: bool = False) -> Iterator[int]:
         It or the cache's is not this user's alone, or is a link.
     """
     root = _config.cache_dir()
-    if make:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _opened(root, None, FOLDER) as outer:
+    for folder in (root, root / kind):
         if make:
-            with suppress(FileExistsError):
-                os.mkdir(kind, mode=0o700, dir_fd=outer)
-        with _opened(root / kind, outer, FOLDER) as inner:
-            yield inner
+            folder.mkdir(mode=0o700, parents=folder is root, exist_ok=True)
+        with _opened(folder, FOLDER):
+            pass
+    return root / kind
 
 
 @contextmanager
-def _entry(name: str, folder: int) -> Iterator[int]:
-    """Open a file in a folder; one that may only be read is not written.
+def _entry(path: Path) -> Iterator[int]:
+    """Open a file of the cache, to read it.
 
     Raises
     ------
     OSError
         It is no plain file of this user's alone, or too large.
     """
-    with _opened(Path(name), folder, os.O_RDWR, os.O_RDONLY) as file:
+    with _opened(path, os.O_RDONLY) as file:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
-            raise PermissionError(f"{name} is no entry")
+            raise PermissionError(f"{path} is no entry")
         yield file
 
 
 @contextmanager
-def _opened(path: Path, folder: int | None, *ways: int) -> Iterator[int]:
-    """Open what is this user's alone, by its name where it is in an open folder.
+def _opened(path: Path, way: int) -> Iterator[int]:
+    """Open what is this user's alone.
 
     Raises
     ------
     OSError
-        It cannot be opened in one of the ways, is a link, belongs to another user, or
-        others can write to it.
+        It cannot be opened in that way, is a link, belongs to another user, or others
+        can write to it.
     """
-    name = path if folder is None else path.name
-    *others, last = ways
-    file = None
-    for way in others:
-        with suppress(OSError):
-            file = os.open(name, way | PLAIN, dir_fd=folder)
-    if file is None:
-        file = os.open(name, last | PLAIN, dir_fd=folder)
+    file = os.open(path, way | PLAIN)
     try:
         found = os.fstat(file)
         if found.st_uid != os.geteuid() or found.st_mode & SHARED:
-            message = f"{path} belongs to another user, or others can write to it"
-            raise PermissionError(message)
+            raise PermissionError(
+                f"{path} belongs to another user, or others can write to it"
+            )
         yield file
     finally:
         os.close(file)
 
 
-def _write(whole: bytes, key: str, folder: int) -> None:
+def _write(whole: bytes, path: Path) -> None:
     """Write a file beside and move it into place: readers see all of it or nothing."""
-    name = f"{UNFINISHED}{os.urandom(8).hex()}"
-    file = os.open(name, NEW | PLAIN, 0o600, dir_fd=folder)
+    beside = path.with_name(f"{UNFINISHED}{os.urandom(8).hex()}")
     try:
-        try:
-            rest = memoryview(whole)
-            while rest:
-                rest = rest[os.write(file, rest) :]
-        finally:
-            os.close(file)
-        os.replace(name, key, src_dir_fd=folder, dst_dir_fd=folder)
+        with open(beside, "xb", opener=partial(os.open, mode=0o600)) as file:
+            file.write(whole)
+        beside.replace(path)
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=folder)
+        beside.unlink(missing_ok=True)
 
 
 def _marked(file: int) -> bool:
@@ -255,6 +232,6 @@ def _read(file: int, kind: str, key: str) -> tuple[int, bytes, bytes] | None:
     return int.from_bytes(data[start : start + COUNTER], "little"), line, body
 
 
-def _count(file: int, loads: int) -> None:
-    with suppress(OSError):  # a folder that may only be read
+def _count(path: Path, loads: int) -> None:
+    with suppress(OSError), _opened(path, os.O_WRONLY) as file:  # or it is only read
         os.pwrite(file, loads.to_bytes(COUNTER, "little"), len(MARK))

@@ -19,12 +19,13 @@ import numpy as np
 from xdev.device import device_of
 from xdev.device.fake_arrays import FakeArray
 from xdev.memory.sources.fake import FakeSource
-from xdev.testing.hazards import Hazard, Tenant
 from xdev.testing.simulation import (
+    Hazard,
     SimulatedDevice,
     SimulatedEvent,
     SimulatedSource,
     SimulatedStream,
+    Tenant,
 )
 from xdev.transfer import to_numpy
 
