@@ -114,10 +114,10 @@ def _difference(expected: object, found: object, rtol: float | None) -> str | No
     if expected.shape != found.shape:
         return f"shape {expected.shape} against {found.shape}"
     expected, found = np.atleast_1d(expected, found)
-    wrong = ~_close(expected, found, rtol)
+    wrong, apart = _wrong(expected, found, rtol)
     if not wrong.any():
         return None
-    worst = _worst(expected, found, wrong)
+    worst = tuple(map(int, np.unravel_index(int(np.argmax(apart)), apart.shape)))
     where = ", ".join(map(str, worst))
     return (
         f"at [{where}] {expected[worst]!s} against {found[worst]!s}, the largest "
@@ -130,11 +130,9 @@ def _difference_of_parts(
 ) -> str | None:
     if expected.keys() != found.keys():
         return f"parts {list(expected)} against {list(found)}"
-    for key, part in expected.items():
-        difference = _difference(part, found[key], rtol)
-        if difference is not None:
-            return f"in part {key!r} {difference}"
-    return None
+    differences = {key: _difference(expected[key], found[key], rtol) for key in found}
+    said = (f"in part {key!r} {text}" for key, text in differences.items() if text)
+    return next(said, None)
 
 
 def _kind(result: object) -> str:
@@ -145,33 +143,25 @@ def _kind(result: object) -> str:
     return repr(result)
 
 
-def _close(a: Array, b: Array, rtol: float | None) -> NDArray[np.bool_]:
-    """Say which elements agree; NaN agrees with NaN."""
+def _wrong(a: Array, b: Array, rtol: float | None) -> tuple[Array, Array]:
+    """Return which elements disagree (NaN and NaN agree), and how far apart they are."""
+    wrong = ~np.asarray(a == b)
+    numbers = all(np.can_cast(x.dtype, np.complex128, "same_kind") for x in (a, b))
+    if not numbers or not wrong.any():
+        return wrong, wrong.astype(np.float64)
     spacings = [float(np.finfo(x.dtype).eps) for x in (a, b) if x.dtype.kind in "fc"]
-    equal = np.asarray(a == b)
-    if not spacings or equal.all():
-        return equal
-    spacing = max(spacings)
-    relative = SPACINGS * spacing if rtol is None else rtol
     a, b = (x.astype(np.result_type(x, np.float64)) for x in (a, b))
     with np.errstate(invalid="ignore", over="ignore"):
-        size = np.abs(a)
-        largest = np.max(size, where=np.isfinite(size), initial=0)
-        absolute = CANCELLED * spacing * largest if rtol is None else 0
-        close = np.abs(a - b) <= relative * size + absolute
-    infinite = np.isinf(a) | np.isinf(b)  # their tolerance would be infinite too
-    close = equal | (close & ~infinite) | (np.isnan(a) & np.isnan(b))
-    return np.asarray(close)
-
-
-def _worst(a: Array, b: Array, wrong: NDArray[np.bool_]) -> tuple[int, ...]:
-    """Return the index of the largest difference, or of the first where none is."""
-    apart = wrong.astype(np.float64)
-    if all(np.can_cast(x.dtype, np.complex128, "same_kind") for x in (a, b)):
-        with np.errstate(invalid="ignore", over="ignore"):
-            a, b = (x.astype(np.result_type(x, np.float64)) for x in (a, b))
-            apart = np.where(wrong, np.abs(a - b), 0)
-    return tuple(map(int, np.unravel_index(int(np.argmax(apart)), apart.shape)))
+        size, apart = np.abs(a), np.abs(a - b)
+        if spacings:
+            largest = np.max(size, where=np.isfinite(size), initial=0)
+            relative, absolute = SPACINGS * max(spacings), CANCELLED * max(spacings)
+            allowed = relative * size + absolute * largest
+            if rtol is not None:
+                allowed = rtol * size
+            infinite = np.isinf(a) | np.isinf(b)  # their tolerance would be so too
+            wrong &= (infinite | ~(apart <= allowed)) & ~(np.isnan(a) & np.isnan(b))
+    return wrong, np.where(wrong, apart, 0)
 
 
 @dataclass(frozen=True, slots=True)
