@@ -88,11 +88,8 @@ class TimingMagics(Magics):
                 namespace = {**namespace, **local_ns}
         else:
             statement, setup = self._parsed(cell), self._parsed(code)
-        clock = time.perf_counter
-        if "t" in options:
-            clock = time.time
-        if "c" in options:
-            clock = processor_time
+        clock = time.time if "t" in options else time.perf_counter
+        clock = processor_time if "c" in options else clock
         number, repeat = int(options.get("n", 0)), int(options.get("r", REPEAT))
         candidate = begin_code(statement, setup, namespace, clock=clock)
         candidate.settle(number or None, RUN_SECONDS, steps=(1,))

@@ -77,7 +77,7 @@ def fake(monkeypatch):
     """A probe of a CUDA device that is not there."""
     cupy = FakeCupy()
     monkeypatch.setattr(_optional, "cupy", lambda: cupy)
-    monkeypatch.setattr(environment, "_kernel", lambda: cupy.launch)
+    cupy.RawKernel = lambda *_: cupy.launch
     monkeypatch.setattr(environment, "record", lambda device: f"event of {device}")
     return environment.CudaProbe(xdev.Device("cuda:0")), cupy
 

@@ -251,13 +251,6 @@ def _natives(library: str) -> Natives:
 _owners: dict[type, str] = {}
 
 
-def of_one_library(kind: type, native: object) -> bool:
-    """Say whether a type, and a device that was read, are of one backend's library."""
-    name = _owners.get(type(native))
-    top = kind.__module__.partition(".")[0]
-    return name is not None and top in registry.backend(name).libraries
-
-
 def _parse_native(native: Any) -> tuple[str, int, str | None]:
     """Return (type, index, library) of a library's or a backend's device object."""
     kind = type(native)
@@ -281,11 +274,6 @@ def _parse_native(native: Any) -> tuple[str, int, str | None]:
         f"{shown(native)} is not a device that xdev knows: use a string such as "
         f"'cpu' or 'cuda:0', an xdev.Device, or a device object of the array's library"
     )
-
-
-def may_name(text: object) -> bool:
-    """Say whether it has the form of a device's name, be there such a device or not."""
-    return isinstance(text, str) and _split(text)[0] != ""
 
 
 def shown(thing: object) -> str:
@@ -418,10 +406,8 @@ class use_device(CallDecorator):  # noqa: N801 - called as a function
     """
 
     def __init__(self, device: object) -> None:
-        if isinstance(device, str):
+        if device is not None:
             named(device)  # refuses what is none
-        elif device is not None and type(device) is not Device:
-            device = Device(device)
         self._device = device
 
     def _recreate_cm(self) -> Self:
@@ -450,9 +436,7 @@ def as_device(device: object = None) -> Device:
     """
     if device is None:
         return default_device()
-    if isinstance(device, str):
-        return named(device).require()
-    return (device if isinstance(device, Device) else Device(device)).require()
+    return (device if isinstance(device, Device) else named(device)).require()
 
 
 def target_of(device: object, other: object, call: str) -> Device:
@@ -473,7 +457,8 @@ def target_of(device: object, other: object, call: str) -> Device:
     try:
         return as_device(device)
     except ConfigurationError:
-        if may_name(device) or not names_device(other):
+        form = isinstance(device, str) and _split(device)[0]  # of a device's name
+        if form or not names_device(other):
             raise
     raise ConfigurationError(
         f"the arguments are the wrong way round, the device is {shown(device)}: call "
@@ -538,7 +523,9 @@ def device_of(x: Any) -> Device:
                 raise
             return exported
         # Of others more is to be asked, as whether they may be written to.
-        if of_one_library(kind, native) and hasattr(x, "shape"):
+        owner = _owners.get(type(native))
+        known = () if owner is None else registry.backend(owner).libraries
+        if kind.__module__.partition(".")[0] in known and hasattr(x, "shape"):
             own_kinds.add(kind)
         return device
     found = None if none else _exported(x)

@@ -133,19 +133,17 @@ def backend(type: str) -> Backend:
     ConfigurationError
         No such type is registered; the text lists those that are.
     """
-    try:
-        return _backends[type]
-    except KeyError:
-        pass
-    if type in _OWN:
+    if type in _OWN and type not in _backends:
         register(type, importlib.import_module(_OWN[type]).BACKEND)
-        return _backends[type]
-    from importlib.metadata import entry_points  # takes milliseconds to import
+    if type not in _backends:
+        from importlib.metadata import entry_points  # takes milliseconds to import
 
-    for entry in entry_points(group="xdev.backends", name=type):
-        register(type, entry.load())
-        return _backends[type]
-    raise ConfigurationError(unknown(type))
+        for entry in entry_points(group="xdev.backends", name=type):
+            register(type, entry.load())
+            break
+        else:
+            raise ConfigurationError(unknown(type))
+    return _backends[type]
 
 
 def unknown(name: str) -> str:

@@ -270,8 +270,7 @@ def memory_status(client: Any) -> dict[str, dict[str, dict[str, int | None]]]:
         By the worker's address and the device: ``allocated``, ``max_allocated``,
         ``reserved`` and ``limit``, as :mod:`xdev.memory` has them.
     """
-    found: dict[str, dict[str, dict[str, int | None]]] = client.run(_ledgers)
-    return found
+    return client.run(_ledgers)  # type: ignore[no-any-return]
 
 
 def _ledgers() -> dict[str, dict[str, int | None]]:

@@ -93,16 +93,14 @@ def assert_allclose(
     Traceback (most recent call last):
     AssertionError: first difference at [1]: 2.0 on fake:0, 2.5 is desired...
     """
-
-    def compare(one: Any, other: Any) -> None:
-        np.testing.assert_allclose(
-            one, other, rtol, atol, equal_nan, err_msg, strict=strict
-        )
-
-    def differ(one: Any, other: Any) -> Any:
-        return ~np.isclose(one, other, rtol, atol, equal_nan)
-
-    _compare(actual, desired, compare, differ)
+    how: Any = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
+    more: Any = {"err_msg": err_msg, "strict": strict}
+    _compare(
+        actual,
+        desired,
+        lambda x, y: np.testing.assert_allclose(x, y, **how, **more),
+        lambda x, y: ~np.isclose(x, y, **how),
+    )
 
 
 def assert_array_equal(
@@ -130,15 +128,12 @@ def assert_array_equal(
     Traceback (most recent call last):
     AssertionError: first difference at [1, 1]: 4 on fake:0, 5 is desired...
     """
-
-    def compare(one: Any, other: Any) -> None:
-        np.testing.assert_array_equal(one, other, err_msg, strict=strict)
-
-    def differ(one: Any, other: Any) -> Any:
-        both_nan = (one != one) & (other != other)  # noqa: PLR0124 - of any dtype
-        return (one != other) & ~both_nan
-
-    _compare(actual, desired, compare, differ)
+    _compare(
+        actual,
+        desired,
+        lambda x, y: np.testing.assert_array_equal(x, y, err_msg, strict=strict),
+        lambda x, y: (x != y) & ~((x != x) & (y != y)),  # noqa: PLR0124 - of any dtype
+    )
 
 
 def _compare(

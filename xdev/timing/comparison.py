@@ -144,7 +144,7 @@ def _kind(result: object) -> str:
 
 
 def _wrong(a: Array, b: Array, rtol: float | None) -> tuple[Array, Array]:
-    """Return which elements disagree (NaN and NaN agree), and how far apart they are."""
+    """Return which elements disagree (NaN with NaN agrees), and how far apart."""
     wrong = ~np.asarray(a == b)
     numbers = all(np.can_cast(x.dtype, np.complex128, "same_kind") for x in (a, b))
     if not numbers or not wrong.any():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import sys
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -206,6 +205,7 @@ class CudaProbe(Probe):
     def __init__(self, device: Device) -> None:
         super().__init__(device)
         self._cupy = _optional.cupy()
+        self._kernel = self._cupy.RawKernel(HOLD, "xdev_hold")
         with self._here():
             self._spent = self._cupy.zeros(2, np.uint64)
         self.clock_rate()  # compiles the kernel
@@ -214,7 +214,7 @@ class CudaProbe(Probe):
         """Queue a kernel of one thread that lasts so long [s]."""
         with self._here():
             arguments = (np.uint64(round(seconds * 1e9)), self._spent)
-            _kernel()((1,), (1,), arguments)
+            self._kernel((1,), (1,), arguments)
         return record(self.device)
 
     def flush(self) -> None:
@@ -245,11 +245,6 @@ class CudaProbe(Probe):
 
     def _here(self) -> Any:
         return self._cupy.cuda.Device(self.device.index)
-
-
-@cache
-def _kernel() -> Any:
-    return _optional.cupy().RawKernel(HOLD, "xdev_hold")
 
 
 _probes: dict[str, Callable[[Device], Probe]] = {"cuda": CudaProbe}

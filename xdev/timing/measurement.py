@@ -203,37 +203,25 @@ def copy_bandwidth(device: Device | str | None = None) -> float:
     where = as_device(device)
     with _lock:
         if where not in _measured:
-            _measured[where] = _measure(where)
+            _measured[where] = 2 * SIZE / _copy_seconds(where)
+            memory.reclaim(2 * SIZE, where)  # a measurement leaves no cache behind
         return _measured[where]
 
 
-def _measure(device: Device) -> float:
-    seconds = _copy_seconds(device)
-    memory.reclaim(2 * SIZE, device)  # a measurement leaves no cache behind
-    return 2 * SIZE / seconds
-
-
-def _fill(array: Any, device: Device) -> None:
-    """Write random bytes: pages that nobody wrote share one page of zeros."""
-    numbers = np.random.default_rng(0).integers(0, 256, PIECE, np.uint8)
-    facade.reshape(array, (-1, PIECE))[...] = facade.asarray(numbers, device=device)
-
-
 def _copy_seconds(device: Device) -> float:
-    origin, target = (
-        facade.empty(SIZE, dtype=facade.uint8, device=device) for _ in range(2)
-    )
-    _fill(origin, device)
-
-    def here() -> None:
-        threads.run(part, SIZE, grain=GRAIN)
+    make = partial(facade.empty, SIZE, dtype=facade.uint8, device=device)
+    origin, target = make(), make()
+    # Random bytes: pages that nobody wrote share one page of zeros.
+    numbers = np.random.default_rng(0).integers(0, 256, PIECE, np.uint8)
+    facade.reshape(origin, (-1, PIECE))[...] = facade.asarray(numbers, device=device)
 
     def part(start: int, stop: int) -> None:
         target[start:stop] = origin[start:stop]
 
-    def there() -> None:
-        transfer.to_device(origin, device, out=target, non_blocking=True)
-
-    copy = here if device.type == "cpu" else there
+    copy = partial(threads.run, part, SIZE, grain=GRAIN)
+    if device.type != "cpu":
+        copy = partial(
+            transfer.to_device, origin, device, out=target, non_blocking=True
+        )
     candidate, _ = begin(copy, device)  # the first call touches every page
     return min(candidate.run(COPIES).device for _ in range(RUNS)) / COPIES
