@@ -152,7 +152,7 @@ def _together(lane: Callable[[int], None], lanes: int, todo: deque[int]) -> None
         _workers.have(lanes - 1)
         for number in range(1, lanes):
             _workers.jobs.put(partial(run, number))
-        run(0)
+        lane(0)
     except BaseException as raised:  # noqa: BLE001 - likewise
         errors.append(raised)
     while not closed or len(ended) < len(begun):

@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from contextvars import copy_context
 from functools import cache, partial
 from itertools import islice
-from operator import index
+from operator import index, length_hint
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, final
 
@@ -113,7 +113,8 @@ def batches(
         moved = _in_turn(partial(copy_context().run, _copied, source, target))
     else:
         moved = _ahead(Feed(source, target, prefetch))
-    return _shown(moved, _length(iterable)) if progress else moved
+    total = length_hint(iterable, -1)  # a generator has none
+    return _shown(moved, total if total >= 0 else None) if progress else moved
 
 
 def _check_iterable(iterable: Any) -> None:
@@ -160,9 +161,7 @@ def _ahead(feed: Feed) -> Generator[Any]:
     """Yield a feed's batches, and hold none of them meanwhile."""
     feed.start()
     try:
-        while batch := feed.receive():
-            yield batch.pop()
-            feed.give_back()
+        yield from _in_turn(feed.receive)
     finally:
         feed.stop()
 
@@ -179,20 +178,13 @@ def _boxed(batch: Any) -> list[Any]:
     return [batch]
 
 
-def _length(iterable: Any) -> int | None:
-    try:
-        return len(iterable)
-    except TypeError:  # a generator; a loader that does not know
-        return None
-
-
 @final
 class Feed:
     """Batches on their way from an iterable to whoever computes with them.
 
     A thread of its own reads and uploads a batch for every *credit* that it gets: some
-    at the start, then one for each batch given back, which is an event of the work
-    that was queued with it. So neither the host nor the device gets too far ahead.
+    at the start, then one for each batch asked for, which is an event of the work that
+    was queued with those before. So neither the host nor the device gets too far ahead.
 
     It takes no lock: a consumer may be dropped by the garbage collector, in the middle
     of anything.
@@ -212,7 +204,7 @@ class Feed:
         self._device, self._process = device, os.getpid()
         self._ready: SimpleQueue[list[Any] | BaseException] = SimpleQueue()
         self._credits: SimpleQueue[Event | None] = SimpleQueue()
-        self._first = prefetch + 1  # credits that are left from the start
+        self._first = prefetch  # credits that are left from the start
         self._stopped = False
         self._context = copy_context()  # of the call, not of the first batch
 
@@ -234,6 +226,8 @@ class Feed:
     def receive(self) -> list[Any]:
         """Return the next batch in a list, which is empty at the end.
 
+        One more is uploaded once the work queued so far is done, with those before.
+
         Raises
         ------
         Exception
@@ -245,6 +239,7 @@ class Feed:
                 "not here: call xdev.batches(...) after the fork"
             )
             raise XdevError(message)
+        self._credits.put(self._queued_so_far())
         parcel = self._ready.get()
         if isinstance(parcel, BaseException):
             try:
@@ -255,10 +250,6 @@ class Feed:
             current_stream(self._device).wait(parcel.pop())
             _lend(arrays_in(parcel).values(), self._device)
         return parcel
-
-    def give_back(self) -> None:
-        """Let one more batch be uploaded once the work queued so far is done."""
-        self._credits.put(self._queued_so_far())
 
     def _queued_so_far(self) -> Event:
         with registry.backend(self._device.type).use(self._device.index):

@@ -325,21 +325,12 @@ def _check_out(x: Any, out: Any, target: Device) -> None:
             f"xdev.empty_like(x, device='{target}')"
         )
         raise ValueError(message)
-    if _is_read_only(out):
+    read_only = type(out) is np.ndarray and not out.flags.writeable
+    for name in () if plain else ("__cuda_array_interface__", "__array_interface__"):
+        read_only = read_only or getattr(out, name, {"data": (0, False)})["data"][1]
+    if read_only:
         message = "out= is read-only: pass a writable array, such as out.copy()"
         raise ValueError(message)
-
-
-def _is_read_only(out: Any) -> bool:
-    if isinstance(out, np.ndarray):
-        return not out.flags.writeable
-    if type(out) in own_kinds:
-        return False
-    for name in ("__cuda_array_interface__", "__array_interface__"):
-        interface = getattr(out, name, None)
-        if interface is not None:
-            return bool(interface["data"][1])
-    return False
 
 
 @final

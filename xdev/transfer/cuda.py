@@ -296,28 +296,22 @@ def imported(queue: Any, x: Any) -> tuple[Any, int | None]:
     """
     if x is None:
         return None, None
-    taken, other = as_cupy(x)
+    cupy, taken, other = _optional.cupy(), x, None
+    if not isinstance(x, cupy.ndarray):
+        interface = getattr(x, "__cuda_array_interface__", None)
+        other = None if interface is None else interface.get("stream")
+        if other is None and hasattr(
+            x, "__dlpack__"
+        ):  # its exporter orders the streams
+            taken = cupy.from_dlpack(x)
+        else:
+            taken = cupy.asarray(CudaExport(x, ordered=True))
     if other == (queue.ptr or LEGACY):
         other = None
     mark_uses((x,), stream=queue)
     if other is not None:
         order(other, queue.ptr)
     return taken, other
-
-
-def as_cupy(x: Any) -> tuple[Any, int | None]:
-    """Return an array's memory as CuPy's array, and the stream that its owner names.
-
-    DLPack's exporters order the current stream after their own by themselves.
-    """
-    cupy = _optional.cupy()
-    if isinstance(x, cupy.ndarray):
-        return x, None
-    interface = getattr(x, "__cuda_array_interface__", None)
-    other = None if interface is None else interface.get("stream")
-    if other is None and hasattr(x, "__dlpack__"):
-        return cupy.from_dlpack(x), None
-    return cupy.asarray(CudaExport(x, ordered=True)), other
 
 
 def order(first: int, then: int) -> None:

@@ -88,25 +88,16 @@ class CudaExport:
         not want a consumer that makes the host wait for it.
     """
 
+    # Slots: who asks the class sees the attribute, too.
+    __slots__ = ("__cuda_array_interface__", "dtype", "owner", "shape")
+
     def __init__(self, owner: Any, *, ordered: bool = False) -> None:
-        self.owner = owner
-        self._interface = dict(owner.__cuda_array_interface__)
+        interface = dict(owner.__cuda_array_interface__)
         if ordered:
-            self._interface["stream"] = None
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return self._interface
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The extents."""
-        return tuple(self._interface["shape"])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype."""
-        return np.dtype(self._interface["typestr"])
+            interface["stream"] = None
+        self.owner, self.__cuda_array_interface__ = owner, interface
+        self.shape = tuple(interface["shape"])
+        self.dtype = np.dtype(interface["typestr"])
 
 
 def dtype_of(x: Any) -> np.dtype[Any]:
@@ -147,12 +138,8 @@ def numpys(dtype: Any, way: str) -> np.dtype[Any]:
     >>> numpys("f4", "use float32")
     dtype('float32')
     """
-    found: np.dtype[Any]
-    try:
-        found = np.dtype(dtype)
-    except TypeError:
-        pass
-    else:
+    with suppress(TypeError):
+        found: np.dtype[Any] = np.dtype(dtype)
         return found
     name = str(dtype).rpartition(".")[2]
     if name == "bfloat16":

@@ -32,7 +32,13 @@ def copy(
     out: Any,
 ) -> Any:
     """Copy values, on a fake device in the machine's byte order."""
-    values = host_values(x) if source.type == "cpu" else _values(x)
+    if source.type == "cpu":
+        values = host_values(x)
+    elif isinstance(x, FakeArray):
+        values = values_of(x)
+    else:  # explicit, so it may go where implicit may not
+        host = x.to_device(_optional.array_api_strict().Device("CPU_DEVICE"))
+        values = np.asarray(host)
     if target.type == "cpu":
         return copy_on_host(values, out)
     if out is not None:
@@ -42,11 +48,3 @@ def copy(
     native = values.dtype.newbyteorder("=")
     copied = np.array(values, native, order=order_of(values), copy=True)
     return FakeArray(copied, target)
-
-
-def _values(x: Any) -> np.ndarray[Any, Any]:
-    if isinstance(x, FakeArray):
-        return values_of(x)
-    # Explicit, so it may go where implicit may not.
-    host = x.to_device(_optional.array_api_strict().Device("CPU_DEVICE"))
-    return np.asarray(host)

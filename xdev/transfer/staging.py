@@ -287,8 +287,8 @@ def _slots(parts: Plan) -> tuple[int, Array]:
     """Return how many lanes there are, fewer under a tight limit, and all slots."""
     lanes = parts.lanes
     while True:
+        shape = lanes * parts.slots, parts.chunk
         try:
-            shape = lanes * parts.slots, parts.chunk
             return lanes, pinned_array(shape, np.dtype(np.uint8))
         except OutOfMemoryError:
             if lanes == 1:
