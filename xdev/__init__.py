@@ -144,3 +144,5 @@ __all__ += facade.__all__
 
 if _config.numpy_pool():  # asked for by the environment: from the first array on
     importlib.import_module("xdev.memory.bridges").install("numpy")
+if _config.cupy_operators():  # likewise: from CuPy's import on
+    importlib.import_module("xdev.memory.bridges").install_operators()

@@ -25,7 +25,7 @@ AT_EXIT = "exit"  # a value of XDEV_MEMORY_TRACK
 SETTINGS = (
     *("XDEV_DEVICE", "XDEV_MEMORY_POOL", "XDEV_MEMORY_LIMIT", "XDEV_MEMORY_TRACK"),
     *("XDEV_NUMPY_POOL", "XDEV_NATIVE", "XDEV_NUM_THREADS", "XDEV_CACHE_DIR"),
-    "XDEV_DEBUG",
+    *("XDEV_CUPY_OPERATORS", "XDEV_DEBUG"),
 )
 OF_TESTS = ("XDEV_TEST_BACKENDS", "XDEV_TEST_DEVICES", "XDEV_TEST_LIBRARIES")
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -89,6 +89,8 @@ memory_pool = _choice(
 memory_track = _choice("XDEV_MEMORY_TRACK", {**SWITCHES, AT_EXIT: AT_EXIT}, "off")
 #: Whether NumPy's buffers come from the host pool.
 numpy_pool = _choice("XDEV_NUMPY_POOL", SWITCHES, "off")
+#: Whether the operators of CuPy's arrays are the engine's.
+cupy_operators = _choice("XDEV_CUPY_OPERATORS", SWITCHES, "off")
 #: Whether the compiled part is used where it is built.
 native = _choice("XDEV_NATIVE", SWITCHES, "on")
 #: Whether checks that cost time are on.

@@ -145,7 +145,8 @@ class CuPyLibrary:
         if name in self._known:
             found = self._known[name]
         elif name in METHODS:
-            found = getattr(self.namespace.ndarray, METHODS[name])
+            method = getattr(self.namespace.ndarray, METHODS[name])
+            found = inspect.unwrap(method)  # not what the bridge of operators set
         elif name in OWN:
             found = operator.attrgetter(name)(self.namespace)
         else:

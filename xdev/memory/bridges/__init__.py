@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "install",
     "install_default",
+    "install_operators",
     "installed",
     "left_alone",
     "uninstall",
@@ -47,16 +48,18 @@ __all__ = [
 ]
 
 
-#: The library's name, which is that of the bridge's module here too; the module that it
-#: needs, and the bridge's class.
+#: By the library's name: the module that it needs, the bridge's module and its class.
+#: That of operators is of a higher floor: here is its name alone.
 BRIDGES = {
-    "cupy": ("cupy", "CupyBridge"),
-    "numba": ("numba_cuda", "NumbaBridge"),
-    "numpy": ("numpy", "NumpyBridge"),
-    "rmm": ("rmm", "RmmBridge"),
-    "torch": ("torch", "TorchBridge"),
+    "cupy": ("cupy", "xdev.memory.bridges.cupy", "CupyBridge"),
+    "cupy-operators": ("cupy", "xdev.facade.operators", "OperatorsBridge"),
+    "numba": ("numba_cuda", "xdev.memory.bridges.numba", "NumbaBridge"),
+    "numpy": ("numpy", "xdev.memory.bridges.numpy", "NumpyBridge"),
+    "rmm": ("rmm", "xdev.memory.bridges.rmm", "RmmBridge"),
+    "torch": ("torch", "xdev.memory.bridges.torch", "TorchBridge"),
 }
-OPT_IN = {"numpy", "rmm", "torch"}  # these go in only by name
+OPT_IN = {"cupy-operators", "numpy", "rmm", "torch"}  # these go in only by name
+DRIVERLESS = {"cupy-operators", "numpy"}  # these start no device
 
 _lock = module_lock()  # guards the two below
 _installed: dict[str, Bridge] = {}
@@ -71,8 +74,10 @@ def install(*names: str) -> None:
 
     Parameters
     ----------
-    *names : {"cupy", "numba", "numpy", "rmm", "torch"}
-        Which libraries; without any, CuPy and Numba where they are installed.
+    *names : {"cupy", "cupy-operators", "numba", "numpy", "rmm", "torch"}
+        Which libraries; without any, CuPy and Numba where they are installed. With
+        ``"cupy-operators"`` the operators and reducing methods of CuPy's arrays are the
+        engine's kernels.
 
     Raises
     ------
@@ -84,7 +89,7 @@ def install(*names: str) -> None:
     """
     for name in names:
         _check(name)
-    if names != ("numpy",) and Device("cuda").available:
+    if not DRIVERLESS.issuperset(names or BRIDGES) and Device("cuda").available:
         Device("cuda").require()  # its first use puts the default bridges in
     chosen = names or [n for n in BRIDGES if n not in OPT_IN and _present(n)]
     with _lock:
@@ -105,7 +110,7 @@ def uninstall(*names: str) -> None:
 
     Parameters
     ----------
-    *names : {"cupy", "numba", "numpy", "rmm", "torch"}
+    *names : {"cupy", "cupy-operators", "numba", "numpy", "rmm", "torch"}
         Which libraries; without any, all bridges that are in and can come out.
 
     Raises
@@ -178,6 +183,14 @@ def install_default() -> None:
         _when_imported("numba.cuda", _install_numba)
 
 
+def install_operators() -> None:
+    """Put CuPy's operators in, now or when CuPy is imported."""
+    if "cupy" in sys.modules:
+        install("cupy-operators")
+    else:
+        _when_imported("cupy", partial(install, "cupy-operators"))
+
+
 def native_functions(library: str) -> ModuleType:
     """Return the native tier's C functions, which a library is to call.
 
@@ -226,8 +239,8 @@ def _present(name: str) -> bool:
 
 def _made(name: str) -> Bridge:
     """Return a new bridge; only those that go in are loaded."""
-    room = importlib.import_module(f"xdev.memory.bridges.{name}")
-    return cast("Bridge", getattr(room, BRIDGES[name][1])())
+    _, room, made = BRIDGES[name]
+    return cast("Bridge", getattr(importlib.import_module(room), made)())
 
 
 def _check(name: str) -> None:

@@ -1,0 +1,153 @@
+"""CuPy's operators by the engine: ``memory.bridges.install("cupy-operators")``."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any, final
+
+from xdev import _optional
+from xdev.facade import elementwise, statistical
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Python's names of operators, without the underscores, and the standard's.
+COMPARISONS = {
+    "eq": "equal",
+    "ge": "greater_equal",
+    "gt": "greater",
+    "le": "less_equal",
+    "lt": "less",
+    "ne": "not_equal",
+}
+BINARY = {  # each reflected and in place, too
+    "add": "add",
+    "and": "bitwise_and",
+    "floordiv": "floor_divide",
+    "lshift": "bitwise_left_shift",
+    "mod": "remainder",
+    "mul": "multiply",
+    "or": "bitwise_or",
+    "pow": "pow",
+    "rshift": "bitwise_right_shift",
+    "sub": "subtract",
+    "truediv": "divide",
+    "xor": "bitwise_xor",
+}
+UNARY = {
+    "abs": "abs",
+    "invert": "bitwise_invert",
+    "neg": "negative",
+    "pos": "positive",
+}
+METHODS = ("all", "any", "max", "mean", "min", "std", "sum", "var")
+NUMBERS = (bool, int, float, complex)
+REFUSALS = (TypeError, ValueError, OverflowError)  # CuPy then answers in its words
+
+
+@final
+class OperatorsBridge:
+    """The operators and reducing methods of ``cupy.ndarray``.
+
+    What is not of arrays of exactly this type on one device and Python's numbers, or is
+    refused by the engine, goes to what was there: CuPy's own.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[str, Any] = {}
+
+    def install(self) -> None:
+        """Set them."""
+        array = _optional.cupy().ndarray
+        for name, made in _made(array).items():
+            self._before[name] = vars(array).get(name)
+            setattr(array, name, made)
+
+    def uninstall(self) -> None:
+        """Put back what was there."""
+        array = _optional.cupy().ndarray
+        while self._before:
+            name, before = self._before.popitem()
+            if before is None:
+                delattr(array, name)
+            else:
+                setattr(array, name, before)
+
+
+def _made(array: type) -> dict[str, Callable[..., Any]]:
+    """Return what is set on CuPy's arrays, by name."""
+    made: dict[str, Callable[..., Any]] = {}
+    for short, name in (BINARY | COMPARISONS).items():
+        made[f"__{short}__"] = _binary(array, f"__{short}__", name)
+    for short, name in BINARY.items():
+        made[f"__r{short}__"] = _binary(array, f"__r{short}__", name, _reflected)
+        made[f"__i{short}__"] = _binary(array, f"__i{short}__", name, _in_place)
+    for short, name in UNARY.items():
+        made[f"__{short}__"] = _unary(array, f"__{short}__", name)
+    for name in METHODS:
+        made[name] = _method(array, name)
+    return made
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    return lambda x, y: function(y, x)
+
+
+def _in_place(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    return lambda x, y: function(x, y, x)
+
+
+def _binary(
+    array: type,
+    operator: str,
+    name: str,
+    arranged: Callable[[Any], Any] = lambda function: function,
+) -> Callable[[Any, Any], Any]:
+    own, function = getattr(array, operator), getattr(elementwise, name)
+    call, launch = arranged(function), arranged(function.launches)
+    kinds = {array, *NUMBERS}
+
+    @wraps(own)
+    def operate(x: Any, y: Any) -> Any:
+        made = launch(x, y)
+        if made is not NotImplemented:
+            return made
+        if type(x) is array and type(y) in kinds:
+            try:
+                return call(x, y)
+            except REFUSALS:
+                pass
+        return own(x, y)
+
+    return operate
+
+
+def _unary(array: type, operator: str, name: str) -> Callable[[Any], Any]:
+    own, function = getattr(array, operator), getattr(elementwise, name)
+
+    @wraps(own)
+    def operate(x: Any) -> Any:
+        if type(x) is array:
+            try:
+                return function(x)
+            except REFUSALS:
+                pass
+        return own(x)
+
+    return operate
+
+
+def _method(array: type, name: str) -> Callable[..., Any]:
+    own, function = getattr(array, name), getattr(statistical, name)
+
+    @wraps(own)
+    def reduce(x: Any, axis: Any = None, *more: Any, **keywords: Any) -> Any:
+        given = {k: v for k, v in keywords.items() if v is not None}
+        if not more and given.keys() <= {"keepdims"} and type(x) is array:
+            try:
+                return function(x, axis=axis, **given)
+            except REFUSALS:
+                pass
+        return own(x, axis, *more, **keywords)
+
+    return reduce
