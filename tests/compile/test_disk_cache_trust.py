@@ -242,8 +242,8 @@ def test_a_program_runs_without_a_cache(tmp_path, program):
     shared.mkdir()
     shared.chmod(0o777)
     (tmp_path / "file").touch()
-    places = ["/proc/nowhere/xdev", tmp_path / "link", shared, tmp_path / "file" / "x"]
-    for place in places:
+    places = [shared, tmp_path / "link", "/proc/nowhere/xdev", tmp_path / "file" / "x"]
+    for place in places if DEEP else places[:1]:  # the laws above are of each
         done = program(place)
         assert (done.stdout, done.stderr) == ("right\n", ""), place
     assert list((tmp_path / "real").iterdir()) == []
@@ -265,7 +265,7 @@ def test_a_program_runs_with_any_of_its_code_forged(tmp_path, program):
         lambda path: path.write_bytes(b""),
         lambda path: path.unlink() or os.mkfifo(path),
     ]
-    for turn in range(len(spoils) if DEEP else 2):  # each entry in another way
+    for turn in range(len(spoils) if DEEP else 1):  # each entry in another way
         for k, path in enumerate(entries):
             spoils[(k + turn) % len(spoils)](path)
         done = program(cache)

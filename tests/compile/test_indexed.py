@@ -1,5 +1,6 @@
 """Kernels over indices: the CPU's loop run, CUDA's compiled and its code read."""
 
+import os
 import subprocess
 import sys
 from functools import cache
@@ -12,6 +13,7 @@ from xdev.compile.indexed import Indexed, cubin, cubins, loop
 from xdev.random import kernels
 from xdev.random.kernels import words64
 
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0)]
 CUDA = all(map(_optional.installed, ("cupy", "numba_cuda")))
 needs_cuda_compilers = pytest.mark.skipif(
@@ -131,7 +133,9 @@ def compiled(function, result):
 
 @needs_cuda_compilers
 @pytest.mark.usefixtures("no_disk_cache")
-@pytest.mark.parametrize(("function", "result"), FLOATS + OTHERS)
+@pytest.mark.parametrize(
+    ("function", "result"), FLOATS + (OTHERS if DEEP else OTHERS[::2])
+)
 def test_cuda_kernels_store_16_bytes_and_read_nothing(function, result, names):
     code, name = compiled(function, result)
 
@@ -155,9 +159,13 @@ def test_cuda_kernels_round_products_before_they_add(function, result, names):
 
 @needs_cuda_compilers
 @pytest.mark.usefixtures("no_disk_cache")
-@pytest.mark.parametrize("capability", ARCHITECTURES)
 @pytest.mark.parametrize(
-    ("function", "result"), [(kernels.many, "l"), (kernels.few, "?")]
+    ("function", "result", "capability"),
+    [
+        (*kernel, architecture)
+        for k, kernel in enumerate([(kernels.many, "l"), (kernels.few, "?")])
+        for architecture in (ARCHITECTURES if DEEP else ARCHITECTURES[k::2])
+    ],
 )
 def test_cuda_kernels_compile_for_every_architecture(function, result, capability):
     code, _ = cubin(kernels.kernel(function, np.dtype(result)), capability)

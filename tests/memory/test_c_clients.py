@@ -340,7 +340,7 @@ def test_a_fork_amid_other_threads_changes_leaves_the_child_a_whole_pool(pool):
     for thread in threads:
         thread.start()
     try:
-        for _ in range(30):
+        for _ in range(5):
             child = os.fork()
             if not child:
                 addresses = [client.malloc(4096) for _ in range(100)]

@@ -21,8 +21,8 @@ from xdev.memory.upstream import Budget
 QUANTUM = 512
 CAPACITY = 4 * QUANTUM + 200  # the last bytes serve only who asks for the exact size
 SIZES = (400, 2 * QUANTUM, 3 * QUANTUM + 100)
-DEEP = 2 * (hypothesis.settings().max_examples > 50)
-DEPTH = {"empty": 4 + DEEP, "shared": 3 + DEEP}
+DEEP = hypothesis.settings().max_examples > 50
+DEPTH = {"empty": 6, "shared": 5} if DEEP else {"empty": 3, "shared": 3}
 
 #: What a walk starts from: nothing, or one segment that two streams share.
 STARTS = {

@@ -12,6 +12,7 @@ import pytest
 import xdev
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+INTEGERS = ["i8", "u8", "i4", "u1"] if DEEP else ["u8", "i4"]
 WRAPS = {"i8": 2**32, "u8": 2**32, "i4": 2**16, "u4": 2**16, "i1": 2**4, "u1": 2**4}
 
 
@@ -88,7 +89,7 @@ def check(found, expected):
         np.testing.assert_array_equal(xdev.to_numpy(one), reference)
 
 
-@pytest.mark.parametrize("dtype", WRAPS if DEEP else ["i8", "u4", "i1"])
+@pytest.mark.parametrize("dtype", WRAPS if DEEP else ["i8", "u1"])
 def test_quotients_by_what_wraps_to_zero(device, dtype):
     x, y = operands(dtype)
     dx, dy = (xdev.asarray(each, device=device) for each in (x, y))
@@ -100,7 +101,7 @@ def test_quotients_by_what_wraps_to_zero(device, dtype):
     check([nested(dx, dy)], [x % z + y % (x * x)])
 
 
-@pytest.mark.parametrize("dtype", ["i8", "u8"])
+@pytest.mark.parametrize("dtype", ["i8", "u8"] if DEEP else ["i8"])
 def test_quotients_in_loops_of_ones_own(device, dtype):
     x, y = operands(dtype)
     dx, dy = (xdev.asarray(each, device=device) for each in (x, y))
@@ -118,7 +119,7 @@ def plain(x, y):
     return x // y, x % y, q, r, np.fmod(x, y), np.floor_divide(x, y)
 
 
-@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8"])
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8"] if DEEP else ["i2", "i8"])
 def test_the_least_integer_by_minus_one(device, dtype):
     least = np.iinfo(dtype).min
     x, y = (
@@ -202,7 +203,7 @@ def shifted(x, n):
     return x << n, x >> n, np.left_shift(x, n), np.right_shift(x, n)
 
 
-@pytest.mark.parametrize("dtype", ["i8", "u8", "i4", "u1"])
+@pytest.mark.parametrize("dtype", INTEGERS)
 def test_shifts_by_all_bits_and_more(device, dtype):
     info = np.iinfo(dtype)
     x = np.array([info.max, info.min, 5, 1], dtype)[:, None]
@@ -216,7 +217,7 @@ def powers(x, n):
     return x**n, np.power(x, n)
 
 
-@pytest.mark.parametrize("dtype", ["i8", "u8", "i4", "u1"])
+@pytest.mark.parametrize("dtype", INTEGERS)
 def test_integer_powers_are_exact_and_wrap(device, dtype):
     x = np.array([0, 1, 2, 3, 7, 10, np.iinfo(dtype).max], dtype)[:, None]
     n = np.array([0, 1, 2, 13, 39, 64, 100, np.iinfo(dtype).max], dtype)

@@ -36,7 +36,8 @@ PICKED = [
     *zip(["floor", "logaddexp2", "fmod", "remainder"], "ffdl", strict=True),
     *zip(["float_power", "ldexp", "sqrt"], "FDF", strict=True),
 ]
-if os.environ.get("HYPOTHESIS_PROFILE") == "deep":
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+if DEEP:
     PICKED = list(itertools.product(FUNCTIONS, KINDS))
 # Results of floats have the inputs' width, as all of a function's have.
 WIDTHS = {"ldexp"}
@@ -163,8 +164,10 @@ def test_a_function_by_name_is_numpys(case, function, device):
         assert wrong == []
 
 
-@pytest.mark.parametrize("kind", "fd")
-@pytest.mark.parametrize("ldexp", [np.ldexp, math.ldexp, xdev.numpy.ldexp])
+@pytest.mark.parametrize(
+    ("ldexp", "kind"),
+    [(np.ldexp, "f"), (math.ldexp, "d"), (xdev.numpy.ldexp, "f")],
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_powers_of_two_beyond_32_bits(device, kind, ldexp):
     x = np.array([1, 1, 3, -0.0, INF, NAN, 1e-30, 1e30, -2], kind)
@@ -194,8 +197,14 @@ def following(x):
 inner = xdev.vectorize(following)
 
 
-@pytest.mark.parametrize("function", [spacings, following, lambda x: inner(x) + 1])
-@pytest.mark.parametrize("signatures", [[], ["float16(float16)"]])
+@pytest.mark.parametrize(
+    ("function", "signatures"),
+    [
+        (spacings, []),
+        (following, ["float16(float16)"]),
+        (lambda x: inner(x) + 1, []),
+    ],
+)
 def test_neighbours_of_half_precision_are_refused(device, function, signatures):
     x = xdev.asarray(np.ones(3, np.float16), device=device)
     ufunc = xdev.vectorize(signatures)(function)
@@ -244,7 +253,7 @@ def of_two(x, y):
     return np.divide(x, y), np.multiply(x, y), np.power(x, y)
 
 
-@pytest.mark.parametrize("kinds", ["FD", "DF", "fd", "df"])
+@pytest.mark.parametrize("kinds", ["FD", "df"])
 def test_numbers_of_two_widths_meet(device, kinds):
     x, y = np.array([1, 2, 7], kinds[0]), np.array([2, 0.5, -3], kinds[1])
     there = [xdev.asarray(each, device=device) for each in (x, y)]
@@ -265,7 +274,7 @@ def extremes_by_element(i, x, y, small, large):
     large[i] = max(x[i], y[i])
 
 
-@pytest.mark.parametrize("kinds", ["ff", "dd", "fd"])
+@pytest.mark.parametrize("kinds", ["dd", "fd"])
 def test_the_smaller_and_the_larger_are_the_first_where_neither_is(device, kinds):
     ends = np.array([NAN, -INF, -0.0, 0.0, 1.5, INF])
     x, y = (each.ravel() for each in np.meshgrid(ends, ends))

@@ -80,7 +80,7 @@ def test_results_have_the_inputs_result_type(types, expected):
 )
 def test_kinds_decide(function, types):
     f = xdev.vectorize(function)
-    for one in types.split()[:: 1 if DEEP else 2]:
+    for one in types.split() if DEEP else types.split()[:1] + types.split()[-1:]:
         assert f(np.ones(2, one[0])).dtype.char == one[-1], one
 
 
