@@ -2,6 +2,7 @@
 
 import os
 import runpy
+from pathlib import Path
 
 import nox
 
@@ -36,6 +37,13 @@ LIBRARIES = {
 ON_CUDA = {"jax": [f"jax[cuda{CUDA_EXTRA.removeprefix('cu')}]"]}
 # Beside each other, a file's tests in one process: they share what they compile.
 SPREAD = ["-n", "2", "--dist", "loadfile"]
+QUICK = "not cuda and not soak"
+# Laws that the compiled part and its stand-in share: calls, the pool, threads.
+SHARED_LAWS = [
+    *("facade/test_calls.py", "facade/test_ufuncs.py", "memory/test_pools.py"),
+    *("memory/test_free.py", "transfer/test_staging.py", "ufunc/test_cuda_calls.py"),
+    *("ufunc/test_cpu_threads.py", "ufunc/test_repeated_calls.py"),
+]
 
 
 def install(session, *groups, package="."):
@@ -57,7 +65,7 @@ def tests_of_libraries(session, group):
     if "cuda" in os.environ.get("XDEV_TEST_DEVICES", ""):
         needs += ["-e", f".[{CUDA_EXTRA}]", *ON_CUDA.get(group, ())]
     else:
-        options = [*SPREAD, "-m", "not cuda"]
+        options = [*SPREAD, "-m", QUICK]
     # First, and not at the locked versions: PyTorch pins NVIDIA's libraries itself.
     session.install(*needs)
     install(session, "test")
@@ -79,17 +87,20 @@ def tests(session, device):
         install(session, "test", "cuda")
     promised = {"cuda": "cpu,cuda"}.get(device, "cpu")
     # On a GPU one after the other. Beside others (-n) only what is -m "not full_card".
-    marks = {"cpu": "not cuda", "fake": "fake"}
+    marks = {"cpu": QUICK, "fake": "fake and not soak"}
     options = [*SPREAD, "-m", marks[device]] if device in marks else []
     also = {"XDEV_TEST_DEVICES": promised, "XDEV_TEST_LIBRARIES": "dask"}
     session.run("pytest", *options, *session.posargs, env=also)
+    if device == "cpu" and not session.posargs:
+        laws = [f"tests/{file}" for file in SHARED_LAWS]
+        session.run("pytest", *options, *laws, env={**also, "XDEV_NATIVE": "0"})
 
 
 @nox.session
 def public(session):
     """Run what states the public promises only: a new inside must pass it."""
     install(session, "test", "cuda")
-    options = [*SPREAD, "-m", "not internal and not cuda", "tests", "docs", "README.md"]
+    options = [*SPREAD, "-m", f"not internal and {QUICK}", "tests", "docs", "README.md"]
     for native in "1", "0":
         also = {"XDEV_TEST_LIBRARIES": "dask", "XDEV_NATIVE": native}
         session.run("pytest", *options, *session.posargs, env=also)
@@ -103,7 +114,7 @@ def minimum(session):
     session.install("-e", ".", *(need.replace(">=", "==") for need in needs))
     rooms = "device", "facade", "memory", "random", "transfer", "ufunc"
     paths = [f"tests/{room}" for room in rooms]
-    session.run("pytest", *SPREAD, "-m", "not cuda", *paths, *session.posargs)
+    session.run("pytest", *SPREAD, "-m", QUICK, *paths, *session.posargs)
 
 
 @nox.session
@@ -117,19 +128,12 @@ def soak(session):
     options = ["-p", "xdev", "-n", "auto", "-k", "not test_mem_policy"]
     numpys = ["pytest", *alone, *options, "--pyargs", *rooms]
     session.run(*numpys, env={"XDEV_NUMPY_POOL": "1"})
-    deep = [
-        *(f"compile/test_{name}" for name in ("edits", "elementwise", "grid")),
-        *(f"memory/test_{name}" for name in ("exits", "interrupts")),
-        *(f"ufunc/test_integer_{name}" for name in ("division", "pairs", "widths")),
-        "ufunc/test_names_inside",
-        "ufunc/test_numpy_functions",
-        "ufunc/test_numpy_protocol",
-        "ufunc/test_random_programs",
-        "ufunc/test_template_methods",
-        "ufunc/test_vectorize_typing",
-    ]
-    for file in deep:
-        session.run("pytest", f"tests/{file}.py", env={"HYPOTHESIS_PROFILE": "deep"})
+    # Tests that are a sample otherwise: those of files that ask for the profile.
+    asking = "HYPOTHESIS_PROFILE", "max_examples"
+    for file in sorted(Path("tests").rglob("test_*.py")):
+        if any(word in file.read_text(encoding="utf-8") for word in asking):
+            session.run("pytest", str(file), env={"HYPOTHESIS_PROFILE": "deep"})
+    session.run("pytest", "-m", "soak and not cuda", "tests")
     session.run("python", "benchmarks/harness.py")
 
 

@@ -34,7 +34,7 @@ hypothesis.settings.register_profile("deep", deadline=None, max_examples=2000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-# Compilers make much in a row that is no garbage: to look at it takes a tenth of the time.
+# Compilers make much that is no garbage: to look through it takes a tenth of the time.
 gc.set_threshold(20_000, 20, 20)
 
 ROOT = Path(__file__).parents[1]
