@@ -52,11 +52,11 @@ __all__ = [
 #: That of operators is of a higher floor: here is its name alone.
 BRIDGES = {
     "cupy": ("cupy", "xdev.memory.bridges.cupy", "CupyBridge"),
-    "cupy-operators": ("cupy", "xdev.facade.operators", "OperatorsBridge"),
     "numba": ("numba_cuda", "xdev.memory.bridges.numba", "NumbaBridge"),
     "numpy": ("numpy", "xdev.memory.bridges.numpy", "NumpyBridge"),
     "rmm": ("rmm", "xdev.memory.bridges.rmm", "RmmBridge"),
     "torch": ("torch", "xdev.memory.bridges.torch", "TorchBridge"),
+    "cupy-operators": ("cupy", "xdev.facade.operators", "OperatorsBridge"),
 }
 OPT_IN = {"cupy-operators", "numpy", "rmm", "torch"}  # these go in only by name
 DRIVERLESS = {"cupy-operators", "numpy"}  # these start no device
