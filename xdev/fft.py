@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from xdev._freed import FREED
-from xdev.facade.cpu import bare
-from xdev.facade.dispatch import direct
-from xdev.facade.transforms import (
-    fftfreq,
-    fftn,
-    fftshift,
-    ifftn,
-    ifftshift,
-    irfftn,
-    rfftfreq,
-    rfftn,
-)
+from xdev.facade.dispatch import of_one
+from xdev.facade.grids import fftfreq, rfftfreq
 
 if TYPE_CHECKING:
-    from xdev.facade.protocols import Array, Norm
+    from collections.abc import Sequence
+
+    from xdev.facade.protocols import Array, Axes, Norm
 
 __all__ = [
     "fft",
@@ -39,14 +28,6 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
-
-ndarray = np.ndarray
-_fft = bare("fft.fft")
-_hfft = bare("fft.hfft")
-_ifft = bare("fft.ifft")
-_ihfft = bare("fft.ihfft")
-_irfft = bare("fft.irfft")
-_rfft = bare("fft.rfft")
 
 
 def __dir__() -> list[str]:
@@ -95,9 +76,7 @@ def fft(
     >>> xdev.fft.fft(xdev.asarray([1.0, 0.0, 0.0]))
     array([1.+0.j, 1.+0.j, 1.+0.j])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _fft(x, n, axis, norm)
-    return direct[type(x)]["fft.fft"](x, n=n, axis=axis, norm=norm)
+    return of_one("fft.fft", x)(x, n=n, axis=axis, norm=norm)
 
 
 def ifft(
@@ -132,9 +111,7 @@ def ifft(
     >>> xdev.fft.ifft(xdev.asarray([2.0, 0.0]))
     array([1.+0.j, 1.+0.j])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _ifft(x, n, axis, norm)
-    return direct[type(x)]["fft.ifft"](x, n=n, axis=axis, norm=norm)
+    return of_one("fft.ifft", x)(x, n=n, axis=axis, norm=norm)
 
 
 def rfft(
@@ -169,9 +146,7 @@ def rfft(
     >>> xdev.fft.rfft(xdev.asarray([1.0, 0.0, 0.0]))
     array([1.+0.j, 1.+0.j])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _rfft(x, n, axis, norm)
-    return direct[type(x)]["fft.rfft"](x, n=n, axis=axis, norm=norm)
+    return of_one("fft.rfft", x)(x, n=n, axis=axis, norm=norm)
 
 
 def irfft(
@@ -206,9 +181,7 @@ def irfft(
     >>> xdev.fft.irfft(xdev.asarray([1.0 + 0j, 1.0 + 0j]))
     array([1., 0.])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _irfft(x, n, axis, norm)
-    return direct[type(x)]["fft.irfft"](x, n=n, axis=axis, norm=norm)
+    return of_one("fft.irfft", x)(x, n=n, axis=axis, norm=norm)
 
 
 def hfft(
@@ -243,9 +216,7 @@ def hfft(
     >>> xdev.fft.hfft(xdev.asarray([1.0 + 0j, 0j]))
     array([1., 1.])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _hfft(x, n, axis, norm)
-    return direct[type(x)]["fft.hfft"](x, n=n, axis=axis, norm=norm)
+    return of_one("fft.hfft", x)(x, n=n, axis=axis, norm=norm)
 
 
 def ihfft(
@@ -280,6 +251,211 @@ def ihfft(
     >>> xdev.fft.ihfft(xdev.asarray([1.0, 1.0])).shape
     (2,)
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _ihfft(x, n, axis, norm)
-    return direct[type(x)]["fft.ihfft"](x, n=n, axis=axis, norm=norm)
+    return of_one("fft.ihfft", x)(x, n=n, axis=axis, norm=norm)
+
+
+def fftn(
+    x: Array,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """Discrete Fourier transform along several axes.
+
+    Parameters
+    ----------
+    x : array
+        Floating-point.
+    s : sequence of ints, optional
+        Lengths of the transforms; ``x``'s own unless given.
+    axes : sequence of ints, optional
+        Along which; the last ``len(s)``, or all, unless given.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Complex, of ``x``'s precision.
+
+    Raises
+    ------
+    ValueError
+        A length is less than 1, or an axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.fftn(xdev.ones((2, 2)))
+    array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
+    return of_one("fft.fftn", x)(x, s=s, axes=axes, norm=norm)
+
+
+def ifftn(
+    x: Array,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """Inverse of :func:`fftn`.
+
+    Parameters
+    ----------
+    x : array
+        Floating-point.
+    s : sequence of ints, optional
+        Lengths of the transforms; ``x``'s own unless given.
+    axes : sequence of ints, optional
+        Along which; the last ``len(s)``, or all, unless given.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Complex, of ``x``'s precision.
+
+    Raises
+    ------
+    ValueError
+        A length is less than 1, or an axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.ifftn(xdev.ones((2, 2)))
+    array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
+    return of_one("fft.ifftn", x)(x, s=s, axes=axes, norm=norm)
+
+
+def rfftn(
+    x: Array,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """Discrete Fourier transform of real numbers along several axes.
+
+    Parameters
+    ----------
+    x : array
+        Real floating-point.
+    s : sequence of ints, optional
+        Lengths of the transforms; ``x``'s own unless given.
+    axes : sequence of ints, optional
+        Along which; the last ``len(s)``, or all, unless given.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Complex, the last axis halved.
+
+    Raises
+    ------
+    ValueError
+        A length is less than 1, or an axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.rfftn(xdev.ones((2, 2))).shape
+    (2, 2)
+    """
+    return of_one("fft.rfftn", x)(x, s=s, axes=axes, norm=norm)
+
+
+def irfftn(
+    x: Array,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """Inverse of :func:`rfftn`.
+
+    Parameters
+    ----------
+    x : array
+        Complex.
+    s : sequence of ints, optional
+        Lengths of the transforms; ``x``'s own unless given.
+    axes : sequence of ints, optional
+        Along which; the last ``len(s)``, or all, unless given.
+    norm : {"backward", "ortho", "forward"}
+        Where the factor 1 / n goes: into the inverse, a root into both, or here.
+
+    Returns
+    -------
+    array
+        Real.
+
+    Raises
+    ------
+    ValueError
+        A length is less than 1, or an axis does not exist.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.irfftn(xdev.fft.rfftn(xdev.ones((2, 2))))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    return of_one("fft.irfftn", x)(x, s=s, axes=axes, norm=norm)
+
+
+def fftshift(x: Array, /, axes: Axes = None) -> Array:
+    """Elements in the order of their frequencies, 0 in the middle.
+
+    Parameters
+    ----------
+    x : array
+        Any shape.
+    axes : int or tuple of ints, optional
+        All of them unless given.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.fftshift(xdev.asarray([0, 1, -2, -1]))
+    array([-2, -1,  0,  1])
+    """
+    return of_one("fft.fftshift", x)(x, axes=axes)
+
+
+def ifftshift(x: Array, /, axes: Axes = None) -> Array:
+    """Inverse of :func:`fftshift`.
+
+    Parameters
+    ----------
+    x : array
+        Any shape.
+    axes : int or tuple of ints, optional
+        All of them unless given.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.ifftshift(xdev.asarray([-2, -1, 0, 1]))
+    array([ 0,  1, -2, -1])
+    """
+    return of_one("fft.ifftshift", x)(x, axes=axes)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from xdev._freed import FREED
-from xdev.facade.cpu import NUMPY, bare
-from xdev.facade.dispatch import direct, of_all, refuse
+from xdev.facade.dispatch import of_one, of_pair
 from xdev.facade.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from xdev.facade.matrices import (
     cholesky,
@@ -61,13 +57,6 @@ __all__ = [
     "vector_norm",
 ]
 
-ndarray = np.ndarray
-_cross = bare("linalg.cross")
-_inv = bare("linalg.inv")
-_matrix_power = bare("linalg.matrix_power")
-_pinv = NUMPY.bound("linalg.pinv", None)
-_solve = bare("linalg.solve")
-
 
 def __dir__() -> list[str]:
     """List the standard's names: what Tab shows."""
@@ -113,16 +102,7 @@ def cross(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
     """
     if more:
         raise misplaced(cross, more)
-    if (
-        type(x1) is type(x2) is ndarray
-        and x1.dtype not in FREED
-        and x2.dtype not in FREED
-    ):
-        return _cross(x1, x2, axis=axis)
-    kind = type(x1)
-    if kind is type(x2) and kind in direct:
-        return direct[kind]["linalg.cross"](x1, x2, axis=axis)
-    return of_all("linalg.cross", x1=x1, x2=x2)(x1, x2, axis=axis)
+    return of_pair("linalg.cross", x1, x2)(x1, x2, axis=axis)
 
 
 def diagonal(x: Array, /, *more: Never, offset: int = 0) -> Array:
@@ -146,11 +126,7 @@ def diagonal(x: Array, /, *more: Never, offset: int = 0) -> Array:
     >>> xdev.linalg.diagonal(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2., 4.])
     """
-    if more:
-        raise misplaced(diagonal, more)
-    if type(x) is ndarray and x.dtype not in FREED:
-        return x.diagonal(offset, -2, -1)
-    return direct[type(x)]["linalg.diagonal"](x, offset=offset)
+    return of_one("linalg.diagonal", x, more)(x, offset=offset)
 
 
 def inv(x: Array, /) -> Array:
@@ -178,9 +154,7 @@ def inv(x: Array, /) -> Array:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _inv(x)
-    return direct[type(x)]["linalg.inv"](x)
+    return of_one("linalg.inv", x)(x)
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
@@ -210,9 +184,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     array([[ 4.,  0.],
            [ 0., 16.]])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _matrix_power(x, n)
-    return direct[type(x)]["linalg.matrix_power"](x, n)
+    return of_one("linalg.matrix_power", x)(x, n)
 
 
 def outer(x1: Array, x2: Array, /) -> Array:
@@ -242,16 +214,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
     array([[3, 4],
            [6, 8]])
     """
-    if type(x1) is type(x2) is ndarray and x1.ndim == x2.ndim == 1:
-        try:
-            return x1.reshape(-1, 1) * x2
-        except TypeError:
-            refuse("linalg.outer", x1=x1, x2=x2)
-            raise
-    kind = type(x1)
-    if kind is type(x2) and kind in direct:
-        return direct[kind]["linalg.outer"](x1, x2)
-    return of_all("linalg.outer", x1=x1, x2=x2)(x1, x2)
+    return of_pair("linalg.outer", x1, x2)(x1, x2)
 
 
 def pinv(x: Array, /, rtol: Any = None) -> Array:
@@ -281,9 +244,7 @@ def pinv(x: Array, /, rtol: Any = None) -> Array:
     >>> xdev.linalg.pinv(xdev.asarray([[2.0], [0.0]]))
     array([[0.5, 0. ]])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _pinv(x, rtol=rtol)
-    return direct[type(x)]["linalg.pinv"](x, rtol=rtol)
+    return of_one("linalg.pinv", x)(x, rtol=rtol)
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
@@ -315,13 +276,4 @@ def solve(x1: Array, x2: Array, /) -> Array:
     >>> xdev.linalg.solve(a, xdev.asarray([2.0, 2.0]))
     array([1. , 0.5])
     """
-    if (
-        type(x1) is type(x2) is ndarray
-        and x1.dtype not in FREED
-        and x2.dtype not in FREED
-    ):
-        return _solve(x1, x2)
-    kind = type(x1)
-    if kind is type(x2) and kind in direct:
-        return direct[kind]["linalg.solve"](x1, x2)
-    return of_all("linalg.solve", x1=x1, x2=x2)(x1, x2)
+    return of_pair("linalg.solve", x1, x2)(x1, x2)

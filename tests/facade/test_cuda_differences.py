@@ -307,8 +307,8 @@ def test_entries_of_python_give_what_numpy_gives():
         7,
     ]
     assert cupys.repeat(WHOLE, 2, axis=None).shape == (6,)
-    assert cupys.isin()(WHOLE, 7).tolist() == [False, False, True]
-    assert cupys.searchsorted()(WHOLE, np.int64(7), side="right") == 3
+    assert cupys.isin(WHOLE, 7).tolist() == [False, False, True]
+    assert cupys.searchsorted(WHOLE, np.int64(7), side="right") == 3
     ties = np.asarray([[2.0, 5.0, 2.0], [1.0, 1.0, 0.0]])
     for descending in (False, True):
         options = {"axis": 1, "descending": descending, "stable": True}

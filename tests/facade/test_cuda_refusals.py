@@ -10,8 +10,8 @@ from numpy.linalg import LinAlgError
 
 import xdev
 from xdev.facade import cuda_differences as cupys
+from xdev.facade.cpu import pinv
 from xdev.facade.cuda_differences import decompositions
-from xdev.facade.pseudoinverses import pinv
 
 LAST = {"axis": -1}
 #: What is refused: with which error, in our words, and in NumPy's where those differ.

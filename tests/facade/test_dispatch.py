@@ -314,7 +314,7 @@ def test_with_several_gpus_results_types_are_asked_beside_out():
     )
 
     out = types.SimpleNamespace(device=gpu)
-    wanted = library._wanted(np.add, [np.ones(3), np.ones(3, np.float32)], out)
+    wanted = library.wanted("add", np.add, [np.ones(3), np.ones(3, np.float32)], out)
 
     assert wanted == np.float64
     assert current == [True, True]

@@ -103,11 +103,9 @@ def check(x, axis):
 def quick(request, monkeypatch):
     """Let small arrays and ordered ones, too, take the ways of large random ones."""
     if request.param == "always":
-        monkeypatch.setattr(xdev.facade.searching, "FEW", 1)
-        monkeypatch.setattr(xdev.facade.searching, "FEW_ORDERED", 1)
-        monkeypatch.setattr(
-            host_sorting, "_is_for_timsort", lambda x, _, __: x.size == 0
-        )
+        monkeypatch.setattr(host_sorting, "FEW", 1)
+        monkeypatch.setattr(host_sorting, "FEW_ORDERED", 1)
+        monkeypatch.setattr(host_sorting, "_is_for_timsort", lambda x, _: x.size == 0)
 
 
 @pytest.mark.parametrize("seed", range(5))

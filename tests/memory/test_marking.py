@@ -11,7 +11,7 @@ import pytest
 import xdev
 from xdev import memory
 from xdev.device import Device
-from xdev.facade import cuda as facade
+from xdev.facade import backends, cuda as facade
 from xdev.memory import owners, registry
 from xdev.memory.pools import Pool
 from xdev.memory.state import DeferredFrees, PoolState
@@ -41,7 +41,7 @@ class Bench:
         monkeypatch.setattr(registry, "_pools", held)
         self.library = facade.CuPyLibrary()
         self.library.functions["add"] = self._add
-        monkeypatch.setattr(facade, "result_shape", lambda _: SHAPE)
+        monkeypatch.setattr(backends, "result_shape", lambda _: SHAPE)
 
     def _add(self, *arrays, out=None):
         out = self.array() if out is None else out

@@ -7,19 +7,36 @@ use. The names are written out a second time because type checkers read them her
 
 from __future__ import annotations
 
-from xdev.facade.constants import *
+from numpy import (
+    bool,  # noqa: A004 - the standard's name
+    complex64,
+    complex128,
+    e,
+    float32,
+    float64,
+    inf,
+    int8,
+    int16,
+    int32,
+    int64,
+    nan,
+    newaxis,
+    pi,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
 from xdev.facade.conversion import *
 from xdev.facade.data_types import *
 from xdev.facade.elementwise import *
 from xdev.facade.filling import *
 from xdev.facade.grids import *
 from xdev.facade.inspection import *
-from xdev.facade.joining import *
 from xdev.facade.linear_algebra import *
 from xdev.facade.manipulation import *
-from xdev.facade.running import *
 from xdev.facade.searching import *
-from xdev.facade.sets import *
 from xdev.facade.statistical import *
 
 # fmt: off

@@ -10,8 +10,14 @@ import numpy as np
 
 from xdev._freed import FREED
 from xdev.device import Device, as_device, device_of
-from xdev.facade.dispatch import HOST as NUMBERS_AND_ARRAYS, direct
-from xdev.facade.places import collections, moved, place, place_of, stays
+from xdev.facade.dispatch import (
+    BESIDE,
+    direct,
+    moved,
+    place,
+    place_of,
+    stays,
+)
 from xdev.ufunc.complaints import PAGE, misplaced
 
 if TYPE_CHECKING:
@@ -85,7 +91,7 @@ def asarray(
         if dtype is device is None and not copy and obj.dtype not in FREED:
             return obj
     else:
-        if kind in NUMBERS_AND_ARRAYS or kind.__module__ in _PLAIN_MODULES:
+        if kind in BESIDE or kind.__module__ in _PLAIN_MODULES:
             if (kind is list or kind is tuple) and "dask.array" in sys.modules:
                 _refuse_collections(obj)
             return place(device).asarray(obj, dtype, copy)
@@ -131,7 +137,8 @@ def _cut(obj: Any, dtype: DType, device: object, copy: bool | None, chunks: Any)
     if device is not None and hasattr(obj, "dask"):
         device = Device(device, "dask")  # or it would be computed
     whole = asarray(obj, dtype, device=device, copy=copy)
-    return collections(chunks, device_of(whole)).cut(whole)
+    where: Any = place(device_of(whole), chunks)
+    return where.cut(whole)
 
 
 def from_dlpack(

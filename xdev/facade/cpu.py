@@ -1,36 +1,73 @@
-"""NumPy as the facade's library on the CPU, and where it departs from the standard."""
+# ruff: noqa: D102 - backends.Place says what each method does
+"""NumPy as the facade's library, and its arrays, in memory from xdev's host pool."""
 
 from __future__ import annotations
 
+import importlib
+import math
 import operator
+from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev._freed import FREED, use_after_free
+from xdev._freed import FREED, is_freed, use_after_free
+from xdev._tracking import TRACKING
+from xdev.errors import type_name
 from xdev.facade import host_sorting
-from xdev.facade.clipping import clip
-from xdev.facade.dtype_names import to_numpy_dtype
-from xdev.facade.host_memory import pooled
-from xdev.facade.pseudoinverses import pinv
-from xdev.ufunc.complaints import (
-    misfit,
-    no_matrix,
-    no_mode,
-    read_only,
-    wrong_dtype,
-)
+from xdev.facade.backends import FLOAT32, FLOAT64, Functions, Library, Place, as_shape
+from xdev.facade.clipping import clip, namespace_of
+from xdev.facade.dtype_names import CLASSES, NAMED, PYTHON_SCALARS, to_numpy_dtype
+from xdev.ufunc.complaints import held_elsewhere, no_matrix, no_mode, no_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import ModuleType
+    from collections.abc import Callable
 
     from xdev.facade.protocols import Axes, DType
 
 
-# The one object of each: comparing by identity is enough, and quicker.
-FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-COMPLEX64, COMPLEX128 = np.dtype(np.complex64), np.dtype(np.complex128)
+#: Arrays that NumPy made itself are copied into the pool from this size [B].
+POOLED_FROM = 64 * 1024
+
+
+#: Shapes of fewer elements, of the standard's data types, are smaller than that.
+SMALL = POOLED_FROM // 16
+
+
+@cache
+def host_array() -> Callable[..., Any]:
+    """Return the function that makes uninitialised arrays in the pool."""
+    # At the first array, not at import: `import xdev` loads NumPy only.
+    found: Callable[..., Any] = importlib.import_module("xdev.memory").host_array
+    return found
+
+
+def is_small(shape: Any, dtype: Any) -> bool:
+    """Say whether NumPy's memory is right for an array: small, and nobody tracks.
+
+    Of what is no shape, or no data type of the standard, it may say either.
+    """
+    if TRACKING.off and (
+        dtype is None
+        or (dtype in NAMED if type(dtype) is type else type(dtype) in CLASSES)
+    ):
+        if type(shape) is int:
+            return shape < SMALL
+        if type(shape) is tuple:
+            try:
+                return math.prod(shape) < SMALL
+            except (TypeError, ValueError):  # its members are no numbers
+                return False
+    return False
+
+
+def pooled(x: Any) -> Any:
+    """Move what NumPy made into the pool, where it is large enough to count."""
+    if x.nbytes < POOLED_FROM:
+        return x
+    out = host_array()(x.shape, x.dtype)
+    np.copyto(out, x)
+    return out
 
 
 def bare(name: str) -> Callable[..., Any]:
@@ -42,10 +79,21 @@ def bare(name: str) -> Callable[..., Any]:
     return getattr(found, "__wrapped__", found)
 
 
-# From NumPy 2.5 on eigenvalues are complex always.
-REAL_EIGENVALUES = np.lib.NumpyVersion(np.__version__) < "2.5.0"
-_eig = bare("linalg.eig")
-_eigvals = bare("linalg.eigvals")
+BACKWARDS = slice(None, None, -1)
+_add: Any = np.add.reduce
+_arange: Any = np.arange
+_empty_like, _linspace = bare("empty_like"), bare("linspace")
+_numpys_broadcast, _numpys_tensordot = bare("broadcast_arrays"), bare("tensordot")
+_numpys_unstack, _numpys_vecdot = bare("unstack"), bare("vecdot")
+_numpys_count = bare("count_nonzero")
+_numpys_tril, _numpys_triu = bare("tril"), bare("triu")
+OBJECT = np.dtype(object)  # this very object, for all arrays of Python's objects
+EPS = {  # numpy.finfo takes long to load
+    np.dtype(np.float32): 2.0**-23,
+    np.dtype(np.float64): 2.0**-52,
+}
+
+
 #: Of ``qr``: NumPy's and CuPy's others give other results, or are old names.
 QR_MODES = "reduced", "complete"
 #: What is not of a derived class, whose way with ufuncs NumPy has to take.
@@ -129,57 +177,24 @@ def _tanh(x: Any) -> Any:
     return result[()]
 
 
-def _sort(x: Any, *, axis: int, descending: bool, stable: bool) -> Any:
-    if not descending:
-        return _sorted(x, axis, stable)
-    # Flipped before and after, so that equal elements keep their order.
-    return np.flip(_sorted(np.flip(x, axis), axis, stable), axis)
-
-
-def _sorted(x: Any, axis: int, stable: bool) -> Any:
-    if type(x) is np.ndarray:
-        return host_sorting.sort(x, axis, stable)
-    return np.sort(x, axis=axis, stable=stable)
-
-
-def _argsort(x: Any, *, axis: int, descending: bool, stable: bool) -> Any:
-    if not descending:
-        return _ordered(x, axis, stable)
-    order = _ordered(np.flip(x, axis), axis, stable)
-    return x.shape[axis] - 1 - np.flip(order, axis)
-
-
-def _ordered(x: Any, axis: int, stable: bool) -> Any:
-    if type(x) is np.ndarray:
-        return host_sorting.argsort(x, axis, stable)
-    return np.argsort(x, axis=axis, stable=stable)
-
-
 def _count_nonzero(x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    return np.asarray(np.count_nonzero(x, axis=axis, keepdims=keepdims))[()]
+    found: Any = _numpys_count(x, axis, keepdims=keepdims)
+    return np.intp(found) if type(found) is int else found
 
 
-def _unique_values(x: Any) -> Any:
-    return np.unique(x, equal_nan=False)
+def _eig(x: Any) -> Any:
+    result = np.linalg.eig(x)
+    return type(result)(*map(complex_numbers, result))
 
 
-def _complex_eig(x: Any) -> Any:
-    result = values, vectors = _eig(x)
-    if values.dtype.kind == "c":
-        return result
-    kind = COMPLEX64 if values.dtype is FLOAT32 else COMPLEX128
-    return type(result)(values.astype(kind), vectors.astype(kind))
+def _eigvals(x: Any) -> Any:
+    return complex_numbers(np.linalg.eigvals(x))
 
 
-def _complex_eigvals(x: Any) -> Any:
-    values = _eigvals(x)
-    if values.dtype.kind == "c":
-        return values
-    return values.astype(COMPLEX64 if values.dtype is FLOAT32 else COMPLEX128)
-
-
-complex_eig = _complex_eig if REAL_EIGENVALUES else _eig
-complex_eigvals = _complex_eigvals if REAL_EIGENVALUES else _eigvals
+def complex_numbers(x: Any) -> Any:
+    """Return numbers as complex ones: until NumPy 2.5, eigenvalues may be real."""
+    kind = x.dtype
+    return x if kind.kind == "c" else x.astype(np.result_type(kind, np.complex64))
 
 
 def _matrix_rank(x: Any, *, rtol: Any) -> Any:
@@ -194,16 +209,47 @@ def _qr(x: Any, *, mode: str) -> Any:
     return np.linalg.qr(x, mode)  # type: ignore[call-overload]
 
 
+def pinv(x: Any, *, rtol: Any = None) -> Any:
+    """Return the Moore-Penrose inverse of matrices.
+
+    In one pass over what NumPy and CuPy, whose own have other defaults, compute in
+    several: the first singular value is the largest.
+
+    Parameters
+    ----------
+    x : array, shape (..., M, N)
+        NumPy's or CuPy's.
+    rtol : number or array, shape (...)
+        Singular values up to so much of the largest count as 0; None: max(M, N) eps.
+
+    Raises
+    ------
+    LinAlgError
+        ``x`` has fewer than two axes, or the singular values do not converge.
+    """
+    if x.ndim < 2:  # noqa: PLR2004 - a matrix's
+        raise no_matrix("linalg.pinv", x)
+    xp = namespace_of(x)
+    u, s, vh = xp.linalg.svd(x.conj(), full_matrices=False)
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * EPS[s.dtype]
+    elif type(rtol) not in (int, float):
+        rtol = xp.asarray(rtol)[..., None]
+    s[s <= s[..., :1] * rtol] = math.inf
+    return xp.matmul(vh.mT, xp.multiply((1 / s)[..., None], u.mT))
+
+
 def _tril(x: Any, *, k: int) -> Any:
-    return pooled(np.tril(x, k=k))
+    return pooled(_numpys_tril(x, k))
 
 
 def _triu(x: Any, *, k: int) -> Any:
-    return pooled(np.triu(x, k=k))
+    return pooled(_numpys_triu(x, k))
 
 
 def _meshgrid(*arrays: Any, indexing: Any) -> Any:
-    return tuple(map(pooled, np.meshgrid(*arrays, indexing=indexing)))
+    views = np.meshgrid(*arrays, indexing=indexing, copy=False)
+    return tuple(x.copy() if x.nbytes < POOLED_FROM else pooled(x) for x in views)
 
 
 #: Where NumPy departs from the standard, each with the reason.
@@ -212,129 +258,331 @@ MENDED: dict[str, Callable[..., Any]] = {
     "round": _round,  # numpy.round is no ufunc; the method takes out=
     "real": _real,  # has no out=
     "imag": _imag,  # has no out=
-    "expm1": _complex(
-        "expm1", _expm1
-    ),  # complex infinities, NaN and signed zeros differ
-    "log1p": _complex(
-        "log1p", _log1p
-    ),  # of complex numbers is log(1 + x), inexact near 0
+    # complex infinities, NaN and signed zeros differ
+    "expm1": _complex("expm1", _expm1),
+    # of complex numbers is log(1 + x), inexact near 0
+    "log1p": _complex("log1p", _log1p),
     "tanh": _complex("tanh", _tanh),  # complex infinities get the wrong sign of zero
     "tril": _tril,  # creation functions come from the pool
     "triu": _triu,  # likewise
     "meshgrid": _meshgrid,  # likewise
-    "sort": _sort,  # has no descending=
-    "argsort": _argsort,  # has no descending=
+    "sort": host_sorting.sort,  # has no descending=
+    "argsort": host_sorting.argsort,  # has no descending=
     "count_nonzero": _count_nonzero,  # returns a Python int
-    "unique_values": _unique_values,  # has the order of a hash table
-    "linalg.eig": complex_eig,  # may be real where all imaginary parts are 0
-    "linalg.eigvals": complex_eigvals,  # likewise
+    "unique_values": host_sorting.unique_values,  # has the order of a hash table
+    "linalg.eig": _eig,  # may be real where all imaginary parts are 0
+    "linalg.eigvals": _eigvals,  # likewise
     "linalg.matrix_rank": _matrix_rank,  # accepts vectors
     "linalg.pinv": pinv,  # has no default of rtol for integers
     "linalg.qr": _qr,  # has more modes
 }
 
 
-class Functions(dict[str, Any]):
-    """Functions by name, each found at its first use: ``numpy.fft`` loads late.
+def diagonal(x: Any, *, offset: int) -> Any:
+    """Return the diagonals of NumPy's or CuPy's matrices."""
+    return x.diagonal(offset, -2, -1)
 
-    Parameters
-    ----------
-    find : callable
-        Gives the function of a name.
-    known : mapping, optional
-        Those that are found already.
-    """
 
-    __slots__ = ("_find",)
+def trace(x: Any, *, offset: int, dtype: Any) -> Any:
+    """Return the sums of the diagonals of NumPy's or CuPy's matrices."""
+    return x.trace(offset, -2, -1, dtype)
 
-    def __init__(
-        self,
-        find: Callable[[str], Callable[..., Any]],
-        known: Mapping[str, Callable[..., Any]] = {},
-    ) -> None:
-        super().__init__(known)
-        self._find = find
 
-    def __missing__(self, name: str) -> Any:
-        # What is there by now counts: CuPy's functions may be marked meanwhile.
-        return self.setdefault(name, self._find(name))
+def diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
+    """Return NumPy's or CuPy's differences; of the last axis one subtraction."""
+    if n != 1 or axis != -1 or ends or not x.ndim:
+        return namespace_of(x).diff(x, n, axis, **ends)
+    after, before = x[..., 1:], x[..., :-1]
+    return after != before if x.dtype.kind == "b" else after - before
+
+
+def _expand_dims(x: Any, axis: Any) -> Any:
+    if type(axis) is not int or not -x.ndim <= axis + 1 <= x.ndim + 1:
+        return np.expand_dims(x, axis)
+    at = axis if axis >= 0 else axis + x.ndim + 1
+    return x.reshape((*x.shape[:at], 1, *x.shape[at:]))
+
+
+def _flip(x: Any, *, axis: Axes) -> Any:
+    return x[(BACKWARDS,) * x.ndim] if axis is None else np.flip(x, axis)
+
+
+def _moveaxis(x: Any, source: Any, destination: Any) -> Any:
+    rank = x.ndim
+    inside = type(source) is int is type(destination) and -rank <= source < rank
+    if not inside or not -rank <= destination < rank:
+        return np.moveaxis(x, source, destination)
+    order = [*range(rank)]
+    order.insert(destination % rank, order.pop(source))
+    return x.transpose(order)
+
+
+def _vecdot(x1: Any, x2: Any, *, axis: int) -> Any:
+    vectors = x1.ndim == 1 and x1.shape == x2.shape and axis == -1
+    if vectors and x1.dtype.kind != "c":
+        return x1.dot(x2)  # a third of the time, and what it computes
+    return _numpys_vecdot(x1, x2, axis=axis)
+
+
+def _unstack(x: Any, *, axis: int) -> Any:
+    return tuple(x if axis == 0 and x.ndim else _numpys_unstack(x, axis=axis))
+
+
+def _broadcast_arrays(*arrays: Any) -> Any:
+    shape = arrays[0].shape
+    for x in arrays:
+        if x.shape != shape:
+            return _numpys_broadcast(*arrays)
+    return arrays
+
+
+def _tensordot(x1: Any, x2: Any, *, axes: Any) -> Any:
+    if type(axes) is not int or not 0 <= axes <= min(x1.ndim, x2.ndim):
+        return _numpys_tensordot(x1, x2, axes)
+    split = x1.ndim - axes
+    kept, shared, others = x1.shape[:split], x2.shape[:axes], x2.shape[axes:]
+    if x1.shape[split:] != shared:
+        return _numpys_tensordot(x1, x2, axes)
+    rows, inner, columns = math.prod(kept), math.prod(shared), math.prod(others)
+    product = x1.reshape(rows, inner).dot(x2.reshape(inner, columns))
+    return product.reshape(kept + others)
+
+
+def _count(x: Any, axis: Axes) -> int:
+    """Return how many elements are reduced to one; 0 where NumPy must look."""
+    if x.dtype not in (FLOAT64, FLOAT32):
+        return 0
+    if axis is None:
+        return x.size
+    if type(axis) is int and -x.ndim <= axis < x.ndim:
+        return x.shape[axis]
+    return 0
+
+
+def _mean(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    count = _count(x, axis)
+    if not count:
+        return np.mean(x, axis=axis, keepdims=keepdims)
+    return _add(x, axis, None, None, keepdims) / count
+
+
+def _var(x: Any, *, axis: Axes, correction: float, keepdims: bool) -> Any:
+    count = _count(x, axis)
+    if not count or count <= correction:
+        return np.var(x, axis=axis, correction=correction, keepdims=keepdims)
+    distances = x - _add(x, axis, None, None, True) / count
+    distances *= distances
+    return _add(distances, axis, None, None, keepdims) / (count - correction)
+
+
+def _std(x: Any, **options: Any) -> Any:
+    return np.sqrt(_var(x, **options))
+
+
+def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
+    whole = bare(name)
+
+    def run(x: Any, *, axis: Any, dtype: Any, include_initial: bool) -> Any:
+        if include_initial or not x.ndim or (axis is None and x.ndim > 1):
+            return whole(x, axis=axis, dtype=dtype, include_initial=include_initial)
+        return ufunc.accumulate(x, axis or 0, dtype)
+
+    return run
+
+
+#: For NumPy's own arrays, none of derived classes: what its functions of these names
+#: hand their arguments on to, and what is quicker on a small array.
+OF_ARRAYS = Functions(
+    lambda name: MENDED.get(name) or bare(name),
+    {
+        "all": np.logical_and.reduce,
+        "any": np.logical_or.reduce,
+        "max": np.maximum.reduce,
+        "min": np.minimum.reduce,
+        "prod": np.multiply.reduce,
+        "sum": np.add.reduce,
+        "mean": _mean,
+        "std": _std,
+        "var": _var,
+        "argmax": np.ndarray.argmax,
+        "argmin": np.ndarray.argmin,
+        "nonzero": np.ndarray.nonzero,
+        "permute_dims": np.ndarray.transpose,
+        "repeat": lambda x, repeats, *, axis: x.repeat(repeats, axis),
+        "reshape": np.ndarray.reshape,
+        "searchsorted": np.ndarray.searchsorted,
+        "squeeze": np.ndarray.squeeze,
+        "take": np.ndarray.take,
+        "cumulative_prod": _running("cumulative_prod", np.multiply),
+        "cumulative_sum": _running("cumulative_sum", np.add),
+        "diff": diff,
+        "expand_dims": _expand_dims,
+        "flip": _flip,
+        "linalg.diagonal": diagonal,
+        "linalg.trace": trace,
+        "moveaxis": _moveaxis,
+        "unstack": _unstack,
+        "vecdot": _vecdot,
+        "broadcast_arrays": _broadcast_arrays,
+        "tensordot": _tensordot,
+        "unique_all": host_sorting.unique_all,
+        "unique_counts": host_sorting.unique_counts,
+        "unique_inverse": host_sorting.unique_inverse,
+    },
+)
 
 
 @final
-class NumPyLibrary:
+class NumPyLibrary(Library):
     """NumPy: one device, its own data types, ufuncs with ``out=``."""
 
-    __slots__ = ("functions", "namespace")
-    numpy_dtypes = True
-    device_type: str | None = "cpu"
+    device_type = "cpu"
     several = False
-    chunk: Callable[[Any], tuple[type, object]] | None = None
 
     def __init__(self) -> None:
-        self.namespace: ModuleType = np
-        self.functions = Functions(lambda name: operator.attrgetter(name)(np), MENDED)
-
-    def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
-        """Return NumPy's function, mended where it departs from the standard."""
-        return self.functions[name]
-
-    def device(self, x: Any) -> object:  # noqa: ARG002
-        """Return None: there is one host."""
-        return None
-
-    def dtype(self, dtype: DType) -> DType:
-        """Return NumPy's data type for anybody's."""
-        return None if dtype is None else to_numpy_dtype(dtype)
+        super().__init__(np, lambda name: operator.attrgetter(name)(np), MENDED)
 
     def operand(self, value: Any, like: Any) -> Any:  # noqa: ARG002
         """Return the value: NumPy takes numbers of all kinds."""
         return value
 
-    def write(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        values: list[Any],
-        out: Any,
-        **keywords: Any,
-    ) -> Any:
-        """Compute into ``out``; its casting is checked by NumPy, before it computes."""
-        shape = result_shape([*values, keywords.get("where")])
-        if out.shape != shape:
-            raise misfit(name, out, shape, result_dtype(np, function, values))
-        try:
-            return function(*values, out=out, **keywords)
-        except (TypeError, ValueError):
-            self.refuse(name, function, values, out)
-            raise
-
-    def refuse(
-        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
-    ) -> None:
-        """Raise what is wrong with an ``out`` of the result's shape, if anything is."""
-        wanted = result_dtype(np, function, values)
-        if not out.flags.writeable:
-            raise read_only(name, out, wanted)
-        if not np.can_cast(wanted, out.dtype, "same_kind"):
-            raise wrong_dtype(name, out, out.shape, wanted)
-
-
-def result_shape(values: list[Any]) -> tuple[int, ...]:
-    """Return the shape that the arguments broadcast to; numbers have shape ()."""
-    first, *rest = (getattr(value, "shape", ()) for value in values)
-    if all(shape in (first, ()) for shape in rest):
-        return tuple(first)
-    return np.broadcast_shapes(first, *rest)
-
-
-def result_dtype(xp: Any, function: Callable[..., Any], values: list[Any]) -> Any:
-    """Return the data type a function gives, asked with arrays of size 0."""
-    samples = [
-        xp.empty(0, value.dtype) if hasattr(value, "dtype") else value
-        for value in values
-    ]
-    with np.errstate(all="ignore"):  # a number may overflow even beside them
-        return function(*samples).dtype
-
 
 NUMPY = NumPyLibrary()
+
+
+def number(name: str, value: Any) -> Any:
+    """Return a fill value that is a number or a 0-d array, the host's as a scalar.
+
+    Raises
+    ------
+    TypeError
+        It is neither; the text names the function.
+    UseAfterFreeError
+        It was freed.
+    """
+    if is_freed(value):
+        raise use_after_free(value, f"xdev.{name}: fill_value")
+    if type(value) is np.ndarray and not value.ndim:
+        value = value[()]
+    if isinstance(value, np.generic):
+        good = not isinstance(value, np.flexible | np.datetime64 | np.timedelta64)
+    else:
+        good = isinstance(value, int | float | complex) or (
+            getattr(value, "shape", None) == ()
+        )
+    if good:
+        return value
+    message = (
+        f"xdev.{name}: fill_value is {type_name(value)}, no number: give a bool, "
+        f"int, float or complex, or a 0-d array"
+    )
+    raise TypeError(message)
+
+
+@final
+class HostPlace(Place):
+    """The host."""
+
+    __slots__ = ()
+
+    def empty(self, shape: Any, dtype: DType, order: str = "C") -> Any:
+        try:
+            if is_small(shape, dtype):
+                return np.empty(shape, dtype, order)  # type: ignore[call-overload]
+        except (TypeError, ValueError):
+            pass  # said better below
+        kind = np.dtype(np.float64) if dtype is None else to_numpy_dtype(dtype)
+        if kind.hasobject:  # pointers must start as None, not as old memory
+            return np.empty(shape, kind)
+        return host_array()(as_shape(shape), kind, order)
+
+    def zeros(self, shape: Any, dtype: DType) -> Any:
+        try:
+            if is_small(shape, dtype):
+                return np.zeros(shape, dtype)
+        except (TypeError, ValueError):
+            pass  # said better by empty()
+        return super().zeros(shape, dtype)
+
+    def filled(self, out: Any, value: Any) -> Any:
+        # An array of a device does not come unasked.
+        out.fill(value if type(value) in PYTHON_SCALARS else np.asarray(value))
+        return out
+
+    def empty_like(self, x: Any, dtype: DType) -> Any:
+        if dtype is None and TRACKING.off and x.nbytes < POOLED_FROM:
+            return _empty_like(x, None, "K", False)
+        return super().empty_like(x, dtype)
+
+    def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
+        if dtype is None:
+            made = _arange(start, stop, step)
+            if made.dtype is OBJECT:
+                raise _of_no_dtype(start, stop, step)
+        else:
+            made = _arange(start, stop, step, to_numpy_dtype(dtype))
+        return made if made.nbytes < POOLED_FROM else pooled(made)
+
+    def linspace(
+        self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
+    ) -> Any:
+        kind = None if dtype is None else to_numpy_dtype(dtype)
+        made = _linspace(start, stop, num, endpoint, False, kind)
+        return made if made.nbytes < POOLED_FROM else pooled(made)
+
+    def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
+        kind = None if dtype is None else to_numpy_dtype(dtype)
+        if isinstance(obj, np.ndarray):
+            same = kind is None or kind == obj.dtype
+            if not copy and (same or copy is False):
+                return np.asarray(obj, dtype=kind, copy=copy)
+            out = self.empty_like(obj, kind)
+            np.copyto(out, obj, casting="unsafe")
+            return out
+        try:
+            made = np.array(obj, dtype=kind, copy=copy)
+        except (TypeError, ValueError) as error:
+            refusal = no_values(obj) or held_elsewhere(_array_of_another(obj))
+            if refusal is None:
+                raise
+            raise refusal from error
+        if made.dtype in FREED:
+            raise use_after_free(made, "xdev.asarray: what makes an array")
+        if made.dtype.hasobject and kind is None:
+            message = (
+                f"xdev.asarray: a {type(obj).__name__} has no data type of the "
+                f"standard: give numbers that fit one, or dtype="
+            )
+            raise no_values(obj) or TypeError(message)
+        return pooled(made) if made.base is None else made
+
+    def from_dlpack(self, x: Any, copy: bool | None) -> Any:
+        made = np.from_dlpack(x, copy=copy)
+        return pooled(made) if copy else made
+
+
+HOST = HostPlace()
+
+
+def _array_of_another(nested: Any) -> Any:
+    """Return the first array in nested sequences that is not NumPy's, if there is."""
+    if isinstance(nested, list | tuple):
+        return next((x for x in map(_array_of_another, nested) if x is not None), None)
+    numpys = isinstance(nested, np.ndarray | np.generic)
+    return nested if hasattr(nested, "__dlpack__") and not numpys else None
+
+
+def _of_no_dtype(*given: Any) -> Exception:
+    """Return the error for a range of numbers that are none of NumPy's."""
+    way = "give dtype=xdev.float64"
+    odd = [x for x in given if not isinstance(x, int | float | np.generic | None)]
+    if odd:
+        return TypeError(
+            f"xdev.arange: no data type of the standard holds a "
+            f"{type_name(odd[0])}: {way}"
+        )
+    bits = max(int(x).bit_length() for x in given if isinstance(x, int))
+    return OverflowError(
+        f"xdev.arange: an integer has {bits} bits, which no integer data type holds: "
+        f"{way}"
+    )

@@ -1,13 +1,16 @@
-"""CuPy as the facade's library on CUDA.
+# ruff: noqa: D102 - backends.Place says what each method does
+"""CuPy as the facade's library on CUDA, and its arrays, on one GPU each.
 
-Functions come from array_api_compat's CuPy namespace; the table of
-:mod:`xdev.facade.cuda_differences` mends the rest.
+Their memory is xdev's pool: CuPy allocates through it. Functions come from
+array_api_compat's CuPy namespace; the table of :mod:`xdev.facade.cuda_differences`
+mends the rest.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import operator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
@@ -15,17 +18,21 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
-from xdev.device import registry
+from xdev.device import Device, registry
+from xdev.device.choice import CPU
+from xdev.device.copies import announce
 from xdev.device.cuda import BACKEND
 from xdev.facade import elementwise
-from xdev.facade.cpu import Functions, result_dtype, result_shape
-from xdev.facade.cuda_differences import mended
+from xdev.facade.backends import MAKERS, Library, Place, as_shape
+from xdev.facade.clipping import NUMBERS
+from xdev.facade.cpu import HOST
+from xdev.facade.cuda_differences import fill, mended
 from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.memory.device_arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool
 from xdev.memory.streams import live_streams
-from xdev.ufunc.complaints import misfit, wrong_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,25 +120,21 @@ def _bare(function: Callable[..., Any], cupy: ModuleType) -> Callable[..., Any]:
 
 
 @final
-class CuPyLibrary:
+class CuPyLibrary(Library):
     """CuPy: NumPy's data types, ufuncs with ``out=``, one device or several.
 
     With more than one GPU visible, each call runs with the arrays' device current:
     CuPy puts results on the current device, wherever the arguments are.
     """
 
-    __slots__ = ("_known", "functions", "namespace", "several", "standard")
-    numpy_dtypes = True
-    device_type: str | None = "cuda"
-    chunk: Callable[[Any], tuple[type, object]] | None = None
+    device_type = "cuda"
 
     def __init__(self) -> None:
-        self.namespace: ModuleType = _optional.cupy()
+        super().__init__(_optional.cupy(), self._find)
         self.standard = importlib.import_module("array_api_compat.cupy")
         self.several = registry.backend("cuda").count() > 1
         reductions = {name: _reduction(f) for name, f in REDUCTIONS.items()}
         self._known = {**OPERATORS, **reductions, **mended()}
-        self.functions = Functions(self._find)
         live_streams.when_several.append(self._mark_uses)
 
     def bound(self, name: str, like: Any) -> Callable[..., Any]:
@@ -166,19 +169,6 @@ class CuPyLibrary:
         """Return the device's number, or None where there is one device."""
         return int(x.device.id) if self.several else None
 
-    def dtype(self, dtype: DType) -> DType:
-        """Return NumPy's data type for anybody's: CuPy has the same."""
-        return None if dtype is None else to_numpy_dtype(dtype)
-
-    def operand(self, value: Any, like: Any) -> Any:  # noqa: ARG002
-        """Return 0-d host arrays as scalars, which CuPy takes by value."""
-        return value[()] if type(value) is np.ndarray else value
-
-    def _wanted(self, function: Callable[..., Any], values: list[Any], out: Any) -> Any:
-        """Return the data type of a result, asked with arrays made beside ``out``."""
-        asked = guarded(result_dtype, out.device) if self.several else result_dtype
-        return asked(self.namespace, function, values)
-
     def write(
         self,
         name: str,
@@ -188,25 +178,18 @@ class CuPyLibrary:
         **keywords: Any,
     ) -> Any:
         """Compute into ``out``; its casting is checked by CuPy, before it computes."""
-        shape = result_shape(values)
-        if out.shape != shape:
-            wanted = self._wanted(function, values, out)
-            raise misfit(name, out, shape, wanted)
         if not live_streams.several:  # then no pool may have seen the stream
             mark_uses((*values, out), self.device(out))
-        try:
-            return function(*values, out=out, **keywords)
-        except TypeError:
-            self.refuse(name, function, values, out)
-            raise
+        return super().write(name, function, values, out, **keywords)
 
-    def refuse(
+    def wanted(
         self, name: str, function: Callable[..., Any], values: list[Any], out: Any
-    ) -> None:
-        """Raise what is wrong with an ``out`` of the result's shape, if anything is."""
-        wanted = self._wanted(function, values, out)
-        if not np.can_cast(wanted, out.dtype, "same_kind"):
-            raise wrong_dtype(name, out, out.shape, wanted)
+    ) -> Any:
+        """Return the data type of a result, asked with arrays made beside ``out``."""
+        asked = super().wanted
+        if self.several:
+            asked = guarded(asked, out.device)
+        return asked(name, function, values, out)
 
 
 def guarded(function: Callable[..., Any], device: Any) -> Callable[..., Any]:
@@ -242,3 +225,127 @@ def marking(function: Callable[..., Any]) -> Callable[..., Any]:
 def library() -> CuPyLibrary:
     """Return the one library object of CuPy."""
     return CuPyLibrary()
+
+
+#: These very objects, as small integers are.
+ZERO, ONE = 0, 1
+#: More elements than any device holds: beyond, CuPy's own count of bytes overflows.
+TOO_MANY = 2**59
+#: Data types that CuPy takes as they are, and more quickly than their ``numpy.dtype``.
+CUPYS = frozenset(np.dtype(char).type for char in "?bhilBHILefdFD")
+
+
+@final
+class CudaPlace(Place):
+    """One GPU.
+
+    Parameters
+    ----------
+    index : int
+        CuPy's number of it.
+    """
+
+    def __init__(self, index: int) -> None:
+        self.cupy = cupy = _optional.cupy()
+        self.ndarray, self._device = cupy.ndarray, Device(f"cuda:{index}")
+        self._make = array_maker()
+        if registry.backend("cuda").count() > 1:
+            device = cupy.cuda.Device(index)
+            for name in MAKERS:
+                setattr(self, name, guarded(getattr(self, name), device))
+
+    def empty(self, shape: Any, dtype: DType, order: str = "C") -> Any:
+        if dtype is None:
+            dtype = np.float64
+        elif type(dtype) is not type or dtype not in CUPYS:
+            dtype = to_numpy_dtype(dtype)
+        try:
+            count = shape if type(shape) is int else math.prod(shape)
+        except TypeError:
+            shape = as_shape(shape)
+            count = math.prod(shape)
+        if count >= TOO_MANY:
+            message = f"shape {shape} overflows: no device holds {count:,} elements"
+            raise ValueError(message)
+        return self._make(shape, dtype, order)  # refuses negatives
+
+    def filled(self, out: Any, value: Any) -> Any:
+        if isinstance(value, self.ndarray):
+            out[...] = value
+            return out
+        if value is ZERO:
+            out.data.memset_async(0, out.nbytes)
+            return out
+        if value is ONE:
+            out.fill(1)
+            return out
+        host = (
+            np.asarray(value).astype(out.dtype)
+            if hasattr(value, "dtype")
+            else np.asarray(value, dtype=out.dtype)  # refuses what does not fit
+        )
+        fill(out, host[()])
+        return out
+
+    def _uploaded(self, host: Any) -> Any:
+        """Copy a host array to the device; one number goes with the launch."""
+        if host.ndim:
+            announce(CPU, self._device, host.nbytes)
+            return self.cupy.asarray(host)
+        return self.filled(self.empty((), host.dtype), host)
+
+    def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
+        if stop is None:
+            start, stop = 0, start
+        kinds = {type(start), type(stop), type(step)}
+        kind: Any = None
+        if dtype is not None:
+            kind = to_numpy_dtype(dtype)
+        elif kinds <= NUMBERS:  # CuPy would ask numpy.dtype of each
+            kind = np.float64 if float in kinds else np.int64
+        return self.cupy.arange(start, stop, step, kind)
+
+    def linspace(
+        self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
+    ) -> Any:
+        kind = None if dtype is None else to_numpy_dtype(dtype)
+        return self.cupy.linspace(start, stop, num, endpoint, False, kind)
+
+    def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
+        kind = None if dtype is None else to_numpy_dtype(dtype)
+        if isinstance(obj, self.ndarray):
+            if not copy and (kind is None or kind == obj.dtype):
+                return obj
+        elif hasattr(obj, "__cuda_array_interface__"):
+            obj = self.cupy.asarray(obj)
+        elif copy is False:
+            message = (
+                "xdev.asarray: copy=False, but a host object must be copied to "
+                "CUDA: leave copy= out"
+            )
+            raise ValueError(message)
+        elif isinstance(obj, list | tuple) and obj and _has(obj, self.ndarray):
+            return self.cupy.asarray(obj, dtype=kind)
+        else:
+            return self._uploaded(HOST.asarray(obj, kind, copy=None))
+        if copy is False and kind is not None and kind != obj.dtype:
+            message = (
+                f"xdev.asarray: copy=False, but {obj.dtype} must be copied to become "
+                f"{kind}: leave copy= out"
+            )
+            raise ValueError(message)
+        return obj.astype(obj.dtype if kind is None else kind, copy=bool(copy))
+
+    def from_dlpack(self, x: Any, copy: bool | None) -> Any:
+        # CuPy asks the exporter for the copy, and refuses as an exporter to make one.
+        if copy is False:
+            return self.cupy.from_dlpack(x, copy=False)
+        made = self.cupy.from_dlpack(x)
+        return made.copy() if copy else made
+
+
+def _has(nested: Any, kind: type) -> bool:
+    """Say whether a nested sequence holds a value of a type."""
+    if isinstance(nested, list | tuple):
+        return any(_has(part, kind) for part in nested)
+    return isinstance(nested, kind)

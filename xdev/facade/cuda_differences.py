@@ -16,9 +16,8 @@ import numpy as np
 
 from xdev import _optional
 from xdev.facade.clipping import clip
-from xdev.facade.cpu import QR_MODES
+from xdev.facade.cpu import EPS, QR_MODES, complex_numbers, diagonal, diff, pinv, trace
 from xdev.facade.protocols import QR, SVD, Eig, Slogdet
-from xdev.facade.pseudoinverses import EPS, pinv
 from xdev.ufunc.complaints import no_matrix, no_mode
 from xdev.ufunc.expressions import selection
 
@@ -42,9 +41,9 @@ def mended() -> dict[str, Callable[..., Any]]:
         # refuses an array of counts
         "repeat": repeat,
         # takes no numbers but integers
-        "isin": isin(),
+        "isin": isin,
         # takes no number that is NumPy's
-        "searchsorted": searchsorted(),
+        "searchsorted": searchsorted,
         # has no keepdims=
         "count_nonzero": count_nonzero(),
         # takes 0-d arrays
@@ -112,24 +111,6 @@ def nonzero(x: Any) -> Any:
     return x.nonzero()
 
 
-def diagonal(x: Any, *, offset: int) -> Any:
-    """Return the diagonals of matrices."""
-    return x.diagonal(offset, -2, -1)
-
-
-def trace(x: Any, *, offset: int, dtype: Any) -> Any:
-    """Return the sums of the diagonals of matrices."""
-    return x.trace(offset, -2, -1, dtype)
-
-
-def diff(x: Any, *, axis: int, n: int, **ends: Any) -> Any:
-    """Return the differences of neighbours; of the last axis with no ado."""
-    if n != 1 or axis != -1 or ends or not x.ndim:
-        return _optional.cupy().diff(x, n, axis, **ends)
-    after, before = x[..., 1:], x[..., :-1]
-    return after != before if x.dtype.kind == "b" else after - before
-
-
 def count_nonzero() -> Callable[..., Any]:
     """Return ``count_nonzero`` as CuPy has it, but with ``keepdims=``.
 
@@ -157,84 +138,45 @@ def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
     return cupy.take(x, source, axis=axis)
 
 
-def isin() -> Callable[..., Any]:
-    """Return ``isin`` as CuPy has it; either argument may be a number."""
+def isin(x1: Any, x2: Any, *, invert: bool = False) -> Any:
+    """Say of each element whether it is in the other; either may be a number."""
     cupy = _optional.cupy()
-    array, kind, found = cupy.asarray, cupy.ndarray, cupy.isin
-
-    def isin(x1: Any, x2: Any, *, invert: bool = False) -> Any:
-        if type(x1) is not kind:
-            x1 = array(x1)
-        if type(x2) is not kind:
-            x2 = array(x2)
-        return found(x1, x2, False, invert)
-
-    return isin
+    return cupy.isin(cupy.asarray(x1), cupy.asarray(x2), False, invert)
 
 
-def searchsorted() -> Callable[..., Any]:
-    """Return ``searchsorted`` as CuPy has it; a number may be looked for."""
+def searchsorted(x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None) -> Any:
+    """Return where elements belong; a number may be looked for."""
     cupy = _optional.cupy()
-    array, kind, found = cupy.asarray, cupy.ndarray, cupy.searchsorted
-
-    def searchsorted(
-        x1: Any, x2: Any, *, side: Any = "left", sorter: Any = None
-    ) -> Any:
-        return found(x1, x2 if type(x2) is kind else array(x2), side, sorter)
-
-    return searchsorted
-
-
-#: Gives results their names, in no frame of Python's.
-_named: Any = tuple.__new__
+    values = x2 if isinstance(x2, cupy.ndarray) else cupy.asarray(x2)
+    return cupy.searchsorted(x1, values, side, sorter)
 
 
 def decompositions(linalg: Any) -> dict[str, Callable[..., Any]]:
     """Return them by name, made of those of ``cupy.linalg``."""
-    lower, both, hermitian, values = (
-        *(linalg.cholesky, linalg.eig),
-        *(linalg.eigh, linalg.eigvals),
-    )
-    reflected, determinant, singular = linalg.qr, linalg.slogdet, linalg.svd
 
     def cholesky(x: Any, *, upper: bool = False) -> Any:
-        """Return the lower triangular factor, or its conjugate transpose."""
-        return lower(x).mT.conj() if upper else lower(x)
-
-    def eig(x: Any) -> Any:
-        """Return eigenvalues and eigenvectors, complex ones."""
-        values, vectors = both(x)
-        return _named(Eig, (_complex(values), _complex(vectors)))
-
-    def eigh(x: Any) -> Any:
-        """Return eigenvalues and eigenvectors of Hermitian matrices."""
-        return _named(Eig, hermitian(x))
-
-    def eigvals(x: Any) -> Any:
-        """Return eigenvalues, complex ones."""
-        return _complex(values(x))
+        lower = linalg.cholesky(x)
+        return lower.mT.conj() if upper else lower
 
     def qr(x: Any, *, mode: str = "reduced") -> Any:
-        """Return orthonormal and upper triangular factors."""
         if mode not in QR_MODES:
             raise no_mode(mode)
-        return _named(QR, reflected(x, mode))
+        return linalg.qr(x, mode)
 
-    def slogdet(x: Any) -> Any:
-        """Return the sign and the logarithm of the determinant."""
-        return _named(Slogdet, determinant(x))
+    return {
+        "linalg.cholesky": cholesky,
+        "linalg.eig": _named(Eig, lambda x: map(complex_numbers, linalg.eig(x))),
+        "linalg.eigh": _named(Eig, linalg.eigh),
+        "linalg.eigvals": lambda x: complex_numbers(linalg.eigvals(x)),
+        "linalg.qr": _named(QR, qr),
+        "linalg.slogdet": _named(Slogdet, linalg.slogdet),
+        "linalg.svd": _named(SVD, linalg.svd),
+    }
 
-    def svd(x: Any, *, full_matrices: bool = True) -> Any:
-        """Return the singular value decomposition."""
-        return _named(SVD, singular(x, full_matrices))
 
-    made = cholesky, eig, eigh, eigvals, qr, slogdet, svd
-    return {f"linalg.{each.__name__}": each for each in made}
-
-
-def _complex(x: Any) -> Any:
-    kind = x.dtype
-    return x if kind.kind == "c" else x.astype(np.result_type(kind, np.complex64))
+def _named(kind: type, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose results have names."""
+    return lambda x, **options: tuple.__new__(kind, function(x, **options))
 
 
 THREE = 3, 3  # the sizes of two vectors
@@ -335,20 +277,18 @@ AT_ONCE = 1 << 24  # elements whose deviations take memory together
 
 def std(x: Any, *, axis: Axes, correction: float, keepdims: bool) -> Any:
     """Return the standard deviation."""
-    if axis is None and x.size >= LARGE:
-        whole = _of_all(x, correction, keepdims)
-        if whole is not None:
-            return whole**0.5
-    return _own(x, "std")(axis, None, None, correction, keepdims)
+    whole = _of_all(x, axis, correction, keepdims)
+    if whole is None:
+        return _own(x, "std")(axis, None, None, correction, keepdims)
+    return whole**0.5
 
 
 def var(x: Any, *, axis: Axes, correction: float, keepdims: bool) -> Any:
     """Return the variance."""
-    if axis is None and x.size >= LARGE:
-        whole = _of_all(x, correction, keepdims)
-        if whole is not None:
-            return whole
-    return _own(x, "var")(axis, None, None, correction, keepdims)
+    whole = _of_all(x, axis, correction, keepdims)
+    if whole is None:
+        return _own(x, "var")(axis, None, None, correction, keepdims)
+    return whole
 
 
 def _own(x: Any, name: str) -> Any:
@@ -356,8 +296,10 @@ def _own(x: Any, name: str) -> Any:
     return partial(inspect.unwrap(getattr(type(x), name)), x)
 
 
-def _of_all(x: Any, correction: float, keepdims: bool) -> Any:
+def _of_all(x: Any, axis: Axes, correction: float, keepdims: bool) -> Any:
     """Return the variance of all elements in two passes; None where CuPy's will do."""
+    if axis is not None or x.size < LARGE:
+        return None
     freedom = x.size - correction
     if x.dtype.char not in "fd" or freedom <= 0 or not x.flags.forc:
         return None

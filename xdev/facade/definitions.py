@@ -11,13 +11,14 @@ from xdev import native
 from xdev._freed import is_freed, use_after_free
 from xdev.facade import dispatch
 from xdev.facade.cpu import MENDED, NUMPY
-from xdev.facade.dispatch import HOST_SCALARS, PYTHON_SCALARS, known
+from xdev.facade.dispatch import known
+from xdev.facade.dtype_names import HOST_SCALARS, PYTHON_SCALARS
 from xdev.ufunc.complaints import misfit, wrong_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.facade.protocols import Library
+    from xdev.facade.backends import Library
     from xdev.ufunc.signatures import Signature
     from xdev.ufunc.specialisation import Specialisation
     from xdev.ufunc.ufuncs import Ufunc

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import importlib
+import operator
+import os
+import sys
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev._freed import FREED, Remains, is_freed, use_after_free
-from xdev.device import device_of
-from xdev.facade.cpu import NUMPY, Functions
-from xdev.facade.dtype_names import NAMES, is_numpys, library_of_dtype
+from xdev.device import Device, as_device, default_device, device_of
+from xdev.device.choice import CPU, from_environment, in_context
+from xdev.device.registry import backend
+from xdev.errors import ConfigurationError
+from xdev.facade.backends import Functions
+from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
+from xdev.facade.dtype_names import (
+    HOST_SCALARS,
+    NAMES,
+    PYTHON_SCALARS,
+    is_numpys,
+    library_of_dtype,
+)
 from xdev.ufunc.complaints import (
     mismatch,
+    misplaced,
     no_array,
     no_arrays,
     no_sequence,
@@ -21,25 +35,13 @@ from xdev.ufunc.complaints import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from types import ModuleType
 
-    from xdev.facade.protocols import Library
-
-#: Types of numbers that are on no device.
-PYTHON_SCALARS = frozenset({bool, int, float, complex})
-
-
-#: NumPy's scalars: on the host, and welcome beside arrays of every device.
-HOST_SCALARS = frozenset(
-    scalar
-    for scalar in np.sctypeDict.values()
-    if issubclass(scalar, np.number | np.bool)
-)
-
+    from xdev.facade.backends import Library, Place
 
 #: What may stand beside a NumPy array.
-HOST = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
+BESIDE = PYTHON_SCALARS | HOST_SCALARS | {np.ndarray}
 
 
 #: The library of each type of arrays seen so far but NumPy's, and of its scalars.
@@ -127,17 +129,15 @@ def library_named(namespace: ModuleType) -> Library:
     name = namespace.__name__
     if name not in _by_name:
         if name in ("cupy", "array_api_compat.cupy"):
-            _by_name[name] = importlib.import_module("xdev.facade.cuda").library()
+            _by_name[name] = _module("cuda").library()
         elif name == "xdev":  # what fake arrays say
-            _by_name[name] = importlib.import_module("xdev.facade.fake").library()
+            _by_name[name] = _module("fake").library()
         elif name == "array_api_compat.numpy":  # not jax.numpy
             _by_name[name] = NUMPY
         elif name == "array_api_compat.dask.array":
-            dask = importlib.import_module("xdev.facade.dask")
-            _by_name[name] = dask.DaskLibrary(namespace)
+            _by_name[name] = _module("dask").DaskLibrary(namespace)
         else:
-            other = importlib.import_module("xdev.facade.other")
-            _by_name[name] = other.StandardLibrary(namespace)
+            _by_name[name] = _module("other").StandardLibrary(namespace)
     return _by_name[name]
 
 
@@ -212,6 +212,56 @@ def refuse(name: str, **arrays: Any) -> None:
         raise error from None
 
 
+def of_one(
+    name: str, x: Any, more: tuple[Any, ...] = (), unknown: dict[str, Any] | None = None
+) -> Callable[..., Any]:
+    """Return the function ``name`` for an array.
+
+    Raises
+    ------
+    TypeError
+        The facade's function got ``more`` by place, or ``unknown`` keywords.
+    """
+    if more or unknown:
+        own = operator.attrgetter(name)(sys.modules["xdev"])
+        raise misplaced(own, more, unknown)
+    if type(x) is ndarray and x.dtype not in FREED:
+        return OF_ARRAYS[name]
+    return direct[type(x)][name]
+
+
+def of_pair(
+    name: str, x1: Any, x2: Any, labels: tuple[str, str] = ("x1", "x2")
+) -> Callable[..., Any]:
+    """Return the function ``name`` for two arrays, as :func:`of_all`."""
+    kind = type(x1)
+    if kind is type(x2):
+        if kind is ndarray:
+            if x1.dtype not in FREED and x2.dtype not in FREED:
+                return OF_ARRAYS[name]
+        elif kind in direct:
+            return direct[kind][name]
+    return of_all(name, **dict(zip(labels, (x1, x2), strict=True)))
+
+
+def of_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | None:
+    """Return the function ``name`` for arrays of one type and place, or None."""
+    kind: Any = None
+    for x in arrays:
+        if type(x) is not ndarray or x.dtype in FREED:
+            kind = type(x)
+            break
+    if kind is None:
+        return OF_ARRAYS[name]
+    functions = direct.get(kind)
+    if functions is None:
+        return None
+    for x in arrays:
+        if type(x) is not kind:
+            return None
+    return functions[name]
+
+
 def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
     """Return the function ``name`` for arrays that must be of one library and device.
 
@@ -220,23 +270,28 @@ def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
     DeviceMismatchError
         They are not; the text names two arguments and how to move one.
     """
-    for x in arrays.values():
-        if type(x) is not ndarray or x.dtype in FREED:
-            library, like = _common(name, arrays.items())
-            return library.bound(name, like)
-    return NUMPY.bound(name, None)
+    function = of_alike(name, arrays.values())
+    if function is None:
+        library, like = _common(name, arrays.items())
+        function = library.bound(name, like)
+    return function
 
 
-def of_each(name: str, label: str, arrays: Any) -> Callable[..., Any]:
+def of_each(name: str, label: str, arrays: Any, axis: Any = None) -> Callable[..., Any]:
     """Return the function ``name`` for a sequence of arrays, as :func:`of_all`."""
-    if getattr(arrays, "ndim", 2) < 2 or not hasattr(arrays, "__iter__"):  # noqa: PLR2004
+    if type(arrays) is list or type(arrays) is tuple:
+        function = of_alike(name, arrays)
+        if function is not None:
+            return function
+    two = hasattr(arrays, "ndim") and hasattr(axis, "ndim")  # two arrays, and no list
+    one = getattr(arrays, "ndim", 2) < 2 or not hasattr(arrays, "__iter__")  # noqa: PLR2004
+    if one or two:
         raise no_sequence(name, label, arrays)
-    items = [(f"{label}[{index}]", x) for index, x in enumerate(arrays)]
+    items = {f"{label}[{index}]": x for index, x in enumerate(arrays)}
     if not items:
         message = f"xdev.{name}: {label} is empty: give at least one array"
         raise ValueError(message)
-    library, like = _common(name, items)
-    return library.bound(name, like)
+    return of_all(name, **items)
 
 
 def mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], list[Any]]:
@@ -353,3 +408,126 @@ def may_join(library: Library, collection: Any, x: Any) -> bool:
     if library.chunk is None:
         return False
     return library.chunk(collection) == (type(x), device_of(x))
+
+
+# Filled at the first array on a device. Two threads may do the same work: no harm.
+_places: dict[str, dict[int, Place]] = {"cpu": {0: HOST}}
+
+
+def place(device: object = None, chunks: Any = None) -> Place:
+    """Return the place for a device, its name or its library's object; None: default.
+
+    Parameters
+    ----------
+    device : device, optional
+        Where.
+    chunks : int, tuple, dict or str, optional
+        Given, the place is one of Dask's collections in such chunks.
+
+    Raises
+    ------
+    ConfigurationError, DeviceUnavailableError
+        There is no such device, or it cannot be used; for collections it is a fake one
+        or another library's, or Dask is not installed.
+    """
+    if chunks is not None:
+        return _of_collections(as_device(device), chunks)
+    if device is None:
+        device = in_context() or (from_environment and from_environment[0])
+        device = device or default_device()
+    chosen = device if type(device) is Device else as_device(device)
+    if chosen is CPU:
+        return HOST
+    made = _places.get(chosen.kind, {}).get(chosen.index)
+    if made is None:
+        made = _make(chosen.require())
+        _places.setdefault(chosen.kind, {})[chosen.index] = made
+    return made
+
+
+def _of_collections(where: Device, chunks: Any) -> Place:
+    if where.type == "fake":
+        message = (
+            f"chunks= makes a collection of Dask's, which computes with NumPy's and "
+            f"CuPy's arrays, and the device is {where}: give device='cpu', or set "
+            f"XDEV_DEVICE=cpu"
+        )
+        raise ConfigurationError(message)
+    made: Place = _module("dask").CollectionPlace(where, chunks)
+    return made
+
+
+def place_of(x: Any, name: str) -> Place:
+    """Return the place that an array is on, in its own library.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is no array; the text names the function.
+    """
+    library = library_of(x, name)
+    if library.device_type is None and not hasattr(x, "dask"):
+        made: Place = _module("other").OtherPlace(library, library.device(x))
+        return made
+    return place(device_of(x))
+
+
+def stays(x: Any, device: object) -> bool:
+    """Say whether what is made for ``device`` is where and what the array ``x`` is."""
+    if device is None:
+        return True
+    if type(x) is np.ndarray and x.dtype not in FREED:
+        return place(device) is HOST
+    chosen, here = as_device(device), device_of(x)
+    return chosen == here and chosen.library in (None, here.library)
+
+
+def moved(x: Any, target: Device) -> Any:
+    """Return an array's values on a device, as that device's library has arrays.
+
+    Parameters
+    ----------
+    x : array
+        Of any library.
+    target : Device
+        Where to. Where it names a library, the values reach that library through
+        NumPy's array, on CUDA through CuPy's, sharing memory where it can.
+
+    Raises
+    ------
+    TypeError
+        The data type is none of the target's.
+    XdevError
+        A :func:`xdev.transfer_guard` disallows the copy.
+    """
+    transfer = importlib.import_module("xdev.transfer")
+    return transfer.to_device(x, target)
+
+
+def _make(device: Device) -> Place:
+    made: Place
+    if device.library is not None:
+        made = _module("other").foreign(device)
+    elif device.type == "cuda":
+        made = _module("cuda").CudaPlace(device.index)
+    elif device.type == "fake":
+        made = _module("fake").FakePlace(device.index)
+    else:
+        owner = backend(device.type)
+        library = library_named(importlib.import_module(owner.libraries[0]))
+        made = _module("other").OtherPlace(library, owner.native(device.index))
+    return made
+
+
+def _module(name: str) -> Any:
+    """Return a backend's module of the facade, loaded at its first array."""
+    return importlib.import_module(f"xdev.facade.{name}")
+
+
+def _after_fork_in_child() -> None:
+    # So that CUDA in a child meets the device's own refusal, not a crash.
+    for kind in [kind for kind in _places if kind.startswith("cuda")]:
+        del _places[kind]
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -27,6 +27,14 @@ NAMES = (
 )
 
 
+#: Types of numbers that are on no device.
+PYTHON_SCALARS = frozenset({bool, int, float, complex})
+#: NumPy's scalars: on the host, and welcome beside arrays of every device.
+HOST_SCALARS = frozenset(
+    scalar
+    for scalar in np.sctypeDict.values()
+    if issubclass(scalar, np.number | np.bool)
+)
 #: What is asked for most; the full way takes several times as long.
 NAMED: dict[Any, np.dtype[Any]] = {
     key: np.dtype(name) for name in NAMES for key in (name, np.dtype(name).type)

@@ -10,7 +10,8 @@ import numpy as np
 from xdev.facade.clipping import NUMBERS
 from xdev.facade.cpu import NUMPY
 from xdev.facade.definitions import Elementwise
-from xdev.facade.dispatch import PYTHON_SCALARS, apply, direct, refuse
+from xdev.facade.dispatch import apply, direct, refuse
+from xdev.facade.dtype_names import PYTHON_SCALARS
 from xdev.ufunc.complaints import misplaced, no_array
 from xdev.ufunc.ufuncs import Ufunc
 

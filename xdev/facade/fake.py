@@ -1,78 +1,140 @@
+# ruff: noqa: D102 - backends.Place says what each method does
 """The fake devices' arrays as a library of the facade: NumPy's functions, CuPy's rules.
 
-What is mended for NumPy is mended for them.
+What is mended for NumPy is mended for them. They are made as on the host, and counted
+as the device's.
 """
 
 from __future__ import annotations
 
-from functools import cache
+import math
+import operator
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev.device.fake_arrays import fake, strict
-from xdev.facade.cpu import NUMPY, Functions, result_dtype, result_shape
+from xdev.device import Device
+from xdev.device.choice import CPU
+from xdev.device.copies import announce
+from xdev.device.fake import make_room
+from xdev.device.fake_arrays import FakeArray, fake, run, strict
+from xdev.facade.backends import MAKERS, Library, Place, as_shape, dtype_of_number
+from xdev.facade.cpu import HOST, NUMPY
 from xdev.facade.dtype_names import to_numpy_dtype
-from xdev.ufunc.complaints import misfit, wrong_dtype
+from xdev.memory.arrays import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
-    from xdev.facade.protocols import DType, Library
+    from xdev.facade.protocols import DType
+
+SHAPED = ("empty", "zeros", "ones", "full")  # makers whose first argument is a shape
 
 
 @final
-class FakeLibrary:
+class FakeLibrary(Library):
     """NumPy's data types, ufuncs with ``out=``, two devices."""
 
-    __slots__ = ("functions",)
-    namespace: ModuleType = fake
-    numpy_dtypes = True
-    device_type: str | None = "fake"
-    several = True
-    chunk: Callable[[Any], tuple[type, object]] | None = None
+    device_type = "fake"
 
     def __init__(self) -> None:
-        self.functions = Functions(
-            lambda name: strict(f"xdev.{name}", NUMPY.bound(name, None))
+        super().__init__(
+            fake, lambda name: strict(f"xdev.{name}", NUMPY.bound(name, None))
         )
-
-    def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
-        """Return NumPy's function, for fake arrays."""
-        return self.functions[name]
 
     def device(self, x: Any) -> int:
         """Return the device's number."""
         return int(x.device.index)
 
-    def dtype(self, dtype: DType) -> DType:
-        """Return NumPy's data type for anybody's."""
-        return None if dtype is None else to_numpy_dtype(dtype)
-
-    def operand(self, value: Any, like: Any) -> Any:  # noqa: ARG002
-        """Return 0-d host arrays as scalars, as for CuPy."""
-        return value[()] if type(value) is np.ndarray else value
-
-    def write(
+    def wanted(
         self,
         name: str,
-        function: Callable[..., Any],
+        function: Callable[..., Any],  # noqa: ARG002
         values: list[Any],
         out: Any,
-        **keywords: Any,
     ) -> Any:
-        """Compute into ``out``; its casting is checked before it computes."""
-        shape = result_shape([*values, keywords.get("where")])
-        wanted = result_dtype(np, NUMPY.bound(name, None), values)
-        if out.shape != shape:
-            raise misfit(name, out, shape, wanted)
-        if not keywords and not np.can_cast(wanted, out.dtype, "same_kind"):
-            raise wrong_dtype(name, out, shape, wanted)
-        return function(*values, out=out, **keywords)
+        """Return the data type of a result: NumPy's."""
+        return NUMPY.wanted(name, NUMPY.bound(name, None), values, out)
 
 
 @cache
 def library() -> Library:
     """Return the one library object of fake arrays."""
     return FakeLibrary()
+
+
+@final
+class FakePlace(Place):
+    """One fake device.
+
+    Parameters
+    ----------
+    index : int
+        Its number.
+    """
+
+    def __init__(self, index: int) -> None:
+        self.device = Device(f"fake:{index}")
+        for name in set(MAKERS) - {"asarray", "from_dlpack"}:
+            setattr(self, name, partial(self._made, name, getattr(HOST, name)))
+
+    def _made(self, name: str, make: Callable[..., Any], *args: Any) -> Any:
+        """Make an array, if the device has room for it; sizes are the host's."""
+        if name in SHAPED:
+            args = (as_shape(args[0]), *args[1:])
+        elif name == "linspace":
+            operator.index(args[2])
+        make_room(_least(name, args), self.device.index)
+        return run(f"xdev.{name}", make, *args, on=self.device)
+
+    def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
+        if copy is False and not isinstance(obj, FakeArray):
+            message = (
+                f"xdev.asarray: copy=False, but a host object must be copied to "
+                f"{self.device}: leave copy= out"
+            )
+            raise ValueError(message)
+        if _holds_fake(obj):
+            make = partial(HOST.asarray, dtype=dtype, copy=copy)
+            return run("xdev.asarray", make, obj, on=self.device)
+        made = FakeArray(HOST.asarray(obj, dtype, copy=True), self.device)
+        if made.ndim:  # one number goes with a launch
+            announce(CPU, self.device, made.nbytes)
+        return made
+
+    def from_dlpack(self, x: Any, copy: bool | None) -> Any:
+        if isinstance(x, FakeArray):
+            return x.copy() if copy else x[...]
+        return FakeArray(np.from_dlpack(x, copy=True), self.device)
+
+
+def _least(name: str, args: tuple[Any, ...]) -> int:
+    """Return how many bytes an array has at least; 0 where that is not known.
+
+    What is wrong with the arguments is said by who makes it.
+    """
+    try:
+        dtype = args[3] if name == "linspace" else args[-1]
+        if name in SHAPED:
+            shape = args[0]
+            dtype = dtype_of_number(args[1]) if name == "full" and not dtype else dtype
+        elif name == "eye":
+            shape = args[:2]
+        elif name == "linspace":
+            shape = args[2]
+        elif name == "arange":
+            start, stop, step, _ = args
+            start, stop = (0, start) if stop is None else (start, stop)
+            shape = max(math.ceil((stop - start) / step), 0)
+        else:
+            return 0
+        return size_of(as_shape(shape), to_numpy_dtype(dtype or "float64"))
+    except (TypeError, ValueError, ArithmeticError):
+        return 0
+
+
+def _holds_fake(nested: Any) -> bool:
+    if isinstance(nested, list | tuple):
+        return any(map(_holds_fake, nested))
+    return isinstance(nested, FakeArray)

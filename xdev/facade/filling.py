@@ -10,10 +10,9 @@ from xdev._freed import FREED
 from xdev._tracking import TRACKING
 from xdev.device import as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
-from xdev.facade.cpu import bare
-from xdev.facade.host_memory import POOLED_FROM, is_small
-from xdev.facade.places import collections, place, place_of, stays
-from xdev.facade.places.cpu import HOST, NUMBERS, number
+from xdev.facade.cpu import HOST, POOLED_FROM, bare, is_small, number
+from xdev.facade.dispatch import place, place_of, stays
+from xdev.facade.dtype_names import PYTHON_SCALARS
 from xdev.ufunc.complaints import elsewhere, mismatch, misplaced, where_is
 
 if TYPE_CHECKING:
@@ -80,15 +79,8 @@ def checked(name: str, value: Any, like: Any, device: object) -> Any:
     return value
 
 
-ndarray = np.ndarray
-
-
 _empty: Any = np.empty
-
-
 _empty_like = bare("empty_like")
-
-
 _zeros: Any = np.zeros
 
 
@@ -142,7 +134,7 @@ def empty(
                 return _empty(shape, dtype)
             except (TypeError, ValueError):
                 pass  # said better below
-    return _place(device, chunks).empty(shape, dtype)
+    return place(device, chunks).empty(shape, dtype)
 
 
 def empty_like(
@@ -183,14 +175,10 @@ def empty_like(
     """
     if more:
         raise misplaced(empty_like, more)
-    plain = type(x) is ndarray and device is dtype is chunks is None
+    plain = type(x) is np.ndarray and device is dtype is chunks is None
     if plain and 0 < x.nbytes < POOLED_FROM and TRACKING.off:
         return _empty_like(x)  # not freed: that has no bytes
-    if chunks is not None:
-        return _cut(x, device, chunks).empty_like(x, dtype)
-    if stays(x, device):
-        return place_of(x, "empty_like").empty_like(x, dtype)
-    return place(device).empty(*_shape_and_dtype(x, dtype))
+    return _like("empty_like", x, dtype, device, chunks)
 
 
 def full(
@@ -238,9 +226,9 @@ def full(
     """
     if more:
         raise misplaced(full, more)
-    if type(fill_value) not in NUMBERS:
+    if type(fill_value) not in PYTHON_SCALARS:
         fill_value = checked("full", fill_value, None, device)
-    return _place(device, chunks).full(shape, fill_value, dtype)
+    return place(device, chunks).full(shape, fill_value, dtype)
 
 
 def full_like(
@@ -285,16 +273,11 @@ def full_like(
     """
     if more:
         raise misplaced(full_like, more)
-    if type(fill_value) not in NUMBERS:
+    if type(fill_value) not in PYTHON_SCALARS:
         fill_value = checked("full_like", fill_value, x, device)
-    if type(x) is ndarray and device is chunks is None and x.dtype not in FREED:
+    if type(x) is np.ndarray and device is chunks is None and x.dtype not in FREED:
         return HOST.full_like(x, fill_value, dtype)
-    if chunks is not None:
-        return _cut(x, device, chunks).full_like(x, fill_value, dtype)
-    if stays(x, device):
-        return place_of(x, "full_like").full_like(x, fill_value, dtype)
-    shape, kind = _shape_and_dtype(x, dtype)
-    return place(device).full(shape, fill_value, kind)
+    return _like("full_like", x, dtype, device, chunks, fill_value)
 
 
 def ones(
@@ -336,7 +319,7 @@ def ones(
     """
     if more:
         raise misplaced(ones, more)
-    return _place(device, chunks).ones(shape, dtype)
+    return place(device, chunks).ones(shape, dtype)
 
 
 def ones_like(
@@ -377,13 +360,9 @@ def ones_like(
     """
     if more:
         raise misplaced(ones_like, more)
-    if type(x) is ndarray and device is chunks is None and x.dtype not in FREED:
+    if type(x) is np.ndarray and device is chunks is None and x.dtype not in FREED:
         return HOST.ones_like(x, dtype)
-    if chunks is not None:
-        return _cut(x, device, chunks).ones_like(x, dtype)
-    if stays(x, device):
-        return place_of(x, "ones_like").ones_like(x, dtype)
-    return place(device).ones(*_shape_and_dtype(x, dtype))
+    return _like("ones_like", x, dtype, device, chunks)
 
 
 def zeros(
@@ -433,7 +412,7 @@ def zeros(
                 return _zeros(shape, dtype)
             except (TypeError, ValueError):
                 pass  # said better below
-    return _place(device, chunks).zeros(shape, dtype)
+    return place(device, chunks).zeros(shape, dtype)
 
 
 def zeros_like(
@@ -474,23 +453,20 @@ def zeros_like(
     """
     if more:
         raise misplaced(zeros_like, more)
-    if type(x) is ndarray and device is chunks is None and x.dtype not in FREED:
+    if type(x) is np.ndarray and device is chunks is None and x.dtype not in FREED:
         return HOST.zeros_like(x, dtype)
+    return _like("zeros_like", x, dtype, device, chunks)
+
+
+def _like(
+    name: str, x: Any, dtype: DType, device: object, chunks: Any, *value: Any
+) -> Any:
+    """Make an array of the shape of another, where that is unless told otherwise."""
     if chunks is not None:
-        return _cut(x, device, chunks).zeros_like(x, dtype)
-    if stays(x, device):
-        return place_of(x, "zeros_like").zeros_like(x, dtype)
-    return place(device).zeros(*_shape_and_dtype(x, dtype))
-
-
-def _place(device: object, chunks: Any) -> Any:
-    return place(device) if chunks is None else collections(chunks, device)
-
-
-def _cut(x: Any, device: object, chunks: Any) -> Any:
-    """Return the place of collections where an array is, unless told otherwise."""
-    return collections(chunks, device_of(x) if device is None else device)
-
-
-def _shape_and_dtype(x: Any, dtype: DType) -> tuple[tuple[int, ...], DType]:
-    return x.shape, x.dtype if dtype is None else dtype
+        where = place(device_of(x) if device is None else device, chunks)
+    elif stays(x, device):
+        where = place_of(x, name)
+    else:
+        make = getattr(place(device), name.removesuffix("_like"))
+        return make(x.shape, *value, x.dtype if dtype is None else dtype)
+    return getattr(where, name)(x, *value, dtype)

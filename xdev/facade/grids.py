@@ -1,4 +1,4 @@
-"""Functions that make grids, diagonals and triangles."""
+"""Functions that make ranges, grids, diagonals and triangles, and fft's frequencies."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from xdev._freed import FREED
 from xdev.device.choice import CPU, from_environment, in_context, shown
 from xdev.errors import type_name
-from xdev.facade.cpu import bare
-from xdev.facade.dispatch import direct, of_each
-from xdev.facade.host_memory import POOLED_FROM, SMALL, pooled
-from xdev.facade.places import collections, place
-from xdev.facade.places.cpu import HOST
+from xdev.facade.cpu import SMALL
+from xdev.facade.dispatch import of_each, of_one, place
 from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
@@ -33,19 +29,10 @@ __all__ = [
     "triu",
 ]
 
-ndarray = np.ndarray
-
-
 _arange: Any = np.arange
-
-
-PLAIN = frozenset({int, float, type(None)})  # as ranges take them with no more ado
-
-
 INT64 = np.dtype(np.int64)
-
-
 ONE = 1  # this very object, as small integers are: an array is not even compared
+PLAIN = frozenset({int, float, type(None)})  # as ranges take them with no more ado
 
 
 def arange(
@@ -100,23 +87,12 @@ def arange(
         and (in_context() or (from_environment and from_environment[0])) is CPU
     ):
         return _arange(0, start, ONE, INT64)  # its own look for a type takes 30 ns
-    return _range(start, stop, step, dtype, device, chunks)
-
-
-def _range(
-    start: Any, stop: Any, step: Any, dtype: DType, device: object, chunks: Any
-) -> Any:
-    """Return :func:`arange`'s result: apart, since each local costs its frame time."""
-    if type(start) not in PLAIN:
-        start = _number("arange", "start", start)
-    if type(stop) not in PLAIN:
-        stop = _number("arange", "stop", stop)
-    if type(step) not in PLAIN:
-        step = _number("arange", "step", step)
+    start, stop = _number("arange", "start", start), _number("arange", "stop", stop)
+    step = _number("arange", "step", step)
     if not step:
         message = f"xdev.arange: step is {step}, which leads nowhere: use another"
         raise ValueError(message)
-    where = place(device) if chunks is None else collections(chunks, device)
+    where = place(device, chunks)
     try:
         return where.arange(start, stop, step, dtype)
     except (ArithmeticError, RuntimeError, ValueError) as error:
@@ -128,8 +104,10 @@ def _range(
 
 
 def _number(name: str, label: str, x: Any) -> Any:
-    """Return a range's argument that is no plain number, or refuse what is none."""
-    if type(x) is ndarray and not x.ndim:
+    """Return a number of the host, None too, or refuse what is none."""
+    if type(x) in PLAIN:
+        return x
+    if type(x) is np.ndarray and not x.ndim:
         x = x[()]
     if isinstance(x, np.generic):
         good = not isinstance(x, np.flexible)
@@ -154,6 +132,21 @@ def _whole(name: str, **arguments: Any) -> list[int]:
             message = f"xdev.{name}: {label} is {shown(x)}: give a whole number{way}"
             raise TypeError(message) from error
     return found
+
+
+def _sampled(name: str, n: Any, d: Any) -> tuple[int, Any]:
+    """Return how many samples there are, and their distance, checked."""
+    if type(n) is not int:
+        (n,) = _whole(name, n=n)
+    if type(d) is not float:
+        d = _number(name, "d", d)
+    if n < 1:
+        message = f"xdev.{name}: n is {n}: a transform has 1 element or more"
+        raise ValueError(message)
+    if d == 0:
+        message = f"xdev.{name}: d, the distance of the samples, is 0: give another"
+        raise ValueError(message)
+    return n, d
 
 
 def eye(
@@ -207,8 +200,7 @@ def eye(
     if type(n_rows) is not int or type(columns) is not int or type(k) is not int:
         # NumPy's own integers overflow in what is computed of them.
         n_rows, columns, k = _whole("eye", n_rows=n_rows, n_cols=columns, k=k)
-    where = place(device) if chunks is None else collections(chunks, device)
-    return where.eye(n_rows, columns, k, dtype)
+    return place(device, chunks).eye(n_rows, columns, k, dtype)
 
 
 def linspace(
@@ -260,7 +252,7 @@ def linspace(
     """
     if more:
         raise misplaced(linspace, more)
-    where = place(device) if chunks is None else collections(chunks, device)
+    where = place(device, chunks)
     try:
         return where.linspace(start, stop, num, dtype, endpoint)
     except (TypeError, ValueError):
@@ -300,39 +292,8 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Arra
     """
     if not arrays:
         return ()
-    kind = type(arrays[0])
-    for x in arrays:
-        if type(x) is not kind or (kind is ndarray and x.dtype in FREED):
-            break
-    else:
-        if kind is ndarray and indexing in ("xy", "ij"):
-            return _grid(arrays, indexing)
-        if kind in direct:
-            return tuple(direct[kind]["meshgrid"](*arrays, indexing=indexing))
-    return tuple(of_each("meshgrid", "arrays", arrays)(*arrays, indexing=indexing))
-
-
-def _grid(arrays: tuple[Array, ...], indexing: str) -> tuple[Array, ...]:
-    """Return the coordinate arrays of a grid of NumPy arrays."""
-    rank = len(arrays)
-    axes = [*range(rank)]
-    if indexing == "xy":
-        axes[:2] = axes[1::-1]
-    shape = [1] * rank
-    for axis, x in zip(axes, arrays, strict=True):
-        shape[axis] = x.size
-    made = []
-    for axis, x in zip(axes, arrays, strict=True):
-        out = HOST.empty(tuple(shape), x.dtype)
-        out[...] = x.reshape((x.size,) + (1,) * (rank - 1 - axis))
-        made.append(out)
-    return tuple(made)
-
-
-_tril = bare("tril")
-
-
-_triu = bare("triu")
+    found = of_each("meshgrid", "arrays", arrays)(*arrays, indexing=indexing)
+    return tuple(found)
 
 
 def tril(x: Array, /, k: int = 0) -> Array:
@@ -357,10 +318,7 @@ def tril(x: Array, /, k: int = 0) -> Array:
     array([[1., 0.],
            [1., 1.]])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        made = _tril(x, k)
-        return made if made.nbytes < POOLED_FROM else pooled(made)
-    return direct[type(x)]["tril"](x, k=k)
+    return of_one("tril", x)(x, k=k)
 
 
 def triu(x: Array, /, k: int = 0) -> Array:
@@ -385,7 +343,100 @@ def triu(x: Array, /, k: int = 0) -> Array:
     array([[1., 1.],
            [0., 1.]])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        made = _triu(x, k)
-        return made if made.nbytes < POOLED_FROM else pooled(made)
-    return direct[type(x)]["triu"](x, k=k)
+    return of_one("triu", x)(x, k=k)
+
+
+def fftfreq(
+    n: int,
+    /,
+    d: float = 1.0,
+    *more: Never,
+    dtype: DType = None,
+    device: object = None,
+    chunks: Any = None,
+) -> Any:
+    """Frequencies of :func:`fft`'s elements [1/s].
+
+    Parameters
+    ----------
+    n : int
+        Length of the transform.
+    d : float
+        Distance of the samples [s].
+    dtype : dtype, optional
+        Floating-point; float64 unless given.
+    device : device, optional
+        The default device unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks.
+
+    Returns
+    -------
+    array
+        Shape (n,): 0 upwards, then the negative ones.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``n`` is no whole number, or below 1; ``d`` is no number, or 0.
+    ConfigurationError, DeviceUnavailableError
+        There is no such device, or it cannot be used.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.fftfreq(4, d=0.5)
+    array([ 0. ,  0.5, -1. , -0.5])
+    """
+    if more:
+        raise misplaced(fftfreq, more)
+    n, d = _sampled("fft.fftfreq", n, d)
+    return place(device, chunks).fftfreq(n, d, dtype)
+
+
+def rfftfreq(
+    n: int,
+    /,
+    d: float = 1.0,
+    *more: Never,
+    dtype: DType = None,
+    device: object = None,
+    chunks: Any = None,
+) -> Any:
+    """Frequencies of :func:`rfft`'s elements [1/s].
+
+    Parameters
+    ----------
+    n : int
+        Length of the transform.
+    d : float
+        Distance of the samples [s].
+    dtype : dtype, optional
+        Floating-point; float64 unless given.
+    device : device, optional
+        The default device unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks.
+
+    Returns
+    -------
+    array
+        Shape (n // 2 + 1,).
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``n`` is no whole number, or below 1; ``d`` is no number, or 0.
+    ConfigurationError, DeviceUnavailableError
+        There is no such device, or it cannot be used.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.rfftfreq(4, d=0.5)
+    array([0. , 0.5, 1. ])
+    """
+    if more:
+        raise misplaced(rfftfreq, more)
+    n, d = _sampled("fft.rfftfreq", n, d)
+    return place(device, chunks).rfftfreq(n, d, dtype)

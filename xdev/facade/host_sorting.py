@@ -27,15 +27,17 @@ NUMBERS = QUICK | RADIX
 UINT64 = np.dtype(np.uint64)
 
 
-def sort(x: Any, axis: Any, stable: bool) -> Any:
+def sort(x: Any, *, axis: Any, descending: bool, stable: bool) -> Any:
     """Return a sorted copy, bit for bit as NumPy's stable kind makes it.
 
     Parameters
     ----------
     x : numpy.ndarray
-        Of any data type.
+        Of any data type; those of derived classes are left to their own ways.
     axis : int
         Along which.
+    descending : bool
+        Largest first; equal elements keep their order.
     stable : bool
         Unless it is asked for, zeros and NaN may change their sign.
 
@@ -44,11 +46,13 @@ def sort(x: Any, axis: Any, stable: bool) -> Any:
     numpy.exceptions.AxisError
         There is no such axis.
     """
+    if descending:  # flipped before and after
+        return np.flip(
+            sort(np.flip(x, axis), axis=axis, descending=False, stable=stable), axis
+        )
     char, result = x.dtype.char, x.copy("K")
-    if char in RADIX:
-        result.sort(axis, stable=True)
-    elif char not in QUICK or _is_for_timsort(x, axis, FEW):
-        result.sort(axis, stable=stable or char == HALF)
+    if x.size < FEW or char not in QUICK or _is_for_timsort(x, axis):
+        result.sort(axis, stable=stable or char in RADIX or char == HALF)
     elif char == HALF:
         result = np.take_along_axis(x, _order(x, axis), axis)
     else:
@@ -58,28 +62,32 @@ def sort(x: Any, axis: Any, stable: bool) -> Any:
     return result
 
 
-def argsort(x: Any, axis: Any, stable: bool) -> Any:
+def argsort(x: Any, *, axis: Any, descending: bool, stable: bool) -> Any:
     """Return the indices that NumPy's stable kind gives; without it, some that sort.
 
     Parameters and errors are those of :func:`sort`.
     """
-    char = x.dtype.char
-    if char in RADIX:
-        return x.argsort(axis, stable=True)
-    if char not in QUICK or x.size > MOST or _is_for_timsort(x, axis, FEW_ORDERED):
-        return x.argsort(axis, stable=stable)
+    if descending:
+        flipped = np.flip(x, axis)
+        order = argsort(flipped, axis=axis, descending=False, stable=stable)
+        return x.shape[axis] - 1 - np.flip(order, axis)
+    char, few = x.dtype.char, not FEW_ORDERED <= x.size <= MOST
+    if few or char not in QUICK or _is_for_timsort(x, axis):
+        return x.argsort(axis, stable=stable or char in RADIX)
     return _order(x, axis)
 
 
-def _is_for_timsort(x: Any, axis: Any, few: int) -> bool:
+def _is_for_timsort(x: Any, axis: Any) -> bool:
     """Say whether Timsort is right: few elements, or what looks like ordered runs.
 
     So it does for what is no axis of the array, which NumPy must refuse.
     """
-    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+    if type(x) is not np.ndarray or type(axis) is not int:
+        return True
+    if not -x.ndim <= axis < x.ndim:
         return True
     count = x.shape[axis]
-    if x.size < few or count < SHORT:
+    if count < SHORT:
         return True
     first = x.swapaxes(axis, -1)[(0,) * (x.ndim - 1)]  # it stands for all lines
     stretches = 1 if count < LONG else PROBES
@@ -209,3 +217,62 @@ def _untie(order: Any, alike: Any, x: Any, low: int, cut: int) -> None:
     stretches = np.cumsum(first[tied], dtype=UINT64)[rest]
     stretches &= _sort_with_index(stretches, 0)
     order[tied] = found[rest[stretches]]
+
+
+MANY = 2048  # elements from which the order found here pays for the places of values
+_unique: Any = getattr(np.unique, "__wrapped__", np.unique)
+_UniqueAll: Any = type(np.unique_all(np.empty(0)))
+_UniqueCounts: Any = type(np.unique_counts(np.empty(0)))
+_UniqueInverse: Any = type(np.unique_inverse(np.empty(0)))
+
+
+def unique_all(x: Any) -> Any:
+    """Return what NumPy's function of this name does."""
+    if x.size < MANY or x.dtype.char not in QUICK:
+        return _UniqueAll(*_unique(x, True, True, True, equal_nan=False))
+    return _sorted_all(x)
+
+
+def unique_counts(x: Any) -> Any:
+    """Return what NumPy's function of this name does."""
+    if x.dtype.char == HALF:
+        found = _sorted_all(x)
+        return _UniqueCounts(found.values, found.counts)
+    return _UniqueCounts(*_unique(x, False, False, True, equal_nan=False))
+
+
+def unique_inverse(x: Any) -> Any:
+    """Return what NumPy's function of this name does."""
+    if x.dtype.char == HALF:
+        found = _sorted_all(x)
+        return _UniqueInverse(found.values, found.inverse_indices)
+    return _UniqueInverse(*_unique(x, False, True, equal_nan=False))
+
+
+def unique_values(x: Any) -> Any:
+    """Return the distinct values, in ascending order."""
+    if x.dtype.char not in NUMBERS:
+        return _unique(x, equal_nan=False)
+    # NumPy puts some into a hash table, which takes up to 300 times as long.
+    ordered = sort(x.ravel(), axis=0, descending=False, stable=False)
+    return ordered[_changes(ordered)]
+
+
+def _sorted_all(x: Any) -> Any:
+    """Return what NumPy's ``unique_all`` does, by the order found here."""
+    flat = x.ravel()
+    order = argsort(flat, axis=0, descending=False, stable=True)
+    ordered = flat[order]
+    changes = _changes(ordered)
+    inverse = np.empty(flat.size, np.intp)
+    inverse[order] = np.cumsum(changes) - 1
+    starts = changes.nonzero()[0]
+    counts = np.diff(starts, append=flat.size)
+    return _UniqueAll(ordered[starts], order[starts], inverse.reshape(x.shape), counts)
+
+
+def _changes(ordered: Any) -> Any:
+    """Return where an element differs from the one before it."""
+    found = np.ones(ordered.shape, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=found[1:])
+    return found

@@ -10,8 +10,7 @@ import numpy as np
 from xdev.device import Device, devices
 from xdev.device.choice import coming_default, names_device
 from xdev.device.registry import backend
-from xdev.facade.dispatch import library_of
-from xdev.facade.places import place
+from xdev.facade.dispatch import library_of, place
 
 if TYPE_CHECKING:
     from types import ModuleType

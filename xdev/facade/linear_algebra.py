@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xdev._freed import FREED
-from xdev.facade.dispatch import direct, of_all, refuse
+from xdev.facade.dispatch import direct, of_pair, refuse
 from xdev.ufunc.complaints import misplaced, no_product
 
 if TYPE_CHECKING:
@@ -23,10 +22,6 @@ __all__ = [
     "tensordot",
     "vecdot",
 ]
-
-ndarray = np.ndarray
-_matmul: Any = np.matmul
-_vecdot: Any = np.vecdot
 
 
 def matmul(x1: Array, x2: Array, /) -> Array:
@@ -55,13 +50,8 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     >>> xdev.matmul(xdev.asarray([[1, 2], [3, 4]]), xdev.asarray([1, 1]))
     array([3, 7])
     """
-    kind = type(x1)
     try:
-        if kind is ndarray and type(x2) is ndarray:
-            return _matmul(x1, x2)
-        if kind is type(x2) and kind in direct:
-            return direct[kind]["matmul"](x1, x2)
-        return of_all("matmul", x1=x1, x2=x2)(x1, x2)
+        return of_pair("matmul", x1, x2)(x1, x2)
     except TypeError:
         refuse("matmul", x1=x1, x2=x2)
         raise
@@ -95,7 +85,7 @@ def matrix_transpose(x: Array, /) -> Array:
     >>> xdev.matrix_transpose(xdev.ones((5, 2, 3))).shape
     (5, 3, 2)
     """
-    if type(x) is ndarray and x.dtype not in FREED:
+    if type(x) is np.ndarray and x.dtype not in FREED:
         return x.mT
     return direct[type(x)]["matrix_transpose"](x)
 
@@ -130,27 +120,7 @@ def tensordot(
     >>> xdev.tensordot(xdev.ones((2, 3)), xdev.ones((3, 4)), axes=1).shape
     (2, 4)
     """
-    if type(x1) is type(x2) is ndarray and type(axes) is int:
-        split = x1.ndim - axes
-        if 0 <= axes <= min(x1.ndim, x2.ndim) and x1.shape[split:] == x2.shape[:axes]:
-            try:
-                return _contracted(x1, x2, axes)
-            except TypeError:
-                refuse("tensordot", x1=x1, x2=x2)
-                raise
-    kind = type(x1)
-    if kind is type(x2) and kind in direct:
-        return direct[kind]["tensordot"](x1, x2, axes=axes)
-    return of_all("tensordot", x1=x1, x2=x2)(x1, x2, axes=axes)
-
-
-def _contracted(x1: Any, x2: Any, count: int) -> Any:
-    """Return the sum of products over the last axes of one, the first of the other."""
-    split = x1.ndim - count
-    kept, shared, others = x1.shape[:split], x2.shape[:count], x2.shape[count:]
-    rows, inner, columns = prod(kept), prod(shared), prod(others)
-    product = x1.reshape(rows, inner).dot(x2.reshape(inner, columns))
-    return product.reshape(kept + others)
+    return of_pair("tensordot", x1, x2)(x1, x2, axes=axes)
 
 
 def vecdot(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
@@ -183,17 +153,8 @@ def vecdot(x1: Array, x2: Array, /, *more: Never, axis: int = -1) -> Array:
     """
     if more:
         raise misplaced(vecdot, more)
-    kind = type(x1)
-    if kind is ndarray and type(x2) is ndarray:
-        shape = x1.shape
-        alike = len(shape) == 1 and shape == x2.shape
-        try:
-            if alike and axis == -1 and x1.dtype.kind != "c":
-                return x1.dot(x2)  # a third of the time, and what it computes
-            return _vecdot(x1, x2, axis=axis)
-        except TypeError:
-            refuse("vecdot", x1=x1, x2=x2)
-            raise
-    if kind is type(x2) and kind in direct:
-        return direct[kind]["vecdot"](x1, x2, axis=axis)
-    return of_all("vecdot", x1=x1, x2=x2)(x1, x2, axis=axis)
+    try:
+        return of_pair("vecdot", x1, x2)(x1, x2, axis=axis)
+    except TypeError:
+        refuse("vecdot", x1=x1, x2=x2)
+        raise

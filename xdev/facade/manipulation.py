@@ -1,34 +1,34 @@
-"""Functions that give an array another shape, or its elements another order."""
+"""Functions that shape, order, join, repeat and split arrays."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from xdev._freed import FREED
-from xdev.facade.cpu import bare
-from xdev.facade.dispatch import direct
-from xdev.ufunc.complaints import misplaced
+from xdev.facade.dispatch import mixed, of_each, of_one
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Never
 
     from xdev.facade.protocols import Array, Axes
 
 __all__ = [
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "concat",
     "expand_dims",
     "flip",
     "moveaxis",
     "permute_dims",
+    "repeat",
     "reshape",
     "roll",
     "squeeze",
+    "stack",
+    "tile",
+    "unstack",
 ]
-
-ndarray = np.ndarray
-_BACKWARDS = slice(None, None, -1)
-_roll = bare("roll")
 
 
 def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
@@ -57,13 +57,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     >>> xdev.expand_dims(xdev.ones(3), 0).shape
     (1, 3)
     """
-    if type(x) is ndarray and x.dtype not in FREED and type(axis) is int:
-        rank = x.ndim
-        if -rank - 1 <= axis <= rank:
-            at = axis if axis >= 0 else axis + rank + 1
-            shape = x.shape
-            return x.reshape((*shape[:at], 1, *shape[at:]))
-    return direct[type(x)]["expand_dims"](x, axis)
+    return of_one("expand_dims", x)(x, axis)
 
 
 def flip(x: Array, /, axis: Axes = None) -> Array:
@@ -87,9 +81,7 @@ def flip(x: Array, /, axis: Axes = None) -> Array:
     >>> xdev.flip(xdev.asarray([1, 2, 3]))
     array([3, 2, 1])
     """
-    if type(x) is ndarray and x.dtype not in FREED and axis is None:
-        return x[(_BACKWARDS,) * x.ndim]
-    return direct[type(x)]["flip"](x, axis=axis)
+    return of_one("flip", x)(x, axis=axis)
 
 
 def moveaxis(
@@ -115,14 +107,7 @@ def moveaxis(
     >>> xdev.moveaxis(xdev.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
-    if type(source) is int and type(destination) is int and type(x) is ndarray:
-        rank = x.ndim
-        inside = -rank <= source < rank and -rank <= destination < rank
-        if inside and x.dtype not in FREED:
-            order = [*range(rank)]
-            order.insert(destination % rank, order.pop(source))
-            return x.transpose(order)
-    return direct[type(x)]["moveaxis"](x, source, destination)
+    return of_one("moveaxis", x)(x, source, destination)
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
@@ -151,9 +136,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     >>> xdev.permute_dims(xdev.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return x.transpose(axes)
-    return direct[type(x)]["permute_dims"](x, axes)
+    return of_one("permute_dims", x)(x, axes)
 
 
 def reshape(
@@ -187,11 +170,9 @@ def reshape(
     array([[0, 1],
            [2, 3]])
     """
-    if more:
-        raise misplaced(reshape, more)
-    if type(x) is ndarray and x.dtype not in FREED and copy is None:
-        return x.reshape(shape)
-    return direct[type(x)]["reshape"](x, shape, copy=copy)
+    if copy is None:
+        return of_one("reshape", x, more)(x, shape)
+    return of_one("reshape", x, more)(x, shape, copy=copy)
 
 
 def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axes = None) -> Array:
@@ -217,9 +198,7 @@ def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axes = None) -> Array:
     >>> xdev.roll(xdev.asarray([1, 2, 3]), 1)
     array([3, 1, 2])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _roll(x, shift, axis)
-    return direct[type(x)]["roll"](x, shift, axis=axis)
+    return of_one("roll", x)(x, shift, axis=axis)
 
 
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
@@ -248,6 +227,253 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     >>> xdev.squeeze(xdev.ones((1, 3)), 0).shape
     (3,)
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return x.squeeze(axis)
-    return direct[type(x)]["squeeze"](x, axis)
+    return of_one("squeeze", x)(x, axis)
+
+
+def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
+    """Views of arrays, all of the shape they broadcast to.
+
+    Parameters
+    ----------
+    *arrays : array
+        Shapes that broadcast.
+
+    Returns
+    -------
+    tuple of arrays
+        As many as arguments; not to be written to.
+
+    Raises
+    ------
+    ValueError, DeviceMismatchError
+        They do not broadcast; they are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> [x.shape for x in xdev.broadcast_arrays(xdev.ones((3, 1)), xdev.ones(2))]
+    [(3, 2), (3, 2)]
+    """
+    if not arrays:
+        return ()
+    found = of_each("broadcast_arrays", "arrays", arrays)(*arrays)
+    return tuple(found)
+
+
+def broadcast_shapes(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    """Shape that shapes broadcast to.
+
+    Parameters
+    ----------
+    *shapes : tuple of ints
+        An unknown size is None.
+
+    Returns
+    -------
+    tuple of ints
+        None where a size cannot be known.
+
+    Raises
+    ------
+    ValueError
+        They do not broadcast.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.broadcast_shapes((3, 1), (2,))
+    (3, 2)
+    """
+    sizes: list[int | None] = []
+    for shape in shapes:
+        new = len(shape) - len(sizes)
+        if new > 0:
+            sizes[:0] = shape[:new]
+        at = -len(shape) if new <= 0 else new - len(shape)
+        for size in shape[max(new, 0) :]:
+            held = sizes[at]
+            if size not in (held, 1):
+                if held == 1 or held is None:
+                    sizes[at] = size
+                elif size is not None:
+                    raise ValueError(_do_not_broadcast(shapes))
+            at += 1
+    return tuple(sizes)
+
+
+def _do_not_broadcast(shapes: tuple[tuple[int | None, ...], ...]) -> str:
+    return (
+        f"xdev.broadcast_shapes: shapes {', '.join(map(str, shapes))} do not "
+        f"broadcast: sizes along an axis must be equal or 1"
+    )
+
+
+def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
+    """View of an array in a larger shape.
+
+    Parameters
+    ----------
+    x : array
+        Of a shape that broadcasts to ``shape``.
+    shape : tuple of ints
+        The view's.
+
+    Returns
+    -------
+    array
+        Not to be written to.
+
+    Raises
+    ------
+    ValueError
+        It does not broadcast to that.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.broadcast_to(xdev.asarray([1, 2]), (2, 2))
+    array([[1, 2],
+           [1, 2]])
+    """
+    return of_one("broadcast_to", x)(x, shape)
+
+
+def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
+    """Arrays one after the other along an axis.
+
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        Of one shape, but for ``axis``.
+    axis : int or None
+        Along which; None: flattened first.
+
+    Returns
+    -------
+    array
+        Of the type that the arrays promote to.
+
+    Raises
+    ------
+    ValueError, DeviceMismatchError
+        The shapes do not fit; they are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.concat([xdev.asarray([1, 2]), xdev.asarray([3])])
+    array([1, 2, 3])
+    """
+    return of_each("concat", "arrays", arrays, axis)(arrays, axis=axis)
+
+
+def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
+    """Each element several times.
+
+    Parameters
+    ----------
+    x : array
+        Any shape.
+    repeats : int or array of ints
+        How often, for all or for each along ``axis``.
+    axis : int, optional
+        Flattened first unless given.
+
+    Returns
+    -------
+    array
+        Of ``x``'s data type.
+
+    Raises
+    ------
+    DeviceMismatchError
+        ``x`` and ``repeats`` are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.repeat(xdev.asarray([1, 2]), xdev.asarray([2, 3]))
+    array([1, 1, 2, 2, 2])
+    """
+    if type(repeats) is int:
+        return of_one("repeat", x)(x, repeats, axis=axis)
+    function, values = mixed("repeat", x=x, repeats=repeats)
+    return function(*values, axis=axis)
+
+
+def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
+    """Arrays of one shape along a new axis.
+
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        Of one shape.
+    axis : int
+        Where the new axis is in the result.
+
+    Returns
+    -------
+    array
+        Of the type that the arrays promote to.
+
+    Raises
+    ------
+    ValueError, DeviceMismatchError
+        The shapes differ; they are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.stack([xdev.asarray([1, 2]), xdev.asarray([3, 4])])
+    array([[1, 2],
+           [3, 4]])
+    """
+    return of_each("stack", "arrays", arrays, axis)(arrays, axis=axis)
+
+
+def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
+    """Array repeated as a whole.
+
+    Parameters
+    ----------
+    x : array
+        Any shape.
+    repetitions : tuple of ints
+        How often along each axis.
+
+    Returns
+    -------
+    array
+        Of ``x``'s data type.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.tile(xdev.asarray([1, 2]), (2,))
+    array([1, 2, 1, 2])
+    """
+    return of_one("tile", x)(x, repetitions)
+
+
+def unstack(x: Array, /, *more: Never, axis: int = 0) -> tuple[Array, ...]:
+    """Arrays that lie along an axis, apart.
+
+    Parameters
+    ----------
+    x : array
+        At least 1-D.
+    axis : int
+        The one that goes.
+
+    Returns
+    -------
+    tuple of arrays
+        As many as the axis is long.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.unstack(xdev.asarray([[1, 2], [3, 4]]))
+    (array([1, 2]), array([3, 4]))
+    """
+    return of_one("unstack", x, more)(x, axis=axis)

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from xdev._freed import FREED
-from xdev.facade.cpu import QR_MODES, bare, complex_eig, complex_eigvals
-from xdev.facade.dispatch import direct, library_of
-from xdev.ufunc.complaints import misplaced
+from xdev.facade.dispatch import library_of, of_one
 
 if TYPE_CHECKING:
     from typing import Never
@@ -32,23 +27,6 @@ __all__ = [
     "trace",
     "vector_norm",
 ]
-
-ndarray = np.ndarray
-
-
-_det = bare("linalg.det")
-
-
-_matrix_norm = bare("linalg.matrix_norm")
-
-
-_matrix_rank = bare("linalg.matrix_rank")
-
-
-_slogdet = bare("linalg.slogdet")
-
-
-_vector_norm = bare("linalg.vector_norm")
 
 
 def det(x: Array, /) -> Array:
@@ -75,9 +53,7 @@ def det(x: Array, /) -> Array:
     >>> round(float(xdev.linalg.det(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))), 9)
     8.0
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _det(x)
-    return direct[type(x)]["linalg.det"](x)
+    return of_one("linalg.det", x)(x)
 
 
 def matrix_norm(
@@ -109,11 +85,7 @@ def matrix_norm(
     >>> float(xdev.linalg.matrix_norm(xdev.asarray([[3.0, 0.0], [0.0, 4.0]])))
     5.0
     """
-    if more:
-        raise misplaced(matrix_norm, more)
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _matrix_norm(x, keepdims=keepdims, ord=ord)
-    return direct[type(x)]["linalg.matrix_norm"](x, keepdims=keepdims, ord=ord)
+    return of_one("linalg.matrix_norm", x, more)(x, keepdims=keepdims, ord=ord)
 
 
 def matrix_rank(x: Array, /, *more: Never, rtol: Any = None) -> Array:
@@ -142,11 +114,7 @@ def matrix_rank(x: Array, /, *more: Never, rtol: Any = None) -> Array:
     >>> int(xdev.linalg.matrix_rank(xdev.ones((3, 3))))
     1
     """
-    if more:
-        raise misplaced(matrix_rank, more)
-    if type(x) is ndarray and x.dtype not in FREED and x.ndim > 1:
-        return _matrix_rank(x, rtol=rtol)
-    return direct[type(x)]["linalg.matrix_rank"](x, rtol=rtol)
+    return of_one("linalg.matrix_rank", x, more)(x, rtol=rtol)
 
 
 def slogdet(x: Array, /) -> Slogdet[Array]:
@@ -173,9 +141,7 @@ def slogdet(x: Array, /) -> Slogdet[Array]:
     >>> float(xdev.linalg.slogdet(xdev.eye(2)).logabsdet)
     0.0
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _slogdet(x)
-    return direct[type(x)]["linalg.slogdet"](x)
+    return of_one("linalg.slogdet", x)(x)
 
 
 def trace(x: Array, /, *more: Never, offset: int = 0, dtype: DType = None) -> Array:
@@ -201,13 +167,10 @@ def trace(x: Array, /, *more: Never, offset: int = 0, dtype: DType = None) -> Ar
     >>> float(xdev.linalg.trace(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])))
     6.0
     """
-    if more:
-        raise misplaced(trace, more)
-    if type(x) is ndarray and x.dtype not in FREED and dtype is None:
-        return x.trace(offset, -2, -1)
+    function = of_one("linalg.trace", x, more)
     if dtype is not None:
         dtype = library_of(x, "linalg.trace").dtype(dtype)
-    return direct[type(x)]["linalg.trace"](x, offset=offset, dtype=dtype)
+    return function(x, offset=offset, dtype=dtype)
 
 
 def vector_norm(
@@ -238,31 +201,8 @@ def vector_norm(
     >>> float(xdev.linalg.vector_norm(xdev.asarray([3.0, 4.0])))
     5.0
     """
-    if more:
-        raise misplaced(vector_norm, more)
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
-    return direct[type(x)]["linalg.vector_norm"](
-        x, axis=axis, keepdims=keepdims, ord=ord
-    )
-
-
-_cholesky = bare("linalg.cholesky")
-
-
-_eigh = bare("linalg.eigh")
-
-
-_eigvalsh = bare("linalg.eigvalsh")
-
-
-_qr = bare("linalg.qr")
-
-
-_svd = bare("linalg.svd")
-
-
-_svdvals = bare("linalg.svdvals")
+    function = of_one("linalg.vector_norm", x, more)
+    return function(x, axis=axis, keepdims=keepdims, ord=ord)
 
 
 def cholesky(x: Array, /, *more: Never, upper: bool = False) -> Array:
@@ -292,11 +232,7 @@ def cholesky(x: Array, /, *more: Never, upper: bool = False) -> Array:
     array([[2., 0.],
            [1., 2.]])
     """
-    if more:
-        raise misplaced(cholesky, more)
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _cholesky(x, upper=upper)
-    return direct[type(x)]["linalg.cholesky"](x, upper=upper)
+    return of_one("linalg.cholesky", x, more)(x, upper=upper)
 
 
 def eig(x: Array, /) -> Eig[Array]:
@@ -324,9 +260,7 @@ def eig(x: Array, /) -> Eig[Array]:
     >>> xdev.linalg.eig(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
     array([2.+0.j, 4.+0.j])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return complex_eig(x)
-    return direct[type(x)]["linalg.eig"](x)
+    return of_one("linalg.eig", x)(x)
 
 
 def eigh(x: Array, /) -> Eig[Array]:
@@ -354,9 +288,7 @@ def eigh(x: Array, /) -> Eig[Array]:
     >>> xdev.linalg.eigh(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
     array([2., 4.])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _eigh(x)
-    return direct[type(x)]["linalg.eigh"](x)
+    return of_one("linalg.eigh", x)(x)
 
 
 def eigvals(x: Array, /) -> Array:
@@ -383,9 +315,7 @@ def eigvals(x: Array, /) -> Array:
     >>> xdev.linalg.eigvals(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2.+0.j, 4.+0.j])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return complex_eigvals(x)
-    return direct[type(x)]["linalg.eigvals"](x)
+    return of_one("linalg.eigvals", x)(x)
 
 
 def eigvalsh(x: Array, /) -> Array:
@@ -412,9 +342,7 @@ def eigvalsh(x: Array, /) -> Array:
     >>> xdev.linalg.eigvalsh(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([2., 4.])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _eigvalsh(x)
-    return direct[type(x)]["linalg.eigvalsh"](x)
+    return of_one("linalg.eigvalsh", x)(x)
 
 
 def qr(x: Array, /, mode: Literal["reduced", "complete"] = "reduced") -> QR[Array]:
@@ -444,9 +372,7 @@ def qr(x: Array, /, mode: Literal["reduced", "complete"] = "reduced") -> QR[Arra
     array([[2., 0.],
            [0., 4.]])
     """
-    if type(x) is ndarray and x.dtype not in FREED and mode in QR_MODES:
-        return _qr(x, mode)
-    return direct[type(x)]["linalg.qr"](x, mode=mode)
+    return of_one("linalg.qr", x)(x, mode=mode)
 
 
 def svd(x: Array, /, full_matrices: bool = True) -> SVD[Array]:
@@ -475,9 +401,7 @@ def svd(x: Array, /, full_matrices: bool = True) -> SVD[Array]:
     >>> xdev.linalg.svd(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).S
     array([4., 2.])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _svd(x, full_matrices)
-    return direct[type(x)]["linalg.svd"](x, full_matrices=full_matrices)
+    return of_one("linalg.svd", x)(x, full_matrices=full_matrices)
 
 
 def svdvals(x: Array, /) -> Array:
@@ -504,6 +428,4 @@ def svdvals(x: Array, /) -> Array:
     >>> xdev.linalg.svdvals(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
     array([4., 2.])
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return _svdvals(x)
-    return direct[type(x)]["linalg.svdvals"](x)
+    return of_one("linalg.svdvals", x)(x)

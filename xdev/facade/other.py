@@ -1,24 +1,32 @@
-"""Any array API library, and where some depart from the standard."""
+# ruff: noqa: D102 - backends.Place says what each method does
+"""Any array API library, its arrays, and where some depart from the standard."""
 
 from __future__ import annotations
 
 import importlib
+import math
 import operator
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import array_api_compat
 import numpy as np
 
 from xdev import _optional
-from xdev.facade.cpu import Functions
-from xdev.facade.dispatch import HOST_SCALARS
-from xdev.facade.dtype_names import to_library_dtype, to_numpy_dtype
+from xdev.device import device_of
+from xdev.device.choice import CPU
+from xdev.device.copies import announce, guards
+from xdev.facade.backends import Library, Place
+from xdev.facade.dispatch import library_named
+from xdev.facade.dtype_names import HOST_SCALARS, to_library_dtype, to_numpy_dtype
+from xdev.transfer.exporters import dtype_of
 from xdev.ufunc.complaints import misfit, never_written, wrong_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import ModuleType
 
+    from xdev.device import Device
     from xdev.facade.protocols import DType
 
 
@@ -76,23 +84,14 @@ IMMUTABLE: Mapping[str, str] = {"jax.numpy": "JAX's arrays are immutable"}
 
 
 @final
-class StandardLibrary:
+class StandardLibrary(Library):
     """Any array API library, through its (or array_api_compat's) namespace."""
 
-    __slots__ = ("functions", "namespace")
     numpy_dtypes = False
-    device_type: str | None = None
-    several = True
-    chunk: Callable[[Any], tuple[type, object]] | None = None
 
     def __init__(self, namespace: ModuleType) -> None:
-        self.namespace = namespace
         mended = MENDED.get(namespace.__name__, {})
-        self.functions = Functions(self._find, mended)
-
-    def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
-        """Return the library's function of that name."""
-        return self.functions[name]
+        super().__init__(namespace, self._find, mended)
 
     def _find(self, name: str) -> Callable[..., Any]:
         try:
@@ -138,3 +137,80 @@ class StandardLibrary:
             raise wrong_dtype(name, out, result.shape, result.dtype)
         out[...] = self.bound("astype", out)(result, out.dtype, copy=False)
         return out
+
+
+#: The namespaces that serve the arrays of :attr:`xdev.Device.library`.
+_NAMESPACES = {
+    "array_api_strict": "array_api_strict",
+    "jax": "jax.numpy",
+    "torch": "array_api_compat.torch",
+}
+#: What is made by the library's function of the same name and arguments.
+ALIKE = (
+    *("empty", "zeros", "ones", "full", "arange"),
+    *("empty_like", "zeros_like", "ones_like", "full_like"),
+)
+
+
+@final
+class OtherPlace(Place):
+    """One device of an array API library.
+
+    Parameters
+    ----------
+    library : Library
+        Whose functions make the arrays.
+    device : object
+        The library's own device object.
+    """
+
+    def __init__(self, library: Library, device: Any) -> None:
+        self.library, self.device = library, device
+        self.xp: Any = library.namespace
+        for name in ALIKE:
+            setattr(self, name, partial(self._made, name))
+
+    def _made(self, name: str, *args: Any) -> Any:
+        *given, dtype = args
+        return getattr(self.xp, name)(*given, **self._with(dtype))
+
+    def _with(self, dtype: DType) -> dict[str, Any]:
+        return {"dtype": self.library.dtype(dtype), "device": self.device}
+
+    def linspace(
+        self, start: Any, stop: Any, num: int, dtype: DType, endpoint: bool
+    ) -> Any:
+        return self.xp.linspace(
+            start, stop, num, endpoint=endpoint, **self._with(dtype)
+        )
+
+    def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
+        make = self.library.bound("eye", None)
+        return make(rows, columns, k=k, **self._with(dtype))
+
+    def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
+        made = self.xp.asarray(obj, copy=copy, **self._with(dtype))
+        if guards.get() and made.ndim and not hasattr(obj, "shape"):
+            there = device_of(made)
+            if there.type != "cpu":
+                announce(CPU, there, math.prod(made.shape) * dtype_of(made).itemsize)
+        return made
+
+    def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        return self.xp.fft.fftfreq(n, d=d, **self._with(dtype))
+
+    def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        return self.xp.fft.rfftfreq(n, d=d, **self._with(dtype))
+
+    def from_dlpack(self, x: Any, copy: bool | None) -> Any:
+        return self.xp.from_dlpack(x, device=self.device, copy=copy)
+
+
+def foreign(device: Device) -> Any:
+    """Return the place of a device for the arrays of its library."""
+    if device.library == "dask":
+        from xdev.facade.dask import CollectionPlace
+
+        return CollectionPlace(device)
+    namespace = importlib.import_module(_NAMESPACES[str(device.library)])
+    return OtherPlace(library_named(namespace), device.native)

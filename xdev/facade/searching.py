@@ -1,47 +1,43 @@
-"""Where elements are, and in which order."""
+"""Where elements are, in which order, and which there are."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-import numpy as np
-from numpy._core.multiarray import count_nonzero as _count_nonzero
-
-from xdev._freed import FREED
-from xdev.facade import host_sorting
-from xdev.facade.cpu import bare
-from xdev.facade.dispatch import direct, mixed, of_all
-from xdev.facade.host_sorting import FEW, FEW_ORDERED
+from xdev.facade.dispatch import mixed, of_alike, of_one, of_pair
 from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never
 
-    from xdev.facade.protocols import Array, Axes, Number, Operand, Typed
+    from xdev.facade.protocols import (
+        Array,
+        Axes,
+        Number,
+        Operand,
+        Typed,
+        UniqueAll,
+        UniqueCounts,
+        UniqueInverse,
+    )
 
 __all__ = [
     "argmax",
     "argmin",
     "argsort",
     "count_nonzero",
+    "isin",
     "nonzero",
     "searchsorted",
     "sort",
     "take",
     "take_along_axis",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
     "where",
 ]
-
-ndarray = np.ndarray
-
-
-_zero: Any = np.intp(0)
-
-
-_take_along_axis = bare("take_along_axis")
-
-
-_where = bare("where")
 
 
 def argmax(
@@ -74,11 +70,7 @@ def argmax(
     >>> xdev.argmax(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 0])
     """
-    if more:
-        raise misplaced(argmax, more)
-    if type(x) is ndarray and x.dtype not in FREED and not keepdims:
-        return x.argmax(axis)
-    return direct[type(x)]["argmax"](x, axis=axis, keepdims=keepdims)
+    return of_one("argmax", x, more)(x, axis=axis, keepdims=keepdims)
 
 
 def argmin(
@@ -111,11 +103,7 @@ def argmin(
     >>> xdev.argmin(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([0, 1])
     """
-    if more:
-        raise misplaced(argmin, more)
-    if type(x) is ndarray and x.dtype not in FREED and not keepdims:
-        return x.argmin(axis)
-    return direct[type(x)]["argmin"](x, axis=axis, keepdims=keepdims)
+    return of_one("argmin", x, more)(x, axis=axis, keepdims=keepdims)
 
 
 def count_nonzero(
@@ -143,12 +131,7 @@ def count_nonzero(
     >>> xdev.count_nonzero(xdev.asarray([[0, 5], [7, 2]]), axis=1)
     array([1, 2])
     """
-    if more:
-        raise misplaced(count_nonzero, more)
-    everywhere = axis is None and not keepdims
-    if everywhere and type(x) is ndarray and x.dtype not in FREED:
-        return _zero + _count_nonzero(x)  # the sum is 0-d, and quicker made than cast
-    return direct[type(x)]["count_nonzero"](x, axis=axis, keepdims=keepdims)
+    return of_one("count_nonzero", x, more)(x, axis=axis, keepdims=keepdims)
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
@@ -175,9 +158,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     >>> xdev.nonzero(xdev.asarray([0, 5, 7]))
     (array([1, 2]),)
     """
-    if type(x) is ndarray and x.dtype not in FREED:
-        return x.nonzero()
-    return direct[type(x)]["nonzero"](x)
+    return of_one("nonzero", x)(x)
 
 
 def searchsorted(
@@ -212,16 +193,8 @@ def searchsorted(
     >>> xdev.searchsorted(xdev.asarray([1, 3, 5]), xdev.asarray([3, 4]))
     array([1, 2])
     """
-    if (
-        type(x1) is type(x2) is ndarray
-        and x1.dtype not in FREED
-        and x2.dtype not in FREED
-        and sorter is None
-    ):
-        return x1.searchsorted(x2, side)
-    kind = type(x1)
-    if kind is type(x2) and kind in direct and sorter is None:
-        return direct[kind]["searchsorted"](x1, x2, side=side)
+    if type(x1) is type(x2) and sorter is None:
+        return of_pair("searchsorted", x1, x2)(x1, x2, side=side)
     function, (x, values, order) = mixed("searchsorted", x1=x1, x2=x2, sorter=sorter)
     return function(x, values, side=side, sorter=order)
 
@@ -254,16 +227,7 @@ def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
     >>> xdev.take(xdev.asarray([10, 20, 30]), xdev.asarray([2, 0]))
     array([30, 10])
     """
-    if (
-        type(x) is type(indices) is ndarray
-        and x.dtype not in FREED
-        and indices.dtype not in FREED
-    ):
-        return x.take(indices, axis)
-    kind = type(x)
-    if kind is type(indices) and kind in direct:
-        return direct[kind]["take"](x, indices, axis=axis)
-    return of_all("take", x=x, indices=indices)(x, indices, axis=axis)
+    return of_pair("take", x, indices, ("x", "indices"))(x, indices, axis=axis)
 
 
 def take_along_axis(x: Array, indices: Any, /, axis: int = -1) -> Array:
@@ -296,16 +260,8 @@ def take_along_axis(x: Array, indices: Any, /, axis: int = -1) -> Array:
     array([[1, 3],
            [5, 9]])
     """
-    if (
-        type(x) is type(indices) is ndarray
-        and x.dtype not in FREED
-        and indices.dtype not in FREED
-    ):
-        return _take_along_axis(x, indices, axis)
-    kind = type(x)
-    if kind is type(indices) and kind in direct:
-        return direct[kind]["take_along_axis"](x, indices, axis=axis)
-    return of_all("take_along_axis", x=x, indices=indices)(x, indices, axis=axis)
+    function = of_pair("take_along_axis", x, indices, ("x", "indices"))
+    return function(x, indices, axis=axis)
 
 
 @overload
@@ -346,16 +302,10 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     >>> xdev.where(xdev.asarray([True, False]), xdev.asarray([1, 2]), 0)
     array([1, 0])
     """
-    if (
-        type(condition) is type(x1) is type(x2) is ndarray
-        and condition.dtype not in FREED
-        and x1.dtype not in FREED
-        and x2.dtype not in FREED
-    ):
-        return _where(condition, x1, x2)
-    kind = type(condition)
-    if kind is type(x1) and kind is type(x2) and kind in direct:
-        return direct[kind]["where"](condition, x1, x2)
+    if type(condition) is type(x1) is type(x2):
+        function = of_alike("where", (condition, x1, x2))
+        if function is not None:
+            return function(condition, x1, x2)
     function, values = mixed("where", condition=condition, x1=x1, x2=x2)
     return function(*values)
 
@@ -392,13 +342,7 @@ def argsort(
     >>> xdev.argsort(xdev.asarray([2, 3, 1, 3]), descending=True)
     array([1, 3, 0, 2])
     """
-    if more:
-        raise misplaced(argsort, more)
-    if type(x) is ndarray and x.dtype not in FREED and not descending:
-        if x.size < FEW_ORDERED:
-            return x.argsort(axis, stable=stable)
-        return host_sorting.argsort(x, axis, stable)
-    return direct[type(x)]["argsort"](
+    return of_one("argsort", x, more)(
         x, axis=axis, descending=descending, stable=stable
     )
 
@@ -435,12 +379,134 @@ def sort(
     >>> xdev.sort(xdev.asarray([2, 3, 1]))
     array([1, 2, 3])
     """
+    return of_one("sort", x, more)(x, axis=axis, descending=descending, stable=stable)
+
+
+@overload
+def isin(x1: complex, x2: Array, /, *, invert: bool = False) -> Array: ...
+
+
+@overload
+def isin(x1: Array, x2: Any, /, *, invert: bool = False) -> Array: ...
+
+
+def isin(x1: Any, x2: Any, /, *more: Never, invert: bool = False) -> Any:
+    """Whether each element of ``x1`` is among those of ``x2``.
+
+    Parameters
+    ----------
+    x1, x2 : array or int
+        At least one is an array.
+    invert : bool
+        Whether it is not.
+
+    Returns
+    -------
+    array
+        bool, of ``x1``'s shape.
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.isin(xdev.asarray([1, 2, 3]), xdev.asarray([2, 5]))
+    array([False,  True, False])
+    """
     if more:
-        raise misplaced(sort, more)
-    if type(x) is ndarray and x.dtype not in FREED and not descending:
-        if x.size >= FEW:
-            return host_sorting.sort(x, axis, stable)
-        result = x.copy("K")
-        result.sort(axis, stable=stable)
-        return result
-    return direct[type(x)]["sort"](x, axis=axis, descending=descending, stable=stable)
+        raise misplaced(isin, more)
+    if type(x1) is type(x2):
+        return of_pair("isin", x1, x2)(x1, x2, invert=invert)
+    function, values = mixed("isin", x1=x1, x2=x2)
+    return function(*values, invert=invert)
+
+
+def unique_all(x: Array, /) -> UniqueAll[Array]:
+    """Distinct values, where each is first, how to rebuild ``x``, and how often.
+
+    Parameters
+    ----------
+    x : array
+        Any shape; NaN are all distinct.
+
+    Returns
+    -------
+    namedtuple of arrays
+        ``values``, ``indices``, ``inverse_indices`` (of ``x``'s shape), ``counts``.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.unique_all(xdev.asarray([5, 3, 5])).indices
+    array([1, 0])
+    """
+    return of_one("unique_all", x)(x)
+
+
+def unique_counts(x: Array, /) -> UniqueCounts[Array]:
+    """Distinct values, and how often each is there.
+
+    Parameters
+    ----------
+    x : array
+        Any shape; NaN are all distinct.
+
+    Returns
+    -------
+    namedtuple of arrays
+        ``values``, ``counts``.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.unique_counts(xdev.asarray([5, 3, 5])).counts
+    array([1, 2])
+    """
+    return of_one("unique_counts", x)(x)
+
+
+def unique_inverse(x: Array, /) -> UniqueInverse[Array]:
+    """Distinct values, and the indices that rebuild ``x`` from them.
+
+    Parameters
+    ----------
+    x : array
+        Any shape; NaN are all distinct.
+
+    Returns
+    -------
+    namedtuple of arrays
+        ``values``, ``inverse_indices`` (of ``x``'s shape).
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.unique_inverse(xdev.asarray([5, 3, 5])).inverse_indices
+    array([1, 0, 1])
+    """
+    return of_one("unique_inverse", x)(x)
+
+
+def unique_values(x: Array, /) -> Array:
+    """Distinct values; of NumPy's and CuPy's arrays in ascending order.
+
+    Parameters
+    ----------
+    x : array
+        Any shape; NaN are all distinct.
+
+    Returns
+    -------
+    array
+        1-D.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.unique_values(xdev.asarray([5, 3, 5]))
+    array([3, 5])
+    """
+    return of_one("unique_values", x)(x)

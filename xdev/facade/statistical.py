@@ -1,14 +1,11 @@
 # ruff: noqa: A001 - the standard names functions as Python does
-"""Sums, extremes, means and moments along axes."""
+"""Sums, extremes, means and moments along axes; running ones, and differences."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from xdev.facade.cpu import FLOAT32, FLOAT64
-from xdev.facade.dispatch import direct, library_of, refuse
+from xdev.facade.dispatch import library_of, of_all, of_one
 from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
@@ -19,6 +16,9 @@ if TYPE_CHECKING:
 __all__ = [
     "all",
     "any",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
     "max",
     "mean",
     "min",
@@ -27,27 +27,6 @@ __all__ = [
     "sum",
     "var",
 ]
-
-ndarray = np.ndarray
-
-
-# NumPy's functions spend more time on their arguments than these on a small array.
-_and: Any = np.logical_and.reduce
-
-
-_or: Any = np.logical_or.reduce
-
-
-_add: Any = np.add.reduce
-
-
-_multiply: Any = np.multiply.reduce
-
-
-_maximum: Any = np.maximum.reduce
-
-
-_minimum: Any = np.minimum.reduce
 
 
 def all(
@@ -80,15 +59,7 @@ def all(
     >>> xdev.all(xdev.asarray([[True, False], [True, True]]), axis=0)
     array([ True, False])
     """
-    if more or unknown:
-        raise misplaced(all, more, unknown)
-    if type(x) is ndarray:
-        try:
-            return _and(x, axis, None, None, keepdims)
-        except TypeError:
-            refuse("all", x=x)
-            raise
-    return direct[type(x)]["all"](x, axis=axis, keepdims=keepdims)
+    return of_one("all", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
 def any(
@@ -121,15 +92,7 @@ def any(
     >>> xdev.any(xdev.asarray([[True, False], [False, False]]), axis=1)
     array([ True, False])
     """
-    if more or unknown:
-        raise misplaced(any, more, unknown)
-    if type(x) is ndarray:
-        try:
-            return _or(x, axis, None, None, keepdims)
-        except TypeError:
-            refuse("any", x=x)
-            raise
-    return direct[type(x)]["any"](x, axis=axis, keepdims=keepdims)
+    return of_one("any", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
 def max(
@@ -167,15 +130,7 @@ def max(
     >>> xdev.max(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([5, 7])
     """
-    if more or unknown:
-        raise misplaced(max, more, unknown)
-    if type(x) is ndarray:
-        try:
-            return _maximum(x, axis, None, None, keepdims)
-        except TypeError:
-            refuse("max", x=x)
-            raise
-    return direct[type(x)]["max"](x, axis=axis, keepdims=keepdims)
+    return of_one("max", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
 def min(
@@ -213,15 +168,7 @@ def min(
     >>> xdev.min(xdev.asarray([[1, 5], [7, 2]]), axis=1)
     array([1, 2])
     """
-    if more or unknown:
-        raise misplaced(min, more, unknown)
-    if type(x) is ndarray:
-        try:
-            return _minimum(x, axis, None, None, keepdims)
-        except TypeError:
-            refuse("min", x=x)
-            raise
-    return direct[type(x)]["min"](x, axis=axis, keepdims=keepdims)
+    return of_one("min", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
 def prod(
@@ -257,17 +204,10 @@ def prod(
     >>> xdev.prod(xdev.asarray([[1, 2], [3, 4]]), axis=1)
     array([ 2, 12])
     """
-    if more or unknown:
-        raise misplaced(prod, more, unknown)
-    if type(x) is ndarray and dtype is None:
-        try:
-            return _multiply(x, axis, None, None, keepdims)
-        except TypeError:
-            refuse("prod", x=x)
-            raise
+    function = of_one("prod", x, more, unknown)
     if dtype is not None:
         dtype = library_of(x, "prod").dtype(dtype)
-    return direct[type(x)]["prod"](x, axis=axis, dtype=dtype, keepdims=keepdims)
+    return function(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def sum(
@@ -303,21 +243,10 @@ def sum(
     >>> xdev.sum(xdev.asarray([[1, 2], [3, 4]]), axis=0)
     array([4, 6])
     """
-    if more or unknown:
-        raise misplaced(sum, more, unknown)
-    if type(x) is ndarray and dtype is None:
-        try:
-            return _add(x, axis, None, None, keepdims)
-        except TypeError:
-            refuse("sum", x=x)
-            raise
+    function = of_one("sum", x, more, unknown)
     if dtype is not None:
         dtype = library_of(x, "sum").dtype(dtype)
-    return direct[type(x)]["sum"](x, axis=axis, dtype=dtype, keepdims=keepdims)
-
-
-#: The data types that NumPy sums as they are; found by identity, in this order.
-_DOUBLE_OR_SINGLE = (FLOAT64, FLOAT32)
+    return function(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def mean(
@@ -350,13 +279,7 @@ def mean(
     >>> xdev.mean(xdev.asarray([[1.0, 2.0], [3.0, 5.0]]), axis=0)
     array([2. , 3.5])
     """
-    if more or unknown:
-        raise misplaced(mean, more, unknown)
-    if type(x) is ndarray:
-        count = _count(x, axis)
-        if count:
-            return _add(x, axis, None, None, keepdims) / count
-    return direct[type(x)]["mean"](x, axis=axis, keepdims=keepdims)
+    return of_one("mean", x, more, unknown)(x, axis=axis, keepdims=keepdims)
 
 
 def std(
@@ -392,15 +315,8 @@ def std(
     >>> xdev.std(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1)
     array([1., 0.])
     """
-    if more or unknown:
-        raise misplaced(std, more, unknown)
-    if type(x) is ndarray:
-        found = _variance(x, axis, correction, keepdims)
-        if found is not None:
-            return np.sqrt(found)
-    return direct[type(x)]["std"](
-        x, axis=axis, correction=correction, keepdims=keepdims
-    )
+    function = of_one("std", x, more, unknown)
+    return function(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
 def var(
@@ -436,33 +352,128 @@ def var(
     >>> xdev.var(xdev.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1, correction=1)
     array([2., 0.])
     """
-    if more or unknown:
-        raise misplaced(var, more, unknown)
-    if type(x) is ndarray:
-        found = _variance(x, axis, correction, keepdims)
-        if found is not None:
-            return found
-    return direct[type(x)]["var"](
-        x, axis=axis, correction=correction, keepdims=keepdims
-    )
+    function = of_one("var", x, more, unknown)
+    return function(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
-def _count(x: Any, axis: Axes) -> int:
-    """Return how many elements are reduced to one; 0 where the library must look."""
-    if x.dtype not in _DOUBLE_OR_SINGLE:
-        return 0
-    if axis is None:
-        return x.size
-    if type(axis) is int and -x.ndim <= axis < x.ndim:
-        return x.shape[axis]
-    return 0
+def cumulative_prod(
+    x: Array,
+    /,
+    *more: Never,
+    axis: int | None = None,
+    dtype: DType = None,
+    include_initial: bool = False,
+) -> Array:
+    """Products of all elements up to each one.
+
+    Parameters
+    ----------
+    x : array
+        Numbers, at least 1-D.
+    axis : int, optional
+        Needed where ``x`` has more than one.
+    dtype : dtype, optional
+        ``x``'s unless given; small integers widen to the default integer.
+    include_initial : bool
+        Start with 1, one element more.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape, or one longer along ``axis``.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.cumulative_prod(xdev.asarray([1, 2, 3, 4]))
+    array([ 1,  2,  6, 24])
+    """
+    function = of_one("cumulative_prod", x, more)
+    if dtype is not None:
+        dtype = library_of(x, "cumulative_prod").dtype(dtype)
+    return function(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
-def _variance(x: Any, axis: Axes, correction: float, keepdims: bool) -> Any:
-    """Return the variance, as NumPy takes it; None where the library must look."""
-    count = _count(x, axis)
-    if not count or count <= correction:
-        return None
-    distances = x - _add(x, axis, None, None, True) / count
-    distances *= distances
-    return _add(distances, axis, None, None, keepdims) / (count - correction)
+def cumulative_sum(
+    x: Array,
+    /,
+    *more: Never,
+    axis: int | None = None,
+    dtype: DType = None,
+    include_initial: bool = False,
+) -> Array:
+    """Sums of all elements up to each one.
+
+    Parameters
+    ----------
+    x : array
+        Numbers, at least 1-D.
+    axis : int, optional
+        Needed where ``x`` has more than one.
+    dtype : dtype, optional
+        ``x``'s unless given; small integers widen to the default integer.
+    include_initial : bool
+        Start with 0, one element more.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape, or one longer along ``axis``.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.cumulative_sum(xdev.asarray([1, 2, 3]), include_initial=True)
+    array([0, 1, 3, 6])
+    """
+    function = of_one("cumulative_sum", x, more)
+    if dtype is not None:
+        dtype = library_of(x, "cumulative_sum").dtype(dtype)
+    return function(x, axis=axis, dtype=dtype, include_initial=include_initial)
+
+
+def diff(
+    x: Array,
+    /,
+    *more: Never,
+    axis: int = -1,
+    n: int = 1,
+    prepend: Array | None = None,
+    append: Array | None = None,
+) -> Array:
+    """Differences of neighbours along an axis.
+
+    Parameters
+    ----------
+    x : array
+        Numbers, at least 1-D.
+    axis : int
+        Along which.
+    n : int
+        How many times over.
+    prepend, append : array, optional
+        Put before and after ``x`` along ``axis`` first.
+
+    Returns
+    -------
+    array
+        ``n`` shorter along ``axis``.
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.diff(xdev.asarray([1, 4, 9, 16]))
+    array([3, 5, 7])
+    """
+    if prepend is append is None:
+        return of_one("diff", x, more)(x, axis=axis, n=n)
+    if more:
+        raise misplaced(diff, more)
+    given = {"prepend": prepend, "append": append}
+    ends = {label: end for label, end in given.items() if end is not None}
+    return of_all("diff", x=x, **ends)(x, axis=axis, n=n, **ends)

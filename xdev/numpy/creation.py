@@ -13,7 +13,7 @@ import numpy as np
 
 import xdev.facade as xp
 from xdev import fft
-from xdev.facade.places import stays
+from xdev.facade.dispatch import stays
 from xdev.numpy.dispatch import (
     DEVICE_KINDS,
     _AnyArray,

@@ -20,22 +20,17 @@ from xdev.device import default_device
 from xdev.device.choice import CPU
 from xdev.device.fake import positions
 from xdev.device.fake_arrays import METHODS_IN_CUPY, is_in_cupy, strict
-from xdev.facade.cpu import NUMPY, Functions
-from xdev.facade.dispatch import (
-    HOST_SCALARS,
-    PYTHON_SCALARS,
-    known,
-    library_of,
-    may_join,
-)
-from xdev.facade.places import place
+from xdev.facade.backends import Functions
+from xdev.facade.cpu import NUMPY
+from xdev.facade.dispatch import known, library_of, may_join, place
+from xdev.facade.dtype_names import HOST_SCALARS, PYTHON_SCALARS
 from xdev.ufunc import Ufunc
 from xdev.ufunc.complaints import mismatch, where_is
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from xdev.facade.protocols import Library
+    from xdev.facade.backends import Library
 
 ndarray = np.ndarray
 NOT_ARRAYS = PYTHON_SCALARS | HOST_SCALARS | {str, bytes, type, type(None), np.dtype}

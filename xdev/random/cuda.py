@@ -11,7 +11,7 @@ from xdev import _optional
 from xdev._plain_calls import BYTES, SLOT
 from xdev.compile import indexed as compiler, launch
 from xdev.compile.elementwise import BLOCK
-from xdev.facade.places import place
+from xdev.facade.dispatch import place
 from xdev.random.draws import READ_ONLY
 from xdev.ufunc import cuda_streams
 from xdev.ufunc.cuda_layout import contiguous

@@ -1,0 +1,308 @@
+"""The seams of the facade: what a library offers, and a place where arrays are made."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xdev._freed import refuse
+from xdev.errors import type_name
+from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.ufunc.complaints import misfit, read_only, wrong_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import ModuleType
+
+    from xdev.facade.protocols import DType, Shape
+
+# The one object of each: comparing by identity is enough, and quicker.
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+class Functions(dict[str, Any]):
+    """Functions by name, each found at its first use: ``numpy.fft`` loads late.
+
+    Parameters
+    ----------
+    find : callable
+        Gives the function of a name.
+    known : mapping, optional
+        Those that are found already.
+    """
+
+    __slots__ = ("_find",)
+
+    def __init__(
+        self,
+        find: Callable[[str], Callable[..., Any]],
+        known: Mapping[str, Callable[..., Any]] = {},
+    ) -> None:
+        super().__init__(known)
+        self._find = find
+
+    def __missing__(self, name: str) -> Any:
+        # What is there by now counts: CuPy's functions may be marked meanwhile.
+        return self.setdefault(name, self._find(name))
+
+
+class Library:
+    """An array library: its functions, by the standard's names, and its habits.
+
+    Parameters
+    ----------
+    namespace : module
+        What :func:`xdev.namespace` returns.
+    find : callable
+        Gives the function of a name.
+    mended : mapping, optional
+        What serves in place of the library's own functions.
+    """
+
+    #: The type of the devices whose arrays are all of this library, if there is one.
+    device_type: str | None = None
+    #: Whether its data types are NumPy's.
+    numpy_dtypes = True
+    #: Whether two of its arrays may be on two devices.
+    several = True
+    #: What says the type of a collection's chunks, and their device; None for arrays.
+    chunk: Callable[[Any], tuple[type, object]] | None = None
+
+    def __init__(
+        self,
+        namespace: ModuleType,
+        find: Callable[[str], Callable[..., Any]],
+        mended: Mapping[str, Callable[..., Any]] = {},
+    ) -> None:
+        self.namespace, self.functions = namespace, Functions(find, mended)
+
+    def bound(self, name: str, like: Any) -> Callable[..., Any]:  # noqa: ARG002
+        """Return a function (``"sort"``, ``"linalg.svd"``) for where ``like`` is."""
+        found: Callable[..., Any] = self.functions[name]
+        return found
+
+    def device(self, x: Any) -> object:  # noqa: ARG002
+        """Return what is equal for arrays that may meet in one call; None: any may."""
+        return None
+
+    def dtype(self, dtype: DType) -> DType:
+        """Return the library's own name for a data type; None stays None."""
+        return None if dtype is None else to_numpy_dtype(dtype)
+
+    def operand(self, value: Any, like: Any) -> Any:  # noqa: ARG002
+        """Return a host scalar in a form that may meet ``like``; arrays stay."""
+        return value[()] if type(value) is np.ndarray and not value.ndim else value
+
+    def write(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        values: list[Any],
+        out: Any,
+        **keywords: Any,
+    ) -> Any:
+        """Compute into ``out``, checked before anything is written; return it."""
+        shape = result_shape([*values, keywords.get("where")])
+        if out.shape != shape:
+            raise misfit(name, out, shape, self.wanted(name, function, values, out))
+        try:
+            return function(*values, out=out, **keywords)
+        except (TypeError, ValueError):
+            self.refuse(name, function, values, out)
+            raise
+
+    def refuse(
+        self, name: str, function: Callable[..., Any], values: list[Any], out: Any
+    ) -> None:
+        """Raise what is wrong with an ``out`` of the result's shape, if anything is."""
+        wanted = self.wanted(name, function, values, out)
+        if not getattr(getattr(out, "flags", None), "writeable", True):
+            raise read_only(name, out, wanted)
+        if not np.can_cast(wanted, out.dtype, "same_kind"):
+            raise wrong_dtype(name, out, out.shape, wanted)
+
+    def wanted(
+        self,
+        name: str,  # noqa: ARG002
+        function: Callable[..., Any],
+        values: list[Any],
+        out: Any,  # noqa: ARG002
+    ) -> Any:
+        """Return the data type of a result, asked with arrays of size 0."""
+        return result_dtype(self.namespace, function, values)
+
+
+def result_shape(values: list[Any]) -> tuple[int, ...]:
+    """Return the shape that the arguments broadcast to; numbers have shape ()."""
+    first, *rest = (getattr(value, "shape", ()) for value in values)
+    if all(shape in (first, ()) for shape in rest):
+        return tuple(first)
+    return np.broadcast_shapes(first, *rest)
+
+
+def result_dtype(xp: Any, function: Callable[..., Any], values: list[Any]) -> Any:
+    """Return the data type that a function gives, asked with arrays of size 0."""
+    samples = [
+        xp.empty(0, value.dtype) if hasattr(value, "dtype") else value
+        for value in values
+    ]
+    with np.errstate(all="ignore"):  # a number may overflow even beside them
+        return function(*samples).dtype
+
+
+#: What a place makes: each is a method of it.
+MAKERS = (
+    *("empty", "zeros", "ones", "full", "arange", "linspace", "eye", "asarray"),
+    *("empty_like", "zeros_like", "ones_like", "full_like", "from_dlpack"),
+    *("fftfreq", "rfftfreq"),
+)
+
+
+class Place:
+    """A device that arrays are made on. ``dtype`` is in anybody's terms or None.
+
+    What is ``_like`` an array has its shape: the array is on this device. Those places
+    whose arrays have memory of their own say how it is had, and filled.
+    """
+
+    if TYPE_CHECKING:
+        #: Of a shape, a dtype and, for memory, an order: an array of any content.
+        empty: Callable[..., Any]
+        #: Of start, stop, step and dtype: evenly spaced numbers.
+        arange: Callable[..., Any]
+        #: Of start, stop, num, dtype and endpoint: likewise.
+        linspace: Callable[..., Any]
+        #: Of an array of this device or no array, dtype and copy: an array.
+        asarray: Callable[..., Any]
+        #: Of an exporter and copy: an array that shares its memory.
+        from_dlpack: Callable[..., Any]
+        #: Of an array and a value: the array, full of it.
+        filled: Callable[..., Any]
+
+    def zeros(self, shape: Any, dtype: DType) -> Any:
+        """Return zeros."""
+        return self.full(shape, 0, FLOAT64 if dtype is None else dtype)
+
+    def ones(self, shape: Any, dtype: DType) -> Any:
+        """Return ones."""
+        return self.full(shape, 1, FLOAT64 if dtype is None else dtype)
+
+    def full(self, shape: Any, value: Any, dtype: DType) -> Any:
+        """Return an array of one value."""
+        kind = dtype_of_number(value) if dtype is None else dtype
+        return self.filled(self.empty(shape, kind), value)
+
+    def empty_like(self, x: Any, dtype: DType) -> Any:
+        """Return an array of any content."""
+        kind = x.dtype if dtype is None else dtype
+        return self.empty(x.shape, kind, "F" if x.flags.fnc else "C")
+
+    def zeros_like(self, x: Any, dtype: DType) -> Any:
+        """Return zeros."""
+        return self.full_like(x, 0, dtype)
+
+    def ones_like(self, x: Any, dtype: DType) -> Any:
+        """Return ones."""
+        return self.full_like(x, 1, dtype)
+
+    def full_like(self, x: Any, value: Any, dtype: DType) -> Any:
+        """Return an array of one value."""
+        return self.filled(self.empty_like(x, dtype), value)
+
+    def eye(self, rows: int, columns: int, k: int, dtype: DType) -> Any:
+        """Return a matrix with ones on a diagonal."""
+        out = self.zeros((rows, columns), dtype)
+        if -rows < k < columns:
+            first = k if k >= 0 else -k * columns
+            last = (columns - k) * columns  # where the diagonal leaves the matrix
+            out.ravel()[first : last : columns + 1] = 1
+        return out
+
+    def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        """Return the frequencies of a Fourier transform [1/s]."""
+        made = self.arange(0, n, 1, FLOAT64)
+        negative = made[(n + 1) // 2 :]
+        negative -= n
+        return self._scaled(made, n, d, dtype)
+
+    def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
+        """Return those of a real one."""
+        return self._scaled(self.arange(0, n // 2 + 1, 1, FLOAT64), n, d, dtype)
+
+    def _scaled(self, counts: Any, n: int, d: float, dtype: DType) -> Any:
+        scale = 1.0 / (n * d)
+        if type(scale) is float:
+            counts *= scale  # where it is: in the pool's memory
+        else:
+            counts = counts * scale
+        return counts if dtype is None else self.asarray(counts, dtype, None)
+
+
+def as_shape(shape: Any) -> Shape:
+    """Return a shape, given as an integer or a sequence of them, as a tuple.
+
+    Raises
+    ------
+    TypeError
+        It is neither.
+    """
+    try:
+        if isinstance(shape, tuple | list):
+            return tuple(operator.index(extent) for extent in shape)
+        return (operator.index(shape),)
+    except TypeError as error:
+        message = (
+            f"{shape!r} is not a shape: give a whole number or a tuple of them, int(n) "
+            f"for an array n"
+        )
+        raise TypeError(message) from error
+
+
+def number(name: str, value: Any) -> Any:
+    """Return a fill value that is a number or a 0-d array, the host's as a scalar.
+
+    Raises
+    ------
+    TypeError
+        It is neither; the text names the function.
+    UseAfterFreeError
+        It was freed.
+    """
+    refuse(f"xdev.{name}", value)
+    if type(value) is np.ndarray and not value.ndim:
+        value = value[()]
+    if isinstance(value, np.generic):
+        good = not isinstance(value, np.flexible | np.datetime64 | np.timedelta64)
+    else:
+        good = isinstance(value, int | float | complex) or (
+            getattr(value, "shape", None) == ()
+        )
+    if good:
+        return value
+    message = (
+        f"xdev.{name}: fill_value is {type_name(value)}, no number: give a bool, "
+        f"int, float or complex, or a 0-d array"
+    )
+    raise TypeError(message)
+
+
+def dtype_of_number(value: Any) -> Any:
+    """Return the data type of an array that is filled with a number.
+
+    Raises
+    ------
+    OverflowError
+        No integer data type is large enough.
+    """
+    if type(value) is float:
+        return FLOAT64
+    found = getattr(value, "dtype", None) or np.asarray(value).dtype
+    if getattr(found, "hasobject", False):
+        message = (
+            f"xdev.full: fill_value is an integer of {value.bit_length()} bits, which "
+            f"no integer data type holds: give dtype=xdev.float64"
+        )
+        raise OverflowError(message)
+    return found
