@@ -234,14 +234,6 @@ def test_a_size_that_cannot_be_is_no_hit_and_ends(pool, nbytes):
     assert pool.stats().live == 0
 
 
-def test_no_block_is_too_large_for_c_clients_without_a_word():
-    pool = Pool(FakeSource((1 << 63) - 1), "binned")
-    Client(pool)
-    assert not pool.refill((1 << 61) + 1, 0)
-    assert miss(pool, (1 << 61) + 1) == INNER[0]
-    assert pool.stats().live == 0
-
-
 def test_while_blocks_are_tracked_all_pass_by_python():
     pool = Pool(FakeSource(64 * MIB))
     client = Client(pool)

@@ -26,9 +26,10 @@ class Torch:
         self.thrown = []
         self._throw = THROW(lambda *words: self.thrown.append(words[-1]))
         throw = ctypes.cast(self._throw, ctypes.c_void_p).value if throws else 0
-        functions = native.module("pool").torch_functions(
-            [serve(pool)], partial(mark, [pool]), throw
-        )
+        tier = native.module("pool")
+        served = tier.CupyAllocator(1, 0)
+        served.open(0, serve(pool))
+        functions = tier.torch_functions(served, partial(mark, [pool]), throw)
         malloc, free, self._record = functions
         self._malloc = ctypes.CFUNCTYPE(WORD, WORD, ctypes.c_int, WORD)(malloc)
         self._free = ctypes.CFUNCTYPE(None, WORD, WORD, ctypes.c_int, WORD)(free)

@@ -40,12 +40,10 @@ cdef extern from *:
     static pthread_mutex_t xdev_pool_lock = PTHREAD_MUTEX_INITIALIZER;
     static void xdev_pool_acquire(void) { pthread_mutex_lock(&xdev_pool_lock); }
     static void xdev_pool_release(void) { pthread_mutex_unlock(&xdev_pool_lock); }
-    static _Thread_local size_t xdev_pool_misses;
     """
     void acquire "xdev_pool_acquire"() nogil
     void release "xdev_pool_release"() nogil
     int pthread_atfork(void (*)() nogil, void (*)() nogil, void (*)() nogil)
-    size_t misses "xdev_pool_misses"  # of this thread, by CuPy's function
 
 cdef extern from "Python.h":
     void PyErr_SetInterrupt() noexcept
@@ -87,7 +85,6 @@ cdef struct Core:
     int64_t quantum
     int64_t idle  # free bytes here [B]
     int64_t least_idle  # since it was asked for [B]
-    size_t frees
     Block* table[SLOTS]  # by address
     Block* lists[LISTS + 1]  # last in, first out; the last list: what needs a look
     PyObject* miss
@@ -142,7 +139,6 @@ cdef inline void put(Core* core, Block* block) noexcept nogil:
         place = list_of(core, block.stream, block.nbytes)
     block.next, block.state, place[0] = place[0], FREE, block
     core.idle += block.nbytes
-    core.frees += 1
 
 
 cdef inline Block* pop(Core* core, Block** place) noexcept nogil:
@@ -150,7 +146,6 @@ cdef inline Block* pop(Core* core, Block** place) noexcept nogil:
     cdef Block* block = place[0]
     place[0], block.state = block.next, LIVE
     core.idle -= block.nbytes
-    core.frees -= 1
     return block
 
 
@@ -199,11 +194,11 @@ cdef bint adopt(Core* core, object chunk, int64_t size, bint is_free) except -1:
     """Hold a chunk in use, of class `size` (0: of none), or make it free at once.
 
     It is the core's in one step: nobody else has it, whatever is raised. Return whether
-    it is.
+    it is: of no class it cannot be free here.
     """
     cdef int64_t nbytes = chunk.nbytes, stream = chunk.stream, address = chunk.address
     cdef bint fits = chunk.uses is None and nbytes == size
-    if nbytes > LARGEST or (is_free and not fits):
+    if is_free and not fits:
         return False
     cdef Block* block = <Block*>zeroed(sizeof(Block))
     cdef Block** slot = slot_of(core, address)
@@ -263,10 +258,8 @@ cdef int64_t serve_miss(
     if answer is None:
         return REFUSED
     chunk, size, fresh[0] = answer
-    if adopt(core, chunk, size, False):
-        return chunk.address
-    chunk.release(chunk)
-    return NOT_SERVED
+    adopt(core, chunk, size, False)
+    return chunk.address
 
 
 cdef int64_t serve(
@@ -328,10 +321,10 @@ cdef class FreeLists:
         return take_back(self.core, address)
 
     def adopt(self, chunk, int64_t size, *, bint free=False):
-        """Hold a chunk that is in use; return whether there was room for it.
+        """Hold a chunk that is in use; return whether it is.
 
         A chunk of another size than its class is held, but no hit. With `free` it is
-        handed out next, in the place of its holder.
+        handed out next, in the place of its holder, if it is one.
         """
         return adopt(self.core, chunk, size, free)
 
@@ -361,7 +354,7 @@ cdef class FreeLists:
         cdef list found = []
         cdef Block* block
         cdef int k = LISTS  # first what needs a look
-        while core.frees and k >= 0:
+        while core.idle and k >= 0:
             acquire()
             if core.lists[k] == NULL:
                 release()
@@ -423,12 +416,10 @@ cdef inline Core* core_of(Devices* devices, int index) noexcept nogil:
 
 
 cdef void* cupy_malloc(void* devices, size_t nbytes, int index) noexcept nogil:
-    global misses
     cdef Core* core = core_of(<Devices*>devices, index)
     cdef int64_t address = 0
     if core != NULL:
         address = take(core, <int64_t>nbytes, (<Devices*>devices).stream())
-    misses += address == 0
     return <void*>address
 
 
@@ -448,6 +439,7 @@ cdef class CupyAllocator:
     """
 
     cdef Devices* devices
+
     def __cinit__(self, int count, intptr_t stream):
         self.devices = <Devices*>zeroed(sizeof(Devices))
         self.devices.cores = <Core**>zeroed(max(count, 1) * sizeof(Core*))
@@ -466,13 +458,12 @@ cdef class CupyAllocator:
 def allocator(hit, rest):
     """Return what CuPy is given: it allocates by `hit`, a `CFunctionAllocator`'s method.
 
-    Or by `rest`. Misses are counted, not noted: a finalizer may allocate before CuPy
-    returns. Of no bytes CuPy asks for no memory, and the pool gives some all the same.
+    Or by `rest`: on a miss, and of no bytes, where CuPy asks for no memory, and the pool
+    gives some all the same.
     """
     def allocate(nbytes):
-        cdef size_t before = misses
         pointer = hit(nbytes)
-        return pointer if nbytes and misses == before else rest(nbytes)
+        return pointer if pointer.ptr else rest(nbytes)
 
     return allocate
 
@@ -646,23 +637,19 @@ cdef void torch_record(void* address, void* stream) noexcept with gil:
     ask(torch.record, (<int64_t>address, <int64_t>stream))
 
 
-def torch_functions(list lists, record, intptr_t throw):
+def torch_functions(CupyAllocator served, record, intptr_t throw):
     """Return the addresses of PyTorch's malloc, free and record_stream.
 
     Parameters
     ----------
-    lists : list of FreeLists
-        Of each device.
+    served : CupyAllocator
+        Whose devices are served.
     record : callable
         `record(address, stream)` marks a block; where it was interrupted, again.
     throw : int
         The address of PyTorch's C++ function that throws its error; 0 without.
     """
-    torch.devices.cores = <Core**>zeroed(max(len(lists), 1) * sizeof(Core*))
-    for index, each in enumerate(lists):
-        torch.devices.cores[index] = (<FreeLists?>each).core
-    torch.devices.count = <int>len(lists)
-    torch.throw = <Throw>throw
+    torch.devices, torch.throw = served.devices[0], <Throw>throw
     Py_INCREF(record)
     torch.record = <PyObject*>record
     return <intptr_t>&torch_malloc, <intptr_t>&torch_free, <intptr_t>&torch_record

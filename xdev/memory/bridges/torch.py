@@ -40,13 +40,15 @@ class TorchBridge:
         Device("cuda").require()
         tier = native_functions("torch")
         pools = [registry.pool(str(device)) for device in _devices()]
-        lists = [serve(pool) for pool in pools]
-        if None in lists:
-            name = pools[0].state.policy.name
-            return f"the pools keep nothing under the policy {name!r}"
-        malloc, free, record = tier.torch_functions(
-            lists, partial(mark, pools), _throw(torch)
-        )
+        served = tier.CupyAllocator(len(pools), 0)
+        for index, pool in enumerate(pools):
+            lists = serve(pool)
+            if lists is None:
+                name = pool.state.policy.name
+                return f"the pools keep nothing under the policy {name!r}"
+            served.open(index, lists)
+        marking, throw = partial(mark, pools), _throw(torch)
+        malloc, free, record = tier.torch_functions(served, marking, throw)
         native = torch._C._cuda_customAllocator(malloc, free)  # noqa: SLF001 - takes addresses
         native.set_record_stream_fn(record)
         allocator = torch.cuda.memory._CUDAAllocator(native)  # noqa: SLF001
