@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xdev.memory import bridges
+    from xdev.memory.accounting import PoolStats
     from xdev.memory.arrays import host_array, pinned_array
     from xdev.memory.debugging import check
     from xdev.memory.freeing import free
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
         status,
         summary,
     )
-    from xdev.memory.totals import PoolStats
 
 # One literal list, for type checkers.
 # fmt: off
@@ -64,7 +64,7 @@ _PLACES = dict.fromkeys(__all__, "reports") | {
     "check": "debugging",
     "free": "freeing",
     "pool": "registry",
-    "PoolStats": "totals",
+    "PoolStats": "accounting",
     "track": "records.tracking",
 }
 

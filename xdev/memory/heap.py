@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import chain
+from math import inf
 from typing import TYPE_CHECKING, final
 
 from xdev.memory.blocks import FreeList, Ordered, Segment
@@ -123,19 +124,17 @@ class Heap:
                 self._add_free(chunks.pop())
         self.bins.clear()
 
-    def spare(self, nbytes: int | None = None, least: int = 0) -> list[Segment]:
+    def spare(self, nbytes: float = inf, least: int = 0) -> list[Segment]:
         """Remove and return wholly free segments, largest first.
 
-        As many as make ``nbytes`` or more (None: all), each of at least ``least``.
+        As many as make ``nbytes`` or more, each of at least ``least``.
         """
         self.settle()
         chosen: list[Segment] = []
-        missing = nbytes
         for segment in reversed(self._whole):
-            if segment.nbytes < least or (missing is not None and missing <= 0):
+            if segment.nbytes < least or nbytes <= 0:
                 break
-            if missing is not None:
-                missing -= segment.nbytes
+            nbytes -= segment.nbytes
             chosen.append(segment)
         for segment in chosen:
             self._unplace(segment.first)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, final
 from xdev.errors import UseAfterFreeError
 from xdev.memory import hooks, policies
 from xdev.memory.accounting import ChunkStates
-from xdev.memory.reclamation import allocate_with_retry
+from xdev.memory.reclamation import allocate_with_retry, enough_bytes
 from xdev.memory.state import LISTENED, OVER_LIMIT, PoolState
 from xdev.memory.streams import handle_of
 from xdev.memory.upstream import Budget, no_total, source_for
@@ -18,11 +18,10 @@ from xdev.memory.upstream import Budget, no_total, source_for
 if TYPE_CHECKING:
     from collections import deque
 
-    from xdev.memory.accounting import Scope
+    from xdev.memory.accounting import PoolStats, Scope
     from xdev.memory.blocks import Chunk
     from xdev.memory.policies import Policy
     from xdev.memory.sources import Source
-    from xdev.memory.totals import PoolStats
 
 ADDRESSES = 1 << 63  # no request is as large as this [B]
 
@@ -281,7 +280,7 @@ class Pool:
         ValueError
             ``nbytes`` is negative.
         """
-        return self.state.returns.reclaim(nbytes)
+        return self.state.reclaim(enough_bytes(nbytes))
 
     def stats(self) -> PoolStats:
         """Return the ledger's totals, and what the blocks are by size."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial, wraps
+from math import inf
 from operator import index, methodcaller
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
 
@@ -23,7 +24,7 @@ from xdev.memory.streams import live_streams
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from xdev.memory.blocks import Chunk, Segment
+    from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Pool
     from xdev.memory.state import PoolState
 
@@ -58,7 +59,7 @@ def ladder(state: PoolState, nbytes: int, stream: int) -> Tries:
     if not live_streams.captured:
         yield state.steal(nbytes, stream, TRIMMED)
     if nbytes > policy.small:  # small requests need no room
-        state.returns.segments(least=TRIMMED)
+        state.return_segments(least=TRIMMED)
     yield state.grow(nbytes, stream, policy.grown(granted, state.quantum))
     state.count("retries")
     yield from exact()
@@ -82,7 +83,7 @@ def give_back_all(state: PoolState) -> None:
     """Give back everything that is wholly free, other pools of the device too: its
     memory is one.
     """
-    state.returns.give_back()
+    state.give_back()
     for pool in state.budget.pools():
         if not pool.holds(state):
             pool.reclaim()
@@ -134,89 +135,6 @@ def refusal(state: PoolState, nbytes: int, library: str = "") -> OutOfMemoryErro
     return OutOfMemoryError(
         state.name, nbytes, held.allocated, held.reserved, limit, holders, library
     )
-
-
-@final
-class Returns:
-    """What a state gives back: wholly free segments, and what its upstream keeps.
-
-    Each step is one of the state's moves, so that nobody is refused meanwhile.
-    """
-
-    def __init__(self, state: PoolState) -> None:
-        self._state = state
-
-    def reclaim(self, nbytes: int | None) -> int:
-        """Give back ``nbytes``, or all that can be (None), as :meth:`Pool.reclaim`."""
-        nbytes, state = enough_bytes(nbytes), self._state
-        freed = state.process_pending() or 0
-        if state.settled():
-            state.sweep()
-        if nbytes is None or freed < nbytes:
-            freed += self.give_back(None if nbytes is None else nbytes - freed)
-        enough = nbytes is not None and freed >= nbytes
-        if not enough and state.ledger.reserved > state.ledger.allocated:
-            freed += state.synchronize()  # what waits for queued work is free after it
-            rest = None if nbytes is None else max(0, nbytes - freed)
-            freed += self.give_back(rest)
-        return freed
-
-    def give_back(self, nbytes: int | None = None) -> int:
-        """Return what is wholly free to the source, and have it keep none [B].
-
-        As much as makes ``nbytes`` or more; None: all. How much went is exact.
-        """
-        state = self._state
-        if not state.settled():
-            return 0
-        return state.move(partial(self._give_back, nbytes))
-
-    def _give_back(self, nbytes: int | None) -> int:
-        total = self.segments(nbytes)
-        if nbytes is None or total < nbytes:
-            rest = None if nbytes is None else nbytes - total
-            total += self._state.upstream.trim(rest)
-            idle = self._state.upstream.idle
-            self._state.decide(lambda _: self._state.ledger.hold(idle))
-        return total
-
-    def segments(self, nbytes: int | None = None, least: int = 0) -> int:
-        """Return wholly free segments; how much of them left our hands [B].
-
-        With ``least`` they are counted as trims.
-        """
-        return self._state.move(partial(self._segments, nbytes, least))
-
-    def _segments(self, nbytes: int | None, least: int) -> int:
-        state = self._state
-        segments = state.decide(lambda heap: heap.spare(nbytes, least)) or []
-        try:
-            return sum(map(state.upstream.take_back, segments))
-        finally:
-            self._settle(segments, trims=least > 0)
-
-    def _settle(self, segments: list[Segment], *, trims: bool) -> None:
-        """Note which segments went back, and put the others back into the heap."""
-        state = self._state
-        lent = state.upstream.lent
-        gone = [segment for segment in segments if segment.address not in lent]
-
-        def note(heap: Heap) -> None:
-            state.ledger.trims += trims * len(gone)
-            for segment in segments:
-                if segment.address in lent:
-                    heap.restore(segment.first)
-            for segment in gone:
-                state.segments.pop(segment.address, None)
-                state.ledger.shrink(segment.nbytes, state.upstream.idle)
-
-        try:
-            state.upstream.settle()
-        finally:
-            state.decide(note)
-            for segment in gone:
-                for listener in state.listeners:
-                    listener.returned(state, segment.address, segment.nbytes)
 
 
 @final
@@ -326,10 +244,10 @@ def _put(chunk: Chunk, heap: Heap) -> None:
     heap.put(chunk)
 
 
-def enough_bytes(nbytes: int | None) -> int | None:
+def enough_bytes(nbytes: int | None) -> float:
     """Return how much a reclaim shall give back, or raise TypeError or ValueError."""
     if nbytes is None:
-        return None
+        return inf
     try:
         enough = index(nbytes)
     except TypeError:

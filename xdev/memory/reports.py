@@ -14,9 +14,8 @@ from xdev.memory.reclamation import enough_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from xdev.memory.accounting import Scope
+    from xdev.memory.accounting import PoolStats, Scope
     from xdev.memory.pools import Pool
-    from xdev.memory.totals import PoolStats
 
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -117,13 +116,10 @@ def reclaim(
     >>> reclaim()
     0
     """
-    nbytes = enough_bytes(nbytes)
-    freed = 0
+    freed, wanted = 0, enough_bytes(nbytes)
     for pool in registry.selected(device, kind):
-        if nbytes is None:
-            freed += pool.reclaim()
-        elif freed < nbytes:
-            freed += pool.reclaim(nbytes - freed)
+        if freed < wanted:
+            freed += pool.state.reclaim(wanted - freed)
     return freed
 
 

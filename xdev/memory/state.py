@@ -27,6 +27,7 @@ import gc
 import threading
 from collections import deque
 from functools import partial
+from math import inf
 from sys import is_finalizing
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
@@ -35,7 +36,7 @@ from xdev.memory.accounting import Ledger
 from xdev.memory.blocks import Segment
 from xdev.memory.heap import Heap
 from xdev.memory.policies import eighth
-from xdev.memory.reclamation import DeferredFrees, Returns
+from xdev.memory.reclamation import DeferredFrees
 from xdev.memory.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class PoolState:
         self.segments: dict[int, Segment] = {}
         self.inherited = False  # whether it is the parent's, in a forked child
         self.shut = False  # whether free memory needs a look at the limit
-        self.deferred, self.returns = DeferredFrees(self), Returns(self)
+        self.deferred = DeferredFrees(self)
 
     # -- under the lock: pure work ----------------------------------------------------
 
@@ -413,7 +414,7 @@ class PoolState:
         if not self.settled():
             return None
         self.move(self.deferred.process_events)
-        return 0 if self.policy.keeps else self.returns.segments()
+        return 0 if self.policy.keeps else self.return_segments()
 
     def settled(self) -> bool:
         """Drain what was dropped; say whether that was possible.
@@ -422,6 +423,70 @@ class PoolState:
         ``moving`` may be held by who waits for the lock.
         """
         return self.decide(lambda _: True) is True
+
+    # -- what goes back to the source: each step is a move, so nobody is refused -------
+
+    def reclaim(self, nbytes: float) -> int:
+        """Give back ``nbytes`` or more, or all that can be, as :meth:`Pool.reclaim`."""
+        freed = self.process_pending() or 0
+        if self.settled():
+            self.sweep()
+        freed += self.give_back(nbytes - freed)
+        if freed < nbytes and self.ledger.reserved > self.ledger.allocated:
+            freed += self.synchronize()  # what waits for queued work is free after it
+            freed += self.give_back(nbytes - freed)
+        return freed
+
+    def give_back(self, nbytes: float = inf) -> int:
+        """Return what is wholly free to the source, and have it keep none [B].
+
+        As much as makes ``nbytes`` or more. How much went is exact.
+        """
+        return self.move(partial(self._give_back, nbytes)) if self.settled() else 0
+
+    def _give_back(self, nbytes: float) -> int:
+        total = self.return_segments(nbytes)
+        if total < nbytes:
+            total += self.upstream.trim(nbytes - total)
+            idle = self.upstream.idle
+            self.decide(lambda _: self.ledger.hold(idle))
+        return total
+
+    def return_segments(self, nbytes: float = inf, least: int = 0) -> int:
+        """Return wholly free segments; how much of them left our hands [B].
+
+        With ``least`` they are counted as trims.
+        """
+        return self.move(partial(self._return, nbytes, least))
+
+    def _return(self, nbytes: float, least: int) -> int:
+        segments = self.decide(lambda heap: heap.spare(nbytes, least)) or []
+        try:
+            return sum(map(self.upstream.take_back, segments))
+        finally:
+            self._settle(segments, trims=least > 0)
+
+    def _settle(self, segments: list[Segment], *, trims: bool) -> None:
+        """Note which segments went back, and put the others back into the heap."""
+        lent = self.upstream.lent
+        gone = [segment for segment in segments if segment.address not in lent]
+
+        def note(heap: Heap) -> None:
+            self.ledger.trims += trims * len(gone)
+            for segment in segments:
+                if segment.address in lent:
+                    heap.restore(segment.first)
+            for segment in gone:
+                self.segments.pop(segment.address, None)
+                self.ledger.shrink(segment.nbytes, self.upstream.idle)
+
+        try:
+            self.upstream.settle()
+        finally:
+            self.decide(note)
+            for segment in gone:
+                for listener in self.listeners:
+                    listener.returned(self, segment.address, segment.nbytes)
 
     # -- the rest ---------------------------------------------------------------------
 

@@ -127,8 +127,8 @@ class Upstream:
         self._budget.draw(self, -nbytes)
         return nbytes
 
-    def trim(self, nbytes: int | None) -> int:
-        """Have the source give back at least so much (None: all) of what it keeps.
+    def trim(self, nbytes: float) -> int:
+        """Have the source give back at least so much, or all, of what it keeps.
 
         Return how much went: the difference of what it held is exact [B].
         """
@@ -136,7 +136,7 @@ class Upstream:
             return 0
         before = self._source.held()
         try:
-            self._source.trim(0 if nbytes is None else max(0, before - nbytes))
+            self._source.trim(max(0, before - nbytes))
         finally:
             self.settle()
         return int(before - self.drawn)
@@ -302,7 +302,7 @@ class Budget:
         for pool in self.pools():
             excess = self.excess
             if excess:
-                pool.state.returns.give_back(excess)
+                pool.state.give_back(excess)
 
     def admits(self, nbytes: int) -> bool:
         """Say whether free memory that a pool holds may be handed out."""
