@@ -69,7 +69,7 @@ STEPS = {
     "steal": lambda heap, chunk, _: heap.restore(heap.steal(chunk.nbytes - 512, 1)),
     "find": lambda heap, chunk, _: heap.find(chunk.address + 7),
     "find in segments": lambda *heaps: heaps[-1].find(500 << 30),
-    "merge": lambda heap, *_: heap.unify(*heap.lift()),
+    "merge": lambda heap, *_: heap.unify(1, heap.lift(1)),
     "nothing to trim": lambda *heaps: heaps[-1].spare(least=TRIMMED),
     "spare one": lambda *heaps: [
         heaps[-1].restore(segment.first) for segment in heaps[-1].spare(1)

@@ -87,7 +87,7 @@ def test_chunks_tile_their_segments_and_free_neighbours_are_merged(steps):
     for chunk in live:
         assert heap.find(chunk.address + chunk.nbytes - 1) is chunk
         heap.put(chunk)
-    heap.unify(*heap.lift())
+    heap.unify(0, heap.lift(0))
     assert all(segment.whole for segment in heap)
     assert heap.find(0) is None
 
@@ -138,10 +138,10 @@ def test_only_what_was_free_before_the_wait_merges_across_streams(when):
     heap.put(two)
     if when == "before":
         heap.put(three)
-    lifted = heap.lift()
+    lifted = heap.lift(1)
     if when == "after":
         heap.put(three)
-    heap.unify(*lifted)
+    heap.unify(1, lifted)
     heap.settle()
     free = [(chunk.nbytes, chunk.stream) for chunk in next(iter(heap))]
     if when == "before":

@@ -230,11 +230,10 @@ def lost(chunk: Chunk) -> None:
 class FreeList:
     """Free chunks ordered by size; the best fit among n is O(log n) away."""
 
-    __slots__ = ("_count", "_sizes")
+    __slots__ = ("_sizes",)
 
     def __init__(self) -> None:
         self._sizes: Ordered[int, dict[int, Chunk]] = Ordered()  # then by address
-        self._count = 0
 
     def add(self, chunk: Chunk) -> None:
         """Put a chunk in its place."""
@@ -244,7 +243,6 @@ class FreeList:
         else:
             same[chunk.address] = chunk
         chunk.listed = True
-        self._count += 1
 
     def remove(self, chunk: Chunk) -> None:
         """Take out a chunk that is here; KeyError where it is not."""
@@ -253,15 +251,11 @@ class FreeList:
         if not same:
             self._sizes.pop(chunk.nbytes)
         chunk.listed = False
-        self._count -= 1
 
     def best(self, nbytes: int) -> Chunk | None:
         """Return the smallest chunk that holds ``nbytes``, the last added of those."""
         same = self._sizes.ceiling(nbytes)
         return None if same is None else next(reversed(same.values()))
-
-    def __len__(self) -> int:
-        return self._count
 
     def __iter__(self) -> Iterator[Chunk]:
         for same in self._sizes:

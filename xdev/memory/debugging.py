@@ -25,6 +25,7 @@ import ctypes
 import sys
 import threading
 from collections import deque
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
@@ -70,15 +71,9 @@ class QuarantineUse(int):
 
     chunk: Chunk
 
-    @classmethod
-    def of(cls, chunk: Chunk) -> QuarantineUse:
-        """Return the quarantine use of a block; no stream's handle is negative."""
-        made = cls(-1)
-        made.chunk = chunk
-        return made
-
 
 @final
+@dataclass(slots=True)
 class Holder:
     """Whose a block is, or was.
 
@@ -90,15 +85,12 @@ class Holder:
         Where it was made, as :func:`tracking.stack` has it.
     """
 
-    __slots__ = ("address", "freed", "made", "nbytes", "out", "request")
-
-    def __init__(
-        self, address: int, request: int, nbytes: int, made: tracking.Frames
-    ) -> None:
-        self.address, self.request, self.nbytes = address, request, nbytes
-        self.made = made
-        self.freed = ""  # the line that freed it by hand
-        self.out = False  # whether it has left the quarantine
+    address: int
+    request: int
+    nbytes: int
+    made: tracking.Frames
+    freed: str = ""  # the line that freed it by hand
+    out: bool = False  # whether it has left the quarantine
 
     def __str__(self) -> str:
         freed = f" and freed at {self.freed}" if self.freed else ""
@@ -194,7 +186,9 @@ class GuardedSource:
 
     def take_back(self, chunk: Chunk) -> None:
         """Send a block by way of the quarantine; called with the state's lock held."""
-        chunk.uses = {*(chunk.uses or ()), QuarantineUse.of(chunk)}
+        use = QuarantineUse(-1)  # no stream's handle is negative
+        use.chunk = chunk
+        chunk.uses = {*(chunk.uses or ()), use}
 
     def poison(self, chunk: Chunk, line: str) -> None:
         """Poison a block that a line frees by hand: its last use was before."""

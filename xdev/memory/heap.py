@@ -75,7 +75,7 @@ class Heap:
         small = self.granted(nbytes) <= self.policy.small
         for arena in (small, not small) if anywhere else (small,):
             free_list = self._free_lists.get((stream, arena))
-            chunk = self.policy.fit(free_list, nbytes) if free_list else None
+            chunk = free_list and self.policy.fit(free_list, nbytes)
             if chunk is not None:
                 return self._carve(chunk, nbytes)
         return None
@@ -146,29 +146,27 @@ class Heap:
         for chunk in chunks:
             self._add_free(chunk)
 
-    def lift(self) -> tuple[int, list[Chunk]]:
-        """Take out the free chunks of all streams but the one that has the most.
+    def lift(self, stream: int) -> list[Chunk]:
+        """Take out the free chunks of all streams but this one.
 
-        Returns that stream and the chunks. What is freed from now on stays apart from
-        them, so once the work queued so far has ended, :meth:`unify` may merge them.
+        What is freed from now on stays apart from them, so once the work queued so far
+        has ended, :meth:`unify` may merge them.
         """
         self.settle()
-        counts: dict[int, int] = {}
-        for (stream, _), free_list in self._free_lists.items():
-            counts[stream] = counts.get(stream, 0) + len(free_list)
-        most = max(counts, key=counts.__getitem__, default=0)
         lifted = [
             chunk
-            for (stream, _), free_list in self._free_lists.items()
-            if stream != most
+            for (other, _), free_list in self._free_lists.items()
+            if other != stream
             for chunk in free_list
         ]
         for chunk in lifted:
             self._unplace(chunk)
         self._free_lists = {
-            k: free_list for k, free_list in self._free_lists.items() if free_list
+            key: free_list
+            for key, free_list in self._free_lists.items()
+            if key[0] == stream
         }
-        return most, lifted
+        return lifted
 
     def unify(self, stream: int, lifted: Iterable[Chunk]) -> None:
         """Put lifted chunks back as this stream's, merged: no work uses them."""

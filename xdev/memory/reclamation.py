@@ -69,7 +69,7 @@ def ladder(state: PoolState, nbytes: int, stream: int) -> Tries:
     state.collect()
     yield from exact()
     yield state.steal(nbytes, stream)
-    state.synchronize()
+    state.synchronize(stream)
     yield state.cached(nbytes, stream, anywhere=True)
     yield state.steal(nbytes, stream)
     give_back_all(state)

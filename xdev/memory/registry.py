@@ -82,7 +82,9 @@ def _make(where: Device, kind: str) -> Pool:
         if found is None:
             source = _source(where, kind)
             name = str(where) if kind != "pinned" else f"{where} (pinned)"
-            policy = policies.named(_policy(kind))
+            policy = policies.named(_config.memory_pool())
+            if policy.asynchronous and kind != "device":  # no streams order it
+                policy = policies.named("split")
             if _config.debug():
                 from xdev.memory.debugging import guarded
 
@@ -90,12 +92,6 @@ def _make(where: Device, kind: str) -> Pool:
             made = Pool(source, policy, name=name, budget=budget(where))
             found = _pools.setdefault((where, kind), made)  # a finalizer's, if any
         return found
-
-
-def _policy(kind: str) -> str:
-    """Return the policy of a kind: host memory has no streams that order it."""
-    chosen = _config.memory_pool()
-    return "split" if chosen == "async" and kind != "device" else chosen
 
 
 def kinds(where: Device | None) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ import threading
 from collections import deque
 from functools import partial
 from math import inf
+from operator import methodcaller
 from sys import is_finalizing
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
@@ -386,22 +387,22 @@ class PoolState:
         if self.process_pending() is not None:
             self.sweep()
 
-    def synchronize(self) -> int:
-        """Wait for all queued work; then no stream's memory is apart from another's.
+    def synchronize(self, stream: int = 0) -> int:
+        """Wait for all queued work; then all free memory is the one stream's.
 
         Return how much went back to the source, as :meth:`process_pending` does [B].
         """
-        return self.move(self._synchronize) if self.settled() else 0
+        return self.move(partial(self._synchronize, stream)) if self.settled() else 0
 
-    def _synchronize(self) -> int:
+    def _synchronize(self, stream: int) -> int:
         gone = self.process_pending() or 0
-        most, lifted = self.decide(Heap.lift) or (0, [])
+        lifted = self.decide(methodcaller("lift", stream)) or []
         try:
             free = self.deferred.synchronize()
         except BaseException:
             self.decide(partial(_restore, lifted))
             raise
-        self.decide(lambda heap: heap.unify(most, lifted + free))
+        self.decide(lambda heap: heap.unify(stream, lifted + free))
         self.count("syncs")
         return gone
 

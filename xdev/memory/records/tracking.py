@@ -361,7 +361,7 @@ def begin() -> None:
         if not _begun:
             asked = _config.memory_track()
             if asked or _config.debug():
-                start(begin)
+                want(begin, wanted=True)
             if asked == _config.AT_EXIT:
                 atexit.register(_report_at_exit)
             _begun = True
@@ -375,17 +375,10 @@ def active() -> bool:
     return bool(_wanted)
 
 
-def start(who: object) -> None:
-    """Track from now on, until :func:`stop` of all who started."""
+def want(who: object, *, wanted: bool) -> None:
+    """Track from now on, or no longer for whom; for nobody, what is known goes."""
     with _lock:
-        _wanted.add(who)
-        _settle()
-
-
-def stop(who: object) -> None:
-    """Undo :func:`start`; after the last, what is known is forgotten."""
-    with _lock:
-        _wanted.discard(who)
+        (_wanted.add if wanted else _wanted.discard)(who)
         _settle()
 
 
@@ -417,12 +410,12 @@ def track() -> Iterator[None]:
     who = object()
     try:
         try:
-            start(who)
+            want(who, wanted=True)
             yield
         finally:
-            stop(who)
+            want(who, wanted=False)
     except BaseException:
-        stop(who)  # again: an interrupt may have come in the midst of it
+        want(who, wanted=False)  # again: an interrupt may have come in the midst of it
         raise
 
 

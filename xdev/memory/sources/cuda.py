@@ -120,9 +120,14 @@ class RuntimeCall:
                 raise
             raise MemoryError(str(error)) from error
 
+    @property
+    def forked(self) -> bool:
+        """Whether this is a child of the process that made this."""
+        return os.getpid() != self._process
+
     def check_process(self) -> None:
         """Raise DeviceUnavailableError in a child of the process that made this."""
-        if os.getpid() != self._process:
+        if self.forked:
             raise DeviceUnavailableError(FORKED)
 
 
@@ -153,12 +158,7 @@ class CudaAsyncSource:
     alignment = ASYNC_ALIGNMENT
 
     def __init__(self, source: CudaSource) -> None:
-        self._plain, self.index, self.name = source, source.index, source.name
-        self.total, self.room = source.total, source.room
-        self.record, self.wait = source.record, source.wait
-        self.done, self.synchronize = source.done, source.synchronize
-        self.retired = source.retired
-        self._process = os.getpid()
+        self._plain = source
         self._cuda = _optional.cupy().cuda
         self._runtime = runtime = self._cuda.runtime
         self._call = RuntimeCall(runtime)
@@ -177,6 +177,9 @@ class CudaAsyncSource:
             self._pool = runtime.memPoolCreate(props)
         threshold = runtime.cudaMemPoolAttrReleaseThreshold
         runtime.memPoolSetAttribute(self._pool, threshold, NEVER)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
 
     def allocate(self, nbytes: int, stream: int) -> int:
         """Allocate in a stream's order."""
@@ -198,7 +201,7 @@ class CudaAsyncSource:
 
     def held(self) -> int:
         """Ask the driver; a forked child has nothing."""
-        if os.getpid() != self._process:
+        if self._call.forked:
             return 0
         reserved = self._runtime.cudaMemPoolAttrReservedMemCurrent
         return int(self._runtime.memPoolGetAttribute(self._pool, reserved))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from xdev.memory.blocks import round_up
 
@@ -149,13 +149,13 @@ class FakeAsyncSource:
 
     def __init__(self, source: FakeSource) -> None:
         self._plain = source
-        self.name, self.alignment = source.name, source.alignment
-        self.total, self.room = source.total, source.room
-        self.record, self.wait, self.done = source.record, source.wait, source.done
         self.log: list[tuple[object, ...]] = []
         self._used: dict[int, int] = {}
         self._kept: dict[int, tuple[int, int]] = {}  # bytes, and whose work uses them
         self._lock = threading.RLock()  # guards the two
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
 
     def allocate(self, nbytes: int, stream: int) -> int:
         """Lend a kept range, or a new one, if need be in place of kept ones."""
