@@ -7,7 +7,7 @@ from typing import final
 
 @final
 class Tracking:
-    """What :mod:`xdev.memory.records.tracking` says; to load that takes long.
+    """What :mod:`xdev.memory.tracking` says; to load that takes long.
 
     Attributes
     ----------

@@ -34,7 +34,7 @@ f = xdev.vectorize(function.f)
 
 from xdev import native
 from xdev.compile import launch
-from xdev.memory.device_arrays import array_maker
+from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda, cuda_streams
 
 count = []

@@ -15,7 +15,7 @@ import pytest
 
 from xdev import memory, native
 from xdev.errors import OutOfMemoryError
-from xdev.memory import records
+from xdev.memory import tracking
 from xdev.memory.bridges import serve
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
@@ -184,7 +184,7 @@ def test_a_block_that_came_back_under_tracking_is_no_leak(pool):
             del block
             pool.state.settled()
             assert pool.stats().allocated == 0
-        assert records.tracking.TRACKER.live[pool.state] == {}
+        assert tracking.TRACKER.live[pool.state] == {}
     assert pool.reclaim() == pool.stats().grown_bytes
 
 

@@ -16,16 +16,15 @@ import pytest
 from xdev import memory
 from xdev.device import Device
 from xdev.errors import OutOfMemoryError
-from xdev.memory import bridges, hooks, registry
+from xdev.memory import bridges, hooks, registry, tracking
 from xdev.memory.pools import Pool
-from xdev.memory.records import tracking
 from xdev.memory.sources.fake import FakeSource
 from xdev.memory.upstream import Budget
 
 ROOM = Path(memory.__file__).parent
 #: The modules whose locks a pool's life passes, and those of what is about it.
-MODULES = "hooks", "registry", "state", "records/tracking", "sources/fake"
-ABOUT = "bridges/__init__", "bridges/numpy", "records/history"
+MODULES = "hooks", "registry", "state", "tracking", "sources/fake"
+ABOUT = "bridges/__init__", "bridges/numpy", "history"
 POLICIES = ("split", "binned", "simple", "none")
 KIB, MIB = 1 << 10, 1 << 20
 ROOMY = 256 * MIB  # for all that the threads want at a time [B]

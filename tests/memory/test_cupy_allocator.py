@@ -12,7 +12,7 @@ from without_a_driver import TIB, Current, serving
 
 from xdev import memory, native
 from xdev.errors import OutOfMemoryError
-from xdev.memory import records
+from xdev.memory import tracking
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
 
@@ -137,7 +137,7 @@ class TestPointers:
         served.allocator(4000)
         with memory.track():
             x = cupy.ndarray((1000,), "f4")
-            assert len(records.tracking.TRACKER.live[pools[0].state]) == 1
+            assert len(tracking.TRACKER.live[pools[0].state]) == 1
             del x
         cupy.ndarray((1000,), "f4")
         before = served.hits

@@ -22,10 +22,9 @@ import pytest
 import xdev
 from xdev import memory, native
 from xdev.errors import OutOfMemoryError
-from xdev.memory import hooks
+from xdev.memory import hooks, tracking
 from xdev.memory.bridges import serve
 from xdev.memory.pools import Pool
-from xdev.memory.records import tracking
 from xdev.memory.sources.fake import FakeSource
 
 MIB = 1 << 20

@@ -10,9 +10,9 @@ from xdev.errors import OutOfMemoryError
 from xdev.memory import hooks
 from xdev.memory.policies import POLICIES
 from xdev.memory.pools import Pool
-from xdev.memory.records.tracking import track
 from xdev.memory.sources.fake import FakeSource
 from xdev.memory.streams import live_streams
+from xdev.memory.tracking import track
 from xdev.memory.upstream import Budget
 
 MIB = 1 << 20

@@ -17,8 +17,8 @@ from xdev.facade import cuda as facade_cuda
 from xdev.memory import reclamation
 from xdev.memory.pools import Pool
 from xdev.memory.reclamation import CODES, retrying
-from xdev.memory.records.tracking import track
 from xdev.memory.sources.fake import FakeSource
+from xdev.memory.tracking import track
 
 MIB = 1 << 20
 CARD = 512 * MIB

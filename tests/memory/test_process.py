@@ -85,7 +85,7 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
     from xdev import memory, native
     from xdev.memory import bridges, hooks, registry
     from xdev.memory.bridges import numpy
-    from xdev.memory.records import history, tracking
+    from xdev.memory import history, tracking
 
     pool = memory.pool("cpu")
     policy = pool.state.policy.name
@@ -283,7 +283,7 @@ def test_tracking_can_be_on_from_the_start(size):
 
 def test_pools_of_a_users_own_are_tracked_from_the_start_too():
     program = """
-    from xdev.memory.records import tracking
+    from xdev.memory import tracking
     from xdev.memory.pools import Pool
     from xdev.memory.sources.fake import FakeSource
 

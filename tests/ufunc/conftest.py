@@ -17,7 +17,7 @@ import pytest
 
 from xdev import _config, _optional, native
 from xdev.compile import elementwise, threads
-from xdev.memory.device_arrays import array_maker
+from xdev.memory.arrays import array_maker
 from xdev.ufunc import (
     cuda,
     cuda_call,

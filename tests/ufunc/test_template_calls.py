@@ -13,7 +13,7 @@ import pytest
 import xdev
 from xdev import _optional, native
 from xdev.memory import owners
-from xdev.memory.device_arrays import array_maker
+from xdev.memory.arrays import array_maker
 from xdev.memory.streams import LiveStreams
 from xdev.ufunc import cuda, foreign
 

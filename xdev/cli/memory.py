@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, final
 
 from xdev import _optional, memory
 from xdev.errors import ConfigurationError
-from xdev.memory import registry
-from xdev.memory.records import tracking
-from xdev.memory.records.history import snapshot_of
-from xdev.memory.records.plots import draw
+from xdev.memory import registry, tracking
+from xdev.memory.history import draw, snapshot_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,7 +28,7 @@ from xdev.device.cuda import (
     current_device_function,
     current_stream_function,
 )
-from xdev.memory.device_arrays import array_maker
+from xdev.memory.arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.streams import live_streams
 

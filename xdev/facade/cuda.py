@@ -28,7 +28,7 @@ from xdev.facade.clipping import NUMBERS
 from xdev.facade.cpu import HOST
 from xdev.facade.cuda_differences import fill, mended
 from xdev.facade.dtype_names import to_numpy_dtype
-from xdev.memory.device_arrays import array_maker
+from xdev.memory.arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool

@@ -16,16 +16,9 @@ if TYPE_CHECKING:
     from xdev.memory.arrays import host_array, pinned_array
     from xdev.memory.debugging import check
     from xdev.memory.freeing import free
+    from xdev.memory.history import record_history, snapshot, snapshot_csv
     from xdev.memory.owners import is_pinned_address, record_stream
     from xdev.memory.pools import Block, Pool
-    from xdev.memory.records.history import record_history, snapshot, snapshot_csv
-    from xdev.memory.records.tracking import (
-        Outstanding,
-        OutstandingLine,
-        outstanding,
-        outstanding_by_line,
-        track,
-    )
     from xdev.memory.registry import pool
     from xdev.memory.reports import (
         allocated,
@@ -40,6 +33,13 @@ if TYPE_CHECKING:
         stats,
         status,
         summary,
+    )
+    from xdev.memory.tracking import (
+        Outstanding,
+        OutstandingLine,
+        outstanding,
+        outstanding_by_line,
+        track,
     )
 
 # One literal list, for type checkers.
@@ -58,14 +58,14 @@ _PLACES = dict.fromkeys(__all__, "reports") | {
     **dict.fromkeys(("host_array", "pinned_array"), "arrays"),
     **dict.fromkeys(("is_pinned_address", "record_stream"), "owners"),
     **dict.fromkeys(("Block", "Pool"), "pools"),
-    **dict.fromkeys(("record_history", "snapshot", "snapshot_csv"), "records.history"),
-    **dict.fromkeys(("Outstanding", "OutstandingLine"), "records.tracking"),
-    **dict.fromkeys(("outstanding", "outstanding_by_line"), "records.tracking"),
+    **dict.fromkeys(("record_history", "snapshot", "snapshot_csv"), "history"),
+    **dict.fromkeys(("Outstanding", "OutstandingLine"), "tracking"),
+    **dict.fromkeys(("outstanding", "outstanding_by_line"), "tracking"),
     "check": "debugging",
     "free": "freeing",
     "pool": "registry",
     "PoolStats": "accounting",
-    "track": "records.tracking",
+    "track": "tracking",
 }
 
 

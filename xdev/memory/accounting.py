@@ -3,9 +3,9 @@
 It is told under the names that ``torch.cuda.memory_stats`` gives it. What PyTorch
 counts and a pool does not is left out, never guessed: peaks of counts and of the two
 pools, segments by pool, requested bytes but those in use.
-"""
 
-from __future__ import annotations
+Annotations are no texts here: of texts, ``NamedTuple`` takes twice as long.
+"""
 
 from collections import Counter, defaultdict
 from functools import partial
@@ -196,16 +196,13 @@ class Scope:
 
     __slots__ = ("allocated", "reserved")
 
-    def __init__(self) -> None:
-        self.allocated = self.reserved = 0
+    def __init__(self, allocated: int = 0, reserved: int = 0) -> None:
+        self.allocated, self.reserved = allocated, reserved
 
 
 @final
 class Ledger:
     """Running totals of one pool.
-
-    The peaks cover the time since the last :meth:`fold`; folding hands them to every
-    open scope, so scopes may overlap in any order.
 
     Native free lists (:meth:`share`) count the blocks that they hand out and take back
     themselves; what they keep free is in use to everybody but the reports.
@@ -220,7 +217,6 @@ class Ledger:
         self.grown = self.returned = self.grown_bytes = self.returned_bytes = 0
         self.retries = self.refusals = self.steals = self.trims = 0
         self.failures = self.events = self.syncs = 0
-        self._high_allocated = self._high_reserved = 0
         self.total, self.ever = Scope(), Scope()
         self._scopes = [self.total, self.ever]
 
@@ -234,24 +230,27 @@ class Ledger:
         """Bytes held from the source [B]."""
         return self.grown_bytes - self.returned_bytes + self.idle
 
-    def share(self, lists: FreeLists) -> None:
+    def share(self, lists: "FreeLists") -> None:
         """Count together with native free lists from now on."""
         self._lists = lists
 
-    def _see_peak(self, lists: FreeLists) -> None:
+    def _see_peak(self) -> None:
         """Count what was in use at most since ``_used`` last changed."""
-        most = self._used - lists.least_idle()
-        self._high_allocated = max(self._high_allocated, most)
+        if self._lists is not None:
+            self._rise(self._used - self._lists.least_idle())
+
+    def _rise(self, allocated: int) -> None:
+        for scope in self._scopes:
+            scope.allocated = max(scope.allocated, allocated)
 
     def take(self, nbytes: int) -> None:
         """Count a block handed out."""
         number = (nbytes - 1).bit_length()
         self._taken[number] += 1
         self._taken_bytes[number] += nbytes
-        if self._lists is not None:
-            self._see_peak(self._lists)
+        self._see_peak()
         self._used += nbytes
-        self._high_allocated = max(self._high_allocated, self.allocated)
+        self._rise(self.allocated)
 
     def _add(self, nbytes: int, count: int) -> None:
         number = (nbytes - 1).bit_length()
@@ -262,18 +261,17 @@ class Ledger:
         """Count a block given back, and ``reuses`` rounds out and back before that."""
         if reuses:
             self._add(nbytes, reuses)
-        if self._lists is not None:
-            self._see_peak(self._lists)
+        self._see_peak()
         self._used -= nbytes
 
-    def release_all(self, chunks: Iterable[Chunk]) -> None:
+    def release_all(self, chunks: "Iterable[Chunk]") -> None:
         """Count free chunks that left the native free lists, which forgot them."""
         for chunk in chunks:
             self._used -= chunk.nbytes
             self._add(chunk.nbytes, chunk.reuses)
             chunk.reuses = 0
 
-    def recount(self, used: Iterable[int], segments: list[int], idle: int) -> None:
+    def recount(self, used: "Iterable[int]", segments: list[int], idle: int) -> None:
         """Count what is in use and what is held, whatever was counted half.
 
         Parameters
@@ -312,22 +310,13 @@ class Ledger:
     def hold(self, idle: int) -> None:
         """Note what the source keeps beside what it has lent [B]."""
         self.idle = idle
-        self._high_reserved = max(self._high_reserved, self.reserved)
-
-    def fold(self) -> None:
-        """Bring every open scope up to date, and start the peaks afresh."""
-        if self._lists is not None:
-            self._see_peak(self._lists)
         for scope in self._scopes:
-            scope.allocated = max(scope.allocated, self._high_allocated)
-            scope.reserved = max(scope.reserved, self._high_reserved)
-        self._high_allocated, self._high_reserved = self.allocated, self.reserved
+            scope.reserved = max(scope.reserved, self.reserved)
 
     def open(self) -> Scope:
         """Return a scope that follows the peaks from now on."""
-        self.fold()
-        scope = Scope()
-        scope.allocated, scope.reserved = self._high_allocated, self.reserved
+        self._see_peak()
+        scope = Scope(self.allocated, self.reserved)
         self._scopes.append(scope)
         return scope
 
@@ -337,18 +326,18 @@ class Ledger:
         Another ledger's scope stays as it is: a forked child closes what its parent
         opened, and has a ledger of its own.
         """
-        self.fold()
+        self._see_peak()
         self._scopes = [other for other in self._scopes if other is not scope]
 
     def reset_peak(self) -> None:
         """Forget the peaks so far; open scopes keep theirs."""
-        self.fold()
+        self._see_peak()
         total = self.total
-        total.allocated, total.reserved = self._high_allocated, self.reserved
+        total.allocated, total.reserved = self.allocated, self.reserved
 
     def peaks(self, *, ever: bool = False) -> Scope:
         """Return the peaks since the last reset, or ``ever``: since the start."""
-        self.fold()
+        self._see_peak()
         return self.ever if ever else self.total
 
     def look(self, found: HeapCounts) -> PoolStats:
@@ -356,8 +345,8 @@ class Ledger:
 
         Reuses of live blocks that are not folded in yet are told by the heap too.
         """
-        self.fold()
-        used = self._high_allocated
+        self._see_peak()
+        used = self.allocated
         classes = tuple(self._classes(found))
         summed = "acquired", "released", "waiting"
         totals = {
@@ -377,7 +366,7 @@ class Ledger:
             **{field: getattr(self, field) for field in COUNTED},
         )
 
-    def _classes(self, found: HeapCounts) -> Iterator[SizeClass]:
+    def _classes(self, found: HeapCounts) -> "Iterator[SizeClass]":
         """Return what there is and was of each size."""
         for number in range(SIZES):
             counts = found.classes[number]
@@ -397,20 +386,20 @@ class ChunkStates:
     What is free in native free lists is in use to the heap.
     """
 
-    def __init__(self, state: PoolState, heap: Heap) -> None:
+    def __init__(self, state: "PoolState", heap: "Heap") -> None:
         self._state, self._lists = state, state.free_lists
         self._late = {id(chunk) for chunk in state.deferred.chunks()}
         self._free = {id(chunk) for chunk in heap.binned()}
 
-    def is_free(self, chunk: Chunk) -> bool:
+    def is_free(self, chunk: "Chunk") -> bool:
         """Say whether a chunk waits for nothing but a request."""
         return chunk.listed or id(chunk) in self._free or self._shared(chunk)[0]
 
-    def _shared(self, chunk: Chunk) -> tuple[bool, int]:
+    def _shared(self, chunk: "Chunk") -> tuple[bool, int]:
         """Return whether native lists have a chunk free, and its rounds there."""
         return (False, 0) if self._lists is None else self._lists.look(chunk)
 
-    def is_late(self, chunk: Chunk) -> bool:
+    def is_late(self, chunk: "Chunk") -> bool:
         """Say whether a chunk was dropped, and waits for other streams."""
         return id(chunk) in self._late
 
@@ -421,7 +410,7 @@ class ChunkStates:
             self._count(segment, found)
         return found
 
-    def _count(self, segment: Segment, found: HeapCounts) -> None:
+    def _count(self, segment: "Segment", found: HeapCounts) -> None:
         free: list[Chunk] = []
         used: list[Chunk] = []
         for chunk in segment:
@@ -473,7 +462,7 @@ _NAMES = {
     "": ("allocation", "active", "inactive_split"),
     "_bytes": ("allocated_bytes", "active_bytes", "inactive_split_bytes"),
 }
-_POOLS: dict[str, Callable[[SizeClass], bool]] = {
+_POOLS: "dict[str, Callable[[SizeClass], bool]]" = {
     "all": lambda _: True,
     "small_pool": lambda each: each.upto <= SMALL,
     "large_pool": lambda each: each.upto > SMALL,

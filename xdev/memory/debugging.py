@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
 from xdev.errors import MemoryCorruptionError
-from xdev.memory import hooks, registry
-from xdev.memory.records import tracking
+from xdev.memory import hooks, registry, tracking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

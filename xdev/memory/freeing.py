@@ -23,10 +23,10 @@ import numpy as np
 from xdev import _freed, _optional
 from xdev.device import device_of, fake
 from xdev.errors import InUseError
+from xdev.memory import tracking
 from xdev.memory.blocks import ALONE, references
 from xdev.memory.debugging import poison
 from xdev.memory.owners import HostLease, device_chunk, find, is_fake
-from xdev.memory.records import tracking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

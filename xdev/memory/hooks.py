@@ -62,7 +62,7 @@ def join(emitter: Any) -> None:
     ``emitter.after_fork()`` does what is due in a forked child.
     """
     if _config.memory_track() or _config.debug():  # before the first pool
-        importlib.import_module("xdev.memory.records.tracking").begin()
+        importlib.import_module("xdev.memory.tracking").begin()
     with _lock:
         _emitters.add(emitter)
         emitter.watch(_listeners)

@@ -15,8 +15,7 @@ from xdev.compile.halves import is_bfloat16
 from xdev.device import registry
 from xdev.device.copies import guards
 from xdev.errors import CaptureError
-from xdev.memory.arrays import host_array, pinned_array
-from xdev.memory.device_arrays import array_maker
+from xdev.memory.arrays import array_maker, host_array, pinned_array
 from xdev.memory.owners import PINNED, mark_uses
 from xdev.memory.streams import live_streams
 from xdev.transfer import staging

@@ -16,8 +16,8 @@ import numpy as np
 from xdev import _optional, memory
 from xdev.device import Device, registry
 from xdev.device.copies import announce
+from xdev.memory.arrays import array_maker
 from xdev.memory.blocks import round_up
-from xdev.memory.device_arrays import array_maker
 from xdev.transfer.cuda import CHARS
 from xdev.transfer.exporters import order_of
 from xdev.transfer.pinned import keep

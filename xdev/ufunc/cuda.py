@@ -14,7 +14,7 @@ from xdev._plain_calls import BYTES
 from xdev.compile import cubins, elementwise, launch
 from xdev.device.cuda import BACKEND
 from xdev.errors import DeviceMismatchError, not_array
-from xdev.memory.device_arrays import array_maker
+from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_plan, cuda_streams, foreign
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
 from xdev.ufunc.foreign import NUMBERS, is_cuda, numba

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.memory.device_arrays import array_maker
+from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_plan, cuda_streams, foreign
 from xdev.ufunc.cuda import new_array, on_device
 from xdev.ufunc.cuda_operands import Array

@@ -15,7 +15,7 @@ from xdev._plain_calls import SLOT
 from xdev.compile.elementwise import BLOCK, computed
 from xdev.compile.folds import Reduce
 from xdev.compile.launch import Launch, Value, padded
-from xdev.memory.device_arrays import array_maker
+from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_folds as folds, cuda_layout
 from xdev.ufunc.cuda import require, written
 from xdev.ufunc.cuda_call import CudaCall, straightened

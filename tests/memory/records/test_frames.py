@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xdev.memory.records import tracking as frames
+from xdev.memory import tracking as frames
 
 FILE = str(Path(np.__path__[0]) / "deep.py")  # as if it were NumPy's
 SOURCE = """

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import xdev
 from xdev import memory
-from xdev.memory.records.tracking import Outstanding, by_line, report_of
+from xdev.memory.tracking import Outstanding, by_line, report_of
 
 PLANTED = 50
 HEAD = """\

@@ -10,7 +10,7 @@ from matplotlib.image import imread
 
 import xdev
 from xdev import memory
-from xdev.memory.records import plots
+from xdev.memory import history as plots
 
 MIB = 1 << 20
 
@@ -59,7 +59,7 @@ def test_the_map_gives_each_block_its_share_and_its_lines_colour(tmp_path):
     blocks = [block(0, 50, line=1), block(50 * MIB, 20), block(70 * MIB, 30, line=2)]
     picture = drawn(tmp_path, snapshot(blocks))
     first, second = (pixels(picture, colour) for colour in plots.COLOURS[:2])
-    free = pixels(picture, plots.FREE)
+    free = pixels(picture, plots.UNUSED)
     assert 1.5 < first / second < 1.8
     assert 2.3 < first / free < 2.7
     assert pixels(picture, plots.COLOURS[2]) == pixels(picture, plots.USED) == 0

@@ -13,8 +13,8 @@ import pytest
 import xdev
 from xdev import memory
 from xdev.errors import OutOfMemoryError
+from xdev.memory.history import csv_of, snapshot_of
 from xdev.memory.pools import Pool
-from xdev.memory.records.history import csv_of, snapshot_of
 from xdev.memory.sources.fake import FakeSource
 
 MIB = 1 << 20

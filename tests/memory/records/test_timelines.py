@@ -3,9 +3,8 @@
 from hypothesis import given, strategies as st
 
 from xdev import memory
+from xdev.memory.history import snapshot_of, state_after, timeline
 from xdev.memory.pools import Pool
-from xdev.memory.records.history import snapshot_of
-from xdev.memory.records.plots import state_after, timeline
 from xdev.memory.sources.fake import FakeSource
 
 MIB = 1 << 20

@@ -92,7 +92,7 @@ def test_a_forked_child_has_none_of_the_parents_blocks():
     program = """
     import os, sys, threading, xdev
     from xdev import memory
-    from xdev.memory.records import tracking
+    from xdev.memory import tracking
 
     held = xdev.empty(100_000)
     assert len(memory.outstanding()) == 1

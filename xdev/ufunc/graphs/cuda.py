@@ -15,10 +15,9 @@ from xdev import _optional, native
 from xdev.device import device_of
 from xdev.device.cuda import BACKEND
 from xdev.errors import CaptureError
-from xdev.memory import hooks, registry
+from xdev.memory import hooks, registry, tracking
 from xdev.memory.arenas import Arena, allocator
 from xdev.memory.owners import mark_uses
-from xdev.memory.records import tracking
 from xdev.memory.streams import live_streams
 from xdev.transfer import staging
 from xdev.ufunc import foreign
