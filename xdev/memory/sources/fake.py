@@ -68,12 +68,13 @@ class FakeSource:
     def allocate(self, nbytes: int) -> int:
         """Lend a range that was never lent before."""
         self._call(MemoryError, "allocate", nbytes)
+        span = round_up(nbytes, ALIGNMENT)
         with self._lock:
             if nbytes > self.room()[0]:
                 message = f"{nbytes} B over a capacity of {self.capacity} B"
                 raise MemoryError(message)
             # At once: a finalizer that the collector runs here may allocate as well.
-            address, self._next = self._next, self._next + round_up(nbytes, ALIGNMENT)
+            address, self._next = self._next, self._next + span
             self.lent[address] = nbytes; return address  # fmt: skip # noqa: E702 - nothing is raised in between
 
     def free(self, address: int, nbytes: int) -> None:
