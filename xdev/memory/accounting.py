@@ -9,23 +9,14 @@ Annotations are no texts here: of texts, ``NamedTuple`` takes twice as long.
 
 from collections import Counter, defaultdict
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Protocol
 
     from xdev.memory.blocks import Chunk, Segment
     from xdev.memory.heap import Heap
     from xdev.memory.state import PoolState
-
-    class FreeLists(Protocol):
-        """What the native free lists count."""
-
-        idle: int  # free bytes there [B]
-
-        def least_idle(self) -> int:
-            """Return the least that was free since the last call [B]."""
 
 
 SIZES = 64  # classes of sizes: up to 1, 2, 4, ... bytes
@@ -212,7 +203,7 @@ class Ledger:
         self._used = 0
         #: What the source keeps beside what it has lent [B].
         self.idle = 0
-        self._lists: FreeLists | None = None
+        self._lists: Any = None  # the native free lists of C clients
         self._taken, self._taken_bytes = [0] * SIZES, [0] * SIZES  # by size class
         self.grown = self.returned = self.grown_bytes = self.returned_bytes = 0
         self.retries = self.refusals = self.steals = self.trims = 0
@@ -230,7 +221,7 @@ class Ledger:
         """Bytes held from the source [B]."""
         return self.grown_bytes - self.returned_bytes + self.idle
 
-    def share(self, lists: "FreeLists") -> None:
+    def share(self, lists: Any) -> None:
         """Count together with native free lists from now on."""
         self._lists = lists
 

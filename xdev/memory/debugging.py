@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 from xdev.errors import MemoryCorruptionError
 from xdev.memory import hooks, registry, tracking
+from xdev.memory.blocks import round_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -114,8 +115,7 @@ class GuardedSource:
     def __init__(self, inner: Source, cells: Any, quarantine: int = QUARANTINE) -> None:
         self.inner, self._cells, self._budget = inner, cells, quarantine
         self.name: str = getattr(inner, "name", type(inner).__name__)
-        self.alignment: int = getattr(inner, "alignment")  # noqa: B009 - optional there
-        self._lead: int = -(-ROOM // self.alignment) * self.alignment
+        self._lead = round_up(ROOM, self.alignment)
         self.after_fork()
 
     def __getattr__(self, name: str) -> Any:
@@ -153,10 +153,6 @@ class GuardedSource:
             self.inner.synchronize()
             return self._admit(stream.chunk)
         return self.inner.record(stream)
-
-    def wait(self, stream: int, event: Any) -> None:
-        """Let a stream wait; quarantine uses are never waited for."""
-        self.inner.wait(stream, event)
 
     def done(self, event: Any) -> bool:
         """Say whether the work is done, or the block has left the quarantine."""

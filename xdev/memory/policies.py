@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev import _config
 from xdev.errors import ConfigurationError
-from xdev.memory.blocks import round_up
+from xdev.memory.blocks import FreeList, round_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.memory.blocks import Chunk, FreeList
+    from xdev.memory.blocks import Chunk
 
 __all__ = ["POLICIES", "Policy", "named"]
 
@@ -76,11 +76,6 @@ class Policy(NamedTuple):
 # Size classes: what a request is rounded to [B].
 
 
-def multiple(nbytes: int, quantum: int) -> int:
-    """Round up to a multiple of the quantum."""
-    return round_up(nbytes, quantum)
-
-
 def eighth(nbytes: int, quantum: int) -> int:
     """Round up to one of eight classes per doubling: at most 12.5 % is wasted.
 
@@ -94,17 +89,12 @@ def eighth(nbytes: int, quantum: int) -> int:
     return round_up(nbytes, max(step, quantum))
 
 
-def asked(nbytes: int, quantum: int) -> int:  # noqa: ARG001 - one signature for all
-    """Grant what was asked, and one byte for nothing."""
-    return max(1, nbytes)
-
-
 # Growth: how much to ask a source for when nothing free fits [B].
 
 
-def exact(granted: int, quantum: int) -> int:  # noqa: ARG001 - one signature for all
-    """Ask for the one block."""
-    return granted
+def exact(nbytes: int, quantum: int) -> int:  # noqa: ARG001 - one signature for all
+    """Take what was asked for, and one byte for nothing; also as a class."""
+    return max(1, nbytes)
 
 
 def shared(granted: int, quantum: int) -> int:  # noqa: ARG001 - one signature for all
@@ -128,11 +118,6 @@ def shared(granted: int, quantum: int) -> int:  # noqa: ARG001 - one signature f
 # Fits: which free chunk of a free_list serves a request.
 
 
-def best(free_list: FreeList, nbytes: int) -> Chunk | None:
-    """Return the smallest chunk that is large enough; O(log n)."""
-    return free_list.best(nbytes)
-
-
 def snug(free_list: FreeList, nbytes: int) -> Chunk | None:
     """Return the smallest chunk, where at most an eighth of it would be wasted."""
     chunk = free_list.best(nbytes)
@@ -147,11 +132,12 @@ def first(free_list: FreeList, nbytes: int) -> Chunk | None:
     return min(large, key=lambda chunk: chunk.address, default=None)
 
 
+best = FreeList.best  # the smallest chunk that is large enough; O(log n)
 _POLICIES = (
-    Policy("split", multiple, shared, best, small=SMALL, splits=True, keeps=True),
+    Policy("split", round_up, shared, best, small=SMALL, splits=True, keeps=True),
     Policy("binned", eighth, exact, snug, small=0, splits=False, keeps=True),
-    Policy("simple", multiple, exact, first, small=0, splits=True, keeps=True),
-    Policy("none", asked, exact, best, small=0, splits=False, keeps=False),
+    Policy("simple", round_up, exact, first, small=0, splits=True, keeps=True),
+    Policy("none", exact, exact, best, small=0, splits=False, keeps=False),
 )
 _rules = {policy.name: policy for policy in _POLICIES}
 _rules["async"] = _rules["none"].but(name="async", asynchronous=True)

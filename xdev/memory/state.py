@@ -260,8 +260,6 @@ class PoolState:
 
     def from_lists(self) -> list[Chunk]:
         """Take the chunks of the native free lists; called in a decision."""
-        if self.free_lists is None:
-            return []
         chunks: list[Chunk] = self.free_lists.drain()
         self.ledger.release_all(chunks)
         return [chunk for chunk in chunks if self._came_back(chunk)]
