@@ -13,20 +13,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from xdev import _config, device, errors, facade, ufunc
-from xdev.device import (
-    Device,
-    Event,
-    Stream,
-    can_access_peer,
-    current_stream,
-    default_device,
-    device_of,
-    devices,
-    registry as _registry,
-    set_default_device,
-    synchronize,
-    use_device,
-)
+from xdev.device import *  # noqa: F403 - devices and streams, as its __all__ says
+from xdev.device import registry as _registry
 from xdev.errors import (
     ConfigurationError,
     DeviceMismatchError,
@@ -129,17 +117,15 @@ _registry.when_started(
 
 # fmt: off
 __all__ = [
-    "ConfigurationError", "Device", "DeviceMismatchError", "DeviceUnavailableError",
-    "Event", "InUseError", "OutOfMemoryError", "Stream", "UseAfterFreeError",
-    "XdevError", "__version__", "adapt", "atomic", "batches", "can_access_peer",
-    "compare", "cu", "current_stream", "default_device", "device", "device_of",
-    "devices", "distributed", "empty_pinned", "errors", "facade", "fft", "graph",
-    "guvectorize", "is_pinned", "kernel", "linalg", "memory", "pin", "random",
-    "set_default_device", "synchronize", "testing", "timeit", "timing",
-    "to_device", "to_numpy", "transfer", "transfer_guard", "ufunc", "use_device",
-    "vectorize",
+    "ConfigurationError", "DeviceMismatchError", "DeviceUnavailableError", "InUseError",
+    "OutOfMemoryError", "UseAfterFreeError", "XdevError", "__version__", "adapt",
+    "atomic", "batches", "compare", "cu", "device", "distributed", "empty_pinned",
+    "errors", "facade", "fft", "graph", "guvectorize", "is_pinned", "kernel", "linalg",
+    "memory", "pin", "random", "testing", "timeit", "timing", "to_device", "to_numpy",
+    "transfer", "transfer_guard", "ufunc", "vectorize",
 ]
 # fmt: on
+__all__ += device.__all__
 __all__ += facade.__all__
 
 if _config.numpy_pool():  # asked for by the environment: from the first array on

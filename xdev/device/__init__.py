@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdev.device.choice import (
     Device,
-    as_device,
+    as_device as as_device,
     default_device,
     device_of,
     devices,
@@ -23,7 +23,6 @@ __all__ = [
     "Device",
     "Event",
     "Stream",
-    "as_device",
     "can_access_peer",
     "current_stream",
     "default_device",

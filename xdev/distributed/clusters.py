@@ -186,12 +186,8 @@ def _receive_in_the_pool() -> None:
         (frame,) = frames
         memory = cupy.empty(memoryview(frame).nbytes, "u1")
         memory.set(np.frombuffer(frame, "u1"))
-        return cupy.ndarray(
-            header["shape"],
-            header["typestr"],
-            memptr=memory.data,
-            strides=header["strides"],
-        )
+        shape, typestr, strides = map(header.get, ("shape", "typestr", "strides"))
+        return cupy.ndarray(shape, typestr, memory.data, strides)
 
     protocol.dask_deserialize.register(cupy.ndarray)(received)
 
@@ -248,12 +244,8 @@ def local_cluster(
     if n_workers is None:
         n_workers = gpus or _config.processors()
     plugin = WorkerPlugin("cuda" if gpus else "cpu", limit=limit)
-    return distributed.LocalCluster(
-        n_workers=n_workers,
-        threads_per_worker=threads_per_worker,
-        plugins=(plugin,),
-        **options,
-    )
+    options |= {"threads_per_worker": threads_per_worker, "plugins": (plugin,)}
+    return distributed.LocalCluster(n_workers=n_workers, **options)
 
 
 def memory_status(client: Any) -> dict[str, dict[str, dict[str, int | None]]]:
@@ -274,11 +266,10 @@ def memory_status(client: Any) -> dict[str, dict[str, dict[str, int | None]]]:
 
 
 def _ledgers() -> dict[str, dict[str, int | None]]:
+    counters = reports.allocated, reports.max_allocated, reports.reserved
     return {
         str(device): {
-            "allocated": reports.allocated(device),
-            "max_allocated": reports.max_allocated(device),
-            "reserved": reports.reserved(device),
+            **{f.__name__: f(device) for f in counters},
             "limit": reports.get_limit(device),
         }
         for device in devices()

@@ -6,7 +6,7 @@ import importlib
 from datetime import UTC, datetime
 from functools import partial
 from statistics import mean, median, quantiles, stdev
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, final
 
 from xdev.device import as_device
 from xdev.timing.environment import environment
@@ -20,35 +20,21 @@ if TYPE_CHECKING:
     from xdev.timing import Timing
 
 
-class Backend(NamedTuple):
-    """Where arrays are, whose functions make them, and whether they are lazy."""
-
-    device: str
-    namespace: str
-    lazy: bool = False
-
-
-#: By SciPy's names, and ``fake``.
+#: Where arrays are, and whose functions make them: by SciPy's names, and ``fake``.
 BACKENDS = {
-    "numpy": Backend("cpu", "xdev"),
-    "fake": Backend("fake", "xdev"),
-    "cupy": Backend("cuda", "xdev"),
-    "torch": Backend("cpu", "array_api_compat.torch"),
-    "jax.numpy": Backend("cpu", "jax.numpy", lazy=True),
-    "dask.array": Backend("cpu", "array_api_compat.dask.array", lazy=True),
-    "array_api_strict": Backend("cpu", "array_api_strict"),
+    "numpy": ("cpu", "xdev"),
+    "fake": ("fake", "xdev"),
+    "cupy": ("cuda", "xdev"),
+    "torch": ("cpu", "array_api_compat.torch"),
+    "jax.numpy": ("cpu", "jax.numpy"),
+    "dask.array": ("cpu", "array_api_compat.dask.array"),
+    "array_api_strict": ("cpu", "array_api_strict"),
 }
 #: Which backends a keyword of a marker leaves out, and the reason it gives.
 KEYWORDS = {
-    "np_only": (set(BACKENDS) - {"numpy"}, "only NumPy is supported"),
-    "cpu_only": (
-        {name for name, backend in BACKENDS.items() if backend.device != "cpu"},
-        "only the CPU is supported",
-    ),
-    "eager_only": (
-        {name for name, backend in BACKENDS.items() if backend.lazy},
-        "only eager arrays are supported",
-    ),
+    "np_only": ({*BACKENDS} - {"numpy"}, "only NumPy is supported"),
+    "cpu_only": ({"fake", "cupy"}, "only the CPU is supported"),
+    "eager_only": ({"jax.numpy", "dask.array"}, "only eager arrays are supported"),
 }
 
 
@@ -113,8 +99,8 @@ def require(name: str) -> tuple[Device, ModuleType]:
     ImportError, DeviceUnavailableError
         The library is not installed, or its device cannot be used.
     """
-    backend = BACKENDS[name]
-    return as_device(backend.device), importlib.import_module(backend.namespace)
+    device, namespace = BACKENDS[name]
+    return as_device(device), importlib.import_module(namespace)
 
 
 # As compare's.

@@ -20,22 +20,14 @@ if TYPE_CHECKING:
 
     from xdev.testing.fixtures import Benchmark
 
-#: The backends by SciPy's names (and ``fake``), each with the module that it needs.
-MODULES = {
-    "numpy": "numpy",
-    "fake": "numpy",
-    "cupy": "cupy",
-    "torch": "torch",
-    "jax.numpy": "jax",
-    "dask.array": "dask",
-    "array_api_strict": "array_api_strict",
-}
+#: By SciPy's names (and ``fake``), which begin with the module that each needs.
+BACKENDS = (
+    *("numpy", "fake", "cupy", "torch", "jax.numpy", "dask.array"),
+    "array_api_strict",
+)
 ALIASES = {"cpu": "numpy", "cuda": "cupy", "jax": "jax.numpy", "dask": "dask.array"}
 VARIABLE = "XDEV_TEST_BACKENDS"
-OUTCOMES: dict[str, Any] = {
-    "skip_xp_backends": pytest.skip,
-    "xfail_xp_backends": pytest.xfail,
-}
+OUTCOMES: Any = {"skip_xp_backends": pytest.skip, "xfail_xp_backends": pytest.xfail}
 ARGUMENTS = "backend, *, reason, cpu_only, np_only, eager_only, exceptions"
 MARKERS = (
     f"skip_xp_backends({ARGUMENTS}): skip the test for a backend of the fixture xp",
@@ -57,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--xdev-backends",
         metavar="NAMES",
-        help=f"what the fixture xp iterates on, of {', '.join(MODULES)}, separated by "
+        help=f"what the fixture xp iterates on, of {', '.join(BACKENDS)}, separated by "
         f"commas; all that are installed unless given here or by {VARIABLE}",
     )
 
@@ -73,7 +65,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # no worker of pytest-xdist
         path = config.getoption("--xdev-benchmark-json")
         if path is not None:
-            _check_writable(path)
+            from xdev.timing.verdict import writable
+
+            try:
+                writable(path)  # before any test runs
+            except OSError as error:
+                message = f"--xdev-benchmark-json: cannot write {str(path)!r}: {error}"
+                raise pytest.UsageError(message) from error
         config.pluginmanager.register(Measurements(path), "xdev-measurements")
 
 
@@ -143,29 +141,18 @@ class Measurements:
             )
 
 
-def _check_writable(path: Path) -> None:
-    """Refuse a wrong path before any test runs."""
-    from xdev.timing.verdict import writable
-
-    try:
-        writable(path)
-    except OSError as error:
-        message = f"--xdev-benchmark-json: cannot write {str(path)!r}: {error}"
-        raise pytest.UsageError(message) from error
-
-
 def _parse(text: str) -> list[str]:
     names = [ALIASES.get(name.strip(), name.strip()) for name in text.split(",")]
     for name in names:
-        if name not in MODULES:
-            message = f"xp has no backend {name!r}: use some of {', '.join(MODULES)}"
+        if name not in BACKENDS:
+            message = f"xp has no backend {name!r}: use some of {', '.join(BACKENDS)}"
             raise pytest.UsageError(message)
     return names
 
 
 def _installed() -> list[str]:
     find = importlib.util.find_spec
-    return [name for name, module in MODULES.items() if find(module) is not None]
+    return [n for n in BACKENDS if n == "fake" or find(n.partition(".")[0]) is not None]
 
 
 def _fixtures(names: list[str], *, promised: bool) -> object:
