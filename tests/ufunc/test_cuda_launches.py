@@ -67,9 +67,6 @@ class HostArray:
     def astype(self, dtype):
         return HostArray(self.values.astype(dtype))
 
-    def copy(self):
-        return HostArray(self.values.copy())
-
 
 def read(x, *_):
     if not isinstance(x, np.ndarray):

@@ -242,14 +242,7 @@ def call(
     refuse_plain(name, outs or ())
     function = functools.partial(ufunc, **keywords) if keywords else ufunc
     made = elementwise(function, _arrays(args))
-    if outs is None:
-        return made
-    results = []
-    for result, out in zip(made if type(made) is tuple else (made,), outs, strict=True):
-        if out is not None and where is not True:
-            result = _optional.dask_array().where(where, result, out)  # noqa: PLW2901
-        results.append(result if out is None else written(name, out, result))
-    return tuple(results) if type(made) is tuple else results[0]
+    return _into(name, outs, made, where)
 
 
 def call_generalized(
@@ -265,13 +258,19 @@ def call_generalized(
     others = {key: value for key, value in keywords.items() if key not in AXES}
     function = functools.partial(ufunc, **others) if others else ufunc
     made = over_cores(function, ufunc.signature, _arrays(args), **axes)
+    return _into(name, outs, made)
+
+
+def _into(name: str, outs: Sequence[Any] | None, made: Any, where: Any = True) -> Any:
+    """Return results, those for which there are outputs in these."""
     if outs is None:
         return made
-    results = [
-        result if out is None else written(name, out, result)
-        for result, out in zip(made if ufunc.nout > 1 else (made,), outs, strict=True)
-    ]
-    return tuple(results) if ufunc.nout > 1 else results[0]
+    results = []
+    for result, out in zip(made if type(made) is tuple else (made,), outs, strict=True):
+        if out is not None and where is not True:
+            result = _optional.dask_array().where(where, result, out)  # noqa: PLW2901
+        results.append(result if out is None else written(name, out, result))
+    return tuple(results) if type(made) is tuple else results[0]
 
 
 def call_method(

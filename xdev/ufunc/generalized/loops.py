@@ -303,44 +303,33 @@ class CudaCores:
         given: Sequence[Any],
     ) -> Any:
         """Launch, after the results that nobody gave are made; return them all."""
-        layout, name = self._function.layout, self._function.name
-        nin = len(inputs)
+        layout, name, nin = self._function.layout, self._function.name, len(inputs)
+        there = [y for y in outputs if y is not None]
         reads = [
-            _turned(_cast(x, to), axes.order(k, len(x.shape), name))
+            _turned(_apart_on_cuda(x, to, there), axes.order(k, len(x.shape), name))
             if isinstance(x, Array)
             else x
             for k, (x, to) in enumerate(zip(inputs, made.inputs, strict=True))
         ]
         written = [
-            None if y is None else self._turned_output(axes, nin + k, y)
+            y if y is None else self._turned_output(axes, nin + k, y).shape
             for k, y in enumerate(outputs)
         ]
-        loop, shapes = layout.shapes(
-            [x.shape if isinstance(x, Array) else () for x in reads],
-            [None if y is None else y.shape for y in written],
-            name,
-        )
-        results: list[Any] = []
-        writes: list[Array] = []
-        for k, (y, shape, dtype) in enumerate(
-            zip(written, shapes, made.outputs, strict=True)
-        ):
-            if y is not None:
-                writes.append(y)
-                results.append(given[k])
-                continue
-            new = self._made(axes, nin + k, shape, dtype)
-            results.append(new.owner)
-            writes.append(self._turned_output(axes, nin + k, new))
-        reads = [
-            _apart_on_cuda(x, writes) if isinstance(x, Array) else x for x in reads
+        shapes = [x.shape if isinstance(x, Array) else () for x in reads]
+        loop, shapes = layout.shapes(shapes, written, name)
+        results = [
+            self._made(axes, nin + k, shape, dtype) if y is None else y
+            for k, (y, shape, dtype) in enumerate(
+                zip(outputs, shapes, made.outputs, strict=True)
+            )
         ]
+        writes = [self._turned_output(axes, nin + k, y) for k, y in enumerate(results)]
         if prod(loop):
             self._launch(made, loop, reads, writes)
         first = next((x.owner for x in inputs if isinstance(x, Array)), None)
         whole = tuple(
-            foreign.from_native(x, first) if y is None else x
-            for x, y in zip(results, written, strict=True)
+            foreign.from_native(y.owner, first) if x is None else x
+            for x, y in zip(given, results, strict=True)
         )
         return whole if len(whole) > 1 else whole[0]
 
@@ -427,23 +416,16 @@ class CudaCores:
             return self._kernels[key]
 
 
-def _cast(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Return an array of a dtype: itself, or a copy on the current stream."""
-    if x.dtype == dtype:
-        return x
-    made = x.cupy().astype(dtype)
-    return Array(made, made.data.ptr, made.shape, made.strides, dtype)
-
-
 def _turned(x: Array, order: Shape) -> Array:
     """Return an array with its axes in an order."""
     shape = tuple(x.shape[axis] for axis in order)
     return x.laid_out(shape, tuple(x.strides[axis] for axis in order))
 
 
-def _apart_on_cuda(x: Array, writes: Sequence[Array]) -> Array:
-    """Return an input, copied where an output overlaps it."""
-    if any(x.reach.meets(y.reach, y.address - x.address) for y in writes):
-        made = x.cupy().copy()
-        return Array(made, made.data.ptr, made.shape, made.strides, x.dtype)
-    return x
+def _apart_on_cuda(x: Array, dtype: np.dtype[Any], writes: Sequence[Array]) -> Array:
+    """Return an input of a dtype, copied where it has another or an output meets it."""
+    spoilt = any(x.reach.meets(y.reach, y.address - x.address) for y in writes)
+    if x.dtype == dtype and not spoilt:
+        return x
+    made = x.cupy().astype(dtype)
+    return Array(made, made.data.ptr, made.shape, made.strides, dtype)
