@@ -106,7 +106,7 @@ def driver(monkeypatch):
     assert not made.current
     assert not live_streams.captured
     assert gc.isenabled()
-    assert not any(isinstance(x, captures.Strangers) for x in hooks._listeners)
+    assert not any(isinstance(x, captures.Capture) for x in hooks._listeners)
 
 
 def run(driver, f):

@@ -98,8 +98,8 @@ COMPILED = (".pyx", ".pxi", ".pxd")  # frames of CuPy's and cuda.core's modules
 
 
 @final
-class Capture:
-    """The recording of one function.
+class Capture(hooks.Listener):
+    """The recording of one function; it hears of blocks that come past its arena.
 
     Parameters
     ----------
@@ -123,7 +123,9 @@ class Capture:
         self._pool, self._home = pool, home
         self._stream = self._cuda.Stream(non_blocking=True)
         self._index = index
-        self._guard = Strangers(pool)
+        self._thread = threading.get_ident()
+        self._away = False  # what comes is the arena's own
+        self._strangers: list[tracking.Frames] = []
         self.arena = Arena()
         self.inner: list[Any] = []
 
@@ -145,8 +147,8 @@ class Capture:
             late = "invalidated" in str(error).lower()  # by a call before
             line = self._line(f, arrays) if late else None
             raise CaptureError(_explained(f, error, line)) from error
-        if self._guard.lines:
-            where = self._guard.lines[0]
+        if self._strangers:
+            where = tracking.origin(self._strangers[0])
             message = (
                 f"{name_of(f)} cannot be captured: {_quoted(where)} allocates from "
                 f"the pool of {self._pool.name}, and the memory could be another's "
@@ -164,7 +166,7 @@ class Capture:
         allocate = allocator(self.arena, self._acquire, current, self._index)
         live_streams.captured.add(stream.ptr)
         _here.inner = self.inner
-        hooks.subscribe(self._guard)
+        hooks.subscribe(self)
         gc.disable()  # old garbage may hold what is freed by forbidden calls
         try:
             with stream, cuda.using_allocator(allocate):
@@ -176,7 +178,7 @@ class Capture:
         finally:
             if collects:
                 gc.enable()
-            hooks.unsubscribe(self._guard)
+            hooks.unsubscribe(self)
             _here.inner = None
             live_streams.captured.discard(stream.ptr)
             native.calls.forget_stream(stream.ptr)  # nobody saw it
@@ -189,8 +191,18 @@ class Capture:
 
     def _acquire(self, nbytes: int) -> Block:
         """Return a block for the arena, ordered after the home stream's work."""
-        with self._guard.away(), _relaxed(), self._home:
-            return self._pool.acquire(nbytes, self._home.ptr)
+        self._away = True
+        try:
+            with _relaxed(), self._home:
+                return self._pool.acquire(nbytes, self._home.ptr)
+        finally:
+            self._away = False
+
+    def acquired(self, state: Any, _: Any) -> None:
+        """Note who asked the pool, in this thread and past the arena."""
+        mine = threading.get_ident() == self._thread and not self._away
+        if mine and self._pool.holds(state):
+            self._strangers.append(tracking.stack(2))
 
     def _broken(self) -> bool:
         try:
@@ -229,37 +241,6 @@ def includes(graph: Any) -> None:
     inner = getattr(_here, "inner", None)
     if inner is not None:  # else it is by CuPy alone
         inner.append(graph)
-
-
-@final
-class Strangers(hooks.Listener):
-    """Listens for blocks that the pool hands to this thread past the arena."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._thread = threading.get_ident()
-        self._away = False
-        self._frames: list[tracking.Frames] = []
-
-    @property
-    def lines(self) -> list[str]:
-        """``file:line`` of each."""
-        return [tracking.origin(found) for found in self._frames]
-
-    @contextmanager
-    def away(self) -> Iterator[None]:
-        """Do not listen: what comes is the arena's own."""
-        self._away = True
-        try:
-            yield
-        finally:
-            self._away = False
-
-    def acquired(self, state: Any, _: Any) -> None:
-        """Note who asked."""
-        mine = threading.get_ident() == self._thread and not self._away
-        if mine and self._pool.holds(state):
-            self._frames.append(tracking.stack(2))
 
 
 @contextmanager
