@@ -82,34 +82,50 @@ class Extents:
             There are more than three extents, a negative one, or too many points; or
             the block is none that CUDA has.
         """
-        given, block = key, None
+        given, block, what = key, None, f"{name}[{_text(key)}]"
         if isinstance(key, tuple) and key and isinstance(key[0], tuple):
             if len(key) != 2:  # noqa: PLR2004 - extents and block
                 message = f"{name}[…] takes extents and a block: {name}[(n,), 256]"
                 raise ValueError(message)
             given, block = key
         extents = _integers(given, name, "extents")
-        if not 1 <= len(extents) <= DIMENSIONS or min(extents) < 0:
+        count = len(extents)
+        if not 1 <= count <= DIMENSIONS or min(extents) < 0:
             message = (
-                f"{name}[{_text(key)}]: a kernel has one to three extents of at least "
-                f"0; a block goes beside a tuple of them, {name}[(n,), 256]"
+                f"{what}: a kernel has one to three extents of at least 0; a block goes "
+                f"beside a tuple of them, {name}[(n,), 256]"
             )
             raise ValueError(message)
-        if prod(extents) >= 2**63:
-            message = f"{name}[{_text(key)}] has too many points: at most 2**63 - 1"
-            raise ValueError(message)
-        if block is None:
-            threads = BLOCKS[len(extents)]
-        else:
+        threads = BLOCKS[count]
+        if block is not None:
             threads = _integers(block, name, "a block")
-            _check(threads, len(extents), f"{name}[{_text(key)}]")
-        if -(-extents[-1] // threads[-1]) > WIDEST:
-            message = (
-                f"{name}[{_text(key)}] has more than {WIDEST:,} blocks along its last "
-                "axis: pass a wider block, or more extents"
-            )
-            raise ValueError(message)
-        return cls(len(extents), _filled(extents), _filled(threads))
+        flaw = _flaw(extents, threads)
+        if flaw:
+            raise ValueError(what + flaw)
+        return cls(count, _filled(extents), _filled(threads))
+
+
+def _flaw(extents: tuple[int, ...], threads: tuple[int, ...]) -> str:
+    """Return what is wrong with extents and a block, "" for nothing."""
+    count, flaw = len(extents), ""
+    if prod(extents) >= 2**63:
+        flaw = " has too many points: at most 2**63 - 1"
+    elif len(threads) != count or min(threads) < 1:
+        flaw = (
+            f": a block has as many axes as there are extents ({count}), each of at "
+            "least one thread"
+        )
+    elif prod(threads) > THREADS or (count == DIMENSIONS and threads[0] > DEEP):
+        flaw = (
+            f": a block has at most {THREADS} threads, {DEEP} along the first of three "
+            "axes"
+        )
+    elif -(-extents[-1] // threads[-1]) > WIDEST:
+        flaw = (
+            f" has more than {WIDEST:,} blocks along its last axis: pass a wider block, "
+            "or more extents"
+        )
+    return flaw
 
 
 def _integers(given: Any, name: str, what: str) -> tuple[int, ...]:
@@ -119,21 +135,6 @@ def _integers(given: Any, name: str, what: str) -> tuple[int, ...]:
     except TypeError:
         message = f"{name}[…]: {what} must be integers, not {_text(given)}"
         raise TypeError(message) from None
-
-
-def _check(threads: tuple[int, ...], dimensions: int, what: str) -> None:
-    if len(threads) != dimensions or min(threads) < 1:
-        message = (
-            f"{what}: a block has as many axes as there are extents ({dimensions}), "
-            "each of at least one thread"
-        )
-        raise ValueError(message)
-    if prod(threads) > THREADS or (dimensions == DIMENSIONS and threads[0] > DEEP):
-        message = (
-            f"{what}: a block has at most {THREADS} threads, {DEEP} along the first of "
-            "three axes"
-        )
-        raise ValueError(message)
 
 
 def _filled(values: tuple[int, ...]) -> Shape:
@@ -220,7 +221,8 @@ class Kernel:
         self._typed = typed
         self._name, self._fastmath = typed.name, typed.fastmath
         self.__doc__ = self.__doc__ or f"{typed.name}({', '.join(typed.names)})"
-        self._bound: dict[Any, Bound] = {}
+        # By kind too, since 3 == 3.0, and 1 == True.
+        self._bound = functools.lru_cache(MOST, typed=True)(self._bind)
 
     def __getitem__(self, key: Any) -> Bound:
         """Return what runs it for extents: an int, or one to three in a tuple.
@@ -232,18 +234,16 @@ class Kernel:
         TypeError, ValueError
             They are no such.
         """
-        # By kind too, since 3 == 3.0, and 1 == True.
-        whole = key if type(key) is int else (_kinds(key), key)
         try:
-            found = self._bound.get(whole)
+            if type(key) is not tuple:
+                return self._bound(key)
+            kinds = tuple(map(type, key))
+            return self._bound(key, kinds, repr(key) if tuple in kinds else "")
         except TypeError:  # it has no hash, as an array of no dimensions
-            return Bound(self, key, Extents.read(key, self._name))
-        if found is None:
-            found = Bound(self, key, Extents.read(key, self._name))
-            if len(self._bound) >= MOST:
-                self._bound.clear()
-            self._bound[whole] = found
-        return found
+            return self._bind(key)
+
+    def _bind(self, key: Any, *_: Any) -> Bound:
+        return Bound(self, key, Extents.read(key, self._name))
 
     def __call__(self, *_: Any, **__: Any) -> None:
         """Refuse a call without extents."""
@@ -337,14 +337,6 @@ class Bound:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by the kernel and what stood in the brackets."""
         return getitem, (self._kernel, self._key)
-
-
-def _kinds(key: Any) -> Any:
-    """Return what tells keys apart that are equal and do not mean the same."""
-    if type(key) is not tuple:
-        return type(key)
-    kinds = tuple(map(type, key))
-    return repr(key) if tuple in kinds else kinds
 
 
 def _rebuild(function: Callable[..., Any], excerpt: Any, fastmath: bool) -> Kernel:
