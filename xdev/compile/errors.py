@@ -401,9 +401,11 @@ def refuse_faults(
         )
         message += _place(function, _printing(function))
         raise compile_error(function, shown, RuntimeError(message))
-    library = Path(_optional.numba().__file__).parent
+    libraries = Path(_optional.numba().__file__).parent, Path(__file__).parent
     for kind, args, place in _raised(text):
-        own = place is not None and not Path(place[1]).is_relative_to(library)
+        own = place is not None and not any(
+            map(Path(place[1]).is_relative_to, libraries)
+        )
         if not own and _is_borne(kind, args):
             continue
         words = (arg for arg in args or () if isinstance(arg, str | int | float))

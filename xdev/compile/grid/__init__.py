@@ -12,13 +12,13 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from xdev import _optional
 from xdev.compile.errors import compile_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import numpy as np
 
     from xdev.compile.grid.emission import Memory
 
@@ -66,6 +66,16 @@ class Argument:
         if self.ndim is None:
             return str(self.dtype)
         return f"{self.dtype}[{', '.join(':' * self.ndim)}]"
+
+
+LENGTH = 5 + DIMENSIONS  # of a report of what is out of bounds
+REPORT = Argument(np.dtype(np.int64), 1, contiguous=True, writable=True)
+
+
+def report_type() -> Any:
+    """Return Numba's type of a report, and of the point of the grid beside it."""
+    types = _optional.numba().core.types
+    return types.Tuple((REPORT.type, types.UniTuple(types.int64, DIMENSIONS)))
 
 
 @final
@@ -116,7 +126,7 @@ class Grid:
         types = _optional.numba().core.types
         if self.cores is not None:
             return tuple(core.type for core in self.cores)
-        report = [types.UniTuple(types.int64, HEADER)] if self.checked else []
+        report = [report_type()] if self.checked else []
         own = (argument.type for argument in self.arguments)
         return (*[types.intp] * self.indices, *own, *report)
 

@@ -11,7 +11,6 @@ import importlib
 from dataclasses import replace
 from functools import cache, partial, reduce
 from itertools import combinations
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
@@ -126,7 +125,7 @@ def target() -> Target:
     def add_float(builder: Any, pointer: Any, value: Any) -> Any:
         return builder.atomic_rmw("fadd", pointer, value, emission.ORDER)
 
-    return Target(numba.core.cgutils, arrays, add_float, attrgetter("call_conv"))
+    return Target(numba.core.cgutils, arrays, add_float)
 
 
 def loop(grid: Grid) -> Callable[[int, int, bytes], None]:

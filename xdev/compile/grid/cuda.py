@@ -7,7 +7,6 @@ import warnings
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from operator import attrgetter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, final
 
@@ -246,7 +245,7 @@ def target() -> Target:
         declare = getattr(functions, f"declare_atomic_add_float{bits}")
         return builder.call(declare(builder.module), (pointer, value))
 
-    return Target(cgutils, arrays, add_float, attrgetter("fndesc.call_conv"))
+    return Target(cgutils, arrays, add_float)
 
 
 def cubin(

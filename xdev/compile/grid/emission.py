@@ -6,13 +6,23 @@ theirs differ, and come as a :class:`Target`.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from xdev import _optional
+import numpy as np
+
+from xdev import _optional, atomic
 from xdev._forks import module_lock
-from xdev.compile.grid import DIMENSIONS, HEADER, SLOT, WORD, Argument
+from xdev.compile.grid import (
+    DIMENSIONS,
+    HEADER,
+    LENGTH,
+    REPORT,
+    SLOT,
+    WORD,
+    Argument,
+    report_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,14 +39,11 @@ class Target:
         Its ``cgutils``, and its ``np.arrayobj``.
     add_float : callable
         ``add_float(builder, pointer, value)`` emits an atomic addition of floats.
-    convention : callable
-        ``convention(context)`` is how a function raises.
     """
 
     cgutils: Any
     arrays: Any
     add_float: Callable[[Any, Any, Any], Any]
-    convention: Callable[[Any], Any]
 
 
 def inline(extending: Any, emit: Callable[[Any, Any, Any], None]) -> Any:
@@ -104,8 +111,10 @@ class Memory:
 
     def report(self, indices: Sequence[Any]) -> Any:
         """Return what :func:`checked` takes as its report."""
-        words = [self.word(DIMENSIONS), *indices]
-        return self.target.cgutils.pack_array(self.builder, words)
+        shape, strides = [self.int64(LENGTH)], [self.int64(WORD)]
+        words = self.array(REPORT, self.pointer(self.word(DIMENSIONS)), shape, strides)
+        point = self.target.cgutils.pack_array(self.builder, indices)
+        return self.context.make_tuple(self.builder, report_type(), [words, point])
 
     def arguments(self, arguments: Sequence[Argument]) -> list[Any]:
         """Return the values of all arguments."""
@@ -219,8 +228,6 @@ class Memory:
 # 1, the argument's number, the axis, the index, the axis's length, and its own three
 # indices. Each point that sees one ends there.
 
-LENGTH = 5 + DIMENSIONS
-
 
 def checked(
     index: Any,
@@ -241,67 +248,43 @@ def checked(
         The array's number among the kernel's arguments.
     axis : int
         Where the index begins.
-    report : tuple of int
-        The report's address, and the grid's three indices.
+    report : tuple
+        The report, an array, and the grid's three indices.
     """
     return index
 
 
-def _checking(extending: Any, target: Target) -> Any:
-    """Return the compiled-code call."""
+def _checking(extending: Any) -> None:
+    """Let a compiler know the check."""
     types = _optional.numba().core.types
 
-    @extending.intrinsic  # type: ignore[untyped-decorator]
-    def check(
-        _typing: Any, index: Any, shape: Any, argument: Any, axis: Any, report: Any
-    ) -> Any:
-        one = not isinstance(index, types.BaseTuple)
-        kinds = [index] if one else list(index)
+    def integer(index, shape, argument, axis, report):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        at, length = np.int64(index), shape[0]
+        if at >= length or at < -length:
+            words, point = report
+            if atomic.cas(words, 0, 0, 1) == 0:
+                words[1], words[2], words[3], words[4] = argument, axis, at, length
+                words[5], words[6], words[7] = point
+            raise IndexError
+        return index
+
+    def several(index, shape, argument, axis, report):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        checked(index[0], shape, argument, axis, report)
+        checked(index[1:], shape[1:], argument, axis + 1, report)
+        return index
+
+    def same(index, shape, argument, axis, report):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
+        return index
+
+    def choose(index, shape, argument, axis, report):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
+        if isinstance(index, types.Integer):
+            return integer
+        kinds = list(index) if isinstance(index, types.BaseTuple) else []
         # With an ellipsis or a new axis, places in the index are not axes.
         plain = all(isinstance(k, types.Integer | types.SliceType) for k in kinds)
+        return several if kinds and plain else same
 
-        def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
-            given, lengths, *place, words = args
-            parts = [given] if one else target.cgutils.unpack_tuple(builder, given)
-            unpacked = target.cgutils.unpack_tuple(builder, lengths)
-            number, first = (
-                context.cast(builder, one, kind, types.int64)
-                for one, kind in zip(place, (argument, axis), strict=True)
-            )
-            for k, (kind, length) in enumerate(zip(kinds, unpacked, strict=False)):
-                if plain and isinstance(kind, types.Integer):
-                    at = context.cast(builder, parts[k], kind, types.int64)
-                    outside = builder.or_(
-                        builder.icmp_signed(">=", at, length),
-                        builder.icmp_signed("<", at, builder.neg(length)),
-                    )
-                    with target.cgutils.if_unlikely(builder, outside):
-                        found = number, builder.add(first, at.type(k)), at, length
-                        _report(target, builder, words, found)
-                        raised = target.convention(context)
-                        raised.return_user_exc(builder, IndexError, ())
-            return given
-
-        return index(index, shape, argument, axis, report), generate
-
-    return check
-
-
-def _report(target: Target, builder: Any, words: Any, found: Sequence[Any]) -> None:
-    """Emit the writing of the report, unless there is one."""
-    address, *indices = target.cgutils.unpack_tuple(builder, words)
-    start = builder.inttoptr(address, address.type.as_pointer())
-    none, some = address.type(0), address.type(1)
-    won = builder.extract_value(
-        builder.cmpxchg(start, none, some, "monotonic", "monotonic"), 1
-    )
-    with builder.if_then(won):
-        for k, value in enumerate((*found, *indices), 1):
-            place = builder.inttoptr(
-                builder.add(address, address.type(k * WORD)),
-                address.type.as_pointer(),
-            )
-            builder.store(value, place)
+    extending.overload(checked)(choose)
 
 
 # What :mod:`xdev.atomic` is in compiled code: one emission for every device.
@@ -328,26 +311,18 @@ def serve(extending: Any, target: Target) -> None:
     with _lock:
         if extending.__name__ in _served:
             return
-        own = importlib.import_module("xdev.atomic")
         for name in ("add", "max", "min"):
-            extending.overload(getattr(own, name))(_binary(extending, target, name))
+            extending.overload(getattr(atomic, name))(_binary(extending, target, name))
         swap = _updating(extending, target, "cas")
         # Without types, which numba-cuda would compare with the inner function's.
-        extending.overload(own.cas)(
+        extending.overload(atomic.cas)(
             lambda a, index, expected, value: (  # noqa: ARG005
                 lambda a, index, expected, value: swap(  # noqa: PLW0108 - Numba's form
                     a, index, expected, value
                 )
             )
         )
-        check = _checking(extending, target)
-        extending.overload(checked)(
-            lambda index, shape, argument, axis, report: (  # noqa: ARG005
-                lambda index, shape, argument, axis, report: check(  # noqa: PLW0108
-                    index, shape, argument, axis, report
-                )
-            )
-        )
+        _checking(extending)
         _served.add(extending.__name__)
 
 

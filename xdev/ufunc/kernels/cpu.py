@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from xdev import native
 from xdev.compile import threads
-from xdev.compile.grid import WORD, cpu as compiler, emission as reports
+from xdev.compile.grid import LENGTH, WORD, cpu as compiler
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import too_large
 from xdev.ufunc.kernels import arguments
@@ -85,7 +85,7 @@ def compute(
     words : sequence
         The arguments, as :func:`xdev.ufunc.kernels.arguments.words` has them.
     """
-    report = array("q", bytes(WORD * reports.LENGTH))
+    report = array("q", bytes(WORD * LENGTH))
     address, _ = report.buffer_info()
     memory, loop = plan.pack(*extents.shape, address, *words), plan.machine
     plan.each = threads.compute(

@@ -10,10 +10,10 @@ from xdev._plain_calls import BYTES, LIMIT
 from xdev.compile import launch
 from xdev.compile.grid import (
     HEADER,
+    LENGTH,
     WORD,
     Grid,
     cuda as compiler,
-    emission as reports,
     packer,
 )
 from xdev.compile.launch import Launch, Value
@@ -73,7 +73,7 @@ def run(
         arguments.begin_writes(args, operands, names, name, plan.writes)
         if not extents.size:
             return None
-        report = _optional.cupy().zeros(reports.LENGTH, "q") if plan.checked else None
+        report = _optional.cupy().zeros(LENGTH, "q") if plan.checked else None
         address = 0 if report is None else report.data.ptr
         found = launch_of(plan.machine, plan.kinds, extents, operands, address)
         with cuda_streams.ordered(arrays):

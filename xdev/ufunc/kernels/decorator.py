@@ -92,8 +92,8 @@ class Extents:
         count = len(extents)
         if not 1 <= count <= DIMENSIONS or min(extents) < 0:
             message = (
-                f"{what}: a kernel has one to three extents of at least 0; a block goes "
-                f"beside a tuple of them, {name}[(n,), 256]"
+                f"{what}: a kernel has one to three extents of at least 0; a block "
+                f"goes beside a tuple of them, {name}[(n,), 256]"
             )
             raise ValueError(message)
         threads = BLOCKS[count]
@@ -122,8 +122,8 @@ def _flaw(extents: tuple[int, ...], threads: tuple[int, ...]) -> str:
         )
     elif -(-extents[-1] // threads[-1]) > WIDEST:
         flaw = (
-            f" has more than {WIDEST:,} blocks along its last axis: pass a wider block, "
-            "or more extents"
+            f" has more than {WIDEST:,} blocks along its last axis: pass a wider "
+            "block, or more extents"
         )
     return flaw
 
