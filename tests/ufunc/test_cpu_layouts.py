@@ -249,7 +249,7 @@ def called(ufunc, count, places, steps):
     specialisation = ufunc.definition.specialise((np.dtype("l"),) * ufunc.nin)
     words = ctypes.c_int64 * len(places)
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
-    loop = function(ufunc._cpu._loop(specialisation).address)
+    loop = function(ufunc._cpu.threaded(specialisation).loop)
     loop(words(*places), words(count), words(*steps), None)
 
 

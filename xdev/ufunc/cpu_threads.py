@@ -48,12 +48,12 @@ class Threaded:
         Which calls are worth several threads.
     """
 
-    __slots__ = ("_dtypes", "_loop", "cost", "inputs", "outputs", "ufunc")
+    __slots__ = ("_dtypes", "cost", "inputs", "loop", "outputs", "ufunc")
 
     def __init__(
         self, ufunc: np.ufunc, loop: int, dtypes: tuple[np.dtype[Any], ...]
     ) -> None:
-        self.ufunc, self._loop, self._dtypes = ufunc, loop, dtypes
+        self.ufunc, self.loop, self._dtypes = ufunc, loop, dtypes
         self.inputs, self.outputs = dtypes[: ufunc.nin], dtypes[ufunc.nin :]
         self.cost = threads.CostModel()
 
@@ -95,7 +95,7 @@ class Threaded:
 
     def at(self, a: Any, indices: Any, *values: Any) -> None:
         """Work in place at indices, as :meth:`numpy.ufunc.at` does."""
-        exceptions = _run_indexed(self._loop, self._dtypes, a, indices, values)
+        exceptions = _run_indexed(self.loop, self._dtypes, a, indices, values)
         if exceptions is None:
             self.ufunc.at(a, indices, *values)
         elif exceptions:
@@ -107,7 +107,7 @@ class Threaded:
         """Compute ranges of the result, and tell of floating point errors then."""
         start = perf_counter()
         exceptions = threads.elements(
-            self._loop,
+            self.loop,
             shape,
             [x.ctypes.data for x in operands],
             [*zip(*(x.strides for x in operands), strict=True)],
