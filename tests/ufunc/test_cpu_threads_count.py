@@ -37,7 +37,7 @@ def timed(monkeypatch):
         made = cpu_threads.Threaded(Ufunc(), 0, (np.dtype("f8"),) * 2)
 
         def call(size):
-            made([np.ones(size)], (np.ones(size),), size, own=True)
+            made([np.ones(size)], (np.ones(size),), size)
             return went[-1]
 
         return call

@@ -489,8 +489,13 @@ class _NumPyLoops:
 
     def __init__(self, function: Elementwise) -> None:
         ufunc: Any = function.numpy
-        self.reduce, self.accumulate = ufunc.reduce, ufunc.accumulate
-        self.reduceat, self.at = ufunc.reduceat, ufunc.at
+        self._ufunc, self.at = ufunc, ufunc.at
+
+    def fold(
+        self, name: str, inputs: Any, axis: Any, dtype: Any, out: Any, **keywords: Any
+    ) -> Any:
+        """Do what a folding method does."""
+        return getattr(self._ufunc, name)(*inputs, axis, dtype, out, **keywords)
 
 
 def _by_keyword(function: Any) -> Callable[..., Any]:

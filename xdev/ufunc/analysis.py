@@ -95,25 +95,27 @@ def require_source(function: Callable[..., Any], rules: Rules) -> None:
 
 def returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind:
     """Return the kind of what a function gives, None where it has no source."""
-    return _given(_returned(function, rules, called), rules)
+    source = sources.find(function.__code__)
+    if source is None:
+        return None
+    _, flow = analysed(function, copy.deepcopy(source.node), rules, called)
+    return _given(flow.returned, rules)
 
 
 def outputs(
-    function: Callable[..., Any],
-    rules: Rules,
-    called: Called,
-    inferred: tuple[np.dtype[Any], ...],
+    kinds: Kind, rules: Rules, inferred: tuple[np.dtype[Any], ...]
 ) -> tuple[np.dtype[Any], ...]:
     """Return the dtypes of a function's results.
 
     Parameters
     ----------
-    function, rules, called
-        As :func:`analysed` takes them.
+    kinds : kind
+        What the source tells that it returns, None where it does not.
+    rules : Rules
+        The function's.
     inferred : tuple of numpy.dtype
-        What they are where the source does not tell.
+        What the results are then.
     """
-    kinds = _returned(function, rules, called) if rules.numpys else None
     if not isinstance(kinds, tuple):
         kinds = (kinds,) * len(inferred)
 
@@ -124,14 +126,6 @@ def outputs(
         return np.dtype(weak(kind)) if weak(kind) else rules.result(kind)
 
     return tuple(map(dtype, kinds, inferred))
-
-
-def _returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind:
-    source = sources.find(function.__code__)
-    if source is None:
-        return None
-    _, flow = analysed(function, copy.deepcopy(source.node), rules, called)
-    return flow.returned
 
 
 def _wide(dtype: np.dtype[Any]) -> Kind:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from xdev.ufunc import dask, dispatch, fake, foreign, parameters
+from xdev.ufunc import dask, dispatch, foreign, parameters
 from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.inputs import is_collection, refuse
 from xdev.ufunc.sources import WEAK
@@ -113,7 +113,7 @@ def _general(  # noqa: PLR0911 - one for each kind of arrays
     if foreign.any_of(operands):
         keywords["out"] = outs
         return foreign.on_host(ufunc, ufunc.__name__, args, keywords, outs or ())
-    if any(map(fake.is_fake, operands)):
+    if any(map(dispatch.is_fake, operands)):
         there = way.for_cuda(ufunc, keywords)
         return dispatch.on_fake(ufunc._cpu, ufunc.__name__, args, outs, there, labels)
     if any(map(dispatch.overrides, operands)):
@@ -189,7 +189,7 @@ def fold(
         return made
     keywords = OWN | keywords
     if not any(map(is_cuda, arrays)) and ufunc.target != "cuda":
-        return getattr(ufunc._cpu, name)(*inputs, out=out, **keywords)
+        return ufunc._cpu.fold(name, inputs, out=out, **keywords)
     method = getattr(ufunc._cuda_methods, name)
     more = dict(zip(("indices",), inputs[1:], strict=False))
 

@@ -122,55 +122,37 @@ class CpuLoops:
         labels = self.scalar.labels[1:]
         run.at(a, indices, *strong(values, dtypes[1:], name, labels))
 
-    def folded(
-        self, array: Any, out: Any, dtype: Any
-    ) -> tuple[np.ufunc, np.dtype[Any]]:
-        """Return the ufunc that takes its own results, and their dtype."""
-        target = out.dtype if isinstance(out, ndarray) else None
-        made = self.scalar.folding(dtype_of(array), target, dtype)
-        return self.threaded(made).ufunc, made.outputs[0]
-
-    def reduce(
-        self, array: Any, axis: Any, dtype: Any, out: Any, **keywords: Any
+    def fold(
+        self,
+        name: str,
+        inputs: tuple[Any, ...],
+        axis: Any,
+        dtype: Any,
+        out: Any,
+        **keywords: Any,
     ) -> Any:
-        """Reduce as :meth:`numpy.ufunc.reduce` does."""
-        ufunc, dtype = self.folded(array, out, dtype)
+        """Do what a folding method of :class:`numpy.ufunc` does."""
+        array, scalar = inputs[0], self.scalar
+        target = out.dtype if isinstance(out, ndarray) else None
+        made = scalar.folding(dtype_of(array), target, dtype)
+        dtype = made.outputs[0]
+        if name == "accumulate" and out is None and type(array) is ndarray:
+            outs = cpu_results.pooled((array,), (dtype,), least=0)
+            out = outs and outs[0]
+        call = getattr(self.threaded(made).ufunc, name)
         try:
-            return ufunc.reduce(array, axis, dtype, out, **keywords)
+            return call(*inputs, axis, dtype, out, **keywords)
         except (TypeError, ValueError) as error:
             for case in errors.REFUSED:
                 if case in str(error) and raised_by_numpy(error):
-                    raise errors.reduction_error(case, self.scalar.name) from error
+                    raise errors.reduction_error(case, scalar.name) from error
             explain(error, (out,))
             raise
         except OverflowError as error:
-            given = (keywords.get("initial"),)
-            found = misfit(given, (dtype,), f"{self.scalar.name}.reduce", ("initial",))
+            initial = (keywords.get("initial"),), (dtype,)
+            found = misfit(*initial, f"{scalar.name}.reduce", ("initial",))
             if found is not None:
                 raise found from error
-            raise
-
-    def accumulate(self, array: Any, axis: int, dtype: Any, out: Any) -> Any:
-        """Accumulate as :meth:`numpy.ufunc.accumulate` does, into the pool's memory."""
-        ufunc, dtype = self.folded(array, out, dtype)
-        if out is None and type(array) is ndarray:
-            outs = cpu_results.pooled((array,), (dtype,), least=0)
-            out = outs and outs[0]
-        try:
-            return ufunc.accumulate(array, axis, dtype, out)
-        except (TypeError, ValueError) as error:
-            explain(error, (out,))
-            raise
-
-    def reduceat(
-        self, array: Any, indices: Any, axis: int, dtype: Any, out: Any
-    ) -> Any:
-        """Reduce over slices as :meth:`numpy.ufunc.reduceat` does."""
-        ufunc, dtype = self.folded(array, out, dtype)
-        try:
-            return ufunc.reduceat(array, indices, axis, dtype, out)
-        except (TypeError, ValueError) as error:
-            explain(error, (out,))
             raise
 
     def __call__(
@@ -283,7 +265,7 @@ class _Call:
         **keywords: Any,
     ) -> Any:
         """Compute, into new arrays where the results are large."""
-        own, run = out is None, self.run
+        run = self.run
         try:
             if out is None:
                 # Threads write into results that are all there.
@@ -301,7 +283,7 @@ class _Call:
                 return run.ufunc(*args, out=out or (None,) * run.ufunc.nout, **keywords)
             if size < self.small and out is not None:
                 return run.alone(args, out)
-            return run(args, out, size, own=own)
+            return run(args, out, size)
         except REFUSALS as error:
             self.explain(error, (*args, *(out or ())))
             raise

@@ -58,12 +58,7 @@ class Threaded:
         self.cost = threads.CostModel()
 
     def __call__(
-        self,
-        operands: Sequence[Any],
-        outs: tuple[Any, ...] | None,
-        size: int,
-        *,
-        own: bool,
+        self, operands: Sequence[Any], outs: tuple[Any, ...] | None, size: int
     ) -> Any:
         """Compute the ufunc of NumPy's own arrays and numbers.
 
@@ -75,13 +70,11 @@ class Threaded:
             Where results go; several threads write only to what is all there.
         size : int
             How many elements a result has, or more.
-        own : bool
-            Whether the outputs are new, so that no input overlaps them.
         """
         if self.cost.is_worth_threads(size) and outs is not None:
-            call = _operands(operands, outs, self._dtypes)
-            if call is not None and (own or _apart(operands, outs)):
-                return self._spread(*call, outs)
+            walk = self._walk(operands, outs)
+            if walk is not None:
+                return self._spread(walk, outs)
         start = perf_counter()
         result = self.alone(operands, outs)
         seconds = perf_counter() - start
@@ -101,88 +94,48 @@ class Threaded:
         elif exceptions:
             report_errors(self.ufunc.__name__, exceptions)
 
-    def _spread(
-        self, shape: list[int], operands: list[Any], outs: tuple[Any, ...]
-    ) -> Any:
+    def _walk(self, inputs: Sequence[Any], outs: Sequence[Any]) -> Any:
+        """Return NumPy's iterator over operands that the inner loop reads as they lie.
+
+        It has copies of those that overlap an output. None: NumPy alone can compute
+        these, or refuse them.
+        """
+        arrays = [
+            x if type(x) is ndarray else _number(x, dtype)
+            for x, dtype in zip((*inputs, *outs), self._dtypes, strict=True)
+        ]
+        if any(x is None for x in arrays):
+            return None
+        plain = "aligned", "overlap_assume_elementwise"
+        how: list[Any] = [("readonly", *plain)] * len(inputs)
+        how += [("writeonly", "no_broadcast", *plain)] * len(outs)
+        nditer: Any = np.nditer
+        try:
+            return nditer(arrays, ["copy_if_overlap"], how, self._dtypes, casting="no")
+        except (TypeError, ValueError):
+            return None
+
+    def _spread(self, walk: Any, outs: tuple[Any, ...]) -> Any:
         """Compute ranges of the result, and tell of floating point errors then."""
         start = perf_counter()
-        exceptions = threads.elements(
-            self.loop,
-            shape,
-            [x.ctypes.data for x in operands],
-            [*zip(*(x.strides for x in operands), strict=True)],
-            prod(shape),
-            grain=self.cost.grain,
-        )
+        with walk:  # at whose end copies of outputs are written back
+            shape = walk.itviews[0].shape
+            axes = [*range(len(shape))]
+            if shape and shape[-1] < SHORT:
+                axes.append(axes.pop(int(np.argmax(shape))))
+            views = [x.transpose(axes) for x in walk.itviews]
+            exceptions = threads.elements(
+                self.loop,
+                views[0].shape,
+                [x.ctypes.data for x in views],
+                [*zip(*(x.strides for x in views), strict=True)],
+                prod(shape),
+                grain=self.cost.grain,
+            )
+            del views
         self.cost.add_parallel(perf_counter() - start, outs[0].size)
         report_errors(self.ufunc.__name__, exceptions)
         return outs if len(outs) > 1 else outs[0]
-
-
-def _apart(inputs: Sequence[Any], outs: Sequence[Any]) -> bool:
-    """Say whether outputs are arrays of which no thread writes what another uses."""
-    for k, out in enumerate(outs):
-        if type(out) is not ndarray or not _has_own_places(out):
-            return False
-        for x in (*inputs, *outs[:k]):
-            if (
-                type(x) is ndarray
-                and np.may_share_memory(x, out)
-                and not (
-                    k == 0
-                    and x.ctypes.data == out.ctypes.data
-                    and (x.shape, x.strides) == (out.shape, out.strides)
-                )
-            ):
-                return False
-    return True
-
-
-def _has_own_places(x: np.ndarray[Any, Any]) -> bool:
-    """Say whether each element surely has a place of its own, none beside another."""
-    reach = x.itemsize
-    for stride, extent in sorted(zip(map(abs, x.strides), x.shape, strict=True)):
-        if extent > 1:
-            if stride < reach:
-                return False
-            reach += stride * (extent - 1)
-    return True
-
-
-def _operands(
-    inputs: Sequence[Any], outs: Sequence[Any], dtypes: Sequence[np.dtype[Any]]
-) -> tuple[list[int], list[Any]] | None:
-    """Return the result's extents, as few as will do, and operands of such axes.
-
-    None: NumPy alone can compute these, or refuse them.
-
-    Parameters
-    ----------
-    inputs : sequence
-        NumPy's own arrays, and numbers.
-    outs : sequence
-        Where the results go.
-    dtypes : sequence of numpy.dtype
-        What the inner loop reads and writes.
-    """
-    arrays = [
-        x if type(x) is ndarray else _number(x, dtype)
-        for x, dtype in zip((*inputs, *outs), dtypes, strict=True)
-    ]
-    if any(x is None for x in arrays):
-        return None
-    how = [["readonly", "aligned"]] * len(inputs)
-    how += [["writeonly", "aligned", "no_broadcast"]] * len(outs)
-    nditer: Any = np.nditer
-    try:
-        views = nditer(arrays, [], how, dtypes, casting="no").itviews
-    except (TypeError, ValueError):
-        return None
-    shape = views[0].shape
-    axes = [*range(len(shape))]
-    if shape and shape[-1] < SHORT:
-        axes.append(axes.pop(int(np.argmax(shape))))
-    return [shape[axis] for axis in axes], [x.transpose(axes) for x in views]
 
 
 def _number(x: Any, dtype: np.dtype[Any]) -> ndarray[Any, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 import warnings
 from array import array as buffer
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from xdev.device import device_of
 from xdev.errors import DeviceMismatchError, not_array, type_name, users_level
-from xdev.ufunc import dask, fake, foreign
+from xdev.ufunc import dask, foreign
 from xdev.ufunc.complaints import device_name
 from xdev.ufunc.foreign import NUMBERS, is_cuda
 from xdev.ufunc.inputs import is_collection, is_dask
@@ -94,6 +95,12 @@ def _operand(x: Any, name: str, label: str, device: str = "cpu") -> Any:
     raise TypeError(message)
 
 
+def is_fake(x: Any) -> bool:
+    """Say whether ``x`` is an array on a fake device."""
+    arrays = sys.modules.get("xdev.device.fake_arrays")  # else there is none
+    return arrays is not None and type(x) is arrays.FakeArray
+
+
 def on_fake(
     loops: Callable[..., Any],
     name: str,
@@ -102,22 +109,56 @@ def on_fake(
     keywords: dict[str, Any],
     labels: Sequence[str],
 ) -> Any:
-    """Return what :func:`fake.call` does, of inputs of which some are fake arrays.
+    """Compute with the CPU's loops on the memory behind fake arrays.
+
+    What CUDA refuses is refused.
+
+    Parameters
+    ----------
+    loops : callable
+        ``loops(args, outs, **keywords)`` on NumPy arrays.
+    name, labels
+        The function's name and its inputs', for errors.
+    args, outs, keywords
+        The call's; ``outs`` are returned themselves.
 
     Raises
     ------
+    DeviceMismatchError
+        There are arrays of the host or of two devices.
     TypeError
-        Another is an array of a library that computes elsewhere, or no array at all.
+        An input is a list, an array of a library that computes elsewhere, or none.
     """
-    arrays = (*args, *(outs or ()), *keywords.values())
-    there = next(str(x.device) for x in arrays if fake.is_fake(x))
-    values = [
-        x
-        if fake.is_fake(x) or isinstance(x, (*PLAIN, list, tuple))
-        else _operand(x, name, label, there)
-        for x, label in zip(args, labels, strict=True)
-    ]
-    return fake.call(loops, name, values, outs, keywords, labels)
+    from xdev.device.fake_arrays import run
+
+    given = tuple(outs or ())
+    arrays = (*args, *given, *keywords.values())
+    there = next(str(x.device) for x in arrays if is_fake(x))
+    outputs = {
+        "out" if len(given) == 1 else f"out[{i}]": y for i, y in enumerate(given)
+    }
+    inputs: dict[str, Any] = {}
+    for x, label in zip(args, labels, strict=True):
+        if isinstance(x, list | tuple):  # refused on CUDA too
+            message = (
+                f"{name}() got a {type(x).__name__} for {label} beside an array on "
+                f"{there}: pass xdev.asarray({label}, device='{there}')"
+            )
+            raise TypeError(message)
+        if not (is_fake(x) or isinstance(x, PLAIN)):
+            x = _operand(x, name, label, there)  # noqa: PLW2901
+        taken = label in {"on", *outputs, *keywords}
+        # As on CUDA, a 0-d array of the host is a number.
+        number = isinstance(x, np.ndarray) and not x.ndim
+        inputs[f"argument {label}" if taken else label] = x[()] if number else x
+
+    def apart(**named: Any) -> Any:
+        values = [named.pop(label) for label in inputs]
+        results = tuple(named.pop(label) for label in outputs)
+        return loops(values, results or None, **named)
+
+    named: dict[str, Any] = {**inputs, **outputs, **keywords}
+    return run(f"{name}()", apart, **named)
 
 
 def tell_unwritten(keywords: dict[str, Any]) -> None:
@@ -208,7 +249,7 @@ def elsewhere(
     if foreign.any_of(operands):
         written = inputs[:1] if name == "at" else outs
         return foreign.on_host(method, whole, inputs, keywords, written)
-    if any(map(fake.is_fake, operands)):
+    if any(map(is_fake, operands)):
         from xdev.device.fake_arrays import strict
 
         return strict(f"{whole}()", method)(*inputs, **keywords)

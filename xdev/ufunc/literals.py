@@ -62,10 +62,14 @@ PYTHONS: dict[Any, np.dtype[Any]] = {
 
 
 class Typed(NamedTuple):
-    """A function with typed literals, and the dtype that it works in."""
+    """A function with typed literals, the dtype that it works in, and what it returns.
+
+    That is None where the source does not tell.
+    """
 
     function: Callable[..., Any]
     working: np.dtype[Any]
+    returned: Kind = None
 
 
 def typed(
@@ -130,6 +134,7 @@ def typed(
     return Typed(
         sources.rebuilt(function, new, scope.constants),
         _counted(working) if rewriter.counts else working,
+        flow.returned if rules.numpys else None,
     )
 
 

@@ -21,7 +21,7 @@ from xdev.compile import digests, typings
 from xdev.compile.halves import is_half
 from xdev.ufunc import calls, parameters, sources
 from xdev.ufunc.inputs import Counts, check
-from xdev.ufunc.kinds import Rules
+from xdev.ufunc.kinds import Rules, result_dtypes
 from xdev.ufunc.sources import numpys
 from xdev.ufunc.specialisation import Specialisation
 from xdev.ufunc.ufuncs import Ufunc
@@ -339,7 +339,6 @@ class ScalarFunction:
         """Type as many literals as the compiler takes; return what it infers."""
         from xdev.compile import cpu
         from xdev.ufunc import analysis
-        from xdev.ufunc.kinds import result_dtypes
 
         refusal = None
         for level in typings.LEVELS[: -1 if rules.needs_source else None]:
@@ -350,11 +349,9 @@ class ScalarFunction:
                 refusal = error
             else:
                 inferred = result_dtypes(found, typed.working)
-                if level == "none":
-                    return typings.Typing(level, inferred)
-                called = partial(_called, bounded=rules.bounded)
-                given = analysis.outputs(function, rules, called, inferred)
-                return typings.Typing(level, given)
+                return typings.Typing(
+                    level, analysis.outputs(typed.returned, rules, inferred)
+                )
         assert refusal is not None  # noqa: S101 - there is a level
         raise refusal
 
