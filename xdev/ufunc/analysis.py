@@ -157,13 +157,11 @@ BINARY: dict[Any, Any] = {
     for kind, (_, function) in OPERATORS.items()
     if issubclass(kind, ast.operator)
 }
-ORDERS = "Lt less lt; LtE less_equal le; Gt greater gt; GtE greater_equal ge; "
 COMPARISONS: dict[Any, type[ast.cmpop]] = {
-    function: getattr(ast, node)
-    for node, numpys, python in map(
-        str.split, (ORDERS + "Eq equal eq; NotEq not_equal ne").split(";")
-    )
-    for function in (getattr(np, numpys), getattr(operator, python))
+    function: kind
+    for kind, functions in OPERATORS.items()
+    if issubclass(kind, ast.cmpop)
+    for function in functions
 }
 
 

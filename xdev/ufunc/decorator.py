@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any, overload
 
 from xdev.ufunc.scalar import ScalarFunction
@@ -120,14 +119,9 @@ def _check(
             raise ValueError(message)
     for option in options:
         if option not in WITHOUT_EFFECT:
-            valid = [
-                p
-                for p in inspect.signature(vectorize).parameters
-                if p not in {"function", "options"}
-            ]
             message = (
-                f"vectorize has no option {option!r}; valid are "
-                f"{', '.join((*valid, *WITHOUT_EFFECT))}"
+                f"vectorize has no option {option!r}; valid are target, identity, "
+                f"fastmath, {', '.join(WITHOUT_EFFECT)}"
             )
             raise TypeError(message)
     if options.get("nopython", True) is False:

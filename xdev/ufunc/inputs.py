@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Dtypes = tuple[np.dtype[Any], ...]
 Labels = tuple[str, ...]
 SUPPORTED = frozenset("?bhilqBHILQefdFD")
-_collections: dict[type, bool] = {}  # by exact type: whether it is Dask's
 DIGITS = 128  # the bits of an int that an error spells out
 
 
@@ -224,13 +223,8 @@ def is_dask(x: Any) -> bool:
 
 def is_collection(x: Any) -> bool:
     """Say whether an object is a ``dask.array``: not what may hold one."""
-    kind = type(x)
-    try:
-        return _collections[kind]
-    except KeyError:
-        array = getattr(sys.modules.get("dask.array"), "Array", None)
-        found = array is not None and issubclass(kind, array)
-        return _collections.setdefault(kind, found)
+    array = getattr(sys.modules.get("dask.array"), "Array", ())
+    return isinstance(x, array)
 
 
 def _is_list(x: Any) -> bool:

@@ -34,7 +34,9 @@ NAMES = (
     "FloorDiv floor_divide floordiv; Mod remainder mod; Pow power pow; "
     "LShift left_shift lshift; RShift right_shift rshift; BitAnd bitwise_and and_; "
     "BitOr bitwise_or or_; BitXor bitwise_xor xor; "
-    "USub negative neg; UAdd positive pos; Invert invert invert"
+    "USub negative neg; UAdd positive pos; Invert invert invert; "
+    "Lt less lt; LtE less_equal le; Gt greater gt; GtE greater_equal ge; "
+    "Eq equal eq; NotEq not_equal ne"
 )
 OPERATORS: dict[type, tuple[np.ufunc, Any]] = {
     getattr(ast, node): (getattr(np, numpys), getattr(operator, python))
@@ -148,7 +150,7 @@ def operated(ufunc: np.ufunc, *kinds: Kind) -> Kind:
         beside = any(map(is_dtype, kinds)) and any(map(weak, kinds))
         operator_of_ints = found is int and ufunc is not np.maximum
         return np.dtype(np.int64) if beside and operator_of_ints else found
-    return _resolved(ufunc, *(weak(kind) or kind for kind in kinds))
+    return _resolved(ufunc, *(weak(kind) or kind for kind in kinds))[-1]
 
 
 def unary(op: ast.unaryop, kind: Kind) -> Kind:
@@ -189,11 +191,15 @@ def binary(op: ast.operator, left: Kind, right: Kind) -> Kind:
 
 
 @lru_cache(maxsize=512)
-def _resolved(ufunc: np.ufunc, *kinds: Any) -> Kind:
+def _resolved(ufunc: np.ufunc, *kinds: Any) -> tuple[Any, ...]:
+    """Return the dtypes of operands and result; None where NumPy has no such operator.
+
+    Parameters are a dtype or a class of Python's numbers for each operand.
+    """
     try:
-        return ufunc.resolve_dtypes((*kinds, None))[-1]
-    except TypeError:  # NumPy has no such operator
-        return None
+        return ufunc.resolve_dtypes((*kinds, None))
+    except TypeError:
+        return (None,)
 
 
 # What calls, and values from outside, are known to be.
@@ -265,15 +271,9 @@ def of_ufunc(function: np.ufunc, kinds: Kinds) -> tuple[Any, Kind]:
     strong = any(map(is_dtype, kinds))
     if not known or not strong or (function.nin, function.nout) != (len(kinds), 1):
         return None, None
-    try:
-        dtypes = function.resolve_dtypes(
-            (*(weak(kind) or kind for kind in kinds), None)
-        )
-    except TypeError:
-        return None, None
-    *taken, given = dtypes
-    half = any(dtype.char == "e" for dtype in dtypes)
-    return (None, None) if half else (tuple(taken), given)
+    dtypes = _resolved(function, *(weak(kind) or kind for kind in kinds))
+    half = any(dtype is None or dtype.char == "e" for dtype in dtypes)
+    return (None, None) if half else (dtypes[:-1], dtypes[-1])
 
 
 def _dtype(dtype: np.dtype[Any]) -> Kind:
@@ -396,9 +396,16 @@ class Rules:
     bounded : bool, optional
         Instead of what follows from the dtypes: whether integers have NumPy's dtypes,
         into which literals must fit. A signature means Numba's integers.
-    """
 
-    __slots__ = ("bounded", "inputs", "mixed", "working")
+    Attributes
+    ----------
+    numpys : bool
+        Whether compilers' integers are not what is meant.
+    needs_source : bool
+        Whether those would give other numbers than NumPy's: of bools integers.
+    words : tuple of bool
+        What a key on disk has of the rules, beside the inputs.
+    """
 
     def __init__(
         self,
@@ -410,50 +417,19 @@ class Rules:
     ) -> None:
         self.inputs = inputs
         self.working = np.result_type(*inputs) if working is None else working
-        #: Whether uint64 meets signed integers.
-        self.mixed = _mixed(inputs, outputs)
         self.bounded = not outputs if bounded is None else bounded
-
-    @property
-    def numpys(self) -> bool:
-        """Return whether compilers' integers are not what is meant."""
-        return bool(self.inputs) and (self.bounded or self.mixed)
-
-    @property
-    def needs_source(self) -> bool:
-        """Return whether compilers' integers would give other numbers than NumPy's.
-
-        Of bools they would give integers.
-        """
-        integers = {dtype for dtype in self.inputs if dtype.kind in "iu"}
-        bools = self.working.kind == "b"
-        return self.numpys and (bools or bool(integers - {NATIVE}))
+        # Uint64 and signed integers have no common dtype. Integers among a signature's
+        # results say that it means to compute in integers, as Numba does.
+        signed = any(dtype.kind in "ib" for dtype in inputs)
+        meant = any(dtype.kind in "iu" for dtype in outputs)
+        mixed = UNSIGNED in inputs and signed and not meant
+        self.words = mixed, self.bounded
+        self.numpys = bool(inputs) and any(self.words)
+        integers = {dtype for dtype in inputs if dtype.kind in "iu"}
+        self.needs_source = self.numpys and (
+            self.working.kind == "b" or bool(integers - {NATIVE})
+        )
 
     def result(self, kind: np.dtype[Any]) -> np.dtype[Any]:
         """Return the dtype of a result that NumPy gives a dtype."""
         return result_dtype(kind, self.working)
-
-    @property
-    def words(self) -> tuple[bool, bool]:
-        """Return what a key on disk has of them, beside the inputs."""
-        return self.mixed, self.bounded
-
-
-def _mixed(inputs: Dtypes, outputs: Dtypes = ()) -> bool:
-    """Say whether a function's integers have no common dtype.
-
-    Parameters
-    ----------
-    inputs, outputs : tuple of numpy.dtype
-        The inputs, and the results where a signature has them: integers among these
-        say that it means to compute in integers, as Numba does.
-
-    Examples
-    --------
-    >>> unsigned, signed = np.dtype("uint64"), np.dtype("int8")
-    >>> _mixed((unsigned, signed)), _mixed((unsigned, unsigned))
-    (True, False)
-    """
-    meant = any(dtype.kind in "iu" for dtype in outputs)
-    others = any(dtype.kind in "ib" for dtype in inputs)
-    return UNSIGNED in inputs and others and not meant

@@ -61,8 +61,8 @@ def parse(signature: object) -> tuple[Dtypes, Dtypes]:
     """
     returned = getattr(signature, "return_type", None)
     if returned is not None:
-        taken = getattr(signature, "args", ())
         parts = returned if hasattr(returned, "__iter__") else (returned,)
+        taken: Any = getattr(signature, "args", ())
         return _dtypes(map(str, taken), signature), _dtypes(map(str, parts), signature)
     if isinstance(signature, tuple):
         return _dtypes(map(str, signature), signature), ()
@@ -231,18 +231,11 @@ def parse_cores(signature: object, layout: Layout) -> Types:
 
 
 def _operands(signature: object) -> Types:
-    taken = getattr(signature, "args", None)
-    if taken is None and isinstance(signature, tuple):
-        taken = signature
-    if taken is not None:
-        return tuple(
-            (
-                _dtype(str(getattr(kind, "dtype", kind)), signature),
-                getattr(kind, "ndim", None),
-            )
-            for kind in taken
-        )
-    whole = CORES.fullmatch(signature) if isinstance(signature, str) else None
+    taken: Any = getattr(signature, "args", signature)
+    if isinstance(taken, tuple):
+        kinds = [(getattr(x, "dtype", x), getattr(x, "ndim", None)) for x in taken]
+        return tuple((_dtype(str(name), signature), ndim) for name, ndim in kinds)
+    whole = CORES.fullmatch(taken) if isinstance(taken, str) else None
     if whole is None:
         message = (
             f"{signature!r} is not a signature: write it as Numba does, "
@@ -256,10 +249,6 @@ def _operands(signature: object) -> Types:
             message = f"{signature}: {text.strip()!r} is not a type"
             raise TypeError(message)
         name, axes = found.groups()
-        types.append(
-            (
-                _dtype(name, signature),
-                None if axes is None else axes.count(",") + 1,
-            )
-        )
+        ndim = None if axes is None else axes.count(",") + 1
+        types.append((_dtype(name, signature), ndim))
     return tuple(types)
