@@ -89,3 +89,19 @@ def test_one_out_for_two_outputs_is_refused_by_every_call():
             both(x, 3, out=np.empty(5))
         both(x, x)
         both(x, 3)
+
+
+class Subclass(np.ndarray):
+    """One that leaves all to NumPy."""
+
+
+@pytest.mark.parametrize("size", [10, 100_000, 1_000_000])
+def test_subclasses_decide_on_their_results(size):
+    x = np.ones(size)
+    one, out = x.view(Subclass), np.zeros(size).view(Subclass)
+
+    for _ in range(3):
+        assert type(add(one, x)) is type(add(x, one)) is type(add(one, one)) is Subclass
+        assert add(x, x, out=out) is out
+        assert (out == 2).all()
+        assert type(add(one, x, out=np.zeros(size))) is np.ndarray

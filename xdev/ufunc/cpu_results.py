@@ -54,6 +54,8 @@ def plain(operands: Sequence[Any], outputs: Dtypes, size: int) -> tuple[Any] | N
             if not x.flags.c_contiguous or (like is not None and x.shape != like.shape):
                 return None
             like = x
+        elif isinstance(x, ndarray):
+            return None  # a subclass, which decides on its results
     return None if like is None else (large_array(like.shape, outputs[0], size),)
 
 

@@ -104,7 +104,7 @@ class Threaded:
             x if type(x) is ndarray else _number(x, dtype)
             for x, dtype in zip((*inputs, *outs), self._dtypes, strict=True)
         ]
-        if any(x is None for x in arrays):
+        if any(x is None for x in arrays) or not all(map(_has_own_places, outs)):
             return None
         plain = "aligned", "overlap_assume_elementwise"
         how: list[Any] = [("readonly", *plain)] * len(inputs)
@@ -138,10 +138,22 @@ class Threaded:
         return outs if len(outs) > 1 else outs[0]
 
 
+def _has_own_places(x: np.ndarray[Any, Any]) -> bool:
+    """Say whether each element surely has a place of its own, none beside another."""
+    reach = x.itemsize
+    for stride, extent in sorted(zip(map(abs, x.strides), x.shape, strict=True)):
+        if extent > 1:
+            if stride < reach:
+                return False
+            reach += stride * (extent - 1)
+    return True
+
+
 def _number(x: Any, dtype: np.dtype[Any]) -> ndarray[Any, Any] | None:
     """Return a number as the inner loop reads it, None where NumPy has to judge it."""
-    if isinstance(x, np.generic):
-        return np.asarray(x) if x.dtype == dtype else None
+    if isinstance(x, np.generic | ndarray):  # subclasses have ways of their own
+        plain = isinstance(x, np.generic) and x.dtype == dtype
+        return np.asarray(x) if plain else None
     try:
         with np.errstate(over="raise"):
             return np.asarray(dtype.type(x))
