@@ -17,18 +17,18 @@ import ast
 import copy
 import math
 from contextlib import suppress
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
 
 import numpy as np
 
-from xdev.compile import cpu
 from xdev.compile.halves import is_half
 from xdev.ufunc import sources
 from xdev.ufunc.analysis import Plain, analysed, compiled, require_source
 from xdev.ufunc.kinds import (
     DIVISION,
     EXTREMES,
+    OPERATORS,
     UNSIGNED,
     Kind,
     fits,
@@ -141,23 +141,6 @@ def typed(
 def _counted(working: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of counts: bools are counted in int64."""
     return np.dtype(np.int64) if working.kind == "b" else working
-
-
-def _order(x: Any, y: Any) -> Any:
-    """Return -1, 0 or 1 for uint64 and a signed integer, exactly as NumPy compares.
-
-    Compilers take int64 for the two, in which half of uint64 is negative.
-    """
-    a, b = np.float64(x), np.float64(y)
-    if a != b:
-        return -1 if a < b else 1
-    one, other = np.uint64(x), np.uint64(y)  # neither is negative
-    return -1 if one < other else int(one > other)
-
-
-@cache
-def _compiled_order() -> Any:
-    return cpu.device_function(_order)
 
 
 @final
@@ -381,8 +364,7 @@ class _Rewriter(ast.NodeTransformer):
         self._compared.update(parts)
         kinds = [self._kind(part) for part in parts]
         if mixed(*kinds) and all(is_dtype(kind, "iu") for kind in kinds):
-            parts = [self._operand(part) for part in parts]
-            return self._exact(node, parts, kinds)
+            return self._exact(node, [self._operand(part) for part in parts])
         common = reduce(partial(operated, np.maximum), kinds)
         if is_dtype(common, "fc") or weak(common) in PYTHONS:
             node.left, *node.comparators = [self._beside(p, common) for p in parts]
@@ -392,17 +374,17 @@ class _Rewriter(ast.NodeTransformer):
             node.left, *node.comparators = map(self._operand, parts)
         return node
 
-    def _exact(
-        self, node: ast.Compare, parts: list[ast.expr], kinds: list[Kind]
-    ) -> ast.expr:
-        """Return a comparison pair by pair, of parts that are rewritten."""
+    def _exact(self, node: ast.Compare, parts: list[ast.expr]) -> ast.expr:
+        """Return a comparison by NumPy's functions, pair by pair.
+
+        For uint64 and a signed integer the operators of compilers take int64, in which
+        half of uint64 is negative.
+        """
         tests = list[ast.expr]()
-        for k, op in enumerate(node.ops):
-            left, right = parts[k : k + 2]
-            if mixed(*kinds[k : k + 2]):
-                order = self._scope.name(left, "order", _compiled_order())
-                left, right = ast.Call(order, [left, right], []), ast.Constant(0)
-            tests.append(ast.copy_location(ast.Compare(left, [op], [right]), node))
+        for op, *pair in zip(node.ops, parts[:-1], parts[1:], strict=True):
+            ufunc, _ = OPERATORS[type(op)]
+            name = self._scope.name(node, ufunc.__name__, ufunc)
+            tests.append(ast.copy_location(ast.Call(name, pair, []), node))
         found = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
         return ast.copy_location(found, node)
 
