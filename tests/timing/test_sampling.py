@@ -20,9 +20,9 @@ def runs_of(cost):
     """Let every run take so long a call [s]."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            sampling,
+            sampling.Candidate,
             "run_hot",
-            lambda _, n, *__: Run(n * cost, n * cost, n * cost, n * cost),
+            lambda _, n: Run(n * cost, n * cost, n * cost, n * cost),
         )
         yield sampling.begin(lambda: None, "cpu")[0]
 
@@ -55,9 +55,9 @@ def test_three_rows_are_compared_within_three_seconds(costs):
     """On whatever machine: up to a millisecond a call, as the host arrays' row."""
     spent = 0.0
 
-    def run(loop, number, *_):
+    def run(candidate, number):
         nonlocal spent
-        seconds = number * loop._function.__defaults__[0].cost
+        seconds = number * candidate.loop._function.__defaults__[0].cost
         spent += seconds
         return Run(seconds, seconds, seconds, seconds)
 
@@ -69,7 +69,7 @@ def test_three_rows_are_compared_within_three_seconds(costs):
         return call
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sampling, "run_hot", run)
+        patch.setattr(sampling.Candidate, "run_hot", run)
         compare({str(i): row(cost) for i, cost in enumerate(costs)}, device="cpu")
     assert 0 < spent < 3
 

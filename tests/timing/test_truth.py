@@ -8,6 +8,7 @@ lines: a rule stands beside what switches it off, and one table has them all.
 
 import gc
 from contextlib import nullcontext, suppress
+from itertools import repeat
 from types import SimpleNamespace
 
 import numpy as np
@@ -39,12 +40,12 @@ def wall_time_holds_the_work(machine):
 
 
 def no_wait_at_the_end(patch):
-    patch.setattr(sampling.Stopwatch, "stop", _stop_at_once)
+    def run_hot(candidate, number):
+        clock = candidate.clock
+        start, end, _ = candidate.loop(repeat(None, number), clock, clock)
+        return sampling.Run(end - start, end - start, end - start, end - start)
 
-
-def _stop_at_once(watch, returned):
-    seconds = returned - watch._started
-    return sampling.Run(seconds, seconds, seconds, seconds)
+    patch.setattr(sampling.Candidate, "run_hot", run_hot)
 
 
 def a_run_starts_on_an_idle_device(machine):
@@ -55,12 +56,15 @@ def a_run_starts_on_an_idle_device(machine):
 
 
 def no_wait_at_the_start(patch):
-    def start(watch):
-        watch._begin = sampling.record(watch._device)
-        watch._started = watch._clock()
-        return watch._started
+    def run_hot(candidate, number):
+        clock = candidate.clock
+        start = clock()
+        candidate.loop(repeat(None, number), clock, clock)
+        xdev.synchronize(candidate.device)
+        seconds = clock() - start
+        return sampling.Run(seconds, seconds, seconds, seconds)
 
-    patch.setattr(sampling.Stopwatch, "start", start)
+    patch.setattr(sampling.Candidate, "run_hot", run_hot)
 
 
 def device_time_is_that_of_the_stream_of_the_work(machine):
@@ -109,10 +113,10 @@ def launch_time_is_that_of_calls_that_follow_others(machine):
 
 
 def launches_from_an_idle_device(patch):
-    def launch_time(loop, number, device, clock):
-        return sampling.run_hot(loop, number, device, clock).launch / number
+    def launch_time(candidate, number, _):
+        return candidate.run_hot(number).launch / number
 
-    patch.setattr(sampling, "launch_time", launch_time)
+    patch.setattr(sampling.Candidate, "launch_time", launch_time)
 
 
 def the_first_call_is_apart(machine):

@@ -147,110 +147,6 @@ def collector_off() -> Iterator[None]:
             gc.enable()
 
 
-@final
-class Stopwatch:
-    """Starts when a device is idle, and takes the times of what was queued since."""
-
-    __slots__ = ("_begin", "_clock", "_device", "_started")
-
-    def __init__(self, device: Device, clock: Callable[[], float]) -> None:
-        self._device, self._clock = device, clock
-
-    def start(self) -> float:
-        """Wait until the device is idle; return the time."""
-        synchronize(self._device)
-        self._begin = record(self._device)
-        self._started = self._clock()
-        return self._started
-
-    def stop(self, returned: float) -> Run:
-        """Wait until the work is done; ``returned``: when the last call returned."""
-        end = record(self._device)
-        synchronize(self._device)
-        wall = self._clock() - self._started
-        busy = end.elapsed(self._begin)
-        return Run(returned - self._started, busy, wall, wall)
-
-
-def run_hot(loop: Loop, number: int, device: Device, clock: Callable[[], float]) -> Run:
-    """Call ``number`` times without a pause, from idle device to idle device."""
-    with collector_off():
-        rounds = times(None, number)
-        if device.type == "cpu":
-            start, end, _ = loop(rounds, clock, clock)
-            return Run(end - start, end - start, end - start, end - start)
-        watch = Stopwatch(device, clock)
-        return watch.stop(loop(rounds, watch.start, clock)[1])
-
-
-def launch_time(
-    loop: Loop, number: int, device: Device, clock: Callable[[], float]
-) -> float:
-    """Return the host's time for a call that does not wait [s]: the mean of ``number``.
-
-    A call before them meets the idle device, after which a launch can take several
-    times as long as one that follows another.
-    """
-    started = 0.0
-
-    def first() -> Iterator[None]:
-        nonlocal started
-        synchronize(device)
-        yield None
-        started = clock()
-
-    with collector_off():
-        returned: float = loop(chain(first(), times(None, number)), clock, clock)[1]
-        synchronize(device)
-    return (returned - started) / number
-
-
-def run_cold(
-    loop: Loop, number: int, device: Device, clock: Callable[[], float], probe: Probe
-) -> Run:
-    """Call ``number`` times, each after the device's caches were overwritten.
-
-    Launch and wall time are of calls on an idle device. For the device's own time
-    the calls are made once more, queued behind work that outlasts their launch, since
-    an idle device would wait for it between the two events.
-    """
-
-    def start_idle() -> float:
-        probe.flush()
-        synchronize(device)
-        return clock()
-
-    began, launch, wall = clock(), 0.0, 0.0
-    with collector_off():
-        for _ in times(None, number):
-            start, returned, _ = loop((None,), start_idle, clock)
-            synchronize(device)
-            launch += returned - start
-            wall += (clock() if device.type != "cpu" else returned) - start
-        busy = wall
-        if device.type != "cpu":
-            busy = _queued_cold(loop, number, device, probe, launch / number)
-    return Run(launch, busy, wall, clock() - began)
-
-
-def _queued_cold(
-    loop: Loop, number: int, device: Device, probe: Probe, launch: float
-) -> float:
-    begins: list[Event] = []
-
-    def start() -> float:
-        probe.hold(min(AHEAD * launch, LONGEST_HOLD))
-        probe.flush()
-        begins.append(record(device))
-        return 0.0
-
-    seconds = 0.0
-    for _ in times(None, number):
-        end: Event = loop((None,), start, lambda: record(device))[1]
-        seconds += end.elapsed(begins.pop())
-    return seconds
-
-
 MOST_LOOPS = 10**9
 RUN_SECONDS = 0.2  # IPython's
 # A stream's queue is finite, of about 1000 launches: once it is full, a launch waits
@@ -310,9 +206,79 @@ class Candidate:
 
     def run(self, number: int) -> Run:
         """Make one run, which is not kept."""
-        if self.cold:
-            return run_cold(self.loop, number, self.device, self.clock, self.probe)
-        return run_hot(self.loop, number, self.device, self.clock)
+        with collector_off():
+            return self.run_cold(number) if self.cold else self.run_hot(number)
+
+    def run_hot(self, number: int) -> Run:
+        """Call ``number`` times without a pause, from idle device to idle device."""
+        rounds, device, clock = times(None, number), self.device, self.clock
+        if device.type == "cpu":
+            start, end, _ = self.loop(rounds, clock, clock)
+            return Run(end - start, end - start, end - start, end - start)
+        events: list[Event] = []
+
+        def start_idle() -> float:
+            synchronize(device)
+            events.append(record(device))
+            return clock()
+
+        start, returned, _ = self.loop(rounds, start_idle, clock)
+        events.append(record(device))
+        synchronize(device)
+        wall = clock() - start
+        return Run(returned - start, events[1].elapsed(events[0]), wall, wall)
+
+    def run_cold(self, number: int) -> Run:
+        """Call ``number`` times, each after the device's caches were overwritten.
+
+        Launch and wall time are of calls on an idle device. For the device's own time
+        the calls are made once more, queued behind work that outlasts their launch,
+        since an idle device would wait for it between the two events.
+        """
+        device, clock, on_host = self.device, self.clock, self.device.type == "cpu"
+
+        def start_idle() -> float:
+            self.probe.flush()
+            synchronize(device)
+            return clock()
+
+        def start_queued() -> float:
+            self.probe.hold(min(AHEAD * launch / number, LONGEST_HOLD))
+            self.probe.flush()
+            begins.append(record(device))
+            return 0.0
+
+        began, launch, wall, busy = clock(), 0.0, 0.0, 0.0
+        begins: list[Event] = []
+        for _ in times(None, number):
+            start, returned, _ = self.loop((None,), start_idle, clock)
+            synchronize(device)
+            launch += returned - start
+            wall += (returned if on_host else clock()) - start
+        for _ in times(None, 0 if on_host else number):
+            end: Event = self.loop((None,), start_queued, lambda: record(device))[1]
+            busy += end.elapsed(begins.pop())
+        return Run(launch, wall if on_host else busy, wall, clock() - began)
+
+    def launch_time(self, number: int, clock: Callable[[], float]) -> float:
+        """Return the host's time for a call that does not wait [s]: a mean.
+
+        A call before them meets the idle device, after which a launch can take several
+        times as long as one that follows another.
+        """
+        started = 0.0
+
+        def first() -> Iterator[None]:
+            nonlocal started
+            synchronize(self.device)
+            yield None
+            started = clock()
+
+        rounds = chain(first(), times(None, number))
+        with collector_off():
+            returned: float = self.loop(rounds, clock, clock)[1]
+            synchronize(self.device)
+        return (returned - started) / number
 
     def settle(
         self,
@@ -361,7 +327,7 @@ class Candidate:
         if self.device.type == "cpu":
             return
         # By this clock, whatever the runs': what sleeps takes no time of a processor.
-        launch = launch_time(self.loop, 1, self.device, time.perf_counter)
+        launch = self.launch_time(1, time.perf_counter)
         most = BURST_SECONDS / launch if launch > 0 else MOST_IN_BURST
         self.burst = max(1, min(self.number, MOST_IN_BURST, int(most)))
         self.waits = self._waits(launch)
@@ -399,7 +365,7 @@ class Candidate:
         one = self.run(self.number)
         launch = one.launch / self.number
         if self.queued and not self.cold and self.number > 1:
-            launch = launch_time(self.loop, self.burst, self.device, self.clock)
+            launch = self.launch_time(self.burst, self.clock)
         self.runs.append(one)
         self.launches.append(launch)
         rate = self.probe.clock_rate()
