@@ -22,8 +22,6 @@ from xdev.timing.environment import device_name, environment
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
-
 
 Call = partial[Any]
 Triple = tuple[Any, Any, Any]
@@ -110,25 +108,23 @@ def _into(function: Any, arrays: Triple) -> Call:
     return partial(function, x, y, out=out)
 
 
-def _round_trip(stage: Stage) -> Call:
-    """Upload, call, download; on the CPU there is nothing to move."""
+def _round_trip(there: Any, function: Any, back: Any) -> Any:
+    """Return what uploads, calls and downloads."""
+    return lambda x, y: back(function(there(x), there(y)))
+
+
+def _xdev_round_trip(stage: Stage) -> Call:
+    """Return the row's call; on the CPU there is nothing to move."""
     if stage.device.type == "cpu":
         return _call(stage.ufunc, stage.host)
-
-    def host_to_host(x: NDArray[Any], y: NDArray[Any]) -> Any:
-        there = (xdev.to_device(a, stage.device) for a in (x, y))
-        return xdev.to_numpy(stage.ufunc(*there))
-
-    return _call(host_to_host, stage.host)
+    there = partial(xdev.to_device, device=stage.device)
+    return _call(_round_trip(there, stage.ufunc, xdev.to_numpy), stage.host)
 
 
 def _cupy_round_trip(stage: Stage) -> Call:
     cupy = _optional.cupy()
-
-    def host_to_host(x: NDArray[Any], y: NDArray[Any]) -> Any:
-        return cupy.asnumpy(cupy.add(cupy.asarray(x), cupy.asarray(y)))
-
-    return _call(host_to_host, stage.host)
+    function = _round_trip(cupy.asarray, cupy.add, cupy.asnumpy)
+    return _call(function, stage.host)
 
 
 BOTH, CPU, CUDA = ("cpu", "cuda"), ("cpu",), ("cuda",)
@@ -145,7 +141,7 @@ ROWS: dict[str, tuple[tuple[str, ...], Callable[[Stage], Call]]] = {
     "CuPy host arrays": (CUDA, _cupy_round_trip),
     "CuPy arrays": (CUDA, lambda s: _call(_optional.cupy().add, s.cupy_arrays)),
     "CuPy arrays out=": (CUDA, lambda s: _into(_optional.cupy().add, s.cupy_arrays)),
-    "xdev host arrays": (BOTH, _round_trip),
+    "xdev host arrays": (BOTH, _xdev_round_trip),
     "xdev device arrays": (BOTH, lambda s: _call(s.ufunc, s.arrays)),
     "xdev device arrays out=": (BOTH, lambda s: _into(s.ufunc, s.arrays)),
     "xdev on Numba arrays out=": (CUDA, lambda s: _into(s.ufunc, s.numba_arrays)),

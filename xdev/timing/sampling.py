@@ -147,7 +147,8 @@ def collector_off() -> Iterator[None]:
             gc.enable()
 
 
-MOST_LOOPS = 10**9
+MOST_POWER = 9  # of ten
+MOST_LOOPS = 10**MOST_POWER
 RUN_SECONDS = 0.2  # IPython's
 # A stream's queue is finite, of about 1000 launches: once it is full, a launch waits
 # for the device. So launches are timed in short runs after one call on an idle one.
@@ -301,26 +302,15 @@ class Candidate:
         tell : callable
             Is given each number that was tried, and its time [s].
         """
-        if number is None:
-            number = self._enough(seconds, steps, tell)
-        self.number = number
+        tried = (step * 10**power for power in range(MOST_POWER) for step in steps)
+        for few in tried if number is None else ():
+            spent = self.run(few).spent
+            tell(few, spent)
+            if spent >= seconds:
+                number = few
+                break
+        self.number = number or MOST_LOOPS
         self.get_ready()
-
-    def _enough(
-        self,
-        seconds: float,
-        steps: tuple[int, ...],
-        tell: Callable[[int, float], object],
-    ) -> int:
-        scale = 1
-        while scale < MOST_LOOPS:
-            for step in steps:
-                spent = self.run(scale * step).spent
-                tell(scale * step, spent)
-                if spent >= seconds:
-                    return scale * step
-            scale *= 10
-        return MOST_LOOPS
 
     def get_ready(self) -> None:
         """Find out what needs a call apart: its launch time, and if it waits."""
