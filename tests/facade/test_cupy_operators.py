@@ -10,7 +10,7 @@ import xdev
 from xdev import memory
 
 cupy = pytest.importorskip("cupy")
-KINDS = ["?", "b", "B", "h", "H", "i", "I", "l", "L", "e", "f", "d", "F", "D"]
+KINDS = [*"?bBIlefdD"]
 ARITHMETIC = [
     "add",
     "sub",

@@ -131,7 +131,6 @@ class CuPyLibrary(Library):
 
     def __init__(self) -> None:
         super().__init__(_optional.cupy(), self._find)
-        self.standard = importlib.import_module("array_api_compat.cupy")
         self.several = registry.backend("cuda").count() > 1
         reductions = {name: _reduction(f) for name, f in REDUCTIONS.items()}
         self._known = {**OPERATORS, **reductions, **mended()}
@@ -153,7 +152,8 @@ class CuPyLibrary(Library):
         elif name in OWN:
             found = operator.attrgetter(name)(self.namespace)
         else:
-            found = _bare(operator.attrgetter(name)(self.standard), self.namespace)
+            standard = importlib.import_module("array_api_compat.cupy")
+            found = _bare(operator.attrgetter(name)(standard), self.namespace)
         found = with_room(name, found)
         self.functions[name] = found  # from here on another thread marks it, or we do
         if live_streams.several:

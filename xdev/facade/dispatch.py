@@ -115,6 +115,9 @@ def _numpys(x: Any, name: str, label: str) -> Library:
 def _discover(x: Any, name: str, label: str) -> Library:
     if isinstance(x, Remains):
         raise use_after_free(x, f"xdev.{name}: {label}")
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and isinstance(x, cupy.ndarray):
+        return library_named(cupy)
     compat = importlib.import_module("array_api_compat")
     # Not of classes: the class numpy.float64 has __array_namespace__ as well.
     if isinstance(x, type | list | tuple | str | np.generic) or not (
