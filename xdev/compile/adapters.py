@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING
 
 from xdev import _optional
 from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from xdev.compile.numba_cuda import Dtypes
-
+    from types import ModuleType
 
 COMPILERS = ("numba_cuda", "numba_cuda_mlir")  # the first that is installed
 
 
-class Adapter(Protocol):
-    """A compiler of scalar functions."""
-
-    def ltoir(
-        self,
-        function: Callable[..., Any],
-        inputs: Dtypes,
-        outputs: Dtypes,
-        symbol: str,
-        capability: tuple[int, int],
-        *,
-        fastmath: bool = False,
-    ) -> bytes:
-        """Compile as :func:`xdev.compile.numba_cuda.ltoir` does."""
-
-
 @cache
-def adapter() -> Adapter:
+def adapter() -> ModuleType:
     """Return the adapter to the compiler that is installed, numba-cuda before its heir.
 
     Raises
@@ -48,4 +29,4 @@ def adapter() -> Adapter:
     if name is None:
         message = f"{' and '.join(COMPILERS)} are missing: {_optional.CUDA_EXTRA}"
         raise DeviceUnavailableError(message)
-    return cast("Adapter", importlib.import_module(f"xdev.compile.{name}"))
+    return importlib.import_module(f"xdev.compile.{name}")

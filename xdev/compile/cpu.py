@@ -21,8 +21,7 @@ from xdev.compile import cpu_loop, errors, loops, numpy_functions
 from xdev.compile.cpu_loop import ALONE, BINARY, LINE, UNROLLED, Advice
 from xdev.compile.cpu_math import linking
 from xdev.compile.cpu_math.linking import CALLED, SYMBOLS
-from xdev.compile.errors import cause, compile_error, compiler_errors
-from xdev.compile.halves import conversions, is_half
+from xdev.compile.halves import computed, conversions, is_half
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -269,7 +268,7 @@ def infer(function: Callable[..., Any], inputs: Dtypes) -> Dtypes:
     target.typing_context.refresh()
     target.target_context.refresh()
     arguments = tuple(map(computed, inputs))
-    try:
+    with errors.explained(function, inputs):
         result = numba.core.compiler.compile_extra(
             target.typing_context,
             target.target_context,
@@ -281,8 +280,6 @@ def infer(function: Callable[..., Any], inputs: Dtypes) -> Dtypes:
             pipeline_class=_typing_only(),
         )
         return _results(result)
-    except compiler_errors() as error:
-        raise compile_error(function, inputs, error) from cause(error)
 
 
 @_optional.numba_unset()
@@ -346,12 +343,9 @@ def loop(
     def inner(args, dimensions, steps, data):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         run(args, dimensions, steps, data)
 
-    pointer = types.voidptr
-    try:
-        signature = types.void(pointer, pointer, pointer, pointer)
+    signature = types.void(*[types.voidptr] * 4)
+    with errors.explained(function, inputs):
         return loops.code_of(numba.cfunc(signature, no_cpython_wrapper=True)(inner))
-    except compiler_errors() as error:
-        raise compile_error(function, inputs, error) from cause(error)
 
 
 def jitted(
@@ -388,11 +382,9 @@ def jitted(
     options |= {"fastmath": fastmath, "forceinline": True}
     bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # a loop calls it
     made = _optional.numba().njit(error_model="numpy", **bare, **options)(function)
-    try:
-        with numpy_functions.unraising(wrapping=wrapping):
-            made.compile(tuple(kinds))
-    except compiler_errors() as error:
-        raise compile_error(function, shown, error) from cause(error)
+    served = numpy_functions.unraising(wrapping=wrapping)
+    with errors.explained(function, shown), served:
+        made.compile(tuple(kinds))
     return made
 
 
@@ -410,14 +402,6 @@ def device_function(function: Callable[..., Any]) -> Any:
 
     compiler.compile = compile_
     return made
-
-
-def computed(dtype: np.dtype[Any]) -> Any:
-    """Return the Numba type that values of a dtype are computed in."""
-    numba = _optional.numba()
-    if is_half(dtype):
-        return numba.core.types.float32
-    return numba.np.numpy_support.from_dtype(dtype)
 
 
 def _branches(function: Callable[..., Any]) -> bool:

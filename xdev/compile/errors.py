@@ -5,8 +5,7 @@ from __future__ import annotations
 import linecache
 import pickle
 import re
-import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dis import get_instructions
 from functools import reduce
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdev import _config, _optional
 from xdev.compile.digests import reads
+from xdev.errors import XdevError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -215,34 +215,27 @@ REST = re.compile(r"File |There are|During|Overload|This error may")
 NOISE = re.compile(r"Failed in|- Resolution failure|\s*$")
 PLACE = re.compile(r'File "([^"]+)", line (\d+)|(?:at|from) (\S.*?) \((\d+)\)')
 TERMINAL = re.compile(r"\x1b\[[0-9;]*m")
-# Each compiler's own errors, which have no common base; a module need not be loaded.
-OWN = {
-    "numba.core.errors": ("NumbaError", "UnsupportedBytecodeError"),
-    "numba.cuda.errors": ("UnsupportedBytecodeError",),
-    "numba_cuda_mlir.errors": ("UserFacingInternalCompilerError",),
-    "numba_cuda_mlir.numba_cuda.core.errors": ("NumbaError",),
-    "numba_cuda_mlir.numba_cuda.errors": ("UnsupportedBytecodeError",),
-}
-# What they raise besides: they ask SciPy for linear algebra, and modules for what is in
-# them; they compute with literals; and they fail their own assertions.
-OTHERS = (
-    NotImplementedError,
-    AttributeError,
-    ImportError,
-    AssertionError,
-    LookupError,
-    ValueError,
-)
 # numba-cuda-mlir says so instead of what it lacks, and where to report it.
 HIDING = "UserFacingInternalCompilerError"
 ASKING = re.compile(r"\.? (?:This is always a bug|Should this be|Please file).*")
 
 
-def compiler_errors() -> tuple[type[Exception], ...]:
-    """Return what compilers raise for a function that they cannot compile."""
-    loaded = ((sys.modules.get(module), names) for module, names in OWN.items())
-    own = (getattr(module, name, None) for module, names in loaded for name in names)
-    return *filter(None, own), *OTHERS
+@contextmanager
+def explained(
+    function: Callable[..., Any], inputs: Sequence[object], place: str = ""
+) -> Iterator[None]:
+    """Turn what a compiler raises for a function into :func:`compile_error`.
+
+    Compilers' own errors have no common base, and they fail otherwise besides: they ask
+    SciPy for linear algebra, and modules for what is in them; they compute with
+    literals; and they fail their own assertions.
+    """
+    try:
+        yield
+    except (TypeError, MemoryError, OSError, XdevError):
+        raise
+    except Exception as error:  # noqa: BLE001 - as it says above
+        raise compile_error(function, inputs, error, place) from cause(error)
 
 
 def compile_error(

@@ -33,6 +33,14 @@ def is_bfloat16(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "V" and dtype.name == BFLOAT16
 
 
+def computed(dtype: np.dtype[Any]) -> Any:
+    """Return the Numba type that values of a dtype are computed in."""
+    numba = _optional.numba()
+    if is_half(dtype):
+        return numba.core.types.float32
+    return numba.np.numpy_support.from_dtype(dtype)
+
+
 def conversions(dtype: np.dtype[Any]) -> tuple[Any, Any]:
     """Return jitted functions of the bits to float32 and back, rounded to even."""
     return _bfloat16() if is_bfloat16(dtype) else _float16()

@@ -16,8 +16,8 @@ import numpy as np
 
 from xdev import _optional
 from xdev.compile import numpy_functions
-from xdev.compile.errors import cause, compile_error, compiler_errors
-from xdev.compile.halves import is_half
+from xdev.compile.errors import explained
+from xdev.compile.halves import computed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,27 +60,18 @@ def ltoir(
     """
     _optional.numba_cuda()
     types = _optional.numba().core.types
-    apply = _applied(function, tuple(map(_type, inputs)), tuple(map(_type, outputs)))
+    apply = _applied(
+        function, tuple(map(computed, inputs)), tuple(map(computed, outputs))
+    )
 
     def elementwise(reads, writes):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         apply(reads, writes)
 
-    pointers = (
-        types.Tuple([types.CPointer(_type(dtype)) for dtype in dtypes])
-        for dtypes in (inputs, outputs)
-    )
+    pointers = (types.Tuple(list(map(types.CPointer, each))) for each in kinds)
     signature = types.void(*pointers)
-    try:
-        return compiled(
-            elementwise,
-            signature,
-            symbol,
-            capability,
-            fastmath=fastmath,
-            wrapping=True,
-        )
-    except compiler_errors() as error:
-        raise compile_error(function, inputs, error, " for CUDA") from cause(error)
+    options = {"fastmath": fastmath, "wrapping": True}
+    with explained(function, inputs, " for CUDA"):
+        return compiled(elementwise, signature, symbol, capability, **options)
 
 
 @_optional.numba_unset()
@@ -119,12 +110,6 @@ def compiled(
             fastmath=fastmath,
         )
     return bytes(code)
-
-
-def _type(dtype: np.dtype[Any]) -> Any:
-    if is_half(dtype):
-        return _optional.numba().core.types.float32
-    return _optional.numba().np.numpy_support.from_dtype(dtype)
 
 
 def _applied(function: Callable[..., Any], inputs: Any, outputs: Any) -> Any:
@@ -179,12 +164,11 @@ def _compiling_for(capability: tuple[int, int]) -> Iterator[None]:
     lock = importlib.import_module("numba.cuda.core.compiler_lock").global_compiler_lock
     thread = get_ident()
     stand_in = SimpleNamespace(compute_capability=capability)
-    with lock:
-        real = dispatcher.get_current_device
-        dispatcher.get_current_device = lambda: (
-            stand_in if get_ident() == thread else real()
-        )
-        try:
-            yield
-        finally:
-            dispatcher.get_current_device = real
+    real = dispatcher.get_current_device
+
+    def current() -> Any:
+        return stand_in if get_ident() == thread else real()
+
+    change = dispatcher, "get_current_device", current
+    with lock, numpy_functions.replaced(change):
+        yield

@@ -12,8 +12,9 @@ import numpy as np
 from xdev import _optional
 from xdev._forks import module_lock
 from xdev.compile.digests import named_globals
-from xdev.compile.errors import cause, compile_error, compiler_errors
+from xdev.compile.errors import explained
 from xdev.compile.halves import is_half
+from xdev.compile.numpy_functions import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,19 +49,16 @@ def ltoir(
     types, compiler = _module("types"), _module("compiler")
     pointers = [types.CPointer(_type(dtype)) for dtype in (*inputs, *outputs)]
     elementwise = _elementwise(_device(function), len(inputs), len(outputs))
-    try:
-        with _compiling_for(capability):
-            code, _ = compiler.compile(
-                elementwise,
-                types.void(*pointers),
-                cc=capability,
-                device=True,
-                abi_info={"abi_name": symbol},
-                output="ltoir",
-                fastmath=fastmath,
-            )
-    except compiler_errors() as error:
-        raise compile_error(function, inputs, error, " for CUDA") from cause(error)
+    with explained(function, inputs, " for CUDA"), _compiling_for(capability):
+        code, _ = compiler.compile(
+            elementwise,
+            types.void(*pointers),
+            cc=capability,
+            device=True,
+            abi_info={"abi_name": symbol},
+            output="ltoir",
+            fastmath=fastmath,
+        )
     return bytes(code)
 
 
@@ -105,13 +103,9 @@ def _elementwise(function: Any, nin: int, nout: int) -> Callable[..., None]:
     The compiler takes no ``*args``: its source is written for the number of operands.
     """
     reads, writes = [f"x{k}" for k in range(nin)], [f"y{k}" for k in range(nout)]
-    loads = ", ".join(f"{x}[0]" for x in reads)
-    stores = [
-        f"    {y}[0] = {'result' if nout == 1 else f'result[{k}]'}"
-        for k, y in enumerate(writes)
-    ]
+    loads, stores = (", ".join(f"{x}[0]" for x in each) for each in (reads, writes))
     head = f"def elementwise({', '.join((*reads, *writes))}):"
-    lines = [head, f"    result = function({loads})", *stores]
+    lines = [head, f"    {stores} = function({loads})"]
     namespace: dict[str, Any] = {"function": function}
     exec("\n".join(lines), namespace)  # noqa: S102 - names and numbers of our own
     made: Callable[..., None] = namespace["elementwise"]
@@ -121,11 +115,5 @@ def _elementwise(function: Any, nin: int, nout: int) -> Callable[..., None]:
 @contextmanager
 def _compiling_for(capability: tuple[int, int]) -> Iterator[None]:
     """Give the compiler a device to ask where there is no driver."""
-    tools = _module("tools")
-    with _lock:
-        before = tools._cached_cc  # noqa: SLF001
-        tools._cached_cc = capability  # noqa: SLF001
-        try:
-            yield
-        finally:
-            tools._cached_cc = before  # noqa: SLF001
+    with _lock, replaced((_module("tools"), "_cached_cc", capability)):
+        yield

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import operator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -452,17 +452,14 @@ def _context(root: str) -> Any:
 @contextmanager
 def replaced(*changes: tuple[Any, str, Any]) -> Iterator[None]:
     """Give classes or modules other attributes meanwhile: owners, names and values."""
-    before = [(owner, name, vars(owner).get(name)) for owner, name, _ in changes]
-    for owner, name, value in changes:
-        setattr(owner, name, value)
-    try:
+    with ExitStack() as undone:
+        for owner, name, value in changes:
+            if name in vars(owner):
+                undone.callback(setattr, owner, name, vars(owner)[name])
+            else:  # a base class has it
+                undone.callback(delattr, owner, name)
+            setattr(owner, name, value)
         yield
-    finally:
-        for owner, name, own in before:
-            if own is None:
-                delattr(owner, name)  # a base class has it
-            else:
-                setattr(owner, name, own)
 
 
 # What Numba compiles for itself inside a function, made so that it does not raise.

@@ -14,7 +14,7 @@ from xdev import _optional
 from xdev._forks import module_lock
 from xdev.compile import cubins, digests, elementwise, numba_cuda
 from xdev.compile.elementwise import FUNCTION
-from xdev.compile.errors import cause, compile_error, compiler_errors
+from xdev.compile.errors import explained
 from xdev.compile.grid import DIMENSIONS, Grid, check_result, cpu, emission
 from xdev.compile.grid.emission import Memory, Target
 from xdev.compile.numpy_functions import replaced
@@ -329,18 +329,20 @@ def ltoir(
     signature = types.void(*[types.int64] * DIMENSIONS, types.voidptr)
     ir = target().cgutils.ir
     slow = _optional.numba().core.errors.NumbaPerformanceWarning
-    with warnings.catch_warnings(action="ignore", category=slow):  # of what is refused
+    with (
+        warnings.catch_warnings(action="ignore", category=slow),  # of what is refused
+        explained(grid.function, grid.arguments, " for CUDA"),
+    ):
         try:
             with short(ir) if small else nullcontext():
                 return numba_cuda.compiled(
                     entry, signature, FUNCTION, capability, fastmath=grid.fastmath
                 )
-        except compiler_errors() as error:
+        except Exception:
             # Numba knows the line; numba-cuda does not where it calls in between.
             shown, fastmath = grid.arguments, grid.fastmath
             cpu.device_function(grid.function, grid.types(), shown, fastmath=fastmath)
-            said = compile_error(grid.function, grid.arguments, error, " for CUDA")
-            raise said from cause(error)
+            raise
 
 
 def call(context: Any, builder: Any, grid: Grid, values: Sequence[Any]) -> None:
