@@ -9,7 +9,7 @@ LLVM turns into SIMD code.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from dis import get_instructions
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -84,20 +84,38 @@ LIGHT = 10  # simple instructions that take less time than loading and storing d
 COPYING = 4  # simple instructions that copying an element is worth
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """One operand: how it is stored, what it is computed as, how one becomes the other.
 
-    ``widen`` and ``narrow`` are jitted functions between the two, None where they are
-    the same type.
+    ``widen`` and ``narrow`` are functions between the two, None where they are the same
+    type.
     """
 
     stored: Any
     computed: Any
     itemsize: int
-    widen: Any = None
-    narrow: Any = None
+    widen: Callable[[Any], Any] | None = None
+    narrow: Callable[[Any], Any] | None = None
+
+    def widened(self, context: Any, builder: Any, value: Any) -> Any:
+        """Emit what makes a loaded value one to compute with."""
+        types = self.computed(self.stored)
+        return self._converted(context, builder, self.widen, types, value)
+
+    def narrowed(self, context: Any, builder: Any, value: Any) -> Any:
+        """Emit what makes a computed value one to store."""
+        types = self.stored(self.computed)
+        return self._converted(context, builder, self.narrow, types, value)
+
+    @staticmethod
+    def _converted(context: Any, builder: Any, way: Any, types: Any, value: Any) -> Any:
+        if way is None:
+            return value
+        made = context.compile_subroutine(builder, way, types)
+        # It reports nothing.
+        return context.call_internal_no_propagate(
+            builder, made.fndesc, types, (value,)
+        )[1]
 
 
 @final
@@ -124,8 +142,8 @@ class Body:
     outputs: list[Operand]
     branches: bool
     work: Work = NONE
-    signatures: dict[Any, Any] = field(default_factory=dict)
-    library: Any = None  # the function's code, its mathematics vectorized
+    compiled: Any = None  # the function for these types
+    library: Any = None  # its code, whose mathematics is vectorized
 
     @property
     def operands(self) -> list[Operand]:
@@ -133,14 +151,12 @@ class Body:
         return self.inputs + self.outputs
 
     def resolve(self, typing: Any) -> None:
-        """Compile every function that an iteration calls."""
-        self._resolve(typing, self.function, tuple(o.computed for o in self.inputs))
-        for operand in self.operands:
-            if operand.widen is not None:
-                self._resolve(typing, operand.widen, (operand.stored,))
-                self._resolve(typing, operand.narrow, (operand.computed,))
-        compiled = self.function.overloads[self.signatures[self.function][1].args]
-        self.library = linking.vectorized(compiled.library)
+        """Compile the function that an iteration calls."""
+        kind = _optional.numba().core.types.Dispatcher(self.function)
+        inputs = tuple(operand.computed for operand in self.inputs)
+        taken = kind.get_call_type(typing, inputs, {}).args
+        self.compiled = self.function.overloads[taken]
+        self.library = linking.vectorized(self.compiled.library)
 
     @property
     def light(self) -> bool:
@@ -182,36 +198,20 @@ class Body:
         lanes = LINE // 2 // max(operand.itemsize for operand in self.operands)
         return {"vectorize.width": max(lanes, 1), "interleave.count": 2}
 
-    def _resolve(self, typing: Any, function: Any, args: tuple[Any, ...]) -> None:
-        kind = _optional.numba().core.types.Dispatcher(function)
-        self.signatures[function] = kind, kind.get_call_type(typing, args, {})
-
-    def call(
-        self, context: Any, builder: Any, function: Any, args: Sequence[Any]
-    ) -> Any:
-        """Emit a call of one of the resolved functions."""
-        _, signature = self.signatures[function]
-        compiled = function.overloads[signature.args]
-        own = function is self.function
-        context.add_linking_libs([self.library if own else compiled.library])
-        # A loop has nobody to report to, so what a function reports goes no further.
-        status, result = context.call_internal_no_propagate(
-            builder, compiled.fndesc, signature, args
-        )
-        if not own:  # conversions report nothing
-            return result
-        wrong = numpy_functions.undefined(context, builder, signature.return_type)
-        return builder.select(status.is_error, wrong, result)
-
     def compute(self, context: Any, builder: Any, values: Sequence[Any]) -> list[Any]:
         """Emit the scalar function, between the types that are computed with."""
-        result = self.call(context, builder, self.function, values)
-        kind = self.signatures[self.function][1].return_type
+        fndesc, signature = self.compiled.fndesc, self.compiled.signature
+        kind = signature.return_type
+        context.add_linking_libs([self.library])
+        # A loop has nobody to report to, so what a function reports goes no further.
+        status, result = context.call_internal_no_propagate(
+            builder, fndesc, signature, values
+        )
+        wrong = numpy_functions.undefined(context, builder, kind)
+        parts, kinds = [builder.select(status.is_error, wrong, result)], [kind]
         if isinstance(kind, _optional.numba().core.types.BaseTuple):
-            parts = _optional.numba().core.cgutils.unpack_tuple(builder, result)
+            parts = _optional.numba().core.cgutils.unpack_tuple(builder, *parts)
             kinds = list(kind)
-        else:
-            parts, kinds = [result], [kind]
         return [
             context.cast(builder, part, source, o.computed)
             for o, part, source in zip(self.outputs, parts, kinds, strict=True)
@@ -219,27 +219,12 @@ class Body:
 
     def apply(self, context: Any, builder: Any, values: Sequence[Any]) -> list[Any]:
         """Emit the scalar function on loaded values; return what is to be stored."""
-        widened = [
-            self.widened(context, builder, o, value)
-            for o, value in zip(self.inputs, values, strict=True)
-        ]
-        results = self.compute(context, builder, widened)
-        return [
-            self.narrowed(context, builder, o, value)
-            for o, value in zip(self.outputs, results, strict=True)
-        ]
-
-    def widened(self, context: Any, builder: Any, operand: Operand, value: Any) -> Any:
-        """Emit what makes a loaded value one to compute with."""
-        if operand.widen is None:
-            return value
-        return self.call(context, builder, operand.widen, (value,))
-
-    def narrowed(self, context: Any, builder: Any, operand: Operand, value: Any) -> Any:
-        """Emit what makes a computed value one to store."""
-        if operand.narrow is None:
-            return value
-        return self.call(context, builder, operand.narrow, (value,))
+        given = zip(self.inputs, values, strict=True)
+        widened = [operand.widened(context, builder, value) for operand, value in given]
+        results = zip(
+            self.outputs, self.compute(context, builder, widened), strict=True
+        )
+        return [operand.narrowed(context, builder, value) for operand, value in results]
 
 
 Dtypes = tuple[np.dtype[Any], ...]

@@ -498,10 +498,10 @@ def _reduce_in_pairs(
     into, values, _ = rows
     total = memory.room(_size(memory, body))
     b.call(_fold_of(memory, body), [values.start, values.stride, count, total])
-    first = body.widened(context, b, operand, memory.load(into.kind, into.start))
+    first = operand.widened(context, b, memory.load(into.kind, into.start))
     pair = [first, memory.load(operand.computed, total)]
     (value,) = body.compute(context, b, pair)
-    value = body.narrowed(context, b, operand, value)
+    value = operand.narrowed(context, b, value)
     memory.store(into.kind, value, into.start)
 
 
@@ -546,7 +546,7 @@ def _fold_block(memory: Memory, body: Body, *arguments: Any) -> None:
     copied = memory.room(BLOCK)
 
     def widened(values: list[Any]) -> list[Any]:
-        return [body.widened(memory.context, b, operand, *values)]
+        return [operand.widened(memory.context, b, *values)]
 
     rows = [Row(operand.stored, source, stride)], [Row(kind, copied, step)]
     plain = memory.ir.IntType(1)(0) if operand.widen else memory.equal(stride, step)

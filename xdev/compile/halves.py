@@ -42,14 +42,12 @@ def computed(dtype: np.dtype[Any]) -> Any:
 
 
 def conversions(dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Return jitted functions of the bits to float32 and back, rounded to even."""
+    """Return functions of the bits to float32 and back, rounded to even."""
     return _bfloat16() if is_bfloat16(dtype) else _float16()
 
 
 @cache
-@_optional.numba_unset()
 def _float16() -> tuple[Any, Any]:
-    njit = _optional.numba().njit(forceinline=True)
     above, below = np.float32(2.0**112), np.uint32(126 << 23)
     magic = np.float32(0.5)
 
@@ -79,14 +77,11 @@ def _float16() -> tuple[Any, Any]:
             half = np.uint32(np.uint32(bits - 0x38000000 + 0xFFF + odd) >> 13)
         return np.uint16(half | (sign >> 16))
 
-    return njit(widen), njit(narrow)
+    return widen, narrow
 
 
 @cache
-@_optional.numba_unset()
 def _bfloat16() -> tuple[Any, Any]:
-    njit = _optional.numba().njit(forceinline=True)
-
     def widen(half):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         return np.uint32(np.uint32(half) << np.uint32(16)).view(np.float32)
 
@@ -97,4 +92,4 @@ def _bfloat16() -> tuple[Any, Any]:
         odd = np.uint32((bits >> 16) & 1)
         return np.uint16(np.uint32(bits + 0x7FFF + odd) >> 16)
 
-    return njit(widen), njit(narrow)
+    return widen, narrow

@@ -60,9 +60,8 @@ def ltoir(
     """
     _optional.numba_cuda()
     types = _optional.numba().core.types
-    apply = _applied(
-        function, tuple(map(computed, inputs)), tuple(map(computed, outputs))
-    )
+    kinds = [tuple(map(computed, dtypes)) for dtypes in (inputs, outputs)]
+    apply = _applied(function, *kinds)
 
     def elementwise(reads, writes):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         apply(reads, writes)

@@ -99,45 +99,21 @@ def _careful(module: Any, name: str, kind: Kind, lanes: int) -> Any:
     """Define what takes rare arguments: of one lane, the C library's function.
 
     Of several, each lane by itself. It is not ``readnone``, since the C library sets
-    ``errno`` at times.
+    ``errno`` at times, and not optimised: LLVM would make it call those that call it.
     """
     ir = _optional.llvm_ir()
     if lanes == 1:
         return _declare(module, name + ("f" if kind is FLOAT32 else ""), kind)
     defined = _declare(module, f"{symbol(name, kind, lanes)}.careful", kind, lanes)
     defined.linkage = "internal"
-    defined.attributes.update(("cold", "noinline", "nounwind"))
-    b = ir.IRBuilder(defined.append_basic_block())
-    vectors = [b.alloca(defined.ftype.return_type) for _ in (*defined.args, "result")]
-    for argument, vector in zip(defined.args, vectors, strict=False):
-        b.store(argument, vector)
-    pointers = [b.bitcast(vector, kind.type.as_pointer()) for vector in vectors]
-    b.call(_each(module, name, kind), [ir.IntType(32)(lanes), *pointers])
-    b.ret(b.load(vectors[-1]))
-    return defined
-
-
-def _each(module: Any, name: str, kind: Kind) -> Any:
-    """Define the loop that computes lane after lane, from arrays into the last one.
-
-    It is not optimised: the vectorizer would make it call those that call it.
-    """
-    ir, cgutils = _optional.llvm_ir(), _optional.numba().core.cgutils
-    own = f"{symbol(name, kind)}.each"
-    if own in module.globals:
-        return module.get_global(own)
-    pointers = [kind.type.as_pointer()] * (FUNCTIONS[name].arity + 1)
-    signature = ir.FunctionType(ir.VoidType(), [ir.IntType(32), *pointers])
-    defined = ir.Function(module, signature, own)
-    defined.linkage = "internal"
     defined.attributes.update(("cold", "noinline", "nounwind", "optnone"))
     b = ir.IRBuilder(defined.append_basic_block())
-    count, *arrays, result = defined.args
-    with cgutils.for_range(b, count) as loop:
-        values = [b.load(b.gep(array, [loop.index])) for array in arrays]
-        scalar = module.get_global(symbol(name, kind))
-        b.store(b.call(scalar, values), b.gep(result, [loop.index]))
-    b.ret_void()
+    scalar = module.get_global(symbol(name, kind))
+    result = ir.Constant(defined.ftype.return_type, ir.Undefined)
+    for lane in map(ir.IntType(32), range(lanes)):
+        values = [b.extract_element(argument, lane) for argument in defined.args]
+        result = b.insert_element(result, b.call(scalar, values), lane)
+    b.ret(result)
     return defined
 
 
