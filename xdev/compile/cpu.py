@@ -31,12 +31,10 @@ if TYPE_CHECKING:
 # How much work a compiled scalar function is, by its instructions.
 
 ASSIGNED = re.compile(r"\s+%[\w.]+ = (?:tail )?(.*)")
-DIVISION = re.compile(r"[fsu](div|rem) ")
-ROOT = re.compile(r"sqrtf?|llvm\.sqrt\.f\d+")
 # By instructions to which NaN is an invalid value, in SIMD code at least.
 COMPARISON = re.compile(r" fcmp (?:\w+ )*?[ou][lg][te] ")
 # In simple instructions, of which a processor does several at once.
-DIVIDING, ROOTING, CALLING = 8, 16, 100
+CALLING = 100
 
 
 class Work(NamedTuple):
@@ -70,14 +68,9 @@ def work_of(compiled: Any) -> Work:
 
 
 def _cost(operation: str) -> int:
-    if DIVISION.match(operation):
-        return DIVIDING
-    for called in CALLED.findall(operation):
-        if ROOT.fullmatch(called):
-            return ROOTING
-        if called in SYMBOLS or not called.startswith("llvm."):
-            return CALLING
-    return 1
+    called = CALLED.findall(operation)
+    dear = (x in SYMBOLS or not x.startswith(("llvm.", "sqrt")) for x in called)
+    return CALLING if any(dear) else 1
 
 
 LIGHT = 10  # simple instructions that take less time than loading and storing do

@@ -63,44 +63,23 @@ class Memory:
         self.byte = self.cgutils.voidptr_t
         # The function may put whole registers on the stack where they belong.
         builder.function.attributes.update([f"alignstack({REGISTER})"])
-        metadata = builder.module.add_metadata
-        domain = metadata(["xdev"])
-        self._read = metadata([metadata(["xdev inputs", domain])])
-        self._written = metadata([metadata(["xdev outputs", domain])])
 
     def at(self, pointer: Any, index: Any, stride: Any) -> Any:
         """Return where an element is."""
         b = self.builder
         return b.gep(pointer, [b.mul(index, stride)], inbounds=True)
 
-    def load(self, kind: Any, pointer: Any, *, apart: bool = False) -> Any:
-        """Return the value at a place; ``apart``: no output lies there."""
+    def load(self, kind: Any, pointer: Any) -> Any:
+        """Return the value at a place."""
         model = self.context.data_model_manager[kind]
         pointer = self.builder.bitcast(pointer, model.get_data_type().as_pointer())
-        with self._marked("load", self._read, self._written, apart=apart):
-            return model.load_from_data_pointer(self.builder, pointer)
+        return model.load_from_data_pointer(self.builder, pointer)
 
-    def store(
-        self, kind: Any, value: Any, pointer: Any, *, apart: bool = False
-    ) -> None:
-        """Put a value at a place; ``apart``: no input lies there."""
-        model = self.context.data_model_manager[kind]
-        pointer = self.builder.bitcast(pointer, model.get_data_type().as_pointer())
-        with self._marked("store", self._written, self._read, apart=apart):
-            self.context.pack_value(self.builder, kind, value, pointer)
-
-    @contextmanager
-    def _marked(
-        self, what: str, own: Any, other: Any, *, apart: bool
-    ) -> Iterator[None]:
-        """Mark loads or stores emitted inside: they meet none of the other scope."""
-        block = self.builder.block
-        before = len(block.instructions)
-        yield
-        for instruction in block.instructions[before:]:
-            if apart and instruction.opname == what:
-                instruction.set_metadata("alias.scope", own)
-                instruction.set_metadata("noalias", other)
+    def store(self, kind: Any, value: Any, pointer: Any) -> None:
+        """Put a value at a place."""
+        data = self.context.data_model_manager[kind].get_data_type()
+        pointer = self.builder.bitcast(pointer, data.as_pointer())
+        self.context.pack_value(self.builder, kind, value, pointer)
 
     def word(self, pointer: Any, kind: Any, index: Any) -> Any:
         """Return one of the words at a place: of an LLVM type."""
@@ -135,7 +114,6 @@ class Memory:
         outputs: Sequence[Row],
         compute: Callable[[list[Any]], Sequence[Any]] = list,
         *,
-        apart: bool = False,
         advice: Advice | None = None,
         index_of: Callable[[Any], Any] = lambda k: k,
     ) -> None:
@@ -149,8 +127,6 @@ class Memory:
             What is loaded and stored.
         compute : callable
             Emits the outputs' values of the inputs'; without it they are copied.
-        apart : bool
-            Whether no store changes what another iteration loads.
         advice : dict, optional
             What LLVM should know of the loop.
         index_of : callable
@@ -162,12 +138,12 @@ class Memory:
             index = index_of(loop.index)
             indices = index, *[loop.index] * (len(inputs) - 1)
             values = [
-                self.load(row.kind, self.at(row.start, k, row.stride), apart=apart)
+                self.load(row.kind, self.at(row.start, k, row.stride))
                 for row, k in zip(inputs, indices, strict=True)
             ]
             for row, value in zip(outputs, compute(values), strict=True):
                 place = self.at(row.start, index, row.stride)
-                self.store(row.kind, value, place, apart=apart)
+                self.store(row.kind, value, place)
             end = b.block
         if advice:
             self._advise(end, advice)
@@ -198,32 +174,40 @@ class Memory:
         loop.operands = (loop, *parts)  # LLVM wants a loop's first operand to be itself
         block.terminator.set_metadata("llvm.loop", loop)
 
-    def function(
-        self, name: str, kinds: str, emit: Callable[..., None], *of: Any
-    ) -> Any:
-        """Return a function of this module, emitted once and never inlined.
+    def call(
+        self, name: str, emit: Callable[..., None], of: tuple[Any, ...], *arguments: Any
+    ) -> None:
+        """Emit a call of a function of this module, emitted once and never inlined.
+
+        Loops inside a loop would take LLVM longer. In the function no two pointers lead
+        to the same place, so that no store changes what a later iteration loads.
 
         Parameters
         ----------
         name : str
             What tells it from others.
-        kinds : str
-            ``p`` for each pointer, ``i`` for each word that it takes.
         emit : callable
             Emits it, of the function's own :class:`Memory`, what it is ``of``, and the
             arguments.
+        of : tuple
+            What is known while it is emitted.
+        *arguments
+            Pointers and words.
         """
         b, ir, name = self.builder, self.ir, f"xdev_{name}"
         made = b.module.globals.get(name)
         if made is None:
-            types = [self.byte if kind == "p" else self.intp for kind in kinds]
-            made = ir.Function(b.module, ir.FunctionType(ir.VoidType(), types), name)
+            kinds = [argument.type for argument in arguments]
+            made = ir.Function(b.module, ir.FunctionType(ir.VoidType(), kinds), name)
             made.linkage = "internal"
             made.attributes.add("noinline")
+            for argument in made.args:
+                if argument.type == self.byte:
+                    argument.add_attribute("noalias")
             own = ir.IRBuilder(made.append_basic_block("entry"))
             emit(Memory(self.context, own), *of, *made.args)
             own.ret_void()
-        return made
+        b.call(made, arguments)
 
 
 def emit(
@@ -280,10 +264,8 @@ def emit(
         pairs = zip(rows, fixed, strict=True)
         equal = memory.every(memory.equal(a.stride, c.stride) for a, c in pairs)
         with where(b.and_(equal, _apart(memory, body, fixed, count))):
-            if body.blocks and all(case):
-                b.call(_whole(memory, body), [row.start for row in rows] + [count])
-            else:
-                _elementwise(memory, body, fixed, count, apart=True)
+            starts = [row.start for row in rows]
+            memory.call(f"row.{case}", _row, (body, case), *starts, count)
     if body.blocks:
         suited = _suits_blocks(memory, body, rows, count)
         with where(b.and_(suited, _apart(memory, body, rows, count))):
@@ -297,7 +279,7 @@ def emit(
                 with where(b.icmp_signed(">=", count, intp(PAIRED))):
                     _reduce_in_pairs(memory, body, rows, count)
             _reduce(memory, body, rows, count, alone=paired)
-    _elementwise(memory, body, rows, count, apart=False)
+    _elementwise(memory, body, rows, count)
     b.branch(done)
     b.position_at_end(done)
     if body.branches or body.work.compares:  # of NaN's NumPy's comparisons say nothing
@@ -305,26 +287,22 @@ def emit(
 
 
 def _elementwise(
-    memory: Memory, body: Body, rows: Sequence[Row], count: Any, *, apart: bool
+    memory: Memory, body: Body, rows: Sequence[Row], count: Any, *, apart: bool = False
 ) -> None:
     """Emit the loop at given strides."""
     nin, advice = len(body.inputs), body.advice(apart=apart)
     compute = partial(body.apply, memory.context, memory.builder)
-    memory.loop(count, rows[:nin], rows[nin:], compute, apart=apart, advice=advice)
+    memory.loop(count, rows[:nin], rows[nin:], compute, advice=advice)
 
 
-def _whole(memory: Memory, body: Body) -> Any:
-    """Return the loop over rows as a function: loops inside a loop take LLVM longer."""
-
-    def row(memory: Memory, *arguments: Any) -> None:
-        *starts, count = arguments
-        rows = [
-            Row(o.stored, start, memory.intp(o.itemsize))
-            for o, start in zip(body.operands, starts, strict=True)
-        ]
-        _elementwise(memory, body, rows, count, apart=True)
-
-    return memory.function("row", "p" * len(body.operands) + "i", row)
+def _row(memory: Memory, body: Body, case: Sequence[int], *arguments: Any) -> None:
+    """Emit the loop over operands that are apart, at strides of a case."""
+    *starts, count = arguments
+    rows = [
+        Row(operand.stored, start, memory.intp(stride))
+        for operand, start, stride in zip(body.operands, starts, case, strict=True)
+    ]
+    _elementwise(memory, body, rows, count, apart=True)
 
 
 def _at_indices(
@@ -417,21 +395,19 @@ def _blocks(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> None
         plain.append(memory.equal(row.stride, intp(size)))
         there = plain[k]
         if k < nin > 1:  # a function of one number is not worth the code
-            number, least = (
-                memory.equal(row.stride, none),
-                memory.smaller(count, length),
-            )
-            fill = memory.function(f"fill.{row.kind}", "ppi", _fill, row.kind, size)
+            number = memory.equal(row.stride, none)
+            n, what = memory.smaller(count, length), (row.kind, size)
             with b.if_then(number):
-                b.call(fill, [own[k].start, row.start, least])
+                places = own[k].start, row.start
+                memory.call(f"fill.{row.kind}", _fill, what, *places, n)
             there = b.or_(there, number)
         moved.append(b.select(there, none, length))
     moving = range(len(rows) if body.dear else 0)
 
     def move(k: int, target: Row, source: Row, n: Any) -> None:
         what = source.kind, sizes[k]
-        copy = memory.function(f"copy.{source.kind}", "pipii", _copy, *what)
-        b.call(copy, [*target[1:], *source[1:], memory.smaller(n, moved[k])])
+        ways, n = (*target[1:], *source[1:]), memory.smaller(n, moved[k])
+        memory.call(f"copy.{source.kind}", _copy, what, *ways, n)
 
     with memory.cgutils.for_range_slice(b, none, count, length, intp) as (base, _):
         n = memory.smaller(length, b.sub(count, base))
@@ -442,7 +418,7 @@ def _blocks(memory: Memory, body: Body, rows: Sequence[Row], count: Any) -> None
         starts = [b.select(one, there.start, row.start) for one, there, row in triples]
         for k in moving[:nin]:
             move(k, own[k], here[k], n)
-        b.call(_whole(memory, body), [*starts, n])
+        memory.call(f"row.{sizes}", _row, (body, sizes), *starts, n)
         for k in moving[nin:]:
             move(k, here[k], own[k], n)
 
@@ -452,7 +428,7 @@ def _fill(
 ) -> None:
     """Emit what repeats an element in a row."""
     one, row = Row(kind, source, memory.intp(0)), Row(kind, target, memory.intp(size))
-    memory.loop(n, [one], [row], apart=True)
+    memory.loop(n, [one], [row])
 
 
 def _copy(memory: Memory, kind: Any, size: int, *arguments: Any) -> None:
@@ -497,7 +473,7 @@ def _reduce_in_pairs(
     b, context, operand = memory.builder, memory.context, body.inputs[0]
     into, values, _ = rows
     total = memory.room(_size(memory, body))
-    b.call(_fold_of(memory, body), [values.start, values.stride, count, total])
+    memory.call("fold", _fold, (body,), *values[1:], count, total)
     first = operand.widened(context, b, memory.load(into.kind, into.start))
     pair = [first, memory.load(operand.computed, total)]
     (value,) = body.compute(context, b, pair)
@@ -512,10 +488,6 @@ def _size(memory: Memory, body: Body) -> int:
     return size
 
 
-def _fold_of(memory: Memory, body: Body) -> Any:
-    return memory.function("fold", "piip", _fold, body)
-
-
 def _fold(memory: Memory, body: Body, *arguments: Any) -> None:
     """Emit the fold of many values to one: of each half by itself, down to blocks."""
     source, stride, count, target = arguments
@@ -524,14 +496,15 @@ def _fold(memory: Memory, body: Body, *arguments: Any) -> None:
     block = intp(BLOCK // size)
     with b.if_else(b.icmp_signed("<=", count, block)) as (few, many):
         with few:
-            b.call(memory.function("block", "piip", _fold_block, body), arguments)
+            memory.call("block", _fold_block, (body,), *arguments)
         with many:
-            itself, other = _fold_of(memory, body), memory.room(size)
+            other = memory.room(size)
             half = b.mul(b.sdiv(count, intp(2 * block.constant)), block)
             half = b.select(memory.equal(half, intp(0)), block, half)
-            b.call(itself, [source, stride, half, target])
             rest = memory.at(source, half, stride)
-            b.call(itself, [rest, stride, b.sub(count, half), other])
+            memory.call("fold", _fold, (body,), source, stride, half, target)
+            both = stride, b.sub(count, half)
+            memory.call("fold", _fold, (body,), rest, *both, other)
             pair = [memory.load(kind, place) for place in (target, other)]
             (value,) = body.compute(memory.context, b, pair)
             memory.store(kind, value, target)
@@ -550,7 +523,7 @@ def _fold_block(memory: Memory, body: Body, *arguments: Any) -> None:
 
     rows = [Row(operand.stored, source, stride)], [Row(kind, copied, step)]
     plain = memory.ir.IntType(1)(0) if operand.widen else memory.equal(stride, step)
-    memory.loop(b.select(plain, intp(0), count), *rows, widened, apart=True)
+    memory.loop(b.select(plain, intp(0), count), *rows, widened)
     cgutils = memory.cgutils
     row = cgutils.alloca_once_value(b, b.select(plain, source, copied))
     free, spare = (cgutils.alloca_once_value(b, room) for room in (other, copied))
@@ -558,9 +531,7 @@ def _fold_block(memory: Memory, body: Body, *arguments: Any) -> None:
     with memory.repeating(lambda: b.icmp_signed(">", b.load(n), one)):
         half, odd = b.ashr(b.load(n), one), b.and_(b.load(n), one)
         read, written = b.load(row), b.load(free)
-        b.call(
-            memory.function("pairs", "ppi", _pairs, body, size), [read, written, half]
-        )
+        memory.call("pairs", _pairs, (body, size), read, written, half)
         with b.if_then(memory.equal(odd, one)):
             last = memory.load(kind, memory.at(read, b.sub(b.load(n), one), step))
             memory.store(kind, last, memory.at(written, half, step))
@@ -582,7 +553,7 @@ def _pairs(memory: Memory, body: Body, size: int, *arguments: Any) -> None:
     def compute(values: list[Any]) -> list[Any]:
         return body.compute(memory.context, memory.builder, values)
 
-    memory.loop(count, pair, result, compute, apart=True)
+    memory.loop(count, pair, result, compute)
 
 
 def _clear_exceptions(memory: Memory, which: int) -> None:

@@ -137,7 +137,7 @@ def digest(
         digester.function(function)
         for dispatcher in digester.compiled:
             _check(dispatcher)
-    except _Undigestible:
+    except (_Undigestible, AttributeError, ValueError):  # it reads what is not there
         return None
     return digester.found.hexdigest()
 
@@ -206,11 +206,8 @@ class _Digester:
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         for name, cell, attributes in dict.fromkeys(reads(code)):
             self._text("outside", name, cell, attributes)
-            if cell and name in cells:
-                try:
-                    self._outside(cells[name].cell_contents, attributes)
-                except ValueError as error:  # not assigned yet
-                    raise _Undigestible from error
+            if cell and name in cells:  # or a ValueError: not assigned yet
+                self._outside(cells[name].cell_contents, attributes)
             elif not cell and name in known:
                 self._outside(known[name], attributes)
         return None
@@ -227,8 +224,6 @@ class _Digester:
         kind = type(value)
         if kind in EXACT:
             self._text(kind.__name__, value)
-        elif kind in {float, complex}:  # all NaNs have one text
-            self._text(kind.__name__, np.array(value).tobytes())
         elif kind in {tuple, frozenset}:
             items = value if kind is tuple else sorted(value, key=repr)
             self._text(kind.__name__, len(value))
@@ -238,10 +233,11 @@ class _Digester:
             self._code(value)
         elif isinstance(value, np.dtype):
             self._text("dtype", value)
-        elif _numpys(value):
-            order = value.flags.c_contiguous, value.flags.f_contiguous
-            self._text(kind.__name__, value.dtype, value.shape, order)
-            self.found.update(value.tobytes())
+        elif kind in {float, complex} or _numpys(value):  # all NaNs have one text
+            array = np.asarray(value)
+            order = array.flags.c_contiguous, array.flags.f_contiguous
+            self._text(kind.__name__, array.dtype, array.shape, order)
+            self.found.update(array.tobytes())
         elif id(value) in self._replaced:
             raise _Undigestible
         else:
@@ -284,12 +280,8 @@ class _Digester:
         """Take in an outside value; of a module, the attribute that the code reads."""
         fixed = isinstance(value, ModuleType) and _library(value.__name__)
         for name in attributes:
-            if not isinstance(value, ModuleType):
-                break
-            try:
+            if isinstance(value, ModuleType):
                 value = getattr(value, name)
-            except AttributeError as error:
-                raise _Undigestible from error
         fixed |= type(value) is np.ufunc or (
             type(value) in NAMED and _of_library(value)
         )

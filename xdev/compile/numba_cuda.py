@@ -96,7 +96,7 @@ def compiled(
     wrapping : bool
         As :func:`xdev.compile.numpy_functions.served` takes it.
     """
-    served = numpy_functions.unraising_on_cuda(wrapping=wrapping)
+    served = numpy_functions.unraising(numpy_functions.CUDA, wrapping=wrapping)
     with _compiling_for(capability), served:
         code, _ = _optional.numba_cuda().compile(
             function,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import operator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -367,7 +367,12 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
         Whether sums and products of integers may overflow. LLVM should think that
         indices do not: else it looks for negative ones, which count from the end.
     """
-    owner, entries = _context(root), _table(root, wrapping=wrapping)
+    place, name = {
+        CPU: ("core.cpu", "CPUContext"),
+        CUDA: ("target", "CUDATargetContext"),
+    }[root]
+    owner = getattr(importlib.import_module(f"{root}.{place}"), name)
+    entries = _table(root, wrapping=wrapping)
     wrap = importlib.import_module(f"{root}.core.base")._wrap_impl  # noqa: SLF001
     usual_function, usual_ufunc = owner.get_function, owner.get_ufunc_info
 
@@ -411,14 +416,11 @@ def served(root: str, asked: Callable[[], bool], *, wrapping: bool) -> Iterator[
 
 def _finite(builder: Any, value: Any) -> Any:
     """Emit whether a float is finite, by its bits: Numba's difference tells of NaN."""
-    ir = _optional.llvm_ir()
-    integer, exponent = (
-        (ir.IntType(32), 0x7F80_0000)
-        if value.type == ir.FloatType()
-        else (ir.IntType(64), 0x7FF0_0000_0000_0000)
-    )
-    bits = builder.and_(builder.bitcast(value, integer), integer(exponent))
-    return builder.icmp_unsigned("!=", bits, integer(exponent))
+    width = divisions.WIDTHS[str(value.type)]
+    word = _optional.llvm_ir().IntType(width)
+    exponent = word({32: 0x7F80_0000, 64: 0x7FF0 << 48}[width])
+    bits = builder.and_(builder.bitcast(value, word), exponent)
+    return builder.icmp_unsigned("!=", bits, exponent)
 
 
 def _nearest(kind: Any) -> str:
@@ -440,13 +442,6 @@ def _key(function: Any, signature: Any) -> tuple[Any, str] | None:
         if all(isinstance(kind, parts) for kind in plain.args):
             return function.get_impl_key(plain), letter
     return None
-
-
-def _context(root: str) -> Any:
-    """Return a compiler's class of contexts."""
-    if root == CPU:
-        return _optional.numba().core.cpu.CPUContext
-    return importlib.import_module(f"{CUDA}.target").CUDATargetContext
 
 
 @contextmanager
@@ -487,56 +482,20 @@ def undefined(context: Any, builder: Any, kind: Any) -> Any:
 
 
 @contextmanager
-def unraising(*, wrapping: bool = False) -> Iterator[None]:
-    """Have what Numba compiles for the CPU not raise, while nobody else compiles.
+def unraising(root: str = CPU, *, wrapping: bool = False) -> Iterator[None]:
+    """Have what Numba compiles not raise, while nobody else compiles.
 
-    What the user compiled, or compiles meanwhile, keeps the error model that it has.
-    Functions of numbers are those of :mod:`~xdev.compile.numpy_functions`, which knows
-    what ``wrapping`` is.
+    What the user compiled, or compiles meanwhile, for the CPU, keeps the error model
+    that it has; CUDA has no other, and there the caller has the compiler's lock.
+    Functions of numbers are those of the table above, which knows what ``wrapping`` is.
     """
     core = _optional.numba().core
-
-    def compile_for(context: Any, builder: Any, impl: Any, sig: Any) -> Any:
-        cells = tuple(cell.cell_contents for cell in impl.__closure__ or ())
-        key = impl.__code__, sig, cells
-        if key not in _made:
-            flags, above = core.compiler.Flags(), core.targetconfig.ConfigStack().top()
-            flags.nrt = bool(above.is_set("nrt") and above.nrt)
-            flags.error_model = "numpy"
-            own = context._compile_subroutine_no_cache  # noqa: SLF001 - else they mix
-            _made[key] = own(builder, impl, sig, flags=flags)
-        context.active_code_library.add_linking_library(_made[key].library)
-        return _made[key]
+    base = importlib.import_module(f"{root}.core.base").BaseContext
+    usual, stack = base.compile_subroutine, core.targetconfig.ConfigStack
 
     def asked() -> bool:
-        above = core.targetconfig.ConfigStack()
-        return bool(above) and above.top().error_model == "numpy"
-
-    lock = core.compiler_lock.global_compiler_lock
-    change = _change(core.base, compile_for, asked)
-    with lock, served(CPU, asked, wrapping=wrapping), replaced(change):
-        yield
-
-
-@contextmanager
-def unraising_on_cuda(*, wrapping: bool) -> Iterator[None]:
-    """Do so for CUDA; the caller has the compiler's lock."""
-    base = importlib.import_module("numba.cuda.core.base")
-    usual = base.BaseContext.compile_subroutine
-
-    def asked() -> bool:
-        return True  # CUDA has no other model
-
-    change = _change(base, usual, asked)
-    with served(CUDA, asked, wrapping=wrapping), replaced(change):
-        yield
-
-
-def _change(
-    base: Any, compile_for: Callable[..., Any], asked: Callable[[], bool]
-) -> tuple[Any, str, Any]:
-    """Let contexts compile by another function where asked, and quotients be ours."""
-    usual = base.BaseContext.compile_subroutine
+        above = stack.top_or_none()  # of this thread
+        return root == CUDA or bool(above and above.error_model == "numpy")
 
     def compile_subroutine(
         context: Any, builder: Any, impl: Any, sig: Any, *args: Any, **options: Any
@@ -544,8 +503,20 @@ def _change(
         wanted = asked() and options.get("caching", True)
         if wanted and impl.__name__ == formulas.complex_div.__name__:
             impl = formulas.complex_div
-        if not wanted or any(args) or any(options.values()):
+        if root == CUDA or not wanted or any(args) or any(options.values()):
             return usual(context, builder, impl, sig, *args, **options)
-        return compile_for(context, builder, impl, sig)
+        cells = tuple(cell.cell_contents for cell in impl.__closure__ or ())
+        key = impl.__code__, sig, cells
+        if key not in _made:
+            flags, top = core.compiler.Flags(), stack().top()
+            flags.nrt = bool(top.is_set("nrt") and top.nrt)
+            flags.error_model = "numpy"
+            own = context._compile_subroutine_no_cache  # noqa: SLF001 - else they mix
+            _made[key] = own(builder, impl, sig, flags=flags)
+        context.active_code_library.add_linking_library(_made[key].library)
+        return _made[key]
 
-    return base.BaseContext, "compile_subroutine", compile_subroutine
+    lock = core.compiler_lock.global_compiler_lock if root == CPU else nullcontext()
+    change = base, "compile_subroutine", compile_subroutine
+    with lock, served(root, asked, wrapping=wrapping), replaced(change):
+        yield

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 @final
@@ -85,6 +85,27 @@ FLOAT32 = Kind(32, 23, 127)
 FLOAT64 = Kind(64, 52, 1023)
 
 
+def _operator(name: str) -> Callable[[Lanes, Lanes | float], Lanes]:
+    """Return an operator of two operands, by the name of LLVM's instruction."""
+
+    def operation(self: Lanes, other: Lanes | float) -> Lanes:
+        emit = getattr(self.builder, name)
+        return self._new(emit(self.value, self._lift(other)))
+
+    return operation
+
+
+def _arithmetic(name: str) -> Callable[[Lanes, Lanes | float], Lanes]:
+    """Return one of numbers, or of their bits."""
+    floating, integral = _operator(f"f{name}"), _operator(name)
+
+    def operation(self: Lanes, other: Lanes | float) -> Lanes:
+        element = getattr(self.value.type, "element", self.value.type)
+        return (floating if element == self.kind.type else integral)(self, other)
+
+    return operation
+
+
 @final
 class Lanes:
     """One value for each lane: floating point numbers, their bits, or conditions.
@@ -112,46 +133,23 @@ class Lanes:
         """Return the number of lanes."""
         return getattr(self.value.type, "count", 1)
 
-    def __add__(self, other: Lanes | float) -> Lanes:
-        return self._arithmetic("add", other)
+    __add__, __sub__ = _arithmetic("add"), _arithmetic("sub")
+    __mul__, __truediv__ = _arithmetic("mul"), _arithmetic("div")
+    __and__, __or__, __xor__ = map(_operator, ("and_", "or_", "xor"))
+    __lshift__, __rshift__ = map(_operator, ("shl", "lshr"))
 
-    def __sub__(self, other: Lanes | float) -> Lanes:
-        return self._arithmetic("sub", other)
+    def __lt__(self, other: Lanes | int) -> Lanes:
+        return self._new(self.builder.icmp_unsigned("<", self.value, self._lift(other)))
 
-    def __mul__(self, other: Lanes | float) -> Lanes:
-        return self._arithmetic("mul", other)
-
-    def __truediv__(self, other: Lanes | float) -> Lanes:
-        return self._arithmetic("div", other)
+    def __ge__(self, other: Lanes | int) -> Lanes:
+        emit = self.builder.icmp_unsigned
+        return self._new(emit(">=", self.value, self._lift(other)))
 
     def __rsub__(self, other: float) -> Lanes:
         return self._constant(other) - self
 
     def __rtruediv__(self, other: float) -> Lanes:
         return self._constant(other) / self
-
-    def __and__(self, other: Lanes | int) -> Lanes:
-        return self._new(self.builder.and_(self.value, self._lift(other)))
-
-    def __or__(self, other: Lanes | int) -> Lanes:
-        return self._new(self.builder.or_(self.value, self._lift(other)))
-
-    def __xor__(self, other: Lanes | int) -> Lanes:
-        return self._new(self.builder.xor(self.value, self._lift(other)))
-
-    def __lshift__(self, bits: int) -> Lanes:
-        return self._new(self.builder.shl(self.value, self._lift(bits)))
-
-    def __rshift__(self, bits: int) -> Lanes:
-        return self._new(self.builder.lshr(self.value, self._lift(bits)))
-
-    def __lt__(self, other: Lanes | int) -> Lanes:
-        return self._new(self.builder.icmp_unsigned("<", self.value, self._lift(other)))
-
-    def __ge__(self, other: Lanes | int) -> Lanes:
-        return self._new(
-            self.builder.icmp_unsigned(">=", self.value, self._lift(other))
-        )
 
     def beyond(self, limit: float) -> Lanes:
         """Say which numbers are further from zero than a limit, on its side of zero.
@@ -224,18 +222,10 @@ class Lanes:
         """Return float64 numbers rounded to float32."""
         return self._cast("fptrunc", FLOAT32.type, FLOAT32)
 
-    def _arithmetic(self, name: str, other: Lanes | float) -> Lanes:
-        floating = self._element() == self.kind.type
-        operation = getattr(self.builder, "f" + name if floating else name)
-        return self._new(operation(self.value, self._lift(other)))
-
     def _cast(self, name: str, element: Any, kind: Kind) -> Lanes:
         llvm_type = shape(element, self.count)
         value = getattr(self.builder, name)(self.value, llvm_type)
         return Lanes(self.builder, value, kind)
-
-    def _element(self) -> Any:
-        return getattr(self.value.type, "element", self.value.type)
 
     def _new(self, value: Any) -> Lanes:
         return Lanes(self.builder, value, self.kind)
