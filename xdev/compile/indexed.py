@@ -18,6 +18,7 @@ from xdev import _optional
 from xdev._forks import module_lock
 from xdev.compile import adapters, cpu, cubins, digests, elementwise, loops
 from xdev.compile.elementwise import BLOCK, FUNCTION, cpp_name
+from xdev.compile.halves import computed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -118,9 +119,9 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
 def _compiled(kernel: Indexed) -> tuple[str, bytes]:
     numba = _optional.numba()
     types = numba.core.types
-    kinds = [cpu.computed(dtype) for dtype in (INDEX, *kernel.parameters)]
+    kinds = [computed(dtype) for dtype in (INDEX, *kernel.parameters)]
     inputs = [cpu.Operand(kind, kind, SLOT) for kind in kinds]
-    kind = cpu.computed(kernel.result)
+    kind = computed(kernel.result)
     output = cpu.Operand(kind, kind, kernel.result.itemsize)
     scalar = cpu.device_function(kernel.callable())
     body = cpu.Body(scalar, inputs, [output] * kernel.lanes, branches=False)
