@@ -279,6 +279,45 @@ def test_a_forked_child_has_threads_of_its_own(program):
     program(FORKED)
 
 
+FORKED_INSIDE = """
+import os, threading, warnings
+warnings.simplefilter("ignore")
+from xdev.compile import threads
+from xdev.errors import XdevError
+
+forks, waited = [], []
+together, held = threading.Barrier(4, timeout=20), threading.local()
+
+def task(start, stop):
+    if not hasattr(held, "waited"):
+        held.waited = True
+        together.wait()
+        caller = threading.current_thread() is threading.main_thread()
+        if caller == CALLER and not forks:
+            forks.append(None)
+            child = os.fork()
+            waited.append(child and os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+try:
+    threads.run(task, 10_000)
+except XdevError as error:
+    assert waited == [0], "this is no child"
+    assert "fork" in str(error)
+    together, held = threading.Barrier(4, timeout=20), threading.local()
+    threads.run(task, 10_000)  # by threads of its own
+    os._exit(7)
+assert waited == [7 if CALLER else 0], waited
+"""
+
+
+@pytest.mark.parametrize("caller", [True, False], ids=["caller", "worker"])
+def test_a_child_forked_by_a_task_does_not_wait_for_the_parents_threads(
+    program, caller
+):
+    """Where it goes on with the call it is told, a worker's thread ends."""
+    program(FORKED_INSIDE.replace("CALLER", str(caller)))
+
+
 ENDED = """
 import threading
 from xdev.compile import threads

@@ -132,10 +132,12 @@ def _together(lane: Callable[[int], None], lanes: int, todo: deque[int]) -> None
 
     The lists tell what is so at any moment, since an interrupt may come at any. A lane
     is noted before it looks whether it may begin: it is waited for, or does nothing.
+    In a child that the first lane forked there are no others.
     """
     begun, closed, ended = list[int](), list[bool](), list[int]()
     ends: SimpleQueue[None] = SimpleQueue()
     errors: list[BaseException] = []
+    process = os.getpid()
 
     def run(number: int) -> None:
         begun.append(number)
@@ -155,11 +157,11 @@ def _together(lane: Callable[[int], None], lanes: int, todo: deque[int]) -> None
         lane(0)
     except BaseException as raised:  # noqa: BLE001 - likewise
         errors.append(raised)
-    while not closed or len(ended) < len(begun):
+    while not closed or (len(ended) < len(begun) and os.getpid() == process):
         try:
             todo.clear()
             closed.append(True)
-            while len(ended) < len(begun):
+            while len(ended) < len(begun) and os.getpid() == process:
                 ends.get()
         except BaseException as raised:  # noqa: BLE001 - threads use what is the call's
             errors.append(raised)
@@ -194,7 +196,10 @@ class _Workers:
 
     @staticmethod
     def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:
-        while True:
+        process = os.getpid()
+        while (
+            os.getpid() == process
+        ):  # else a task forked: this is the child's only one
             jobs.get()()
 
 

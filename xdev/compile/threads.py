@@ -8,6 +8,7 @@ of a nanosecond for an element, or a microsecond.
 from __future__ import annotations
 
 import importlib
+import os
 from array import array
 from functools import cache
 from sys import maxsize
@@ -15,6 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, final
 
 from xdev import _config, native
+from xdev.errors import XdevError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,6 +108,8 @@ def run(task: Callable[[int, int], object], n: int, *, grain: int = 1) -> None:
     ------
     BaseException
         The first that a task raised. All tasks that began have ended by then.
+    XdevError
+        A task forked, and this is the child.
 
     Examples
     --------
@@ -118,7 +122,18 @@ def run(task: Callable[[int, int], object], n: int, *, grain: int = 1) -> None:
     998001
     """
     if _config.num_threads() > 1 and n > grain:
-        team().run(task, _shares(0, n, grain, PYTHON_PIECES))
+        process = os.getpid()
+
+        def piece(start: int, stop: int) -> None:
+            task(start, stop)
+            if os.getpid() != process:
+                message = (
+                    "a task in several threads was forked, and the others are the "
+                    "parent's: end the child in the task, by os._exit"
+                )
+                raise XdevError(message)
+
+        team().run(piece, _shares(0, n, grain, PYTHON_PIECES))
     elif n > 0:
         task(0, n)
 

@@ -15,6 +15,7 @@ worker sees it. What is called here is described in `xdev.compile.plain_threads`
 
 from libc.stdint cimport intptr_t
 from libc.string cimport memcpy, memset
+from posix.unistd cimport getpid
 cimport numpy as cnp
 
 import os
@@ -72,6 +73,7 @@ cdef struct Job:
     intptr_t count, workers  # of lanes; how many threads may be claimed
     intptr_t spins  # looks for what comes next before a thread sleeps
     intptr_t ended  # whether a lane found no work
+    intptr_t process  # whose the other lanes are: a forked child does not wait for them
     void* context
     Piece piece  # does some of a range
     intptr_t start, stop, size, pieces
@@ -126,7 +128,7 @@ cdef void start_lane(Job* job, intptr_t lane) noexcept nogil:
 cdef void join_lane(Job* job, intptr_t lane) noexcept nogil:
     """Wait for a lane's worker, unless it did not begin."""
     cdef Worker* worker = job.lanes[lane].worker if lane < job.count else NULL
-    if worker:
+    if worker and job.process == getpid():
         if not swap(&worker.work.value, 0, ORDERED):
             wait_for(&worker.done, job.spins)
         swap(&worker.claimed, 0, ORDERED)
@@ -164,9 +166,9 @@ def serve(intptr_t number):
     """Run lanes of one job after the other, as a worker."""
     cdef Worker* worker = &workers[number]
     cdef Job* job
-    cdef intptr_t spins = 0
+    cdef intptr_t spins = 0, process = getpid()
     with nogil:
-        while True:
+        while getpid() == process:  # else a task forked: this is the child's only thread
             job = <Job*>wait_for(&worker.work, spins)
             spins = job.spins  # once the lane is done, the job is its caller's again
             run_lane(job, worker.lane)
@@ -200,7 +202,7 @@ os.register_at_fork(after_in_child=reset_after_fork)
 cdef parallel_for(Piece piece, void* context, tuple shares):
     """Call a function on the pieces of a range."""
     cdef Job job
-    job.piece, job.context, job.ended = piece, context, 0
+    job.piece, job.context, job.ended, job.process = piece, context, 0, getpid()
     job.start, job.stop, job.size, job.count, job.spins = shares
     job.pieces = (job.stop - job.start + job.size - 1) // job.size
     job.workers = start_workers(job.count - 1)
@@ -274,9 +276,8 @@ def elements(intptr_t loop, bytes words, tuple shares):
 
 # -- staged copies --------------------------------------------------------------------
 
-cdef struct Slot:
-    intptr_t event, start, size  # the driver's; what is in it of the array
-    intptr_t turns  # of a lane's first: how many pieces the lane took
+cdef struct Slot:  # and in a lane's first, how many pieces the lane took
+    intptr_t event, start, size, turns  # the driver's; what is in it of the array
 
 cdef struct Copy:  # the words that `xdev.transfer.staging` writes
     OfOne enter, wait
