@@ -92,6 +92,7 @@ if "cupy" in sys.modules:  # its user's first call need not wait for them
     importlib.import_module("xdev.ufunc.cuda")
     importlib.import_module("xdev.ufunc.decorator")
     importlib.import_module("xdev.ufunc.expressions")
+    importlib.import_module("xdev.facade.cuda")
 
 __version__ = "0.1.0"
 

@@ -12,6 +12,7 @@ import numpy as np
 
 #: Types of Python's real numbers; bool is none of them.
 NUMBERS = frozenset({int, float})
+HOST = np.ndarray, np.generic
 
 
 def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
@@ -70,16 +71,23 @@ def clip(x: Any, lower: Any, upper: Any, out: Any = None) -> Any:
 
 def _limited(x: Any, lower: Any, upper: Any, out: Any) -> Any:
     """Limit an array to bounds of its data type, or numbers that adapt to it."""
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, HOST):
         return x.clip(lower, upper, out)
-    from xdev.ufunc.expressions import selection  # which is CUDA's
+    if out is None:
+        return _on_cuda()(x, lower, upper)
+    return _on_cuda()(x, lower, upper, out=out)
 
-    return selection("clip", "x", "min", "max")(x, lower, upper, out=out)
+
+@cache
+def _on_cuda() -> Any:
+    from xdev.ufunc.expressions import selection  # `import xdev` does not need it
+
+    return selection("clip", "x", "min", "max")
 
 
 def namespace_of(x: Any) -> Any:
     """Return the module of an array or scalar: ``numpy``, or else ``cupy``."""
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, HOST):
         return np
     from xdev import _optional  # `import xdev` does not need it
 

@@ -80,10 +80,13 @@ def mended() -> dict[str, Callable[..., Any]]:
     }
 
 
+CHOOSE = selection("where", "condition", "x1", "x2")
+
+
 def where(condition: Any, x1: Any, x2: Any) -> Any:
     """Choose by truth values; other conditions are CuPy's matter."""
     if condition.dtype == np.bool_:
-        return selection("where", "condition", "x1", "x2")(condition, x1, x2)
+        return CHOOSE(condition, x1, x2)
     return _optional.cupy().where(condition, x1, x2)
 
 
