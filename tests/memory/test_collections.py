@@ -155,7 +155,6 @@ def life(pools, garbage):
         registry.existing("fake")
         registry.everything()
         registry.pool("fake:1").acquire(1)
-        hooks.emitters()
         hooks.subscribe(tracking.TRACKER)  # as graphs' captures do
         hooks.unsubscribe(tracking.TRACKER)
         tracking._begun = False

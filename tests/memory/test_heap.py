@@ -88,7 +88,7 @@ def test_chunks_tile_their_segments_and_free_neighbours_are_merged(steps):
         assert heap.find(chunk.address + chunk.nbytes - 1) is chunk
         heap.put(chunk)
     heap.unify(0, heap.lift(0))
-    assert all(segment.whole for segment in heap)
+    assert all(s.first.listed and s.first.after is None for s in heap)
     assert heap.find(0) is None
 
 

@@ -143,11 +143,6 @@ class Segment:
             yield chunk
             chunk = chunk.after
 
-    @property
-    def whole(self) -> bool:
-        """Whether one listed chunk covers the segment."""
-        return self.first.listed and self.first.after is None
-
 
 @final
 class Chunk:

@@ -90,12 +90,6 @@ def replace(kind: type, listener: Listener | None) -> None:
         _change(others if listener is None else (*others, listener))
 
 
-def emitters() -> list[Any]:
-    """Return the emitters that are alive."""
-    with _lock:
-        return list(_emitters)
-
-
 def _change(listeners: tuple[Listener, ...]) -> None:
     """Set the listeners; called with the lock held."""
     global _listeners  # noqa: PLW0603 - the registry
@@ -106,7 +100,9 @@ def _change(listeners: tuple[Listener, ...]) -> None:
 
 def _after_fork_in_child() -> None:
     """Start a forked child with empty pools; it frees nothing twice."""
-    for emitter in emitters():
+    with _lock:
+        alive = list(_emitters)
+    for emitter in alive:
         emitter.after_fork()
 
 

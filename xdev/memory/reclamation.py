@@ -180,11 +180,7 @@ class DeferredFrees:
                 chunk = self._dropped.popleft()
             except IndexError:  # a finalizer in this thread was faster
                 break
-            try:
-                events = [source.record(use) for use in chunk.uses or ()]
-            except BaseException:
-                self._dropped.append(chunk)
-                raise
+            events = [source.record(use) for use in chunk.uses or ()]
             self._state.count("events", len(events))
             self._recorded.append((events, chunk))
 
@@ -195,12 +191,7 @@ class DeferredFrees:
                 events, chunk = self._recorded.popleft()
             except IndexError:  # likewise
                 break
-            try:
-                done = all(source.done(event) for event in events)
-            except BaseException:
-                self._recorded.append((events, chunk))
-                raise
-            if done:
+            if all(source.done(event) for event in events):
                 yield chunk
             else:
                 self._recorded.append((events, chunk))
@@ -208,11 +199,7 @@ class DeferredFrees:
     def synchronize(self) -> list[Chunk]:
         """Wait for all queued work; return the chunks that are free after it."""
         recorded, self._recorded = self._recorded, deque()
-        try:
-            self._state.source.synchronize()
-        except BaseException:
-            self._recorded.extend(recorded)
-            raise
+        self._state.source.synchronize()
         chunks = [chunk for _, chunk in recorded]
         for chunk in chunks:
             chunk.uses = None

@@ -11,7 +11,8 @@ ask for memory: such a call finds ``_torn`` set, leaves the heap alone and is se
 the source (:meth:`PoolState.serve_apart`). So does every call while Python shuts down:
 a daemon thread may have ended with a lock held, in the middle of a change.
 
-Exceptions. Ctrl-C, a RecursionError or a MemoryError may come between any two steps.
+Exceptions. Ctrl-C, a RecursionError or a MemoryError may come between any two steps,
+and any call of the source may fail.
 So a decision is marked as under way before its first step, and a move too, and no
 longer after the last; who finds a mark that nobody works under rebuilds heap and ledger
 (:meth:`PoolState.mend`) from what cannot be half done: what the source has lent
@@ -344,12 +345,7 @@ class PoolState:
         )
         if chunk is None:
             return None
-        try:
-            self.source.wait(stream, self.source.record(chunk.stream))
-        except BaseException:
-            self.decide(partial(_restore, [chunk]))
-            del chunk  # the frame lives as long as the exception
-            raise
+        self.source.wait(stream, self.source.record(chunk.stream))
 
         def change(_: Heap) -> Chunk | None:
             chunk.stream = stream
@@ -395,11 +391,7 @@ class PoolState:
     def _synchronize(self, stream: int) -> int:
         gone = self.process_pending() or 0
         lifted = self.decide(methodcaller("lift", stream)) or []
-        try:
-            free = self.deferred.synchronize()
-        except BaseException:
-            self.decide(partial(_restore, lifted))
-            raise
+        free = self.deferred.synchronize()
         self.decide(lambda heap: heap.unify(stream, lifted + free))
         self.count("syncs")
         return gone
@@ -460,32 +452,20 @@ class PoolState:
 
     def _return(self, nbytes: float, least: int) -> int:
         segments = self.decide(lambda heap: heap.spare(nbytes, least)) or []
-        try:
-            return sum(map(self.upstream.take_back, segments))
-        finally:
-            self._settle(segments, trims=least > 0)
+        total = sum(map(self.upstream.take_back, segments))
+        self.upstream.settle()
 
-    def _settle(self, segments: list[Segment], *, trims: bool) -> None:
-        """Note which segments went back, and put the others back into the heap."""
-        lent = self.upstream.lent
-        gone = [segment for segment in segments if segment.address not in lent]
-
-        def note(heap: Heap) -> None:
-            self.ledger.trims += trims * len(gone)
+        def note(_: Heap) -> None:
+            self.ledger.trims += len(segments) if least else 0
             for segment in segments:
-                if segment.address in lent:
-                    heap.restore(segment.first)
-            for segment in gone:
                 self.segments.pop(segment.address, None)
                 self.ledger.shrink(segment.nbytes, self.upstream.idle)
 
-        try:
-            self.upstream.settle()
-        finally:
-            self.decide(note)
-            for segment in gone:
-                for listener in self.listeners:
-                    listener.returned(self, segment.address, segment.nbytes)
+        self.decide(note)
+        for segment in segments:
+            for listener in self.listeners:
+                listener.returned(self, segment.address, segment.nbytes)
+        return total
 
     # -- the rest ---------------------------------------------------------------------
 
@@ -513,9 +493,3 @@ class PoolState:
 
 def _nothing() -> None:
     """Move nothing: what was left half done is mended before."""
-
-
-def _restore(chunks: list[Chunk], heap: Heap) -> None:
-    """Put chunks back; no list of them stays with a frame."""
-    heap.restore(*chunks)
-    chunks.clear()

@@ -90,11 +90,7 @@ class Upstream:
         fresh = max(0, size - self.idle)
         if not (self._budget.admits(size) and self._budget.draw(self, fresh)):
             return None
-        try:
-            found = self._fetch(size, *[stream] * self._in_order)
-        except BaseException:
-            self.recount()
-            raise
+        found = self._fetch(size, *[stream] * self._in_order)
         if isinstance(found, MemoryError):
             self._budget.draw(self, -fresh)
             self.settle()
@@ -135,10 +131,8 @@ class Upstream:
         if not self._in_order:
             return 0
         before = self._source.held()
-        try:
-            self._source.trim(max(0, before - nbytes))
-        finally:
-            self.settle()
+        self._source.trim(max(0, before - nbytes))
+        self.settle()
         return int(before - self.drawn)
 
     def settle(self) -> None:

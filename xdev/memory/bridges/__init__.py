@@ -11,7 +11,7 @@ import importlib.util
 import sys
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional, native
 from xdev._forks import module_lock
@@ -96,7 +96,8 @@ def install(*names: str) -> None:
         for name in chosen:
             if name in _installed:
                 continue
-            bridge = _made(name)
+            _, room, made = BRIDGES[name]
+            bridge: Bridge = getattr(importlib.import_module(room), made)()
             obstacle = bridge.install()
             if obstacle is None:
                 _installed[name] = bridge
@@ -235,12 +236,6 @@ def _install_numba() -> None:
 
 def _present(name: str) -> bool:
     return _optional.installed(BRIDGES[name][0])
-
-
-def _made(name: str) -> Bridge:
-    """Return a new bridge; only those that go in are loaded."""
-    _, room, made = BRIDGES[name]
-    return cast("Bridge", getattr(importlib.import_module(room), made)())
 
 
 def _check(name: str) -> None:
