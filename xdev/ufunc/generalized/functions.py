@@ -5,18 +5,16 @@ from __future__ import annotations
 import ast
 import threading
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev.compile.grid import Argument
-from xdev.ufunc import literals, sources
+from xdev.ufunc import sources
 from xdev.ufunc.inputs import Counts
-from xdev.ufunc.kernels.arguments import FLOAT, SUPPORTED
-from xdev.ufunc.kernels.functions import check_outside, check_plain, replacement
-from xdev.ufunc.kinds import Rules
-from xdev.ufunc.parameters import refuse_lost
+from xdev.ufunc.kernels.arguments import SUPPORTED, result_type
+from xdev.ufunc.kernels.functions import check_plain, typed
 from xdev.ufunc.sources import Scope
 
 if TYPE_CHECKING:
@@ -387,19 +385,14 @@ class CoreFunction:
                     "float32, float64, complex64 or complex128"
                 )
                 raise TypeError(message)
-        check_outside(self.function)
-        pairs = zip(self.names, types, strict=True)
-        refuse_lost(self.function, (name for name, (_, ndim) in pairs if ndim is None))
-        inexact = [dtype for dtype, _ in types if dtype.kind in "fc"]
-        working = np.result_type(*inexact) if inexact else FLOAT
-        replace = partial(replacement, self.function, working)
-        whole = WholeArrays(
-            self.function, dict(zip(self.names, self.layout.operands, strict=True))
-        )
-        rules = Rules((), working=working)
-        typed = literals.typed(self.function, rules, "inexact", replace, whole)
         arguments = tuple(
             Argument(dtype, ndim, contiguous=False, writable=k >= len(inputs))
             for k, (dtype, ndim) in enumerate(types)
         )
-        return Specialisation(typed.function, arguments, inputs, outputs)
+        whole = WholeArrays(
+            self.function, dict(zip(self.names, self.layout.operands, strict=True))
+        )
+        kinds = dict(zip(self.names, arguments, strict=True))
+        working = result_type(dtype for dtype, _ in types)
+        function = typed(self.function, kinds, working, whole)
+        return Specialisation(function, arguments, inputs, outputs)

@@ -17,7 +17,7 @@ from xdev.ufunc.inputs import is_dask
 from xdev.ufunc.kinds import real
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from xdev.ufunc.kernels.decorator import Extents
 
@@ -56,6 +56,12 @@ def host(x: Any, name: str) -> Array | Number:
     raise TypeError(f"{message}{kind.__module__}.{kind.__qualname__}: {way}")
 
 
+def result_type(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
+    """Return the dtype that floats in a function have, of those of its arrays."""
+    inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
+    return np.result_type(*inexact) if inexact else FLOAT
+
+
 def types(
     operands: Sequence[Array | Number], names: Sequence[str], name: str
 ) -> tuple[tuple[Argument, ...], np.dtype[Any]]:
@@ -84,8 +90,7 @@ def types(
     if not arrays:
         message = f"{name} got no array: what it computes has nowhere to go"
         raise TypeError(message)
-    inexact = [x.dtype for x in arrays if x.dtype.kind in "fc"]
-    working = np.result_type(*inexact) if inexact else FLOAT
+    working = result_type(x.dtype for x in arrays)
     found = []
     for x, label in zip(operands, names, strict=True):
         dtype = x.dtype if isinstance(x, Array) or not x.weak else _weak(x, working)
@@ -170,28 +175,6 @@ def sizes(extents: Extents, arrays: Sequence[Array]) -> tuple[bool, bool]:
     fit = max(numbers) < 2**31 and min(numbers) >= -(2**31)
     small = all(prod(x.shape) * x.dtype.itemsize < 2**31 for x in arrays)
     return extents.whole and fit, small
-
-
-def words(
-    operands: Sequence[Array | Number], arguments: Sequence[Argument]
-) -> list[Any]:
-    """Return what :func:`xdev.compile.grid.packer`'s function takes for arguments.
-
-    Raises
-    ------
-    OverflowError
-        A Python int is too large for int64.
-    """
-    slots: list[Any] = []
-    layouts: list[int] = []
-    for x, argument in zip(operands, arguments, strict=True):
-        if isinstance(x, Array):
-            slots.append(x.address)
-            layouts += x.shape
-            layouts += x.strides
-        else:
-            slots.append(argument.dtype.type(x.value).tobytes())
-    return slots + layouts
 
 
 def _weak(x: Number, working: np.dtype[Any]) -> np.dtype[Any]:

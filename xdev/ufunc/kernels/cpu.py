@@ -5,13 +5,14 @@ from __future__ import annotations
 from array import array
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
 
 from xdev import native
 from xdev.compile import threads
 from xdev.compile.grid import LENGTH, WORD, cpu as compiler
+from xdev.ufunc.cuda_operands import Array, Number
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import too_large
 from xdev.ufunc.kernels import arguments
@@ -20,9 +21,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.ufunc.kernels.decorator import Extents
-    from xdev.ufunc.kernels.functions import KernelFunction, Plan
+    from xdev.ufunc.kernels.functions import Call, KernelFunction
 
-MOST = 64  # calls of one grid that are known at a time
+MOST = 256  # calls of one kernel that are known at a time
+
+
+def again(function: KernelFunction, extents: Extents, args: Sequence[Any]) -> bool:
+    """Run for every point, if there was such a call before; say whether it was done.
+
+    Parameters are those of :func:`run`, of any library.
+    """
+    key, values = _read(args)
+    call = function.calls.get((extents.dimensions, *key))
+    return call is not None and _compute(function, extents, call, values)
 
 
 def run(
@@ -31,8 +42,8 @@ def run(
     args: Sequence[Any],
     *,
     checked: bool = False,
-) -> Plan:
-    """Run for every point; return what ran.
+) -> None:
+    """Run for every point.
 
     Parameters
     ----------
@@ -58,91 +69,42 @@ def run(
     operands = [arguments.host(x, function.name) for x in args]
     key = checked, *map(arguments.key, operands)
     plan = function.plan(key, indices, operands, compiler.loop, checked=checked)
-    try:
-        words = arguments.words(operands, plan.kinds)
-    except OverflowError as error:
-        owners = [x.owner for x in operands]
-        dtypes = [kind.dtype for kind in plan.kinds]
-        raise too_large(owners, dtypes, function.name, names) from error
+    dtypes = [kind.dtype for kind in plan.kinds]
+    owners = [x.owner for x in operands]
+    arrays = [x for x in operands if isinstance(x, Array)]
+    numbers = [
+        (i, dtypes[i].type) for i, x in enumerate(operands) if isinstance(x, Number)
+    ]
+    call = plan, numbers, [n for x in arrays for n in (*x.shape, *x.strides)]
     arguments.begin_writes(args, operands, names, function.name, plan.writes)
-    compute(function, extents, plan, words)
-    return plan
+    values = [x.address if isinstance(x, Array) else x.value for x in operands]
+    if not _compute(function, extents, call, values):
+        raise too_large(owners, dtypes, function.name, names)
+    if not checked and all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args):
+        if len(function.calls) >= MOST:
+            function.calls.clear()
+        known, _ = _read(args)
+        function.calls[indices, *known] = call
 
 
-def compute(
-    function: KernelFunction, extents: Extents, plan: Plan, words: Sequence[Any]
-) -> None:
-    """Run a plan for every point.
-
-    Parameters
-    ----------
-    function : KernelFunction
-        The kernel's.
-    extents : Extents
-        The points.
-    plan : Plan
-        What a call returned.
-    words : sequence
-        The arguments, as :func:`xdev.ufunc.kernels.arguments.words` has them.
-    """
+def _compute(
+    function: KernelFunction, extents: Extents, call: Call, values: list[Any]
+) -> bool:
+    """Run a plan of addresses and numbers; say whether these fit."""
+    plan, numbers, layouts = call
+    try:
+        for i, kind in numbers:
+            values[i] = kind(values[i]).tobytes()
+    except OverflowError:
+        return False
     report = array("q", bytes(WORD * LENGTH))
     address, _ = report.buffer_info()
-    memory, loop = plan.pack(*extents.shape, address, *words), plan.machine
-    plan.each = threads.compute(
-        loop, loop.code.address, memory, extents.size, plan.each
-    )
+    memory = plan.pack(*extents.shape, address, *values, *layouts)
+    code = plan.machine.code.address
+    plan.each = threads.compute(plan.machine, code, memory, extents.size, plan.each)
     if report[0]:
         function.refuse_reported(report, extents.dimensions)
-
-
-@final
-class Repeats:
-    """The calls over one grid that were made before, by types and layouts.
-
-    What they do not know goes the general way.
-
-    Parameters
-    ----------
-    function : KernelFunction
-        The kernel's.
-    extents : Extents
-        The grid.
-    """
-
-    __slots__ = ("_extents", "_function", "_plans")
-
-    def __init__(self, function: KernelFunction, extents: Extents) -> None:
-        self._function, self._extents = function, extents
-        # With the places and types of numbers, and the arrays' shapes and strides.
-        self._plans: dict[Any, tuple[Plan, list[tuple[int, Any]], list[int]]] = {}
-
-    def __call__(self, args: Sequence[Any]) -> bool:
-        """Run, if there was such a call before; say whether it was done."""
-        key, values = _read(args)
-        found = self._plans.get(key)
-        if found is None:
-            return False
-        plan, numbers, layouts = found
-        try:
-            for i, kind in numbers:
-                values[i] = kind(values[i]).tobytes()
-        except OverflowError:  # which the general way says in words
-            return False
-        compute(self._function, self._extents, plan, values + layouts)
-        return True
-
-    def store(self, args: Sequence[Any], plan: Plan) -> None:
-        """Remember what ran of arguments."""
-        if not all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args):
-            return
-        arrays = [x for x in args if type(x) is ndarray]
-        layouts = [number for x in arrays for number in (*x.shape, *x.strides)]
-        kinds = enumerate(zip(args, plan.kinds, strict=True))
-        numbers = [(i, k.dtype.type) for i, (x, k) in kinds if type(x) is not ndarray]
-        if len(self._plans) >= MOST:
-            self._plans.clear()
-        key, _ = _read(args)
-        self._plans[key] = plan, numbers, layouts
+    return True
 
 
 @cache

@@ -131,6 +131,8 @@ def launch_of(
         Value() if isinstance(x, Array) else Value.number(x.value, kind.dtype)
         for x, kind in zip(operands, kinds, strict=True)
     )
-    words = arguments.words(operands, kinds)
-    memory = packer(kinds)(*extents.shape, report, *words)
+    slots = (0 if isinstance(x, Array) else b"" for x in operands)
+    arrays = (x for x in operands if isinstance(x, Array))
+    layouts = [number for x in arrays for number in (*x.shape, *x.strides)]
+    memory = packer(kinds)(*extents.shape, report, *slots, *layouts)
     return Launch(kernel, *extents.launch, memory, values, first=HEADER * WORD)

@@ -298,7 +298,7 @@ class Kernel:
             )
         else:
             refuse(self._name, *args)
-            bound.cpu.store(args, cpu.run(self._typed, extents, args))
+            cpu.run(self._typed, extents, args)
 
 
 @final
@@ -315,19 +315,19 @@ class Bound:
         What that means.
     """
 
-    __slots__ = ("_kernel", "_key", "cpu", "extents", "launches")
+    __slots__ = ("_kernel", "_key", "_typed", "extents", "launches")
 
     def __init__(self, kernel: Kernel, key: Any, extents: Extents) -> None:
         self._kernel, self._key, self.extents = kernel, key, extents
+        self._typed = kernel._typed  # noqa: SLF001 - its own
         self.launches = native.calls.Launches()  # calls before, on CUDA
-        self.cpu = cpu.Repeats(kernel._typed, extents)  # noqa: SLF001 - its own
 
     def __call__(self, *args: Any, **named: Any) -> None:
         """Run for every point."""
         if not named:
             if self.launches(*args) is not NotImplemented:
                 return
-            if self.cpu(args):
+            if cpu.again(self._typed, self.extents, args):
                 return
         self._kernel._run(self, args, named)  # noqa: SLF001 - its own
 

@@ -33,7 +33,7 @@ from xdev.ufunc.scalar import within
 from xdev.ufunc.sources import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy as np
 
@@ -192,6 +192,8 @@ class Plan:
     each: float = 0.0
 
 
+#: A plan, the places and types of its numbers, and its arrays' shapes and strides.
+Call = tuple[Plan, list[tuple[int, Any]], list[int]]
 _lock = module_lock()  # guards the making of plans: each is made once
 # How a call says for how many points it runs, by the number of indices.
 EXTENTS = {1: "n", 2: "h, w", 3: "d, h, w"}
@@ -220,6 +222,8 @@ class KernelFunction:
         self.function, self.fastmath = function, fastmath
         self.name: str = function.__name__
         self._plans: dict[Any, Plan] = {}
+        #: Calls of NumPy's arrays that were made before, by types and layouts.
+        self.calls: dict[Any, Call] = {}
         self._writes: dict[Any, frozenset[str]] = {}
 
     def plan(
@@ -426,10 +430,7 @@ class KernelFunction:
         TypeError
             It reads an array from outside, or adds to a number that nothing reads.
         """
-        check_outside(self.function)
         kinds = dict(zip(self.names[indices:], arguments, strict=True))
-        refuse_lost(self.function, (k for k, v in kinds.items() if v.ndim is None))
-        replace = partial(replacement, self.function, working)
         check = None
         if checked or _config.debug():
             arrays = {
@@ -439,9 +440,7 @@ class KernelFunction:
             }
             check = Checks(arrays, sources.outside(self.function))
         also = check or Ranges(self.function)
-        function = literals.typed(
-            self.function, Rules((), working=working), "inexact", replace, also
-        ).function
+        function = typed(self.function, kinds, working, also)
         done = check is not None and check.done
         if check is not None and not done:
             message = f"{self.name}: no source, so that no bounds are checked"
@@ -449,7 +448,39 @@ class KernelFunction:
         return Grid(function, indices, arguments, self.fastmath, done)
 
 
-def replacement(
+def typed(
+    function: Callable[..., Any],
+    kinds: Mapping[str, Argument],
+    working: np.dtype[Any],
+    also: Callable[[ast.FunctionDef], dict[str, Any]],
+) -> Callable[..., Any]:
+    """Return a function of arrays with its literals typed.
+
+    Parameters
+    ----------
+    function : callable
+        A Python function.
+    kinds : mapping of str to Argument
+        The types of its arguments.
+    working : numpy.dtype
+        What floats in it are.
+    also : callable
+        Another rewriting of its source.
+
+    Raises
+    ------
+    TypeError
+        It reads an array from outside, or adds to a number that nothing reads.
+    """
+    # Compilers would take the array for a constant.
+    refuse_arrays(function, sources.outside(function), way="")
+    refuse_lost(function, (name for name, kind in kinds.items() if kind.ndim is None))
+    replace = partial(_replacement, function, working)
+    rules = Rules((), working=working)
+    return literals.typed(function, rules, "inexact", replace, also).function
+
+
+def _replacement(
     own: Callable[..., Any], working: np.dtype[Any], value: object
 ) -> object:
     """Return what compiled code uses for the value of an outside name.
@@ -478,17 +509,6 @@ def replacement(
     if scalar is None:
         return value
     return scalar.device_function(Rules((), working=working), "inexact")
-
-
-def check_outside(function: Callable[..., Any]) -> None:
-    """Refuse a function that reads an array from outside.
-
-    Raises
-    ------
-    TypeError
-        It does; compilers would take the array for a constant.
-    """
-    refuse_arrays(function, sources.outside(function), way="")
 
 
 def check_plain(
