@@ -114,7 +114,7 @@ class CudaLoops:
                 plan = self._plan(inputs, outputs, mask, casting, signature, order)
                 self._keep((key, place), plan)
             with cuda_streams.ordered(arrays):
-                copied = _apart(plan, inputs, outputs, mask)
+                copied = _apart(inputs, outputs, mask)
                 if copied is not None:
                     *rest, where = copied
                     same = {"casting": casting, "order": order}
@@ -303,33 +303,21 @@ def new_array(result: cuda_plan.Result) -> Array:
 
 
 def _apart(
-    plan: cuda_plan.Plan,
-    inputs: list[Operand],
-    outputs: list[Array | None],
-    mask: Array | bool,
+    inputs: list[Operand], outputs: list[Array | None], mask: Array | bool
 ) -> list[Any] | None:
     """Return the arguments with copies of those that an output would spoil.
 
-    An input that lies exactly where an output does is read before it is written, and
-    stays. None where nothing needs a copy.
+    None where nothing needs a copy.
     """
-    operands = [*inputs, mask]
     spoilt = [
-        isinstance(x, Array)
-        and (x.address, x.layout) != (y.address, y.layout)
-        # and they meet:
-        and below.meets(above, x.address - y.address)
-        for y, below in zip(outputs, plan.written, strict=False)
-        if y is not None
-        for x, above in zip(operands, plan.read, strict=False)
+        isinstance(x, Array) and any(y is not None and x.is_spoilt(y) for y in outputs)
+        for x in (*inputs, mask)
     ]
     if not any(spoilt):
         return None
     return [
-        x.cupy().copy()
-        if isinstance(x, Array) and any(spoilt[i :: len(operands)])
-        else x
-        for i, x in enumerate(operands)
+        x.cupy().copy() if isinstance(x, Array) and copied else x
+        for x, copied in zip((*inputs, mask), spoilt, strict=True)
     ]
 
 

@@ -51,11 +51,7 @@ class CudaCall:
     def apart(self, x: Array) -> Array:
         """Return an input, or a copy of it where the output would spoil it."""
         y = self._target
-        if (
-            y is None
-            or (x.address, x.layout) == (y.address, y.layout)
-            or not y.reach.meets(x.reach, x.address - y.address)
-        ):
+        if y is None or not x.is_spoilt(y):
             return x
         return straightened(x, list(range(len(x.shape))))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from math import prod
-from typing import final
+from typing import NamedTuple
 
 import numpy as np
 
@@ -81,14 +81,11 @@ def collapse(shape: Shape, strides: list[Shape]) -> tuple[Shape, list[Shape]]:
     return tuple(extents), [tuple(each) for each in zip(*steps, strict=True)]
 
 
-@final
-class Reach:
+class Reach(NamedTuple):
     """The bytes that an array covers, from its address on: low <= 0 < high."""
 
-    __slots__ = ("high", "low")
-
-    def __init__(self, low: int, high: int) -> None:
-        self.low, self.high = low, high
+    low: int
+    high: int
 
     @classmethod
     def of(cls, shape: Shape, strides: Shape, itemsize: int) -> Reach:

@@ -93,6 +93,15 @@ class Array:
         """The bytes that it covers."""
         return Reach.of(self.shape, self.strides, self.dtype.itemsize)
 
+    def is_spoilt(self, output: Array) -> bool:
+        """Say whether an output lies where it is read, and not exactly there.
+
+        What lies exactly there is read before it is written.
+        """
+        here, there = (self.address, self.layout), (output.address, output.layout)
+        distance = self.address - output.address
+        return here != there and output.reach.meets(self.reach, distance)
+
     @property
     def device(self) -> int:
         """The index of its device."""

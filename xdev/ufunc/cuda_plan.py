@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from math import prod
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,7 @@ Shape = tuple[int, ...]
 NARROW = 2**31  # indices and offsets below this fit 32 bits
 
 
-@final
-class Result:
+class Result(NamedTuple):
     """How to make a result that the caller gave no array for.
 
     Parameters
@@ -38,12 +37,9 @@ class Result:
         The elements' dtype.
     """
 
-    __slots__ = ("axes", "dtype", "shape")
-
-    def __init__(
-        self, shape: Shape, axes: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> None:
-        self.shape, self.axes, self.dtype = shape, axes, dtype
+    shape: Shape
+    axes: Shape
+    dtype: np.dtype[Any]
 
     @classmethod
     def like(
@@ -81,8 +77,7 @@ class Result:
         return tuple(steps[axis] for axis in self.axes)
 
 
-@final
-class Plan:
+class Plan(NamedTuple):
     """What a call with such operands does.
 
     Parameters
@@ -91,41 +86,14 @@ class Plan:
         What the loop takes.
     results : tuple of (Result or None)
         How to make each result; None where the caller gave an array.
-    read, written : tuple of Reach
-        The bytes of the inputs (and the mask, at the end) and of the given outputs;
-        empty for numbers, and for results that are to be made.
-    elementwise : Elementwise
-        The kernel.
-    size : int
-        The number of elements.
     run : Launch or None
         What launches, of the inputs' values, the outputs' and the mask's. None where
         there is nothing to compute.
     """
 
-    __slots__ = (
-        "elementwise",
-        "inputs",
-        "read",
-        "results",
-        "run",
-        "size",
-        "written",
-    )
-
-    def __init__(
-        self,
-        inputs: Dtypes,
-        results: tuple[Result | None, ...],
-        read: tuple[cuda_layout.Reach, ...],
-        written: tuple[cuda_layout.Reach, ...],
-        elementwise: Elementwise,
-        size: int,
-        run: Launch | None,
-    ) -> None:
-        self.inputs, self.results, self.read = inputs, results, read
-        self.written, self.elementwise = written, elementwise
-        self.size, self.run = size, run
+    inputs: Dtypes
+    results: tuple[Result | None, ...]
+    run: Launch | None
 
 
 def make(
@@ -225,8 +193,6 @@ def make(
         wide=max(count, extents[-1]) >= NARROW,
         far=spread >= NARROW,
     )
-    reads = tuple(map(_reach, (*inputs, mask)))
-    writes = tuple(map(_reach, outputs))
     run = None
     if size:
         first = outputs[0] or results[0] if len(storage) == 1 and not masks else None
@@ -248,7 +214,7 @@ def make(
             lanes=kernel.lanes if straight else 0,
             size=size,
         )
-    return Plan(spec.inputs, results, reads, writes, kernel, size, run)
+    return Plan(spec.inputs, results, run)
 
 
 def _order(order: str, given: list[Array]) -> str:
@@ -272,10 +238,6 @@ def _is_straight(x: Array | Result | None, shape: Shape) -> bool:
         shape,
         cuda_layout.contiguous(shape, x.dtype.itemsize),
     )
-
-
-def _reach(x: Array | Number | None) -> cuda_layout.Reach:
-    return x.reach if isinstance(x, Array) else cuda_layout.Reach(0, 0)
 
 
 def _value(
