@@ -9,8 +9,8 @@ import pytest
 
 import xdev
 from xdev import memory
-from xdev.device.fake import ATTRIBUTES, METHODS
-from xdev.device.fake_arrays import NOT_IN_CUPY
+from xdev.device.fake import NOT_IN_CUPY
+from xdev.device.fake_arrays import ATTRIBUTES, METHODS
 from xdev.testing import FakeArray
 
 VALUES = np.array([[3.0, -1.0, 2.0], [0.5, 4.0, -2.5]])

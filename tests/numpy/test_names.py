@@ -7,7 +7,7 @@ import pytest
 
 import xdev
 import xdev.numpy
-from xdev.device.fake_arrays import NOT_IN_CUPY
+from xdev.device.fake import NOT_IN_CUPY
 
 ROOMS = ("", "linalg.", "fft.")
 #: By function: arguments with which it is called, as a program writes them.

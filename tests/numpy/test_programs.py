@@ -12,7 +12,7 @@ import pytest
 
 import xdev
 import xdev.numpy
-from xdev.device.fake_arrays import is_in_cupy
+from xdev.device.fake import is_in_cupy
 
 
 def jacobi(np):

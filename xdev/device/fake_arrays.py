@@ -6,6 +6,7 @@ what the standard does not have.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from functools import partial
 from itertools import chain, count
@@ -18,35 +19,102 @@ from xdev._freed import Remains, use_after_free
 from xdev._numpy_names import advice_on
 from xdev.device.choice import CPU, Device
 from xdev.device.copies import announce
-from xdev.device.fake import (
-    ATTRIBUTES,
-    BINARY,
-    COMPARISONS,
-    CONVERSIONS,
-    DOWNLOADS,
-    DTYPES,
-    METHODS,
-    NOT_IN_PLACE,
-    SETTABLE,
-    STARRED,
-    UNARY,
-    positions,
-    refuse_arrays,
-    settle,
-)
+from xdev.device.fake import NOT_IN_CUPY, settle
 from xdev.errors import DeviceMismatchError, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     Values = np.ndarray[Any, Any]
 
 
 EXTENSION = 12  # dlpack.h: kDLExtDev
 DLPACK_CPU = (1, 0)  # dlpack.h: kDLCPU
-#: What is no array, whatever it can turn into.
 FIRST = Device("fake")  # where creation functions put their results, as CuPy's do
+#: What is no array, whatever it can turn into.
 NUMBERS = (bool, int, float, complex, np.generic)
+#: The data types, by NumPy's characters.
+DTYPES = "?bhilqBHILQefdFDE"  # E is ml_dtypes' bfloat16
+#: The methods that ``numpy.ndarray`` and ``cupy.ndarray`` share, with the parameters
+#: that both have; a star takes any number of them.
+METHODS = {
+    **dict.fromkeys(("all", "any", "max", "min"), "axis out keepdims"),
+    **dict.fromkeys(("argmax", "argmin"), "axis out keepdims"),
+    **dict.fromkeys(("mean", "prod", "sum"), "axis dtype out keepdims"),
+    **dict.fromkeys(("std", "var"), "axis dtype out ddof keepdims"),
+    **dict.fromkeys(("cumprod", "cumsum"), "axis dtype out"),
+    **dict.fromkeys(("argpartition", "partition"), "kth axis"),
+    **dict.fromkeys(("argsort", "sort"), "axis kind"),
+    **dict.fromkeys(("conj", "conjugate", "item", "nonzero", "tolist"), ""),
+    **dict.fromkeys(("copy", "flatten", "ravel", "tobytes"), "order"),
+    "astype": "dtype order casting subok copy",
+    "clip": "min max out",
+    "compress": "condition axis out",
+    "diagonal": "offset axis1 axis2",
+    "dot": "b out",
+    "fill": "value",
+    "put": "indices values mode",
+    "repeat": "repeats axis",
+    "reshape": "* order copy",
+    "round": "decimals out",
+    "searchsorted": "v side sorter",
+    "squeeze": "axis",
+    "swapaxes": "axis1 axis2",
+    "take": "indices axis out",
+    "trace": "offset axis1 axis2 dtype out",
+    "transpose": "*",
+    "view": "dtype",
+}
+#: Methods whose results are the host's.
+DOWNLOADS = ("item", "tobytes", "tolist")
+#: What the arguments behind a star are, together.
+STARRED = {"reshape": "shape", "transpose": "axes"}
+#: Their shared attributes.
+ATTRIBUTES = (
+    *("T", "dtype", "flags", "imag", "itemsize", "mT", "nbytes", "ndim", "real"),
+    *("shape", "size", "strides"),
+)
+#: Those that can be set.
+SETTABLE = ("imag", "real", "shape")
+UNARY = ("neg", "pos", "abs", "invert")
+#: By Python's names: how an operator is written, and NumPy's ufunc of it.
+BINARY = {
+    "add": ("+", "add"),
+    "sub": ("-", "subtract"),
+    "mul": ("*", "multiply"),
+    "truediv": ("/", "true_divide"),
+    "floordiv": ("//", "floor_divide"),
+    "mod": ("%", "remainder"),
+    "divmod": ("divmod", "divmod"),
+    "pow": ("**", "power"),
+    "matmul": ("@", "matmul"),
+    "and": ("&", "bitwise_and"),
+    "or": ("|", "bitwise_or"),
+    "xor": ("^", "bitwise_xor"),
+    "lshift": ("<<", "left_shift"),
+    "rshift": (">>", "right_shift"),
+}
+COMPARISONS = {
+    "eq": ("==", "equal"),
+    "ne": ("!=", "not_equal"),
+    "lt": ("<", "less"),
+    "le": ("<=", "less_equal"),
+    "gt": (">", "greater"),
+    "ge": (">=", "greater_equal"),
+}
+#: Binary operators that have no form in place: ``@=`` makes a new array, as CuPy's.
+NOT_IN_PLACE = ("divmod", "matmul")
+CONVERSIONS = ("bool", "int", "float", "complex")
+#: By their names in NumPy's functions: the parameters that are integers of Python's, or
+#: sequences of them; and the one truth.
+INTEGERS = frozenset(
+    (
+        *("axes", "axis", "axis1", "axis2", "destination", "k", "keepdims", "n"),
+        *("newshape", "num", "offset", "reps", "s", "shape", "source"),
+    )
+)
+#: Those that are sequences of integers, or arrays.
+COUNTS = frozenset(("repeats", "shift"))
 #: How NumPy's ufuncs are written that its operators call.
 COMPARED = {getattr(np, name): sign for sign, name in COMPARISONS.values()}
 WRITTEN = {getattr(np, name): sign for sign, name in BINARY.values()} | COMPARED
@@ -301,6 +369,59 @@ def run(
     return _outside(arrays, function(*values, **named), where)
 
 
+def positions(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of a function's parameters that are given by position.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> positions(np.expand_dims)
+    ('a', 'axis')
+    """
+    if isinstance(function, np.ufunc):  # NumPy 2.3 has no signatures of them
+        inputs = [f"x{k + 1}" for k in range(function.nin)]
+        return (*(inputs if inputs[1:] else ["x"]), *["out"] * function.nout)
+    try:
+        found = inspect.signature(function).parameters.values()
+    except ValueError:  # nor has it of others that are written in C
+        return ()
+    place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return tuple(each.name for each in found if each.kind in place)
+
+
+def refuse_arrays(name: str, arguments: Iterable[tuple[str, Any]]) -> None:
+    """Refuse arrays where Python's integers belong.
+
+    Parameters
+    ----------
+    name : str
+        The function's, for the error.
+    arguments : iterable of (str, object)
+        What it got, by the names of its parameters.
+
+    Raises
+    ------
+    TypeError
+        One of them is such an array, or holds one.
+    """
+    for label, x in arguments:
+        if label in INTEGERS or (label in COUNTS and not isinstance(x, FakeArray)):
+            _refuse(name, label, x)
+
+
+def _refuse(name: str, label: str, x: Any) -> None:
+    if isinstance(x, list | tuple):
+        for index, part in enumerate(x):
+            _refuse(name, f"{label}[{index}]", part)
+    elif isinstance(x, FakeArray):
+        kind_of_it = "bool" if label == "keepdims" else "int"
+        way = f"tuple({label}.tolist())" if x.ndim else f"{kind_of_it}({label})"
+        raise TypeError(
+            f"{name}: {label} is an array on {x.device}, which turns into no "
+            f"{kind_of_it} of Python's unasked: pass {way}"
+        )
+
+
 def strict(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of NumPy's for fake arrays, which are none of its integers.
 
@@ -313,7 +434,7 @@ def strict(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*args: Any, **options: Any) -> Any:
         placed = zip(names, args, strict=False)
-        refuse_arrays(name, FakeArray, (*placed, *options.items()))
+        refuse_arrays(name, (*placed, *options.items()))
         return run(name, function, *args, **options)
 
     return call
@@ -337,7 +458,7 @@ def _method(name: str, accepted: str) -> Any:
             )
         given = [(starred, args[0] if len(args) == 1 else args)] if starred else ()
         placed = given or zip(parameters, args, strict=False)
-        refuse_arrays(f"x.{name}()", FakeArray, (*placed, *options.items()))
+        refuse_arrays(f"x.{name}()", (*placed, *options.items()))
         result = run(f"x.{name}()", function, self, *args, **options)
         if name in DOWNLOADS:
             announce(self.device, CPU, self.nbytes)
@@ -425,53 +546,10 @@ for _name in (
     setattr(FreedArray, f"__{_name}__", _refusal)
 del _name, _member
 
-#: What is in NumPy's namespaces and not in CuPy's.
-NOT_IN_CUPY = frozenset(
-    (
-        *("ScalarType", "True_", "False_", "asmatrix", "block", "bmat"),
-        *("busday_count", "busday_offset", "busdaycalendar", "bytes_", "char"),
-        *("character", "clongdouble", "core", "ctypeslib", "datetime64"),
-        *("datetime_as_string", "datetime_data", "dtypes", "einsum_path", "emath"),
-        *("errstate", "f2py", "flexible", "frompyfunc", "fromregex", "geomspace"),
-        *("get_include", "getbufsize", "geterr", "geterrcall", "histogram_bin_edges"),
-        *("info", "insert", "is_busday", "isnat", "little_endian", "longdouble"),
-        *("ma", "matrix", "matvec", "memmap", "nanpercentile", "nanquantile"),
-        *("ndenumerate", "nditer", "nested_iters", "object_", "polyder", "polydiv"),
-        *("polyint", "rec", "recarray", "record", "sctypeDict", "setbufsize"),
-        *("seterr", "seterrcall", "show_runtime", "spacing", "str_", "strings"),
-        *("test", "timedelta64", "typecodes", "unstack", "vecdot", "vecmat", "void"),
-        *("linalg.diagonal", "linalg.matrix_norm", "linalg.multi_dot"),
-        *("linalg.outer", "linalg.svdvals", "linalg.tensordot", "linalg.test"),
-        *("linalg.trace", "linalg.vecdot", "linalg.vector_norm", "fft.test"),
-    )
-)
-#: CuPy's ufuncs that have a method; all have ``outer``.
-METHODS_IN_CUPY = {
-    "reduce": ("add", "multiply"),
-    "accumulate": ("add", "multiply"),
-    "reduceat": ("add",),
-    "at": (
-        *("add", "bitwise_and", "bitwise_or", "bitwise_xor"),
-        *("maximum", "minimum", "subtract"),
-    ),
-}
 #: Rooms of their own: random numbers and tests are not wrapped.
 ROOMS = ("linalg", "fft")
 #: Functions that upload host arrays when asked to.
 UPLOADS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
-
-
-def is_in_cupy(name: str) -> bool:
-    """Say whether CuPy has what NumPy has under a name.
-
-    Examples
-    --------
-    >>> is_in_cupy("add.reduce"), is_in_cupy("hypot.reduce"), is_in_cupy("insert")
-    (True, False, False)
-    """
-    root, _, rest = name.partition(".")
-    missing = root in NOT_IN_CUPY or name in NOT_IN_CUPY
-    return not missing and root in METHODS_IN_CUPY.get(rest, (root,))
 
 
 class FakeNamespace(ModuleType):

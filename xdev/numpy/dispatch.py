@@ -18,8 +18,8 @@ import numpy as np
 from xdev._freed import refuse
 from xdev.device import default_device
 from xdev.device.choice import CPU
-from xdev.device.fake import positions
-from xdev.device.fake_arrays import METHODS_IN_CUPY, is_in_cupy, strict
+from xdev.device.fake import METHODS_IN_CUPY, is_in_cupy
+from xdev.device.fake_arrays import positions, strict
 from xdev.facade.backends import Functions
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import known, library_of, may_join, place
