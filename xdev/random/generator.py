@@ -10,17 +10,7 @@ import numpy as np
 
 from xdev.device import as_device, default_device
 from xdev.device.choice import shown
-from xdev.random import kernels, selection
-from xdev.random.draws import (
-    FLOAT64,
-    Draws,
-    float_dtype,
-    missing,
-    not_negative,
-    parameter,
-    shape_of,
-    width_of,
-)
+from xdev.random import draws, kernels, selection
 
 if TYPE_CHECKING:
     from xdev.device import Device
@@ -170,7 +160,7 @@ class Generator:
     def __init__(self, bit_generator: Philox, device: object = None) -> None:
         self.bit_generator = bit_generator
         self.device: Device = as_device(default_device() if device is None else device)
-        self._draws = Draws(bit_generator, self.device)
+        self._draws = draws.Draws(bit_generator, self.device)
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Uniform numbers of [0, 1): multiples of 2^-53, of 2^-24 for float32.
@@ -199,8 +189,8 @@ class Generator:
         >>> rng.random(3) < 1
         array([ True,  True,  True])
         """
-        kind = float_dtype(dtype, "random")
-        if kind == FLOAT64:
+        kind = draws.float_dtype(dtype, "random")
+        if kind == draws.FLOAT64:
             return self._draws.floats(kernels.uniform64, size, 0.0, 1.0, out=out)
         return self._draws.floats(kernels.uniform32, size, dtype=kind, out=out)
 
@@ -211,8 +201,8 @@ class Generator:
 
         Parameters, result and errors are those of :meth:`random`.
         """
-        kind = float_dtype(dtype, "standard_normal")
-        if kind == FLOAT64:
+        kind = draws.float_dtype(dtype, "standard_normal")
+        if kind == draws.FLOAT64:
             return self._draws.floats(kernels.normal64, size, 0.0, 1.0, out=out)
         return self._draws.floats(kernels.normal32, size, dtype=kind, out=out)
 
@@ -227,8 +217,8 @@ class Generator:
 
         Parameters, result and errors are those of :meth:`random`; ``method`` is unused.
         """
-        kind = float_dtype(dtype, "standard_exponential")
-        if kind == FLOAT64:
+        kind = draws.float_dtype(dtype, "standard_exponential")
+        if kind == draws.FLOAT64:
             return self._draws.floats(kernels.exponential64, size, 1.0, out=out)
         return self._draws.floats(kernels.exponential32, size, dtype=kind, out=out)
 
@@ -252,8 +242,8 @@ class Generator:
             A parameter is an array of another device.
         """
         start, stop = self._parameters(low=low, high=high)
-        width = width_of(start, stop)
-        not_negative(width, "high - low")
+        width = draws.width_of(start, stop)
+        draws.not_negative(width, "high - low")
         return self._draws.scaled(kernels.uniform64, size, start, width)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
@@ -262,7 +252,7 @@ class Generator:
         Parameters and errors are those of :meth:`uniform`; ``scale`` is not negative.
         """
         mean, deviation = self._parameters(loc=loc, scale=scale)
-        not_negative(deviation, "scale")
+        draws.not_negative(deviation, "scale")
         return self._draws.scaled(kernels.normal64, size, mean, deviation)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
@@ -271,7 +261,7 @@ class Generator:
         Parameters and errors are those of :meth:`uniform`; ``scale`` is not negative.
         """
         (mean,) = self._parameters(scale=scale)
-        not_negative(mean, "scale")
+        draws.not_negative(mean, "scale")
         return self._draws.scaled(kernels.exponential64, size, mean)
 
     def integers(
@@ -352,7 +342,7 @@ class Generator:
             There is nothing to choose from, too little without replacement, ``p`` does
             not fit, or ``a`` is neither an integer nor an array.
         """
-        shape = shape_of(size)
+        shape = draws.shape_of(size)
         return self._draws.given(
             selection.choice(self._draws, a, shape, replace, p, axis)
         )
@@ -404,12 +394,13 @@ class Generator:
 
     def _parameters(self, **given: Any) -> list[Any]:
         """Return parameters as numbers, or float64 arrays of this device."""
-        return [parameter(x, n, self.device, FLOAT64) for n, x in given.items()]
+        how = self.device, draws.FLOAT64
+        return [draws.parameter(x, name, *how) for name, x in given.items()]
 
     if not TYPE_CHECKING:  # type checkers say themselves what there is
 
         def __getattr__(self, name: str) -> Any:
-            raise missing(name, type(self))
+            raise draws.missing(name, type(self))
 
     def __getstate__(self) -> tuple[Philox, Device]:
         return self.bit_generator, self.device

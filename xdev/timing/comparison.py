@@ -14,21 +14,11 @@ from numpy.typing import NDArray
 from xdev import memory
 from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.reports import text_of
+from xdev.timing import verdict
 from xdev.timing.environment import device_name, environment
 from xdev.timing.measurement import checked_counts, copy_bandwidth, whole
 from xdev.timing.result import format_time, plus_minus
 from xdev.timing.sampling import Candidate, begin
-from xdev.timing.verdict import (
-    ROUNDS,
-    VERDICT,
-    Changes,
-    aligned,
-    bandwidth_text,
-    changes,
-    coloured,
-    markdown,
-    ratio,
-)
 from xdev.transfer import to_numpy
 
 if TYPE_CHECKING:
@@ -37,7 +27,7 @@ if TYPE_CHECKING:
 
     from xdev.device import Device
     from xdev.timing.result import Timing
-    from xdev.timing.verdict import Ratio
+    from xdev.timing.verdict import Changes, Ratio
 
 
 # How many spacings of the coarser dtype two right answers may lie apart: libraries
@@ -272,7 +262,7 @@ class Row:
             self.name,
             self.timing.spread,
             *compared,
-            "" if self.bandwidth is None else bandwidth_text(self.bandwidth),
+            "" if self.bandwidth is None else verdict.bandwidth_text(self.bandwidth),
             "" if self.share is None else f"{self.share:.0%}",
             text_of(self.footprint.peak),
             str(self.footprint.allocations),
@@ -346,12 +336,12 @@ class Comparison:
         OSError
             The file cannot be read.
         """
-        return changes(self.as_dict(), baseline)
+        return verdict.changes(self.as_dict(), baseline)
 
     def cells(self) -> list[list[str]]:
         """Return the table's text, cell by cell; the first row is the head."""
-        head = ["", f"time {plus_minus()} std", "ratio", "95 %", VERDICT, "bandwidth"]
-        head += ["of copy", "peak", "allocations", "driver", "first call"]
+        head = ["", f"time {plus_minus()} std", "ratio", "95 %", verdict.VERDICT]
+        head += ["bandwidth", "of copy", "peak", "allocations", "driver", "first call"]
         cells = [head]
         cells += [row.cells(baseline=row is self.rows[0]) for row in self.rows]
         if all(row.nbytes is None for row in self.rows):
@@ -363,8 +353,8 @@ class Comparison:
         found = [f"{row.name}: {n}" for row in self.rows for n in row.timing.notes]
         if not all(row.ratio.enough for row in self.rows[1:]):
             found.append(
-                f"unclear: a verdict needs at least {ROUNDS} runs of each, "
-                f"compare(..., repeat={ROUNDS})"
+                f"unclear: a verdict needs at least {verdict.ROUNDS} runs of each, "
+                f"compare(..., repeat={verdict.ROUNDS})"
             )
         return found
 
@@ -373,19 +363,19 @@ class Comparison:
 
         What else a reader must know of a row stands below it.
         """
-        return "\n".join([aligned(self.cells()), *self.notes()])
+        return "\n".join([verdict.aligned(self.cells()), *self.notes()])
 
     def __rich_console__(self, _: Any, options: Any) -> Iterator[Any]:
         """Give ``rich.print`` the table, its verdicts coloured, and the notes."""
         from rich.text import Text
 
-        yield from coloured(self.cells(), options.max_width)
+        yield from verdict.coloured(self.cells(), options.max_width)
         yield from map(Text, self.notes())
 
     def markdown(self) -> str:
         """Return the table in Markdown, and what else a reader must know."""
         notes = "".join(f"\n- {note}" for note in self.notes())
-        return f"{markdown(self.cells())}\n{notes}".rstrip()
+        return f"{verdict.markdown(self.cells())}\n{notes}".rstrip()
 
     _repr_markdown_ = markdown  # how a notebook shows it
 
@@ -473,7 +463,7 @@ def compare(
         Row(
             name,
             timing,
-            ratio(timing.timings, baseline),
+            verdict.ratio(timing.timings, baseline),
             used[name],
             nbytes=moved.get(name),
             copy_bandwidth=copies.get(name),
