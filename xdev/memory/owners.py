@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from xdev.memory.blocks import Chunk
-    from xdev.memory.state import PoolState
 
 PINNED = 1  # cudaMemoryTypeHost
 FOREIGN = (
@@ -83,12 +82,11 @@ def record_stream(x: Any, stream: object) -> None:
     refuse("xdev.memory.record_stream", x)
     if is_fake(x):
         return  # its work is done when a call returns
-    found = find(_address(x))
-    if found is None:
+    chunk: Any = find(_address(x))
+    if chunk is None:
         message = f"this {type(x).__name__} {FOREIGN}"
         raise ValueError(message)
-    state, chunk = found
-    state.mark(chunk, (live_streams.see(stream),))
+    chunk.segment.owner.mark(chunk, (live_streams.see(stream),))
 
 
 def mark_uses(
@@ -137,8 +135,7 @@ def device_chunk(x: Any) -> Any:
     chunk = getattr(memory, "xdev_chunk", None)
     if chunk is not None:
         return chunk
-    found = find(_address(x) if memory is None else pointer.ptr, "device")
-    return None if found is None else found[1]
+    return find(_address(x) if memory is None else pointer.ptr, "device")
 
 
 def _address(x: Any) -> int:
@@ -158,13 +155,11 @@ def is_fake(x: Any) -> bool:
     return arrays is not None and type(x) is arrays.FakeArray
 
 
-def find(address: int, kind: str | None = None) -> tuple[PoolState, Chunk] | None:
-    """Return the state and the live chunk that an address lies in, or None."""
+def find(address: int, kind: str | None = None) -> Chunk | None:
+    """Return the live chunk that an address lies in, or None."""
     for (_, name), pool in registry.everything().items():
-        if kind in (None, name):
-            chunk = pool.find(address)
-            if chunk is not None:
-                return pool.state, chunk
+        if kind in (None, name) and (chunk := pool.find(address)):
+            return chunk
     return None
 
 

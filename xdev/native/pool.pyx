@@ -21,6 +21,7 @@ process is gone. C++'s exceptions and the end of a thread pass through these fun
 hence `-fexceptions`.
 """
 
+from cpython.exc cimport PyErr_SetInterrupt
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -45,9 +46,6 @@ cdef extern from *:
     void release "xdev_pool_release"() nogil
     int pthread_atfork(void (*)() nogil, void (*)() nogil, void (*)() nogil)
 
-cdef extern from "Python.h":
-    void PyErr_SetInterrupt() noexcept
-
 cdef extern from "numpy/arrayobject.h":
     ctypedef struct PyDataMemAllocator:
         void* ctx
@@ -67,8 +65,6 @@ cdef enum:
     ALIGNED = 63  # the bits that are 0 in the address of every block
     LIVE = 1, FREE = 2, INHERITED = 3  # from the parent process: not to be used
     REFUSED = 0, NOT_SERVED = -1  # answers in the place of an address
-
-cdef int64_t LARGEST = 1 << 61  # of a block: twice as much is still an int64 [B]
 
 cdef struct Block:
     int64_t address, nbytes, stream
@@ -165,7 +161,7 @@ cdef int64_t take(Core* core, int64_t nbytes, int64_t stream) noexcept nogil:
     cdef int64_t size, address = 0
     cdef Block** place
     acquire()
-    if not core.barred and 0 <= nbytes <= LARGEST:
+    if not core.barred and 0 <= nbytes <= INT64_MAX // 4:  # to be rounded
         size = granted(core, nbytes)
         place = list_of(core, stream, size)
         while place[0] and (place[0].nbytes != size or place[0].stream != stream):

@@ -169,11 +169,7 @@ def keep(queue: Any, index: int, *arrays: Any) -> None:
 
 def pinned_chunk(x: np.ndarray[Any, Any]) -> Chunk | None:
     """Return the chunk of the pinned pool that an array lies in, or None."""
-    chunk = leased_chunk(x)
-    if chunk is not None:
-        return chunk
-    found = find(x.ctypes.data, "pinned")
-    return None if found is None else found[1]
+    return leased_chunk(x) or find(x.ctypes.data, "pinned")
 
 
 def leased_chunk(x: np.ndarray[Any, Any]) -> Chunk | None:
