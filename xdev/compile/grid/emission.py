@@ -337,7 +337,6 @@ def _binary(extending: Any, target: Target, name: str) -> Any:
 def _updating(extending: Any, target: Target, name: str) -> Any:
     """Return the compiled-code call that updates an element."""
     types = _optional.numba().core.types
-    emit = {"add": _add, "cas": _swap, "max": _extreme, "min": _extreme}[name]
 
     @extending.intrinsic  # type: ignore[untyped-decorator]
     def update(_typing: Any, a: Any, index: Any, expected: Any, value: Any) -> Any:
@@ -360,40 +359,35 @@ def _updating(extending: Any, target: Target, name: str) -> Any:
                 context.cast(builder, given, kind, a.dtype)
                 for given, kind in zip(args[2:], (expected, value), strict=True)
             ]
-            return emit(_Place(target, builder, a.dtype, pointer, name), *values)
+            return _updated(target, builder, a.dtype, pointer, name, *values)
 
         return a.dtype(a, index, expected, value), generate
 
     return update
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The element that an update is of, and where its instructions go."""
-
-    target: Target
-    builder: Any
-    kind: Any
-    pointer: Any
-    operation: str
-
-    @property
-    def integer(self) -> bool:
-        """Whether it is one."""
-        return isinstance(self.kind, _optional.numba().core.types.Integer)
-
-    @property
-    def bits(self) -> Any:
-        """The integer type of its size."""
-        return self.target.cgutils.ir.IntType(self.kind.bitwidth)
-
-    def swap(self, expected: Any, value: Any) -> tuple[Any, Any]:
-        """Emit a comparison and exchange of bits; return the old ones, and if done."""
-        b = self.builder
-        where = b.bitcast(self.pointer, self.bits.as_pointer())
-        found = b.cmpxchg(where, expected, value, ORDER, ORDER)
-        return b.extract_value(found, 0), b.extract_value(found, 1)
+def _updated(
+    target: Target,
+    builder: Any,
+    kind: Any,
+    pointer: Any,
+    name: str,
+    expected: Any,
+    value: Any,
+) -> Any:
+    """Emit the update of an element; return what it was."""
+    if name != "cas" and isinstance(kind, _optional.numba().core.types.Integer):
+        word = name if name == "add" or kind.signed else f"u{name}"
+        return builder.atomic_rmw(word, pointer, value, ORDER)
+    if name == "add":
+        return target.add_float(builder, pointer, value)
+    bits = target.cgutils.ir.IntType(kind.bitwidth)
+    where = builder.bitcast(pointer, bits.as_pointer())
+    if name != "cas":
+        return _extreme(builder, where, bits, name, value)
+    seen, new = (builder.bitcast(x, bits) for x in (expected, value))
+    old = builder.extract_value(builder.cmpxchg(where, seen, new, ORDER, ORDER), 0)
+    return builder.bitcast(old, value.type)
 
 
 def _check(a: Any, index: Any, values: Any, name: str) -> None:
@@ -426,42 +420,26 @@ def _check(a: Any, index: Any, values: Any, name: str) -> None:
         raise numba.core.errors.TypingError(f"{call} {message}")
 
 
-def _add(at: _Place, _: Any, value: Any) -> Any:
-    if at.integer:
-        return at.builder.atomic_rmw("add", at.pointer, value, ORDER)
-    return at.target.add_float(at.builder, at.pointer, value)
-
-
-def _swap(at: _Place, expected: Any, value: Any) -> Any:
-    b = at.builder
-    old, _ = at.swap(b.bitcast(expected, at.bits), b.bitcast(value, at.bits))
-    return b.bitcast(old, value.type)
-
-
-def _extreme(at: _Place, _: Any, value: Any) -> Any:
-    """Emit the larger or smaller of two; of floats by exchanging while it is better."""
-    b = at.builder
-    if at.integer:
-        word = at.operation if at.kind.signed else f"u{at.operation}"
-        return b.atomic_rmw(word, at.pointer, value, ORDER)
+def _extreme(b: Any, where: Any, bits: Any, name: str, value: Any) -> Any:
+    """Emit the larger or smaller of two floats: an exchange while it is better."""
     entry = b.block
-    first = b.load(b.bitcast(at.pointer, at.bits.as_pointer()))
+    first = b.load(where)
     test, swap, done = (
-        b.append_basic_block(f"atomic.{name}") for name in ("test", "swap", "done")
+        b.append_basic_block(f"atomic.{part}") for part in ("test", "swap", "done")
     )
     b.branch(test)
     b.position_at_end(test)
-    seen = b.phi(at.bits)
+    seen = b.phi(bits)
     seen.add_incoming(first, entry)
     old = b.bitcast(seen, value.type)
-    sign = ">" if at.operation == "max" else "<"
+    sign = ">" if name == "max" else "<"
     better = b.or_(  # a NaN wins, and the first one stays
         b.fcmp_ordered(sign, value, old), b.fcmp_unordered("uno", value, value)
     )
     b.cbranch(b.and_(b.fcmp_ordered("ord", old, old), better), swap, done)
     b.position_at_end(swap)
-    found, swapped = at.swap(seen, b.bitcast(value, at.bits))
-    seen.add_incoming(found, swap)
-    b.cbranch(swapped, done, test)
+    found = b.cmpxchg(where, seen, b.bitcast(value, bits), ORDER, ORDER)
+    seen.add_incoming(b.extract_value(found, 0), swap)
+    b.cbranch(b.extract_value(found, 1), done, test)
     b.position_at_end(done)
     return old

@@ -393,27 +393,16 @@ class CudaCores:
             Argument(core.dtype, len(x.shape) if isinstance(x, Array) else None)
             for x, core in zip(operands, made.arguments, strict=True)
         )
-        kernel = self._kernel(made, kinds, points, operands)
-        run = launch_of(kernel, kinds, points, operands)
-        run(handed(operands, dtypes, function.name, function.names))
-
-    def _kernel(
-        self,
-        made: Specialisation,
-        kinds: tuple[Argument, ...],
-        points: Extents,
-        operands: Sequence[Array | Number],
-    ) -> Any:
-        """Return a loaded kernel, compiled once."""
         fits = sizes(points, [x for x in operands if isinstance(x, Array)])
         current = _optional.cupy().cuda.runtime.getDevice()
         key = made, kinds, fits, launch.capability(current)
         with self._lock:
             if key not in self._kernels:
-                fastmath = self._function.fastmath
+                fastmath = function.fastmath
                 grid = Grid(made.function, 1, kinds, fastmath, cores=made.arguments)
                 self._kernels[key] = loaded(grid, fits=fits)
-            return self._kernels[key]
+        run = launch_of(self._kernels[key], kinds, points, operands)
+        run(handed(operands, dtypes, function.name, function.names))
 
 
 def _turned(x: Array, order: Shape) -> Array:
