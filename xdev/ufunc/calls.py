@@ -19,7 +19,7 @@ from xdev.ufunc.ufuncs import OWN
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.ufunc.generalized.ufuncs import Generalized
+    from xdev.ufunc.generalized import Generalized
     from xdev.ufunc.ufuncs import Ufunc
 
 KEYWORDS = ("out", "where", "casting", "order", "dtype", "signature", "sig", "subok")

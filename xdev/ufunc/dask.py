@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.device import Device
-    from xdev.ufunc.generalized.ufuncs import Generalized
+    from xdev.ufunc.generalized import Generalized
     from xdev.ufunc.ufuncs import Ufunc
 
 AXES = ("axes", "axis", "keepdims")  # what says where core dimensions are

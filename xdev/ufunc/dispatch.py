@@ -20,7 +20,7 @@ from xdev.ufunc.inputs import is_collection, is_dask
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from xdev.ufunc.generalized.ufuncs import Generalized
+    from xdev.ufunc.generalized import Generalized
     from xdev.ufunc.ufuncs import Ufunc
 
 # Arguments in host memory that are not plain NumPy arrays on their way to the CPU.

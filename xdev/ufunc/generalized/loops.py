@@ -18,9 +18,9 @@ from xdev.ufunc.cuda_plan import Result
 from xdev.ufunc.errors import explain
 from xdev.ufunc.generalized.layouts import Axes
 from xdev.ufunc.inputs import strong
+from xdev.ufunc.kernels import Extents
 from xdev.ufunc.kernels.arguments import sizes
 from xdev.ufunc.kernels.cuda import launch_of, loaded
-from xdev.ufunc.kernels.decorator import Extents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from xdev.ufunc.kinds import real
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
-    from xdev.ufunc.kernels.decorator import Extents
+    from xdev.ufunc.kernels import Extents
 
 Dtypes = tuple[np.dtype[Any], ...]
 SUPPORTED = frozenset("?bhilqBHILQfdFD")

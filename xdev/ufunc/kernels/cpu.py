@@ -20,7 +20,7 @@ from xdev.ufunc.kernels import arguments
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.ufunc.kernels.decorator import Extents
+    from xdev.ufunc.kernels import Extents
     from xdev.ufunc.kernels.functions import Call, KernelFunction
 
 MOST = 256  # calls of one kernel that are known at a time

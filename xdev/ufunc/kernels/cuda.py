@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xdev.compile.grid import Argument
-    from xdev.ufunc.kernels.decorator import Extents
+    from xdev.ufunc.kernels import Extents
     from xdev.ufunc.kernels.functions import KernelFunction
 
 
