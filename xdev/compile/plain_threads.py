@@ -13,6 +13,7 @@ import os
 import threading
 from array import array
 from collections import deque
+from contextlib import suppress
 from functools import partial, reduce
 from operator import or_
 from queue import SimpleQueue
@@ -73,27 +74,22 @@ def elements(loop: int, words: bytes, shares: Shares) -> int:
         What ``fetestexcept`` told, or-ed.
     """
     count, outer, *rest = array("q", words)
-    shape, places, steps = rest[: outer + 1], rest[outer + 1 :][:count], []
-    for axis in range(outer + 1):
-        start = outer + 1 + count * (axis + 1)
-        steps.append(rest[start : start + count])
-    call, libc = _LOOP(loop), ctypes.CDLL(None)
-    inner = (_WORD * count)(*steps[-1])
+    shape, rest = rest[: outer + 1], rest[outer + 1 :]
+    places, *steps = (rest[k : k + count] for k in range(0, len(rest), count))
+    axes = list(zip(shape, steps, strict=True))[::-1]  # the innermost first
+    call, libc, kind = _LOOP(loop), ctypes.CDLL(None), _WORD * count
+    inner = kind(*steps[-1])
     told: list[int] = []
 
     def piece(start: int, stop: int, _: int) -> None:
         libc.feclearexcept(ERRORS)
         while start < stop:
-            row, index = divmod(start, shape[-1])
-            n = min(shape[-1] - index, stop - start)
-            here = [at + index * step for at, step in zip(places, inner, strict=True)]
-            for axis in range(outer - 1, -1, -1):
-                row, index = divmod(row, shape[axis])
-                here = [
-                    at + index * step
-                    for at, step in zip(here, steps[axis], strict=True)
-                ]
-            call((_WORD * count)(*here), ctypes.byref(_WORD(n)), inner, None)
+            row, here = start, places
+            for extent, strides in axes:
+                row, index = divmod(row, extent)
+                here = [x + index * k for x, k in zip(here, strides, strict=True)]
+            n = min(shape[-1] - start % shape[-1], stop - start)
+            call(kind(*here), ctypes.byref(_WORD(n)), inner, None)
             start += n
         told.append(libc.fetestexcept(ERRORS))
 
@@ -108,11 +104,9 @@ def address(x: ndarray[Any, Any]) -> int:
 
 def _taken(todo: deque[int]) -> Iterator[int]:
     """Take pieces off a queue that other threads take from, too."""
-    while True:
-        try:
+    while todo:
+        with suppress(IndexError):  # another thread was faster
             yield todo.popleft()
-        except IndexError:
-            return
 
 
 def _share(piece: Callable[[int, int, int], object], shares: Shares) -> None:
@@ -131,10 +125,10 @@ def _together(lane: Callable[[int], None], lanes: int, todo: deque[int]) -> None
     """Run the lanes, the first one here; return or raise when none runs any more.
 
     The lists tell what is so at any moment, since an interrupt may come at any. A lane
-    is noted before it looks whether it may begin: it is waited for, or does nothing.
-    In a child that the first lane forked there are no others.
+    is noted before it looks for a piece: it is waited for, or finds none. In a child
+    that the first lane forked there are no others.
     """
-    begun, closed, ended = list[int](), list[bool](), list[int]()
+    begun, ended = list[int](), list[int]()
     ends: SimpleQueue[None] = SimpleQueue()
     errors: list[BaseException] = []
     process = os.getpid()
@@ -142,8 +136,7 @@ def _together(lane: Callable[[int], None], lanes: int, todo: deque[int]) -> None
     def run(number: int) -> None:
         begun.append(number)
         try:
-            if not closed:
-                lane(number)
+            lane(number)
         except BaseException as raised:  # noqa: BLE001 - the caller raises it
             todo.clear()
             errors.append(raised)
@@ -157,12 +150,13 @@ def _together(lane: Callable[[int], None], lanes: int, todo: deque[int]) -> None
         lane(0)
     except BaseException as raised:  # noqa: BLE001 - likewise
         errors.append(raised)
-    while not closed or (len(ended) < len(begun) and os.getpid() == process):
+    over = False
+    while not over:
         try:
             todo.clear()
-            closed.append(True)
             while len(ended) < len(begun) and os.getpid() == process:
                 ends.get()
+            over = True
         except BaseException as raised:  # noqa: BLE001 - threads use what is the call's
             errors.append(raised)
     try:
