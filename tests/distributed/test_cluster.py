@@ -317,6 +317,7 @@ def sum_of_roots(n):
     return n**1.5 * 2 / 3 + n**0.5 / 2 + zeta + n**-0.5 / 24
 
 
+@pytest.mark.soak
 def test_an_array_larger_than_the_workers_memory_completes(client):
     from distributed import wait
 

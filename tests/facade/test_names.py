@@ -141,9 +141,9 @@ def parameters(function):
     return inspect.signature(function).parameters.values()
 
 
-@pytest.mark.parametrize("path", sorted(set(FUNCTIONS) - {"namespace"}))
-def test_types_are_checked_by_mypy_for_every_name(path):
-    assert re.search(rf"assert_type\(xp\.{path}\(|= xp\.{path}\(", TYPED.read_text())
+def test_types_are_checked_by_mypy_for_every_name():
+    checked = re.findall(r"(?:assert_type\(|= )xp\.([\w.]+)\(", TYPED.read_text())
+    assert set(FUNCTIONS) - {"namespace"} <= set(checked)
 
 
 @pytest.mark.parametrize("path", UFUNCS)

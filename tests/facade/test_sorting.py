@@ -1,5 +1,7 @@
 """Sorting NumPy's arrays gives what NumPy's stable kinds give, bit for bit."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -117,9 +119,8 @@ def test_zeros_of_float16_stay_between_negative_and_positive_numbers(seed):
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_orders_and_copies_are_numpys_stable_ones(shape, dtype):
-    for content in CONTENTS:
+def test_orders_and_copies_are_numpys_stable_ones(dtype):
+    for shape, content in product(SHAPES, CONTENTS):
         x = array(shape, dtype, content)
         with np.errstate(all="raise"):
             for axis in range(-x.ndim, x.ndim):
@@ -127,11 +128,10 @@ def test_orders_and_copies_are_numpys_stable_ones(shape, dtype):
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
 @pytest.mark.parametrize("dtype", ["int16", "int32", "uint64", *FLOATS])
-@pytest.mark.parametrize("shape", [(600,), (30, 50)], ids=str)
-def test_any_layout(shape, dtype, view):
-    for content in ("spread", "ends"):
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_any_layout(dtype, view):
+    for shape, content in product([(600,), (30, 50)], ["spread", "ends"]):
         x = view(array(shape, dtype, content))
         for axis in range(x.ndim):
             check(x, axis)
@@ -197,21 +197,19 @@ def test_sets_of_halves_hold_each_value_once(size):
         np.testing.assert_array_equal(inverse[0][inverse[1]], x)
 
 
-@pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(300,), (5000,), (3, 30, 40)], ids=str)
-def test_sets_are_numpys(shape, dtype, content):
-    x = array(shape, dtype, content)
-    expected = np.unique_all(x)
+def test_sets_are_numpys(dtype):
+    for shape, content in product([(300,), (5000,), (3, 30, 40)], CONTENTS):
+        x = array(shape, dtype, content)
+        expected = np.unique_all(x)
 
-    found = xdev.unique_all(x)
+        found = xdev.unique_all(x)
 
-    assert type(found) is type(expected)
-    for one, other in zip(found, expected, strict=True):
-        identical(one, other)
-    np.testing.assert_array_equal(
-        np.sort(xdev.unique_values(x)), expected.values, strict=True
-    )
+        assert type(found) is type(expected)
+        for one, other in zip(found, expected, strict=True):
+            identical(one, other)
+        values = np.sort(xdev.unique_values(x))
+        np.testing.assert_array_equal(values, expected.values, strict=True)
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "f8", "F", "D", "?"])
