@@ -120,12 +120,10 @@ def _seed_sequence(seed: Any) -> np.random.SeedSequence:
     try:
         return np.random.SeedSequence(seed)
     except (TypeError, ValueError) as error:
-        message = (
+        raise type(error)(
             f"the seed is {shown(seed)} in xdev.random.default_rng(seed, device): use "
             f"None, whole numbers from 0, or a numpy.random.SeedSequence ({error})"
-        )
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(message) from error
+        ) from error
 
 
 @final
@@ -342,9 +340,8 @@ class Generator:
             There is nothing to choose from, too little without replacement, ``p`` does
             not fit, or ``a`` is neither an integer nor an array.
         """
-        shape = draws.shape_of(size)
         return self._draws.given(
-            selection.choice(self._draws, a, shape, replace, p, axis)
+            selection.choice(self._draws, a, size, replace, p, axis)
         )
 
     def permutation(self, x: Any, axis: int = 0) -> Any:

@@ -159,11 +159,9 @@ UNITS = 2.0**53  # of chance, in 1
 TOLERANCE = math.sqrt(np.finfo(np.float64).eps)  # of a sum of chances, as NumPy's
 
 
-def choice(
-    draws: Draws, a: Any, size: Shape | None, replace: bool, p: Any, axis: int
-) -> Any:
+def choice(draws: Draws, a: Any, size: Any, replace: bool, p: Any, axis: int) -> Any:
     """Choose as :meth:`xdev.random.Generator.choice` says."""
-    shape = () if size is None else size
+    shape = shape_of(size) or ()
     population, pool = _population(draws, a, axis, math.prod(shape))
     if p is not None:
         p = _chances(draws, p, population)

@@ -112,69 +112,6 @@ def _join(clock: dict[int, int], other: dict[int, int]) -> None:
 
 
 @final
-class Checker:
-    """What the host knows, who had which bytes last, and the hazards found.
-
-    It needs its device's lock.
-    """
-
-    def __init__(self) -> None:
-        self.hazards: list[Hazard] = []
-        self._handles: list[int] = []  # by serial
-        self._known: dict[int, int] = {}  # {serial: count} that the host knows done
-        self._ranges: list[tuple[int, int, Tenant]] = []  # start, end, last tenant
-
-    def queue(self, handle: int) -> Queue:
-        """Return the queue of a new stream."""
-        self._handles.append(handle)
-        return Queue(handle, len(self._handles) - 1)
-
-    def know(self, done: dict[int, int]) -> None:
-        """Note work that the host knows to be done: all work to come is after it."""
-        _join(self._known, done)
-
-    def unknown(self, clock: dict[int, int]) -> dict[int, int]:
-        """Return a clock without what the host knows to be done."""
-        known = self._known.get
-        return {serial: n for serial, n in clock.items() if n > known(serial, 0)}
-
-    def settle(self, tenant: Tenant) -> None:
-        """Note who has some bytes from now on; former tenants' accesses come along."""
-        start, end = tenant.address, tenant.address + tenant.nbytes
-        ranges = [(start, end, tenant)]
-        for low, high, former in self._ranges:
-            if high <= start or low >= end:
-                ranges.append((low, high, former))
-                continue
-            former.current = False
-            for log in (former.past, former.own):
-                for wrote, clock in log.items():
-                    _join(tenant.past[wrote], self.unknown(clock))
-            rest = (low, start), (end, high)
-            ranges += [(low, high, former) for low, high in rest if low < high]
-        self._ranges = ranges
-
-    def access(self, tenant: Tenant, queue: Queue | None, write: bool) -> None:
-        """Judge an access by the last work of a queue, or by the host."""
-        handle, after = (queue.handle, queue.point()) if queue else (HOST, {})
-        found = [
-            (self._handles[serial], wrote)
-            for wrote, clock in tenant.past.items()
-            if write or wrote
-            for serial, count in self.unknown(clock).items()
-            if count > after.get(serial, 0)
-        ]
-        if not tenant.current:  # the bytes are somebody else's by now
-            found.append((handle, True))
-        place = tenant.address, tenant.nbytes, handle
-        self.hazards += [
-            Hazard(*place, before, write, wrote) for before, wrote in found
-        ]
-        if queue is not None:  # all work to come is after what the host did
-            tenant.own[write][queue.serial] = queue.count
-
-
-@final
 class Tenant:
     """One use of some bytes; made by :meth:`SimulatedDevice.tenant`.
 
@@ -194,7 +131,7 @@ class Tenant:
         self.own: dict[bool, dict[int, int]] = {True: {}, False: {}}
         self.past: dict[bool, dict[int, int]] = {True: {}, False: {}}
         self.current = True  # until some of the bytes are handed to somebody else
-        device.checker.settle(self)
+        device.settle(self)
 
     def use(
         self,
@@ -215,12 +152,12 @@ class Tenant:
             How long it takes; drawn at random unless given [s].
         """
         with self._device.call() as device:
-            device.checker.access(self, device.queue_work(stream, seconds), write)
+            device.access(self, device.queue_work(stream, seconds), write)
 
     def touch(self, *, write: bool = True) -> None:
         """Access the bytes from the host, now: those of pinned memory."""
         with self._device.call() as device:
-            device.checker.access(self, None, write)
+            device.access(self, None, write)
 
 
 CALL = 1e-6  # what a call takes on the host [s]
@@ -251,14 +188,14 @@ class SimulatedEvent:
         with self._device.call() as device:
             if self.seconds > device.now:
                 return False
-            device.checker.know(self._after)
+            device.know(self._after)
             return True
 
     def synchronize(self) -> None:
         """Let the host wait for the work before it."""
         with self._device.call() as device:
             device.now = max(device.now, self.seconds)
-            device.checker.know(self._after)
+            device.know(self._after)
 
     def elapsed(self, since: SimulatedEvent) -> float:
         """Return the time from an earlier event to this one [s]."""
@@ -371,11 +308,13 @@ class SimulatedDevice:
 
     def __init__(self, seed: int = 0) -> None:
         self.now = 0.0
-        self.checker = Checker()
-        self.hazards: list[Hazard] = self.checker.hazards
+        self.hazards: list[Hazard] = []
+        self._serials: list[int] = []  # the handles of all streams that there were
+        self._known: dict[int, int] = {}  # {serial: count} that the host knows done
+        self._ranges: list[tuple[int, int, Tenant]] = []  # start, end, last tenant
         self.closed: deque[Queue] = deque()
         self._random = random.Random(seed)  # noqa: S311 - no secret
-        self._lock = threading.RLock()  # guards all of the device and its checker
+        self._lock = threading.RLock()  # guards all of the device
         self._local = threading.local()
         self._handles: list[int] = []  # of destroyed streams: the last goes out first
         self._streams = 0  # how many handles there are
@@ -407,7 +346,7 @@ class SimulatedDevice:
             queues = (*self._live.values(), *self._orphans)
             self.now = max(self.now, *(queue.end for queue in queues))
             for queue in queues:
-                self.checker.know(queue.point())
+                self.know(queue.point())
                 queue.after.clear()  # all of it is known
             self._orphans.clear()
 
@@ -457,8 +396,52 @@ class SimulatedDevice:
 
     def mark_point(self, queue: Queue) -> SimulatedEvent:
         """Return an event of all work that is in a queue."""
-        after = self.checker.unknown(queue.point())
+        after = self.unknown(queue.point())
         return SimulatedEvent(self, after, max(queue.end, self.now))
+
+    def know(self, done: dict[int, int]) -> None:
+        """Note work that the host knows to be done: all work to come is after it."""
+        _join(self._known, done)
+
+    def unknown(self, clock: dict[int, int]) -> dict[int, int]:
+        """Return a clock without what the host knows to be done."""
+        known = self._known.get
+        return {serial: n for serial, n in clock.items() if n > known(serial, 0)}
+
+    def settle(self, tenant: Tenant) -> None:
+        """Note who has some bytes from now on; former tenants' accesses come along."""
+        start, end = tenant.address, tenant.address + tenant.nbytes
+        ranges = [(start, end, tenant)]
+        for low, high, former in self._ranges:
+            if high <= start or low >= end:
+                ranges.append((low, high, former))
+                continue
+            former.current = False
+            for log in (former.past, former.own):
+                for wrote, clock in log.items():
+                    _join(tenant.past[wrote], self.unknown(clock))
+            rest = (low, start), (end, high)
+            ranges += [(low, high, former) for low, high in rest if low < high]
+        self._ranges = ranges
+
+    def access(self, tenant: Tenant, queue: Queue | None, write: bool) -> None:
+        """Judge an access by the last work of a queue, or by the host."""
+        handle, after = (queue.handle, queue.point()) if queue else (HOST, {})
+        found = [
+            (self._serials[serial], wrote)
+            for wrote, clock in tenant.past.items()
+            if write or wrote
+            for serial, count in self.unknown(clock).items()
+            if count > after.get(serial, 0)
+        ]
+        if not tenant.current:  # the bytes are somebody else's by now
+            found.append((handle, True))
+        place = tenant.address, tenant.nbytes, handle
+        self.hazards += [
+            Hazard(*place, before, write, wrote) for before, wrote in found
+        ]
+        if queue is not None:  # all work to come is after what the host did
+            tenant.own[write][queue.serial] = queue.count
 
     def stack(self) -> list[SimulatedStream]:
         """Return the streams whose ``with`` blocks this thread is in."""
@@ -466,7 +449,8 @@ class SimulatedDevice:
         return found
 
     def _open(self, handle: int) -> Queue:
-        queue = self._live[handle] = self.checker.queue(handle)
+        queue = self._live[handle] = Queue(handle, len(self._serials))
+        self._serials.append(handle)
         return queue
 
     def _find(self, handle: int) -> Queue:
