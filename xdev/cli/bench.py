@@ -191,24 +191,21 @@ def add_to(commands: Any) -> None:
         "bench",
         help="time f(x, y) = x + y on host and device arrays, with and without out=",
     )
-    command.add_argument(
-        "--n", type=_size, default=100_000, help="elements (default: %(default)s)"
-    )
-    command.add_argument(
-        "--dtype", choices=DTYPES, default="float32", help="(default: %(default)s)"
-    )
-    command.add_argument(
+    option = command.add_argument
+    option("--n", type=_size, default=100_000, help="elements (default: %(default)s)")
+    option("--dtype", choices=DTYPES, default="float32", help="(default: %(default)s)")
+    option(
         "--device",
         type=_known(lambda text: _timed(Device(text).require()), "use"),
         help="cpu, cuda or cuda:N (default: XDEV_DEVICE)",
     )
-    command.add_argument(
+    option(
         "--json",
         type=_known(verdict.writable, "write"),
         metavar="FILE",
         help="write every sample to FILE",
     )
-    command.add_argument(
+    option(
         "--baseline",
         type=_known(verdict.read_record, "read"),
         metavar="FILE",

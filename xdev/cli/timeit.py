@@ -32,37 +32,32 @@ def add_to(commands: Any) -> None:
         epilog="Several statements, or several -s, are lines of one. Without -n, it "
         "is the first of 1, 2, 5, 10, 20, ... whose run takes 0.2 s.",
     )
-    command.add_argument(
-        "-n", "--number", type=int, default=0, help="how many times to run it"
-    )
-    command.add_argument(
+    option = command.add_argument
+    option("-n", "--number", type=int, default=0, help="how many times to run it")
+    option(
         *("-r", "--repeat"),
         type=int,
         default=REPEAT,
         help="how many times to repeat that (default: %(default)s)",
     )
-    command.add_argument(
+    option(
         *("-s", "--setup"),
         action="append",
         help="a statement that runs before each repetition, and is not timed",
     )
-    command.add_argument(
+    option(
         *("-p", "--process"),
         action="store_true",
         help="measure process time, not wall time",
     )
-    command.add_argument(
-        "-u", "--unit", choices=tuple(UNITS), help="the unit of the times"
-    )
-    command.add_argument(
+    option("-u", "--unit", choices=tuple(UNITS), help="the unit of the times")
+    option(
         *("-v", "--verbose"),
         action="count",
         default=0,
         help="print every time; twice or more: with more digits",
     )
-    command.add_argument(
-        "statement", nargs=argparse.REMAINDER, help="what is timed (default: pass)"
-    )
+    option("statement", nargs=argparse.REMAINDER, help="what is timed (default: pass)")
     command.set_defaults(run=run)
 
 
@@ -153,11 +148,9 @@ def _report(candidate: Candidate, options: argparse.Namespace) -> None:
     for note in timing.notes:
         print(note)
     if timing.worst >= UNRELIABLE * timing.best:
-        warnings.warn_explicit(
+        text = (
             "The test results are likely unreliable. The worst time "
             f"({write(timing.worst)}) was more than four times slower than the best "
-            f"time ({write(timing.best)}).",
-            UserWarning,
-            "",
-            0,
+            f"time ({write(timing.best)})."
         )
+        warnings.warn_explicit(text, UserWarning, "", 0)

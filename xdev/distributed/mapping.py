@@ -197,10 +197,9 @@ def _of_shape(block: Any, shape: tuple[float, ...]) -> Any:
     ValueError
         It has another one.
     """
-    if len(block.shape) == len(shape) and all(
-        has == says or math.isnan(says)
-        for has, says in zip(block.shape, shape, strict=True)
-    ):
+    pairs = zip(block.shape, shape, strict=False)
+    fits = all(has == says or math.isnan(says) for has, says in pairs)
+    if fits and len(block.shape) == len(shape):
         return block
     raise ValueError(
         f"xdev.distributed.map: f made a block of shape {block.shape}, and chunks=, "

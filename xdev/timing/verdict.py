@@ -172,7 +172,9 @@ def ratio(
     'slower'
     """
     ratios = sorted(a / b for a, b in zip(times, baseline, strict=True))
-    return _judge(ratios, _heads(len(ratios)), margin)
+    # How many ways the rounds, as coins, have to show 0, 1, 2, ... heads.
+    ways = [comb(len(ratios), heads) for heads in range(len(ratios) + 1)]
+    return _judge(ratios, ways, margin)
 
 
 def ratio_of_unpaired(
@@ -235,11 +237,6 @@ def _interval(
     if outside < 0:
         return 0.0, float("inf")
     return ratios[outside], ratios[-1 - outside]
-
-
-def _heads(rounds: int) -> list[int]:
-    """Return how many ways ``rounds`` coins have to show 0, 1, 2, ... heads."""
-    return [comb(rounds, heads) for heads in range(rounds + 1)]
 
 
 def _inversions(first: int, second: int) -> list[int]:
