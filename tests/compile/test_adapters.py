@@ -12,7 +12,7 @@ import pytest
 
 import xdev
 from xdev import _optional
-from xdev.compile import adapters, elementwise
+from xdev.compile import elementwise, toolchain
 from xdev.compile.elementwise import Elementwise, Operand
 from xdev.errors import DeviceUnavailableError
 
@@ -28,17 +28,17 @@ def of_both(cases):
 
     All by ``HYPOTHESIS_PROFILE=deep``.
     """
-    first, second = adapters.COMPILERS
+    first, second = toolchain.ADAPTERS
     one, other = (cases, cases) if DEEP else (cases[::2], cases[1::3])
     return [(first, *case) for case in one] + [(second, *case) for case in other]
 
 
-@pytest.fixture(params=adapters.COMPILERS)
+@pytest.fixture(params=toolchain.ADAPTERS)
 def adapter(request, monkeypatch):
     if not _optional.installed(request.param):
         pytest.skip(f"needs {request.param}: the group cuda")
     module = importlib.import_module(f"xdev.compile.{request.param}")
-    monkeypatch.setattr(adapters, "adapter", lambda: module)
+    monkeypatch.setattr(toolchain, "adapter", lambda: module)
     return module
 
 
@@ -317,14 +317,14 @@ def test_what_the_compiler_put_aside_is_back(adapter):
 def test_the_one_that_is_installed_is_chosen(installed, name, monkeypatch):
     monkeypatch.setattr(_optional, "installed", installed.__contains__)
 
-    assert adapters.adapter.__wrapped__().__name__ == f"xdev.compile.{name}"
+    assert toolchain.adapter.__wrapped__().__name__ == f"xdev.compile.{name}"
 
 
 def test_without_any_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(_optional, "installed", lambda _: False)
 
     with pytest.raises(DeviceUnavailableError, match="pip install"):
-        adapters.adapter.__wrapped__()
+        toolchain.adapter.__wrapped__()
 
 
 def test_numba_cuda_compiles_where_numpy_dropped_a_name():

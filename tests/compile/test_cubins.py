@@ -3,7 +3,7 @@
 import pytest
 
 from xdev import _config
-from xdev.compile import cubins, environment, toolchain
+from xdev.compile import cubins, digests, toolchain
 
 MADE = b"\x7fELF\n\x00code", "_Z6kernelv"
 
@@ -48,7 +48,7 @@ def test_whatever_it_depends_on_compiles_it_anew(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(toolchain, "installed", lambda newer=newer: newer)
             assert kept()
-    monkeypatch.setattr(environment, "digest", lambda: "another xdev")
+    monkeypatch.setattr(digests, "environment", lambda: "another xdev")
     assert kept()
 
 

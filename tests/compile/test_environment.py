@@ -3,7 +3,7 @@
 import numba
 import pytest
 
-from xdev.compile import environment
+from xdev.compile.digests import environment
 
 
 @pytest.mark.parametrize(
@@ -16,31 +16,31 @@ from xdev.compile import environment
     ],
 )
 def test_code_is_of_the_environments_settings(monkeypatch, name, value):
-    before = environment.digest()
+    before = environment()
     monkeypatch.setenv(name, value)
 
-    assert environment.digest() != before
+    assert environment() != before
 
 
 def test_code_is_of_the_settings_in_numbas_file(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    before = environment.digest()
+    before = environment()
     (tmp_path / ".numba_config.yaml").write_text("opt: 0")
 
-    assert environment.digest() != before
+    assert environment() != before
 
 
 @pytest.mark.parametrize("option", ["OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT"])
 def test_code_is_of_the_settings_that_a_program_makes(monkeypatch, option):
-    before = environment.digest()
+    before = environment()
     monkeypatch.setattr(numba.config, option, 2)
 
-    assert environment.digest() != before
+    assert environment() != before
 
 
 def test_code_is_for_any_number_of_threads(monkeypatch):
-    before = environment.digest()
+    before = environment()
     monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/elsewhere")
 
-    assert environment.digest() == before
+    assert environment() == before

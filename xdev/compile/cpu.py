@@ -357,25 +357,26 @@ def jitted(
     TypeError
         It cannot be compiled for them.
     """
-    options |= {"fastmath": fastmath, "forceinline": True}
     bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # a loop calls it
-    made = _optional.numba().njit(error_model="numpy", **bare, **options)(function)
-    served = numpy_functions.unraising(wrapping=wrapping)
-    with errors.explained(function, shown), served:
+    options |= {"fastmath": fastmath, **bare}
+    made = device_function(function, wrapping=wrapping, **options)
+    with errors.explained(function, shown):
         made.compile(tuple(kinds))
     return made
 
 
 @_optional.numba_unset()
-def device_function(function: Callable[..., Any]) -> Any:
+def device_function(
+    function: Callable[..., Any], *, wrapping: bool = True, **options: bool
+) -> Any:
     """Return a function that other compiled functions can call, on every device."""
-    options = {"error_model": "numpy", "forceinline": True}
-    made = _optional.numba().njit(**options)(function)
+    options |= {"forceinline": True}
+    made = _optional.numba().njit(error_model="numpy", **options)(function)
     compiler = made._compiler  # noqa: SLF001 - compiles wherever it is first called
     usual = compiler.compile
 
     def compile_(*args: Any) -> Any:
-        with numpy_functions.unraising(wrapping=True):
+        with numpy_functions.unraising(wrapping=wrapping):
             return usual(*args)
 
     compiler.compile = compile_
@@ -441,9 +442,9 @@ def _results(result: Any) -> Dtypes:
     parts = tuple(map(types.unliteral, parts))
     for part in parts:
         if not isinstance(part, types.Number | types.Boolean):
-            what = {
-                types.none: "returns nothing",
-            }.get(part, f"returns {part}, which is not a number")
+            what = f"returns {part}, which is not a number"
+            if isinstance(part, types.NoneType):
+                what = "returns nothing"
             if isinstance(part, types.Optional):
                 what = "returns nothing on some path"
             raise NotImplementedError(what)

@@ -148,19 +148,6 @@ class Memory:
         if advice:
             self._advise(end, advice)
 
-    @contextmanager
-    def repeating(self, going_on: Callable[[], Any]) -> Iterator[None]:
-        """Emit what is inside as a loop, for as long as a condition holds."""
-        b = self.builder
-        test, inside, after = map(b.append_basic_block, ("while", "do", "after"))
-        b.branch(test)
-        b.position_at_end(test)
-        b.cbranch(going_on(), inside, after)
-        b.position_at_end(inside)
-        yield
-        b.branch(test)
-        b.position_at_end(after)
-
     def _advise(self, block: Any, advice: Advice) -> None:
         """Say to LLVM how to optimise the loop whose last block this is."""
         metadata, ir = self.builder.module.add_metadata, self.ir
@@ -528,7 +515,9 @@ def _fold_block(memory: Memory, body: Body, *arguments: Any) -> None:
     row = cgutils.alloca_once_value(b, b.select(plain, source, copied))
     free, spare = (cgutils.alloca_once_value(b, room) for room in (other, copied))
     n = cgutils.alloca_once_value(b, count)
-    with memory.repeating(lambda: b.icmp_signed(">", b.load(n), one)):
+    zeros = b.ctlz(b.sub(count, one), memory.ir.IntType(1)(0))
+    passes = b.sub(intp(intp.width), zeros)  # by each the half of them is left
+    with cgutils.for_range(b, passes, intp=intp):
         half, odd = b.ashr(b.load(n), one), b.and_(b.load(n), one)
         read, written = b.load(row), b.load(free)
         memory.call("pairs", _pairs, (body, size), read, written, half)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xdev._disk_cache import DiskCache
-from xdev.compile import digests, environment, toolchain
+from xdev.compile import digests, toolchain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ def kept(
     if digest is None:
         return make()
     versions = sorted(toolchain.installed().items())
-    key = digests.joined(digest, parts, environment.digest(), versions)
+    key = digests.joined(digest, parts, digests.environment(), versions)
     found = load(key)
     if found is None:
         found = make()

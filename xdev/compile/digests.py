@@ -1,6 +1,7 @@
 """Names for all that a function computes: its code, and the values that the code reads.
 
-They are the keys of compiled code on disk. What changes nothing is left out: where the
+They are the keys of compiled code on disk, with what it depends on besides: compilers,
+settings, our own code. What changes nothing is left out: where the
 function stands, what it is called, what its docstring says. A value that no text tells
 in full, such as an object of a user's class, leaves the function without a digest.
 """
@@ -10,14 +11,20 @@ from __future__ import annotations
 import builtins
 import hashlib
 import linecache
+import os
+import runpy
 import sys
+import warnings
 from collections import ChainMap
 from dis import get_instructions
+from functools import cache, lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
+
+from xdev import _optional
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -369,3 +376,78 @@ def _of_library(value: Any) -> bool:
     for name in value.__qualname__.split("."):
         found = getattr(found, name, None)
     return known and found is value
+
+
+# What compiled code depends on but the function.
+
+COMPILERS = ("numba", "llvmlite", "numpy", "xdev_array")
+CONFIGURATIONS = ("numba.core.config", "numba.cuda.core.config")
+CONFIGURATION = ".numba_config.yaml"  # Numba reads it where a process starts
+VARIABLES = ("NUMBA_", "LLVMLITE_", "CUDA_HOME", "CUDA_PATH")
+# What other settings change is the machine code, or is not known to leave it alone.
+HARMLESS = frozenset(
+    {"CACHE_DIR", "NUM_THREADS", "NUMBA_NUM_THREADS", "CUDA_DEFAULT_PTX_CC"}
+)
+SOURCES = (".py", ".cu", ".cuh")
+
+
+def environment() -> str:
+    """Return what compiled code depends on but the function: compilers, our own code.
+
+    And the compilers' settings, which a program may change.
+    """
+    return joined(_installed(), _settings())
+
+
+@cache
+def _installed() -> str:
+    """Return the versions, and our own code's.
+
+    It is found without loading a compiler, and without reading our files: when they
+    were changed, and their sizes, tell them apart, as they do for Python's own cache.
+    """
+    versions = [(name, _optional.version(name)) for name in COMPILERS]
+    parts: list[object] = [versions, sys.version]
+    here = os.path.dirname(__file__)  # noqa: PTH120 - pathlib doubles the time
+    folders = [here, f"{here}/../ufunc"]
+    for folder in folders:  # it grows
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.name.endswith(SOURCES):
+                    found = entry.stat()
+                    parts.append((entry.name, found.st_size, found.st_mtime_ns))
+                elif "." not in entry.name and not entry.name.startswith("_"):
+                    folders.append(entry.path)
+    return joined(*parts)
+
+
+def _settings() -> tuple[object, ...]:
+    """Return what Numba is told: by the environment, a file, and the program."""
+    names = [name for name in os.environ if name.startswith(VARIABLES)]
+    variables = tuple(
+        (name, os.environ.get(name))
+        for name in sorted(names)
+        if name.removeprefix("NUMBA_") not in HARMLESS
+    )
+    try:
+        with open(CONFIGURATION, "rb") as file:  # noqa: PTH123 - pathlib loads more
+            text = file.read()
+    except OSError:
+        text = b""
+    changed = [
+        (option, now)
+        for name in CONFIGURATIONS
+        if name in sys.modules
+        for option, value in _unchanged(name, variables, text).items()
+        if (now := repr(vars(sys.modules[name]).get(option))) != value
+    ]
+    return variables, text, changed
+
+
+@lru_cache(maxsize=len(CONFIGURATIONS))
+def _unchanged(name: str, *_told: object) -> dict[str, str]:
+    """Return the options that a configuration of Numba has before programs set any."""
+    path, package = str(sys.modules[name].__file__), name.rpartition(".")[0]
+    with warnings.catch_warnings(action="ignore"):  # said when it was loaded
+        options = runpy.run_path(path, run_name=f"{package}.xdev").items()
+    return {k: repr(v) for k, v in options if k.isupper() and k not in HARMLESS}

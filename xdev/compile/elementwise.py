@@ -212,9 +212,7 @@ def cubin(
     DeviceUnavailableError
         The CUDA compiler is missing or its parts do not fit together.
     """
-    from xdev.compile import adapters  # not where the cubin is on disk
-
-    code = adapters.adapter().ltoir(
+    code = toolchain.adapter().ltoir(
         function, inputs, outputs, FUNCTION, capability, fastmath=fastmath
     )
     return build(kernel, code, capability, fastmath=fastmath)

@@ -349,14 +349,13 @@ def _line(error: Exception, filename: str) -> int | None:
 INTERPRETER = "@numba_gil_ensure("  # the lock that print and objmode take
 # What was linked from two libraries under one name has a number in one of them.
 PICKLED = re.compile(r'@\.const\.pickledata\.\w+(?:\.\d+)? = .*? c"(.*)"', re.MULTILINE)
-ESCAPE = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
-# Python's own: no memory is left; powers of complex zeros, which are NaN in loops.
-BORNE = (MemoryError, ZeroDivisionError)
+ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2})")
+# Python's own: no memory is left; powers of complex zeros, which are NaN in loops. And
 # Numba's own: its dicts were damaged, or found no memory, or compared keys by an
 # ``__eq__`` that failed, as none of numbers does; an array is beyond all memory.
 # A range with a step of 0 ends its point: a ufunc's result there is NaN, or 0; others
 # write nothing more there. Sieves and strided loops need no test of each step for that.
-DAMAGE = (RuntimeError, AssertionError)
+BORNE = (MemoryError, ZeroDivisionError, RuntimeError, AssertionError)
 NO_STEP = "range() arg 3 must not be zero"
 UNHEARD = ("key comparison failed", "array is too big", NO_STEP)
 WAYS = {
@@ -392,8 +391,8 @@ def refuse_faults(
             "it needs the Python interpreter, as print and objmode do, which compiled "
             "loops run without: to see values, write them into an array"
         )
-        message += _place(function, _printing(function))
-        raise compile_error(function, shown, RuntimeError(message))
+        fault = RuntimeError(message + _printing(function))
+        raise compile_error(function, shown, fault)
     libraries = Path(_optional.numba().__file__).parent, Path(__file__).parent
     for kind, args, place in _raised(text):
         own = place is not None and not any(
@@ -412,9 +411,7 @@ def refuse_faults(
 
 def _is_borne(kind: type[BaseException], args: Any) -> bool:
     """Say whether an error of Numba's own never happens, or is told of otherwise."""
-    if issubclass(kind, (*BORNE, *DAMAGE)):
-        return True
-    if args and str(args[0]).startswith(UNHEARD):
+    if issubclass(kind, BORNE) or (args and str(args[0]).startswith(UNHEARD)):
         return True
     # Without words it is the end of a point whose bounds were checked: reported.
     return issubclass(kind, IndexError) and not args
@@ -423,22 +420,17 @@ def _is_borne(kind: type[BaseException], args: Any) -> bool:
 def _raised(text: str) -> Iterator[tuple[Any, Any, Any]]:
     """Yield the errors in a module: class, arguments, place where it is written out."""
     for literal in PICKLED.findall(text):
-        data = ESCAPE.sub(_unescaped, literal.encode())
+        data = ESCAPE.sub(
+            lambda code: bytes([int(code[1], 16)]),
+            literal.replace("\\\\", "\\5C").encode(),
+        )
         found = pickle.loads(data)  # noqa: S301 - Numba has just written it
         yield found if len(found) == 3 else (*found, None)  # noqa: PLR2004
 
 
-def _unescaped(escape: re.Match[bytes]) -> bytes:
-    """Return the byte that an escape of LLVM's stands for."""
-    return escape[1] if escape[1] == b"\\" else bytes([int(escape[1], 16)])
-
-
-def _printing(function: Callable[..., Any]) -> int | None:
-    """Return the line on which a function names ``print``."""
-    named = (i.positions for i in get_instructions(function) if i.argval == "print")
-    return next((place.lineno for place in named if place is not None), None)
-
-
-def _place(function: Callable[..., Any], line: int | None) -> str:
-    name = function.__code__.co_filename
-    return "" if line is None else f'\nFile "{name}", line {line}'
+def _printing(function: Callable[..., Any]) -> str:
+    """Return the place where a function names ``print``, as compilers tell places."""
+    code = function.__code__
+    named = (i.positions for i in get_instructions(code) if i.argval == "print")
+    lines = (place.lineno for place in named if place is not None)
+    return next((f'\nFile "{code.co_filename}", line {n}' for n in lines), "")

@@ -16,7 +16,7 @@ import numpy as np
 
 from xdev import _optional
 from xdev._forks import module_lock
-from xdev.compile import adapters, cpu, cubins, digests, elementwise, loops
+from xdev.compile import cpu, cubins, digests, elementwise, loops, toolchain
 from xdev.compile.elementwise import BLOCK, FUNCTION, cpp_name
 from xdev.compile.halves import computed
 
@@ -250,7 +250,7 @@ def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
     def make() -> tuple[bytes, str]:
         reads, writes = (INDEX, *kernel.parameters), (kernel.result,) * kernel.lanes
         function = kernel.callable()
-        code = adapters.adapter().ltoir(function, reads, writes, FUNCTION, capability)
+        code = toolchain.adapter().ltoir(function, reads, writes, FUNCTION, capability)
         return elementwise.build(Launch(kernel), code, capability, fastmath=False)
 
     digest, name = digests.digest(kernel.function), kernel.function.__name__

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xdev import _optional
 from xdev._disk_cache import DiskCache
 from xdev._forks import immortal
-from xdev.compile import digests, environment
+from xdev.compile import digests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def kept(
     """
     if digest is None:
         return _loaded(*make())
-    key = digests.joined(digest, parts, environment.digest(), _processor())
+    key = digests.joined(digest, parts, digests.environment(), _processor())
     entry = _cache.load(key)
     if entry is not None:
         symbol, _, binary = entry.partition(b"\n")

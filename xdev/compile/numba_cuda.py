@@ -1,7 +1,7 @@
 """The adapter to numba-cuda: a scalar Python function becomes LTO-IR.
 
 An adapter is a module with one function, ``ltoir``; its neighbour is the adapter to
-:mod:`~xdev.compile.numba_cuda_mlir`, and :mod:`~xdev.compile.adapters` chooses.
+:mod:`~xdev.compile.numba_cuda_mlir`, and :mod:`~xdev.compile.toolchain` chooses.
 """
 
 from __future__ import annotations

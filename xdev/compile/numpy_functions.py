@@ -86,13 +86,13 @@ def _table(root: str, *, wrapping: bool) -> Table:
 
 def _real(root: str) -> dict[Any, Entry]:
     """Return the entries of real numbers that are no operators."""
+    named = {"ldexp": _python(_ldexp), "sign": _python(_sign)}
     if root == CPU:
-        own = {np.cbrt: _real_library("cbrt"), np.sign: _python(_sign)}
-        return own | {np.ldexp: _scaled_by_two("ldexp")}
-    named = {name: _real_library(f"__nv_{name}") for name in LIBDEVICE}
+        named["cbrt"] = _real_library("cbrt")
+        return {getattr(np, name): entry for name, entry in named.items()}
+    named |= {name: _real_library(f"__nv_{name}") for name in LIBDEVICE}
     for name in ("logaddexp", "logaddexp2"):
         named[name] = _python(getattr(formulas, name))
-    named |= {"ldexp": _scaled_by_two("__nv_ldexp"), "sign": _python(_sign)}
     named["spacing"] = _spacing
     # The compiler's own leave NaN out, of two but not of three.
     extremes = {min: _extreme(operator.lt), max: _extreme(operator.gt)}
@@ -157,6 +157,11 @@ def _python(function: Callable[..., Any]) -> Entry:
 def _sign(x: Any) -> Any:
     """Return the sign of a float: of both zeros 0, of NaN itself."""
     return (x > 0) - (x < 0) if x == x else x  # noqa: PLR0124 - not NaN
+
+
+def _ldexp(x: Any, exponent: Any) -> Any:
+    """Return C's, whose exponent has 32 bits: beyond them nothing changes."""
+    return math.ldexp(x, min(max(exponent, -MOST), MOST))
 
 
 def _product(z: Any, w: Any) -> Any:
@@ -267,25 +272,6 @@ def _called(builder: Any, name: str, *values: Any) -> Any:
     cgutils = _optional.numba().core.cgutils
     called = cgutils.get_or_insert_function(builder.module, function, name + suffix)
     return builder.call(called, values)
-
-
-def _scaled_by_two(name: str) -> Entry:
-    """Return an entry of C's ``ldexp``, under a library's name.
-
-    The exponent has 32 bits there, beyond which nothing changes.
-    """
-
-    def entry(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        number, (x, exponent) = _optional.llvm_ir().IntType(32), values
-        if exponent.type.width > number.width:
-            for order, bound in (("<", MOST), (">", -MOST)):
-                end = exponent.type(bound)
-                within = builder.icmp_signed(order, exponent, end)
-                exponent = builder.select(within, exponent, end)
-            exponent = builder.trunc(exponent, number)
-        return _called(builder, name, x, exponent)
-
-    return entry
 
 
 def _spacing(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:

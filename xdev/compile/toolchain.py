@@ -13,6 +13,7 @@ from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
 # The packages that bring each part, with ``_`` for ``-``.
 PACKAGES = {
@@ -23,7 +24,25 @@ PACKAGES = {
     "numba-cuda": ("numba_cuda", "numba_cuda_mlir"),
 }
 CUDA_12 = 12  # whose packages have its number in their names
+ADAPTERS = ("numba_cuda", "numba_cuda_mlir")  # the first that is installed
 LIBRARIES = ("nvrtc", "nvjitlink")  # parts that tell which CUDA they are of
+
+
+@cache
+def adapter() -> ModuleType:
+    """Return the adapter to the compiler that is installed, numba-cuda before its heir.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        There is none; the text has the command that installs one.
+    """
+    # Numba itself still has a module numba.cuda, an old one.
+    name = next((name for name in ADAPTERS if _optional.installed(name)), None)
+    if name is None:
+        message = f"{' and '.join(ADAPTERS)} are missing: {_optional.CUDA_EXTRA}"
+        raise DeviceUnavailableError(message)
+    return importlib.import_module(f"xdev.compile.{name}")
 
 
 @cache

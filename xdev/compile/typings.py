@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 
 from xdev._disk_cache import DiskCache
-from xdev.compile import digests, environment
+from xdev.compile import digests
 
 Level = Literal["all", "inexact", "none"]  # which literals take the inputs' dtype
 LEVELS: tuple[Level, ...] = ("all", "inexact", "none")  # tried in this order
@@ -25,7 +25,7 @@ class Typing(NamedTuple):
 def key(digest: str, inputs: Dtypes, rules: object = None) -> str:
     """Name the typing of a function for dtypes, by rules that their ``repr`` tells."""
     names = [dtype.name for dtype in inputs]
-    return digests.joined(digest, names, rules, environment.digest())
+    return digests.joined(digest, names, rules, digests.environment())
 
 
 def load(key: str) -> Typing | None:

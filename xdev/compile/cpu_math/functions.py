@@ -150,7 +150,7 @@ def scaled(x: Lanes, power: Lanes) -> Lanes:
     Two steps: the power alone may be out of the format, and the product subnormal.
     """
     kind = x.kind
-    exponent = power.bits - (kind.rounded_zero - 2 * kind.bias)
+    exponent = power.bits - (kind.encoded(kind.rounding) - 2 * kind.bias)
     half = exponent >> 1
     whole = x * (half << kind.mantissa).number
     return whole * ((exponent - half) << kind.mantissa).number

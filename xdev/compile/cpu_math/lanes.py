@@ -7,10 +7,11 @@ last bit: nothing is fused or reordered but by :meth:`Lanes.fma`.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
 
 from xdev import _optional
 
@@ -49,11 +50,6 @@ class Kind:
         return 1.5 * 2.0**self.mantissa
 
     @property
-    def rounded_zero(self) -> int:
-        """Return the bits of that number."""
-        return self.encoded(self.rounding)
-
-    @property
     def sign(self) -> int:
         """Return the bits of -0.0."""
         return 1 << (self.width - 1)
@@ -70,9 +66,7 @@ class Kind:
 
     def encoded(self, number: float) -> int:
         """Return the bits of a number."""
-        letters = "fI" if self.width == 32 else "dQ"  # noqa: PLR2004
-        bits: int = struct.unpack(letters[1], struct.pack(letters[0], number))[0]
-        return bits
+        return int(np.array(number, f"f{self.width // 8}").view(f"u{self.width // 8}"))
 
     @property
     def type(self) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
 from xdev._disk_cache import DiskCache
-from xdev.compile import cpu, digests, environment, errors, loops
+from xdev.compile import cpu, digests, errors, loops
 from xdev.compile.grid import DIMENSIONS, Grid, check_result, emission
 from xdev.compile.grid.emission import Memory, Target
 
@@ -191,7 +191,7 @@ def writes(grid: Grid) -> frozenset[int]:
     """
     function, arguments = grid.function, grid.arguments
     digest = digests.digest(function)
-    parts = "writes", *grid.parts, environment.digest()
+    parts = "writes", *grid.parts, digests.environment()
     key = None if digest is None else digests.joined(digest, *parts)
     found = None if key is None else _written.load(key)
     if found is None:
