@@ -273,7 +273,7 @@ class Library:
 @pytest.fixture
 def library(monkeypatch):
     made = Library()
-    monkeypatch.setattr(captures.staging, "library", lambda: made)
+    monkeypatch.setattr(captures, "driver_library", lambda: made)
     monkeypatch.setattr(captures.staging, "explain", "error {}".format)
     return made
 

@@ -42,7 +42,7 @@ def connect() -> None:
     """Tell the launches of the driver and of CuPy, once."""
     cupy, pool = _optional.cupy(), native.module("pool")
     runtime = cupy.cuda.runtime
-    launch = ctypes.cast(_driver().cuLaunchKernel, ctypes.c_void_p)
+    launch = ctypes.cast(driver_library().cuLaunchKernel, ctypes.c_void_p)
     native.calls.connect(
         launch.value or 0,
         current_stream_function(),
@@ -61,7 +61,7 @@ def connect() -> None:
 
 
 @cache
-def _driver() -> Any:
+def driver_library() -> Any:
     """Return the driver's library."""
     return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
 
@@ -87,7 +87,7 @@ class Kernel:
 
     def __init__(self, cubin: bytes, name: str) -> None:
         connect()
-        driver, library, kernel = _driver(), ctypes.c_void_p(), ctypes.c_void_p()
+        driver, library, kernel = driver_library(), ctypes.c_void_p(), ctypes.c_void_p()
         none = None, None, 0
         _check(driver.cuLibraryLoadData(ctypes.byref(library), cubin, *none, *none))
         unload = weakref.finalize(self, driver.cuLibraryUnload, library)

@@ -47,13 +47,9 @@ OWN = {
 SINGLE = {"f": (4, "float32"), "c": (8, "complex64")}
 ARRAY_PROTOCOLS = ("__cuda_array_interface__", "__array_namespace__", "__dlpack__")
 SPARSE = ("scipy.sparse", "cupyx.scipy.sparse")
-#: The sparse formats that both libraries have, and the attributes that are their parts.
-FORMATS = {
-    "coo": ("data", "coords"),
-    "csr": ("data", "indices", "indptr"),
-    "csc": ("data", "indices", "indptr"),
-    "dia": ("data", "offsets"),
-}
+#: The sparse formats that both libraries have, and their parts but the values.
+FORMATS: dict[str, tuple[str, ...]] = {"coo": ("coords",), "dia": ("offsets",)}
+FORMATS |= dict.fromkeys(("csr", "csc"), ("indices", "indptr"))
 CUDA_DTYPES = "?fdFD"  # what CuPy's can hold, by NumPy's characters
 CONTAINERS = (OrderedDict, defaultdict, dict, deque, list, tuple)  # the narrower first
 NO_ATTRIBUTES: dict[str, Any] = {}
@@ -304,8 +300,8 @@ def _sparse(walk: Walk, x: Any) -> Any:
     """Move a matrix's parts, and rebuild in the library of where they went."""
     if x.format not in FORMATS:
         return _at_home(walk, x)
-    data, *rest = (getattr(x, name) for name in FORMATS[x.format])
-    parts = [data, *(rest[0] if x.format == "coo" else rest)]
+    rest = [getattr(x, name) for name in FORMATS[x.format]]
+    parts = [x.data, *(rest[0] if x.format == "coo" else rest)]
     values, *indices = moved = [*map(walk.move, parts)]
     if not walk.anew and all(map(is_, moved, parts)):
         return x

@@ -41,9 +41,11 @@ def as_array(x: Any) -> Any:
     if isinstance(x, type) or hasattr(x, "tocsr"):
         raise _no_array(x)
     located = hasattr(x, "device") or not hasattr(x, "__array_interface__")
-    described = located and hasattr(x, "shape") and hasattr(x, "dtype")
-    if described and not _is_told(x):
-        return x
+    if located and hasattr(x, "shape") and hasattr(x, "dtype"):
+        known = isinstance(x.dtype, np.dtype) or library_of_type(type(x)) is not None
+        # Else a protocol tells what the dtype is, as with Warp's.
+        if known or not any(hasattr(x, name) for name in PROTOCOLS):
+            return x
     if hasattr(x, "__cuda_array_interface__"):
         return CudaExport(x)
     if hasattr(x, "__array_interface__"):  # says, as DLPack 1 only, what can be written
@@ -59,12 +61,6 @@ def as_array(x: Any) -> Any:
     except TypeError:
         pass
     raise _no_array(x)
-
-
-def _is_told(x: Any) -> bool:
-    """Say whether a protocol has to tell what an array's dtype is, as with Warp's."""
-    known = isinstance(x.dtype, np.dtype) or library_of_type(type(x)) is not None
-    return not known and any(hasattr(x, name) for name in PROTOCOLS)
 
 
 def _no_array(x: Any) -> TypeError:

@@ -10,7 +10,6 @@ strides and casts are NumPy's.
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections import deque
 from contextlib import suppress
 from functools import cache, partial
@@ -21,6 +20,7 @@ import numpy as np
 
 from xdev import _config, _optional, native
 from xdev.compile import threads
+from xdev.compile.launch import driver_library
 from xdev.errors import OutOfMemoryError, XdevError
 from xdev.memory.arrays import pinned_array
 from xdev.transfer.pinned import PER_THREAD
@@ -299,16 +299,10 @@ def _slots(parts: Plan) -> tuple[int, Array]:
 @cache
 def addresses() -> list[int]:
     """Return the addresses of the driver's functions that a copy calls."""
-    functions = [getattr(library(), name) for name in FUNCTIONS]
+    functions = [getattr(driver_library(), name) for name in FUNCTIONS]
     return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
 
 
 def explain(status: int) -> str:
     """Return the name and the text of an error of the driver's."""
     return str(_optional.cupy().cuda.driver.CUDADriverError(status))
-
-
-@cache
-def library() -> ctypes.CDLL:
-    """Return the library of CUDA's driver."""
-    return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")

@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional, native
+from xdev.compile.launch import driver_library
 from xdev.device import device_of
 from xdev.device.cuda import BACKEND
 from xdev.errors import CaptureError
@@ -56,7 +57,7 @@ def embed(stream: int, graph: int) -> None:
     CaptureError
         The driver refuses: the stream does not record, or no longer.
     """
-    library = staging.library()
+    library = driver_library()
     handle, child = ctypes.c_void_p(stream), ctypes.c_void_p(graph)
     status, whole = ctypes.c_int(), ctypes.c_void_p()
     before, count = ctypes.c_void_p(), ctypes.c_size_t()
