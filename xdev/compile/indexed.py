@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from xdev import _optional
-from xdev._forks import module_lock
 from xdev.compile import cpu, cubins, digests, elementwise, loops, toolchain
 from xdev.compile.elementwise import BLOCK, FUNCTION, cpp_name
 from xdev.compile.halves import computed
@@ -87,10 +86,9 @@ SLOT = 8  # bytes that each parameter has
 _PROTOTYPE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
 )  # releases the interpreter's lock
-_lock = module_lock()  # guards the dict below
-_loaded: dict[Indexed, tuple[loops.Loop, Any]] = {}
 
 
+@cache
 def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
     """Return ``fill(address, n, parameters)``, compiled where nobody has done so.
 
@@ -102,17 +100,9 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
     TypeError
         The function cannot be compiled for these types.
     """
-    found = _loaded.get(kernel)
-    if found is None:
-        with _lock:
-            found = _loaded.get(kernel)
-            if found is None:
-                digest, name = digests.digest(kernel.function), kernel.function.__name__
-                make = partial(_compiled, kernel)
-                code = loops.kept(digest, kernel.types, name, make)
-                found = _loaded[kernel] = code, _PROTOTYPE(code.address)
-    function: Callable[[Any, int, bytes], None] = found[1]
-    return function
+    digest, name = digests.digest(kernel.function), kernel.function.__name__
+    made = loops.kept(digest, kernel.types, name, partial(_compiled, kernel))
+    return _PROTOTYPE(made.address)
 
 
 @_optional.numba_unset()
