@@ -104,10 +104,7 @@ def _check(
     target: str | None, identity: int | str | None, options: dict[str, bool]
 ) -> None:
     """Refuse options that do not exist, with those that do."""
-    if target not in TARGETS:
-        listed = ", ".join(map(repr, TARGETS))
-        message = f"vectorize has no target {target!r}: use one of {listed}"
-        raise ValueError(message)
+    check_options("vectorize", target, options, "target, identity, fastmath")
     if identity is not None:
         from xdev.compile.numpy_ufunc import IDENTITIES
 
@@ -117,13 +114,25 @@ def _check(
                 f"vectorize cannot have identity={identity!r}: use one of {listed}"
             )
             raise ValueError(message)
+
+
+def check_options(
+    name: str,
+    target: str | None,
+    options: dict[str, bool],
+    others: str,
+    accepted: tuple[str, ...] = WITHOUT_EFFECT,
+) -> None:
+    """Refuse a decorator's target and options that do not exist, with those that do."""
+    if target not in TARGETS:
+        listed = ", ".join(map(repr, TARGETS))
+        message = f"{name} has no target {target!r}: use one of {listed}"
+        raise ValueError(message)
     for option in options:
-        if option not in WITHOUT_EFFECT:
-            message = (
-                f"vectorize has no option {option!r}; valid are target, identity, "
-                f"fastmath, {', '.join(WITHOUT_EFFECT)}"
-            )
+        if option not in accepted:
+            valid = ", ".join((others, *accepted))
+            message = f"{name} has no option {option!r}; valid are {valid}"
             raise TypeError(message)
-    if options.get("nopython", True) is False:
-        message = "vectorize compiles functions whole: leave nopython=False out"
+    if not options.get("nopython", True):
+        message = f"{name} compiles functions whole: leave nopython=False out"
         raise TypeError(message)

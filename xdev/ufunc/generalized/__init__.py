@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any, final
 
 from xdev.ufunc import calls, dask, dispatch, sources
-from xdev.ufunc.decorator import TARGETS, WITHOUT_EFFECT
+from xdev.ufunc.decorator import WITHOUT_EFFECT, check_options
 from xdev.ufunc.generalized.functions import CoreFunction
 from xdev.ufunc.generalized.layouts import Layout
 from xdev.ufunc.generalized.loops import CpuCores, CudaCores
@@ -214,23 +214,11 @@ def guvectorize(
     >>> dot(np.arange(6.0).reshape(2, 3), np.asarray([1.0, 10.0, 100.0]))
     array([210., 543.])
     """
-    if target not in TARGETS:
-        listed = ", ".join(map(repr, TARGETS))
-        message = f"guvectorize has no target {target!r}: use one of {listed}"
-        raise ValueError(message)
-    valid = (*WITHOUT_EFFECT, "writable_args")
-    for option, value in options.items():
-        if option not in valid:
-            message = (
-                f"guvectorize has no option {option!r}; valid are target, fastmath, "
-                f"{', '.join(valid)}"
-            )
-            raise TypeError(message)
-        if (option == "nopython" and not value) or (
-            option == "writable_args" and value
-        ):
-            message = f"guvectorize cannot have {option}={value!r}: leave it out"
-            raise TypeError(message)
+    accepted = (*WITHOUT_EFFECT, "writable_args")
+    check_options("guvectorize", target, options, "target, fastmath", accepted)
+    if value := options.get("writable_args"):
+        message = f"guvectorize cannot have writable_args={value!r}: leave it out"
+        raise TypeError(message)
     if signature is None:
         signatures, signature = None, signatures
     if signature is None or callable(signature):
