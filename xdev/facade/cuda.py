@@ -154,11 +154,14 @@ class CuPyLibrary(Library):
         else:
             standard = importlib.import_module("array_api_compat.cupy")
             found = _bare(operator.attrgetter(name)(standard), self.namespace)
-        found = with_room(name, found)
-        self.functions[name] = found  # from here on another thread marks it, or we do
-        if live_streams.several:
-            self.functions[name] = marking(found)
+        self.keep(name, with_room(name, found))
         return self.functions[name]
+
+    def keep(self, name: str, function: Callable[..., Any]) -> None:
+        """Have a function under a name; where there are several streams it marks."""
+        self.functions[name] = function  # from here on another thread marks it, or we
+        if live_streams.several:
+            self.functions[name] = marking(function)
 
     def _mark_uses(self) -> None:
         """Have the functions mark their arguments: several streams are in use."""

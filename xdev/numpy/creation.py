@@ -97,54 +97,33 @@ def _there(made: Any, device: object) -> Any:
     return xp.asarray(made, device=device)
 
 
-def _filled(
-    make: Callable[..., Any], name: str, shape: Any, dtype: Any, order: str, at: object
-) -> Any:
-    """Return a new array, in the order that is asked for."""
-    kind = np.dtype(dtype)
-    if kind.kind not in DEVICE_KINDS:
-        return _there(getattr(np, name)(shape, dtype=kind, order=order), at)
-    if order in ("F", "f") and not isinstance(shape, int):
-        extents = tuple(shape)[::-1]
-        axes = tuple(range(len(extents)))[::-1]
-        return xp.permute_dims(make(extents, dtype=kind, device=at), axes)
-    return make(shape, dtype=kind, device=at)
+def _making(name: str) -> Callable[..., Any]:
+    """Return a function that makes an array in the order that is asked for."""
+    own, numpys = getattr(xp, name), getattr(np, name)
+
+    def make(
+        shape: Any,
+        dtype: Any = None,
+        order: str = "C",
+        *,
+        device: object = None,
+        like: Any = None,
+    ) -> Any:
+        at, kind = where(like, device), np.dtype(dtype)
+        if kind.kind not in DEVICE_KINDS:
+            return _there(numpys(shape, dtype=kind, order=order), at)
+        if order in ("F", "f") and not isinstance(shape, int):
+            extents = tuple(shape)[::-1]
+            axes = tuple(range(len(extents)))[::-1]
+            return xp.permute_dims(own(extents, dtype=kind, device=at), axes)
+        return own(shape, dtype=kind, device=at)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"As ``numpy.{name}``, on the default device, or that of ``like``."
+    return make
 
 
-def empty(
-    shape: Any,
-    dtype: Any = None,
-    order: str = "C",
-    *,
-    device: object = None,
-    like: Any = None,
-) -> Any:
-    """As ``numpy.empty``, on the default device, or that of ``like``."""
-    return _filled(xp.empty, "empty", shape, dtype, order, where(like, device))
-
-
-def zeros(
-    shape: Any,
-    dtype: Any = None,
-    order: str = "C",
-    *,
-    device: object = None,
-    like: Any = None,
-) -> Any:
-    """As ``numpy.zeros``, on the default device, or that of ``like``."""
-    return _filled(xp.zeros, "zeros", shape, dtype, order, where(like, device))
-
-
-def ones(
-    shape: Any,
-    dtype: Any = None,
-    order: str = "C",
-    *,
-    device: object = None,
-    like: Any = None,
-) -> Any:
-    """As ``numpy.ones``, on the default device, or that of ``like``."""
-    return _filled(xp.ones, "ones", shape, dtype, order, where(like, device))
+empty, zeros, ones = map(_making, ("empty", "zeros", "ones"))
 
 
 def full(

@@ -20,7 +20,6 @@ from xdev.device import default_device
 from xdev.device.choice import CPU
 from xdev.device.fake import METHODS_IN_CUPY, is_in_cupy
 from xdev.device.fake_arrays import positions, strict
-from xdev.facade.backends import Functions
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import known, library_of, may_join, place
 from xdev.facade.dtype_names import HOST_SCALARS, PYTHON_SCALARS
@@ -44,8 +43,6 @@ RANKS = frozenset((
 # Whether objects of a type are arrays, for types of which that is not known otherwise;
 # weak, since a program may make classes again and again.
 _array_types: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
-# By the name of the namespace. Two threads may make the same: no harm.
-_by_library: dict[str, Functions] = {}
 
 
 def is_array(x: object) -> bool:
@@ -115,7 +112,7 @@ def call(name: str, function: Callable[..., Any], args: Any, options: Any) -> An
     library, like = leader(name, function, args, options)
     if library is not NUMPY:
         args = [library.operand(x, like) if type(x) is ndarray else x for x in args]
-        return _functions(library)[name](like)(*args, **options)
+        return _bound(library, name, like)(*args, **options)
     try:
         result = function(*args, **options)
     except TypeError:  # NumPy's of a freed array, with which it computes nothing
@@ -204,31 +201,26 @@ class _Archive(np.lib.npyio.NpzFile):
         return settled(super().__getitem__(key))
 
 
-def _functions(library: Library) -> Functions:
-    """Return a library's functions by NumPy's names.
-
-    Each takes an array, on whose device it runs, and returns what computes there.
-    """
-    name = library.namespace.__name__
-    if name not in _by_library:
-        if library.device_type == "cuda":
-            find: Callable[[str], Any] = functools.partial(_of_cuda, library)
-        elif library.device_type == "fake":
-            find = functools.partial(_anywhere, _of_fake, library)
-        elif library.chunk is not None:
-            find = functools.partial(_anywhere, _of_dask, library)
-        else:
-            find = functools.partial(_anywhere, _of_namespace, library)
-        _by_library[name] = Functions(find)
-    return _by_library[name]
+def _bound(library: Library, name: str, like: Any) -> Callable[..., Any]:
+    """Return a library's function by NumPy's name, for where an array is."""
+    key = f"numpy.{name}"  # beside those that the facade calls
+    if key not in library.functions:
+        library.keep(key, _found(library, name))
+    return library.bound(key, like)
 
 
-def _anywhere(
-    find: Callable[[Library, str], Callable[..., Any]], library: Library, name: str
-) -> Callable[[Any], Callable[..., Any]]:
-    """Return what gives one function for arrays of all devices."""
-    function = find(library, name)
-    return lambda _: function
+def _found(library: Library, name: str) -> Callable[..., Any]:
+    if library.device_type == "fake":
+        return _of_fake(library, name)
+    if library.chunk is not None:
+        return _of_dask(library, name)
+    if library.device_type != "cuda":
+        return _of_namespace(library, name)
+    method = name.rpartition(".")[2] in METHODS_IN_CUPY
+    find = _standard if method and not is_in_cupy(name) else _of_namespace
+    cuda = importlib.import_module("xdev.facade.cuda")
+    function: Callable[..., Any] = cuda.with_room(name, find(library, name))
+    return function
 
 
 def _of_namespace(library: Library, name: str) -> Callable[..., Any]:
@@ -277,26 +269,6 @@ def _of_ranks(library: Library, name: str) -> Callable[..., Any]:
         return own(**given)
 
     return of_whole
-
-
-def _of_cuda(library: Library, name: str) -> Callable[[Any], Callable[..., Any]]:
-    """Return what finds CuPy's function for arrays of one GPU, as the facade calls it.
-
-    It runs with the arrays' device current, marks the streams that use its arguments,
-    and tries again where a library of CUDA's found no memory.
-    """
-    cuda = importlib.import_module("xdev.facade.cuda")
-    streams = importlib.import_module("xdev.memory.streams").live_streams
-    method = name.rpartition(".")[2] in METHODS_IN_CUPY
-    find = _standard if method and not is_in_cupy(name) else _of_namespace
-    function = cuda.with_room(name, find(library, name))
-    marking = cuda.marking(function)
-
-    def on_device_of(x: Any) -> Callable[..., Any]:
-        found: Callable[..., Any] = marking if streams.several else function
-        return cuda.guarded(found, x.device) if library.several else found
-
-    return on_device_of
 
 
 def _standard(library: Library, name: str) -> Callable[..., Any]:
