@@ -11,6 +11,12 @@ from typing import Any
 
 import numpy as np
 
+
+def _pairs(text: str) -> dict[str, str]:
+    """Return names and what stands for each, written "name:other"."""
+    return dict(pair.split(":") for pair in text.split())
+
+
 FLAT_X, FLAT_Y = "xp.reshape(x, (-1,))", "xp.reshape(y, (-1,))"
 
 #: A call of NumPy's, with what its arrays hold where that matters: the same call here.
@@ -124,29 +130,12 @@ SAME = {
 }
 
 #: Names that NumPy had once, and its own for the same now.
-OLD = {
-    "Inf": "inf",
-    "Infinity": "inf",
-    "NaN": "nan",
-    "PINF": "inf",
-    "alltrue": "all",
-    "bool8": "bool_",
-    "cfloat": "cdouble",
-    "complex_": "cdouble",
-    "cumproduct": "cumprod",
-    "find_common_type": "result_type",
-    "float_": "double",
-    "in1d": "isin",
-    "infty": "inf",
-    "product": "prod",
-    "round_": "round",
-    "row_stack": "vstack",
-    "singlecomplex": "csingle",
-    "sometrue": "any",
-    "string_": "bytes_",
-    "trapz": "trapezoid",
-    "unicode_": "str_",
-}
+OLD = _pairs(
+    "Inf:inf Infinity:inf NaN:nan PINF:inf alltrue:all bool8:bool_ cfloat:cdouble "
+    "complex_:cdouble cumproduct:cumprod find_common_type:result_type float_:double "
+    "in1d:isin infty:inf product:prod round_:round row_stack:vstack "
+    "singlecomplex:csingle sometrue:any string_:bytes_ trapz:trapezoid unicode_:str_"
+)
 
 #: CuPy's own names, and what serves here.
 CUPYS = {
@@ -164,14 +153,10 @@ CUPYS = {
 }
 
 #: NumPy's functions of random numbers, and the methods of generators that do the same.
-DRAWN = {
-    "rand": "random",
-    "randint": "integers",
-    "randn": "standard_normal",
-    "random_sample": "random",
-    "ranf": "random",
-    "sample": "random",
-}
+DRAWN = _pairs(
+    "rand:random randint:integers randn:standard_normal random_sample:random "
+    "ranf:random sample:random"
+)
 
 
 def missing(room: str, name: str) -> AttributeError:

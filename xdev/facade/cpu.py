@@ -124,16 +124,13 @@ def _round(x: Any, out: Any = None, **keywords: Any) -> Any:
     return result if out is None else out  # of a scalar it returns another
 
 
-def _real(x: Any, out: Any = None) -> Any:
-    if x.dtype in FREED:  # an attribute of all data types
-        raise use_after_free(x, "xdev.real: x")
-    return _into(x.real, out)
+def _part(name: str) -> Callable[..., Any]:
+    def part(x: Any, out: Any = None) -> Any:
+        if x.dtype in FREED:  # an attribute of all data types
+            raise use_after_free(x, f"xdev.{name}: x")
+        return _into(getattr(x, name), out)
 
-
-def _imag(x: Any, out: Any = None) -> Any:
-    if x.dtype in FREED:
-        raise use_after_free(x, "xdev.imag: x")
-    return _into(x.imag, out)
+    return part
 
 
 def _complex(name: str, mend: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -249,15 +246,17 @@ def _triu(x: Any, *, k: int) -> Any:
 
 def _meshgrid(*arrays: Any, indexing: Any) -> Any:
     views = np.meshgrid(*arrays, indexing=indexing, copy=False)
-    return tuple(x.copy() if x.nbytes < POOLED_FROM else pooled(x) for x in views)
+    if TRACKING.off and sum([x.nbytes for x in views]) < POOLED_FROM:
+        return tuple([x.copy() for x in views])
+    return tuple(HOST.asarray(x, None, copy=True) for x in views)
 
 
 #: Where NumPy departs from the standard, each with the reason.
 MENDED: dict[str, Callable[..., Any]] = {
     "clip": clip,  # the result must keep x's data type
     "round": _round,  # numpy.round is no ufunc; the method takes out=
-    "real": _real,  # has no out=
-    "imag": _imag,  # has no out=
+    "real": _part("real"),  # has no out=
+    "imag": _part("imag"),  # has no out=
     # complex infinities, NaN and signed zeros differ
     "expm1": _complex("expm1", _expm1),
     # of complex numbers is log(1 + x), inexact near 0

@@ -45,17 +45,10 @@ if TYPE_CHECKING:
 #: the device past the pool.
 OUTSIDE = ("fft.", "linalg.", "matmul", "tensordot", "vecdot")
 #: What of them only launches kernels, or makes views.
-WITHIN = frozenset(
-    [
-        "fft.fftshift",
-        "fft.ifftshift",
-        "linalg.cross",
-        "linalg.diagonal",
-        "linalg.outer",
-        "linalg.trace",
-        "linalg.vector_norm",
-    ]
-)
+WITHIN = frozenset((
+    *("fft.fftshift", "fft.ifftshift", "linalg.cross", "linalg.diagonal"),
+    *("linalg.outer", "linalg.trace", "linalg.vector_norm"),
+))  # fmt: skip
 _METHODS = "argmax argmin astype mean reshape squeeze take"
 _FFT = "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftshift ifftshift"
 #: CuPy's own, which do as the standard says: array_api_compat's frames are left out.
@@ -225,8 +218,8 @@ def marking(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @cache
-def library() -> CuPyLibrary:
-    """Return the one library object of CuPy."""
+def library(_: ModuleType | None = None) -> CuPyLibrary:
+    """Return the one library object of CuPy, whichever namespace it is asked by."""
     return CuPyLibrary()
 
 

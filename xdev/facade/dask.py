@@ -286,6 +286,9 @@ class DaskLibrary(Library):
         return written(name, out, function(*values))
 
 
+library = DaskLibrary
+
+
 @final
 class CollectionPlace(Place):
     """One device, and how collections of arrays there are cut.

@@ -214,7 +214,7 @@ class Elementwise:
     ) -> Any:
         """Call another library's function; of one array there is no more to look at."""
         kinds = tuple(map(type, args))
-        if len([kind for kind in kinds if kind not in PYTHON_SCALARS]) == 1:
+        if sum(kind not in PYTHON_SCALARS for kind in kinds) == 1:
             size, call = float("inf"), _NumPyCall(self)
             plan = native.calls.Plan(kinds, self.nin, function, call, size, size)
             ufunc.plans.learn(plan)
@@ -257,10 +257,6 @@ class Elementwise:
             tell_unwritten(keywords)
         return made
 
-    def _is_kernel(self, library: Library) -> bool:
-        """Say whether kernels of ours compute a library's arrays."""
-        return library.device_type == "cuda" and self.numpy is not None
-
     def _general(
         self,
         ufunc: Ufunc,
@@ -301,7 +297,7 @@ class Elementwise:
         out: Any,
         keywords: dict[str, Any],
     ) -> Any:
-        if self._is_kernel(library):
+        if library.device_type == "cuda" and self.numpy is not None:
             return self._on_cuda(ufunc, values, out, keywords)
         function = library.bound(self.key, like)
         if not keywords:
@@ -351,26 +347,26 @@ class Elementwise:
         kinds = tuple(x.dtype if type(x) is np.ndarray else type(x) for x in operands)
         if out is not None and not any(type(x) is np.ndarray for x in args):
             return  # NumPy would spread numbers over an output, which is no result's
-        typed = {kind for kind in kinds[: self.nin] if kind not in PYTHON_SCALARS}
-        if typed and all(
-            isinstance(kind, np.dtype) or kind in HOST_SCALARS
-            for kind in kinds
-            if kind not in PYTHON_SCALARS
+        others = [kind for kind in kinds if kind not in PYTHON_SCALARS]
+        if not all(
+            isinstance(kind, np.dtype) or kind in HOST_SCALARS for kind in others
         ):
-            kind = getattr(args[0], "dtype", None)
-            plain = kind is None or kind.kind != "c" or self.key not in MENDED
-            plain = plain and self.key not in _OTHERS
-            own = NUMPY.bound(self.key, None)
-            function = own if self.numpy is None or not plain else self.numpy
-            if out is not None and self.key in _PAIRS:
-                function = _by_keyword(function)
-            size = float("inf")
-            # NumPy would spread inputs over an output that is larger than they are.
-            strided = size if out is None else 0
-            call = _NumPyCall(self)
-            ufunc.plans.learn(
-                native.calls.Plan(kinds, self.nin, function, call, size, strided)
-            )
+            return
+        if PYTHON_SCALARS.issuperset(kinds[: self.nin]):
+            return
+        own = NUMPY.bound(self.key, None)
+        of_complex = getattr(getattr(args[0], "dtype", None), "kind", "") == "c"
+        mended = self.key in _OTHERS or (of_complex and self.key in MENDED)
+        function: Any = own if mended else self.numpy
+        if out is not None and self.key in _PAIRS:
+            function = _by_keyword(function)
+        size = float("inf")
+        # NumPy would spread inputs over an output that is larger than they are.
+        strided = size if out is None else 0
+        call = _NumPyCall(self)
+        ufunc.plans.learn(
+            native.calls.Plan(kinds, self.nin, function, call, size, strided)
+        )
 
     def check(self, name: str, **operands: Any) -> None:
         """Refuse a method's operands but arrays of one library, and numbers."""

@@ -78,7 +78,9 @@ class _Direct(dict[type, Functions]):
 direct: dict[type, Functions] = _Direct(dict.fromkeys(HOST_SCALARS, NUMPY.functions))
 
 
-_by_name: dict[str, Library] = {"numpy": NUMPY}
+_by_name: dict[str, Library] = {"numpy": NUMPY, "array_api_compat.numpy": NUMPY}
+#: By the namespace's name, array_api_compat's too; "xdev" is what fake arrays say.
+_MODULES = {"cupy": "cuda", "dask.array": "dask", "xdev": "fake"}
 
 
 def library_of(x: Any, name: str, label: str = "x") -> Library:
@@ -131,16 +133,8 @@ def library_named(namespace: ModuleType) -> Library:
     """Return the one library object of a namespace."""
     name = namespace.__name__
     if name not in _by_name:
-        if name in ("cupy", "array_api_compat.cupy"):
-            _by_name[name] = _module("cuda").library()
-        elif name == "xdev":  # what fake arrays say
-            _by_name[name] = _module("fake").library()
-        elif name == "array_api_compat.numpy":  # not jax.numpy
-            _by_name[name] = NUMPY
-        elif name == "array_api_compat.dask.array":
-            _by_name[name] = _module("dask").DaskLibrary(namespace)
-        else:
-            _by_name[name] = _module("other").StandardLibrary(namespace)
+        module = _module(_MODULES.get(name.removeprefix("array_api_compat."), "other"))
+        _by_name[name] = module.library(namespace)
     return _by_name[name]
 
 
@@ -249,20 +243,14 @@ def of_pair(
 
 def of_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | None:
     """Return the function ``name`` for arrays of one type and place, or None."""
-    kind: Any = None
     for x in arrays:
         if type(x) is not ndarray or x.dtype in FREED:
-            kind = type(x)
             break
-    if kind is None:
+    else:
         return OF_ARRAYS[name]
-    functions = direct.get(kind)
-    if functions is None:
-        return None
-    for x in arrays:
-        if type(x) is not kind:
-            return None
-    return functions[name]
+    kinds = {*map(type, arrays)}
+    functions = direct.get(kinds.pop()) if len(kinds) == 1 else None
+    return None if functions is None else functions[name]
 
 
 def of_all(name: str, **arrays: Any) -> Callable[..., Any]:
@@ -344,23 +332,8 @@ def placed(
             arguments = {k: _scalar(name, k, x) for k, x in arguments.items()}
     library, like = _leader(name, {**arguments, **masks, **written})
     values = [library.operand(value, like) for value in arguments.values()]
-    return (
-        library,
-        like,
-        values,
-        {k: library.operand(x, like) for k, x in masks.items()},
-    )
-
-
-def apply(name: str, out: Any, **arguments: Any) -> Any:
-    """Run a function that is no ufunc on arrays of one device and numbers."""
-    if type(out) is tuple and len(out) == 1:
-        (out,) = out  # as NumPy's ufuncs take it
-    library, like, values, _ = placed(name, out, arguments, {})
-    function = library.bound(name, like)
-    if out is None:
-        return function(*values)
-    return library.write(name, function, values, out)
+    masks = {k: library.operand(x, like) for k, x in masks.items()}
+    return library, like, values, masks
 
 
 def _scalar(name: str, label: str, x: Any) -> Any:
@@ -434,30 +407,26 @@ def place(device: object = None, chunks: Any = None) -> Place:
         or another library's, or Dask is not installed.
     """
     if chunks is not None:
-        return _of_collections(as_device(device), chunks)
+        where = as_device(device)
+        if where.type == "fake":
+            message = (
+                f"chunks= makes a collection of Dask's, which computes with NumPy's "
+                f"and CuPy's arrays, and the device is {where}: give device='cpu', or "
+                f"set XDEV_DEVICE=cpu"
+            )
+            raise ConfigurationError(message)
+        made: Place = _module("dask").CollectionPlace(where, chunks)
+        return made
     if device is None:
         device = in_context() or (from_environment and from_environment[0])
         device = device or default_device()
     chosen = device if type(device) is Device else as_device(device)
     if chosen is CPU:
         return HOST
-    made = _places.get(chosen.kind, {}).get(chosen.index)
-    if made is None:
-        made = _make(chosen.require())
-        _places.setdefault(chosen.kind, {})[chosen.index] = made
-    return made
-
-
-def _of_collections(where: Device, chunks: Any) -> Place:
-    if where.type == "fake":
-        message = (
-            f"chunks= makes a collection of Dask's, which computes with NumPy's and "
-            f"CuPy's arrays, and the device is {where}: give device='cpu', or set "
-            f"XDEV_DEVICE=cpu"
-        )
-        raise ConfigurationError(message)
-    made: Place = _module("dask").CollectionPlace(where, chunks)
-    return made
+    places = _places.setdefault(chosen.kind, {})
+    if chosen.index not in places:
+        places[chosen.index] = _make(chosen.require())
+    return places[chosen.index]
 
 
 def place_of(x: Any, name: str) -> Place:

@@ -10,7 +10,7 @@ import numpy as np
 from xdev.facade.clipping import NUMBERS
 from xdev.facade.cpu import NUMPY
 from xdev.facade.definitions import Elementwise
-from xdev.facade.dispatch import apply, direct, refuse
+from xdev.facade.dispatch import direct, placed, refuse
 from xdev.facade.dtype_names import PYTHON_SCALARS
 from xdev.ufunc.complaints import misplaced, no_array
 from xdev.ufunc.ufuncs import Ufunc
@@ -252,20 +252,22 @@ def clip(
     """
     if unknown:
         raise misplaced(clip, (), unknown)
-    if out is None:
-        kind = type(x)
-        if kind is ndarray:
-            if type(min) in _PLAIN and type(max) in _PLAIN:
-                try:
-                    return _numpy_clip(x, min, max)
-                except (TypeError, ValueError):
-                    refuse("clip", x=x, min=min, max=max)
-                    raise
-        elif type(min) in NUMBERS and type(max) in NUMBERS:
-            theirs = direct.get(kind)
-            if theirs is not None:
-                return theirs["clip"](x, min, max)
-    if type(x) in PYTHON_SCALARS:  # whose data type would be the result's
+    kind = type(x)
+    if out is None and kind is ndarray and {type(min), type(max)} <= _PLAIN:
+        try:
+            return _numpy_clip(x, min, max)
+        except (TypeError, ValueError):
+            refuse("clip", x=x, min=min, max=max)
+            raise
+    if out is None and kind in direct and {type(min), type(max)} <= NUMBERS:
+        return direct[kind]["clip"](x, min, max)
+    if kind in PYTHON_SCALARS:  # whose data type would be the result's
         raise no_array("clip", "x", x)
-    done: Array = apply("clip", out, x=x, min=min, max=max)
-    return done
+    if type(out) is tuple and len(out) == 1:
+        (out,) = out  # as NumPy's ufuncs take it
+    arguments = {"x": x, "min": min, "max": max}
+    library, like, values, _ = placed("clip", out, arguments, {})
+    function: Any = library.bound("clip", like)
+    if out is None:
+        return function(*values)
+    return library.write("clip", function, values, out)

@@ -26,6 +26,7 @@ from xdev.memory.arrays import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from xdev.facade.protocols import DType
 
@@ -59,7 +60,7 @@ class FakeLibrary(Library):
 
 
 @cache
-def library() -> Library:
+def library(_: ModuleType | None = None) -> Library:
     """Return the one library object of fake arrays."""
     return FakeLibrary()
 

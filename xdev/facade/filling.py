@@ -21,15 +21,9 @@ if TYPE_CHECKING:
     from xdev.facade.protocols import Array, DType
 
 __all__ = [
-    "empty",
-    "empty_like",
-    "full",
-    "full_like",
-    "ones",
-    "ones_like",
-    "zeros",
+    "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros",
     "zeros_like",
-]
+]  # fmt: skip
 
 #: Numbers of the host, which go anywhere.
 HOSTS = (np.generic, int, float, complex, np.ndarray)

@@ -47,7 +47,7 @@ class NamespaceInfo:
         device
             As :meth:`devices` has it.
         """
-        return _native(coming_default())
+        return coming_default().native
 
     def default_dtypes(self, *, device: object = None) -> dict[str, Any]:
         """Return the data types used where none is given, by kind.
@@ -99,7 +99,7 @@ class NamespaceInfo:
             them: CuPy's is equal to no other library's. :func:`xdev.devices` gives
             xdev's. A tuple, as the standard says since 2025.12.
         """
-        return tuple(map(_native, devices()))
+        return tuple(device.native for device in devices())
 
 
 def _usable(device: object) -> Device:
@@ -108,10 +108,6 @@ def _usable(device: object) -> Device:
     if chosen.library is not None or chosen.index >= backend(chosen.type).count():
         chosen.require()  # says why it cannot be used
     return chosen
-
-
-def _native(device: Device) -> Any:
-    return device.native
 
 
 def _info(device: Device) -> Any:
@@ -128,7 +124,7 @@ def _info(device: Device) -> Any:
 def _place(device: Device) -> Any:
     """Return the device in terms of that library; NumPy's knows the host only."""
     own = device.library is None and device.type in LIKE_NUMPY
-    return None if own else _native(device)
+    return None if own else device.native
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807 - the standard's name

@@ -12,21 +12,9 @@ if TYPE_CHECKING:
     from xdev.facade.protocols import QR, SVD, Array, Axes, DType, Eig, Slogdet
 
 __all__ = [
-    "cholesky",
-    "det",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "matrix_norm",
-    "matrix_rank",
-    "qr",
-    "slogdet",
-    "svd",
-    "svdvals",
-    "trace",
-    "vector_norm",
-]
+    "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "matrix_norm",
+    "matrix_rank", "qr", "slogdet", "svd", "svdvals", "trace", "vector_norm",
+]  # fmt: skip
 
 
 def det(x: Array, /) -> Array:

@@ -139,6 +139,8 @@ class StandardLibrary(Library):
         return out
 
 
+library = StandardLibrary
+
 #: The namespaces that serve the arrays of :attr:`xdev.Device.library`.
 _NAMESPACES = {
     "array_api_strict": "array_api_strict",

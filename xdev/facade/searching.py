@@ -22,22 +22,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "argmax",
-    "argmin",
-    "argsort",
-    "count_nonzero",
-    "isin",
-    "nonzero",
-    "searchsorted",
-    "sort",
-    "take",
-    "take_along_axis",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-    "where",
-]
+    "argmax", "argmin", "argsort", "count_nonzero", "isin", "nonzero",
+    "searchsorted", "sort", "take", "take_along_axis", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "where",
+]  # fmt: skip
 
 
 def argmax(

@@ -14,19 +14,9 @@ if TYPE_CHECKING:
     from xdev.facade.protocols import Array, Axes, DType
 
 __all__ = [
-    "all",
-    "any",
-    "cumulative_prod",
-    "cumulative_sum",
-    "diff",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "std",
-    "sum",
-    "var",
-]
+    "all", "any", "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min",
+    "prod", "std", "sum", "var",
+]  # fmt: skip
 
 
 def all(

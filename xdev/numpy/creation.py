@@ -7,12 +7,13 @@ has (texts, objects, records) are made by NumPy, on the CPU.
 from __future__ import annotations
 
 import functools
+import operator
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import xdev.facade as xp
-from xdev import fft
 from xdev.facade.dispatch import stays
 from xdev.numpy.dispatch import (
     DEVICE_KINDS,
@@ -40,25 +41,19 @@ __all__ = [
     "zeros",
 ]
 
-#: NumPy's others that take ``device=``, and the facade's functions that do the same.
-PLACED: dict[str, Callable[..., Any]] = {
-    "asanyarray": xp.asarray,
-    "asarray": xp.asarray,
-    "astype": xp.astype,
-    "empty_like": xp.empty_like,
-    "fft.fftfreq": fft.fftfreq,
-    "fft.rfftfreq": fft.rfftfreq,
-    "from_dlpack": xp.from_dlpack,
-    "full_like": xp.full_like,
-    "ones_like": xp.ones_like,
-    "zeros_like": xp.zeros_like,
-}
+#: NumPy's others that take ``device=``, as the facade's of these names do.
+PLACED = frozenset((
+    *("asanyarray", "asarray", "astype", "fft.fftfreq", "fft.rfftfreq", "from_dlpack"),
+    *("empty_like", "full_like", "ones_like", "zeros_like"),
+))  # fmt: skip
 _TAKEN = {"copy", "d", "dtype", "fill_value", "n"}  # by those of the facade, too
 
 
 def placed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of NumPy's that makes an array where ``device=`` says."""
-    own = PLACED[name]
+    own = operator.attrgetter("asarray" if name == "asanyarray" else name)(
+        sys.modules["xdev"]
+    )
 
     @functools.wraps(function)
     def make(*args: Any, device: object = None, **options: Any) -> Any:
