@@ -21,9 +21,9 @@ from xdev.compile import digests, typings
 from xdev.compile.halves import is_half
 from xdev.ufunc import calls, parameters, sources
 from xdev.ufunc.inputs import Counts, check
-from xdev.ufunc.kinds import Rules, result_dtypes
+from xdev.ufunc.kinds import Rules, is_dtype, result_dtypes, weak
 from xdev.ufunc.sources import numpys
-from xdev.ufunc.specialisation import Specialisation
+from xdev.ufunc.specialisation import Specialisation, types_of
 from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
@@ -91,11 +91,12 @@ class ScalarFunction:
     def describe(self, ufunc: Ufunc) -> None:
         """Give a ufunc the function's name, docstring and signature."""
         functools.update_wrapper(ufunc, self.function)
-        name = ufunc.__qualname__.removesuffix(sources.INSIDE)
-        vars(ufunc)["__qualname__"] = name
-        vars(ufunc)["__signature__"] = parameters.of_a_call(self.function)
-        doc = ufunc.__doc__ if self.function.__doc__ else None
-        vars(ufunc)["__doc__"] = doc or f"{self.name}{inspect.signature(ufunc)}"
+        signature = parameters.of_a_call(self.function)
+        vars(ufunc).update(
+            __qualname__=ufunc.__qualname__.removesuffix(sources.INSIDE),
+            __signature__=signature,
+            __doc__=self.function.__doc__ or f"{self.name}{signature}",
+        )
 
     def call(
         self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
@@ -163,17 +164,11 @@ class ScalarFunction:
         """The explicit signatures, or the typings made so far."""
         if self.signatures:
             return [
-                f"{''.join(d.char for d in inputs)}->{''.join(d.char for d in outputs)}"
-                if outputs
-                else self.specialise(inputs).types
+                types_of(inputs, outputs or self.specialise(inputs).outputs)
                 for inputs, outputs in self.signatures
             ]
-        return [made.types for made in self.specialisations]
-
-    @property
-    def specialisations(self) -> tuple[Specialisation, ...]:
-        """Return the typings made so far, each once."""
-        return tuple(dict.fromkeys(self._specialisations.values()))
+        made = dict.fromkeys(self._specialisations.values())  # each once
+        return [each.types for each in made]
 
     def resolve(self, args: Sequence[Any]) -> Dtypes:
         """Return each argument's dtype, as :meth:`Counts.resolve` does."""
@@ -285,7 +280,12 @@ class ScalarFunction:
             raise TypeError(message)
         if native != inputs:
             return self.specialise(native)
-        chosen, outputs = self._chosen(native)
+        chosen: Dtypes = native
+        outputs: Dtypes = ()
+        if self.signatures:
+            from xdev.ufunc import signatures
+
+            chosen, outputs = signatures.chosen(self.name, self.signatures, native)
         if chosen != native:
             return self.specialise(chosen)
         # Outside values may change between typing and compiling: both take these.
@@ -306,14 +306,6 @@ class ScalarFunction:
         made = cache(lambda: self._typed(function, typing.level, rules).function)
         unchanged = partial(_has, function, rules, digest)
         return Specialisation(self.name, chosen, outputs, digest, None, made, unchanged)
-
-    def _chosen(self, inputs: Dtypes) -> tuple[Dtypes, Dtypes]:
-        """Return the inputs and results of the first signature that fits, if any."""
-        if not self.signatures:
-            return inputs, ()
-        from xdev.ufunc import signatures
-
-        return signatures.chosen(self.name, self.signatures, inputs)
 
     def _typing(
         self, function: Callable[..., Any], rules: Rules
@@ -508,8 +500,6 @@ def _called(
     value: object, kinds: tuple[Any, ...], *, bounded: bool
 ) -> tuple[Dtypes | None, Any]:
     """Return what a ufunc takes inside another, and gives; None where not known."""
-    from xdev.ufunc.kinds import is_dtype, weak
-
     scalar = within(value)
     if scalar is None or scalar.signatures:
         return None, None

@@ -85,10 +85,7 @@ class Specialisation:
     @property
     def types(self) -> str:
         """Return the types as NumPy writes them, as in ``"ff->f"``."""
-        read, written = (
-            "".join(d.char for d in ds) for ds in (self.inputs, self.outputs)
-        )
-        return f"{read}->{written}"
+        return types_of(self.inputs, self.outputs)
 
     def fits(self, signature: Signature) -> bool:
         """Say whether a call asks for it; a single output's dtype is that of all."""
@@ -99,3 +96,8 @@ class Specialisation:
         return len(asked) == len(own) and all(
             one is None or one == other for one, other in zip(asked, own, strict=True)
         )
+
+
+def types_of(inputs: Dtypes, outputs: Dtypes) -> str:
+    """Return dtypes as NumPy writes a typing."""
+    return "->".join("".join(d.char for d in each) for each in (inputs, outputs))
