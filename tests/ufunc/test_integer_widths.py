@@ -417,3 +417,21 @@ def test_unsigned_integers_that_turn_signed_in_a_loop_are_exact(device, pair):
 
     for own, expected in zip(found, turned_in_a_loop(x, y), strict=True):
         np.testing.assert_array_equal(xdev.to_numpy(own), expected, strict=True)
+
+
+def test_integers_keep_their_dtype_in_cases_of_match(device):
+    @xdev.vectorize
+    def halved(x):
+        match int(x):
+            case 2:
+                y = x * 100
+            case _:
+                y = x * 50
+        return y // 2
+
+    x = np.array([2, 3], np.int8)
+    expected = np.where(x == 2, x * np.int8(100), x * np.int8(50)) // 2
+
+    found = halved(xdev.asarray(x, device=device))
+
+    assert xdev.to_numpy(found).tolist() == expected.tolist() == [-28, -53]

@@ -16,8 +16,8 @@ from xdev.compile import loops as code, numpy_ufunc
 from xdev.compile.halves import is_bfloat16
 from xdev.memory import hooks
 from xdev.ufunc import cpu_results, errors
-from xdev.ufunc.cpu_results import MANY, POOLED
-from xdev.ufunc.cpu_threads import Threaded
+from xdev.ufunc.cpu_results import POOLED
+from xdev.ufunc.cpu_threads import MANY, Threaded
 from xdev.ufunc.errors import explain, raised_by_numpy
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import dtype_of, fits, misfit, resolve, strong

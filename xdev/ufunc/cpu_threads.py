@@ -7,6 +7,7 @@ import sys
 import warnings
 from functools import cache
 from math import prod
+from operator import attrgetter
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, final
 
@@ -16,13 +17,12 @@ from numpy import ndarray
 from xdev.compile import threads
 from xdev.compile.divisions import ALL, BITS
 from xdev.errors import users_level
-from xdev.ufunc import cpu_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 SHORT = 32  # elements of a row that are too few for one call of the inner loop
-MANY = 512  # indices: for fewer NumPy takes less time than these preparations
+INDICES = 512  # indices: for fewer NumPy takes less time than these preparations
 
 
 @final
@@ -84,7 +84,14 @@ class Threaded:
 
     def alone(self, operands: Sequence[Any], outs: tuple[Any, ...] | None) -> Any:
         """Compute the ufunc of many elements in one thread."""
-        return cpu_results.call_by_rows(self.ufunc, operands, outs, self._dtypes)
+        keywords = {} if outs is None else {"out": outs}
+        if not _by_row((*operands, *(outs or ())), self._dtypes):
+            return self.ufunc(*operands, **keywords)
+        usual = np.setbufsize(BUFFER)
+        try:
+            return self.ufunc(*operands, **keywords)
+        finally:
+            np.setbufsize(usual)
 
     def at(self, a: Any, indices: Any, *values: Any) -> None:
         """Work in place at indices, as :meth:`numpy.ufunc.at` does."""
@@ -161,6 +168,39 @@ def _number(x: Any, dtype: np.dtype[Any]) -> ndarray[Any, Any] | None:
         return None
 
 
+# Calls of a NumPy ufunc on arrays that it reads by rows: slices, what broadcasts.
+#
+# NumPy copies such operands into its buffers where two rows fit in there, so that an
+# inner loop gets several at once. But for short rows the copies take longer than a
+# loop over each row; with smaller buffers there are none.
+
+MANY = 16384  # elements: of fewer the copies take less time than finding them
+LONG = 2048  # bytes of a row whose copies take longer than another inner loop
+BUFFER = 16  # elements: the fewest that NumPy has
+MATRIX = 2  # axes
+
+
+def _by_row(operands: Sequence[Any], dtypes: Sequence[np.dtype[Any]]) -> bool:
+    """Say whether NumPy would copy long rows that the inner loop can take as they are.
+
+    Rows are along the last axis; others are copied whatever their length.
+    """
+    arrays = [x for x in operands if type(x) is ndarray]
+    largest: Any = max(arrays, key=attrgetter("size"), default=None)
+    if largest is None or largest.ndim < MATRIX:
+        return False
+    shape: tuple[int, ...] = largest.shape
+    nbytes = 0
+    for x, dtype in zip(operands, dtypes, strict=False):  # outputs may be left out
+        if type(x) is ndarray:
+            if x.dtype != dtype:  # is cast in the buffers
+                return False
+            if x.shape != shape or not x.flags.c_contiguous:
+                near = x.ndim > 0 and x.strides[-1] in {0, x.itemsize}
+                nbytes += x.itemsize if near else 0
+    return nbytes * shape[-1] >= LONG
+
+
 # A ufunc's inner loop at indices of an array: what ``ufunc.at`` commonly is.
 #
 # NumPy calls the loops of others once an index; only its own take many at once.
@@ -197,7 +237,7 @@ def _run_indexed(
     if (
         type(indices) is not ndarray
         or (indices.ndim, indices.dtype.kind in "iu") != (1, True)
-        or indices.size < MANY
+        or indices.size < INDICES
         or not np.can_cast(indices.dtype, np.intp)
         or not all(
             type(x) is ndarray and x.dtype == dtype and x.flags.aligned
