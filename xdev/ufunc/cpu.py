@@ -5,7 +5,6 @@ Broadcasting, ``out=``, ``where=``, casting, overlap and the reductions are NumP
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -36,28 +35,6 @@ REFUSALS = TypeError, ValueError, OverflowError
 
 
 @final
-class _Tracking:
-    """Whether small results come from the pool too: while anyone listens to it.
-
-    Then no call is remembered, so that each goes the way that asks the pool.
-    """
-
-    def __init__(self) -> None:
-        self.on = False
-        self.loops: weakref.WeakSet[CpuLoops] = weakref.WeakSet()
-        hooks.join(self)
-
-    def watch(self, listeners: tuple[hooks.Listener, ...]) -> None:
-        """Note who listens from now on."""
-        self.on = bool(listeners)
-        for loops in list(self.loops):
-            loops.forget()
-
-    def after_fork(self) -> None:
-        """Keep what is known: who listened in the parent listens in the child."""
-
-
-@final
 class CpuLoops:
     """The NumPy ufuncs of one scalar function, made as its typings are.
 
@@ -78,11 +55,18 @@ class CpuLoops:
         self.identity = identity
         self._plans = plans
         self._made: dict[Specialisation, Threaded] = {}
-        _TRACKING.loops.add(self)
+        #: Whether small results come from the pool too: while anyone listens to it.
+        #: Then no call is remembered, so that each goes the way that asks the pool.
+        self.tracked = False
+        hooks.join(self)
 
-    def forget(self) -> None:
-        """Forget the calls, but no ufunc."""
+    def watch(self, listeners: tuple[hooks.Listener, ...]) -> None:
+        """Note who listens from now on, and forget the calls, but no ufunc."""
+        self.tracked = bool(listeners)
         self._plans.forget()
+
+    def after_fork(self) -> None:
+        """Keep what is known: who listened in the parent listens in the child."""
 
     def threaded(self, specialisation: Specialisation) -> Threaded:
         """Return the NumPy ufunc whose one loop is this typing."""
@@ -194,19 +178,16 @@ class CpuLoops:
             args = strong(args, inputs, self.scalar.name, self.scalar.labels)
         operands = args if out is None else (*args, *out)
         kinds = tuple(x.dtype if type(x) is ndarray else type(x) for x in operands)
-        call = _Call(self.scalar, self.threaded(specialisation), kinds)
+        call = _Call(self, self.threaded(specialisation), kinds)
         if (
-            not (keywords or _TRACKING.on)
+            not (keywords or self.tracked)
             and all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args)
             and all(type(x) is ndarray for x in out or ())
         ):
             self._plans.learn(call.plan)
-            if _TRACKING.on:  # another thread began to listen meanwhile
+            if self.tracked:  # another thread began to listen meanwhile
                 self._plans.forget()
         return call.compute(args, out, cpu_results.bound(args), **keywords)
-
-
-_TRACKING = _Tracking()
 
 
 @final
@@ -215,28 +196,26 @@ class _Call:
 
     Parameters
     ----------
-    scalar : ScalarFunction
-        The function.
+    loops : CpuLoops
+        The function's.
     run : Threaded
         What computes.
     kinds : tuple
         The operands' dtypes and types, as a plan has them.
     """
 
-    __slots__ = ("few", "plan", "run", "scalar", "small")
+    __slots__ = ("few", "loops", "nin", "plan", "run", "small")
 
-    def __init__(
-        self, scalar: ScalarFunction, run: Threaded, kinds: tuple[Any, ...]
-    ) -> None:
-        self.scalar, self.run = scalar, run
-        self.plan = native.calls.Plan(kinds, scalar.nin, run.ufunc, self)
+    def __init__(self, loops: CpuLoops, run: Threaded, kinds: tuple[Any, ...]) -> None:
+        self.loops, self.run, self.nin = loops, run, loops.scalar.nin
+        self.plan = native.calls.Plan(kinds, self.nin, run.ufunc, self)
         # Smaller results are not the pool's.
         self.few = POOLED // max(dtype.itemsize for dtype in run.outputs)
         self.small = 0  # smaller calls need no more than NumPy's ufunc
 
     def large(self, operands: tuple[Any, ...]) -> Any:
         """Compute operands that are not surely small."""
-        nin, size = self.scalar.nin, cpu_results.bound(operands)
+        nin, size = self.nin, cpu_results.bound(operands)
         if size >= self.small or (size >= self.few and len(operands) == nin):
             return self.compute(operands[:nin], operands[nin:] or None, size)
         try:
@@ -249,7 +228,7 @@ class _Call:
 
     def explain(self, error: Exception, operands: Sequence[Any]) -> None:
         """Raise NumPy's error for a call with the way out, if it has one."""
-        scalar, nin = self.scalar, self.scalar.nin
+        scalar, nin = self.loops.scalar, self.nin
         if not isinstance(error, ValueError):
             inputs = self.run.inputs
             found = misfit(operands[:nin], inputs, scalar.name, scalar.labels)
@@ -273,9 +252,9 @@ class _Call:
                 if size >= self.few and not keywords:
                     out = cpu_results.plain(args, run.outputs, size)
                 if out is None and (
-                    spread or keywords or _TRACKING.on or size >= self.few
+                    spread or keywords or self.loops.tracked or size >= self.few
                 ):
-                    least = 0 if spread else 1 if _TRACKING.on else POOLED
+                    least = 0 if spread else 1 if self.loops.tracked else POOLED
                     out = cpu_results.pooled(args, run.outputs, least=least, **keywords)
             else:
                 size = max(getattr(x, "size", 0) for x in out)  # NumPy refuses others
@@ -289,7 +268,7 @@ class _Call:
             raise
         finally:
             self.small = run.cost.small
-            makes = len(self.plan.kinds) == self.scalar.nin  # its results itself
+            makes = len(self.plan.kinds) == self.nin  # its results itself
             self.plan.limit = min(self.small, self.few) if makes else self.small
             self.plan.strided = min(self.plan.limit, MANY)
 
