@@ -485,7 +485,7 @@ class _NumPyLoops:
 
     def __init__(self, function: Elementwise) -> None:
         ufunc: Any = function.numpy
-        self._ufunc, self.at = ufunc, ufunc.at
+        self._ufunc, self.at, self.reduce = ufunc, ufunc.at, ufunc.reduce
 
     def fold(
         self, name: str, inputs: Any, axis: Any, dtype: Any, out: Any, **keywords: Any

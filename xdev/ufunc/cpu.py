@@ -106,6 +106,10 @@ class CpuLoops:
         labels = self.scalar.labels[1:]
         run.at(a, indices, *strong(values, dtypes[1:], name, labels))
 
+    def reduce(self, array: Any, axis: Any, dtype: Any, out: Any) -> Any:
+        """Reduce as :meth:`numpy.ufunc.reduce` does."""
+        return self.fold("reduce", (array,), axis, dtype, out)
+
     def fold(
         self,
         name: str,
@@ -176,18 +180,38 @@ class CpuLoops:
             specialisation = self.scalar.specialise(inputs)
         if signature is not None or not _numpy_agrees(args, inputs):
             args = strong(args, inputs, self.scalar.name, self.scalar.labels)
-        operands = args if out is None else (*args, *out)
-        kinds = tuple(x.dtype if type(x) is ndarray else type(x) for x in operands)
-        call = _Call(self, self.threaded(specialisation), kinds)
+        run, operands = self.threaded(specialisation), (*args, *(out or ()))
         if (
-            not (keywords or self.tracked)
-            and all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args)
-            and all(type(x) is ndarray for x in out or ())
+            keywords
+            or self.tracked
+            or not all(type(x) is ndarray or isinstance(x, NUMBERS) for x in args)
+            or not all(type(x) is ndarray for x in out or ())
         ):
-            self._plans.learn(call.plan)
-            if self.tracked:  # another thread began to listen meanwhile
-                self._plans.forget()
-        return call.compute(args, out, cpu_results.bound(args), **keywords)
+            if out is None:
+                least = 1 if self.tracked else POOLED
+                out = cpu_results.pooled(args, run.outputs, least=least, **keywords)
+            try:
+                return run.ufunc(*args, out=out or (None,) * run.ufunc.nout, **keywords)
+            except REFUSALS as error:
+                self.explain(error, operands, run.inputs)
+                raise
+        kinds = tuple(x.dtype if type(x) is ndarray else type(x) for x in operands)
+        call = _Call(self, run, kinds)
+        self._plans.learn(call.plan)
+        if self.tracked:  # another thread began to listen meanwhile
+            self._plans.forget()
+        return call.compute(args, out, cpu_results.bound(args))
+
+    def explain(
+        self, error: Exception, operands: Sequence[Any], inputs: Dtypes
+    ) -> None:
+        """Raise NumPy's error for a call with the way out, if it has one."""
+        nin, name, labels = len(inputs), self.scalar.name, self.scalar.labels
+        if not isinstance(error, ValueError):
+            found = misfit(operands[:nin], inputs, name, labels)
+            if found is not None:
+                raise found from error
+        explain(error, operands[nin:])
 
 
 @final
@@ -228,38 +252,24 @@ class _Call:
 
     def explain(self, error: Exception, operands: Sequence[Any]) -> None:
         """Raise NumPy's error for a call with the way out, if it has one."""
-        scalar, nin = self.loops.scalar, self.nin
-        if not isinstance(error, ValueError):
-            inputs = self.run.inputs
-            found = misfit(operands[:nin], inputs, scalar.name, scalar.labels)
-            if found is not None:
-                raise found from error
-        explain(error, operands[nin:])
+        self.loops.explain(error, operands, self.run.inputs)
 
     def compute(
-        self,
-        args: Sequence[Any],
-        out: tuple[Any, ...] | None,
-        size: int,
-        **keywords: Any,
+        self, args: Sequence[Any], out: tuple[Any, ...] | None, size: int
     ) -> Any:
         """Compute, into new arrays where the results are large."""
         run = self.run
         try:
             if out is None:
                 # Threads write into results that are all there.
-                spread = size >= run.cost.threshold > 0 and not keywords
-                if size >= self.few and not keywords:
+                spread = size >= run.cost.threshold > 0
+                if size >= self.few:
                     out = cpu_results.plain(args, run.outputs, size)
-                if out is None and (
-                    spread or keywords or self.loops.tracked or size >= self.few
-                ):
-                    least = 0 if spread else 1 if self.loops.tracked else POOLED
-                    out = cpu_results.pooled(args, run.outputs, least=least, **keywords)
+                if out is None and (spread or size >= self.few):
+                    least = 0 if spread else POOLED
+                    out = cpu_results.pooled(args, run.outputs, least=least)
             else:
-                size = max(getattr(x, "size", 0) for x in out)  # NumPy refuses others
-            if keywords:
-                return run.ufunc(*args, out=out or (None,) * run.ufunc.nout, **keywords)
+                size = max(x.size for x in out)  # NumPy refuses others
             if size < self.small and out is not None:
                 return run.alone(args, out)
             return run(args, out, size)

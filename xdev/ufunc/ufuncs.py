@@ -77,7 +77,7 @@ class Ufunc(native.calls.Callable):
         if out is None and keepdims is initial is where is ABSENT:
             if type(array) is ndarray and self.target != "cuda":
                 calls.check_method(self, "reduce", array)
-                return self._cpu.fold("reduce", (array,), axis, dtype, None)
+                return self._cpu.reduce(array, axis, dtype, None)
             if calls.is_cuda(array):
                 made = self._cuda_methods.reduce.again(array, axis, dtype)
                 if made is not NotImplemented:
