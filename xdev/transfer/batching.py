@@ -257,8 +257,6 @@ class Feed:
 
     def stop(self) -> None:
         """Let the thread end, and drop what it uploaded; it waits for nothing."""
-        if self._stopped:
-            return
         self._stopped = True
         self._credits.put(None)
         with suppress(Empty):
@@ -268,27 +266,22 @@ class Feed:
     # -- the thread -------------------------------------------------------------------
 
     def _run(self) -> None:
+        source: Any
         source, self._source = self._source, None
         try:
-            with registry.backend(self._device.type).use(self._device.index):
-                self._upload_all(source)
+            here = registry.backend(self._device.type).use(self._device.index)
+            with here, self._stream:
+                _lend((), self._device)  # the pool hears of this stream
+                while self._may_upload() and (box := [*islice(source, 1)]):
+                    there = self._send(box)
+                    if not isinstance(source, LASTING):
+                        there.synchronize()  # the next may be written in the same place
         except BaseException as error:  # noqa: BLE001 - the consumer raises it
             if not self._stopped:  # else it would hold itself, by its traceback
                 self._ready.put(error)
         else:
             self._ready.put([])
         _running().discard(self)
-
-    def _upload_all(self, source: Any) -> None:
-        with self._stream:
-            _lend((), self._device)  # the pool hears of this stream
-            while self._may_upload():
-                box = [*islice(source, 1)]
-                if not box:
-                    break
-                there = self._send(box)
-                if not isinstance(source, LASTING):
-                    there.synchronize()  # the next may be written into the same memory
 
     def _may_upload(self) -> bool:
         if self._first:

@@ -117,15 +117,15 @@ def packs(sizes: Sequence[int]) -> list[Pack]:
     """
     made: list[Pack] = []
     first, offsets, end = 0, list[int](), 0
-    for number, nbytes in enumerate(sizes):
+    for number, nbytes in enumerate(
+        [*sizes, LARGEST]
+    ):  # one more, to end the last pack
         room = max(ALIGNMENT, round_up(nbytes, ALIGNMENT))
         if offsets and end + room > LARGEST:
             made.append(Pack(slice(first, number), offsets, end))
             first, offsets, end = number, [], 0
         offsets.append(end)
         end += room
-    if offsets:
-        made.append(Pack(slice(first, len(sizes)), offsets, end))
     return made
 
 

@@ -177,22 +177,19 @@ def copy(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Array
         The driver refused; nothing is queued that uses the slots.
     """
     alike = host.flags.c_contiguous and host.dtype == packed.dtype
-    compiled = native.module("threads") if alike else None
-    compiled = compiled if compiled is threads.team() else None
+    compiled = alike and threads.team() is native.module("threads")
     lanes = 1 if queue.ptr == PER_THREAD else min(LANES, _config.num_threads())
     parts = plan(packed.nbytes, lanes, PACKED if compiled else GENERAL)
     lanes, slots = _slots(parts)
     event = partial(_optional.cupy().cuda.Event, disable_timing=True)
     events = [event() for _ in slots]
     staged = Staged(host, packed, queue, index, up, parts, slots, events)
-    done = False
     try:
         (staged.run_compiled if compiled else staged.run)(lanes)
-        done = True
-    finally:
-        if not done:
-            with suppress(Exception):  # a device that is lost: the first error says it
-                queue.synchronize()
+    except BaseException:
+        with suppress(Exception):  # a device that is lost: the first error says it
+            queue.synchronize()
+        raise
     return slots
 
 
