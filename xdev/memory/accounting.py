@@ -7,7 +7,7 @@ pools, segments by pool, requested bytes but those in use.
 Annotations are no texts here: of texts, ``NamedTuple`` takes twice as long.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -154,10 +154,10 @@ class HeapCounts:
 
     Attributes
     ----------
-    classes : dict of Counter
-        By number: ``live``, ``waiting``, ``cached``, ``split`` blocks, as
-        :class:`SizeClass` has them, ``reuses`` (rounds out and back that the ledger
-        does not know of yet) and the bytes of each, such as ``live_bytes``.
+    blocks, nbytes : dict
+        How many blocks, and their bytes, by what they are and their class: ``live``,
+        ``waiting``, ``cached``, ``split``, as :class:`SizeClass` has them, and
+        ``reuses``: rounds out and back that the ledger does not know of yet.
     requested : int
         What was asked for of the live blocks [B].
 
@@ -166,19 +166,20 @@ class HeapCounts:
     >>> counts = HeapCounts()
     >>> for nbytes in (512, 513, 1024):
     ...     counts.add("live", nbytes)
-    >>> counts.classes[10]["live"], counts.classes[10]["live_bytes"]
+    >>> counts.blocks["live", 10], counts.nbytes["live", 10]
     (2, 1537)
     """
 
     def __init__(self) -> None:
-        self.classes: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        self.blocks: defaultdict[tuple[str, int], int] = defaultdict(int)
+        self.nbytes: defaultdict[tuple[str, int], int] = defaultdict(int)
         self.requested = 0
 
     def add(self, what: str, nbytes: int, count: int = 1) -> None:
         """Count ``count`` blocks of a size."""
-        counts = self.classes[(nbytes - 1).bit_length()]
-        counts[what] += count
-        counts[f"{what}_bytes"] += count * nbytes
+        key = what, (nbytes - 1).bit_length()
+        self.blocks[key] += count
+        self.nbytes[key] += count * nbytes
 
 
 @final
@@ -239,9 +240,12 @@ class Ledger:
         number = (nbytes - 1).bit_length()
         self._taken[number] += 1
         self._taken_bytes[number] += nbytes
-        self._see_peak()
+        if self._lists is not None:
+            self._see_peak()
         self._used += nbytes
-        self._rise(self.allocated)
+        used = self.allocated
+        for scope in self._scopes:
+            scope.allocated = max(scope.allocated, used)
 
     def _add(self, nbytes: int, count: int) -> None:
         number = (nbytes - 1).bit_length()
@@ -252,7 +256,8 @@ class Ledger:
         """Count a block given back, and ``reuses`` rounds out and back before that."""
         if reuses:
             self._add(nbytes, reuses)
-        self._see_peak()
+        if self._lists is not None:
+            self._see_peak()
         self._used -= nbytes
 
     def release_all(self, chunks: "Iterable[Chunk]") -> None:
@@ -359,15 +364,18 @@ class Ledger:
 
     def _classes(self, found: HeapCounts) -> "Iterator[SizeClass]":
         """Return what there is and was of each size."""
+        both = (found.blocks, self._taken), (found.nbytes, self._taken_bytes)
         for number in range(SIZES):
-            counts = found.classes[number]
-            for unit, taken in ("", self._taken), ("_bytes", self._taken_bytes):
-                acquired = taken[number] + counts[f"reuses{unit}"]
-                counts[f"acquired{unit}"] = acquired
-                counts[f"released{unit}"] = acquired - counts[f"live{unit}"]
-            if counts["acquired"] or counts["cached"]:
-                fields = SizeClass._fields[1:]
-                yield SizeClass(1 << number, *(counts[field] for field in fields))
+            sums: list[int] = []
+            for counts, taken in both:
+                live, acquired = counts["live", number], taken[number]
+                acquired += counts["reuses", number]
+                others = (
+                    counts[what, number] for what in ("waiting", "cached", "split")
+                )
+                sums += live, acquired, acquired - live, *others
+            if any(sums):
+                yield SizeClass(1 << number, *sums)
 
 
 @final
@@ -406,7 +414,8 @@ class ChunkStates:
         used: list[Chunk] = []
         for chunk in segment:
             shared, hits = self._shared(chunk)
-            found.add("reuses", chunk.nbytes, hits)
+            if hits:
+                found.add("reuses", chunk.nbytes, hits)
             idle = shared or chunk.listed or id(chunk) in self._free
             (free if idle else used).append(chunk)
         for chunk in free:

@@ -113,7 +113,11 @@ class Heap:
 
     def put(self, chunk: Chunk) -> None:
         """Take a chunk back into its bin."""
-        self.bins.setdefault((chunk.stream, chunk.nbytes), []).append(chunk)
+        key = chunk.stream, chunk.nbytes
+        try:
+            self.bins[key].append(chunk)
+        except KeyError:
+            self.bins[key] = [chunk]
 
     def settle(self) -> None:
         """Empty the bins onto the free lists, where neighbours merge."""

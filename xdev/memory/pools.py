@@ -120,6 +120,7 @@ class Pool:
         #: What the pool holds.
         self.state = PoolState(source_for(source, rules), rules, budget, self.name)
         self._release, self._quiet = self.state.release, rules.keeps
+        self._zone = rules.zone
         self._watched = False  # set by watch
         self._recent: deque[Chunk] | tuple[()] = ()  # set by heed_limit
         budget.join(self)
@@ -148,7 +149,7 @@ class Pool:
         if not (isinstance(nbytes, int) and isinstance(stream, int)):
             nbytes, stream = index(nbytes), handle_of(stream)
         block = Block(self.take(nbytes, stream))
-        if self.state.policy.zone:  # the rest is a red zone
+        if self._zone:  # the rest is a red zone
             block.nbytes = max(1, nbytes)
         return block
 

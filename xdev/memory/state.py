@@ -120,12 +120,20 @@ class PoolState:
         return None
 
     def hit(self, nbytes: int, stream: int) -> Chunk | None:
-        """Return a free chunk of the very class, or None."""
-
-        def choose(heap: Heap) -> Chunk | None:
-            return self._hand_out(heap.hit(nbytes, stream), nbytes)
-
-        return self.decide(choose)
+        """Return a free chunk of the very class, or None; quick, as :meth:`decide`."""
+        if is_finalizing():
+            return None
+        with self._lock:
+            if self._torn:
+                return None
+            self._torn = True
+            self._drain()
+            chunk = self.heap.hit(nbytes, stream)
+            if chunk is not None:
+                chunk.request = nbytes
+                self.ledger.take(chunk.nbytes)
+            self._torn = False
+            return chunk
 
     def move(self, act: Callable[[], T]) -> T:
         """Move memory between heap and source, one thread at a time.
