@@ -102,7 +102,7 @@ def size(name, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=settings().max_examples // 3)  # of thousands of numbers each
+@settings(max_examples=settings().max_examples // 6)  # of thousands of numbers each
 @given(seed=st.integers(0, 2**32))
 def test_any_bits(name, dtype, seed):
     rng = np.random.default_rng(seed)

@@ -319,7 +319,7 @@ def test_a_pool_that_a_finalizer_makes_meanwhile_is_the_only_one(monkeypatch):
         assert pool.budget.reserved == pool.reserved > 0
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", POLICIES[:2])
 def test_threads_share_a_pool_while_collections_are_forced_in_every_region(policy):
     pools = pools_of(policy)
     interval = sys.getswitchinterval()

@@ -155,7 +155,7 @@ def test_it_counts_how_often_each_chunk_was_handed_out(lists):
 
 
 def test_many_blocks_and_many_classes_are_found(lists):
-    many = 1 << 18
+    many = 1 << 15
     for number in range(many):
         size = QUANTUM * (number + 1)
         lists.adopt(chunk((1 << 40) + (number << 30), size), size, free=True)

@@ -1,9 +1,10 @@
-"""300 comparisons of a program with itself: how often one is said to be faster.
+"""Many comparisons of a program with itself: how often one is said to be faster.
 
 The programs are simulated: each call sets a virtual clock forward, by a time that
 scatters as a machine's does.
 """
 
+import os
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from xdev.timing import compare, comparison, sampling
 
-RUNS = 300
+RUNS = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 100
 FALSE = RUNS * 2 // 100
 SECONDS = 4e-3
 
@@ -57,7 +58,7 @@ def quiet(machine):
 
 
 def verdicts(monkeypatch, scatter, factor):
-    monkeypatch.setattr(comparison, "environment", dict)  # slow, and asked 300 times
+    monkeypatch.setattr(comparison, "environment", dict)  # slow, and asked each time
     found = []
     for seed in range(RUNS):
         machine = Machine(seed, scatter)

