@@ -1,5 +1,6 @@
 """Calls by plans: the compiled tier and Python's stand-in keep the same laws."""
 
+import functools
 import gc
 import importlib
 import pickle
@@ -51,13 +52,15 @@ def call():
     return Recorder()
 
 
-@pytest.fixture
-def function(tier):
+@pytest.fixture(params=[False, True], ids=["as it is", "direct"])
+def function(request, tier):
     class Function(tier.Callable):
+        """A function."""
+
         def _call(self, args, keywords):
             return "general", args, keywords
 
-    return Function()
+    return (tier.direct(Function) if request.param else Function)()
 
 
 def follow(tier, function, call, *kinds, nin=2, **limits):
@@ -70,6 +73,27 @@ def test_without_a_plan_calls_go_the_general_way(function):
     assert function(1, 2) == ("general", (1, 2), {})
     assert function() == ("general", (), {})
     assert function(1, out=2, where=3) == ("general", (1,), {"out": 2, "where": 3})
+
+
+def test_calls_are_alike_however_they_are_made(function):
+    wanted = ("general", (1, 2), {"out": 3})
+    assert function(*(1, 2), out=3) == wanted
+    assert type(function).__call__(function, 1, 2, out=3) == wanted
+    assert functools.partial(function, 1, out=3)(2) == wanted
+    assert list(map(function, [1], [2])) == [("general", (1, 2), {})]
+    own = type("Own", (type(function),), {"_call": lambda _, *given: given})
+    assert own()(1, out=2) == ((1,), {"out": 2})
+    kind = type(function)
+    assert (kind.__name__, kind.__module__) == ("Function", __name__)
+    assert kind.__doc__ == "A function."
+
+
+def test_a_function_that_holds_itself_goes(function):
+    made = type(function)()
+    made.itself, gone = made, weakref.ref(made)
+    del made
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_plan_is_for_the_data_types_and_types_that_it_names(tier, function, call):

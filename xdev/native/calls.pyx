@@ -14,13 +14,12 @@ cimport cython
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AsString
 from cpython.float cimport PyFloat_AsDouble
-from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t, intptr_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from numpy import dtype, generic
 
@@ -45,6 +44,8 @@ cdef extern from "Python.h":
     PyObject** items_of "PySequence_Fast_ITEMS"(tuple)
     PyObject* item "PyTuple_GET_ITEM"(tuple, Py_ssize_t)
     Py_ssize_t count_of "PyTuple_GET_SIZE"(tuple)
+    Py_ssize_t count_in "PyVectorcall_NARGS"(size_t)
+    object call_of "PyVectorcall_Call"(object, object, object)
 
 cdef enum:
     MOST = 16  # plans of one table: the oldest goes
@@ -65,15 +66,15 @@ cdef class Plan:
         self.kinds, self.nin, self.ufunc, self.call = kinds, nin, ufunc, call
         self.limit, self.strided = limit, strided
 
-    cdef inline bint fits(self, tuple operands, bint unpickled):
+    cdef inline bint fits(self, PyObject** operands, Py_ssize_t count, bint unpickled):
         """Say whether it is for these operands; data types alike may be unpickled."""
         cdef PyObject* x
         cdef PyObject* own
         cdef void* kind
-        if count_of(self.kinds) != count_of(operands):
+        if count_of(self.kinds) != count:
             return False
-        for i in range(count_of(operands)):
-            x, own = item(operands, i), item(self.kinds, i)
+        for i in range(count):
+            x, own = operands[i], item(self.kinds, i)
             kind = descr_of(<Array*>x) if is_array(x) else type_of(x)
             if kind != own and not (
                 unpickled and is_array(x) and is_descr(own) and equivalent(kind, own)
@@ -81,14 +82,14 @@ cdef class Plan:
                 return False
         return True
 
-    cdef inline bint is_small(self, tuple operands):
+    cdef inline bint is_small(self, PyObject** operands, Py_ssize_t count):
         """Say whether NumPy's ufunc is all that the operands need."""
         cdef Array* first = NULL
         cdef Array* x
         cdef double size = 1
         cdef bint straight = True
-        for i in range(count_of(operands)):
-            x = <Array*>item(operands, i)
+        for i in range(count):
+            x = <Array*>operands[i]
             if not is_array(<PyObject*>x):
                 continue
             if not (is_straight(x) and is_aligned(x)):
@@ -402,11 +403,13 @@ cdef class Launches:
 
     def learn(self, tuple operands, LaunchPlan plan):
         cdef Operands found
-        if len(operands) > OPERANDS:
+        cdef PyObject** items = items_of(operands)
+        cdef Py_ssize_t count = len(operands)
+        if count > OPERANDS:
             return
-        key = self.straight_key(operands, &found) if plan.run.lanes else None
+        key = self.straight_key(items, count, &found) if plan.run.lanes else None
         if key is None:
-            key = self.key_of(operands, &found)
+            key = self.key_of(items, count, &found)
         if key is not None:
             if len(self._plans) >= LAUNCHES:
                 self._plans.clear()
@@ -416,21 +419,23 @@ cdef class Launches:
         self._plans.clear()
 
     def __call__(self, *operands):
-        return self.call(operands)
+        return self.call(items_of(operands), count_of(operands))
 
-    cdef tuple straight_key(self, tuple operands, Operands* found):
+    cdef tuple straight_key(
+        self, PyObject** operands, Py_ssize_t count, Operands* found
+    ):
         """Return what a plan for C-contiguous arrays of one shape depends on.
 
         None where they are not, or are of two devices.
         """
-        cdef Py_ssize_t k, count = len(operands)
+        cdef Py_ssize_t k
         cdef tuple key = PyTuple_New(count + 1)
         cdef bint first = True
         cdef int ndim, ndims = 0, device = -1
         cdef Py_ssize_t size
         shape = None
         for k in range(count):
-            x = operands[k]
+            x = <object>operands[k]
             kind = type(x)
             if kind is array_type:
                 data, kind = x.data, x.dtype
@@ -459,13 +464,14 @@ cdef class Launches:
         PyTuple_SET_ITEM(key, count, last)
         return key
 
-    cdef tuple key_of(self, tuple operands, Operands* found):
+    cdef tuple key_of(self, PyObject** operands, Py_ssize_t count, Operands* found):
         """Return what a plan for other arrays depends on; None as above."""
         cdef list key = []
-        cdef Py_ssize_t k = 0
+        cdef Py_ssize_t k
         cdef int device = -1
         found.device, found.size = -1, -1
-        for x in operands:
+        for k in range(count):
+            x = <object>operands[k]
             kind = type(x)
             if kind is array_type:
                 data = x.data
@@ -487,50 +493,53 @@ cdef class Launches:
             if found.device != device and found.device >= 0:
                 return None
             found.device = device
-            k += 1
         key.append(device)
         return tuple(key)
 
-    cdef object call(self, tuple operands):
+    cdef object call(self, PyObject** operands, Py_ssize_t count):
         """Launch; return NotImplemented where there is no plan, or it does not fit."""
         cdef Operands found
         cdef LaunchPlan plan = None
         cdef int current
-        if not self._plans or len(operands) > OPERANDS:
+        if not self._plans or count > OPERANDS:
             return NotImplemented
-        key = self.straight_key(operands, &found)
+        key = self.straight_key(operands, count, &found)
         if key is not None:
             plan = self._plans.get(key)
         if plan is None or not 0 < found.size < plan.run.most:
-            key = self.key_of(operands, &found)
+            key = self.key_of(operands, count, &found)
             plan = None if key is None else self._plans.get(key)
             if plan is None:
                 return NotImplemented
         if found.device < 0:
-            return self.follow(plan, operands, &found)
+            return self.follow(plan, operands, count, &found)
         current = get_device(0)
         if current == found.device:
-            return self.follow(plan, operands, &found)
+            return self.follow(plan, operands, count, &found)
         set_device(found.device, 0)
         try:
-            return self.follow(plan, operands, &found)
+            return self.follow(plan, operands, count, &found)
         finally:
             set_device(current, 0)
 
-    cdef object follow(self, LaunchPlan plan, tuple operands, Operands* found):
+    cdef object follow(
+        self, LaunchPlan plan, PyObject** operands, Py_ssize_t count, Operands* found
+    ):
         cdef char memory[LIMIT]
         cdef Launch run = plan.run
-        cdef Py_ssize_t k, count = len(operands)
+        cdef Py_ssize_t k
         cdef bint straight = found.size >= 0
-        result = operands[count - 1]
-        if several_streams and are_own(operands, current_stream()) < 0:
-            mark_uses(operands)
+        result = <object>operands[count - 1]
+        if several_streams:
+            given = tuple_of(operands, count)
+            if are_own(given, current_stream()) < 0:
+                mark_uses(given)
         memcpy(memory, run.parameter, run.nbytes)
         for k in range(count):
             if run.slots[k].kind == ADDRESS:
                 run.slot(memory, k)[0] = found.addresses[k]
                 continue
-            value = operands[k]
+            value = <object>operands[k]
             if plan.encoders and plan.encoders[k] is not None:
                 try:
                     value = plan.encoders[k](value)
@@ -541,9 +550,9 @@ cdef class Launches:
         if count < run.count:  # a result that is to be made
             shape = plan.shape
             if straight:
-                for x in operands:
-                    if type(x) is array_type:
-                        shape = x.shape
+                for k in range(count):
+                    if type(<object>operands[k]) is array_type:
+                        shape = (<object>operands[k]).shape
                         break
             result = new_array(shape, plan.dtype)
             if plan.axes is not None:
@@ -551,7 +560,18 @@ cdef class Launches:
             run.slot(memory, count)[0] = result.data.ptr
         if run.launch(memory, found.size if straight else run.size) != STARTED:
             return NotImplemented
-        return result if plan.lift is None else plan.lift(result, operands)
+        if plan.lift is None:
+            return result
+        return plan.lift(result, tuple_of(operands, count))
+
+
+cdef tuple tuple_of(PyObject** operands, Py_ssize_t count):
+    cdef tuple made = PyTuple_New(count)
+    for k in range(count):
+        x = <object>operands[k]
+        Py_INCREF(x)
+        PyTuple_SET_ITEM(made, k, x)
+    return made
 
 
 def are_of_current_stream(operands):
@@ -584,10 +604,10 @@ cdef int are_own(operands, intptr_t stream, bint nested=False):
     return count
 
 
-cdef bint is_cuda(tuple operands):
+cdef bint is_cuda(PyObject** operands, Py_ssize_t count):
     """Say whether one of them is an array that launches know."""
-    for x in operands:
-        kind = type(x)
+    for k in range(count):
+        kind = type(<object>operands[k])
         if kind is array_type or (readers and kind in readers):
             return True
     return False
@@ -598,42 +618,101 @@ cdef class Callable:
 
     cdef readonly Plans plans
     cdef readonly Launches launches
+    cdef void* entry
 
     def __cinit__(self, *args, **keywords):
-        self.plans, self.launches = Plans(), Launches()
+        self.plans, self.launches, self.entry = Plans(), Launches(), <void*>enter
 
-    def __call__(self, *args, **keywords):
-        cdef tuple plans, operands = args
-        cdef Py_ssize_t unpickled, k
-        cdef Plan plan
-        cdef PyObject* out = NULL
-        if keywords:
-            out = PyDict_GetItemWithError(keywords, "out")
-            if len(keywords) > 1 or out == NULL:
-                return self._call(args, keywords)
-            operands = args + (<object>out,)
-        if array_type is not None and is_cuda(operands):
-            result = NotImplemented
-            if out == NULL or len(args) == self.launches.nin:
-                result = self.launches.call(
-                    args if out == <PyObject*>None else operands
-                )
-            return self._call(args, keywords) if result is NotImplemented else result
+    def __call__(self, *args, **keywords):  # a class that is not direct
+        cdef tuple given = args + tuple(keywords.values())
+        names = tuple(keywords)
+        return enter(self, items_of(given), len(args), <PyObject*>names)
+
+    cdef object follow(self, Plan plan, PyObject** operands, Py_ssize_t count):
+        if not plan.is_small(operands, count):
+            return plan.call.large(tuple_of(operands, count))
+        try:
+            return apply(plan.ufunc, operands, count, NULL)
+        except (TypeError, ValueError, OverflowError) as error:
+            plan.call.explain(error, tuple_of(operands, count))
+            raise
+
+
+cdef object enter(Callable self, PyObject** given, size_t places, PyObject* names):
+    """Call: inputs go by place, then come the values of what goes by name."""
+    cdef Py_ssize_t nin = count_in(places), count = nin, k
+    cdef bint with_out = names != NULL and count_of(<tuple>names) > 0
+    cdef tuple plans
+    cdef Plan plan
+    if with_out:
+        count += 1
+        if count_of(<tuple>names) > 1 or (<tuple>names)[0] != "out":
+            return general(self, given, nin, <tuple>names)
+    if array_type is not None and is_cuda(given, count):
+        result = NotImplemented
+        if not with_out or nin == self.launches.nin:
+            k = nin if with_out and <object>given[nin] is None else count
+            result = self.launches.call(given, k)
+        if result is not NotImplemented:
+            return result
+    else:
         plans = self.plans.all()
         for unpickled in range(2):
             for k in range(count_of(plans)):
                 plan = <Plan>item(plans, k)
-                if plan.fits(operands, unpickled):
-                    if out != NULL and len(args) != plan.nin:
+                if plan.fits(given, count, unpickled):
+                    if with_out and nin != plan.nin:
                         break
-                    return self.follow(plan, operands)
-        return self._call(args, keywords)
+                    return self.follow(plan, given, count)
+    return general(self, given, nin, <tuple>names if with_out else ())
 
-    cdef object follow(self, Plan plan, tuple operands):
-        if not plan.is_small(operands):
-            return plan.call.large(operands)
-        try:
-            return apply(plan.ufunc, items_of(operands), count_of(operands), NULL)
-        except (TypeError, ValueError, OverflowError) as error:
-            plan.call.explain(error, operands)
-            raise
+
+cdef object general(Callable self, PyObject** given, Py_ssize_t nin, tuple names):
+    keywords = {name: <object>given[nin + k] for k, name in enumerate(names)}
+    return self._call(tuple_of(given, nin), keywords)
+
+
+cdef extern from *:
+    """
+    #include <structmember.h>
+    """
+    ctypedef struct Member "PyMemberDef":
+        const char* name
+        int type
+        Py_ssize_t offset
+        int flags
+    ctypedef struct Slot "PyType_Slot":
+        int slot
+        void* pfunc
+    ctypedef struct Spec "PyType_Spec":
+        const char* name
+        unsigned int flags
+        Slot* slots
+    int T_PYSSIZET, READONLY, Py_tp_members, Py_tp_call
+    unsigned int Py_TPFLAGS_DEFAULT, Py_TPFLAGS_BASETYPE, Py_TPFLAGS_HAVE_VECTORCALL
+    object class_of "PyType_FromSpecWithBases"(Spec*, tuple)
+
+cdef list class_names = []  # classes refer to them
+
+
+def direct(kind):
+    """Do as `xdev._plain_calls.direct`: calls by CPython's vectorcall make no dict."""
+    cdef Callable one = kind.__new__(kind)
+    cdef Py_ssize_t offset = <char*>&one.entry - <char*><PyObject*>one
+    cdef bytes name = f"{kind.__module__}.{kind.__qualname__}".encode()
+    cdef Member[2] members
+    cdef Slot[3] slots
+    cdef Spec spec
+    class_names.append(name)
+    members[0] = Member("__vectorcalloffset__", T_PYSSIZET, offset, READONLY)
+    members[1].name = NULL
+    slots[0] = Slot(Py_tp_members, <void*>members)
+    slots[1] = Slot(Py_tp_call, <void*>call_of)
+    slots[2].slot = 0
+    memset(&spec, 0, sizeof(spec))
+    spec.name, spec.slots = name, slots
+    spec.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL
+    made = class_of(&spec, (kind,))
+    made.__module__, made.__qualname__ = kind.__module__, kind.__qualname__
+    made.__doc__ = kind.__doc__
+    return made

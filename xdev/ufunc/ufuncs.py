@@ -22,6 +22,7 @@ OWN = {"axis": 0, "dtype": None}  # a fold's
 FIXED = frozenset(("identity", "nin", "signature"))
 
 
+@native.calls.direct
 @final
 class Ufunc(native.calls.Callable):
     """A function of numbers as a ufunc: ``f(x, y, out=None, where=True, …)``.
