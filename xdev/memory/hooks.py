@@ -100,9 +100,7 @@ def _change(listeners: tuple[Listener, ...]) -> None:
 
 def _after_fork_in_child() -> None:
     """Start a forked child with empty pools; it frees nothing twice."""
-    with _lock:
-        alive = list(_emitters)
-    for emitter in alive:
+    for emitter in list(_emitters):
         emitter.after_fork()
 
 
