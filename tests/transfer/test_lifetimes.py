@@ -110,7 +110,7 @@ def test_a_dropped_block_waits_for_the_copy(driver, monkeypatch):
     block = pool.acquire(1 << 20)
     address = block.address
     x = np.frombuffer(driver.buffers[address], np.uint8)  # starts in it, or before
-    found = [(pool.state, block.chunk)]
+    found = [block.chunk]
     monkeypatch.setattr(lifetimes, "find", lambda *_: found.pop())
 
     lifetimes.keep(stream, 1, x)
