@@ -105,10 +105,7 @@ class Operand(NamedTuple):
         if way is None:
             return value
         made = context.compile_subroutine(builder, way, types)
-        # It reports nothing.
-        return context.call_internal_no_propagate(
-            builder, made.fndesc, types, (value,)
-        )[1]
+        return numpy_functions.call(context, builder, made.fndesc, types, [value])[0]
 
 
 @final
@@ -194,17 +191,10 @@ class Body:
     def compute(self, context: Any, builder: Any, values: Sequence[Any]) -> list[Any]:
         """Emit the scalar function, between the types that are computed with."""
         fndesc, signature = self.compiled.fndesc, self.compiled.signature
-        kind = signature.return_type
         context.add_linking_libs([self.library])
-        # A loop has nobody to report to, so what a function reports goes no further.
-        status, result = context.call_internal_no_propagate(
-            builder, fndesc, signature, values
-        )
-        wrong = numpy_functions.undefined(context, builder, kind)
-        parts, kinds = [builder.select(status.is_error, wrong, result)], [kind]
-        if isinstance(kind, _optional.numba().core.types.BaseTuple):
-            parts = _optional.numba().core.cgutils.unpack_tuple(builder, *parts)
-            kinds = list(kind)
+        parts = numpy_functions.call(context, builder, fndesc, signature, values)
+        kind = signature.return_type
+        kinds = getattr(kind, "types", (kind,))  # a tuple's
         return [
             context.cast(builder, part, source, o.computed)
             for o, part, source in zip(self.outputs, parts, kinds, strict=True)

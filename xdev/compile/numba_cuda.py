@@ -113,21 +113,17 @@ def compiled(
 
 def _applied(function: Callable[..., Any], inputs: Any, outputs: Any) -> Any:
     """Return the compiled-code call that loads, calls ``function``, and stores."""
-    types = _optional.numba().core.types
+    types, cgutils = _optional.numba().core.types, _optional.numba().core.cgutils
     result = outputs[0] if len(outputs) == 1 else types.Tuple(outputs)
     extending = importlib.import_module("numba.cuda.extending")
 
     @extending.intrinsic  # type: ignore[untyped-decorator]
     def apply(_typing: Any, reads: Any, writes: Any) -> Any:
         def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
-            def items(value: Any, count: int) -> list[Any]:
-                return [builder.extract_value(value, i) for i in range(count)]
-
+            pointers = [cgutils.unpack_tuple(builder, each) for each in args]
             values = [
                 context.unpack_value(builder, kind, pointer)
-                for kind, pointer in zip(
-                    inputs, items(args[0], len(inputs)), strict=True
-                )
+                for kind, pointer in zip(inputs, pointers[0], strict=True)
             ]
             # Not from Numba's memory, where functions with equal code are the same one,
             # whatever their globals are.
@@ -135,16 +131,11 @@ def _applied(function: Callable[..., Any], inputs: Any, outputs: Any) -> Any:
             compiled = context.compile_subroutine(
                 builder, function, called, caching=False
             )
-            status, found = context.call_internal_no_propagate(
-                builder, compiled.fndesc, called, values
+            results = numpy_functions.call(
+                context, builder, compiled.fndesc, called, values
             )
-            wrong = numpy_functions.undefined(context, builder, result)
-            found = builder.select(status.is_error, wrong, found)
-            results = [found] if len(outputs) == 1 else items(found, len(outputs))
-            for kind, pointer, value in zip(
-                outputs, items(args[1], len(outputs)), results, strict=True
-            ):
-                context.pack_value(builder, kind, value, pointer)
+            for each in zip(outputs, results, pointers[1], strict=True):
+                context.pack_value(builder, *each)
             return context.get_dummy_value()
 
         return types.void(reads, writes), generate

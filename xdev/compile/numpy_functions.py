@@ -21,11 +21,10 @@ from xdev.compile import divisions, formulas
 from xdev.compile.divisions import Device
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     Entry = Callable[[Any, Any, Any, Any], Any]
     Table = Mapping[tuple[Any, str], Entry]
-    from collections.abc import Callable
 
 MOST = 1 << 20  # an exponent that no float has
 CPU, CUDA = "numba", "numba.cuda"  # the compilers' packages
@@ -465,6 +464,25 @@ def undefined(context: Any, builder: Any, kind: Any) -> Any:
     if isinstance(kind, types.Complex):
         return context.get_constant(kind, complex("nan+nanj"))
     return cgutils.get_null_value(context.get_value_type(kind))
+
+
+def call(
+    context: Any, builder: Any, fndesc: Any, signature: Any, values: Sequence[Any]
+) -> list[Any]:
+    """Emit a call of a function; return its results, undefined where it raises.
+
+    A loop has nobody to report to, so what a function reports goes no further.
+    """
+    status, result = context.call_internal_no_propagate(
+        builder, fndesc, signature, values
+    )
+    kind = signature.return_type
+    result = builder.select(status.is_error, undefined(context, builder, kind), result)
+    numba = _optional.numba()
+    if not isinstance(kind, numba.core.types.BaseTuple):
+        return [result]
+    results: list[Any] = numba.core.cgutils.unpack_tuple(builder, result)
+    return results
 
 
 @contextmanager
