@@ -3,8 +3,8 @@
 """The compiled tier: calls like one before, on NumPy's arrays and by CUDA launches.
 
 What threads share is either never changed once it is made (a plan's key, a launch), or is
-a dict, or is read and written in a critical section of its owner (a table's plans, the
-known streams): on a free-threaded Python that is a lock, elsewhere it costs nothing. No
+a dict or a set, or is read and written in a critical section of its owner (a table's
+plans): on a free-threaded Python that is a lock, elsewhere it costs nothing. No
 Python is called inside of one. What `connect` is told is there before the first plan,
 and for ever. A plan's limits are single words, of which any that ever held is right:
 they choose the way alone.
@@ -143,7 +143,6 @@ cdef enum:
     LIMIT = 4096  # bytes of a kernel's parameter that every driver takes
     OPERANDS = 32  # of a call, at most
     LAUNCHES = 512  # plans of one table: with more layouts it starts afresh
-    STREAMS = 64  # known at a time
 
 cdef enum:  # how a value gets into its slot, as in `xdev._plain_calls`
     ADDRESS, DOUBLE, FLOAT, SIGNED, UNSIGNED, BYTES
@@ -172,8 +171,7 @@ cdef frozenset NUMBERS = frozenset((bool, int, float, complex, str, type(None)))
 cdef tuple SCALARS = (generic, dtype)
 cdef object made_type = None, allocate = None, initialize = None  # of `make_array`
 cdef bint several_devices = False, several_streams = False
-cdef intptr_t known_streams[STREAMS]
-cdef Py_ssize_t known_count = 0
+cdef set known_streams = set()
 
 
 def connect(
@@ -209,38 +207,14 @@ def use_several_streams(bint several=True):
     several_streams = several
 
 
-cdef Py_ssize_t place_of(intptr_t stream):
-    """Return which of the known streams one is, or how many there are."""
-    cdef Py_ssize_t k = 0
-    while k < known_count and known_streams[k] != stream:
-        k += 1
-    return k
-
-
-cdef bint is_known(intptr_t stream):
-    cdef bint known
-    with cython.critical_section(readers):
-        known = place_of(stream) < known_count
-    return known
-
-
 def know_stream():
     """Do as `xdev._plain_calls.know_stream`."""
-    global known_count
-    cdef intptr_t stream = current_stream()
-    with cython.critical_section(readers):
-        if place_of(stream) == known_count:
-            known_count = known_count % STREAMS + 1
-            known_streams[known_count - 1] = stream
+    known_streams.add(current_stream())
 
 
 def forget_stream(intptr_t stream):
     """Do as `xdev._plain_calls.forget_stream`."""
-    global known_count
-    with cython.critical_section(readers):
-        if place_of(stream) < known_count:
-            known_count -= 1
-            known_streams[place_of(stream)] = known_streams[known_count]
+    known_streams.discard(stream)
 
 
 def read_by(kind, reader):
@@ -359,7 +333,7 @@ cdef class Launch:
             (<uint32_t*>self.slot(memory, self.count))[0] = <uint32_t>size
             groups = (size + 2 * self.lanes - 2) // self.lanes
             blocks = <unsigned>((groups + self.threads[0] - 1) // self.threads[0])
-        if not is_known(stream):
+        if stream not in known_streams:
             return NEW_STREAM
         with nogil:
             return launch_kernel(
@@ -579,7 +553,7 @@ def are_of_current_stream(operands):
     if is_of_stream == NULL:
         return False
     cdef intptr_t stream = current_stream()
-    return (0 <= stream <= 2 or is_known(stream)) and are_own(operands, stream) > 0
+    return (0 <= stream <= 2 or stream in known_streams) and are_own(operands, stream) > 0
 
 
 cdef int are_own(operands, intptr_t stream, bint nested=False):
