@@ -280,8 +280,7 @@ class Launch:
     ) -> None:
         self.kernel, self.values, self.lanes = kernel, values, lanes
         if len(parameter) > LIMIT:
-            message = "a kernel's parameter is too large"
-            raise ValueError(message)
+            raise ValueError("a kernel's parameter is too large")
         slots = (
             FORMATS[x.kind, x.low if x.kind in (SIGNED, UNSIGNED) else 0]
             for x in values

@@ -27,6 +27,12 @@ ARITHMETIC = [
 ]
 COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]
 METHODS = ("all", "any", "max", "mean", "min", "std", "sum", "var")
+#: Of each type with itself, and with some others: a pair takes two compilations.
+PAIRS = [
+    (one, other)
+    for (i, one), (k, other) in itertools.product(enumerate(KINDS), enumerate(KINDS))
+    if (i - k) % 4 == 0 or (one, other) in (("b", "B"), ("I", "l"), ("l", "f"))
+]
 NEAR = {"e": 2e-3, "f": 1e-6, "F": 2e-6, "d": 1e-13, "D": 1e-13}
 
 
@@ -99,7 +105,7 @@ class TestOnCuda:
     @pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS])
     def test_pairs_of_types(self, plain, name):
         function = getattr(operator, name)
-        for one, other in itertools.product(KINDS, KINDS):
+        for one, other in PAIRS:
             x, y = sample(one), sample(other, seed=1)
             where = f"{name} of {one} and {other}"
             wanted = plain(function, x, y)
@@ -109,8 +115,8 @@ class TestOnCuda:
     @pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS])
     def test_numbers_on_either_side(self, plain, name):
         function = getattr(operator, name)
-        numbers = (True, 2, 3.0, 2j, np.float32(2), np.int64(3), None, "text")
-        for kind, number in itertools.product(KINDS, numbers):
+        numbers = (True, 2, 3.0, 2j, np.float32(2), None, "text")
+        for kind, number in itertools.product("?Bif", numbers):
             x = sample(kind)
             for args in ((x, number), (number, x)):
                 where = f"{name} of {kind} and {number!r}"
@@ -121,7 +127,7 @@ class TestOnCuda:
     @pytest.mark.parametrize("name", ARITHMETIC)
     def test_in_place(self, plain, name):
         function = getattr(operator, f"i{name.rstrip('_')}")
-        for one, other in itertools.product("?bilefdD", "?bilefdD"):
+        for one, other in PAIRS[::2]:
             wanted = plain(function, sample(one), sample(other, seed=1))
             for _ in range(2):
                 x, where = sample(one), f"{name} of {one} and {other}"
@@ -142,7 +148,6 @@ class TestOnCuda:
             x = sample(kind, (3, 4, 5))
             for options in (
                 {},
-                {"axis": 1},
                 {"axis": (0, 2), "keepdims": True},
                 {"axis": 3},
                 {"axis": -1, "out": None},

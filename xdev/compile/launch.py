@@ -98,8 +98,7 @@ class Kernel:
 
 def _check(error: int) -> None:
     if error:
-        message = f"the CUDA driver refused the kernel: {_name(error)}"
-        raise RuntimeError(message)
+        raise RuntimeError(f"the CUDA driver refused the kernel: {_name(error)}")
 
 
 @final
@@ -177,8 +176,7 @@ class Launch(native.calls.Launch):
             native.calls.know_stream()
             error = self.start(values)
         if error:
-            message = f"the CUDA driver refused the launch: {_name(error)}"
-            raise RuntimeError(message)
+            raise RuntimeError(f"the CUDA driver refused the launch: {_name(error)}")
 
 
 def _name(error: int) -> str:

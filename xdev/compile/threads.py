@@ -127,11 +127,10 @@ def run(task: Callable[[int, int], object], n: int, *, grain: int = 1) -> None:
         def piece(start: int, stop: int) -> None:
             task(start, stop)
             if os.getpid() != process:
-                message = (
+                raise XdevError(
                     "a task in several threads was forked, and the others are the "
                     "parent's: end the child in the task, by os._exit"
                 )
-                raise XdevError(message)
 
         team().run(piece, _shares(0, n, grain, PYTHON_PIECES))
     elif n > 0:

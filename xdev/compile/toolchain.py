@@ -103,12 +103,11 @@ def explained() -> Iterator[None]:
         yield
     except Exception as error:  # each part raises an error type of its own
         listed = ", ".join(f"{k} {v or '-'}" for k, v in installed().items())
-        message = (
+        raise DeviceUnavailableError(
             f"cannot link a CUDA kernel: {error}\nThe compiler's parts are "
             f"{listed}. nvJitLink must be no older than NVVM and NVRTC: "
             f"{_update(_bound('nvrtc') or (13, 0))}"
-        )
-        raise DeviceUnavailableError(message) from error
+        ) from error
 
 
 def check() -> None:

@@ -257,11 +257,10 @@ def as_shape(shape: Any) -> Shape:
             return tuple(operator.index(extent) for extent in shape)
         return (operator.index(shape),)
     except TypeError as error:
-        message = (
+        raise TypeError(
             f"{shape!r} is not a shape: give a whole number or a tuple of them, int(n) "
             f"for an array n"
-        )
-        raise TypeError(message) from error
+        ) from error
 
 
 def number(name: str, value: Any) -> Any:
@@ -285,11 +284,10 @@ def number(name: str, value: Any) -> Any:
         )
     if good:
         return value
-    message = (
+    raise TypeError(
         f"xdev.{name}: fill_value is {type_name(value)}, no number: give a bool, "
         f"int, float or complex, or a 0-d array"
     )
-    raise TypeError(message)
 
 
 def dtype_of_number(value: Any) -> Any:
@@ -304,9 +302,8 @@ def dtype_of_number(value: Any) -> Any:
         return FLOAT64
     found = getattr(value, "dtype", None) or np.asarray(value).dtype
     if getattr(found, "hasobject", False):
-        message = (
+        raise OverflowError(
             f"xdev.full: fill_value is an integer of {value.bit_length()} bits, which "
             f"no integer data type holds: give dtype=xdev.float64"
         )
-        raise OverflowError(message)
     return found

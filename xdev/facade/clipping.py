@@ -113,10 +113,9 @@ def _within(xp: Any, bound: Any, dtype: np.dtype[Any], inwards: str) -> Any:
             bound = bound.item()  # float16 would overflow beside the type's ends
         whole = not isinstance(bound, float | np.floating)
         if not whole and math.isnan(bound):
-            message = (
+            raise ValueError(
                 "xdev.clip: a bound is NaN, which limits no integers: leave it out"
             )
-            raise ValueError(message)
         bound = min(max(bound, least), most)
         return dtype.type(bound if whole else getattr(math, inwards)(bound))
     if np.can_cast(bound.dtype, dtype):

@@ -121,11 +121,10 @@ def _refuse_collections(nested: Any) -> None:
     """Refuse lists that hold collections of Dask's, which NumPy would compute."""
     kinds = {*map(type, nested)}
     if getattr(sys.modules["dask.array"], "Array", None) in kinds:
-        message = (
+        raise TypeError(
             f"xdev.asarray: the list holds a collection of Dask's, which is not "
             f"computed unasked: join them with xdev.stack, or pass x.compute() ({PAGE})"
         )
-        raise TypeError(message)
     if list in kinds or tuple in kinds:
         for part in nested:
             if type(part) is list or type(part) is tuple:
@@ -210,9 +209,8 @@ def _moved(x: Any, device: object, name: str, copy: bool | None) -> Any:
     """Copy an array to another device or library; ``copy=False`` forbids that."""
     target = as_device(device)
     if copy is False:
-        message = (
+        raise ValueError(
             f"xdev.{name}: copy=False, but the array is on {device_of(x)} and must be "
             f"copied to {target!r}: leave copy= out, or keep it where it is"
         )
-        raise ValueError(message)
     return moved(x, target)

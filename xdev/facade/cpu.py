@@ -471,11 +471,10 @@ def number(name: str, value: Any) -> Any:
         )
     if good:
         return value
-    message = (
+    raise TypeError(
         f"xdev.{name}: fill_value is {type_name(value)}, no number: give a bool, "
         f"int, float or complex, or a 0-d array"
     )
-    raise TypeError(message)
 
 
 @final

@@ -315,21 +315,19 @@ class CudaPlace(Place):
         elif hasattr(obj, "__cuda_array_interface__"):
             obj = self.cupy.asarray(obj)
         elif copy is False:
-            message = (
+            raise ValueError(
                 "xdev.asarray: copy=False, but a host object must be copied to "
                 "CUDA: leave copy= out"
             )
-            raise ValueError(message)
         elif isinstance(obj, list | tuple) and obj and _has(obj, self.ndarray):
             return self.cupy.asarray(obj, dtype=kind)
         else:
             return self._uploaded(HOST.asarray(obj, kind, copy=None))
         if copy is False and kind is not None and kind != obj.dtype:
-            message = (
+            raise ValueError(
                 f"xdev.asarray: copy=False, but {obj.dtype} must be copied to become "
                 f"{kind}: leave copy= out"
             )
-            raise ValueError(message)
         return obj.astype(obj.dtype if kind is None else kind, copy=bool(copy))
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:

@@ -221,11 +221,10 @@ def vecdot(x1: Any, x2: Any, *, axis: int) -> Any:
         x1, x2 = move(x1, axis, -1), move(x2, axis, -1)
     one, other = x1.shape, x2.shape
     if not one or not other or one[-1] != other[-1]:
-        message = (
+        raise ValueError(
             f"xdev.vecdot: x1 and x2 have shapes {one} and {other}, axis {axis} being "
             f"the last: give vectors of one size along it"
         )
-        raise ValueError(message)
     # The method, not the function: real numbers are not copied.
     return (x1.conj()[..., None, :] @ x2[..., None])[..., 0, 0]
 
@@ -233,11 +232,10 @@ def vecdot(x1: Any, x2: Any, *, axis: int) -> Any:
 def outer(x1: Any, x2: Any) -> Any:
     """Return the products of every pair of elements."""
     if not x1.ndim == x2.ndim == 1:
-        message = (
+        raise ValueError(
             f"xdev.linalg.outer: x1 and x2 are {x1.ndim}-D and {x2.ndim}-D, and must "
             f"be 1-D: xdev.reshape(x, (-1,)) is"
         )
-        raise ValueError(message)
     return x1.reshape(-1, 1) * x2
 
 
@@ -248,12 +246,11 @@ def cross(x1: Any, x2: Any, *, axis: int) -> Any:
     except IndexError:
         sizes = THREE  # CuPy says which axis there is not
     if sizes != THREE:
-        message = (
+        raise ValueError(
             f"xdev.linalg.cross: x1 and x2 have sizes {sizes[0]} and {sizes[1]} along "
             f"axis {axis}, and must have 3: join zeros to vectors in a plane with "
             f"xdev.concat"
         )
-        raise ValueError(message)
     return _optional.cupy().cross(x1, x2, axis=axis)
 
 

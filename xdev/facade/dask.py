@@ -303,12 +303,11 @@ class CollectionPlace(Place):
 
     def __init__(self, device: Device, chunks: Any = "auto") -> None:
         if device.library not in (None, "dask"):
-            message = (
+            raise ConfigurationError(
                 f"chunks= makes a collection of Dask's, whose chunks are NumPy's or "
                 f"CuPy's arrays, and device={device!r} is {device.library}'s: give "
                 f"device='{device}'"
             )
-            raise ConfigurationError(message)
         self._device, self._chunks = str(device), chunks
 
     def _collection(self, shape: Any, dtype: Any, make: Any, *args: Any) -> Any:
@@ -416,12 +415,11 @@ def _cut(chunks: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         reason = f" ({error})"
     least = min(map(min, made or ()), default=0)
     if made is None or tuple(map(sum, made)) != shape or least < 0:
-        message = (
+        raise ValueError(
             f"chunks={chunks!r} does not cut an array of shape {shape}{reason}: give a "
             f"length, chunks=1000, one for each axis, in which -1 is all of it, "
             f"chunks=(1000, -1), or chunks='auto'"
         )
-        raise ValueError(message)
     return made
 
 

@@ -234,8 +234,7 @@ class Elementwise:
             text = f"{self.name} has no keyword {keyword!r}"
             if keyword in self.labels:
                 text = f"{self.name} takes {keyword} positionally"
-            message = f"{text}: by keyword go {', '.join(sorted(_KEYWORDS))}"
-            raise TypeError(message)
+            raise TypeError(f"{text}: by keyword go {', '.join(sorted(_KEYWORDS))}")
         nin, told, given = self.nin, "out" in keywords, args
         out = keywords.pop("out", None)
         if not nin <= len(args) <= nin + 1 or (len(args) > nin and out is not None):
@@ -312,10 +311,9 @@ class Elementwise:
         if not library.numpy_dtypes or self.numpy is None:
             names = ", ".join(f"{key}=" for key in keywords)
             theirs = library.namespace.__name__.removeprefix("array_api_compat.")
-            message = (
+            raise TypeError(
                 f"{self.name} of arrays of {theirs} takes no {names}: leave it out"
             )
-            raise TypeError(message)
         keywords = {"signature" if k == "sig" else k: v for k, v in keywords.items()}
         if out is None:
             return function(*values, out=None, **keywords)
@@ -372,11 +370,10 @@ class Elementwise:
         """Refuse a method's operands but arrays of one library, and numbers."""
         whole = f"{self.key}.{name}"
         if self.key in _OTHERS:
-            message = (
+            raise TypeError(
                 f"xdev.{whole}: numpy.{self.key} is no ufunc, and has no such method: "
                 f"call xdev.{self.key}(x)"
             )
-            raise TypeError(message)
         out = operands.pop("out", None)
         if type(out) is tuple and len(out) == 1:
             (out,) = out
@@ -393,11 +390,10 @@ class Elementwise:
         library.bound(whole, like)  # which says what the others lack
         folds = self.key in _FOLDS or name in ("outer", "at")
         if not folds and library.device_type in ("cuda", "fake"):
-            message = (
+            raise TypeError(
                 f"xdev.{whole} is not on CUDA, where threads share the elements: "
                 f"its result depends on their order. Copy them, xdev.to_numpy(x)"
             )
-            raise TypeError(message)
 
     def cpu_loops(self, ufunc: Ufunc) -> _NumPyLoops:  # noqa: ARG002
         """Return NumPy's own."""

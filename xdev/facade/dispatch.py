@@ -154,11 +154,10 @@ def owner_of(thing: Any, name: str, label: str) -> Library | None:
         root: Any = library_of_dtype(thing)
         if not hasattr(root, "empty"):
             listed = ", ".join(f"xdev.{dtype}" for dtype in NAMES)
-            message = (
+            raise TypeError(
                 f"xdev.{name}: {label} is {thing!r}, neither an array nor a data type: "
                 f"use {listed}"
             )
-            raise TypeError(message)
         compat = importlib.import_module("array_api_compat")
         library = library_named(compat.array_namespace(root.empty(0)))
     return None if library.numpy_dtypes else library
@@ -280,8 +279,7 @@ def of_each(name: str, label: str, arrays: Any, axis: Any = None) -> Callable[..
         raise no_sequence(name, label, arrays)
     items = {f"{label}[{index}]": x for index, x in enumerate(arrays)}
     if not items:
-        message = f"xdev.{name}: {label} is empty: give at least one array"
-        raise ValueError(message)
+        raise ValueError(f"xdev.{name}: {label} is empty: give at least one array")
     return of_all(name, **items)
 
 
@@ -409,12 +407,11 @@ def place(device: object = None, chunks: Any = None) -> Place:
     if chunks is not None:
         where = as_device(device)
         if where.type == "fake":
-            message = (
+            raise ConfigurationError(
                 f"chunks= makes a collection of Dask's, which computes with NumPy's "
                 f"and CuPy's arrays, and the device is {where}: give device='cpu', or "
                 f"set XDEV_DEVICE=cpu"
             )
-            raise ConfigurationError(message)
         made: Place = _module("dask").CollectionPlace(where, chunks)
         return made
     if device is None:

@@ -91,11 +91,10 @@ class FakePlace(Place):
 
     def asarray(self, obj: Any, dtype: DType, copy: bool | None) -> Any:
         if copy is False and not isinstance(obj, FakeArray):
-            message = (
+            raise ValueError(
                 f"xdev.asarray: copy=False, but a host object must be copied to "
                 f"{self.device}: leave copy= out"
             )
-            raise ValueError(message)
         if _holds_fake(obj):
             make = partial(HOST.asarray, dtype=dtype, copy=copy)
             return run("xdev.asarray", make, obj, on=self.device)

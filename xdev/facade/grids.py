@@ -141,8 +141,7 @@ def _sampled(name: str, n: Any, d: Any) -> tuple[int, Any]:
     if type(d) is not float:
         d = _number(name, "d", d)
     if n < 1:
-        message = f"xdev.{name}: n is {n}: a transform has 1 element or more"
-        raise ValueError(message)
+        raise ValueError(f"xdev.{name}: n is {n}: a transform has 1 element or more")
     if d == 0:
         message = f"xdev.{name}: d, the distance of the samples, is 0: give another"
         raise ValueError(message)

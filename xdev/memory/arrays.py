@@ -103,10 +103,9 @@ def pinned_array(
     """
     nbytes = size_of(shape, dtype)
     if dtype.hasobject:
-        message = (
+        raise TypeError(
             f"pinned memory cannot hold Python objects: {dtype} is not a plain dtype"
         )
-        raise TypeError(message)
     pool = registry.pool("cpu", "pinned")
     return _pooled(pool, shape, dtype, nbytes, order)
 
@@ -115,8 +114,7 @@ def size_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     """Return the bytes of an array of a shape, or raise ValueError [B]."""
     for extent in shape:
         if extent < 0:
-            message = f"shape {shape} has a negative extent: use 0 or more"
-            raise ValueError(message)
+            raise ValueError(f"shape {shape} has a negative extent: use 0 or more")
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes >= ADDRESSES:
         message = f"an array of shape {shape} and dtype {dtype} is larger than memory"

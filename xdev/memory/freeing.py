@@ -200,8 +200,7 @@ def _refuse_exports(x: Any) -> None:
 
 
 def _used_by(what: str) -> InUseError:
-    message = f"a view ({what}) still uses this array's memory: drop it first"
-    return InUseError(message)
+    return InUseError(f"a view ({what}) still uses this array's memory: drop it first")
 
 
 def _strip_host(x: Any, chunk: Chunk | None) -> None:

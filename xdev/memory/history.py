@@ -135,8 +135,7 @@ def record_history(enabled: bool = True, *, max_entries: int = ENTRIES) -> None:
     """
     global _recording  # noqa: PLW0603 - the one that is kept
     if max_entries < 1:
-        message = f"max_entries={max_entries} keeps nothing: use 1 or more"
-        raise ValueError(message)
+        raise ValueError(f"max_entries={max_entries} keeps nothing: use 1 or more")
     with _lock:
         _recording = History(max_entries) if enabled else None
         hooks.replace(History, _recording)

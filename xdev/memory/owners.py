@@ -84,8 +84,7 @@ def record_stream(x: Any, stream: object) -> None:
         return  # its work is done when a call returns
     chunk: Any = find(_address(x))
     if chunk is None:
-        message = f"this {type(x).__name__} {FOREIGN}"
-        raise ValueError(message)
+        raise ValueError(f"this {type(x).__name__} {FOREIGN}")
     chunk.segment.owner.mark(chunk, (live_streams.see(stream),))
 
 
@@ -144,8 +143,7 @@ def _address(x: Any) -> int:
     export = "__cuda_array_interface__"
     interface = None if isinstance(x, type) else getattr(x, export, None)
     if interface is None:
-        message = f"x is {not_array(x, 'pass an array of host or CUDA memory')}"
-        raise ValueError(message)
+        raise ValueError(f"x is {not_array(x, 'pass an array of host or CUDA memory')}")
     return int(interface["data"][0] or 0)  # empty arrays may have none
 
 

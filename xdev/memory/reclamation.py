@@ -241,8 +241,7 @@ def enough_bytes(nbytes: int | None) -> float:
         message = f"{nbytes!r} cannot be reclaimed: give bytes as an int, such as 2**30"
         raise TypeError(f"{message}, or None for all") from None
     if enough < 0:
-        message = f"{nbytes} B cannot be reclaimed: ask for 0 or more, or None"
-        raise ValueError(message)
+        raise ValueError(f"{nbytes} B cannot be reclaimed: ask for 0 or more, or None")
     return enough
 
 

@@ -110,8 +110,7 @@ def check_kind(where: Device | None, kind: str | None) -> str | None:
         return kind
     known = ", ".join(repr(name) for name in kinds(where))
     owner = "there is" if where is None else f"{where} has"
-    message = f"{owner} no memory of kind {kind!r}: use {known} or None"
-    raise ConfigurationError(message)
+    raise ConfigurationError(f"{owner} no memory of kind {kind!r}: use {known} or None")
 
 
 def existing(device: object = None, kind: str | None = None) -> list[Pool]:

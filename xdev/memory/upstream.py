@@ -328,5 +328,4 @@ class Budget:
 
 def no_total(name: str) -> int:
     """Stand in for the total of a source that names none."""
-    message = f"{name} has no total() that a share could be of: {BYTES}"
-    raise ConfigurationError(message)
+    raise ConfigurationError(f"{name} has no total() that a share could be of: {BYTES}")

@@ -66,11 +66,10 @@ def placed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if stays(found[1], device):
             return call(name, function, args, options)
         if unknown := options.keys() - _TAKEN:
-            message = (
+            raise TypeError(
                 f"xdev.numpy.{name}: {min(unknown)}= goes with no device= but the "
                 f"array's own: copy it first, with xdev.to_device(x, '{device}')"
             )
-            raise TypeError(message)
         return own(*args, device=device, **options)
 
     make.__module__, make.__qualname__ = "xdev.numpy.names", name
@@ -241,10 +240,9 @@ class ndarray(metaclass=_AnyArray):  # noqa: N801 - NumPy's name of it
         return np.ndarray(shape, dtype, buffer, offset, strides, order)
 
     def __init_subclass__(cls) -> None:
-        message = (
+        raise TypeError(
             "xdev.numpy.ndarray stands for the arrays of every library and has no "
             "classes derived from it: derive from numpy.ndarray, for arrays on the CPU"
         )
-        raise TypeError(message)
 
     __class_getitem__ = np.ndarray.__class_getitem__

@@ -291,12 +291,11 @@ def _standard(library: Library, name: str) -> Callable[..., Any]:
     except AttributeError as error:
         theirs = library.namespace.__name__.removeprefix("array_api_compat.")
         called = "cupy" if library.device_type == "fake" else theirs
-        message = (
+        raise TypeError(
             f"xdev.numpy.{name}: {called} has no {name!r}, so it takes arrays on the "
             f"CPU alone: copy them with xdev.to_numpy(x), and the result back with "
             f"xdev.to_device(result, xdev.device_of(x))"
-        )
-        raise TypeError(message) from error
+        ) from error
     return own
 
 

@@ -53,12 +53,11 @@ class vectorize:  # noqa: N801 - NumPy's name of it
             result = self._host(*args, **named)
             return settled(result) if like is None else result
         if any(self._rest) or named:
-            message = (
+            raise TypeError(
                 "xdev.numpy.vectorize: doc, excluded, cache, signature and arguments "
                 "by name are for arrays on the CPU: use xdev.vectorize, or "
                 "xdev.guvectorize for a signature"
             )
-            raise TypeError(message)
         result = self._compiled(*args)
         return result.astype(self.otypes[0]) if self.otypes else result
 

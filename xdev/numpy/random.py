@@ -28,12 +28,11 @@ def _drawing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def draw(*args: Any, **options: Any) -> Any:
         for _, x in arrays_in((*args, *options.values())):
             if type(x) is not np.ndarray:
-                message = (
+                raise TypeError(
                     f"xdev.numpy.random.{name} draws on the host, as NumPy does, and "
                     f"got an array ({type(x).__name__}) of another device: copy it "
                     f"with xdev.to_numpy(x){drawn(name)}"
                 )
-                raise TypeError(message)
         result = function(*args, **options)
         return result if result is options.get("out") else settled(result)
 

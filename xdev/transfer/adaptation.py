@@ -221,11 +221,10 @@ def _rebuilding(kind: Any) -> Rule:
                     object.__setattr__(like, name, part)
         except Exception as error:
             way = walk.way()
-            message = (
+            raise TypeError(
                 f"adapt cannot rebuild {_paths(way)[-1]}, of the class "
                 f"{type_name(whole)}: {error}: register the class: xdev.adapt.register"
-            )
-            raise TypeError(message) from error
+            ) from error
         return like
 
     return rebuilt
@@ -286,11 +285,10 @@ def _own(rule: OwnRule) -> Rule:
 
         rebuilt = rule(watched, whole)
         if rebuilt is None:
-            message = (
+            raise TypeError(
                 f"the rule for {type(whole).__name__} returned None: let it return "
                 f"what it made of the moved parts"
             )
-            raise TypeError(message)
         return rebuilt if any_moved else whole
 
     return keep
@@ -320,17 +318,15 @@ def _class(x: Any, values: Any, device: Device) -> Any:
     is_matrix = any(base.__name__ == "spmatrix" for base in type(x).__mro__)
     kind = "matrix" if is_matrix else "array"
     if device.type not in ("cpu", "cuda"):
-        message = (
+        raise TypeError(
             f"there is no sparse {kind} on {device}: move its parts, such as .data, "
             f"or x.toarray()"
         )
-        raise TypeError(message)
     if device.type == "cuda" and values.dtype.char not in CUDA_DTYPES:
-        message = (
+        raise TypeError(
             f"CUDA has no sparse {kind} of dtype {values.dtype}: convert it first, as "
             f'in x.astype("float64")'
         )
-        raise TypeError(message)
     on_cpu = device.type == "cpu"
     library = _optional.scipy_sparse() if on_cpu else _optional.cupy_sparse()
     return getattr(library, f"{x.format}_{kind}")
@@ -341,11 +337,10 @@ def _at_home(walk: Walk, x: Any) -> Any:
     probe = np.empty(0)  # such a matrix may have no arrays to ask about
     if isinstance(walk.move(probe), np.ndarray):
         return x.copy() if walk.anew else x
-    message = (
+    raise TypeError(
         f"{type(x).__name__} cannot be moved: adapt moves COO, CSR, CSC and DIA, so "
         f"convert it first, as in x.tocsr()"
     )
-    raise TypeError(message)
 
 
 _lock = module_lock()  # guards changes of the two tables
@@ -436,12 +431,11 @@ def move(
 
         return Walk(place, anew=bool(copy)).move(obj)
     except RecursionError:
-        message = (
+        raise RecursionError(
             f"the structure is nested too deep for Python's recursion limit of "
             f"{sys.getrecursionlimit()}: flatten it, or raise the limit with "
             f"sys.setrecursionlimit(n)"
-        )
-        raise RecursionError(message) from None
+        ) from None
 
 
 def _each(make: Callable[[int], Any], arrays: list[Any], obj: Any) -> list[Any]:
@@ -530,27 +524,23 @@ class _Adapt:
         array([1., 1.])
         """
         if not isinstance(kind, type):
-            message = f"adapt.register takes a type, not {kind!r}: pass type(x)"
-            raise TypeError(message)
+            raise TypeError(f"adapt.register takes a type, not {kind!r}: pass type(x)")
         if f"{kind.__module__}.{kind.__name__}" in OWN:
-            message = (
+            raise TypeError(
                 f"adapt has its own rule for {kind.__name__}: register a class of yours"
             )
-            raise TypeError(message)
         if _is_virtual(kind):
-            message = (
+            raise TypeError(
                 f"a rule is found by what a class is derived from, which many that "
                 f"are a {kind.__name__} are not: register the classes themselves"
             )
-            raise TypeError(message)
 
         def add(rule: OwnRule) -> OwnRule:
             if not callable(rule):
-                message = (
+                raise TypeError(
                     f"the rule for {kind.__name__} is {rule!r}: pass a function "
                     "rule(move, x)"
                 )
-                raise TypeError(message)
             with _lock:
                 _rules[kind] = _own(rule)
                 _known.clear()

@@ -103,8 +103,7 @@ def batches(
     target = target_of(device, iterable, "batches(iterable, device)")
     _check_prefetch(prefetch)
     if progress and not _optional.installed("tqdm"):
-        message = "batches(progress=True) needs tqdm: pip install tqdm"
-        raise ConfigurationError(message)
+        raise ConfigurationError("batches(progress=True) needs tqdm: pip install tqdm")
     source = iter(iterable)  # now: a loader starts its workers
     on_cpu = target.type == "cpu"
     if isinstance(iterable, np.ndarray) and not (on_cpu and target.library is None):
@@ -123,11 +122,10 @@ def _check_iterable(iterable: Any) -> None:
     if (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")) and not flat:
         return
     reason = "a 0-d array" if flat else "not iterable"
-    message = (
+    raise TypeError(
         f"the iterable of batches is {shown(iterable)} ({reason}): call "
         f"xdev.batches(iterable, device) with a list, a loader or an array"
     )
-    raise TypeError(message)
 
 
 def _check_prefetch(prefetch: Any) -> None:
@@ -234,11 +232,10 @@ class Feed:
             What went wrong with this batch.
         """
         if os.getpid() != self._process:
-            message = (
+            raise XdevError(
                 "this iterator of batches is the parent process's, whose thread is "
                 "not here: call xdev.batches(...) after the fork"
             )
-            raise XdevError(message)
         self._credits.put(self._queued_so_far())
         parcel = self._ready.get()
         if isinstance(parcel, BaseException):

@@ -292,45 +292,40 @@ def _check_stream(stream: Stream, source: Device, target: Device) -> None:
     owner = source if target.type == "cpu" else target
     # A backend's own stream, such as CuPy's, is not asked for its device.
     if not (hasattr(stream, "ptr") and hasattr(stream, "__enter__")):
-        message = (
+        raise TypeError(
             f"stream= is of type {type(stream).__name__}: pass a stream, "
             f"xdev.Stream('{owner}')"
         )
-        raise TypeError(message)
     if isinstance(stream, Stream) and stream.device != owner:
-        message = (
+        raise DeviceMismatchError(
             f"stream= is of {stream.device}, but the copy is {owner}'s: pass one of "
             f"its streams, xdev.Stream('{owner}')"
         )
-        raise DeviceMismatchError(message)
 
 
 def _check_out(x: Any, out: Any, target: Device) -> None:
     where = device_of(out)
     if where != target:
-        message = (
+        raise DeviceMismatchError(
             f"out= is on {where}, but {target} was asked for: pass an array of "
             f"{target}, xdev.empty(shape, dtype=..., device='{target}')"
         )
-        raise DeviceMismatchError(message)
     plain = type(out) is np.ndarray or type(out) in own_kinds
     described = out if plain else as_array(out)
     mine, theirs = dtype_of(x), dtype_of(described)
     fits = mine == theirs or np.can_cast(mine, theirs, "same_kind")
     shape = tuple(described.shape)
     if not fits or shape != tuple(x.shape):
-        message = (
+        raise ValueError(
             f"out= has shape {shape} and dtype {described.dtype}, but the array "
             f"has shape {tuple(x.shape)} and dtype {x.dtype}: make it with "
             f"xdev.empty_like(x, device='{target}')"
         )
-        raise ValueError(message)
     read_only = type(out) is np.ndarray and not out.flags.writeable
     for name in () if plain else ("__cuda_array_interface__", "__array_interface__"):
         read_only = read_only or getattr(out, name, {"data": (0, False)})["data"][1]
     if read_only:
-        message = "out= is read-only: pass a writable array, such as out.copy()"
-        raise ValueError(message)
+        raise ValueError("out= is read-only: pass a writable array, such as out.copy()")
 
 
 @final

@@ -62,8 +62,7 @@ def check(dtype: np.dtype[Any], target: Device) -> None:
         else:
             kind = "int64" if dtype.kind in "mM" else "float32"
             way = f'convert it first, as in x.astype("{kind}")'
-        message = f"{target} has no arrays of dtype {dtype}: {way}"
-        raise TypeError(message)
+        raise TypeError(f"{target} has no arrays of dtype {dtype}: {way}")
 
 
 def adopt(x: Any, target: Device) -> Any:
@@ -272,11 +271,10 @@ def _host_queue() -> Any:
     """
     queue = _optional.cupy().cuda.get_current_stream()
     if live_streams.captured and queue.is_capturing():
-        message = (
+        raise CaptureError(
             "a graph has no copies between the host and the device: make them before "
             "it is captured, or after a replay"
         )
-        raise CaptureError(message)
     return queue
 
 

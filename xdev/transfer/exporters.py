@@ -144,8 +144,7 @@ def numpys(dtype: Any, way: str) -> np.dtype[Any]:
     try:
         return np.dtype(name)
     except TypeError as error:
-        message = f"NumPy and CuPy have no dtype {name!r}: {way}"
-        raise TypeError(message) from error
+        raise TypeError(f"NumPy and CuPy have no dtype {name!r}: {way}") from error
 
 
 def settled(x: Any) -> Any:
@@ -184,11 +183,10 @@ def refuse_mask(x: Any) -> None:
     """
     kind = type(x)
     if kind is not np.ndarray and issubclass(kind, np.ndarray) and hasattr(x, "mask"):
-        message = (
+        raise TypeError(
             f"the mask of a {kind.__name__} would be lost: pass x.filled(value), or "
             "x.data and x.mask each"
         )
-        raise TypeError(message)
 
 
 def host_values(x: Any) -> np.ndarray[Any, Any]:

@@ -71,11 +71,10 @@ def _empty(
     shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"] = "C"
 ) -> Any:
     if dtype.hasobject:
-        message = (
+        raise TypeError(
             f"pinned memory cannot hold Python objects: {dtype} is not a plain dtype; "
             f'convert them to numbers first, as in x.astype("float64")'
         )
-        raise TypeError(message)
     drop_done()
     if Device("cuda").available:
         return pinned_array(shape, dtype, order)
@@ -105,11 +104,10 @@ def pin(x: Any) -> Any:
     """
     refuse("xdev.pin", x)
     if not isinstance(x, np.ndarray):
-        message = (
+        raise TypeError(
             f"only NumPy arrays can be pinned, not {type(x).__name__}: bring it to the "
             f"host first, xdev.pin(xdev.to_numpy(x))"
         )
-        raise TypeError(message)
     if is_pinned(x):
         return x
     refuse_mask(x)

@@ -53,21 +53,19 @@ def analysed(
     kind = strong if rules.bounded else _wide
     flow = Flow(tree, code, [kind(dtype) for dtype in rules.inputs], scope, called)
     for name in flow.unassigned:
-        message = (
+        raise TypeError(
             f"{function.__name__} may read {name.id!r} before it is assigned, where "
             "compiled code has any value: assign it before the condition, or on each "
             f"way to this line\n{shown(code, name.lineno)}"
         )
-        raise TypeError(message)
     for node in flow.reduced if rules.inputs else ():
         value = ast.unparse(node.args[0])
-        message = (
+        raise TypeError(
             f"{function.__name__} calls {ast.unparse(node.func)} of {value}, which is "
             "one number, since the function sees one element at a time: compute it of "
             "the whole array before and pass it as an argument, or use "
             f"@xdev.guvectorize\n{shown(code, node.lineno)}"
         )
-        raise TypeError(message)
     return scope, flow
 
 
@@ -82,7 +80,7 @@ def require_source(function: Callable[..., Any], rules: Rules) -> None:
     if rules.needs_source and not sources.find(function.__code__):
         inputs = ", ".join(map(str, rules.inputs))
         code = function.__code__
-        message = (
+        raise TypeError(
             f"{function.__name__}({inputs}): no source was found at "
             f"{code.co_filename}:{code.co_firstlineno}, by which bools and integers "
             "have NumPy's dtypes; compilers would give other numbers. Put the function "
@@ -90,7 +88,6 @@ def require_source(function: Callable[..., Any], rules: Rules) -> None:
             "sources, cast the arguments to int64, or give signatures, as "
             f'@vectorize(["int64({inputs})"]), which compute in 64 bits'
         )
-        raise TypeError(message)
 
 
 def returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind:

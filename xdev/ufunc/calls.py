@@ -239,10 +239,9 @@ def check_method(ufunc: Ufunc, method: str, *operands: Any, nin: int = 2) -> Non
     """Refuse a method that a function of so many arguments has not, or its operands."""
     if ufunc.nin != nin:
         takes = "one argument" if nin == 1 else "two arguments"
-        message = (
+        raise ValueError(
             f"{ufunc.__name__}.{method} needs a function of {takes}, "
             f"and {ufunc.__name__} takes {ufunc.nin}"
         )
-        raise ValueError(message)
     labels = ("a", "b") if method in {"outer", "at"} else ("array",)
     refuse(f"{ufunc.__name__}.{method}", labels, operands)

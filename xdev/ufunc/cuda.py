@@ -182,20 +182,18 @@ class CudaLoops:
             weak = isinstance(x, Number) and x.weak
             dtype = own if weak else x.dtype
             if not can_cast(dtype, to, casting):
-                message = (
+                raise TypeError(
                     f"{name}: input {i} cannot be cast from {dtype} to {to} with "
                     f"casting={casting!r}: cast it first, or pass another casting"
                 )
-                raise TypeError(message)
         outputs = outputs or [None] * len(spec.outputs)
         for y, made in zip(outputs, spec.outputs, strict=True):
             if y is not None and not can_cast(made, y.dtype, casting):
-                message = (
+                raise TypeError(
                     f"{name}: its result of {made} cannot be cast to out's {y.dtype} "
                     f"with casting={casting!r}: pass an out of {made}, or "
                     "casting='unsafe'"
                 )
-                raise TypeError(message)
         masked = None if isinstance(mask, bool) else mask
 
         def compiled(kernel: elementwise.Elementwise) -> Any:
@@ -278,8 +276,7 @@ def written(x: Any, name: str) -> Array:
         message = f"{name}: out= is {not_array(x, 'pass an array on the device')}"
         raise TypeError(message)
     if not found.writable:
-        message = f"{name}: out is read-only: pass an array that may be written"
-        raise ValueError(message)
+        raise ValueError(f"{name}: out is read-only: pass an array that may be written")
     return found
 
 
@@ -331,13 +328,12 @@ def on_device(arrays: list[Array], name: str) -> AbstractContextManager[int]:
     found = [x.device for x in arrays]
     for x, index in zip(arrays, found, strict=True):
         if index != found[0]:
-            message = (
+            raise DeviceMismatchError(
                 f"{name} got arrays of two devices: {type(arrays[0].owner).__name__} "
                 f"of shape {arrays[0].shape} is on cuda:{found[0]}, "
                 f"{type(x.owner).__name__} of shape {x.shape} is on cuda:{index}; move "
                 f"one with xdev.to_device(x, 'cuda:{found[0]}')"
             )
-            raise DeviceMismatchError(message)
     return _guard(found[0])
 
 

@@ -25,17 +25,15 @@ def broadcast(inputs: list[Shape], outputs: list[Shape], name: str) -> Shape:
         common = np.broadcast_shapes(*inputs)
     except ValueError:
         listed = " ".join(map(_text, inputs))
-        message = f"{name}: shapes {listed} do not broadcast together"
-        raise ValueError(message) from None
+        raise ValueError(f"{name}: shapes {listed} do not broadcast together") from None
     with suppress(ValueError):  # the loop finds what does not fit
         common = np.broadcast_shapes(common, *outputs)
     for one in outputs:
         if one != common:
-            message = (
+            raise ValueError(
                 f"{name}: out has shape {_text(one)}, but the result has "
                 f"{_text(common)}: pass an out of that shape"
             )
-            raise ValueError(message)
     return common
 
 

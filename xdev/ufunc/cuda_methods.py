@@ -103,11 +103,10 @@ class CudaMethods:
             x = ready.apart(x)
             starts = cuda_scatter.starts(places, length)
             if starts is None:
-                message = (
+                raise IndexError(
                     f"{self._name}.reduceat: indices must be one list of places in 0 "
                     f"to {length - 1}, the extent of axis {axis} less one"
                 )
-                raise IndexError(message)
             count = starts.size
             shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
             y = ready.result(shape, spec.outputs[0])

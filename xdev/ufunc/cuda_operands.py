@@ -234,14 +234,12 @@ def read(x: Any, name: str, label: str = "an argument") -> Array | Number:
         return Number(x[()])
     arrays = ("__array__", "__array_interface__")
     if any(hasattr(type(x), protocol) for protocol in arrays):
-        message = (
+        raise DeviceMismatchError(
             f"{name} got arrays of two devices: {type(x).__name__} of shape "
             f"{getattr(x, 'shape', '?')} is on cpu, others are on cuda; move it with "
             "xdev.to_device(x, 'cuda')"
         )
-        raise DeviceMismatchError(message)
-    message = f"{name}: {label} is {not_array(x, 'pass an array or a number')}"
-    raise TypeError(message)
+    raise TypeError(f"{name}: {label} is {not_array(x, 'pass an array or a number')}")
 
 
 def _of_library(x: Any, name: str) -> Array | Number | None:
@@ -284,9 +282,8 @@ def _checked(x: Array, name: str) -> Array:
         message = f"{name}: dtype {x.dtype.str} has the wrong byte order: cast it first"
         raise TypeError(message)
     if x.address % x.dtype.alignment:
-        message = (
+        raise ValueError(
             f"{name}: an array of {x.dtype} at address {x.address:#x} is not aligned: "
             "copy it first"
         )
-        raise ValueError(message)
     return x

@@ -239,8 +239,7 @@ class CudaReduction:
             made = _optional.cupy().asarray(found.value)
             found = Array(made, made.data.ptr, (), (), made.dtype)
         if found.dtype != np.bool_:
-            message = f"{self._name}: where must be bool, not {found.dtype}"
-            raise TypeError(message)
+            raise TypeError(f"{self._name}: where must be bool, not {found.dtype}")
         cuda_layout.broadcast([shape, found.shape], [shape], self._name)
         strides = cuda_layout.stretch(found.shape, found.strides, shape)
         return found.laid_out(shape, strides)
@@ -254,8 +253,7 @@ def operands_of(
     name = loops.scalar.name
     x = read(array, name)
     if isinstance(x, Number):
-        message = f"{name} needs an array, not {type(array).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"{name} needs an array, not {type(array).__name__}")
     y = None if out is None else written(out, name)
     return x, y, loops.scalar.folding(x.dtype, y and y.dtype, dtype)
 
@@ -325,6 +323,5 @@ def axis_of(axis: Any, rank: int) -> int:
         There are not so many.
     """
     if isinstance(axis, bool | np.bool_):
-        message = f"the axis is {axis}, which is not an integer"
-        raise TypeError(message)
+        raise TypeError(f"the axis is {axis}, which is not an integer")
     return normalize_axis_index(axis, rank)

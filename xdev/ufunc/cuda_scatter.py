@@ -50,8 +50,7 @@ def _at(
     spec = loops.scalar.specialise(dtypes)
     if len(spec.outputs) != 1 or not np.can_cast(spec.outputs[0], y.dtype, "same_kind"):
         results = ", ".join(map(str, spec.outputs))
-        message = f"{name}.at: its result of {results} cannot go to {y.dtype}"
-        raise TypeError(message)
+        raise TypeError(f"{name}.at: its result of {results} cannot go to {y.dtype}")
     other = None
     for x in values:
         other = _viewed(x)

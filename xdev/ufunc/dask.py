@@ -96,11 +96,10 @@ def _check_shapes(name: str, shapes: list[tuple[float, ...]]) -> None:
     try:
         np.broadcast_shapes(*cast("list[tuple[int, ...]]", shapes))
     except ValueError as error:
-        message = (
+        raise ValueError(
             f"{name}: the shapes {', '.join(map(str, shapes))} do not broadcast to "
             f"one: an axis has the same length in all, or 1; slice or reshape one"
-        )
-        raise ValueError(message) from error
+        ) from error
 
 
 def over_cores(
@@ -154,12 +153,11 @@ def _aligned(function: Any, layout: str, args: list[Any]) -> list[Any]:
         rank = x.ndim - len(core)
         cut = [axis for axis in range(-len(core), 0) if x.numblocks[axis] > 1]
         if cut:
-            message = (
+            raise ValueError(
                 f"{getattr(function, '__name__', 'f')}: argument {place} is in "
                 f"{x.numblocks[cut[0]]} chunks along axis {cut[0]}, a core dimension "
                 f"of {layout}: join them, x.rechunk({dict.fromkeys(cut, -1)}) ({PAGE})"
             )
-            raise ValueError(message)
         whole = ((place, axis) for axis in range(len(core)))
         pairs += x, (*range(-rank, 0), *whole)
     return list(_optional.dask_array().core.unify_chunks(*pairs)[1])
@@ -182,11 +180,10 @@ def refuse_plain(name: str, outs: Sequence[Any]) -> None:
     """Refuse an ``out`` that is a plain array, which would have to be computed now."""
     for out in outs:
         if out is not None and not hasattr(out, "dask"):
-            message = (
+            raise TypeError(
                 f"{name}: out is {type_name(out)}, and an input a collection of "
                 f"Dask's, not computed yet: leave out= out, or compute it first"
             )
-            raise TypeError(message)
 
 
 def written(name: str, out: Any, result: Any) -> Any:
@@ -234,11 +231,10 @@ def call(
     name, keywords = ufunc.__name__, dict(keywords)
     where = keywords.pop("where", True)
     if where is not True and outs is None:
-        message = (
+        raise TypeError(
             f"{name}: where= of Dask's collections needs out=, for elsewhere there is "
             f"nothing: take xdev.where(mask, {name}(x), other) ({PAGE})"
         )
-        raise TypeError(message)
     refuse_plain(name, outs or ())
     function = functools.partial(ufunc, **keywords) if keywords else ufunc
     made = elementwise(function, _arrays(args))
@@ -284,12 +280,11 @@ def call_method(
         if hasattr(a, "ndim") and hasattr(b, "ndim"):  # beside numbers it is the call
             a = a[(..., *(None,) * b.ndim)]
         return ufunc(a, b, **keywords)
-    message = (
+    raise TypeError(
         f"{ufunc.__name__}.{name} takes no collections of Dask's, whose chunks it "
         f"would cross: compute it, x.compute(), or join the chunks and map it, "
         f"xdev.distributed.map({ufunc.__name__}.{name}, x.rechunk(-1)) ({PAGE})"
     )
-    raise TypeError(message)
 
 
 def _reduced(
@@ -304,12 +299,11 @@ def _reduced(
     """Reduce the chunks, then their results: right where the order does not matter."""
     name = f"{ufunc.__name__}.reduce"
     if not ufunc.reorderable:
-        message = (
+        raise TypeError(
             f"{name} of a collection of Dask's joins the results of its chunks in "
             f"another order: say that it may, @vectorize(identity=...), where "
             f'"reorderable" is none; or compute it, {name}(x.compute()) ({PAGE})'
         )
-        raise TypeError(message)
     given = others if out is None else {**others, "out": out}
     if given:
         message = f"{name} of a collection of Dask's takes axis, dtype and keepdims, "

@@ -110,10 +110,9 @@ def _check(
 
         if identity not in IDENTITIES:
             listed = ", ".join(map(repr, IDENTITIES))
-            message = (
+            raise ValueError(
                 f"vectorize cannot have identity={identity!r}: use one of {listed}"
             )
-            raise ValueError(message)
 
 
 def check_options(
@@ -126,13 +125,10 @@ def check_options(
     """Refuse a decorator's target and options that do not exist, with those that do."""
     if target not in TARGETS:
         listed = ", ".join(map(repr, TARGETS))
-        message = f"{name} has no target {target!r}: use one of {listed}"
-        raise ValueError(message)
+        raise ValueError(f"{name} has no target {target!r}: use one of {listed}")
     for option in options:
         if option not in accepted:
             valid = ", ".join((others, *accepted))
-            message = f"{name} has no option {option!r}; valid are {valid}"
-            raise TypeError(message)
+            raise TypeError(f"{name} has no option {option!r}; valid are {valid}")
     if not options.get("nopython", True):
-        message = f"{name} compiles functions whole: leave nopython=False out"
-        raise TypeError(message)
+        raise TypeError(f"{name} compiles functions whole: leave nopython=False out")

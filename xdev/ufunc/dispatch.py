@@ -56,13 +56,12 @@ def operands(
         for x, device in others:
             if device != first[1]:
                 y, there = first
-                message = (
+                raise DeviceMismatchError(
                     f"{name}() got arrays of two devices: {type_name(y)} of shape "
                     f"{y.shape} is on {device_name(there, y)}, {type_name(x)} of shape "
                     f"{x.shape} is on {device_name(device, x)}; move one with "
                     f"xdev.to_device(x, '{'cpu' if there.library else there}')"
                 )
-                raise DeviceMismatchError(message)
     return [
         x if isinstance(x, PLAIN) else _operand(x, name, label)
         for x, label in zip(args, labels, strict=True)
@@ -78,17 +77,15 @@ def _operand(x: Any, name: str, label: str, device: str = "cpu") -> Any:
     """Return what NumPy makes of an input; ``device`` is where the others are."""
     kind, what = type(x), f"{label} is {type_name(x)}"
     if is_dask(x):
-        message = (
+        raise TypeError(
             f"{name}() takes dask.array's collections alone of Dask's, and {what}: "
             f"map it over the parts, {label}.map_partitions(f) or {label}.map(f)"
         )
-        raise TypeError(message)
     if hasattr(kind, "__dlpack__") or hasattr(kind, "__array_namespace__"):
-        message = (
+        raise TypeError(
             f"{name}() takes NumPy and CUDA arrays, and {what}: pass xdev.to_device("
             f"{label}, '{device}'), which copies only where it must"
         )
-        raise TypeError(message)
     if any(hasattr(kind, name) for name in ARRAYS) or isinstance(x, SEQUENCES):
         return np.asarray(x)
     message = f"{name}: {label} is {not_array(x, 'pass an array or a number', label)}"
@@ -140,11 +137,10 @@ def on_fake(
     inputs: dict[str, Any] = {}
     for x, label in zip(args, labels, strict=True):
         if isinstance(x, list | tuple):  # refused on CUDA too
-            message = (
+            raise TypeError(
                 f"{name}() got a {type(x).__name__} for {label} beside an array on "
                 f"{there}: pass xdev.asarray({label}, device='{there}')"
             )
-            raise TypeError(message)
         if not (is_fake(x) or isinstance(x, PLAIN)):
             x = _operand(x, name, label, there)  # noqa: PLW2901
         taken = label in {"on", *outputs, *keywords}
@@ -264,11 +260,10 @@ def only(out: Any, name: str) -> Any:
     if not isinstance(out, tuple):
         return out
     if len(out) != 1:
-        message = (
+        raise ValueError(
             f"{name} has one result, and the tuple out has {len(out)} arrays: pass "
             "out=array, or out=(array,)"
         )
-        raise ValueError(message)
     return out[0]
 
 
@@ -303,20 +298,18 @@ def ask(
     for x in _in_order((*inputs, *outs, keywords.get("where"))):
         own = type(x).__array_ufunc__
         if own is None:
-            message = (
+            raise TypeError(
                 f"{ufunc.__name__}: {type(x).__name__} does not support ufuncs "
                 "(__array_ufunc__ = None): pass an array that it holds"
             )
-            raise TypeError(message)
         result = own(x, shown, name, *inputs, **keywords)
         if result is not NotImplemented:
             return result
     kinds = ", ".join(type(x).__name__ for x in (*inputs, *outs))
     called = ufunc.__name__ + ("()" if name == "__call__" else f".{name}")
-    message = (
+    raise TypeError(
         f"{called}: no operand of {kinds} implements it: pass the arrays that they hold"
     )
-    raise TypeError(message)
 
 
 def _shown(ufunc: Any) -> Any:

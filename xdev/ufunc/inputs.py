@@ -50,8 +50,7 @@ def refuse(name: str, labels: Labels, operands: Sequence[Any], nout: int = 1) ->
             what = f"{name}: {[*labels, *outs, 'where='][number]}"
             if is_freed(x):
                 raise use_after_free(x, what)
-            message = f"{what} is {not_array(x, 'pass an array')}"
-            raise TypeError(message)
+            raise TypeError(f"{what} is {not_array(x, 'pass an array')}")
 
 
 def check(dtype: np.dtype[Any], name: str) -> None:
@@ -63,11 +62,10 @@ def check(dtype: np.dtype[Any], name: str) -> None:
         They do not have it; the text has those that they do.
     """
     if dtype.char not in SUPPORTED and not is_bfloat16(dtype):
-        message = (
+        raise TypeError(
             f"{name}: dtype {dtype} is not supported; use bool, integers, float16, "
             "bfloat16, float32, float64, complex64 or complex128"
         )
-        raise TypeError(message)
 
 
 def resolve(args: Sequence[Any], name: str) -> Dtypes:
@@ -204,11 +202,10 @@ def dtype_of(x: Any) -> np.dtype[Any]:
             raise  # NumPy says what is wrong in it
         found = None
     if found is None or (dtype is None and found.hasobject and not _is_list(x)):
-        message = (
+        raise TypeError(
             f"{type(x).__name__} object has no dtype that NumPy knows: pass an array "
             "(xdev.asarray) or a number"
         )
-        raise TypeError(message)
     return found
 
 

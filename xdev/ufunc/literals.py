@@ -326,13 +326,12 @@ class _Rewriter(ast.NodeTransformer):
             return
         if self._rules.bounded:
             function, taken = self._function, ", ".join(map(str, self._rules.inputs))
-            message = (
+            raise OverflowError(
                 f"Python integer {value} out of bounds for {kind} in "
                 f"{function.__name__}: cast an argument to a larger dtype, or give a "
                 f"signature, as int64({taken})\n"
                 f"{shown(function.__code__, node.lineno)}"
             )
-            raise OverflowError(message)
 
     def _constant(self, node: ast.expr, kind: Kind) -> ast.expr:
         """Return the name of a number in a dtype, or the node where it has none."""

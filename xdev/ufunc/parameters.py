@@ -51,13 +51,12 @@ def counted(
     if not (parameters or inside) or parameters is None:
         name = getattr(function, "__name__", repr(function))
         others = "(no *args, **kwargs or keyword-only ones)"
-        message = (
+        raise TypeError(
             f"a ufunc calls {name}, which may have positional parameters alone {others}"
             if inside
             else "vectorize needs a Python function of one or more positional "
             f"parameters {others}, not {name}"
         )
-        raise TypeError(message)
     refuse_deferred(function)
     refuse_raising(
         function,
@@ -95,11 +94,10 @@ def refuse_deferred(function: Callable[..., Any]) -> None:
     """
     for flags, what in DEFERRED.items():
         if function.__code__.co_flags & flags:
-            message = (
+            raise TypeError(
                 f"{function.__name__} is {what}, whose call computes nothing yet: "
                 "write a plain function, without async, await and yield"
             )
-            raise TypeError(message)
 
 
 def refuse_raising(function: Callable[..., Any], way: str) -> None:
@@ -116,8 +114,7 @@ def refuse_raising(function: Callable[..., Any], way: str) -> None:
     places = (x.positions for x in get_instructions(code) if x.opcode == RAISE)
     place = next(places, None)
     line = (place and place.lineno) or code.co_firstlineno
-    message = f"{function.__name__} raises, which {way}\n{shown(code, line)}"
-    raise TypeError(message)
+    raise TypeError(f"{function.__name__} raises, which {way}\n{shown(code, line)}")
 
 
 def refuse_arrays(
@@ -151,11 +148,10 @@ def refuse_arrays(
     for label, value, line in _read(function.__code__, outside):
         if _is_array(value) or (isinstance(value, tuple) and _holds_array(value)):
             what = "an array of the tuple" if isinstance(value, tuple) else "the array"
-            message = (
+            raise TypeError(
                 f"{function.__name__} reads {what} {label!r} from outside: pass it as "
                 f"an argument{way}\n{shown(function.__code__, line)}"
             )
-            raise TypeError(message)
 
 
 def refuse_lost(function: Callable[..., Any], numbers: Iterable[str]) -> None:
@@ -181,13 +177,12 @@ def refuse_lost(function: Callable[..., Any], numbers: Iterable[str]) -> None:
         own = [node for node in nodes if _adds(node, name)]
         within = {each for node in own for each in ast.walk(node)}
         if own and not any(_reads(node, name) for node in nodes if node not in within):
-            message = (
+            raise TypeError(
                 f"{function.__name__}: {name} is a number, which {name} += … changes "
                 "for one point alone, and nothing reads it: give an array and write "
                 f"into it, in a kernel by xdev.atomic.add({name}, 0, value)\n"
                 f"{shown(function.__code__, own[0].lineno)}"
             )
-            raise TypeError(message)
 
 
 def _adds(node: ast.AST, name: str) -> TypeGuard[ast.stmt]:
@@ -222,14 +217,13 @@ def refuse_neighbours(function: Callable[..., Any]) -> None:
     for label, value, line in _read(function.__code__, outside):
         if any(numpys(value) is each for each in NEIGHBOURS):
             called = "spacing(x)" if numpys(value) is np.spacing else "nextafter(x, y)"
-            message = (
+            raise TypeError(
                 f"{function.__name__} calls {label}, but floats of 16 bits are "
                 "computed in float32, in which other floats are next to them: call it "
                 f"outside, as numpy.{called}, or give float32 arrays, as "
                 "x.astype(float32)\n"
                 f"{shown(function.__code__, line)}"
             )
-            raise TypeError(message)
 
 
 def shown(code: CodeType, line: int) -> str:

@@ -82,11 +82,10 @@ class ScalarFunction:
         self.called: set[ScalarFunction] = set()
         for inputs, _ in self.signatures:
             if len(inputs) != self.nin:
-                message = (
+                raise TypeError(
                     f"{self.name} takes {self.nin} arguments, but a signature has "
                     f"{len(inputs)}: ({', '.join(map(str, inputs))})"
                 )
-                raise TypeError(message)
 
     def describe(self, ufunc: Ufunc) -> None:
         """Give a ufunc the function's name, docstring and signature."""
@@ -138,8 +137,7 @@ class ScalarFunction:
             return (*args, *self.defaults[most - missing :]) if missing > 0 else args
         least = self.nin - most
         takes = f"{least} to {self.nin}" if most else f"{self.nin}"
-        message = f"{self.name}() takes {takes} arguments, not {len(args)}"
-        raise TypeError(message)
+        raise TypeError(f"{self.name}() takes {takes} arguments, not {len(args)}")
 
     def many(self, given: int, nout: int) -> str:
         """Return the text for a call with too many arguments."""
@@ -234,12 +232,11 @@ class ScalarFunction:
             if made.fits(signature):
                 return made
         asked = ", ".join("any" if dtype is None else str(dtype) for dtype in given)
-        message = (
+        raise TypeError(
             f"{self.name} has no typing with a result of {asked}: of "
             f"({', '.join(map(str, own.inputs))}) it gives "
             f"{', '.join(map(str, own.outputs))}. Cast the result with astype"
         )
-        raise TypeError(message)
 
     def folding(
         self, array: np.dtype[Any], out: np.dtype[Any] | None, dtype: Any
@@ -401,8 +398,7 @@ def _entered(scalar: ScalarFunction) -> Iterator[None]:
     """Refuse a function that calls itself, through others too."""
     calling = _calling.get()
     if scalar in calling:
-        message = f"{scalar.name} calls itself: write the recursion as a loop"
-        raise TypeError(message)
+        raise TypeError(f"{scalar.name} calls itself: write the recursion as a loop")
     token = _calling.set((*calling, scalar))
     try:
         yield

@@ -70,11 +70,10 @@ def parse(signature: object) -> tuple[Dtypes, Dtypes]:
     plain = isinstance(signature, str) or text in NAMES  # the name of a type alone
     found = FORM.fullmatch(text) if plain else None
     if found is None:
-        message = (
+        raise TypeError(
             f"{signature!r} is not a signature: write it as Numba does, "
             "'float32(float32, float32)'"
         )
-        raise TypeError(message)
     given = found["tuple"] or found["several"] or found["one"] or ""
     if found["each"]:
         given = ",".join([found["each"]] * int(found["count"]))
@@ -130,8 +129,7 @@ def asked(name: str, nin: int, keywords: dict[str, Any]) -> dict[str, Any]:
     rest = {key: value for key, value in keywords.items() if key not in words}
     given = [key for key in words if keywords.get(key) is not None]
     if len(given) > 1:
-        message = f"{name}() takes one of {', '.join(given)}, which say the same"
-        raise TypeError(message)
+        raise TypeError(f"{name}() takes one of {', '.join(given)}, which say the same")
     for key in given:
         value = keywords[key]
         if key == "dtype":
@@ -171,11 +169,10 @@ def chosen(
         f"({', '.join(map(str, i))})" + (f" -> {', '.join(map(str, o))}" if o else "")
         for i, o in signatures
     )
-    message = (
+    raise TypeError(
         f"{name}: no signature takes ({', '.join(map(str, inputs))}) safely; "
         f"it has {listed}. Cast the arguments, or add a signature"
     )
-    raise TypeError(message)
 
 
 # Explicit types of core arrays, as Numba writes them.
@@ -210,23 +207,21 @@ def parse_cores(signature: object, layout: Layout) -> Types:
     found = _operands(signature)
     operands = layout.operands
     if len(found) != len(operands):
-        message = (
+        raise TypeError(
             f"{signature} has {len(found)} types, but {layout.text} has "
             f"{len(operands)} operands"
         )
-        raise TypeError(message)
     for k, ((_, ndim), own) in enumerate(zip(found, operands, strict=True)):
         output = k >= len(layout.inputs)
         fits = ndim == len(own) or (not own and (ndim == 1 or not output))
         if ndim is None and (own or output):
             fits = False
         if not fits:
-            message = (
+            raise TypeError(
                 f"{signature}: operand {k} has the core dimensions ({','.join(own)}) "
                 f"in {layout.text}, so that its type is an array of "
                 f"{max(len(own), 1)} axes"
             )
-            raise TypeError(message)
     return found
 
 
@@ -237,17 +232,15 @@ def _operands(signature: object) -> Types:
         return tuple((_dtype(str(name), signature), ndim) for name, ndim in kinds)
     whole = CORES.fullmatch(taken) if isinstance(taken, str) else None
     if whole is None:
-        message = (
+        raise TypeError(
             f"{signature!r} is not a signature: write it as Numba does, "
             "'void(float32[:], float32[:], float32[:])'"
         )
-        raise TypeError(message)
     types = []
     for text in re.split(r",(?![^\[]*\])", whole[1] or whole[2]):
         found = CORE.fullmatch(text)
         if found is None:
-            message = f"{signature}: {text.strip()!r} is not a type"
-            raise TypeError(message)
+            raise TypeError(f"{signature}: {text.strip()!r} is not a type")
         name, axes = found.groups()
         ndim = None if axes is None else axes.count(",") + 1
         types.append((_dtype(name, signature), ndim))

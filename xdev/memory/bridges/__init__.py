@@ -241,8 +241,7 @@ def _present(name: str) -> bool:
 def _check(name: str) -> None:
     if name not in BRIDGES:
         known = ", ".join(repr(known) for known in BRIDGES)
-        message = f"there is no bridge into {name!r}: use {known}"
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"there is no bridge into {name!r}: use {known}")
 
 
 def _when_imported(name: str, callback: Callable[[], None]) -> None:

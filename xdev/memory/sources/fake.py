@@ -71,8 +71,7 @@ class FakeSource:
         span = round_up(nbytes, ALIGNMENT)
         with self._lock:
             if nbytes > self.room()[0]:
-                message = f"{nbytes} B over a capacity of {self.capacity} B"
-                raise MemoryError(message)
+                raise MemoryError(f"{nbytes} B over a capacity of {self.capacity} B")
             # At once: a finalizer that the collector runs here may allocate as well.
             address, self._next = self._next, self._next + span
             self.lent[address] = nbytes; return address  # fmt: skip # noqa: E702 - nothing is raised in between
@@ -112,8 +111,7 @@ class FakeSource:
         self.log.append(call)
         if number in self.faults:
             arguments = ", ".join(map(str, call[1:]))
-            message = f"injected: call {number}, {call[0]}({arguments})"
-            raise kind(message)
+            raise kind(f"injected: call {number}, {call[0]}({arguments})")
 
 
 NOBODY = -1  # whose work may use a kept range: no stream's

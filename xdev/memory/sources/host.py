@@ -42,8 +42,7 @@ class HostSource:
         try:
             fresh = _map(nbytes + slack)
         except (OSError, OverflowError, ValueError) as error:
-            message = f"the system maps no {nbytes:,} B: {error}"
-            raise MemoryError(message) from error
+            raise MemoryError(f"the system maps no {nbytes:,} B: {error}") from error
         # Not .ctypes.data: that imports a module, which fails while Python shuts down.
         start = int(np.frombuffer(fresh, np.uint8).__array_interface__["data"][0])
         address = -(-start // HUGE) * HUGE if slack else start

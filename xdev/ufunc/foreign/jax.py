@@ -38,44 +38,39 @@ class JaxAdapter(Adapter):
     def to_native(self, x: Any, name: str) -> Any:
         """Return a view that cannot be written."""
         if self._traced(x):
-            message = (
+            raise TypeError(
                 f"{name}() cannot be traced by JAX: call it outside jax.jit and "
                 "jax.grad, or through jax.pure_callback"
             )
-            raise TypeError(message)
         (device, *others) = x.devices()
         if others:
-            message = (
+            raise TypeError(
                 f"{name}() takes arrays of one device, and this jax.Array lies on "
                 f"{len(others) + 1}: gather it with jax.device_put(x, device)"
             )
-            raise TypeError(message)
         if not isinstance(x.dtype, np.dtype) or device.platform not in {"cpu", "gpu"}:
-            message = (
+            raise TypeError(
                 f"{name}() takes numbers on the CPU or on CUDA, not a jax.Array of "
                 f"{x.dtype} on {device.platform}"
             )
-            raise TypeError(message)
         if device.platform == "cpu":
             return np.asarray(x)
         cupy = _optional.cupy()
         if cupy.cuda.get_current_stream().ptr in live_streams.captured:
-            message = (
+            raise TypeError(
                 f"{name}() is being captured, and a graph has no part in the order of "
                 "JAX's work: pass what cupy.from_dlpack(x) returned before"
             )
-            raise TypeError(message)
         x.block_until_ready()
         with cupy.cuda.Device(natives("jax").place(device)[1]):
             return cupy.from_dlpack(x)
 
     def begin_write(self, x: Any, name: str, label: str = "out") -> None:  # noqa: ARG002
         """Refuse, of any array."""
-        message = (
+        raise TypeError(
             f"{name}(): {label} is a jax.Array, and JAX's arrays are immutable: leave "
             "out= away and take the result, which is a jax.Array too"
         )
-        raise TypeError(message)
 
     def from_native(self, made: Any, like: Any) -> Any:
         """Return a result as an array on the device of ``like``, once it is computed.

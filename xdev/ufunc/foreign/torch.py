@@ -37,11 +37,10 @@ class TorchAdapter(Adapter):
         dense = x.layout is torch.strided and not x.is_nested
         if not (dense and (x.is_cpu or x.is_cuda)):
             layout = "nested" if x.is_nested else str(x.layout).removeprefix("torch.")
-            message = (
+            raise TypeError(
                 f"{name}() takes dense tensors on the CPU or on CUDA, not a {layout} "
                 f"one on {str(x.device)!r}: convert it, x.to_dense() or x.to('cpu')"
             )
-            raise TypeError(message)
         plain = x.detach() if x.requires_grad else x
         if x.is_conj() or x.is_neg():
             plain = plain.resolve_conj().resolve_neg()
@@ -52,10 +51,9 @@ class TorchAdapter(Adapter):
                 return plain.view(torch.int16).numpy().view(_numpy_dtype(plain.dtype))
             return plain.numpy()
         except (TypeError, ImportError) as error:
-            message = (
+            raise TypeError(
                 f"{name}(): NumPy has no dtype {x.dtype}: convert the tensor first"
-            )
-            raise TypeError(message) from error
+            ) from error
 
     def stream(self, x: Any) -> int | None:
         """Return PyTorch's current stream on the tensor's device."""
@@ -69,18 +67,16 @@ class TorchAdapter(Adapter):
         """Refuse views that are not memory of their own; gradients see the write."""
         self._refuse_gradient(x, name)
         if x.is_conj() or x.is_neg():
-            message = (
+            raise TypeError(
                 f"{name}(): {label} is a lazily conjugated or negated view: pass the "
                 "tensor that it was made from, or x.resolve_conj().resolve_neg()"
             )
-            raise TypeError(message)
         if 0 in x.stride() and any(
             n > 1 and not step for n, step in zip(x.shape, x.stride(), strict=True)
         ):
-            message = (
+            raise TypeError(
                 f"{name}(): {label} is expanded, its elements share memory: clone it"
             )
-            raise TypeError(message)
         if not x.is_inference():  # autograd may have kept the old values
             _optional.torch().autograd.graph.increment_version(x)
 
@@ -109,11 +105,10 @@ class TorchAdapter(Adapter):
 
     def _refuse_gradient(self, x: Any, name: str) -> None:
         if x.requires_grad and _optional.torch().is_grad_enabled():
-            message = (
+            raise TypeError(
                 f"{name}() got a tensor that requires a gradient, and none passes "
                 "through it: pass x.detach(), or call it under torch.no_grad()"
             )
-            raise TypeError(message)
 
 
 def _cupy_view(x: Any, dtype: np.dtype[Any]) -> Any:

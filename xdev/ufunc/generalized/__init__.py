@@ -23,8 +23,7 @@ def _for_cuda(ufunc: Generalized, keywords: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords that CUDA has; the others have no meaning there."""
     if keywords.get("order", "K") not in {"K", "C", "A"}:
         order = keywords["order"]
-        message = f"{ufunc.__name__}() cannot lay out results as order={order!r}"
-        raise TypeError(message)
+        raise TypeError(f"{ufunc.__name__}() cannot lay out results as order={order!r}")
     keywords = dispatch.read(ufunc, keywords)
     return {k: v for k, v in keywords.items() if k in ON_CUDA}
 

@@ -229,12 +229,11 @@ class CoreFunction:
     ) -> None:
         names = check_plain(function, "guvectorize", "def f(x, y, out)")
         if len(names) != len(layout.operands):
-            message = (
+            raise TypeError(
                 f"{function.__name__}({', '.join(names)}) has {len(names)} parameters, "
                 f"but {layout.text} has {len(layout.operands)} operands: first the "
                 "inputs, then the outputs"
             )
-            raise TypeError(message)
         self.function, self.layout, self.fastmath = function, layout, fastmath
         self.signatures = tuple(signatures)
         self.name: str = function.__name__
@@ -335,13 +334,12 @@ class CoreFunction:
         can_cast: Any = np.can_cast  # checks the word itself
         for dtype in outputs:
             if dtype is not None and not can_cast(results, dtype, casting):
-                message = (
+                raise TypeError(
                     f"Cannot cast gufunc {self.name!r} output from {results!r} to "
                     f"{dtype!r} with casting rule {casting!r}: pass out= of the "
                     "result's dtype, dtype= of what the function gives, or "
                     "casting='unsafe'"
                 )
-                raise TypeError(message)
 
     def _choose(self, inputs: Dtypes, dtype: Any, casting: str) -> Types:
         """Return the first signature that takes the inputs safely.
@@ -380,11 +378,10 @@ class CoreFunction:
     def _make(self, types: Types, inputs: Dtypes, outputs: Dtypes) -> Specialisation:
         for dtype, _ in types:
             if dtype.char not in SUPPORTED:
-                message = (
+                raise TypeError(
                     f"{self.name}: dtype {dtype} is not supported; use bool, integers, "
                     "float32, float64, complex64 or complex128"
                 )
-                raise TypeError(message)
         arguments = tuple(
             Argument(dtype, ndim, contiguous=False, writable=k >= len(inputs))
             for k, (dtype, ndim) in enumerate(types)

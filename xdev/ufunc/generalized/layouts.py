@@ -52,11 +52,10 @@ class Layout:
         """
         found = WHOLE.fullmatch(text) if isinstance(text, str) else None
         if found is None:
-            message = (
+            raise TypeError(
                 f"{text!r} is not a layout of core dimensions: write one pair of "
                 "brackets an operand, '(m,n),(n)->(m)'"
             )
-            raise TypeError(message)
         inputs, outputs = (
             tuple(
                 tuple(name.strip() for name in operand.split(",") if name.strip())
@@ -109,28 +108,25 @@ class Layout:
                 loops.append(None)
                 continue
             if len(shape) < len(own):
-                message = (
+                raise ValueError(
                     f"{name}: operand {k} of shape {shape} lacks core dimensions: it "
                     f"has ({','.join(own)}) in {self.text}"
                 )
-                raise ValueError(message)
             split = len(shape) - len(own)
             loops.append(shape[:split])
             for dimension, length in zip(own, shape[split:], strict=True):
                 if lengths.setdefault(dimension, length) != length:
-                    message = (
+                    raise ValueError(
                         f"{name}: operand {k} of shape {shape} has {length} along its "
                         f"core dimension {dimension} of {self.text}, where others have "
                         f"{lengths[dimension]}"
                     )
-                    raise ValueError(message)
         unknown = [n for own in self.outputs for n in own if n not in lengths]
         if unknown:
-            message = (
+            raise ValueError(
                 f"{name}: no input has the core dimension {unknown[0]} of {self.text}: "
                 "pass out= of the length that it shall have"
             )
-            raise ValueError(message)
         count = len(self.inputs)
         reads = [shape for shape in loops[:count] if shape is not None]
         most = max(map(len, reads), default=0)  # unlike other ufuncs' outputs, these
@@ -181,11 +177,10 @@ class Axes:
         counts = [len(own) for own in layout.operands]
         nin = len(layout.inputs)
         if keepdims and (any(counts[nin:]) or len(set(counts[:nin])) > 1):
-            message = (
+            raise TypeError(
                 f"{name}: keepdims needs inputs of as many core dimensions each, and "
                 f"outputs without any, not {layout.text}"
             )
-            raise TypeError(message)
         if axis is not None:
             if axes is not None or set(counts) - {0, 1}:
                 message = f"{name}: axis needs one core dimension, and no axes beside"
@@ -209,18 +204,16 @@ class Axes:
         """
         own = tuple(axis + ndim * (axis < 0) for axis in self.operands[k])
         if any(not 0 <= axis < ndim for axis in own) or len(set(own)) < len(own):
-            message = (
+            raise ValueError(
                 f"{name}: operand {k} of {ndim} axes has no axes {self.operands[k]}"
             )
-            raise ValueError(message)
         return (*(axis for axis in range(ndim) if axis not in own), *own)
 
 
 def _listed(axes: Any, counts: Sequence[int], nin: int, name: str) -> list[Any]:
     """Return one tuple an operand."""
     if not isinstance(axes, list):
-        message = f"{name}: axes is a list with a tuple of axes for each operand"
-        raise TypeError(message)
+        raise TypeError(f"{name}: axes is a list with a tuple of axes for each operand")
     given = [axis if isinstance(axis, tuple) else (axis,) for axis in axes]
     if len(given) == nin and not any(counts[nin:]):
         given += [()] * (len(counts) - nin)

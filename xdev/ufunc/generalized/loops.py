@@ -281,18 +281,16 @@ class CudaCores:
         for k, (x, to) in enumerate(zip(inputs, made.inputs, strict=True)):
             weak = isinstance(x, Number) and x.weak
             if not weak and not can_cast(x.dtype, to, casting):
-                message = (
+                raise TypeError(
                     f"{name}: input {k} cannot be cast from {x.dtype} to {to} with "
                     f"casting={casting!r}: cast it first, or pass another casting"
                 )
-                raise TypeError(message)
         for y, dtype in zip(outputs, made.outputs, strict=True):
             if y is not None and y.dtype != dtype:
-                message = (
+                raise TypeError(
                     f"{name}: out is of {y.dtype}, but the function writes {dtype}: "
                     "pass an out of that dtype"
                 )
-                raise TypeError(message)
 
     def _run(
         self,

@@ -115,13 +115,12 @@ def _device(found: Iterable[Any]) -> Device:
         if first is None:
             first = x, here
         elif here != first[1]:
-            message = (
+            raise DeviceMismatchError(
                 "graph() got arrays of two devices: "
                 f"{type(first[0]).__name__} of shape {tuple(first[0].shape)} is on "
                 f"{first[1]}, {type(x).__name__} of shape {tuple(x.shape)} is on "
                 f"{here}; move one with xdev.to_device(x, '{first[1]}')"
             )
-            raise DeviceMismatchError(message)
     return default_device() if first is None else first[1]
 
 
@@ -175,11 +174,10 @@ def check_arrays(name: str, whole: Any) -> None:
         kind = type(x)
         if isinstance(x, np.generic) or any(hasattr(kind, p) for p in PROTOCOLS):
             continue
-        message = (
+        raise CaptureError(
             f"{name} returns {kind.__name__}, which a replay cannot write to: return "
             "arrays, or lists, tuples and dicts of them"
         )
-        raise CaptureError(message)
 
 
 def check_alive(name: str, arrays: Iterable[Any], what: str = "an argument") -> None:
@@ -244,11 +242,10 @@ class HostGraph(Graph):
                 self._first = False
                 return self._results
             if form(made) != self._form:
-                message = (
+                raise CaptureError(
                     f"{name} returned {form(made)}, after {self._form} when it was "
                     "first replayed: a graph's results keep their shapes and dtypes"
                 )
-                raise CaptureError(message)
             for kept, new in zip(self._kept, leaves(made), strict=True):
                 if new is not kept:
                     kept[...] = new

@@ -67,8 +67,7 @@ def embed(stream: int, graph: int) -> None:
         library.cuStreamGetCaptureInfo_v2(handle, state, None, recorded, nodes, number)
     )
     if status.value != RECORDS:
-        message = "the stream does not record: a call before has ended that"
-        raise CaptureError(message)
+        raise CaptureError("the stream does not record: a call before has ended that")
     node = ctypes.c_void_p()
     place = ctypes.byref(node)
     _check(library.cuGraphAddChildGraphNode(place, whole, before, count, child))
@@ -150,12 +149,11 @@ class Capture(hooks.Listener):
             raise CaptureError(_explained(f, error, line)) from error
         if self._strangers:
             where = tracking.origin(self._strangers[0])
-            message = (
+            raise CaptureError(
                 f"{name_of(f)} cannot be captured: {_quoted(where)} allocates from "
                 f"the pool of {self._pool.name}, and the memory could be another's "
                 f"when the graph is replayed; {RULE}"
             )
-            raise CaptureError(message)
         return graph, results
 
     @contextmanager
@@ -317,11 +315,10 @@ class CudaGraph(Graph):
         with self._place():
             home = self._cuda.get_current_stream()
             if home.is_capturing():
-                message = (
+                raise CaptureError(
                     f"the graph of {name_of(f)} cannot be made while another is "
                     "captured: make it before, and call it there"
                 )
-                raise CaptureError(message)
             operands = self._operands()
             with ordered(operands):
                 _rehearse(f, arrays, operands)
@@ -395,11 +392,10 @@ class CudaGraph(Graph):
             foreign.begin_write(x, f"the graph of {name}")
             where = device_of(x)
             if where != f"cuda:{self._index}":
-                message = (
+                raise CaptureError(
                     f"{name} returns {type(x).__name__} of shape {tuple(x.shape)} on "
                     f"{where}, which a replay on cuda:{self._index} cannot write to"
                 )
-                raise CaptureError(message)
 
     def __repr__(self) -> str:
         return f"<xdev graph of {name_of(self._f)} on cuda:{self._index}>"

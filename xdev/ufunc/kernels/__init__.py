@@ -91,11 +91,10 @@ class Extents:
         extents = _integers(given, name, "extents")
         count = len(extents)
         if not 1 <= count <= DIMENSIONS or min(extents) < 0:
-            message = (
+            raise ValueError(
                 f"{what}: a kernel has one to three extents of at least 0; a block "
                 f"goes beside a tuple of them, {name}[(n,), 256]"
             )
-            raise ValueError(message)
         threads = BLOCKS[count]
         if block is not None:
             threads = _integers(block, name, "a block")
@@ -247,11 +246,10 @@ class Kernel:
 
     def __call__(self, *_: Any, **__: Any) -> None:
         """Refuse a call without extents."""
-        message = (
+        raise TypeError(
             f"{self._name} is a kernel: say for how many points it runs, "
             f"{self._name}[n](…)"
         )
-        raise TypeError(message)
 
     def __repr__(self) -> str:
         return f"<xdev kernel {self._name!r}>"
@@ -278,11 +276,10 @@ class Kernel:
         extents = bound.extents
         if named:
             names = ", ".join(self._typed.names[extents.dimensions :])
-            message = (
+            raise TypeError(
                 f"{self._name} takes its arguments positionally, not "
                 f"{', '.join(named)} by keyword: {self._name}[…]({names})"
             )
-            raise TypeError(message)
         if any(map(is_cuda, args)):
             launched = cuda.run(self._typed, extents, args)
             if launched is not None:

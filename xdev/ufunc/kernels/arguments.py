@@ -88,26 +88,23 @@ def types(
     """
     arrays = [x for x in operands if isinstance(x, Array)]
     if not arrays:
-        message = f"{name} got no array: what it computes has nowhere to go"
-        raise TypeError(message)
+        raise TypeError(f"{name} got no array: what it computes has nowhere to go")
     working = result_type(x.dtype for x in arrays)
     found = []
     for x, label in zip(operands, names, strict=True):
         dtype = x.dtype if isinstance(x, Array) or not x.weak else _weak(x, working)
         if dtype.char not in SUPPORTED or not dtype.isnative:
             shown = dtype if dtype.names else dtype.str  # which has the byte order
-            message = (
+            raise TypeError(
                 f"{name}: {label} has dtype {shown}, which kernels do not have: use "
                 "bool, integers, float32, float64, complex64 or complex128 in native "
                 "byte order"
             )
-            raise TypeError(message)
         if isinstance(x, Number):
             found.append(Argument(dtype))
             continue
         if x.address % dtype.alignment or any(s % dtype.alignment for s in x.strides):
-            message = f"{name}: {label} is not aligned: copy it first"
-            raise ValueError(message)
+            raise ValueError(f"{name}: {label} is not aligned: copy it first")
         found.append(Argument(dtype, len(x.shape), _contiguous(x), x.writable))
     return tuple(found), working
 

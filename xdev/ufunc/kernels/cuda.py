@@ -108,12 +108,11 @@ def loaded(grid: Grid, *, fits: tuple[bool, bool]) -> Any:
     """
     cuda.require()
     if grid.words * WORD > LIMIT:
-        message = (
+        raise TypeError(
             f"{grid.function.__name__} has too many arguments for CUDA: their "
             f"addresses, shapes and strides take {grid.words * WORD} bytes of at "
             f"most {LIMIT}"
         )
-        raise TypeError(message)
     here = launch.capability(_optional.cupy().cuda.runtime.getDevice())
     narrow, small = fits
     return launch.Kernel(*compiler.cubin(grid, here, narrow=narrow, small=small))

@@ -341,12 +341,11 @@ class KernelFunction:
         labels = [label for label in frozen if label in written]
         if labels:
             one = "is" if len(labels) == 1 else "are"
-            message = (
+            raise ValueError(
                 f"{self.name} writes into an array that may not be written: "
                 f"{', '.join(labels)} {one} read-only (as JAX's arrays always are): "
                 f"pass a copy that may be written{line}"
-            )
-            raise ValueError(message) from cause
+            ) from cause
 
     def refuse_reported(self, report: Sequence[int], indices: int) -> None:
         """Raise the error that a kernel has reported, if there is one.
@@ -367,11 +366,10 @@ class KernelFunction:
             return
         number, axis, index, length = report[1:5]
         point = ", ".join(map(str, report[-indices:]))
-        message = (
+        raise IndexError(
             f"{self.name}: {self.names[indices + number]} has {length} elements along "
             f"axis {axis}, and the index there is {index}, at point ({point})"
         )
-        raise IndexError(message)
 
     def split(self, indices: int, given: int) -> tuple[str, ...]:
         """Return the names of the arguments beside so many indices.
@@ -534,11 +532,10 @@ def check_plain(
         p.default is not inspect.Parameter.empty for p in parameters
     ):
         name = getattr(function, "__name__", repr(function))
-        message = (
+        raise TypeError(
             f"{decorator} needs a Python function, {form}, without defaults, *args or "
             f"**kwargs, not {name}"
         )
-        raise TypeError(message)
     refuse_deferred(function)
     refuse_raising(
         function,
@@ -546,11 +543,10 @@ def check_plain(
         "call",
     )
     for lost in _bound_anew(function):
-        message = (
+        raise TypeError(
             f"{function.__name__}: {lost} = … binds the name anew, which writes "
             f"nothing: write {lost}[…] = …"
         )
-        raise TypeError(message)
     return tuple(p.name for p in parameters)
 
 
