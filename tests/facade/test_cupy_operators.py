@@ -115,7 +115,7 @@ class TestOnCuda:
     @pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS])
     def test_numbers_on_either_side(self, plain, name):
         function = getattr(operator, name)
-        numbers = (True, 2, 3.0, 2j, np.float32(2), None, "text")
+        numbers = (True, 2, 3.0, 2j, np.float32(2), None)
         for kind, number in itertools.product("?Bif", numbers):
             x = sample(kind)
             for args in ((x, number), (number, x)):

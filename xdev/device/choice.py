@@ -257,17 +257,17 @@ def _parse_native(native: Any) -> tuple[str, int, str | None]:
     name = _owners.get(kind)
     try:
         if name is None:
-            from xdev.device.natives import LIBRARIES, library_of_type
-
-            known = library_of_type(kind)
-            if known is not None:
-                return *LIBRARIES[known].place(native), known
             top, all_ = kind.__module__.partition(".")[0], registry.backends()
             name = next((name for name in all_ if top in all_[name].libraries), None)
         if name is not None:
             index = registry.backend(name).index_of(native)
             _owners[kind] = name
             return name, index, None
+        from xdev.device.natives import LIBRARIES, library_of_type
+
+        known = library_of_type(kind)
+        if known is not None:
+            return *LIBRARIES[known].place(native), known
     except (AttributeError, ValueError):
         pass
     raise ConfigurationError(

@@ -69,6 +69,9 @@ class Library:
     several = True
     #: What says the type of a collection's chunks, and their device; None for arrays.
     chunk: Callable[[Any], tuple[type, object]] | None = None
+    if TYPE_CHECKING:
+        #: Of an array of a library without a type of device: where it is.
+        place: Callable[[Any], Place]
 
     def __init__(
         self,

@@ -436,8 +436,7 @@ def place_of(x: Any, name: str) -> Place:
     """
     library = library_of(x, name)
     if library.device_type is None and not hasattr(x, "dask"):
-        made: Place = _module("other").OtherPlace(library, library.device(x))
-        return made
+        return library.place(x)
     return place(device_of(x))
 
 

@@ -106,6 +106,10 @@ class StandardLibrary(Library):
         # JAX: traced arrays have none, those spread over several have a sharding.
         return None if hasattr(native, "device_set") else native
 
+    def place(self, x: Any) -> Place:
+        """Return the place of an array."""
+        return OtherPlace(self, self.device(x))
+
     def dtype(self, dtype: DType) -> DType:
         """Return the library's data type for anybody's."""
         return None if dtype is None else to_library_dtype(dtype, self.namespace)

@@ -121,6 +121,11 @@ class Grid:
         layouts = (2 * (argument.ndim or 0) for argument in self.arguments)
         return HEADER + SLOT * len(self.arguments) + sum(layouts)
 
+    @property
+    def shown(self) -> tuple[Argument, ...]:
+        """What errors show as the types that the function takes."""
+        return self.arguments if self.cores is None else self.cores
+
     def types(self) -> tuple[Any, ...]:
         """Return what the function takes, in Numba's types."""
         types = _optional.numba().core.types

@@ -331,7 +331,7 @@ def ltoir(
     slow = _optional.numba().core.errors.NumbaPerformanceWarning
     with (
         warnings.catch_warnings(action="ignore", category=slow),  # of what is refused
-        explained(grid.function, grid.arguments, " for CUDA"),
+        explained(grid.function, grid.shown, " for CUDA"),
     ):
         try:
             with short(ir) if small else nullcontext():
@@ -340,8 +340,10 @@ def ltoir(
                 )
         except Exception:
             # Numba knows the line; numba-cuda does not where it calls in between.
-            shown, fastmath = grid.arguments, grid.fastmath
-            cpu.device_function(grid.function, grid.types(), shown, fastmath=fastmath)
+            fastmath = grid.fastmath
+            cpu.device_function(
+                grid.function, grid.types(), grid.shown, fastmath=fastmath
+            )
             raise
 
 
@@ -352,7 +354,7 @@ def call(context: Any, builder: Any, grid: Grid, values: Sequence[Any]) -> None:
     compiled = context.compile_subroutine(
         builder, function, types.void(*grid.types()), caching=False
     )
-    check_result(grid.function, grid.arguments, compiled.signature.return_type)
+    check_result(grid.function, grid.shown, compiled.signature.return_type)
     made = compiled.library.get_function(compiled.fndesc.llvm_func_name)
     unroll(made, target().cgutils.ir)
     context.call_internal_no_propagate(
