@@ -1,4 +1,6 @@
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -30,6 +32,24 @@ def test_devices_differ_by_type_and_index():
     assert len({Device(name) for name in names}) == len(names)
     assert Device("cpu") != "gpu"
     assert Device("cpu") != 3
+
+
+def test_a_device_is_compared_at_the_very_end_of_a_process():
+    program = """
+import builtins, xdev
+
+class Late:
+    def __init__(self):
+        self.device = xdev.Device("cpu")
+    def __del__(self):
+        print(self.device == None, self.device == "cpu")
+
+builtins.kept_to_the_end = Late()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("False True\n", "")
 
 
 def test_a_device_cannot_be_changed():

@@ -99,6 +99,7 @@ def test_a_source_that_breaks_its_own_promise_is_named():
     with pytest.raises(XdevError, match="0x40, not aligned to 256 B"):
         pool.acquire(100)
     assert source.lent == {}
+    assert pool.stats().reserved == 0
     assert pool.budget.reserved == 0
 
 

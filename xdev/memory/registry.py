@@ -125,7 +125,7 @@ def selected(device: object = None, kind: str | None = None) -> list[Pool]:
     return [
         found
         for (owner, name), found in everything().items()
-        if where in (None, owner) and kind in (None, name)
+        if (where is None or where == owner) and kind in (None, name)
     ]
 
 
