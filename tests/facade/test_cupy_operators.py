@@ -2,6 +2,9 @@
 
 import itertools
 import operator
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -97,6 +100,52 @@ def test_install_and_uninstall_restore_the_class():
         memory.bridges.uninstall("cupy-operators")
     assert dict(vars(cupy.ndarray)) == before
     assert cupy.ndarray.__add__ == own
+
+
+FIRST_IMPORT = """
+import importlib, sys, threading, time
+from xdev.memory import bridges
+
+class Slow:
+    began = threading.Event()
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "cupy._core":
+            self.began.set()
+            time.sleep(1)
+
+thread = threading.Thread(target=importlib.import_module, args=["cupy"], daemon=True)
+if "elsewhere" in sys.argv:
+    importlib.import_module("xdev.facade.operators")
+    sys.meta_path.insert(0, Slow())
+    thread.start()
+    Slow.began.wait()
+bridges.install("cupy-operators")
+bridges.uninstall("cupy-operators")
+print("__add__" in vars(importlib.import_module("cupy").ndarray))
+"""
+
+
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+def test_the_import_that_installs_may_be_of_install_or_of_another_thread(where):
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_IMPORT, where],
+        env=os.environ | {"XDEV_CUPY_OPERATORS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "False\n"
+
+
+def test_the_third_argument_of_pow_goes_to_cupy(monkeypatch):
+    monkeypatch.setattr(cupy.ndarray, "__pow__", lambda *args: args[1:])
+    with memory.bridges.using("cupy-operators"):
+        nowhere = cupy.cuda.UnownedMemory(0, 0, None, 0)
+        x = cupy.ndarray(0, "f", cupy.cuda.MemoryPointer(nowhere, 0))
+        assert pow(x, 2, 5) == (2, 5)
+        assert x.__pow__(2, None) == (2, None)
 
 
 @pytest.mark.cuda

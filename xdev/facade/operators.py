@@ -54,24 +54,23 @@ class OperatorsBridge:
     """
 
     def __init__(self) -> None:
+        self._array: Any = _optional.cupy().ndarray
         self._before: dict[str, Any] = {}
 
     def install(self) -> None:
         """Set them."""
-        array = _optional.cupy().ndarray
-        for name, made in _made(array).items():
-            self._before[name] = vars(array).get(name)
-            setattr(array, name, made)
+        for name, made in _made(self._array).items():
+            self._before[name] = vars(self._array).get(name)
+            setattr(self._array, name, made)
 
     def uninstall(self) -> None:
         """Put back what was there."""
-        array = _optional.cupy().ndarray
         while self._before:
             name, before = self._before.popitem()
             if before is None:
-                delattr(array, name)
+                delattr(self._array, name)
             else:
-                setattr(array, name, before)
+                setattr(self._array, name, before)
 
 
 def _made(array: type) -> dict[str, Callable[..., Any]]:
@@ -108,7 +107,9 @@ def _binary(
     kinds = {array, *NUMBERS}
 
     @wraps(own)
-    def operate(x: Any, y: Any) -> Any:
+    def operate(x: Any, y: Any, *modulo: Any) -> Any:
+        if modulo:  # pow's third, of which CuPy says what it is
+            return own(x, y, *modulo)
         made = launch(x, y)
         if made is not NotImplemented:
             return made

@@ -91,13 +91,16 @@ def install(*names: str) -> None:
         _check(name)
     if not DRIVERLESS.issuperset(names or BRIDGES) and Device("cuda").available:
         Device("cuda").require()  # its first use puts the default bridges in
-    chosen = names or [n for n in BRIDGES if n not in OPT_IN and _present(n)]
-    with _lock:
-        for name in chosen:
+    for name in names or [n for n in BRIDGES if n not in OPT_IN and _present(n)]:
+        if name in _installed:
+            continue
+        _, room, made = BRIDGES[name]
+        # It loads its library, which may call back here, in whichever thread loads it
+        # first: that one would wait for the lock, and who has the lock for the library.
+        bridge: Bridge = getattr(importlib.import_module(room), made)()
+        with _lock:
             if name in _installed:
                 continue
-            _, room, made = BRIDGES[name]
-            bridge: Bridge = getattr(importlib.import_module(room), made)()
             obstacle = bridge.install()
             if obstacle is None:
                 _installed[name] = bridge
