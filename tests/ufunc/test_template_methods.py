@@ -310,3 +310,21 @@ def test_folds_take_outs_dtype_as_numpys(gpu, char, out):
         getattr(ufunc, method)(gpu.array(x), **keywords)
 
         np.testing.assert_array_equal(made, expected)
+
+
+def test_a_repeated_reduction_is_the_first_one_and_neither_takes_more_memory(gpu, cp):
+    add, taken, allocate = gpu.ufunc("add"), [], cp.cuda.get_allocator()
+
+    def counting(nbytes):
+        taken.append(nbytes)
+        return allocate(nbytes)
+
+    for seed in range(3):
+        x = gpu.sample(300_000, "d", seed)
+        launches, there = gpu.launches, gpu.array(x)
+        with cp.cuda.using_allocator(counting):
+            result = add.reduce(there)
+        assert gpu.host(result) == x.sum()
+        assert gpu.launches == launches + 2
+        assert len(taken) == 2, "the result, and what lies between two launches"
+        taken.clear()

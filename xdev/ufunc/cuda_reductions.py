@@ -15,7 +15,6 @@ from xdev._plain_calls import SLOT
 from xdev.compile.elementwise import BLOCK, computed
 from xdev.compile.folds import Reduce
 from xdev.compile.launch import Launch, Value, padded
-from xdev.memory.arrays import array_maker
 from xdev.ufunc import cuda_folds as folds, cuda_layout
 from xdev.ufunc.cuda import require, written
 from xdev.ufunc.cuda_call import CudaCall, straightened
@@ -119,16 +118,17 @@ class CudaReduction:
                 begin = None if first is None else padded(loop.type(first))
                 plan, x, mask = self._found(spec, x, whole, mask, axes, begin, ready)
                 masks = [] if mask is None else [mask.address]
+                between = None
                 if plan.two is None:
                     plan.one([x.address, y.address, *masks])
                 else:
-                    between = ready.scratch(plan.between, loop).data.ptr
-                    plan.one([x.address, between, *masks])
-                    plan.two([between, y.address])
+                    between = ready.scratch(plan.between, loop)
+                    plan.one([x.address, between.data.ptr, *masks])
+                    plan.two([between.data.ptr, y.address])
                 plain = out is None and not keepdims and mask is None
                 plain = plain and initial is np._NoValue and x.owner is array  # noqa: SLF001
                 if plain and isinstance(axis, KEYS) and isinstance(dtype, KEYS):
-                    self._learn((axis, dtype), array, y, plan, loop)
+                    self._learn((axis, dtype), array, y, plan, between)
             return ready.owner(y)
 
     def _learn(
@@ -137,18 +137,17 @@ class CudaReduction:
         array: Any,
         y: Array,
         plan: folds.Folding,
-        loop: np.dtype[Any],
+        between: Any,
     ) -> None:
-        """Have :attr:`again` launch by a plan."""
+        """Have :attr:`again` launch by a plan; between two launches lies an array."""
         if {type(array), type(y.owner)} != {_optional.cupy().ndarray}:
             return
         known = native.calls.LaunchPlan(plan.two or plan.one, y.dtype, y.shape)
         if plan.two is not None:
             rest = native.calls.Launches(1)
-            made = array_maker()(plan.between, loop)
-            rest.learn((made,), known)
+            rest.learn((between,), known)
             known = native.calls.LaunchPlan(
-                plan.one, loop, plan.between, lift=lambda made, _: rest(made)
+                plan.one, between.dtype, plan.between, lift=lambda made, _: rest(made)
             )
         if len(self._launches) >= PLANS:
             self._launches.clear()
