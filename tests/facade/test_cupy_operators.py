@@ -3,6 +3,7 @@
 import itertools
 import operator
 import os
+import pickle
 import subprocess
 import sys
 
@@ -100,6 +101,29 @@ def test_install_and_uninstall_restore_the_class():
         memory.bridges.uninstall("cupy-operators")
     assert dict(vars(cupy.ndarray)) == before
     assert cupy.ndarray.__add__ == own
+
+
+def test_pickles_are_of_cupys_names_with_and_without():
+    names = ("__add__", "__radd__", "__iadd__", "__neg__", "sum")
+    with memory.bridges.using("cupy-operators"):
+        ours = [getattr(cupy.ndarray, name) for name in names]
+        pickled = pickle.dumps(ours)
+        assert pickle.loads(pickled) == ours  # noqa: S301 - made above
+    own = [getattr(cupy.ndarray, name) for name in names]
+    assert pickle.loads(pickled) == own  # noqa: S301 - made above
+
+
+def test_what_somebody_set_since_stays():
+    memory.bridges.install("cupy-operators")
+    try:
+        cupy.ndarray.sum = theirs = operator.itemgetter(0)
+        memory.bridges.uninstall("cupy-operators")
+        assert cupy.ndarray.sum is theirs
+        assert "__add__" not in vars(cupy.ndarray)
+    finally:
+        memory.bridges.uninstall("cupy-operators")
+        if "sum" in vars(cupy.ndarray):
+            del cupy.ndarray.sum
 
 
 FIRST_IMPORT = """

@@ -55,18 +55,20 @@ class OperatorsBridge:
 
     def __init__(self) -> None:
         self._array: Any = _optional.cupy().ndarray
-        self._before: dict[str, Any] = {}
+        self._set: dict[str, tuple[Any, Any]] = {}  # by name, with what was there
 
     def install(self) -> None:
         """Set them."""
         for name, made in _made(self._array).items():
-            self._before[name] = vars(self._array).get(name)
+            self._set[name] = made, vars(self._array).get(name)
             setattr(self._array, name, made)
 
     def uninstall(self) -> None:
-        """Put back what was there."""
-        while self._before:
-            name, before = self._before.popitem()
+        """Put back what was there, unless somebody set another since."""
+        while self._set:
+            name, (made, before) = self._set.popitem()
+            if vars(self._array).get(name) is not made:
+                continue
             if before is None:
                 delattr(self._array, name)
             else:
@@ -85,6 +87,9 @@ def _made(array: type) -> dict[str, Callable[..., Any]]:
         made[f"__{short}__"] = _unary(array, f"__{short}__", name)
     for name in METHODS:
         made[name] = _method(array, name)
+    for name, function in made.items():  # where pickle finds them
+        function.__module__ = array.__module__
+        function.__qualname__ = f"{array.__qualname__}.{name}"
     return made
 
 
