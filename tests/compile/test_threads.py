@@ -318,6 +318,76 @@ def test_a_child_forked_by_a_task_does_not_wait_for_the_parents_threads(
     program(FORKED_INSIDE.replace("CALLER", str(caller)))
 
 
+FORKED_ON_A_WORKER = """
+import os, threading, time, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from xdev.compile import threads
+
+def together(act):
+    barrier, held = threading.Barrier(4, timeout=20), threading.local()
+    def task(start, stop):
+        if not hasattr(held, "waited"):
+            held.waited = True
+            barrier.wait()
+        act(start, stop)
+    threads.run(task, 10_000)
+
+def go_on():
+    time.sleep(0.5)  # the worker's thread has ended by then
+    seen = np.zeros(10_000, int)
+    def slowly(start, stop):
+        if threading.current_thread().name == forks[0]:
+            time.sleep(0.5)
+        seen[start:stop] += 1
+    together(slowly)
+    os._exit(7 if (seen == 1).all() else 1)
+
+forks, ended = [], []
+
+def fork(start, stop):
+    if threading.current_thread() is not threading.main_thread() and not forks:
+        forks.append(threading.current_thread().name)
+        child = os.fork()
+        if not child:
+            threading.Thread(target=go_on).start()
+            return
+        ended.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+together(fork)
+assert ended == [7], ended
+"""
+
+
+def test_threads_of_a_child_that_a_worker_forked_wait_for_each_other(program):
+    program(FORKED_ON_A_WORKER)
+
+
+AT_THE_END = """
+import builtins, os
+import numpy as np
+from xdev.compile import threads
+
+x, all_twice = np.zeros(10_000, int), [2] * 10_000
+
+def task(start, stop, x=x):
+    x[start:stop] += 1
+
+class Late:
+    def __del__(self, run=threads.run, task=task, x=x, want=all_twice, write=os.write):
+        run(task, 10_000)
+        write(1, b"all" if x.tolist() == want else b"not all")
+
+threads.run(task, 10_000)
+builtins.kept_to_the_end = Late()
+"""
+
+
+def test_a_finalizer_at_the_very_end_waits_for_no_thread(program):
+    ran = program(AT_THE_END)
+    assert (ran.stdout, ran.stderr) == ("all", "")
+
+
 ENDED = """
 import threading
 from xdev.compile import threads

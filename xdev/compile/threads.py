@@ -11,7 +11,7 @@ import importlib
 import os
 from array import array
 from functools import cache
-from sys import maxsize
+from sys import is_finalizing, maxsize
 from time import perf_counter
 from typing import TYPE_CHECKING, final
 
@@ -121,7 +121,8 @@ def run(task: Callable[[int, int], object], n: int, *, grain: int = 1) -> None:
     >>> int(squares[-1])
     998001
     """
-    if _config.num_threads() > 1 and n > grain:
+    # At the very end no other thread gets the interpreter's lock.
+    if _config.num_threads() > 1 and n > grain and not is_finalizing():
         process = os.getpid()
 
         def piece(start: int, stop: int) -> None:

@@ -168,10 +168,12 @@ def serve(intptr_t number):
     cdef Job* job
     cdef intptr_t spins = 0, process = getpid()
     with nogil:
-        while getpid() == process:  # else a task forked: this is the child's only thread
+        while True:
             job = <Job*>wait_for(&worker.work, spins)
             spins = job.spins  # once the lane is done, the job is its caller's again
             run_lane(job, worker.lane)
+            if getpid() != process:  # a task forked: this worker may be another thread's
+                break
             post(&worker.done, 1)
 
 

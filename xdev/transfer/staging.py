@@ -14,6 +14,7 @@ from collections import deque
 from contextlib import suppress
 from functools import cache, partial
 from itertools import product, repeat
+from sys import is_finalizing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -178,7 +179,9 @@ def copy(host: Array, packed: Any, queue: Any, index: int, *, up: bool) -> Array
     """
     alike = host.flags.c_contiguous and host.dtype == packed.dtype
     compiled = alike and threads.team() is native.module("threads")
-    lanes = 1 if queue.ptr == PER_THREAD else min(LANES, _config.num_threads())
+    lanes = min(LANES, _config.num_threads())
+    if queue.ptr == PER_THREAD or is_finalizing():  # then no thread is left
+        lanes = 1
     parts = plan(packed.nbytes, lanes, PACKED if compiled else GENERAL)
     lanes, slots = _slots(parts)
     event = partial(_optional.cupy().cuda.Event, disable_timing=True)
