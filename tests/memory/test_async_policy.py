@@ -255,3 +255,10 @@ def test_the_drivers_pool_holds_what_the_ledger_says(cuda):
     assert pool.reclaim() == before
     assert source.room()[0] - room == before
     assert pool.stats().reserved == 0
+
+
+def test_segments_that_go_back_together_are_never_counted_twice(pool):
+    blocks = [pool.acquire(n * MIB) for n in (1, 2, 4)]
+    blocks.clear()
+    stats = pool.stats()
+    assert stats.reserved == stats.peak_reserved == 7 * MIB

@@ -6,7 +6,9 @@ from contextlib import suppress
 
 import pytest
 
+from xdev import memory
 from xdev.errors import OutOfMemoryError, XdevError
+from xdev.memory import history
 from xdev.memory.policies import POLICIES
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
@@ -123,3 +125,96 @@ def test_a_refusal_that_was_handled_keeps_nothing_alive(policy):
         assert fail()() is None
     finally:
         gc.enable()
+
+
+class Failing(FakeSource):
+    """A fake source one call of which fails; any address is as good as another."""
+
+    def __init__(self):
+        super().__init__(128 << 20)
+        self.call, self.left = "", 0
+
+    def fail(self, call, after=0):
+        self.call, self.left = call, after
+
+    def _call(self, kind, *call):
+        if call[0] == self.call:
+            if not self.left:
+                self.call = ""
+                raise RuntimeError(call[0])
+            self.left -= 1
+        super()._call(kind, *call)
+
+
+MIB = 1 << 20
+
+
+def taken_over(pool):
+    pool.state.source.fail("wait")
+    pool.acquire(39 * MIB, 1)
+
+
+def waited_for(pool):
+    pool.state.source.fail("synchronize")
+    pool.reclaim()
+
+
+def marked(pool, call):
+    block = pool.acquire(4 * MIB)
+    pool.state.mark(block.chunk, (3,))
+    del block
+    pool.state.source.fail(call)
+    pool.stats()
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        taken_over,
+        waited_for,
+        lambda pool: marked(pool, "record"),
+        lambda pool: marked(pool, "done"),
+    ],
+)
+def test_what_a_failed_call_held_is_not_in_use_while_its_error_lives(act):
+    """As in a notebook, which keeps the last error."""
+    pool = Pool(Failing())
+    held = [pool.acquire(6 * MIB), pool.acquire(5 * MIB, 2), pool.acquire(5 * MIB, 2)]
+    pool.acquire(40 * MIB)
+    del held[1]
+    with pytest.raises(RuntimeError) as error:
+        act(pool)
+    stats = pool.stats()
+    assert (stats.live, stats.allocated) == (2, sum(block.nbytes for block in held))
+    assert error.value is not None
+
+
+def test_a_failed_allocation_takes_nothing_of_a_shared_limit():
+    source = Failing()
+    pool = Pool(source, limit=1 << 30)
+    for _ in range(3):
+        source.fail("allocate")
+        with pytest.raises(RuntimeError):
+            pool.acquire(MIB)
+        assert pool.budget.reserved == 0
+    assert pool.state.upstream._orders == {}
+
+
+@pytest.mark.parametrize("policy", ["split", "binned", "simple"])
+def test_a_record_knows_what_went_back_before_a_failure(policy):
+    source = Failing()
+    pool = Pool(source, policy)
+    blocks = [pool.acquire(n * MIB) for n in (30, 12, 2)]
+    memory.record_history()
+    try:
+        blocks.clear()
+        source.fail("free", after=1)
+        with pytest.raises(RuntimeError):
+            pool.reclaim()
+        pool.stats()
+        [events] = history.snapshot_of([pool])["device_traces"]
+    finally:
+        memory.record_history(False)
+    told = [(event["action"], event["size"]) for event in events]
+    assert [size for action, size in told if action == "segment_free"] == [30 * MIB]
+    assert len([size for action, size in told if action == "free_completed"]) == 3

@@ -170,3 +170,39 @@ def test_a_finalizer_that_looks_during_a_decision_loses_no_marked_block():
     pool.state.decide(lambda _: pool.stats())
     pool.reclaim()
     assert source.lent == {}
+
+
+def test_a_block_served_during_a_decision_is_found_like_others():
+    pool, served = Pool(FakeSource(1 << 30)), []
+    first = pool.acquire(100, stream=1)
+    pool.state.decide(lambda _: served.append(pool.acquire(5000, stream=1)))
+    assert pool.find(served[0].address) is served[0].chunk
+    address = served.pop().address
+    again = pool.acquire(5000, stream=1)
+    assert again.address == address
+    pool.acquire(100, stream=2)
+    assert first.chunk.uses == again.chunk.uses == {2}
+
+
+def test_what_a_finalizer_grew_and_used_is_not_fresh():
+    """Memory that is said to be fresh is not filled with zeros."""
+    pool = Pool(FakeSource(1 << 30), "binned", limit=4 << 20)
+    used = []
+
+    class Holder:
+        def __init__(self):
+            self.me, self.block = self, pool.acquire(4 << 20)
+
+        def __del__(self):
+            self.block = None
+            used.append(pool.acquire(3 << 20).address)
+
+    gc.disable()
+    try:
+        Holder()
+        chunk, _, fresh = pool.take_for_c(3 << 20, 0)
+    finally:
+        gc.enable()
+    assert used == [chunk.address]
+    assert not fresh
+    chunk.release(chunk)

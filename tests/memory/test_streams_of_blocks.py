@@ -5,6 +5,7 @@ import pytest
 from xdev.memory.blocks import Chunk
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
+from xdev.memory.state import PoolState
 
 
 def test_free_memory_stays_with_its_stream_while_there_is_other():
@@ -111,3 +112,32 @@ def test_a_synchronize_that_fails_loses_no_free_memory():
     del kept
     assert pool.reclaim() == 3 * 4096
     assert source.lent == {}
+
+
+def test_what_a_reclaim_leaves_stays_with_the_stream_that_has_the_most():
+    pool = Pool(FakeSource(1 << 30))
+    pool.acquire(1, stream=0)
+    held = [pool.acquire(100_000, stream=7) for _ in range(3)]
+    del held[1]
+    pool.reclaim()
+    grown = pool.stats().grown
+    pool.acquire(100_000, stream=7)
+    assert pool.stats().grown == grown
+
+
+def test_an_interrupt_amid_the_first_marks_loses_none(monkeypatch):
+    pool = Pool(FakeSource(1 << 30))
+    held = [pool.acquire(5000, stream=1) for _ in range(3)]
+    mark, marked = PoolState.mark, []
+
+    def interrupted(*args):
+        marked.append(args)
+        if len(marked) == 2:
+            raise KeyboardInterrupt
+        mark(*args)
+
+    monkeypatch.setattr(PoolState, "mark", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pool.acquire(5000, stream=2)
+    held.append(pool.acquire(5000, stream=2))
+    assert [block.chunk.uses for block in held] == [{2}, {2}, {2}, None]

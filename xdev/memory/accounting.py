@@ -297,10 +297,10 @@ class Ledger:
         self.grown_bytes += nbytes
         self.hold(idle)
 
-    def shrink(self, nbytes: int, idle: int) -> None:
-        """Count a segment given back to the source; ``idle`` as in :meth:`grow`."""
-        self.returned += 1
-        self.returned_bytes += nbytes
+    def shrink(self, sizes: list[int], idle: int) -> None:
+        """Count segments given back to the source; ``idle`` as in :meth:`grow`."""
+        self.returned += len(sizes)
+        self.returned_bytes += sum(sizes)
         self.hold(idle)
 
     def hold(self, idle: int) -> None:

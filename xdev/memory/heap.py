@@ -11,6 +11,7 @@ it came back; only a policy's own fit may cost more.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import lru_cache
 from itertools import chain
 from math import inf
@@ -111,6 +112,10 @@ class Heap:
         self._add_free(segment.first)
         return self._carve(segment.first, nbytes)
 
+    def add(self, segment: Segment) -> None:
+        """Add a segment whose chunks are in use."""
+        self._segments.add(segment.address, segment)
+
     def put(self, chunk: Chunk) -> None:
         """Take a chunk back into its bin."""
         key = chunk.stream, chunk.nbytes
@@ -149,6 +154,14 @@ class Heap:
         """Put back chunks that were taken, or a spare segment's first one."""
         for chunk in chunks:
             self._add_free(chunk)
+
+    def fullest(self) -> int:
+        """Return the stream that has the most free memory, 0 where there is none."""
+        self.settle()
+        sums: defaultdict[int, int] = defaultdict(int)
+        for (stream, _), free_list in self._free_lists.items():
+            sums[stream] += sum(chunk.nbytes for chunk in free_list)
+        return max(sums, key=sums.__getitem__, default=0)
 
     def lift(self, stream: int) -> list[Chunk]:
         """Take out the free chunks of all streams but this one.

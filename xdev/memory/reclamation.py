@@ -180,7 +180,11 @@ class DeferredFrees:
                 chunk = self._dropped.popleft()
             except IndexError:  # a finalizer in this thread was faster
                 break
-            events = [source.record(use) for use in chunk.uses or ()]
+            try:
+                events = [source.record(use) for use in chunk.uses or ()]
+            except BaseException:  # else it would be the traceback's
+                self._dropped.append(chunk)
+                raise
             self._state.count("events", len(events))
             self._recorded.append((events, chunk))
 
@@ -191,7 +195,12 @@ class DeferredFrees:
                 events, chunk = self._recorded.popleft()
             except IndexError:  # likewise
                 break
-            if all(source.done(event) for event in events):
+            try:
+                done = all(source.done(event) for event in events)
+            except BaseException:  # likewise
+                self._recorded.append((events, chunk))
+                raise
+            if done:
                 yield chunk
             else:
                 self._recorded.append((events, chunk))
@@ -199,7 +208,11 @@ class DeferredFrees:
     def synchronize(self) -> list[Chunk]:
         """Wait for all queued work; return the chunks that are free after it."""
         recorded, self._recorded = self._recorded, deque()
-        self._state.source.synchronize()
+        try:
+            self._state.source.synchronize()
+        except BaseException:  # likewise
+            self._recorded.extend(recorded)
+            raise
         chunks = [chunk for _, chunk in recorded]
         for chunk in chunks:
             chunk.uses = None
@@ -218,9 +231,9 @@ class DeferredFrees:
         if self._first is None:
             self._first = stream
         elif stream != self._first and not self._several:
-            self._several = True
             for chunk in state.decide(Heap.unlisted) or ():
                 state.mark(chunk, (stream,))
+            self._several = True  # not before: an exception may come between
         for handle in self._retired():
             for chunk in state.decide(methodcaller("inherit", handle, stream)) or ():
                 state.mark(chunk, (stream,))

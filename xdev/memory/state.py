@@ -29,7 +29,6 @@ import threading
 from collections import deque
 from functools import partial
 from math import inf
-from operator import methodcaller
 from sys import is_finalizing
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
@@ -95,6 +94,10 @@ class PoolState:
         self._apart = False  # likewise for what is served apart
         #: All that the source has lent, by address, in the heap or not.
         self.segments: dict[int, Segment] = {}
+        self._strays: list[Segment] = []  # served apart, and not in the heap yet
+        #: Free chunks that moves have taken out of the heap so far. Nobody uses them,
+        #: though frames refer to them, and after an error its traceback.
+        self._in_hand: list[Chunk] = []
         self.inherited = False  # whether it is the parent's, in a forked child
         self.shut = False  # whether free memory needs a look at the limit
         self.deferred = DeferredFrees(self)
@@ -184,6 +187,7 @@ class PoolState:
             while segments is None or len(segments) != len(self.segments):
                 segments = self._reconciled()
                 self._rebuild(segments)  # a finalizer may come between, and be served
+            self._in_hand = []
             self._torn = self._adrift = self._apart = False
 
     def _reconciled(self) -> list[Segment]:
@@ -192,13 +196,16 @@ class PoolState:
         for address, order in list(lent.items()):
             if address not in self.segments:
                 self.segments[address] = Segment(address, order[0], self)
+                self._tell_grown(address, order[0])
         for address in [each for each in list(self.segments) if each not in lent]:
-            self.segments.pop(address, None)
+            segment = self.segments.pop(address, None)
+            if segment is not None:
+                self._tell_returned(segment)
         return list(self.segments.values())
 
     def _rebuild(self, segments: list[Segment]) -> None:
         heap = self.heap
-        was_free = {id(chunk) for chunk in heap.binned()}
+        was_free = {id(chunk) for chunk in (*heap.binned(), *self._in_hand)}
         for segment in segments:
             was_free.update(id(chunk) for chunk in segment if chunk.listed)
         heap.rebuild(segments)
@@ -215,16 +222,18 @@ class PoolState:
         free, used = [], []
         for segment in segments:
             for chunk, holders in segment.holders():
-                if holders and id(chunk) not in late:
+                if id(chunk) in was_free or (not holders and self._came_back(chunk)):
+                    free.append(chunk)
+                elif holders and id(chunk) not in late:
                     used.append(chunk.nbytes)
                     chunk.release = self.release
-                elif id(chunk) in was_free or (not holders and self._came_back(chunk)):
-                    free.append(chunk)
         return free, used
 
     def _drain(self) -> None:
         """Take back what was dropped; called in a decision."""
         pending, heap, ledger = self.pending, self.heap, self.ledger
+        while self._strays:
+            heap.add(self._strays.pop())
         while pending:
             try:
                 chunk = pending.popleft()
@@ -313,6 +322,7 @@ class PoolState:
         def choose(heap: Heap) -> Chunk | None:
             found = heap.take(nbytes, stream, anywhere=anywhere)
             chunk = self._admitted(heap, found) if self.shut else found
+            self.newest.address = 0  # a finalizer may have grown and used it meanwhile
             return self._hand_out(chunk, nbytes)
 
         return self.decide(choose)
@@ -321,9 +331,16 @@ class PoolState:
         """Serve from a new segment of ``size`` bytes."""
         found = self.move(partial(self._grow, nbytes, stream, size))
         if not (found is None or isinstance(found, MemoryError)):
-            for listener in self.listeners:
-                listener.grown(self, found.segment.address, size)
+            self._tell_grown(found.segment.address, size)
         return found
+
+    def _tell_grown(self, address: int, nbytes: int) -> None:
+        for listener in self.listeners:
+            listener.grown(self, address, nbytes)
+
+    def _tell_returned(self, segment: Segment) -> None:
+        for listener in self.listeners:
+            listener.returned(self, segment.address, segment.nbytes)
 
     def _grow(self, nbytes: int, stream: int, size: int) -> Chunk | MemoryError | None:
         address = self.upstream.borrow(size, stream)
@@ -348,25 +365,33 @@ class PoolState:
         return self.move(partial(self._steal, nbytes, stream, least))
 
     def _steal(self, nbytes: int, stream: int, least: int) -> Chunk | None:
-        chunk = self.decide(
-            lambda heap: self._admitted(heap, heap.steal(nbytes, stream, least))
-        )
+        before = self._in_hand
+
+        def choose(heap: Heap) -> Chunk | None:
+            found = self._admitted(heap, heap.steal(nbytes, stream, least))
+            self._in_hand = before if found is None else [*before, found]
+            return found
+
+        chunk = self.decide(choose)
         if chunk is None:
             return None
+        self.newest.address = 0  # as in cached
         self.source.wait(stream, self.source.record(chunk.stream))
 
         def change(_: Heap) -> Chunk | None:
             chunk.stream = stream
             self.ledger.steals += 1
             self.ledger.events += 1
-            return self._hand_out(chunk, nbytes)
+            self._hand_out(chunk, nbytes)
+            self._in_hand = before
+            return chunk
 
         return self.decide(change)
 
     def serve_apart(self, nbytes: int, stream: int) -> Chunk | MemoryError | None:
         """Serve a finalizer that runs in the middle of a decision; leave the heap be.
 
-        The segment joins the heap when its one chunk comes back.
+        The segment joins the heap in the next decision.
         """
         self._apart = True
         size = self.heap.granted(nbytes)
@@ -374,6 +399,8 @@ class PoolState:
         if address is None or isinstance(address, MemoryError):
             return address
         segment = self.segments[address] = Segment(address, size, self)
+        self._strays.append(segment)
+        self._tell_grown(address, size)
         chunk = segment.first
         chunk.stream = stream
         self.ledger.grow(size, self.upstream.idle)
@@ -389,18 +416,32 @@ class PoolState:
         if self.process_pending() is not None:
             self.sweep()
 
-    def synchronize(self, stream: int = 0) -> int:
+    def synchronize(self, stream: int | None = None) -> int:
         """Wait for all queued work; then all free memory is the one stream's.
+
+        None: of the stream that has the most of it.
 
         Return how much went back to the source, as :meth:`process_pending` does [B].
         """
         return self.move(partial(self._synchronize, stream)) if self.settled() else 0
 
-    def _synchronize(self, stream: int) -> int:
-        gone = self.process_pending() or 0
-        lifted = self.decide(methodcaller("lift", stream)) or []
+    def _synchronize(self, stream: int | None) -> int:
+        gone, before = self.process_pending() or 0, self._in_hand
+
+        def lift(heap: Heap) -> tuple[int, list[Chunk]]:
+            heir = heap.fullest() if stream is None else stream
+            lifted = heap.lift(heir)
+            self._in_hand = before + lifted
+            return heir, lifted
+
+        heir, lifted = self.decide(lift) or (stream or 0, [])
         free = self.deferred.synchronize()
-        self.decide(lambda heap: heap.unify(stream, lifted + free))
+
+        def unify(heap: Heap) -> None:
+            heap.unify(heir, lifted + free)
+            self._in_hand = before
+
+        self.decide(unify)
         self.count("syncs")
         return gone
 
@@ -459,20 +500,27 @@ class PoolState:
         return self.move(partial(self._return, nbytes, least))
 
     def _return(self, nbytes: float, least: int) -> int:
-        segments = self.decide(lambda heap: heap.spare(nbytes, least)) or []
+        before = self._in_hand
+
+        def choose(heap: Heap) -> list[Segment]:
+            found = heap.spare(nbytes, least)
+            self._in_hand = before + [segment.first for segment in found]
+            return found
+
+        segments = self.decide(choose) or []
         total = sum(map(self.upstream.take_back, segments))
         self.upstream.settle()
 
         def note(_: Heap) -> None:
             self.ledger.trims += len(segments) if least else 0
+            sizes = [segment.nbytes for segment in segments]
+            self.ledger.shrink(sizes, self.upstream.idle)
             for segment in segments:
                 self.segments.pop(segment.address, None)
-                self.ledger.shrink(segment.nbytes, self.upstream.idle)
+                self._tell_returned(segment)
+            self._in_hand = before
 
         self.decide(note)
-        for segment in segments:
-            for listener in self.listeners:
-                listener.returned(self, segment.address, segment.nbytes)
         return total
 
     # -- the rest ---------------------------------------------------------------------

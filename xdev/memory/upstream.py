@@ -90,7 +90,11 @@ class Upstream:
         fresh = max(0, size - self.idle)
         if not (self._budget.admits(size) and self._budget.draw(self, fresh)):
             return None
-        found = self._fetch(size, *[stream] * self._in_order)
+        try:
+            found = self._fetch(size, *[stream] * self._in_order)
+        except BaseException:  # others draw on the budget too
+            self._budget.draw(self, -fresh)
+            raise
         if isinstance(found, MemoryError):
             self._budget.draw(self, -fresh)
             self.settle()
@@ -167,8 +171,11 @@ class Upstream:
         self._orders[id(entry)] = entry
         try:  # in one step of C's from the source's return on: it is never lost
             entry[1].extend(map(self._source.allocate, *zip(order)))
-        except MemoryError as error:
-            self._orders.pop(id(entry), None)
+        except BaseException as error:
+            if not entry[1]:
+                self._orders.pop(id(entry), None)
+            if not isinstance(error, MemoryError):
+                raise
             self._count("failures")
             return MemoryError(*error.args)  # without frames: they keep names
         address = self._enter(entry)

@@ -350,6 +350,7 @@ cdef class FreeLists:
         cdef list found = []
         cdef Block* block
         cdef int k = LISTS  # first what needs a look
+        cdef int64_t hits  # no object is made under the lock
         while core.idle and k >= 0:
             acquire()
             if core.lists[k] == NULL:
