@@ -196,3 +196,23 @@ def test_work_that_forks_and_joins(cuda):
 
     for _ in range(3):
         np.testing.assert_array_equal(xdev.to_numpy(g()), expected)
+
+
+@pytest.mark.cuda
+def test_functions_that_are_gone_run_in_replays(cuda):
+    """Their code stays where it is, whatever is compiled and dropped after them."""
+    x, _ = arrays(cuda)
+    expected = xdev.to_numpy(x) * 3 + 1
+
+    def inside(x):
+        f = xdev.vectorize(lambda a: a * 3 + 1)
+        return f(x)
+
+    g = xdev.graph(inside, x)
+    gc.collect()
+    for f in (lambda a: a - 1, lambda a: a * 5, lambda a: a / 7):
+        xdev.vectorize(f)(x)
+    gc.collect()
+
+    for _ in range(3):
+        np.testing.assert_allclose(xdev.to_numpy(g()), expected, rtol=1e-6)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import importlib
 import sys
+import threading
 import weakref
+from contextlib import contextmanager
 from functools import cache
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -31,6 +33,9 @@ from xdev.device.cuda import (
 from xdev.memory.arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.streams import live_streams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NO_CONTEXT = 201  # the driver's CUDA_ERROR_INVALID_CONTEXT
 FLOATS = {"f": FLOAT, "d": DOUBLE}
@@ -94,6 +99,32 @@ class Kernel:
         unload.atexit = False
         _check(driver.cuLibraryGetKernel(ctypes.byref(kernel), library, name.encode()))
         self.handle = kernel.value or 0
+        with _lock:
+            _loaded.add(self)
+            for kept in _kept:
+                kept.append(self)
+
+
+_lock = threading.Lock()  # guards the two below, but for what dies
+_loaded: weakref.WeakSet[Kernel] = weakref.WeakSet()
+_kept: list[list[Kernel]] = []  # of each capture that is under way
+
+
+@contextmanager
+def kept_alive() -> Iterator[list[Kernel]]:
+    """Yield a list that gets every kernel there is and every one that is loaded here.
+
+    A captured graph launches its kernels for as long as it lives, and to unload one is
+    forbidden in a capture.
+    """
+    with _lock:
+        kernels = list(_loaded)
+        _kept.append(kernels)
+    try:
+        yield kernels
+    finally:
+        with _lock:
+            _kept[:] = [others for others in _kept if others is not kernels]
 
 
 def _check(error: int) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional, native
-from xdev.compile.launch import driver_library
+from xdev.compile.launch import driver_library, kept_alive
 from xdev.device import device_of
 from xdev.device.cuda import BACKEND
 from xdev.errors import CaptureError
@@ -116,6 +116,8 @@ class Capture(hooks.Listener):
         What the function's work lies in.
     inner : list
         The graphs that are a part of this one: what they hold is in use here.
+    kernels : list
+        What it may launch.
     """
 
     def __init__(self, pool: Pool, home: Any, index: int) -> None:
@@ -128,6 +130,7 @@ class Capture(hooks.Listener):
         self._strangers: list[tracking.Frames] = []
         self.arena = Arena()
         self.inner: list[Any] = []
+        self.kernels: list[Any] = []
 
     def run(self, f: Callable[..., Any], arrays: tuple[Any, ...]) -> tuple[Any, Any]:
         """Return the graph, ready to launch, and what the function returned.
@@ -138,7 +141,7 @@ class Capture(hooks.Listener):
             The function cannot be captured.
         """
         try:
-            with self._recording():
+            with kept_alive() as self.kernels, self._recording():
                 results = f(*arrays)
                 graph = self._stream.end_capture()
         except MemoryError:
@@ -325,6 +328,7 @@ class CudaGraph(Graph):
             made = Capture(self._pool, home, index)
             self._graph, self._results = made.run(f, arrays)
             self._arena, self._inner = made.arena, made.inner
+            self._kernels = made.kernels
             self._check_results()
             self._ready = home.record(self._cuda.Event(disable_timing=True))
         self._streams: set[int] = set()  # those that were launched on
