@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import _optional
+from xdev import _optional, native
 from xdev.device import Device, registry
 from xdev.device.choice import CPU
 from xdev.device.copies import announce
@@ -76,6 +76,12 @@ REDUCTIONS = {
     "prod": elementwise.multiply,
     "sum": elementwise.add,
 }
+#: What makes views alone: no work on the device.
+VIEWS = frozenset((
+    *("broadcast_arrays", "broadcast_to", "expand_dims", "flip", "matrix_transpose"),
+    *("moveaxis", "permute_dims", "squeeze", "unstack", "linalg.diagonal"),
+    "linalg.matrix_transpose",
+))  # fmt: skip
 #: CuPy's operators, which are compiled.
 OPERATORS: dict[str, Callable[..., Any]] = {
     "matmul": operator.matmul,
@@ -154,12 +160,12 @@ class CuPyLibrary(Library):
         """Have a function under a name; where there are several streams it marks."""
         self.functions[name] = function  # from here on another thread marks it, or we
         if live_streams.several:
-            self.functions[name] = marking(function)
+            self.functions[name] = marking(name, function)
 
     def _mark_uses(self) -> None:
         """Have the functions mark their arguments: several streams are in use."""
         for name, function in list(self.functions.items()):
-            self.functions[name] = marking(function)
+            self.functions[name] = marking(name, function)
 
     def device(self, x: Any) -> int | None:
         """Return the device's number, or None where there is one device."""
@@ -200,17 +206,21 @@ def guarded(function: Callable[..., Any], device: Any) -> Callable[..., Any]:
     return on_device
 
 
-def marking(function: Callable[..., Any]) -> Callable[..., Any]:
+def marking(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function whose arrays' blocks stay until the current stream used them.
 
     Without it an array of another stream, dropped after the call, would be handed out
-    again there before the work here is done. A function that marks is itself.
+    again there before the work here is done. A function that marks, or does no work, is
+    itself.
     """
-    if hasattr(function, "marks"):
+    if name in VIEWS or hasattr(function, "marks"):
         return function
 
+    are_of_current_stream = native.calls.are_of_current_stream
+
     def on_stream(*args: Any, **options: Any) -> Any:
-        mark_uses((*args, *options.values()))
+        if options or not are_of_current_stream(args):
+            mark_uses((*args, *options.values()))
         return function(*args, **options)
 
     vars(on_stream)["marks"] = True

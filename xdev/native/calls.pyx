@@ -496,6 +496,17 @@ cdef class Launches:
         finally:
             set_device(current, 0)
 
+    cdef bint are_at_home(self, Launch run, Py_ssize_t count, Operands* found):
+        """Say whether each array begins where a block of the current stream does."""
+        cdef intptr_t stream = current_stream()
+        cdef Py_ssize_t k
+        for k in range(count):
+            if run.slots[k].kind == ADDRESS and not (
+                is_of_stream != NULL and is_of_stream(found.addresses[k], stream)
+            ):
+                return False
+        return True
+
     cdef object follow(
         self, LaunchPlan plan, PyObject** operands, Py_ssize_t count, Operands* found
     ):
@@ -504,7 +515,7 @@ cdef class Launches:
         cdef Py_ssize_t k
         cdef bint straight = found.size >= 0
         result = <object>operands[count - 1]
-        if several_streams:
+        if several_streams and not self.are_at_home(run, count, found):
             given = tuple_of(operands, count)
             if are_own(given, current_stream()) < 0:
                 mark_uses(given)
