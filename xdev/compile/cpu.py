@@ -21,7 +21,7 @@ from xdev.compile import cpu_loop, errors, loops, numpy_functions
 from xdev.compile.cpu_loop import ALONE, BINARY, LINE, UNROLLED, Advice
 from xdev.compile.cpu_math import linking
 from xdev.compile.cpu_math.linking import CALLED, SYMBOLS
-from xdev.compile.halves import computed, conversions, is_half
+from xdev.compile.halves import computed, is_half, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,34 +78,11 @@ COPYING = 4  # simple instructions that copying an element is worth
 
 
 class Operand(NamedTuple):
-    """One operand: how it is stored, what it is computed as, how one becomes the other.
-
-    ``widen`` and ``narrow`` are functions between the two, None where they are the same
-    type.
-    """
+    """One operand: its Numba type in memory, that of its values, its size."""
 
     stored: Any
     computed: Any
     itemsize: int
-    widen: Callable[[Any], Any] | None = None
-    narrow: Callable[[Any], Any] | None = None
-
-    def widened(self, context: Any, builder: Any, value: Any) -> Any:
-        """Emit what makes a loaded value one to compute with."""
-        types = self.computed(self.stored)
-        return self._converted(context, builder, self.widen, types, value)
-
-    def narrowed(self, context: Any, builder: Any, value: Any) -> Any:
-        """Emit what makes a computed value one to store."""
-        types = self.stored(self.computed)
-        return self._converted(context, builder, self.narrow, types, value)
-
-    @staticmethod
-    def _converted(context: Any, builder: Any, way: Any, types: Any, value: Any) -> Any:
-        if way is None:
-            return value
-        made = context.compile_subroutine(builder, way, types)
-        return numpy_functions.call(context, builder, made.fndesc, types, [value])[0]
 
 
 @final
@@ -199,15 +176,6 @@ class Body:
             context.cast(builder, part, source, o.computed)
             for o, part, source in zip(self.outputs, parts, kinds, strict=True)
         ]
-
-    def apply(self, context: Any, builder: Any, values: Sequence[Any]) -> list[Any]:
-        """Emit the scalar function on loaded values; return what is to be stored."""
-        given = zip(self.inputs, values, strict=True)
-        widened = [operand.widened(context, builder, value) for operand, value in given]
-        results = zip(
-            self.outputs, self.compute(context, builder, widened), strict=True
-        )
-        return [operand.narrowed(context, builder, value) for operand, value in results]
 
 
 Dtypes = tuple[np.dtype[Any], ...]
@@ -387,12 +355,8 @@ def _branches(function: Callable[..., Any]) -> bool:
 
 
 def _operand(dtype: np.dtype[Any]) -> Operand:
-    if is_half(dtype):
-        types = _optional.numba().core.types
-        widen, narrow = conversions(dtype)
-        return Operand(types.uint16, types.float32, 2, widen, narrow)
     kind = computed(dtype)
-    return Operand(kind, kind, dtype.itemsize)
+    return Operand(stored(dtype) if is_half(dtype) else kind, kind, dtype.itemsize)
 
 
 @cache

@@ -278,7 +278,7 @@ def _elementwise(
 ) -> None:
     """Emit the loop at given strides."""
     nin, advice = len(body.inputs), body.advice(apart=apart)
-    compute = partial(body.apply, memory.context, memory.builder)
+    compute = partial(body.compute, memory.context, memory.builder)
     memory.loop(count, rows[:nin], rows[nin:], compute, advice=advice)
 
 
@@ -308,7 +308,7 @@ def _at_indices(
         negative = b.icmp_signed("<", index, intp(0))
         return b.select(negative, b.add(index, extent), index)
 
-    first, compute = rows[0], partial(body.apply, memory.context, memory.builder)
+    first, compute = rows[0], partial(body.compute, memory.context, memory.builder)
     memory.loop(count, rows[:-1], [first], compute, advice=ALONE, index_of=index_of)
 
 
@@ -440,7 +440,7 @@ def _reduce(
     first, values, last = rows
     own = Row(first.kind, memory.room(body.inputs[0].itemsize), memory.intp(0))
     memory.store(own.kind, memory.load(own.kind, first.start), own.start)
-    compute = partial(body.apply, memory.context, memory.builder)
+    compute = partial(body.compute, memory.context, memory.builder)
     advice = ALONE if alone else None
     memory.loop(count, [own, values], [own], compute, advice=advice)
     memory.store(own.kind, memory.load(own.kind, own.start), last.start)
@@ -461,10 +461,9 @@ def _reduce_in_pairs(
     into, values, _ = rows
     total = memory.room(_size(memory, body))
     memory.call("fold", _fold, (body,), *values[1:], count, total)
-    first = operand.widened(context, b, memory.load(into.kind, into.start))
+    first = memory.load(into.kind, into.start)
     pair = [first, memory.load(operand.computed, total)]
     (value,) = body.compute(context, b, pair)
-    value = operand.narrowed(context, b, value)
     memory.store(into.kind, value, into.start)
 
 
@@ -505,12 +504,11 @@ def _fold_block(memory: Memory, body: Body, *arguments: Any) -> None:
     step, other = intp(size), memory.room(BLOCK // 2)
     copied = memory.room(BLOCK)
 
-    def widened(values: list[Any]) -> list[Any]:
-        return [operand.widened(memory.context, b, *values)]
-
     rows = [Row(operand.stored, source, stride)], [Row(kind, copied, step)]
-    plain = memory.ir.IntType(1)(0) if operand.widen else memory.equal(stride, step)
-    memory.loop(b.select(plain, intp(0), count), *rows, widened)
+    plain = memory.equal(stride, step)
+    if kind != operand.stored:
+        plain = plain.type(0)
+    memory.loop(b.select(plain, intp(0), count), *rows)
     cgutils = memory.cgutils
     row = cgutils.alloca_once_value(b, b.select(plain, source, copied))
     free, spare = (cgutils.alloca_once_value(b, room) for room in (other, copied))

@@ -1,16 +1,15 @@
-"""Floats of 16 bits: stored as such, computed in float32.
-
-Their conversions are integer arithmetic, since not every CPU has instructions for it.
-"""
+"""Floats of 16 bits: stored as such, computed in float32."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
+
+if TYPE_CHECKING:
+    import numpy as np
 
 BFLOAT16 = (
     "bfloat16"  # the name of ml_dtypes' dtype, which NumPy knows once it is there
@@ -41,55 +40,59 @@ def computed(dtype: np.dtype[Any]) -> Any:
     return numba.np.numpy_support.from_dtype(dtype)
 
 
-def conversions(dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Return functions of the bits to float32 and back, rounded to even."""
-    return _bfloat16() if is_bfloat16(dtype) else _float16()
-
-
 @cache
-def _float16() -> tuple[Any, Any]:
-    above, below = np.float32(2.0**112), np.uint32(126 << 23)
-    magic = np.float32(0.5)
+def stored(dtype: np.dtype[Any]) -> Any:
+    """Return the Numba type of values in memory, which a load makes float32.
 
-    def widen(half):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-        shifted = np.uint32(half & 0x7FFF) << np.uint32(13)
-        value = np.uint32(shifted).view(np.float32) * above
-        bits = np.float32(value).view(np.uint32)
-        if shifted >= 0x0F800000:  # noqa: PLR2004 - inf and nan
-            bits = np.uint32(bits | 0x7F800000)
-        bits = np.uint32(bits | (np.uint32(half & 0x8000) << np.uint32(16)))
-        return np.uint32(bits).view(np.float32)
+    Raises
+    ------
+    NotImplementedError
+        The processor has no instructions for float16, and libgcc no functions.
+    """
+    numba = _optional.numba()
+    ir, models = _optional.llvm_ir(), numba.core.datamodel.models
+    in_memory = ir.IntType(16) if is_bfloat16(dtype) else ir.HalfType()
+    if not (is_bfloat16(dtype) or has_feature("f16c")):
+        llvm = _optional.llvm()
+        with suppress(RuntimeError):  # there is none
+            llvm.load_library_permanently("libgcc_s.so.1")
+        if not llvm.address_of_symbol("__extendhfsf2"):
+            raise NotImplementedError("float16 needs a CPU with F16C, or libgcc 12")
 
-    def narrow(value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-        bits = np.uint32(np.float32(value).view(np.uint32))
-        sign = np.uint32(bits & 0x80000000)
-        bits = np.uint32(bits ^ sign)
-        if bits > 0x7F800000:  # noqa: PLR2004 - nan
-            half = np.uint32(0x7E00)
-        elif bits >= 0x47800000:  # noqa: PLR2004 - at least 2**16: an overflow, told
-            endless = np.float32(np.uint32(bits).view(np.float32) * above)
-            half = np.uint32((np.float32(endless).view(np.uint32) >> 13) & 0x7C00)
-        elif bits < 0x38800000:  # noqa: PLR2004 - subnormal: an addition rounds
-            rounded = np.float32(np.uint32(bits).view(np.float32) + magic)
-            half = np.uint32(np.float32(rounded).view(np.uint32) - below)
-        else:
-            odd = np.uint32((bits >> 13) & 1)
-            half = np.uint32(np.uint32(bits - 0x38000000 + 0xFFF + odd) >> 13)
-        return np.uint16(half | (sign >> 16))
+    class Half(numba.core.types.Type):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__(dtype.name)
 
-    return widen, narrow
+    @numba.extending.register_model(Half)
+    class HalfModel(models.PrimitiveModel):  # type: ignore[misc, name-defined]
+        def __init__(self, manager: Any, kind: Any) -> None:
+            super().__init__(manager, kind, ir.FloatType())
+
+        def get_data_type(self) -> Any:
+            return in_memory
+
+        def from_data(self, builder: Any, value: Any) -> Any:
+            if in_memory == ir.HalfType():
+                return builder.fpext(value, self.be_type)
+            word = builder.zext(value, ir.IntType(32))
+            return builder.bitcast(builder.shl(word, word.type(16)), self.be_type)
+
+        def as_data(self, b: Any, value: Any) -> Any:
+            if in_memory == ir.HalfType():
+                return b.fptrunc(value, in_memory)
+            bits = b.bitcast(value, ir.IntType(32))
+            high = b.lshr(bits, bits.type(16))
+            odd = b.and_(high, bits.type(1))
+            even = b.lshr(b.add(b.add(bits, odd), bits.type(0x7FFF)), bits.type(16))
+            quiet = b.or_(high, bits.type(0x40))
+            is_nan = b.fcmp_unordered("uno", value, value)
+            return b.trunc(b.select(is_nan, quiet, even), in_memory)
+
+    return Half()
 
 
-@cache
-def _bfloat16() -> tuple[Any, Any]:
-    def widen(half):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-        return np.uint32(np.uint32(half) << np.uint32(16)).view(np.float32)
-
-    def narrow(value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-        bits = np.uint32(np.float32(value).view(np.uint32))
-        if np.uint32(bits & 0x7FFFFFFF) > 0x7F800000:  # noqa: PLR2004 - nan
-            return np.uint16((bits >> 16) | 0x40)
-        odd = np.uint32((bits >> 16) & 1)
-        return np.uint16(np.uint32(bits + 0x7FFF + odd) >> 16)
-
-    return widen, narrow
+def has_feature(name: str) -> bool:
+    """Say whether Numba compiles for a CPU of x86 with a feature, or for another."""
+    context = _optional.numba().core.registry.cpu_target.target_context
+    triple, _, features = context.codegen().magic_tuple()
+    return not triple.startswith("x86") or f"+{name}," in f"{features},"

@@ -156,7 +156,7 @@ def _emit(context: Any, builder: Any, body: cpu.Body, arguments: Sequence[Any]) 
         parameters.append(model.load_from_data_pointer(builder, place))
 
     def values(index: Any) -> list[Any]:
-        return body.apply(context, builder, [index, *parameters])
+        return body.compute(context, builder, [index, *parameters])
 
     def store(index: Any, lane: int, value: Any) -> None:
         element = builder.add(builder.mul(index, word(lanes)), word(lane))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 from xdev.compile.cpu_math import functions
 from xdev.compile.cpu_math.lanes import FLOAT32, FLOAT64, Kind, Lanes, shape
+from xdev.compile.halves import has_feature
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,7 +194,7 @@ def vectorized(library: Any) -> Any:
     module = library._get_module_for_linking()  # noqa: SLF001
     text = _calling(str(module))
     used = {name for name in CALLED.findall(text) if name in SYMBOLS}
-    if not used or not _fuses():
+    if not used or not has_feature("fma"):
         return library
     text = CALLED.sub(_renamed, text)
     made = llvm.parse_assembly(text)
@@ -213,13 +214,6 @@ def _calling(text: str) -> str:
         if count and not declared:
             text += f"declare {kind} @{name}({kind}, {kind})\n"
     return text
-
-
-def _fuses() -> bool:
-    """Say whether Numba compiles for a CPU with fused multiplication and addition."""
-    context = _optional.numba().core.registry.cpu_target.target_context
-    triple, _, features = context.codegen().magic_tuple()
-    return not triple.startswith("x86") or "+fma," in f"{features},"
 
 
 def _renamed(call: re.Match[str]) -> str:
