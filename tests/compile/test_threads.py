@@ -509,9 +509,3 @@ def test_one_thread_takes_all_at_once(monkeypatch):
     threads.run(lambda *piece: calls.append((*piece, threading.get_ident())), 10**6)
 
     assert calls == [(0, 10**6, threading.get_ident())]
-
-
-@pytest.mark.parametrize("part", [np.s_[:], np.s_[1:, 1:], np.s_[::-1], np.s_[0, 0:0]])
-def test_an_arrays_address_is_numpys(team, part):
-    x = np.zeros((3, 4))[part]
-    assert team.address(x) == x.ctypes.data

@@ -17,12 +17,10 @@ from contextlib import suppress
 from functools import partial, reduce
 from operator import or_
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from numpy import ndarray
 
     Shares = tuple[int, int, int, int, int]
 
@@ -95,11 +93,6 @@ def elements(loop: int, words: bytes, shares: Shares) -> int:
 
     _share(piece, shares)
     return reduce(or_, told, 0)
-
-
-def address(x: ndarray[Any, Any]) -> int:
-    """Return where a NumPy array's elements begin."""
-    return x.ctypes.data
 
 
 def _taken(todo: deque[int]) -> Iterator[int]:

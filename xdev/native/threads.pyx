@@ -16,7 +16,6 @@ worker sees it. What is called here is described in `xdev.compile.plain_threads`
 from libc.stdint cimport intptr_t
 from libc.string cimport memcpy, memset
 from posix.unistd cimport getpid
-cimport numpy as cnp
 
 import os
 import threading
@@ -48,9 +47,6 @@ cdef enum:
 
 ctypedef void (*Piece)(intptr_t, intptr_t, void*, intptr_t) noexcept nogil
 ctypedef void (*Loop)(char**, intptr_t*, intptr_t*, void*) noexcept nogil
-ctypedef int (*OfOne)(intptr_t) noexcept nogil
-ctypedef int (*OfTwo)(intptr_t, intptr_t) noexcept nogil
-ctypedef int (*OfFour)(intptr_t, intptr_t, intptr_t, intptr_t) noexcept nogil
 
 # Each to the end of a cache line; two threads write to none.
 cdef struct Mailbox:  # in which one thread leaves a word that is not 0 for another
@@ -182,10 +178,10 @@ def start_workers(intptr_t wanted):
     global started
     with _lock:
         while started < min(wanted, MOST):
-            name, number = f"xdev-{started + 1}", (started,)
-            started += 1
+            number, started = started, started + 1
+            name = f"xdev-{started}"
             try:
-                threading.Thread(None, serve, name, number, daemon=True).start()
+                threading.Thread(None, serve, name, (number,), daemon=True).start()
             except RuntimeError:  # no more threads here, or Python shuts down
                 break  # to others it is one that is always asleep
     return min(started, wanted)
@@ -282,9 +278,10 @@ cdef struct Slot:  # and in a lane's first, how many pieces the lane took
     intptr_t event, start, size, turns  # the driver's; what is in it of the array
 
 cdef struct Copy:  # the words that `xdev.transfer.staging` writes
-    OfOne enter, wait
-    OfTwo record
-    OfFour queue
+    int (*enter)(intptr_t) noexcept nogil
+    int (*wait)(intptr_t) noexcept nogil
+    int (*record)(intptr_t, intptr_t) noexcept nogil
+    int (*queue)(intptr_t, intptr_t, intptr_t, intptr_t) noexcept nogil
     intptr_t up, host, device, ring, nbytes, chunk, slots, stream, context, pieces
     intptr_t error, failed  # the driver's, and where the piece starts
     Slot all_slots[1]
@@ -296,7 +293,7 @@ cdef void copy_piece(
     """Copy a piece by the lane's next slot, or only empty one, after the last piece."""
     cdef Copy* copy = <Copy*>context
     cdef Slot* slot = copy.all_slots + lane * copy.slots
-    cdef intptr_t number = piece - copy.pieces, error, here
+    cdef intptr_t number = piece - copy.pieces, error, here, there
     if load(&copy.error, ORDERED):
         return
     if piece < copy.pieces:
@@ -311,11 +308,11 @@ cdef void copy_piece(
     if piece < copy.pieces and not error:
         slot.start = copy.chunk * piece
         slot.size = min(copy.chunk, copy.nbytes - slot.start)
+        there = copy.device + slot.start
         if copy.up:
             memcpy(<void*>here, <void*>(copy.host + slot.start), slot.size)
-            error = copy.queue(copy.device + slot.start, here, slot.size, copy.stream)
-        else:
-            error = copy.queue(here, copy.device + slot.start, slot.size, copy.stream)
+            here, there = there, here
+        error = copy.queue(here, there, slot.size, copy.stream)
         error = error or copy.record(slot.event, copy.stream)
     if error:
         swap(&copy.failed, slot.start, ORDERED)
@@ -323,7 +320,3 @@ cdef void copy_piece(
 
 
 COPY_PIECE = <intptr_t>copy_piece
-
-
-def address(cnp.ndarray x):
-    return <intptr_t>cnp.PyArray_DATA(x)

@@ -15,10 +15,9 @@ import copy as copies
 import dataclasses
 import sys
 from collections import OrderedDict, defaultdict, deque
-from functools import cache
 from itertools import pairwise
 from operator import is_
-from types import BuiltinFunctionType, MemberDescriptorType, SimpleNamespace
+from types import BuiltinFunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -52,7 +51,6 @@ FORMATS: dict[str, tuple[str, ...]] = {"coo": ("coords",), "dia": ("offsets",)}
 FORMATS |= dict.fromkeys(("csr", "csc"), ("indices", "indptr"))
 CUDA_DTYPES = "?fdFD"  # what CuPy's can hold, by NumPy's characters
 CONTAINERS = (OrderedDict, defaultdict, dict, deque, list, tuple)  # the narrower first
-NO_ATTRIBUTES: dict[str, Any] = {}
 ARRAY: Any = object()  # in place of a rule
 OPEN = object()  # stands for what a container is moved to, while its parts are
 
@@ -92,7 +90,7 @@ class Walk:
             A container's class does not let it be rebuilt; the text says where.
         """
         kind = type(part)
-        rule = _known[kind] if kind in _known else _rule_of(kind)
+        rule = _known[kind] if kind in _known else _search(kind)
         if rule is None:
             return part
         if rule is ARRAY:
@@ -199,11 +197,11 @@ def _rebuilding(kind: Any) -> Rule:
     bases = (*CONTAINERS, SimpleNamespace, object)
     base: Any = next(base for base in bases if issubclass(kind, base))
     values = getattr(base, "values" if issubclass(base, dict) else "__iter__", None)
-    has_attributes = bool(_slots(kind) or kind.__dictoffset__)
+    has_attributes = kind.__dictoffset__ or kind.__basicsize__ > base.__basicsize__
     is_plain = kind is list or kind is tuple
 
     def rebuilt(walk: Walk, whole: Any) -> Any:
-        held = attributes_of(whole) if has_attributes else NO_ATTRIBUTES
+        held = attributes_of(whole) if has_attributes else {}
         parts = whole
         if not is_plain:
             parts = [*(values(whole) if values else ()), *held.values()]
@@ -232,24 +230,9 @@ def _rebuilding(kind: Any) -> Rule:
 
 def attributes_of(whole: Any) -> dict[str, Any]:
     """Return what an object holds by name: its ``__dict__``, and slots with a value."""
-    kind: Any = type(whole)
-    held: dict[str, Any] = getattr(whole, "__dict__", {})
-    slots = _slots(kind)
-    if not slots:
-        return held
-    filled = [name for name in slots if hasattr(whole, name)]
-    return held | {name: getattr(whole, name) for name in filled}
-
-
-@cache
-def _slots(kind: Any) -> tuple[str, ...]:
-    return tuple(
-        name
-        for base in kind.__mro__
-        if "__slots__" in vars(base)
-        for name, held in vars(base).items()
-        if isinstance(held, MemberDescriptorType)
-    )
+    state: Any = object.__getstate__(whole)  # a class's own may tell less
+    attributes, slots = state if type(state) is tuple else (state, None)
+    return (attributes or {}) | (slots or {})
 
 
 def _made(base: Any, whole: Any, moved: list[Any]) -> Any:
@@ -351,13 +334,14 @@ _rules: dict[type, Rule | None] = {
 _known: dict[type, Rule | None] = {}  # by exact type; None: it has no arrays
 
 
-def _rule_of(kind: type) -> Rule | None:
-    with _lock:
-        found = _known[kind] = _search(kind)
-    return found
-
-
 def _search(kind: type) -> Rule | None:
+    """Return the rule of a class, and remember it."""
+    with _lock:
+        _known[kind] = rule = _found(kind)
+    return rule
+
+
+def _found(kind: type) -> Rule | None:
     for base in kind.__mro__:
         if base in _rules:
             return _rules[base] or _rebuilding(kind)

@@ -10,7 +10,6 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
-from xdev.compile import threads
 from xdev.compile.halves import is_bfloat16
 from xdev.device import registry
 from xdev.device.copies import guards
@@ -162,7 +161,7 @@ def _download(x: Any, index: int, non_blocking: bool, out: Any) -> Any:
 def _copy_async(host: Any, packed: Any, stream: int, *, up: bool) -> None:
     """Queue one copy of the driver's between arrays that are packed alike."""
     runtime = _optional.cupy().cuda.runtime
-    here, there = threads.team().address(host), packed.data.ptr
+    here, there = host.ctypes.data, packed.data.ptr
     to, origin = (there, here) if up else (here, there)
     kind = runtime.memcpyHostToDevice if up else runtime.memcpyDeviceToHost
     runtime.memcpyAsync(to, origin, packed.nbytes, kind, stream)
@@ -173,7 +172,7 @@ def _is_pinned(host: np.ndarray[Any, Any]) -> bool:
     if leased_chunk(host) is not None:  # quicker than to ask the driver
         return True
     ask = _optional.cupy().cuda.runtime.pointerGetAttributes
-    return bool(ask(threads.team().address(host)).type == PINNED)
+    return bool(ask(host.ctypes.data).type == PINNED)
 
 
 def _copy_on_one(x: Any, index: int, _: bool, out: Any) -> Any:

@@ -19,7 +19,7 @@ from xdev.device.copies import announce
 from xdev.memory.arrays import array_maker
 from xdev.memory.blocks import round_up
 from xdev.transfer.cuda import CHARS
-from xdev.transfer.exporters import order_of
+from xdev.transfer.exporters import copy_on_host, order_of
 from xdev.transfer.pinned import keep
 
 if TYPE_CHECKING:
@@ -74,13 +74,12 @@ def packed(arrays: Sequence[Any], target: Device) -> dict[int, Any]:
         if type(x) is kind and x.nbytes <= SMALL and x.dtype.char in CHARS:
             index = target.index if up else x.data.device_id
             groups.setdefault(index, []).append(number)
+    cross = upload if up else download
     moved: dict[int, Any] = {}
     for index, numbers in groups.items():
         if len(numbers) >= FEW:
             members = [arrays[number] for number in numbers]
-            cross = upload if up else download
-            results = cross(members, Device(f"cuda:{index}"))
-            moved.update(zip(numbers, results, strict=True))
+            moved |= zip(numbers, cross(members, Device(f"cuda:{index}")), strict=True)
     return moved
 
 
@@ -117,9 +116,7 @@ def packs(sizes: Sequence[int]) -> list[Pack]:
     """
     made: list[Pack] = []
     first, offsets, end = 0, list[int](), 0
-    for number, nbytes in enumerate(
-        [*sizes, LARGEST]
-    ):  # one more, to end the last pack
+    for number, nbytes in enumerate([*sizes, LARGEST]):  # the one more ends the last
         room = max(ALIGNMENT, round_up(nbytes, ALIGNMENT))
         if offsets and end + room > LARGEST:
             made.append(Pack(slice(first, number), offsets, end))
@@ -209,9 +206,8 @@ def download(arrays: Sequence[Any], source: Device) -> list[Any]:
             for pack, staging, _ in under_way:
                 for x, at in zip(arrays[pack.members], pack.offsets, strict=True):
                     order = order_of(x)
-                    moved.append(memory.host_array(x.shape, x.dtype, order))
                     values = np.ndarray(x.shape, x.dtype, staging, at, order=order)
-                    moved[-1][...] = values
+                    moved.append(copy_on_host(values, None))
     return moved
 
 
