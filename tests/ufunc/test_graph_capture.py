@@ -11,6 +11,7 @@ import pytest
 
 import xdev
 from xdev import _optional
+from xdev.compile import launch
 from xdev.errors import CaptureError
 from xdev.memory import Pool, hooks
 from xdev.memory.sources.fake import FakeSource
@@ -242,6 +243,38 @@ def test_graphs_used_in_a_capture_are_noted_in_their_thread(driver):
     captures.includes("after")
 
     assert capture.inner == ["inner"]
+
+
+def test_kernels_of_functions_that_die_in_a_capture_stay_with_it(driver, monkeypatch):
+    unloaded = []
+    nothing = lambda *_: 0  # noqa: E731
+    library = types.SimpleNamespace(
+        cuLibraryLoadData=nothing,
+        cuLibraryGetKernel=nothing,
+        cuLibraryUnload=lambda _: unloaded.append(dict(driver.status)),
+    )
+    monkeypatch.setattr(launch, "connect", lambda: None)
+    monkeypatch.setattr(launch, "driver_library", lambda: library)
+    before = [launch.Kernel(b"", "loaded before")]
+
+    def f():
+        before.clear()
+        launch.Kernel(b"", "of a function that dies here")
+
+    capture = captures.Capture(driver.pool, driver.home, 0)
+    capture.run(f, ())
+    assert not unloaded
+    del capture
+    assert unloaded == [{}, {}]
+
+    def breaks():
+        f()
+        driver.status = dict.fromkeys(driver.status, "invalidated")
+
+    with pytest.raises(CaptureError, match=r"`driver\.status = "):
+        run(driver, breaks)
+    gc.collect()
+    assert unloaded == [{}] * 4  # neither in the run that finds the line
 
 
 class Library:

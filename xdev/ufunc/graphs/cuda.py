@@ -141,7 +141,7 @@ class Capture(hooks.Listener):
             The function cannot be captured.
         """
         try:
-            with kept_alive() as self.kernels, self._recording():
+            with self._recording():
                 results = f(*arrays)
                 graph = self._stream.end_capture()
         except MemoryError:
@@ -171,7 +171,7 @@ class Capture(hooks.Listener):
         hooks.subscribe(self)
         gc.disable()  # old garbage may hold what is freed by forbidden calls
         try:
-            with stream, cuda.using_allocator(allocate):
+            with kept_alive() as self.kernels, stream, cuda.using_allocator(allocate):
                 stream.begin_capture(cuda.runtime.streamCaptureModeThreadLocal)
                 try:
                     yield
