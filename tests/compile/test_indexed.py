@@ -31,7 +31,7 @@ def cube(x):
 
 def fours(index, factor):
     i = np.int64(index) * 4
-    return square(i) * factor, square(i + 1) * factor, -i, 7.5
+    return square(i) * factor, square(i + 1) * factor, -1.0 * i, 7.5
 
 
 def one(index, offset):

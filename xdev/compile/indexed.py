@@ -20,7 +20,7 @@ from xdev.compile.elementwise import BLOCK, FUNCTION, cpp_name
 from xdev.compile.halves import computed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 INDEX = np.dtype(np.uint64)
 
@@ -36,7 +36,7 @@ class Indexed:
     ----------
     function : callable
         ``function(index, *parameters)``, plain Python on scalars. It returns ``lanes``
-        values, a tuple of them if there are several: elements ``lanes * index`` and
+        values, a tuple of one type if there are several: elements ``lanes * index`` and
         following. It may call other plain functions that its module names.
     parameters : tuple of numpy.dtype
         The parameters' dtypes, 8 bytes at most each; the index is an uint64.
@@ -109,70 +109,37 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
 def _compiled(kernel: Indexed) -> tuple[str, bytes]:
     numba = _optional.numba()
     types = numba.core.types
-    kinds = [computed(dtype) for dtype in (INDEX, *kernel.parameters)]
-    inputs = [cpu.Operand(kind, kind, SLOT) for kind in kinds]
-    kind = computed(kernel.result)
-    output = cpu.Operand(kind, kind, kernel.result.itemsize)
-    scalar = cpu.device_function(kernel.callable())
-    body = cpu.Body(scalar, inputs, [output] * kernel.lanes, branches=False)
+    function, lanes = cpu.device_function(kernel.callable()), kernel.lanes
 
-    @numba.extending.intrinsic  # type: ignore[untyped-decorator]
-    def run(typing: Any, out: Any, n: Any, parameters: Any) -> Any:
-        body.resolve(typing)
+    def values(*given):  # type: ignore[no-untyped-def] # noqa: ANN002, ANN202
+        return (function(*given),)
 
-        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
-            _emit(context, builder, body, values)
-            return context.get_dummy_value()
-
-        return types.void(out, n, parameters), generate
+    called = function if lanes > 1 else cpu.device_function(values)
+    cast, stored = kernel.result.type, computed(kernel.result)
+    if stored == types.boolean:  # whose values are single bits, but not in memory
+        stored = types.uint8
 
     def fill(out, n, parameters):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-        run(out, n, parameters)
+        given, whole = parameters[0], n // lanes
+        for index in range(whole):
+            made = called(np.uint64(index), *given)
+            for lane in range(lanes):
+                out[lanes * index + lane] = cast(made[lane])
+        if lanes * whole < n:
+            made = called(np.uint64(whole), *given)
+            for lane in range(lanes):  # in steps that a compiler can count
+                if lanes * whole + lane < n:
+                    out[lanes * whole + lane] = cast(made[lane])
 
-    signature = types.void(types.voidptr, types.int64, types.voidptr)
+    given = types.Tuple([computed(dtype) for dtype in kernel.parameters])
+    pointers = types.CPointer(stored), types.CPointer(given)
+    signature = types.void(pointers[0], types.int64, pointers[1])
+    options = {"error_model": "numpy", "_nrt": False}
     try:
-        return loops.code_of(numba.cfunc(signature)(fill))
+        return loops.code_of(numba.cfunc(signature, **options)(fill))
     except numba.core.errors.NumbaError as error:
         message = f"cannot compile {kernel.function.__name__}: {error}"
         raise TypeError(message) from error
-
-
-def _emit(context: Any, builder: Any, body: cpu.Body, arguments: Sequence[Any]) -> None:
-    """Emit the loop over whole indices, then the elements of a last index in part."""
-    cgutils = _optional.numba().core.cgutils
-    out, n, memory = arguments
-    (operand, *_), lanes = body.outputs, len(body.outputs)
-    word = n.type
-    managers = context.data_model_manager
-
-    def pointer(base: Any, offset: Any, kind: Any) -> Any:
-        data = managers[kind].get_data_type().as_pointer()
-        return builder.bitcast(builder.gep(base, [offset], inbounds=True), data)
-
-    parameters = []
-    for k, parameter in enumerate(body.inputs[1:]):
-        place = pointer(memory, word(k * SLOT), parameter.stored)
-        model = managers[parameter.stored]
-        parameters.append(model.load_from_data_pointer(builder, place))
-
-    def values(index: Any) -> list[Any]:
-        return body.compute(context, builder, [index, *parameters])
-
-    def store(index: Any, lane: int, value: Any) -> None:
-        element = builder.add(builder.mul(index, word(lanes)), word(lane))
-        offset = builder.mul(element, word(operand.itemsize))
-        place = pointer(out, offset, operand.stored)
-        context.pack_value(builder, operand.stored, value, place)
-
-    whole = builder.udiv(n, word(lanes))
-    rest = builder.urem(n, word(lanes))
-    with cgutils.for_range(builder, whole, intp=word) as loop_:
-        for lane, value in enumerate(values(loop_.index)):
-            store(loop_.index, lane, value)
-    with builder.if_then(builder.icmp_unsigned("!=", rest, word(0))):
-        for lane, value in enumerate(values(whole)[:-1]):
-            with builder.if_then(builder.icmp_unsigned("<", word(lane), rest)):
-                store(whole, lane, value)
 
 
 # On CUDA: a thread an index.
