@@ -82,7 +82,6 @@ def closed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 # On the CPU: one loop.
 
-SLOT = 8  # bytes that each parameter has
 _PROTOTYPE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
 )  # releases the interpreter's lock
