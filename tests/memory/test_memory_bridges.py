@@ -30,7 +30,13 @@ def pool():
 
 @pytest.fixture(autouse=True)
 def as_it_was():
-    """Leave the bridges, and CuPy's allocator, as each test found them."""
+    """Leave the bridges, and CuPy's allocator, as each test found them.
+
+    CUDA's first use puts bridges in, once: where it fell into a test, they would be out
+    for all that comes after.
+    """
+    if xdev.Device("cuda").available:
+        xdev.Device("cuda").require()
     before, allocator = bridges.installed(), cupy.cuda.get_allocator()
     yield
     bridges.uninstall()

@@ -130,6 +130,7 @@ def test_record_stream_takes_streams_and_their_handles():
 def test_cupy_arrays_are_freed_by_the_same_rules(cuda):  # noqa: ARG001
     import cupy
 
+    assert "cupy" in memory.bridges.installed()
     before = memory.allocated("cuda")
     x = cupy.empty(100_000, "f4")
     y = x[1:]
