@@ -19,7 +19,7 @@ import numpy as np
 import record
 
 from xdev.memory import Pool
-from xdev.memory.heap import Heap
+from xdev.memory.blocks import Heap
 from xdev.memory.policies import named
 from xdev.memory.reclamation import TRIMMED
 from xdev.testing import FakeSource

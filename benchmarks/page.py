@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks import behind
 from benchmarks.figures import time_text
-from xdev.memory.reports import text_of
+from xdev.memory.registry import text_of
 from xdev.timing.sweeps import crossovers, draw
 from xdev.timing.verdict import bandwidth_text, markdown
 

@@ -5,8 +5,7 @@ from itertools import pairwise
 
 from hypothesis import given, strategies as st
 
-from xdev.memory import Pool
-from xdev.memory.arenas import Arena
+from xdev.memory.pools import Arena, Pool
 from xdev.memory.sources.fake import FakeSource
 
 STEPS = st.lists(
@@ -28,7 +27,7 @@ def test_parts_in_use_never_overlap_and_lie_in_the_arenas_blocks(steps):
     live, used = [], {1: [], 2: []}
     for verb, n, stream in steps:
         if verb == "take":
-            part = arena.take(n, pool.acquire, stream)
+            part = arena.take(pool.acquire, n, stream)
             assert part.nbytes >= n
             start, end = span(part)
             # What another stream's work may still use is never handed out.
@@ -36,7 +35,8 @@ def test_parts_in_use_never_overlap_and_lie_in_the_arenas_blocks(steps):
             used[stream].append((start, end))
             live.append(part)
         elif live:
-            live.pop(n % len(live)).release()
+            part = live.pop(n % len(live))
+            part.release(part)
         spans = sorted(map(span, live))
         assert all(end <= start for (_, end), (start, _) in pairwise(spans))
         blocks = list(map(span, arena.blocks))
@@ -50,10 +50,10 @@ def span(x):
 
 def test_a_chain_of_temporaries_takes_what_two_of_them_need():
     pool, arena = fresh(), Arena()
-    last = arena.take(1 << 20, pool.acquire)
+    last = arena.take(pool.acquire, 1 << 20)
     for _ in range(20):
-        made = arena.take(1 << 20, pool.acquire)
-        last.release()
+        made = arena.take(pool.acquire, 1 << 20)
+        last.release(last)
         last = made
 
     assert sum(block.nbytes for block in arena.blocks) == 2 << 20
@@ -61,25 +61,25 @@ def test_a_chain_of_temporaries_takes_what_two_of_them_need():
 
 def test_streams_do_not_share_what_is_given_back():
     pool, arena = fresh(), Arena()
-    part = arena.take(4096, pool.acquire, 1)
+    part = arena.take(pool.acquire, 4096, 1)
     address = part.address
-    part.release()
+    part.release(part)
 
-    assert arena.take(4096, pool.acquire, 2).address != address
-    assert arena.take(4096, pool.acquire, 1).address == address
+    assert arena.take(pool.acquire, 4096, 2).address != address
+    assert arena.take(pool.acquire, 4096, 1).address == address
 
 
 def test_blocks_go_at_once_but_those_of_parts_in_use():
     pool, arena = fresh(), Arena()
-    kept, other = (arena.take(1 << 20, pool.acquire) for _ in range(2))
+    kept, other = (arena.take(pool.acquire, 1 << 20) for _ in range(2))
     gc.disable()
     try:
         del arena
         assert pool.stats().allocated == 2 << 20
-        other.release()
+        other.release(other)
         del other
         assert pool.stats().allocated == 1 << 20
-        kept.release()
+        kept.release(kept)
         del kept
         assert pool.stats().allocated == 0
     finally:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from xdev.memory.heap import Heap
+from xdev.memory.blocks import Heap
 from xdev.memory.policies import named
 from xdev.memory.reclamation import TRIMMED
 

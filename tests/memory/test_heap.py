@@ -6,8 +6,7 @@ from math import inf
 import pytest
 from hypothesis import given, strategies as st
 
-from xdev.memory.blocks import Chunk, FreeList, Segment, round_up
-from xdev.memory.heap import Heap
+from xdev.memory.blocks import Chunk, FreeList, Heap, Segment, round_up
 from xdev.memory.policies import POLICIES, eighth, named
 
 

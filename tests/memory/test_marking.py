@@ -32,7 +32,7 @@ class Bench:
         self.pool = Pool(self.source)
         self.tenants = {}
         current = self.device.current_stream
-        self.allocate = device_allocator(self.pool, current)
+        self.allocate = device_allocator(self.pool.take, current)
         live = self.source.streams
         monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda *_: current())
         monkeypatch.setattr(owners, "live_streams", live)

@@ -66,7 +66,7 @@ def on_fake_memory(pool, streams):
     """CuPy's arrays on fake memory: they can be made, viewed and dropped."""
     from xdev.memory.bridges.cupy import device_allocator
 
-    with cupy.cuda.using_allocator(device_allocator(pool, streams)):
+    with cupy.cuda.using_allocator(device_allocator(pool.take, streams)):
         yield
 
 

@@ -110,12 +110,12 @@ class TestNumbaManager:
         assert type(manager)(context=None).interface_version == 1
 
     def test_host_arguments_come_from_the_pool_too(self, manager, context):
-        from xdev.memory.bridges.numba import is_resource
+        from xdev.memory.bridges.numba import resource_type
 
         before = context.device._dev.memory_resource = object()
         manager.initialize()
         manager.initialize()
-        assert is_resource(context.device._dev.memory_resource)
+        assert isinstance(context.device._dev.memory_resource, resource_type())
         manager.retire()
         assert context.device._dev.memory_resource is before
 
@@ -131,22 +131,20 @@ class TestNumbaManager:
 
 class TestCoreResource:
     def test_a_block_goes_out_and_comes_back(self, pool):
-        from xdev.memory.bridges.numba import resource
+        from xdev.memory.bridges.numba import resource_type
 
-        found = resource(pool)
+        found = resource_type()(pool)
         assert (found.is_device_accessible, found.is_host_accessible) == (True, False)
         assert found.device_id == 0
-        chunk = pool.take(1000, 0)
-        found._held[chunk.address] = chunk
-        found.deallocate(chunk.address, 1000, stream=0)
+        found.deallocate(found._loans.take(1000, 0), 1000, stream=0)
         assert pool.stats().allocated == 0
 
     def test_a_buffer_dropped_on_another_stream_waits_for_it(self, pool):
-        from xdev.memory.bridges.numba import resource
+        from xdev.memory.bridges.numba import resource_type
 
-        found = resource(pool)
-        chunk = pool.take(1000, 0)
-        found._held[chunk.address] = chunk
-        found.deallocate(chunk.address, 1000, stream=SimpleNamespace(handle=9))
+        found = resource_type()(pool)
+        found.deallocate(
+            found._loans.take(1000, 0), 1000, stream=SimpleNamespace(handle=9)
+        )
         assert pool.stats().allocated == 0
         assert ("record", 9) in pool.state.source.log

@@ -154,7 +154,7 @@ def test_status_prints_the_summary(capsys):
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.000 KiB"), (1 << 50, "1024.000 TiB")],
 )
 def test_sizes_have_units(nbytes, text):
-    from xdev.memory.reports import text_of
+    from xdev.memory.registry import text_of
 
     assert text_of(nbytes) == text
 

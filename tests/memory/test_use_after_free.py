@@ -77,7 +77,7 @@ class NullStream:
 def on_device():
     """A CuPy array that was freed; on fake memory, so it needs no driver."""
     cupy = pytest.importorskip("cupy")
-    allocate = device_allocator(Pool(FakeSource(1 << 30)), NullStream)
+    allocate = device_allocator(Pool(FakeSource(1 << 30)).take, NullStream)
     with cupy.cuda.using_allocator(allocate):
         x = cupy.ndarray(SHAPE, "f4")
     memory.free(x)

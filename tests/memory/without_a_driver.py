@@ -54,7 +54,7 @@ class Served:
 
         def leases(k):
             pool = pools[k]
-            return pool, bridge.device_allocator(pool, lambda: current, k)
+            return pool, bridge.device_allocator(pool.take, lambda: current, k)
 
         tier = native.module("pool")
         if tier is None:

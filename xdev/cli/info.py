@@ -15,7 +15,7 @@ import xdev
 from xdev import _config, _disk_cache, _optional, memory, native
 from xdev.device import Device, default_device, devices
 from xdev.errors import DeviceUnavailableError
-from xdev.memory.reports import text_of
+from xdev.memory.registry import text_of
 from xdev.timing.environment import cuda_name, processor_name, versions
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from xdev import _config, _optional, native
 from xdev.device import Device, choice, default_device, devices
 from xdev.device.registry import backend
 from xdev.errors import ConfigurationError
-from xdev.memory import bridges, hooks, host_array, reports
+from xdev.memory import bridges, hooks, host_array, registry
 from xdev.timing.environment import cuda_name, processor_name
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
         device = _device_of_worker(self.device, str(worker.name))
         choice.set_process_default(device)
         if self.limit is not None:
-            reports.set_limit(self.limit, device)
+            registry.set_limit(self.limit, device)
         if native.module("pool") is not None:
             bridges.install("numpy")
         for module in ("comm.tcp", "protocol.utils"):
@@ -106,7 +106,7 @@ class WorkerPlugin(_Base):  # type: ignore[misc]
 
         def look() -> None:
             if most and worker.monitor.get_process_memory() > most:
-                reports.reclaim(device="cpu")
+                registry.reclaim(device="cpu")
 
         callback = importlib.import_module("tornado.ioloop").PeriodicCallback
         worker.periodic_callbacks["xdev"] = callback(look, EVERY)
@@ -266,11 +266,11 @@ def memory_status(client: Any) -> dict[str, dict[str, dict[str, int | None]]]:
 
 
 def _ledgers() -> dict[str, dict[str, int | None]]:
-    counters = reports.allocated, reports.max_allocated, reports.reserved
+    counters = registry.allocated, registry.max_allocated, registry.reserved
     return {
         str(device): {
             **{f.__name__: f(device) for f in counters},
-            "limit": reports.get_limit(device),
+            "limit": registry.get_limit(device),
         }
         for device in devices()
     }
@@ -299,7 +299,7 @@ def devices_of_workers() -> dict[str, str]:
 
 
 def _described() -> str:
-    device, limit = default_device(), reports.get_limit()
+    device, limit = default_device(), registry.get_limit()
     name = processor_name() if device.type == "cpu" else cuda_name(device.index)
-    pool = "" if limit is None else f", pool limited to {reports.text_of(limit)}"
+    pool = "" if limit is None else f", pool limited to {registry.text_of(limit)}"
     return f"{device!s:<8} {name or ''}{pool}"

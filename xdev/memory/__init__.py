@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xdev.memory import bridges
     from xdev.memory.accounting import PoolStats
-    from xdev.memory.arrays import host_array, pinned_array
+    from xdev.memory.arrays import free, host_array, pinned_array
     from xdev.memory.debugging import check
-    from xdev.memory.freeing import free
     from xdev.memory.history import record_history, snapshot, snapshot_csv
     from xdev.memory.owners import is_pinned_address, record_stream
     from xdev.memory.pools import Block, Pool
-    from xdev.memory.registry import pool
-    from xdev.memory.reports import (
+    from xdev.memory.registry import (
         allocated,
         get_limit,
         max_allocated,
         max_reserved,
         peak,
+        pool,
         reclaim,
         reserved,
         reset_peak,
@@ -53,19 +52,21 @@ __all__ = [
     "track",
 ]
 # fmt: on
-# Where the names are: a program loads what it uses. All others are in `reports`.
-_PLACES = dict.fromkeys(__all__, "reports") | {
-    **dict.fromkeys(("host_array", "pinned_array"), "arrays"),
-    **dict.fromkeys(("is_pinned_address", "record_stream"), "owners"),
-    **dict.fromkeys(("Block", "Pool"), "pools"),
-    **dict.fromkeys(("record_history", "snapshot", "snapshot_csv"), "history"),
-    **dict.fromkeys(("Outstanding", "OutstandingLine"), "tracking"),
-    **dict.fromkeys(("outstanding", "outstanding_by_line"), "tracking"),
-    "check": "debugging",
-    "free": "freeing",
-    "pool": "registry",
-    "PoolStats": "accounting",
-    "track": "tracking",
+# Where the names are: a program loads what it uses. All others are in `registry`.
+_ROOMS = {
+    "accounting": ("PoolStats",),
+    "arrays": ("free", "host_array", "pinned_array"),
+    "debugging": ("check",),
+    "history": ("record_history", "snapshot", "snapshot_csv"),
+    "owners": ("is_pinned_address", "record_stream"),
+    "pools": ("Block", "Pool"),
+    "tracking": (
+        *("Outstanding", "OutstandingLine"),
+        *("outstanding", "outstanding_by_line", "track"),
+    ),
+}
+_PLACES = dict.fromkeys(__all__, "registry") | {
+    name: room for room, names in _ROOMS.items() for name in names
 }
 
 

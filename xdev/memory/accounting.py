@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from xdev.memory.blocks import Chunk, Segment
-    from xdev.memory.heap import Heap
+    from xdev.memory.blocks import Chunk, Heap, Segment
     from xdev.memory.state import PoolState
 
 

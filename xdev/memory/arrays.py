@@ -1,26 +1,46 @@
-"""Arrays whose memory is a pool's: NumPy's, CuPy's and those of fake devices."""
+"""Arrays whose memory is a pool's: NumPy's, CuPy's and those of fake devices.
+
+:func:`free` gives an array's memory back by hand, and leaves nothing behind to use. Who
+owns what: the array owns its block through the one hidden object that its views share,
+so their references are counted. What refers to the array itself may be a name or a
+container, which is fine, or an export of its memory; of those, buffers (such as
+``memoryview``), ``as_strided``'s and ``sliding_window_view``'s views, views of a
+subclass (such as a masked array, whose ``.base`` is the array itself), Numba's and
+CuPy's objects are found among the garbage collector's, if the array has more than one
+reference. NumPy's iterators (``x.flat``, ``nditer``), DLPack capsules and PyTorch's
+tensors are invisible to the collector.
+"""
 
 from __future__ import annotations
 
+import gc
 import math
+import sys
+from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, final
 from weakref import ref
 
 import numpy as np
 from numpy import ndarray
 
-from xdev import _optional, native
+from xdev import _freed, _optional, native
 from xdev._tracking import TRACKING
-from xdev.device import Device, fake
+from xdev.device import Device, device_of, fake
+from xdev.errors import InUseError
 from xdev.memory import registry, tracking
-from xdev.memory.owners import HostLease
+from xdev.memory.blocks import ALONE, references
+from xdev.memory.owners import HostLease, device_chunk, find, is_fake
 from xdev.memory.pools import ADDRESSES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Block, Pool
+
+    #: Finds an array's chunk, None where it is no pool's; leaves the array without it.
+    Ways = tuple[Callable[[Any], Chunk | None], Callable[[Any, Chunk | None], None]]
 
 
 POOLED = 64 << 10  # smaller arrays are NumPy's business, but while tracking is on [B]
@@ -166,3 +186,220 @@ def array_maker() -> Callable[..., Any]:
     """
     make: Callable[..., Any] = native.calls.make_arrays_of(_optional.cupy().ndarray)
     return make
+
+
+#: Libraries whose objects that refer to an array may use its memory.
+LIBRARIES = frozenset({"numpy", "cupy", "cupyx", "numba", "pickle"})
+BUFFER = type(gc.get_referents(memoryview(b""))[0])  # what a memoryview stands on
+VIEW = "this array is a view: free the array that it was made from"
+_claims: dict[int, object] = {}  # by identity: the arrays being freed now
+
+
+def free(x: Any) -> int:
+    """Give an array's memory back now, in place of when its last reference goes.
+
+    It is for what is not needed any more: work queued on other streams must be recorded
+    (:func:`record_stream`), and other libraries must not use the array. Where the
+    memory is xdev's pools' it goes back; other memory stays as it is and with whom it
+    is. Either way ``x`` is freed: xdev's functions refuse it, and so does what computes
+    in NumPy and CuPy.
+
+    Parameters
+    ----------
+    x : array
+        The array as it was made, not a view.
+
+    Returns
+    -------
+    int
+        How much went back to the pool; 0 for what is not the pool's, as are NumPy's own
+        arrays, xdev's below 64 KiB on the CPU among them, and scalars [B].
+
+    Raises
+    ------
+    InUseError
+        ``x`` is a view of a pool's memory, or a view or an exported buffer still uses
+        it.
+    UseAfterFreeError
+        It was freed before.
+    TypeError
+        It is no array.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> x = xdev.empty(100_000, device="cpu")
+    >>> free(x)
+    800000
+    >>> xdev.sum(x)
+    Traceback (most recent call last):
+    xdev.errors.UseAfterFreeError: xdev.sum: x of shape (100000,) was freed before...
+    """
+    shared = sys.getrefcount(x) > ONE_NAME
+    with _claim(x):
+        _freed.refuse("xdev.memory.free", x)
+        find_chunk, strip = _ways(x)
+        chunk = find_chunk(x)
+        theirs = chunk is None or chunk.segment.owner.inherited  # type: ignore[attr-defined] # a state
+        mine = None if theirs else chunk
+        if mine is not None and shared:
+            _refuse_exports(x)
+        if tracking.active():
+            line = tracking.origin(tracking.stack(2))
+            _freed.remember(x, line)
+            source: Any = getattr(mine and mine.segment.owner, "source", None)
+            if hasattr(source, "poison"):  # a guarded one
+                source.poison(mine, line)
+        nbytes = 0 if mine is None else mine.nbytes
+        strip(x, chunk)
+        return nbytes
+
+
+def _ways(x: Any) -> Ways:
+    """Return how an array's chunk is found, and how the array is left without it."""
+    if isinstance(x, np.ndarray):
+        return _host_chunk, _strip_host
+    if is_fake(x):
+        return _fake_chunk, _strip_fake
+    if type(x).__module__.startswith("cupy") and type(x) is _optional.cupy().ndarray:
+        return _device_chunk, _strip_device
+    device_of(x)  # raises for what is no array
+    return lambda _: None, _note  # other libraries' arrays are theirs to give back
+
+
+def _note(x: Any, _: object) -> None:
+    if not isinstance(x, np.generic):  # a number: there is nothing to free
+        _freed.note(x)
+
+
+def _seen_by_free(x: object) -> int:
+    return sys.getrefcount(x)
+
+
+def _one_name() -> int:
+    x = object()
+    return _seen_by_free(x)
+
+
+ONE_NAME = _one_name()  # the references to what a caller of free() has one name for
+
+
+@contextmanager
+def _claim(x: Any) -> Iterator[None]:
+    """Let one thread at a time free an array; no lock, since a finalizer may free."""
+    claim = object()
+    if _claims.setdefault(id(x), claim) is not claim:
+        raise _freed.use_after_free(x)
+    try:
+        yield
+    finally:
+        del _claims[id(x)]
+
+
+def _host_chunk(x: Any) -> Chunk | None:
+    held = [x.base]
+    lease = getattr(held[0], "base", None)
+    if not isinstance(lease, HostLease):
+        if held[0] is not None and find(int(x.ctypes.data)) is not None:
+            raise InUseError(VIEW)
+        return None
+    if lease.array() is not x:
+        raise InUseError(VIEW)
+    _refuse_views(held)
+    return lease.chunk
+
+
+def _device_chunk(x: Any) -> Chunk | None:
+    """Return the chunk of a CuPy array that the bridge's allocator served."""
+    chunk: Chunk | None = device_chunk(x)
+    if chunk is not None:
+        if x.base is not None or x.data.ptr != x.data.mem.ptr:
+            raise InUseError(VIEW)
+        _refuse_views([x.data.mem])  # the array's own pointer has one
+        _refuse_views([x.data])
+    return chunk
+
+
+def _fake_chunk(x: Any) -> Chunk | None:
+    """Return the chunk that a fake array alone uses; None if it has no memory."""
+    from xdev.device.fake_arrays import values_of
+
+    held = [values_of(x)]
+    if held[0].base is not None:
+        raise InUseError(VIEW)
+    _refuse_views(held)
+    return getattr(fake.block_of(held[0]), "chunk", None)
+
+
+def _refuse_views(held: list[Any]) -> None:
+    """Raise InUseError if more than the array itself refers to its hidden owner.
+
+    The list has another reference, and there is no third.
+    """
+    count = references(held)[0] - ALONE - 1
+    if count > 0:
+        message = f"{count} view(s) still use this array's memory: drop them first"
+        raise InUseError(message)
+
+
+def _refuse_exports(x: Any) -> None:
+    """Look through the collector's objects for those that use an array's memory."""
+    for holder in gc.get_referrers(x):
+        kind = type(holder)
+        if kind is BUFFER or kind.__module__.partition(".")[0] in LIBRARIES:
+            raise _used_by("exported buffer" if kind is BUFFER else kind.__qualname__)
+    for other in gc.get_objects():  # NumPy does not tell the collector of a base
+        if issubclass(type(other), np.ndarray) and other.base is x:
+            raise _used_by(type(other).__qualname__)
+
+
+def _used_by(what: str) -> InUseError:
+    return InUseError(f"a view ({what}) still uses this array's memory: drop it first")
+
+
+def _strip_host(x: Any, chunk: Chunk | None) -> None:
+    """Make a NumPy array one without bytes, in place; its hidden base goes."""
+    if chunk is None:
+        _freed.mark(x)
+    else:
+        x.__setstate__((1, x.shape, _freed.EMPTY, False, b""))
+
+
+def _strip_fake(x: Any, _: object) -> None:
+    """Make a fake array one without bytes, in place; its block goes back."""
+    from xdev.device.fake_arrays import FreedArray
+
+    x._values = np.empty(x.shape, _freed.EMPTY)  # noqa: SLF001 - keeps the shape
+    x.__class__ = FreedArray
+
+
+def _strip_device(x: Any, _: object) -> None:
+    """Make a CuPy array one without bytes, in place; its memory goes."""
+    memory = _optional.cupy().cuda.memory
+    device = x.data.device_id
+    nowhere = memory.MemoryPointer(memory.UnownedMemory(0, 0, None, device), 0)
+    x.__class__ = freed_type()
+    x._init((), "V0", nowhere)  # noqa: SLF001 - keeps the shape, as nothing else does
+
+
+@cache
+def freed_type() -> Any:
+    """Return the class of freed CuPy arrays; CuPy must be there."""
+
+    @final
+    class FreedArray(_optional.cupy().ndarray, _freed.Remains):  # type: ignore[misc]
+        """What is left of a ``cupy.ndarray``."""
+
+        __slots__ = ()
+
+        @property
+        def __cuda_array_interface__(self) -> Any:
+            raise _freed.use_after_free(self)
+
+        def __dlpack__(self, **_: Any) -> Any:
+            raise _freed.use_after_free(self)
+
+        def __repr__(self) -> str:
+            return f"<freed array of shape {self.shape}>"
+
+    return FreedArray

@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from xdev.device import Device
-    from xdev.memory.blocks import Chunk
-    from xdev.memory.heap import Heap
-    from xdev.memory.policies import Policy
+    from xdev.memory.blocks import Chunk, Heap, Policy
     from xdev.memory.pools import Pool
     from xdev.memory.sources import Source
 
@@ -276,13 +274,6 @@ class GuardedSource:
         if at is not None:
             self._cells.fill(address + at, nbytes - at, byte)
             FINDINGS.append(f"{self.name}: {text(at)}")
-
-
-def poison(chunk: Chunk, line: str) -> None:
-    """Poison a block that a line frees by hand, where its source is guarded."""
-    source = chunk.segment.owner.source  # type: ignore[attr-defined]
-    if isinstance(source, GuardedSource):
-        source.poison(chunk, line)
 
 
 # -- cells: a source's bytes, which no method takes from a pool ------------------------

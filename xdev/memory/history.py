@@ -23,14 +23,13 @@ from xdev import _optional
 from xdev._forks import module_lock
 from xdev.memory import hooks, registry, tracking
 from xdev.memory.accounting import ChunkStates
-from xdev.memory.reports import text_of
+from xdev.memory.registry import text_of
 from xdev.memory.tracking import TRACKER, Places, maker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from xdev.memory.blocks import Chunk
-    from xdev.memory.heap import Heap
+    from xdev.memory.blocks import Chunk, Heap
     from xdev.memory.pools import Pool
     from xdev.memory.tracking import Frames
 

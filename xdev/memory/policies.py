@@ -7,15 +7,13 @@ own pool, which keeps free memory and follows the streams itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING
 
 from xdev import _config
 from xdev.errors import ConfigurationError
-from xdev.memory.blocks import FreeList, round_up
+from xdev.memory.blocks import FreeList, Policy, round_up
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from xdev.memory.blocks import Chunk
 
 __all__ = ["POLICIES", "Policy", "named"]
@@ -25,52 +23,6 @@ SMALL = MIB  # requests up to here share small segments [B]
 LARGE = 10 * MIB  # requests from here have segments of their own [B]
 WASTE = 8  # a snug fit is at most one part in so many larger than asked
 QUANTUM = 512  # and never counts less than this as waste [B]
-
-
-@final
-class Policy(NamedTuple):
-    """What a heap asks; nobody changes one.
-
-    Parameters
-    ----------
-    name : str
-        As in ``Pool(source, policy=name)``.
-    granted : (nbytes, quantum) -> int
-        The size that a request is rounded to [B].
-    grown : (granted, quantum) -> int
-        The size to ask the source for when nothing free fits; at least ``granted`` [B].
-    fit : (free_list, nbytes) -> Chunk or None
-        Which free chunk serves a request.
-    small : int
-        Requests up to this size share segments of up to twice that size, apart from
-        the larger ones; 0 keeps all together [B].
-    splits : bool
-        Whether the rest of a larger chunk becomes a chunk of its own.
-    keeps : bool
-        Whether free memory stays with the pool.
-    asynchronous : bool
-        Whether the source lends and takes back in stream order, and keeps what is free.
-    zone : int
-        How much stays free behind each block, at least, for guards [B].
-    """
-
-    name: str
-    granted: Callable[[int, int], int]
-    grown: Callable[[int, int], int]
-    fit: Callable[[FreeList, int], Chunk | None]
-    small: int
-    splits: bool
-    keeps: bool
-    asynchronous: bool = False
-    zone: int = 0
-
-    def but(self, **rules: Any) -> Policy:
-        """Return a policy with some rules in the place of this one's."""
-        return self._replace(**rules)
-
-    def __repr__(self) -> str:
-        rules = [(k, getattr(r, "__name__", r)) for k, r in self._asdict().items()]
-        return f"Policy({self.name!r}, {', '.join(f'{k}={r}' for k, r in rules[1:])})"
 
 
 # Size classes: what a request is rounded to [B].

@@ -1,7 +1,8 @@
-"""``Pool``: blocks of one source's memory, kept and handed out again."""
+"""``Pool``: blocks of one source's memory, kept and handed out again; in arenas too."""
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from operator import index
 from sys import is_finalizing
@@ -10,17 +11,17 @@ from typing import TYPE_CHECKING, NoReturn, final
 from xdev.errors import UseAfterFreeError
 from xdev.memory import hooks, policies
 from xdev.memory.accounting import ChunkStates
+from xdev.memory.blocks import Heap
 from xdev.memory.reclamation import allocate_with_retry, enough_bytes
 from xdev.memory.state import LISTENED, OVER_LIMIT, PoolState
 from xdev.memory.streams import handle_of
 from xdev.memory.upstream import Budget, no_total, source_for
 
 if TYPE_CHECKING:
-    from collections import deque
+    from collections.abc import Callable
 
     from xdev.memory.accounting import PoolStats, Scope
-    from xdev.memory.blocks import Chunk
-    from xdev.memory.policies import Policy
+    from xdev.memory.blocks import Chunk, Policy
     from xdev.memory.sources import Source
 
 ADDRESSES = 1 << 63  # no request is as large as this [B]
@@ -297,10 +298,6 @@ class Pool:
             state.sweep()
         return state
 
-    def holds(self, state: PoolState) -> bool:
-        """Say whether this is the pool's state."""
-        return state is self.state
-
     @property
     def budget(self) -> Budget:
         """The limit, and how much of it is used."""
@@ -369,3 +366,93 @@ class Pool:
 
     def __repr__(self) -> str:
         return f"Pool({self.name!r}, policy={self.state.policy.name!r})"
+
+
+@final
+class Part:
+    """A piece of an arena in use; it keeps its block, and no other.
+
+    Attributes
+    ----------
+    address, nbytes : int
+        Where it starts, and how long it is [B].
+    block : Block
+        The pool's block that it lies in.
+    """
+
+    __slots__ = ("_chunk", "_returned", "address", "block", "nbytes")
+
+    def __init__(self, chunk: Chunk, block: Block, returned: deque[Chunk]) -> None:
+        self._chunk, self.block, self._returned = chunk, block, returned
+        self.address, self.nbytes = chunk.address, chunk.nbytes
+
+    @staticmethod
+    def release(part: Part) -> None:
+        """Take a part back, as ``Chunk.release`` does: without a lock."""
+        part._returned.append(part._chunk)
+
+
+@final
+class Arena:
+    """Blocks of a pool, divided among the allocations of one captured graph.
+
+    What a graph's work allocates has to stay where it is for every replay: a part that
+    comes back serves the arena's next request, and no one else. Dropping the arena
+    drops its blocks, but those of parts that are still in use, which stay until these
+    go. One thread at a time takes from it, and any may give back.
+
+    Parameters
+    ----------
+    quantum : int
+        Parts start at multiples of it from their block's start [B].
+
+    Examples
+    --------
+    >>> from xdev.memory.sources.fake import FakeSource
+    >>> pool = Pool(FakeSource(capacity=1 << 30))
+    >>> arena = Arena()
+    >>> part = arena.take(pool.acquire, 4096)
+    >>> address = part.address
+    >>> part.release(part)
+    >>> part = arena.take(pool.acquire, 4096)
+    >>> part.address == address, len(arena.blocks), pool.stats().allocated
+    (True, 1, 4096)
+    >>> del part, arena
+    >>> pool.stats().allocated
+    0
+    """
+
+    def __init__(self, quantum: int = 512) -> None:
+        self._heap = Heap(policies.named("split"), quantum)
+        self._returned: deque[Chunk] = deque()
+        # By address. Not the segments' owners: those are in cycles, and blocks must go
+        # with their last reference.
+        self._blocks: dict[int, Block] = {}
+
+    def take(
+        self, acquire: Callable[[int], Block], nbytes: int, stream: int = 0
+    ) -> Part:
+        """Return a part for work on a stream.
+
+        What another stream of the capture gave back is not handed out: nothing orders
+        the two. Where no part is free, ``acquire(nbytes)`` is a block of a pool.
+
+        Raises
+        ------
+        OutOfMemoryError
+            The pool has no block for it.
+        """
+        heap, nbytes = self._heap, max(1, nbytes)
+        while self._returned:
+            heap.restore(self._returned.popleft())
+        chunk = heap.take(nbytes, stream, anywhere=True)
+        if chunk is None:
+            block = acquire(heap.granted(nbytes))
+            self._blocks[block.address] = block
+            chunk = heap.adopt(block.address, block.nbytes, None, nbytes, stream)
+        return Part(chunk, self._blocks[chunk.segment.address], self._returned)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The pool's blocks that it holds."""
+        return list(self._blocks.values())

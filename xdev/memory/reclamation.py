@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
 
 from xdev.errors import OutOfMemoryError
 from xdev.memory import hooks
-from xdev.memory.heap import Heap
+from xdev.memory.blocks import Heap
 from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def give_back_all(state: PoolState) -> None:
     """
     state.give_back()
     for pool in state.budget.pools():
-        if not pool.holds(state):
+        if pool.state is not state:
             pool.reclaim()
 
 

@@ -34,8 +34,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from xdev import native
 from xdev.memory.accounting import Ledger
-from xdev.memory.blocks import Segment
-from xdev.memory.heap import Heap
+from xdev.memory.blocks import Heap, Segment
 from xdev.memory.policies import eighth
 from xdev.memory.reclamation import DeferredFrees
 from xdev.memory.upstream import Upstream
@@ -43,9 +42,8 @@ from xdev.memory.upstream import Upstream
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from xdev.memory.blocks import Chunk
+    from xdev.memory.blocks import Chunk, Policy
     from xdev.memory.hooks import Listener
-    from xdev.memory.policies import Policy
     from xdev.memory.sources import AsyncSource, Source
     from xdev.memory.upstream import Budget
 
@@ -119,7 +117,7 @@ class PoolState:
                     return found
             if self._lock._is_owned() or self.moving._is_owned():  # type: ignore[attr-defined] # noqa: SLF001
                 break  # in the middle of a decision; or of a move, which has to end
-            self.move(_nothing)
+            self.move(lambda: None)  # what was left half done is mended before
         return None
 
     def hit(self, nbytes: int, stream: int) -> Chunk | None:
@@ -545,7 +543,3 @@ class PoolState:
             chunk.uses = (chunk.uses or set()) | set(streams)
 
         self.aside(note)
-
-
-def _nothing() -> None:
-    """Move nothing: what was left half done is mended before."""

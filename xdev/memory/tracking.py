@@ -468,7 +468,7 @@ def outstanding_by_line(
     pools = registry.existing(device, kind)
     states = {pool.state for pool in pools}
     for state in states:
-        state.decide(_nothing)  # what was dropped is drained
+        state.settled()  # what was dropped is drained
     found = TRACKER.items(states)
     numpys = kind != "pinned" and as_device(device).type == "cpu"
     if numpys and active():
@@ -476,14 +476,10 @@ def outstanding_by_line(
     return by_line(found)
 
 
-def _nothing(_: object) -> None:
-    """Decide nothing."""
-
-
 def report() -> str:
     """Return the live blocks of all pools, by line."""
     for state in list(TRACKER.live):
-        state.decide(_nothing)
+        state.settled()
     return report_of(TRACKER.items() + buffers(TRACKER.of_numpy()))
 
 

@@ -20,8 +20,7 @@ from xdev.errors import ConfigurationError, XdevError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.memory.blocks import Segment
-    from xdev.memory.policies import Policy
+    from xdev.memory.blocks import Policy, Segment
     from xdev.memory.sources import AsyncSource, Source
 
 

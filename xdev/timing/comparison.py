@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from xdev import memory
 from xdev.errors import OutOfMemoryError, XdevError
-from xdev.memory.reports import text_of
+from xdev.memory.registry import text_of
 from xdev.timing import verdict
 from xdev.timing.environment import device_name, environment
 from xdev.timing.measurement import checked_counts, copy_bandwidth, whole

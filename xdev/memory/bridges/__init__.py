@@ -10,7 +10,7 @@ import atexit
 import importlib.util
 import sys
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional, native
@@ -230,6 +230,37 @@ def _miss(pool: Pool, nbytes: int, stream: int) -> tuple[Chunk, int, bool] | Non
         return pool.take_for_c(nbytes, stream)
     except OutOfMemoryError:
         return None
+
+
+@final
+class Loans:
+    """Blocks that a library holds by address alone.
+
+    Parameters
+    ----------
+    pool : callable
+        Returns the pool; called at the first allocation.
+    """
+
+    def __init__(self, pool: Callable[[], Pool]) -> None:
+        self._pool = cache(pool)
+        self._held: dict[int, Chunk] = {}
+
+    def take(self, nbytes: int, stream: int) -> int:
+        """Return the address of a block that belongs to a stream."""
+        chunk = self._pool().take(nbytes, stream)
+        self._held[chunk.address] = chunk
+        return chunk.address
+
+    def take_back(self, address: int, last: int) -> None:
+        """Take a block back, in the order of a stream; it may run in a finalizer.
+
+        It reads no name of this module: at exit those may be gone before the buffers.
+        """
+        chunk = self._held.pop(address)
+        if last != chunk.stream:  # whose work must end before the next use
+            chunk.uses, chunk.request = (chunk.uses or set()) | {last}, None
+        chunk.release(chunk)
 
 
 def _install_numba() -> None:

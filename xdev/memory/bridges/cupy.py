@@ -27,6 +27,7 @@ from xdev.device import Device
 from xdev.device.cuda import current_stream_function
 from xdev.errors import OutOfMemoryError
 from xdev.memory import registry
+from xdev.memory.pools import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,9 +46,9 @@ def lease_type() -> Any:
 
     @final
     class Lease(unowned):  # type: ignore[misc, valid-type]
-        """A block, as CuPy sees memory: ``Lease(address, nbytes, chunk, device)``.
+        """A chunk or an arena's part, as CuPy sees memory.
 
-        All of its construction is CuPy's own compiled code.
+        ``Lease(address, nbytes, owner, device)``: all CuPy's own compiled code.
         """
 
         __slots__ = ()
@@ -55,11 +56,12 @@ def lease_type() -> Any:
         @property
         def xdev_chunk(self) -> Any:
             """The pool's record of the block."""
-            return self._owner
+            owner = self._owner
+            return owner.block.chunk if isinstance(owner, Part) else owner
 
         def __del__(self) -> None:
-            chunk = self._owner
-            chunk.release(chunk)
+            owner = self._owner
+            owner.release(owner)
 
     return Lease
 
@@ -78,25 +80,24 @@ class PinnedLease:
 
 
 def device_allocator(
-    pool: Pool, stream: Callable[[], Any], device: int = 0
+    take: Callable[[int, int], Chunk | Part], stream: Callable[[], Any], device: int = 0
 ) -> Allocator:
     """Return an allocator for CuPy that serves one device.
 
     Parameters
     ----------
-    pool : Pool
-        Of that device.
+    take : callable
+        ``take(nbytes, stream)`` returns memory of that device: a pool's, an arena's.
     stream : callable
         Returns the current stream: an object with ``ptr``.
     device : int
         The device's index.
     """
     lease, pointer = lease_type(), _optional.cupy().cuda.MemoryPointer
-    take = pool.take
 
     def allocate(nbytes: int) -> Any:
-        chunk = take(nbytes, stream().ptr)
-        return pointer(lease(chunk.address, chunk.nbytes, chunk, device), 0)
+        owner = take(nbytes, stream().ptr)
+        return pointer(lease(owner.address, owner.nbytes, owner, device), 0)
 
     return allocate
 
@@ -198,7 +199,7 @@ class CupyBridge:
 
     def _lease(self, index: int) -> tuple[Pool, Allocator]:
         pool, stream = self._pools(index), self._cupy.cuda.get_current_stream
-        return pool, device_allocator(pool, stream, index)
+        return pool, device_allocator(pool.take, stream, index)
 
     def _unusable(self, nbytes: int) -> Any:
         """Say why there is no device, by the error of asking for its pool."""

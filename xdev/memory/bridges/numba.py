@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 from xdev._forks import immortal
 from xdev.memory import registry
+from xdev.memory.bridges import Loans
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Block, Pool
 
 LEGACY_STREAM = 0
@@ -68,13 +68,14 @@ def manager_type(  # noqa: C901 - a class of short methods, no branches
         def initialize(self) -> None:
             """Have buffers of kernels' host arguments come from the pool too."""
             core = getattr(self.context.device, "_dev", None)
-            if core is not None:
-                # cuda.core would release it when libc ends the main thread, by code
-                # that asks for the interpreter, which is gone by then.
-                immortal(core.context)
-            if core is not None and not is_resource(core.memory_resource):
+            if core is None:
+                return
+            # cuda.core would release it when libc ends the main thread, by code that
+            # asks for the interpreter, which is gone by then.
+            immortal(core.context)
+            if not isinstance(core.memory_resource, resource_type()):
                 self.resource_before = core.memory_resource
-                core.memory_resource = resource(pools(self.context, "device"))
+                core.memory_resource = resource_type()(pools(self.context, "device"))
 
         def retire(self) -> None:
             """Undo :meth:`initialize`."""
@@ -125,7 +126,8 @@ def manager_type(  # noqa: C901 - a class of short methods, no branches
 
 
 @cache
-def _resource_type() -> Any:
+def resource_type() -> Any:
+    """Return the class of pools as ``cuda.core.MemoryResource``: of one argument."""
     core = _optional.cuda_core()
     base = core.MemoryResource
 
@@ -134,24 +136,18 @@ def _resource_type() -> Any:
         """A pool, as cuda.core sees memory; each buffer holds a block."""
 
         def __init__(self, pool: Pool) -> None:
-            self._pool = pool
-            self._held: dict[int, Chunk] = {}
+            self._pool, self._loans = pool, Loans(lambda: pool)
 
         def allocate(self, size: int, *, stream: Any = None) -> Any:
             """Return a buffer whose block belongs to a stream."""
-            chunk = self._pool.take(size, _handle(stream))
-            self._held[chunk.address] = chunk
+            address = self._loans.take(size, _handle(stream))
             return core.Buffer.from_handle(
-                ptr=chunk.address, size=size, mr=self, stream=stream
+                ptr=address, size=size, mr=self, stream=stream
             )
 
         def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:  # noqa: ARG002
             """Take a buffer's block back; it may run in a finalizer."""
-            chunk = self._held.pop(int(ptr))
-            last = _handle(stream)
-            if last != chunk.stream:  # whose work must end before the next use
-                chunk.uses, chunk.request = (chunk.uses or set()) | {last}, None
-            chunk.release(chunk)
+            self._loans.take_back(int(ptr), _handle(stream))
 
         @property
         def is_device_accessible(self) -> bool:
@@ -169,16 +165,6 @@ def _resource_type() -> Any:
             return int(getattr(self._pool.state.source, "index", 0))
 
     return PoolResource
-
-
-def resource(pool: Pool) -> Any:
-    """Return a pool as a ``cuda.core.MemoryResource``."""
-    return _resource_type()(pool)
-
-
-def is_resource(found: object) -> bool:
-    """Say whether a memory resource is a pool."""
-    return isinstance(found, _resource_type())
 
 
 def _handle(stream: Any) -> int:

@@ -24,46 +24,13 @@ from xdev import _optional
 from xdev._forks import immortal
 from xdev.device import registry as devices
 from xdev.memory import registry
+from xdev.memory.bridges import Loans
 from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.memory.blocks import Chunk
     from xdev.memory.pools import Pool
-
-
-@final
-class Loans:
-    """The blocks of one pool that RMM holds, by address; RMM calls the methods.
-
-    Parameters
-    ----------
-    pool : callable
-        Returns the pool; called at the first allocation.
-    """
-
-    def __init__(self, pool: Callable[[], Pool]) -> None:
-        self._pool = cache(pool)
-        self._held: dict[int, Chunk] = {}
-
-    def allocate(self, nbytes: int, stream: Any) -> int:
-        """Return the address of a block that belongs to a stream."""
-        _, handle = stream.__cuda_stream__()
-        chunk = self._pool().take(nbytes, live_streams.see(handle))
-        self._held[chunk.address] = chunk
-        return chunk.address
-
-    def deallocate(self, address: int, _: int, stream: Any) -> None:
-        """Take a block back, in the order of a stream; it may run in a finalizer.
-
-        It reads no name of this module: at exit those may be gone before the buffers.
-        """
-        chunk = self._held.pop(address)
-        _, last = stream.__cuda_stream__()
-        if last != chunk.stream:  # whose work must end before the next use
-            chunk.uses, chunk.request = (chunk.uses or set()) | {last}, None
-        chunk.release(chunk)
 
 
 def pool_of(index: int) -> Pool:
@@ -75,8 +42,16 @@ def pool_of(index: int) -> Pool:
 def resource(pools: Callable[[int], Pool], index: int) -> Any:
     """Return a device's pool as an ``rmm.mr.DeviceMemoryResource``; always the same."""
     loans = Loans(partial(pools, index))
+
+    def allocate(nbytes: int, stream: Any) -> int:
+        _, handle = stream.__cuda_stream__()
+        return loans.take(nbytes, live_streams.see(handle))
+
+    def deallocate(address: int, _: int, stream: Any) -> None:
+        loans.take_back(address, stream.__cuda_stream__()[1])
+
     kind = _optional.rmm().mr.CallbackMemoryResource
-    return immortal(kind(loans.allocate, loans.deallocate))
+    return immortal(kind(allocate, deallocate))
 
 
 @final

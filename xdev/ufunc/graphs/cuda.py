@@ -9,6 +9,7 @@ import linecache
 import sys
 import threading
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional, native
@@ -17,8 +18,9 @@ from xdev.device import device_of
 from xdev.device.cuda import BACKEND
 from xdev.errors import CaptureError
 from xdev.memory import hooks, registry, tracking
-from xdev.memory.arenas import Arena, allocator
+from xdev.memory.bridges.cupy import device_allocator
 from xdev.memory.owners import mark_uses
+from xdev.memory.pools import Arena
 from xdev.memory.streams import live_streams
 from xdev.transfer import staging
 from xdev.ufunc import foreign
@@ -165,7 +167,8 @@ class Capture(hooks.Listener):
         cuda, stream = self._cuda, self._stream
         collects = gc.isenabled()
         current = cuda.get_current_stream
-        allocate = allocator(self.arena, self._acquire, current, self._index)
+        take = partial(self.arena.take, self._acquire)
+        allocate = device_allocator(take, current, self._index)
         live_streams.captured.add(stream.ptr)
         _here.inner = self.inner
         hooks.subscribe(self)
@@ -203,7 +206,7 @@ class Capture(hooks.Listener):
     def acquired(self, state: Any, _: Any) -> None:
         """Note who asked the pool, in this thread and past the arena."""
         mine = threading.get_ident() == self._thread and not self._away
-        if mine and self._pool.holds(state):
+        if mine and state is self._pool.state:
             self._strangers.append(tracking.stack(2))
 
     def _broken(self) -> bool:
