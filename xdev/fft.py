@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from xdev.facade.dispatch import of_one
-from xdev.facade.grids import fftfreq, rfftfreq
+from xdev.facade.creation import number_of_host, whole_numbers
+from xdev.facade.dispatch import of_one, place
+from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Never
 
-    from xdev.facade.protocols import Array, Axes, Norm
+    from xdev.facade.backends import Array, Axes, DType, Norm
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift",
@@ -447,3 +449,113 @@ def ifftshift(x: Array, /, axes: Axes = None) -> Array:
     array([ 0,  1, -2, -1])
     """
     return of_one("fft.ifftshift", x)(x, axes=axes)
+
+
+def fftfreq(
+    n: int,
+    /,
+    d: float = 1.0,
+    *more: Never,
+    dtype: DType = None,
+    device: object = None,
+    chunks: Any = None,
+) -> Any:
+    """Frequencies of :func:`fft`'s elements [1/s].
+
+    Parameters
+    ----------
+    n : int
+        Length of the transform.
+    d : float
+        Distance of the samples [s].
+    dtype : dtype, optional
+        Floating-point; float64 unless given.
+    device : device, optional
+        The default device unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks.
+
+    Returns
+    -------
+    array
+        Shape (n,): 0 upwards, then the negative ones.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``n`` is no whole number, or below 1; ``d`` is no number, or 0.
+    ConfigurationError, DeviceUnavailableError
+        There is no such device, or it cannot be used.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.fftfreq(4, d=0.5)
+    array([ 0. ,  0.5, -1. , -0.5])
+    """
+    if more:
+        raise misplaced(fftfreq, more)
+    n, d = _sampled("fft.fftfreq", n, d)
+    return place(device, chunks).fftfreq(n, d, dtype)
+
+
+def rfftfreq(
+    n: int,
+    /,
+    d: float = 1.0,
+    *more: Never,
+    dtype: DType = None,
+    device: object = None,
+    chunks: Any = None,
+) -> Any:
+    """Frequencies of :func:`rfft`'s elements [1/s].
+
+    Parameters
+    ----------
+    n : int
+        Length of the transform.
+    d : float
+        Distance of the samples [s].
+    dtype : dtype, optional
+        Floating-point; float64 unless given.
+    device : device, optional
+        The default device unless given.
+    chunks : int, tuple, dict or str, optional
+        Given, the result is a collection of Dask's in such chunks.
+
+    Returns
+    -------
+    array
+        Shape (n // 2 + 1,).
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``n`` is no whole number, or below 1; ``d`` is no number, or 0.
+    ConfigurationError, DeviceUnavailableError
+        There is no such device, or it cannot be used.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.fft.rfftfreq(4, d=0.5)
+    array([0. , 0.5, 1. ])
+    """
+    if more:
+        raise misplaced(rfftfreq, more)
+    n, d = _sampled("fft.rfftfreq", n, d)
+    return place(device, chunks).rfftfreq(n, d, dtype)
+
+
+def _sampled(name: str, n: Any, d: Any) -> tuple[int, Any]:
+    """Return how many samples there are, and their distance, checked."""
+    if type(n) is not int:
+        (n,) = whole_numbers(name, n=n)
+    if type(d) is not float:
+        d = number_of_host(name, "d", d)
+    if n < 1:
+        raise ValueError(f"xdev.{name}: n is {n}: a transform has 1 element or more")
+    if d == 0:
+        message = f"xdev.{name}: d, the distance of the samples, is 0: give another"
+        raise ValueError(message)
+    return n, d

@@ -1,26 +1,24 @@
-# ruff: noqa: F403 - each topic's ``__all__`` says what is public
 """The standard's linear algebra extension, ``xdev.linalg``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from xdev.facade import linear_algebra, matrices
-from xdev.facade.dispatch import of_one, of_pair
-from xdev.facade.linear_algebra import *
-from xdev.facade.matrices import *
+from xdev.facade.dispatch import library_of, of_one, of_pair
+from xdev.facade.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
     from typing import Never
 
-    from xdev.facade.protocols import Array
+    from xdev.facade.backends import QR, SVD, Array, Axes, DType, Eig, Slogdet
 
 __all__ = [
-    "cross", "diagonal", "inv", "matrix_power", "outer", "pinv", "solve",
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+    "inv", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
+    "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+    "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
-__all__ += linear_algebra.__all__
-__all__ += matrices.__all__
 
 
 def __dir__() -> list[str]:
@@ -242,3 +240,405 @@ def solve(x1: Array, x2: Array, /) -> Array:
     array([1. , 0.5])
     """
     return of_pair("linalg.solve", x1, x2)(x1, x2)
+
+
+def det(x: Array, /) -> Array:
+    """Determinant.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, M), floating-point.
+
+    Returns
+    -------
+    array
+        Shape (...).
+
+    Raises
+    ------
+    LinAlgError
+        The matrices are not square.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> round(float(xdev.linalg.det(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))), 9)
+    8.0
+    """
+    return of_one("linalg.det", x)(x)
+
+
+def matrix_norm(
+    x: Array,
+    /,
+    *more: Never,
+    keepdims: bool = False,
+    ord: float | Literal["fro", "nuc"] | None = "fro",
+) -> Array:
+    """Norm of matrices.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N), floating-point.
+    keepdims : bool
+        Keep the last two axes, with size 1.
+    ord : {"fro", "nuc", 1, 2, inf, -1, -2, -inf}
+        Which norm.
+
+    Returns
+    -------
+    array
+        Shape (...), real.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> float(xdev.linalg.matrix_norm(xdev.asarray([[3.0, 0.0], [0.0, 4.0]])))
+    5.0
+    """
+    return of_one("linalg.matrix_norm", x, more)(x, keepdims=keepdims, ord=ord)
+
+
+def matrix_rank(x: Array, /, *more: Never, rtol: Any = None) -> Array:
+    """Number of singular values that count as more than 0.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N), floating-point.
+    rtol : number or array, optional
+        Relative to the largest of them; max(M, N) times eps unless given.
+
+    Returns
+    -------
+    array
+        Integers, shape (...).
+
+    Raises
+    ------
+    LinAlgError
+        ``x`` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> int(xdev.linalg.matrix_rank(xdev.ones((3, 3))))
+    1
+    """
+    return of_one("linalg.matrix_rank", x, more)(x, rtol=rtol)
+
+
+def slogdet(x: Array, /) -> Slogdet[Array]:
+    """Sign and logarithm of the determinant.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, M), floating-point.
+
+    Returns
+    -------
+    namedtuple of arrays
+        ``sign`` and ``logabsdet``, shape (...).
+
+    Raises
+    ------
+    LinAlgError
+        The matrices are not square.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> float(xdev.linalg.slogdet(xdev.eye(2)).logabsdet)
+    0.0
+    """
+    return of_one("linalg.slogdet", x)(x)
+
+
+def trace(x: Array, /, *more: Never, offset: int = 0, dtype: DType = None) -> Array:
+    """Sum along diagonals of matrices.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N).
+    offset : int
+        Which diagonal: 0 the main one, above it positive.
+    dtype : dtype, optional
+        ``x``'s unless given; small integers widen to the default integer.
+
+    Returns
+    -------
+    array
+        Shape (...).
+
+    Examples
+    --------
+    >>> import xdev
+    >>> float(xdev.linalg.trace(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])))
+    6.0
+    """
+    function = of_one("linalg.trace", x, more)
+    if dtype is not None:
+        dtype = library_of(x, "linalg.trace").dtype(dtype)
+    return function(x, offset=offset, dtype=dtype)
+
+
+def vector_norm(
+    x: Array, /, *more: Never, axis: Axes = None, keepdims: bool = False, ord: float = 2
+) -> Array:
+    """Norm of vectors.
+
+    Parameters
+    ----------
+    x : array
+        Floating-point.
+    axis : int or tuple of ints, optional
+        Where the vectors lie; all axes unless given.
+    keepdims : bool
+        Keep the reduced axes, with size 1.
+    ord : number
+        Which norm: the sum of ``abs(x)**ord``, to the power ``1 / ord``; inf, -inf:
+        the largest and the smallest; 0: the number that are not 0.
+
+    Returns
+    -------
+    array
+        Real.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> float(xdev.linalg.vector_norm(xdev.asarray([3.0, 4.0])))
+    5.0
+    """
+    function = of_one("linalg.vector_norm", x, more)
+    return function(x, axis=axis, keepdims=keepdims, ord=ord)
+
+
+def cholesky(x: Array, /, *more: Never, upper: bool = False) -> Array:
+    """Triangular factor of positive definite matrices.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, M), Hermitian, floating-point.
+    upper : bool
+        The upper factor U with ``x = U^H U``, not the lower L with ``x = L L^H``.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Raises
+    ------
+    LinAlgError
+        A matrix is not positive definite (where the library can tell).
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linalg.cholesky(xdev.asarray([[4.0, 2.0], [2.0, 5.0]]))
+    array([[2., 0.],
+           [1., 2.]])
+    """
+    return of_one("linalg.cholesky", x, more)(x, upper=upper)
+
+
+def eig(x: Array, /) -> Eig[Array]:
+    """Eigenvalues and eigenvectors of square matrices.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, M), floating-point.
+
+    Returns
+    -------
+    namedtuple of arrays
+        ``eigenvalues``, shape (..., M), and ``eigenvectors``, shape (..., M, M), in
+        columns; both complex.
+
+    Raises
+    ------
+    LinAlgError
+        They do not converge, or the matrices are not square.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linalg.eig(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
+    array([2.+0.j, 4.+0.j])
+    """
+    return of_one("linalg.eig", x)(x)
+
+
+def eigh(x: Array, /) -> Eig[Array]:
+    """Eigenvalues and eigenvectors of Hermitian matrices.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, M), floating-point.
+
+    Returns
+    -------
+    namedtuple of arrays
+        ``eigenvalues``, shape (..., M), real, upwards, and ``eigenvectors``, shape
+        (..., M, M), in columns.
+
+    Raises
+    ------
+    LinAlgError
+        They do not converge, or the matrices are not square.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linalg.eigh(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
+    array([2., 4.])
+    """
+    return of_one("linalg.eigh", x)(x)
+
+
+def eigvals(x: Array, /) -> Array:
+    """Eigenvalues of square matrices.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, M), floating-point.
+
+    Returns
+    -------
+    array
+        Shape (..., M), complex.
+
+    Raises
+    ------
+    LinAlgError
+        They do not converge, or the matrices are not square.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linalg.eigvals(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
+    array([2.+0.j, 4.+0.j])
+    """
+    return of_one("linalg.eigvals", x)(x)
+
+
+def eigvalsh(x: Array, /) -> Array:
+    """Eigenvalues of Hermitian matrices.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, M), floating-point.
+
+    Returns
+    -------
+    array
+        Shape (..., M), real, upwards.
+
+    Raises
+    ------
+    LinAlgError
+        They do not converge, or the matrices are not square.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linalg.eigvalsh(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
+    array([2., 4.])
+    """
+    return of_one("linalg.eigvalsh", x)(x)
+
+
+def qr(x: Array, /, mode: Literal["reduced", "complete"] = "reduced") -> QR[Array]:
+    """Orthonormal and upper triangular factors.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N), floating-point.
+    mode : {"reduced", "complete"}
+        How many columns of Q: min(M, N) or M.
+
+    Returns
+    -------
+    namedtuple of arrays
+        ``Q`` and ``R`` with ``x = Q R``.
+
+    Raises
+    ------
+    ValueError
+        ``mode`` is another (where the library is NumPy or CuPy).
+
+    Examples
+    --------
+    >>> import xdev
+    >>> abs(xdev.linalg.qr(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).R)
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    return of_one("linalg.qr", x)(x, mode=mode)
+
+
+def svd(x: Array, /, full_matrices: bool = True) -> SVD[Array]:
+    """Singular value decomposition.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N), floating-point.
+    full_matrices : bool
+        U and Vh are square; else they have min(M, N) columns and rows.
+
+    Returns
+    -------
+    namedtuple of arrays
+        ``U``, ``S`` (downwards) and ``Vh`` with ``x = U diag(S) Vh``.
+
+    Raises
+    ------
+    LinAlgError
+        It does not converge.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linalg.svd(xdev.asarray([[2.0, 0.0], [0.0, 4.0]])).S
+    array([4., 2.])
+    """
+    return of_one("linalg.svd", x)(x, full_matrices=full_matrices)
+
+
+def svdvals(x: Array, /) -> Array:
+    """Singular values, downwards.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N), floating-point.
+
+    Returns
+    -------
+    array
+        Shape (..., min(M, N)), real.
+
+    Raises
+    ------
+    LinAlgError
+        They do not converge.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.linalg.svdvals(xdev.asarray([[2.0, 0.0], [0.0, 4.0]]))
+    array([4., 2.])
+    """
+    return of_one("linalg.svdvals", x)(x)

@@ -4,16 +4,18 @@ On CUDA each test goes through the entry that it names; on the CPU the same law 
 NumPy, and the entries run with NumPy standing in for CuPy.
 """
 
+import inspect
 from functools import reduce
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numpy.exceptions import AxisError
+from numpy.linalg import LinAlgError
 
 import xdev
 from xdev import _optional
-from xdev.facade import cuda_differences as cupys
-from xdev.facade.cuda_differences import decompositions
+from xdev.facade import cuda as cupys
 
 INF, NAN = float("inf"), float("nan")
 COMPLEX = np.asarray([1 + 2j, complex(INF, NAN), complex(0, INF), 1e-9 + 1e-9j, -3j])
@@ -65,8 +67,8 @@ CASES = {
     "linalg.matrix_norm": [(WELL,), (np.stack([WELL, 2 * WELL]),)],
     "linalg.outer": [(WHOLE, REAL[:3]), (WELL[0] > 2, WELL[1] > 2)],
     "linalg.cross": [(WHOLE, WHOLE[::-1]), (np.stack([WHOLE, WHOLE]), WHOLE + 1)],
-    "linalg.matrix_rank": [(WELL,), (np.ones((2, 3, 2)),)],
-    "linalg.pinv": [(WELL,), (np.ones((2, 3, 2)),)],
+    "linalg.matrix_rank": [(WELL,), (np.ones((2, 3, 2)),), (np.empty((2, 0, 3)),)],
+    "linalg.pinv": [(WELL,), (np.ones((2, 3, 2)),), (np.empty((2, 0, 3)),)],
     "linalg.svdvals": [(WELL,), (np.stack([WELL, 2 * WELL]),)],
     "linalg.cholesky": [(WELL,), (np.asarray([[4, 1 + 1j], [1 - 1j, 3]]),)],
     "linalg.eigh": [(WELL,)],
@@ -76,17 +78,6 @@ CASES = {
     "linalg.eig": [(np.asarray([[2.0, 0.0], [0.0, 3.0]]),)],
     "linalg.eigvals": [(np.asarray([[2.0, 0.0], [0.0, 3.0]]),)],
 }
-WITHOUT_OUT = (
-    "where",
-    "repeat",
-    "isin",
-    "searchsorted",
-    "sort",
-    "argsort",
-    "std",
-    "var",
-)
-WITHOUT_OUT += ("count_nonzero", "nonzero", "diff", "vecdot")
 FACTORS = ("linalg.eigh", "linalg.qr", "linalg.svd")
 EVERY = [(name, args) for name, cases in CASES.items() for args in cases]
 
@@ -95,6 +86,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 def function(name):
     return reduce(getattr, name.split("."), xdev)
+
+
+#: Those of functions that take ``out=``.
+WRITING = [
+    each for each in EVERY if "out" in inspect.signature(function(each[0])).parameters
+]
 
 
 def on(device, args):
@@ -111,36 +108,59 @@ def assert_same(given, wanted, rtol=1e-14):
             np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-15)
 
 
-def results(name, args):
-    made = function(name)(*args)
+def results(name, made):
+    """Return a function's results on the host, without what has any sign."""
+    parts = made if isinstance(made, tuple) else (made,)
     if name in FACTORS:  # vectors have any sign
-        return [abs(xdev.to_numpy(x)) for x in made]
-    if name.startswith("linalg.eig"):  # vectors have any sign: their type is the law
-        made = tuple(made) if name == "linalg.eig" else (made, made)
-        assert made[0].dtype == made[1].dtype
-        made = made[0]
-    return [xdev.to_numpy(x) for x in (made if isinstance(made, tuple) else (made,))]
-
-
-def test_every_entry_of_the_table_is_tested_here():
-    pytest.importorskip("cupy")
-    from xdev.facade.cuda_differences import mended
-
-    assert set(CASES) >= set(mended())
+        parts = map(xdev.abs, parts)
+    if name == "linalg.eig":  # likewise: their type is the law
+        assert made.eigenvalues.dtype == made.eigenvectors.dtype
+        parts = made[:1]
+    return [xdev.to_numpy(x) for x in parts]
 
 
 @pytest.mark.parametrize(("name", "args"), EVERY)
 def test_gives_what_the_cpu_gives(device, name, args):
     rtol = 1e-12 if name.startswith("linalg.") else 1e-14
-    assert_same(results(name, on(device, args)), results(name, args), rtol)
+    found = function(name)(*on(device, args))
+    assert_same(results(name, found), results(name, function(name)(*args)), rtol)
+
+
+def defaults_of(wanted):
+    parameters = inspect.signature(wanted).parameters
+    return {
+        key: each.default
+        for key, each in parameters.items()
+        if key not in ("prepend", "append") and each.default is not each.empty
+    }
+
+
+def test_entries_give_what_numpy_gives(monkeypatch):
+    pytest.importorskip("cupy")
+    monkeypatch.setattr(_optional, "cupy", lambda: np)
+    entries = cupys.mended()
+    assert set(CASES) >= set(entries)
+    for name, args in EVERY:
+        if name not in entries or name == "where":  # which is a kernel
+            continue
+        wanted = function(name)
+        defaults = (
+            {} if "out" in inspect.signature(wanted).parameters else defaults_of(wanted)
+        )
+        found = results(name, entries[name](*args, **defaults))
+        assert_same(found, results(name, wanted(*args)), 1e-12)
 
 
 @pytest.mark.parametrize(
     ("name", "args"),
-    [each for each in EVERY if not each[0].startswith(("linalg.", *WITHOUT_OUT))],
+    [
+        each
+        for each in EVERY
+        if "out" in inspect.signature(function(each[0])).parameters
+    ],
 )
 def test_writes_the_same_into_out_also_with_strides(device, name, args):
-    (wanted,) = results(name, args)
+    (wanted,) = results(name, function(name)(*args))
     whole = xdev.zeros((*wanted.shape, 2), dtype=wanted.dtype, device=device)
     out = whole[..., 1]
 
@@ -172,7 +192,7 @@ def test_writes_into_a_wider_out_and_refuses_a_narrower(device, name):
 
     function(name)(*args, out=wide)
 
-    (wanted,) = results(name, args)
+    (wanted,) = results(name, function(name)(*args))
     np.testing.assert_allclose(xdev.to_numpy(wide), wanted.astype(complex), rtol=1e-6)
     with pytest.raises(TypeError):
         function(name)(*args, out=xdev.astype(xdev.real(wide), "int32"))
@@ -267,12 +287,6 @@ def test_solve_refuses_what_does_not_fit(device):
             xdev.linalg.solve(a, xdev.ones(shape, device=device))
 
 
-@pytest.fixture
-def numpys(monkeypatch):
-    """NumPy in CuPy's place, below the entries of the table."""
-    monkeypatch.setattr(_optional, "cupy", lambda: np)
-
-
 @pytest.mark.parametrize(("left", "right"), STACKS)
 @pytest.mark.usefixtures("numpys")
 def test_solves_entry_makes_stacks_equal(monkeypatch, left, right):
@@ -291,41 +305,6 @@ def test_solves_entry_makes_stacks_equal(monkeypatch, left, right):
 
     assert_same([cupys.solve(a, b)], [wanted])
     assert bool(called) == bool(right[-1] or len(right) == 1)
-
-
-@pytest.mark.usefixtures("numpys")
-def test_entries_of_python_give_what_numpy_gives():
-    counts = np.asarray([2, 0, 3])
-    for x in (WHOLE, np.stack([WHOLE, WHOLE])):
-        repeated = cupys.repeat(x, counts, axis=-1)
-        np.testing.assert_array_equal(repeated, np.repeat(x, counts, axis=-1))
-    assert cupys.repeat(WHOLE, counts, axis=None).tolist() == [
-        -3,
-        -3,
-        7,
-        7,
-        7,
-    ]
-    assert cupys.repeat(WHOLE, 2, axis=None).shape == (6,)
-    assert cupys.isin(WHOLE, 7).tolist() == [False, False, True]
-    assert cupys.searchsorted(WHOLE, np.int64(7), side="right") == 3
-    ties = np.asarray([[2.0, 5.0, 2.0], [1.0, 1.0, 0.0]])
-    for descending in (False, True):
-        options = {"axis": 1, "descending": descending, "stable": True}
-        found = cupys.argsort(ties, **options)
-        assert found.tolist() == xdev.argsort(ties, **options).tolist()
-        found = cupys.sort(ties, **options)
-        assert found.tolist() == xdev.sort(ties, **options).tolist()
-    for name in ("std", "var"):
-        options = {"axis": (0, 1), "correction": 1, "keepdims": True}
-        found = getattr(cupys, name)(ties, **options)
-        np.testing.assert_allclose(found, function(name)(ties, **options))
-    out = np.empty(3)
-    assert cupys.written(np.real)(COMPLEX[:3], out) is out
-    entries = decompositions(np.linalg)
-    values, vectors = entries["linalg.eig"](WELL)
-    assert values.dtype == vectors.dtype == np.complex128
-    assert entries["linalg.eigvals"](WELL.astype("float32")).dtype == np.complex64
 
 
 class Clearing(np.ndarray):
@@ -362,3 +341,108 @@ def test_fill_clears_memory_where_zero_has_no_sign(monkeypatch):
             assert bool(launched) == (value == 0 and not out.cleared)
     finally:
         cupys._kernel.cache_clear()
+
+
+LAST = {"axis": -1}
+#: What is refused: with which error, in our words, and in NumPy's where those differ.
+REFUSED = [
+    ("outer", [(2, 2), 2], {}, ValueError, "2-D and 1-D, and must be 1-D", "one-dim"),
+    ("outer", [2, ()], {}, ValueError, "1-D and 0-D, and must be 1-D", "one-dim"),
+    ("cross", [2, 2], LAST, ValueError, "must have 3: .*concat", "3-dim"),
+    ("cross", [3, (4, 2)], LAST, ValueError, "sizes 3 and 2 along axis -1", "3-dim"),
+    ("cross", [(2, 3)] * 2, {"axis": 0}, ValueError, "must have 3", "3-dim"),
+    ("cross", [3, 3], {"axis": 1}, IndexError, "axis 1 is out of", "tuple index"),
+    ("vecdot", [(2, 4), (2, 3)], LAST, ValueError, "vectors of one size", "size 3"),
+    ("vecdot", [3, 1], LAST, ValueError, "vectors of one size", "size 1"),
+    ("vecdot", [(3, 2), 2], {"axis": 0}, ValueError, "axis 0 being the last", "size 2"),
+    ("vecdot", [(), 3], LAST, ValueError, r"shapes \(\) and \(3,\)", "operand 0"),
+    ("vecdot", [3, ()], LAST, ValueError, r"shapes \(3,\) and \(\)", "operand 1"),
+    ("vecdot", [(2, 3), 3], {"axis": 2}, AxisError, "axis 2 is out of", ""),
+    ("vecdot", [(2, 3), 3], {"axis": -2}, AxisError, "axis -2 is out of", ""),
+    ("vecdot", [(), ()], {"axis": 0}, ValueError, "axis 0 is out of", "operand 0"),
+    *(
+        (
+            name,
+            [shape],
+            {"rtol": None},
+            LinAlgError,
+            f"{name}: x is {n}-D, and must",
+            "",
+        )
+        for name in ("matrix_rank", "pinv")
+        for n, shape in enumerate([(), 3])
+    ),
+    *(
+        (
+            "qr",
+            [(3, 2)],
+            {"mode": mode},
+            ValueError,
+            f"mode is {mode!r}, and must be",
+            "",
+        )
+        for mode in ("r", "raw", "full", "economic", "other", None)
+    ),
+]
+NAMES = "name", "shapes", "options", "error", "ours", "numpys"
+
+
+@pytest.mark.parametrize(NAMES, REFUSED)
+def test_refusals(device, name, shapes, options, error, ours, numpys):
+    arrays = [xdev.ones(shape, device=device) for shape in shapes]
+    with pytest.raises(error, match=f"{ours}|{numpys}" if numpys else ours):
+        getattr(xdev.linalg, name)(*arrays, **options)
+
+
+@pytest.mark.usefixtures("numpys")
+@pytest.mark.parametrize(NAMES[:-1], [row[:-1] for row in REFUSED])
+def test_entries_refuse_in_our_words(name, shapes, options, error, ours):
+    pytest.importorskip("cupy")
+    entries = cupys.mended()
+    entry = entries.get(f"linalg.{name}") or entries[name]
+    with pytest.raises(error, match=ours):
+        entry(*map(np.ones, shapes), **options)
+
+
+@pytest.mark.parametrize("name", ["std", "var"])
+@pytest.mark.parametrize("char", "fd")
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"correction": 1.5}, {"keepdims": True}, {"axis": 0}, {"axis": None}],
+)
+def test_moments_of_large_arrays(device, monkeypatch, name, char, options):
+    monkeypatch.setattr(cupys, "LARGE", 100)
+    monkeypatch.setattr(cupys, "AT_ONCE", 64)
+    whole = 10 + np.random.default_rng(3).standard_normal((2, 15, 20))
+    given = {"axis": None, "correction": 0.0, "keepdims": False} | options
+    wanted = getattr(np, name)(
+        whole.astype(char).astype("d"),
+        axis=given["axis"],
+        ddof=given["correction"],
+        keepdims=given["keepdims"],
+    )
+    # The mean's rounding is that of 10, deviations are of 1.
+    near = {"f": {"rtol": 1e-4, "atol": 1e-5}, "d": {"rtol": 1e-12}}[char]
+    for view in (lambda x: x, lambda x: x.T, lambda x: x[:, ::2], lambda x: x[:, 1:]):
+        x = np.asarray(whole.astype(char))
+        if view(x).shape == x.shape:
+            found = getattr(cupys, name)(x, **given)
+            assert found.dtype == x.dtype
+            np.testing.assert_allclose(found, wanted, **near)
+        there = view(xdev.asarray(x, device=device))
+        found = getattr(xdev, name)(there, **options)
+        expected = getattr(np, name)(
+            view(x).astype("d"),
+            axis=given["axis"],
+            ddof=given["correction"],
+            keepdims=given["keepdims"],
+        )
+        assert found.dtype == there.dtype
+        np.testing.assert_allclose(xdev.to_numpy(found), expected, **near)
+
+
+def test_moments_where_nothing_is_left_are_the_librarys():
+    x = np.arange(1e5)
+    for correction in (1e5, 2e5):
+        found = cupys.var(x, axis=None, correction=correction, keepdims=False)
+        np.testing.assert_array_equal(found, np.var(x, ddof=correction))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.facade.dtype_names import NAMES
+from xdev.facade.backends import NAMES
 
 KINDS = (
     "bool",

@@ -28,11 +28,9 @@ from numpy import (
     uint64,
 )
 
-from xdev.facade.conversion import *
-from xdev.facade.data_types import *
+from xdev.facade.creation import *
 from xdev.facade.elementwise import *
 from xdev.facade.filling import *
-from xdev.facade.grids import *
 from xdev.facade.inspection import *
 from xdev.facade.linear_algebra import *
 from xdev.facade.manipulation import *

@@ -1,22 +1,256 @@
-"""The seams of the facade: what a library offers, and a place where arrays are made."""
+"""The seams of the facade: libraries' functions, data types, and places of arrays."""
 
 from __future__ import annotations
 
 import operator
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev._freed import refuse
-from xdev.errors import type_name
-from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.ufunc.complaints import misfit, read_only, wrong_dtype
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # protocols and named tuples take long to make
     from collections.abc import Callable, Mapping
     from types import ModuleType
+    from typing import (
+        Generic,
+        Literal,
+        NamedTuple,
+        Protocol,
+        TypeAlias,
+        TypeVar,
+        overload,
+    )
 
-    from xdev.facade.protocols import DType, Shape
+    Array = TypeVar("Array", bound=Any)  # the type that goes in comes out
+
+    DType: TypeAlias = Any
+
+    Shape: TypeAlias = tuple[int, ...]
+
+    Number: TypeAlias = "complex | np.generic"
+
+    Axes: TypeAlias = int | tuple[int, ...] | None
+
+    Norm: TypeAlias = Literal["backward", "ortho", "forward"]
+
+    class Typed(Protocol):
+        """What has a data type: arrays of all libraries, and NumPy's scalars."""
+
+        @property
+        def dtype(self) -> DType:
+            """The data type."""
+
+    Operand = TypeVar("Operand", bound=Typed)  # an Array, and no text, list or None
+
+    class Elementwise(Protocol):
+        """What all elementwise functions have: the attributes of numpy.ufunc."""
+
+        __name__: str
+        nin: int
+        nout: int
+        nargs: int
+        ntypes: int
+        types: list[str]
+        identity: Any
+        signature: None
+        reduce: Callable[..., Any]
+        accumulate: Callable[..., Any]
+        reduceat: Callable[..., Any]
+        outer: Callable[..., Any]
+        at: Callable[..., None]
+
+    class Unary(Elementwise, Protocol):
+        """An elementwise function of one array; the result is of the array's type."""
+
+        def __call__(
+            self, x: Operand, /, out: Operand | None = None, **keywords: Any
+        ) -> Operand:
+            """Compute."""
+
+    class Binary(Elementwise, Protocol):
+        """An elementwise function of two arrays, or of an array and a number.
+
+        The result is of the array's type, of the first one's where there are two.
+        """
+
+        @overload
+        def __call__(
+            self,
+            x1: Number,
+            x2: Operand,
+            /,
+            out: Operand | None = None,
+            **keywords: Any,
+        ) -> Operand: ...
+
+        @overload
+        def __call__(
+            self,
+            x1: Operand,
+            x2: Typed | Number,
+            /,
+            out: Operand | None = None,
+            **keywords: Any,
+        ) -> Operand: ...
+
+    class UniqueAll(NamedTuple, Generic[Array]):
+        """Of ``unique_all``."""
+
+        values: Array
+        indices: Array
+        inverse_indices: Array
+        counts: Array
+
+    class UniqueCounts(NamedTuple, Generic[Array]):
+        """Of ``unique_counts``."""
+
+        values: Array
+        counts: Array
+
+    class UniqueInverse(NamedTuple, Generic[Array]):
+        """Of ``unique_inverse``."""
+
+        values: Array
+        inverse_indices: Array
+
+    class Eig(NamedTuple, Generic[Array]):
+        """Of ``linalg.eig`` and ``linalg.eigh``."""
+
+        eigenvalues: Array
+        eigenvectors: Array
+
+    class QR(NamedTuple, Generic[Array]):
+        """Of ``linalg.qr``."""
+
+        Q: Array
+        R: Array
+
+    class Slogdet(NamedTuple, Generic[Array]):
+        """Of ``linalg.slogdet``."""
+
+        sign: Array
+        logabsdet: Array
+
+    class SVD(NamedTuple, Generic[Array]):
+        """Of ``linalg.svd``."""
+
+        U: Array
+        S: Array
+        Vh: Array
+
+
+NAMES = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
+
+
+#: Types of numbers that are on no device.
+PYTHON_SCALARS = frozenset({bool, int, float, complex})
+#: NumPy's scalars: on the host, and welcome beside arrays of every device.
+HOST_SCALARS = frozenset(
+    scalar
+    for scalar in np.sctypeDict.values()
+    if issubclass(scalar, np.number | np.bool)
+)
+#: What is asked for most; the full way takes several times as long.
+NAMED: dict[Any, np.dtype[Any]] = {
+    key: np.dtype(name) for name in NAMES for key in (name, np.dtype(name).type)
+}
+
+
+#: The classes of NumPy's data types of the standard, and of scalars' classes.
+CLASSES = frozenset(type(np.dtype(name)) for name in NAMES) | {type}
+
+
+def is_numpys(dtype: Any) -> bool:
+    """Say whether a data type is NumPy's own, or a name or type that NumPy reads."""
+    return isinstance(dtype, np.dtype | str | type)
+
+
+def to_numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return NumPy's data type for anybody's.
+
+    Raises
+    ------
+    TypeError
+        NumPy has no such type; the text lists those of the standard.
+    """
+    if isinstance(dtype, np.dtype):
+        return dtype
+    try:
+        known = NAMED.get(dtype)
+        if known is not None:
+            return known
+        if is_numpys(dtype):
+            numpys: np.dtype[Any] = np.dtype(dtype)
+            return numpys
+        return np.dtype(_name(dtype))
+    except TypeError as error:
+        raise unknown(dtype, "NumPy") from error
+
+
+def to_library_dtype(dtype: Any, namespace: ModuleType) -> Any:
+    """Return a namespace's own data type for anybody's.
+
+    Raises
+    ------
+    TypeError
+        The library has no such type; the text lists those of the standard.
+    """
+    if type(dtype) is type(namespace.float32) and not isinstance(dtype, type):
+        return dtype
+    try:
+        name = np.dtype(dtype).name if is_numpys(dtype) else _name(dtype)
+        return getattr(namespace, name)
+    except (TypeError, AttributeError) as error:
+        raise unknown(dtype, namespace.__name__) from error
+
+
+def has_dtype(thing: Any) -> bool:
+    """Say whether it is an array or scalar, which has a data type, and is none."""
+    # Not a class: numpy.float32.dtype is a descriptor.
+    return hasattr(thing, "dtype") and not isinstance(thing, type)
+
+
+def numpy_dtype_of(thing: Any) -> np.dtype[Any]:
+    """Return NumPy's data type for an array's, or for anybody's data type."""
+    return to_numpy_dtype(thing.dtype if has_dtype(thing) else thing)
+
+
+def library_of_dtype(dtype: Any) -> ModuleType | None:
+    """Return the library that a foreign data type is of; None for NumPy's."""
+    if is_numpys(dtype):
+        return None
+    return sys.modules.get(type(dtype).__module__.partition(".")[0])
+
+
+def unknown(dtype: Any, library: str) -> TypeError:
+    """Return the error for a data type that a library does not have."""
+    known = ", ".join(f"xdev.{name}" for name in NAMES)
+    text = f"{dtype!r} is not a data type of {library}: use one of {known}"
+    if type(dtype) is int:
+        text += "; the extents of a shape go in one tuple, as in xdev.zeros((2, 3))"
+    return TypeError(text)
+
+
+def _name(dtype: Any) -> str:
+    # "torch.float32", "array_api_strict.float32": the name comes last everywhere.
+    return str(dtype).rpartition(".")[2]
+
 
 # The one object of each: comparing by identity is enough, and quicker.
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -264,33 +498,6 @@ def as_shape(shape: Any) -> Shape:
             f"{shape!r} is not a shape: give a whole number or a tuple of them, int(n) "
             f"for an array n"
         ) from error
-
-
-def number(name: str, value: Any) -> Any:
-    """Return a fill value that is a number or a 0-d array, the host's as a scalar.
-
-    Raises
-    ------
-    TypeError
-        It is neither; the text names the function.
-    UseAfterFreeError
-        It was freed.
-    """
-    refuse(f"xdev.{name}", value)
-    if type(value) is np.ndarray and not value.ndim:
-        value = value[()]
-    if isinstance(value, np.generic):
-        good = not isinstance(value, np.flexible | np.datetime64 | np.timedelta64)
-    else:
-        good = isinstance(value, int | float | complex) or (
-            getattr(value, "shape", None) == ()
-        )
-    if good:
-        return value
-    raise TypeError(
-        f"xdev.{name}: fill_value is {type_name(value)}, no number: give a bool, "
-        f"int, float or complex, or a 0-d array"
-    )
 
 
 def dtype_of_number(value: Any) -> Any:

@@ -15,15 +15,25 @@ from xdev._freed import FREED, is_freed, use_after_free
 from xdev._tracking import TRACKING
 from xdev.errors import type_name
 from xdev.facade import host_sorting
-from xdev.facade.backends import FLOAT32, FLOAT64, Functions, Library, Place, as_shape
+from xdev.facade.backends import (
+    CLASSES,
+    FLOAT32,
+    FLOAT64,
+    NAMED,
+    PYTHON_SCALARS,
+    Functions,
+    Library,
+    Place,
+    as_shape,
+    to_numpy_dtype,
+)
 from xdev.facade.clipping import clip, namespace_of
-from xdev.facade.dtype_names import CLASSES, NAMED, PYTHON_SCALARS, to_numpy_dtype
 from xdev.ufunc.complaints import held_elsewhere, no_matrix, no_mode, no_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.facade.protocols import Axes, DType
+    from xdev.facade.backends import Axes, DType
 
 
 #: Arrays that NumPy made itself are copied into the pool from this size [B].

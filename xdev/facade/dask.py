@@ -21,11 +21,16 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from xdev import _optional, facade
 from xdev.device import Device
 from xdev.errors import ConfigurationError
-from xdev.facade.backends import Library, Place, as_shape, dtype_of_number
-from xdev.facade.dispatch import direct
-from xdev.facade.dtype_names import to_library_dtype, to_numpy_dtype
+from xdev.facade.backends import (
+    Library,
+    Place,
+    as_shape,
+    dtype_of_number,
+    to_library_dtype,
+    to_numpy_dtype,
+)
+from xdev.facade.dispatch import direct, place
 from xdev.facade.elementwise import __all__ as elementwise_names
-from xdev.facade.grids import fftfreq, rfftfreq
 from xdev.ufunc.complaints import not_over_blocks
 from xdev.ufunc.dask import (
     chunk,
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.facade.protocols import DType
+    from xdev.facade.backends import DType
 
 MATRIX = 2  # axes
 FLOATS = "fc"  # the kinds of data types with fractions
@@ -386,10 +391,10 @@ class CollectionPlace(Place):
         return x.rechunk(self._chunks)
 
     def fftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.cut(fftfreq(n, d, dtype=dtype, device=self._device))
+        return self.cut(place(self._device).fftfreq(n, d, dtype))
 
     def rfftfreq(self, n: int, d: float, dtype: DType) -> Any:
-        return self.cut(rfftfreq(n, d, dtype=dtype, device=self._device))
+        return self.cut(place(self._device).rfftfreq(n, d, dtype))
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         return self.cut(facade.from_dlpack(x, device=self._device, copy=copy))

@@ -10,9 +10,9 @@ import numpy as np
 from xdev import native
 from xdev._freed import is_freed, use_after_free
 from xdev.facade import dispatch
+from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
 from xdev.facade.cpu import MENDED, NUMPY
 from xdev.facade.dispatch import known
-from xdev.facade.dtype_names import HOST_SCALARS, PYTHON_SCALARS
 from xdev.ufunc.complaints import misfit, wrong_dtype
 
 if TYPE_CHECKING:

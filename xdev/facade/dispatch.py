@@ -15,15 +15,15 @@ from xdev.device import Device, as_device, default_device, device_of
 from xdev.device.choice import CPU, from_environment, in_context
 from xdev.device.registry import backend
 from xdev.errors import ConfigurationError
-from xdev.facade.backends import Functions
-from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
-from xdev.facade.dtype_names import (
+from xdev.facade.backends import (
     HOST_SCALARS,
     NAMES,
     PYTHON_SCALARS,
+    Functions,
     is_numpys,
     library_of_dtype,
 )
+from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
 from xdev.ufunc.complaints import (
     mismatch,
     misplaced,

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from xdev.facade.backends import PYTHON_SCALARS
 from xdev.facade.clipping import NUMBERS
 from xdev.facade.cpu import NUMPY
 from xdev.facade.definitions import Elementwise
 from xdev.facade.dispatch import direct, placed, refuse
-from xdev.facade.dtype_names import PYTHON_SCALARS
 from xdev.ufunc.complaints import misplaced, no_array
 from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:
     from typing import Never
 
-    from xdev.facade.protocols import Array, Binary, Unary
+    from xdev.facade.backends import Array, Binary, Unary
 
 #: Of each what it is, and an example: its arguments, of which the first is made an
 #: array, and the array that it shows.

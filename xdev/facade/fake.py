@@ -19,16 +19,22 @@ from xdev.device.choice import CPU
 from xdev.device.copies import announce
 from xdev.device.fake import make_room
 from xdev.device.fake_arrays import FakeArray, fake, run, strict
-from xdev.facade.backends import MAKERS, Library, Place, as_shape, dtype_of_number
+from xdev.facade.backends import (
+    MAKERS,
+    Library,
+    Place,
+    as_shape,
+    dtype_of_number,
+    to_numpy_dtype,
+)
 from xdev.facade.cpu import HOST, NUMPY
-from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.memory.arrays import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.facade.protocols import DType
+    from xdev.facade.backends import DType
 
 SHAPED = ("empty", "zeros", "ones", "full")  # makers whose first argument is a shape
 

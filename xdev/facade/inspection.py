@@ -1,21 +1,48 @@
-"""What the namespace can do, and which library serves what."""
+"""What the namespace can do, which library serves what; data types, how they meet."""
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, final
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
-from xdev.device import Device, devices
+from xdev._freed import FREED
+from xdev.device import Device, as_device, devices
 from xdev.device.choice import coming_default, names_device
 from xdev.device.registry import backend
-from xdev.facade.dispatch import library_of, place
+from xdev.facade.backends import (
+    CLASSES,
+    HOST_SCALARS,
+    PYTHON_SCALARS,
+    has_dtype,
+    numpy_dtype_of,
+    to_numpy_dtype,
+)
+from xdev.facade.cpu import bare
+from xdev.facade.dispatch import (
+    direct,
+    library_of,
+    moved,
+    of_alike,
+    owner_of,
+    place,
+    stays,
+)
+from xdev.ufunc.complaints import misplaced
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
+    from typing import Never
 
-__all__ = ["__array_api_version__", "__array_namespace_info__", "namespace"]
+    from xdev.facade.backends import Array, DType, Library
+
+__all__ = [
+    "__array_api_version__", "__array_namespace_info__", "astype", "can_cast", "finfo",
+    "iinfo", "isdtype", "namespace", "result_type",
+]  # fmt: skip
 
 __array_api_version__ = "2025.12"
 
@@ -176,3 +203,337 @@ def namespace(x_or_device: object, /) -> ModuleType:
         sample = place(x_or_device).empty(0, None)
         return library_of(sample, "namespace").namespace
     return library_of(x_or_device, "namespace", "x_or_device").namespace
+
+
+ndarray = np.ndarray
+
+
+_can_cast = bare("can_cast")
+
+
+def astype(
+    x: Array, dtype: DType, /, *more: Never, copy: bool = True, device: object = None
+) -> Array:
+    """Convert an array to another data type.
+
+    Parameters
+    ----------
+    x : array
+        Any shape.
+    dtype : dtype
+        The new type; what does not fit it is the library's own affair.
+    copy : bool
+        False: give ``x`` itself where it has that type already.
+    device : device, optional
+        Where the result is to be; where ``x`` is unless given.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Raises
+    ------
+    TypeError
+        ``dtype`` is not a data type of the library.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.astype(xdev.asarray([1.7, -1.7]), xdev.int32)
+    array([ 1, -1], dtype=int32)
+    """
+    if more:
+        raise misplaced(astype, more)
+    if type(dtype) in CLASSES and device is None:
+        kind = type(x)
+        if kind is ndarray:
+            if x.dtype not in FREED:
+                return x.astype(dtype, copy=copy)
+        elif (theirs := direct.get(kind)) is not None:  # their dtypes are NumPy's
+            convert: Any = theirs["astype"]
+            at_home: Array = (
+                convert(x, dtype) if copy is True else convert(x, dtype, copy=copy)
+            )
+            return at_home
+    library = library_of(x, "astype")
+    stay = stays(x, device)
+    result: Any = library.bound("astype", x)(
+        x, library.dtype(dtype), copy=copy and stay
+    )
+    if not stay:
+        result = moved(result, as_device(device))
+    converted: Array = result
+    return converted
+
+
+def can_cast(from_: Any, to: DType, /) -> bool:
+    """Say whether a data type can be converted to another without loss.
+
+    Parameters
+    ----------
+    from_ : dtype or array
+        The type, or an array of it.
+    to : dtype
+        The other type.
+
+    Returns
+    -------
+    bool
+        By the standard's type promotion rules.
+
+    Raises
+    ------
+    TypeError
+        One of them is no data type.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.can_cast(xdev.int8, xdev.int16), xdev.can_cast(xdev.int16, xdev.int8)
+    (True, False)
+    """
+    if type(from_) in CLASSES and type(to) in CLASSES:
+        return _can_cast(from_, to)
+    library = owner_of(from_, "can_cast", "from_") or owner_of(to, "can_cast", "to")
+    if library is None:
+        return bool(np.can_cast(numpy_dtype_of(from_), to_numpy_dtype(to)))
+    source = from_.dtype if has_dtype(from_) else from_
+    try:  # PyTorch's own says yes to all of one kind, narrower ones too
+        return bool(np.can_cast(to_numpy_dtype(source), to_numpy_dtype(to)))
+    except TypeError:  # a type that NumPy lacks
+        function = library.bound("can_cast", from_)
+        return bool(function(library.dtype(source), library.dtype(to)))
+
+
+def isdtype(dtype: DType, kind: Any) -> bool:
+    """Say whether a data type is of a kind.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Of xdev or of any library.
+    kind : str, dtype or tuple of them
+        ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``,
+        ``"real floating"``, ``"complex floating"``, ``"numeric"``, or a data type.
+
+    Returns
+    -------
+    bool
+        Whether it is of any of them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``dtype`` is no data type, or ``kind`` no kind.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.isdtype(xdev.float32, "real floating")
+    True
+    """
+    if type(kind) is str and type(dtype) in CLASSES:
+        return _is_of_kind(dtype, kind)
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    for each in kinds:
+        if isinstance(each, str) and each not in _KINDS:
+            raise ValueError(_no_kind(each))
+    library = owner_of(dtype, "isdtype", "dtype")
+    if library is not None:  # it may have types that NumPy lacks, as torch.bfloat16
+        own = tuple(e if isinstance(e, str) else library.dtype(e) for e in kinds)
+        return bool(library.bound("isdtype", None)(library.dtype(dtype), own))
+    named = tuple(
+        each if isinstance(each, str) else to_numpy_dtype(each) for each in kinds
+    )
+    return bool(np.isdtype(to_numpy_dtype(dtype), named))
+
+
+@cache
+def _is_of_kind(dtype: Any, kind: str) -> bool:
+    if kind not in _KINDS:
+        raise ValueError(_no_kind(kind))
+    return bool(np.isdtype(np.dtype(dtype), kind))
+
+
+def _no_kind(kind: str) -> str:
+    return f"{kind!r} is not a kind of data type: use one of {_KINDS}"
+
+
+_KINDS = (
+    "bool",
+    "signed integer",
+    "unsigned integer",
+    "integral",
+    "real floating",
+    "complex floating",
+    "numeric",
+)
+
+
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    """Return the data type that arguments promote to when they meet.
+
+    Parameters
+    ----------
+    *arrays_and_dtypes : array, number or dtype
+        At least one is an array or data type. Numbers adapt to the others.
+
+    Returns
+    -------
+    dtype
+        Of the arrays' library; where there are none, of the data types'.
+
+    Raises
+    ------
+    TypeError
+        There is no common type.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.result_type(xdev.int8, xdev.asarray([1.0], dtype=xdev.float32), 3)
+    dtype('float32')
+    """
+    if arrays_and_dtypes:
+        function = of_alike("result_type", arrays_and_dtypes)
+        if function is not None:
+            return function(*arrays_and_dtypes)
+    return _promoted(arrays_and_dtypes)
+
+
+def _promoted(things: tuple[Any, ...]) -> Any:
+    """Return what arrays, numbers and data types promote to, of whatever library."""
+    foreign, plain = None, False
+    for index, thing in enumerate(things):
+        library = owner_of(thing, "result_type", f"argument {index}")
+        array = has_dtype(thing) and type(thing) not in HOST_SCALARS
+        if library is None:
+            plain |= array
+        elif array:
+            return _promoted_by(library, thing, things)
+        elif foreign is None:
+            foreign = library, thing
+    if foreign is not None and not plain:  # else they follow the arrays
+        return _promoted_by(*foreign, things)
+    return np.result_type(
+        *(
+            each if type(each) in PYTHON_SCALARS else numpy_dtype_of(each)
+            for each in things
+        )
+    )
+
+
+def _promoted_by(library: Library, like: Any, things: tuple[Any, ...]) -> Any:
+    """Return what things promote to by a library's rules, in its data types."""
+    function = library.bound("result_type", like)
+    return function(*(_in_terms_of(library, each) for each in things))
+
+
+def _in_terms_of(library: Library, thing: Any) -> Any:
+    """Return a library's own form of an array, number or data type."""
+    if type(thing) in PYTHON_SCALARS:
+        return thing
+    if not has_dtype(thing):
+        return library.dtype(thing)
+    at_home = library_of(thing, "result_type") is library
+    return thing if at_home else library.dtype(thing.dtype)
+
+
+class FloatInfo(NamedTuple):
+    """Limits of a floating-point data type, as Python numbers: of ``finfo``."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+kind_of = type  # where a parameter bears that name
+
+
+def finfo(type: Any, /) -> Any:
+    """Limits of a floating-point data type.
+
+    Parameters
+    ----------
+    type : dtype or array
+        Floating-point; of a complex type, its parts are described.
+
+    Returns
+    -------
+    object
+        ``bits``, ``eps``, ``max``, ``min``, ``smallest_normal``, ``dtype``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It is not floating-point, or no data type.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.finfo(xdev.float32).bits
+    32
+    """
+    if kind_of(type) in CLASSES:
+        return _float_info(type)
+    return _limits("finfo", type, _float_info)
+
+
+def iinfo(type: Any, /) -> Any:
+    """Limits of an integer data type.
+
+    Parameters
+    ----------
+    type : dtype or array
+        Integer.
+
+    Returns
+    -------
+    object
+        ``bits``, ``max``, ``min``, ``dtype``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It is not an integer type, or no data type.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.iinfo(xdev.int8).max
+    127
+    """
+    if kind_of(type) in CLASSES:
+        return _integer_info(type)
+    return _limits("iinfo", type, _integer_info)
+
+
+def _limits(name: str, type: Any, limits_of: Callable[[Any], Any]) -> Any:
+    """Return limits as NumPy has them, or another library for its own data types."""
+    library = owner_of(type, name, "type")
+    if library is None:
+        return limits_of(numpy_dtype_of(type))
+    function = library.bound(name, type)
+    return function(type if has_dtype(type) else library.dtype(type))
+
+
+@cache
+def _float_info(dtype: Any) -> FloatInfo:
+    found: Any = np.finfo(numpy_dtype_of(dtype))
+    return FloatInfo(
+        int(found.bits),
+        float(found.eps),
+        float(found.max),
+        float(found.min),
+        float(found.smallest_normal),
+        found.dtype,
+    )
+
+
+@cache
+def _integer_info(dtype: Any) -> Any:
+    return np.iinfo(numpy_dtype_of(dtype))

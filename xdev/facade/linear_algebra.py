@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Never
 
-    from xdev.facade.protocols import Array
+    from xdev.facade.backends import Array
 
 __all__ = [
     "matmul",

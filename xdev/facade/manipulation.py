@@ -1,8 +1,8 @@
-"""Functions that shape, order, join, repeat and split arrays."""
+"""Functions that shape, order, join, repeat and split arrays; grids and triangles."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from xdev.facade.dispatch import mixed, of_each, of_one
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Never
 
-    from xdev.facade.protocols import Array, Axes
+    from xdev.facade.backends import Array, Axes
 
 __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims",
-    "flip", "moveaxis", "permute_dims", "repeat", "reshape", "roll", "squeeze",
-    "stack", "tile", "unstack",
+    "flip", "meshgrid", "moveaxis", "permute_dims", "repeat", "reshape", "roll",
+    "squeeze", "stack", "tile", "tril", "triu", "unstack",
 ]  # fmt: skip
 
 
@@ -465,3 +465,87 @@ def unstack(x: Array, /, *more: Never, axis: int = 0) -> tuple[Array, ...]:
     (array([1, 2]), array([3, 4]))
     """
     return of_one("unstack", x, more)(x, axis=axis)
+
+
+def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Array, ...]:
+    """Coordinate arrays of a grid.
+
+    Parameters
+    ----------
+    *arrays : array
+        Coordinates along each axis, 1-D.
+    indexing : {"xy", "ij"}
+        ``"xy"``: the first coordinate runs along the second axis.
+
+    Returns
+    -------
+    tuple of arrays
+        As many as arguments, each of the grid's shape.
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two devices or libraries.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> x, y = xdev.meshgrid(xdev.arange(3), xdev.arange(2))
+    >>> y
+    array([[0, 0, 0],
+           [1, 1, 1]])
+    """
+    if not arrays:
+        return ()
+    found = of_each("meshgrid", "arrays", arrays)(*arrays, indexing=indexing)
+    return tuple(found)
+
+
+def tril(x: Array, /, k: int = 0) -> Array:
+    """Lower triangle of matrices; the rest is zero.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N).
+    k : int
+        The highest diagonal kept.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.tril(xdev.ones((2, 2)))
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    return of_one("tril", x)(x, k=k)
+
+
+def triu(x: Array, /, k: int = 0) -> Array:
+    """Upper triangle of matrices; the rest is zero.
+
+    Parameters
+    ----------
+    x : array
+        Shape (..., M, N).
+    k : int
+        The lowest diagonal kept.
+
+    Returns
+    -------
+    array
+        Of ``x``'s shape.
+
+    Examples
+    --------
+    >>> import xdev
+    >>> xdev.triu(xdev.ones((2, 2)))
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    return of_one("triu", x)(x, k=k)

@@ -16,9 +16,14 @@ from xdev import _optional
 from xdev.device import device_of
 from xdev.device.choice import CPU
 from xdev.device.copies import announce, guards
-from xdev.facade.backends import Library, Place
+from xdev.facade.backends import (
+    HOST_SCALARS,
+    Library,
+    Place,
+    to_library_dtype,
+    to_numpy_dtype,
+)
 from xdev.facade.dispatch import library_named
-from xdev.facade.dtype_names import HOST_SCALARS, to_library_dtype, to_numpy_dtype
 from xdev.transfer.exporters import dtype_of
 from xdev.ufunc.complaints import misfit, never_written, wrong_dtype
 
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from xdev.device import Device
-    from xdev.facade.protocols import DType
+    from xdev.facade.backends import DType
 
 
 def _unique_all(x: Any) -> Any:

@@ -10,7 +10,7 @@ from xdev.ufunc.complaints import misplaced
 if TYPE_CHECKING:
     from typing import Never
 
-    from xdev.facade.protocols import (
+    from xdev.facade.backends import (
         Array,
         Axes,
         Number,

@@ -11,7 +11,7 @@ from xdev.ufunc.complaints import misplaced
 if TYPE_CHECKING:
     from typing import Never
 
-    from xdev.facade.protocols import Array, Axes, DType
+    from xdev.facade.backends import Array, Axes, DType
 
 __all__ = [
     "all", "any", "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min",

@@ -20,9 +20,9 @@ from xdev.device import default_device
 from xdev.device.choice import CPU
 from xdev.device.fake import METHODS_IN_CUPY, is_in_cupy
 from xdev.device.fake_arrays import positions, strict
+from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
 from xdev.facade.cpu import NUMPY
 from xdev.facade.dispatch import known, library_of, may_join, place
-from xdev.facade.dtype_names import HOST_SCALARS, PYTHON_SCALARS
 from xdev.ufunc import Ufunc
 from xdev.ufunc.complaints import mismatch, where_is
 

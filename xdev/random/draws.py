@@ -18,8 +18,8 @@ from xdev.device import Device, device_of
 from xdev.device.fake_arrays import FakeArray, values_of
 from xdev.device.natives import natives
 from xdev.errors import DeviceMismatchError, DeviceUnavailableError, not_array
+from xdev.facade.backends import to_numpy_dtype
 from xdev.facade.dispatch import place
-from xdev.facade.dtype_names import to_numpy_dtype
 from xdev.memory import host_array
 from xdev.random import kernels
 from xdev.random.kernels import words64

@@ -17,7 +17,7 @@ import numpy as np
 
 from xdev import facade
 from xdev.errors import type_name
-from xdev.facade.dtype_names import to_numpy_dtype
+from xdev.facade.backends import to_numpy_dtype
 from xdev.random import kernels
 from xdev.random.draws import (
     FLOAT64,

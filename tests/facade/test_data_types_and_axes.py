@@ -1,8 +1,4 @@
-"""Entries of the table over data types, axes and stacks: what NumPy's arrays give.
-
-On CUDA each goes through its entry, which the methods of CuPy's arrays serve; here they
-run with NumPy standing in for CuPy as well.
-"""
+"""Functions over data types, axes and stacks, on every device: what NumPy gives."""
 
 from functools import reduce
 
@@ -10,9 +6,6 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.facade import cuda_differences as cupys
-from xdev.facade.cpu import pinv
-from xdev.facade.cuda_differences import decompositions
 from xdev.facade.dispatch import direct
 
 RNG = np.random.default_rng(11)
@@ -258,73 +251,6 @@ def test_creation(device, kind):
         for n in (1, 2, 5, np.int64(6)):
             same("fft.fftfreq", n, d=0.5)
             same("fft.rfftfreq", n, d=0.5)
-
-
-@pytest.mark.usefixtures("numpys")
-@pytest.mark.parametrize("shape", EMPTY)
-def test_entries_take_empty_matrices(shape):
-    for rtol in (None, 0.1):
-        found = cupys.matrix_rank(np.empty(shape), rtol=rtol)
-        np.testing.assert_array_equal(found, np.zeros(shape[:-2], int), strict=True)
-
-
-@pytest.mark.usefixtures("numpys")
-@pytest.mark.parametrize("kind", ["bool", "uint8", "int64"])
-def test_entries_take_integers(kind):
-    x = np.asarray([[1, 1], [1, 1], [0, 0]], kind)
-    assert cupys.matrix_rank(x, rtol=None) == 1
-    wanted = np.linalg.pinv(x.astype(float))
-    found = pinv(x)
-    np.testing.assert_allclose(found, wanted, rtol=1e-12, strict=True)
-
-
-@pytest.mark.usefixtures("numpys")
-@pytest.mark.parametrize("kind", FLOATS)
-def test_entries_of_python_give_what_numpy_gives(kind):
-    x = (MATRICES if kind.startswith("c") else MATRICES.real).astype(kind)
-    y = x[::-1]
-    for axis in (-1, -2, -3):
-        found = cupys.vecdot(x, y, axis=axis)
-        np.testing.assert_allclose(found, np.vecdot(x, y, axis=axis), rtol=1e-4)
-    found = cupys.outer(x[0, 0], y[0, :, 0])
-    np.testing.assert_array_equal(found, np.outer(x[0, 0], y[0, :, 0]))
-    thin = THIN.astype(kind)
-    assert cupys.matrix_rank(thin, rtol=None).tolist() == [1, 1]
-    assert cupys.matrix_rank(x, rtol=np.asarray([1e-3, 2])).tolist() == [
-        3,
-        0,
-    ]
-    rtol = max(thin.shape[-2:]) * np.finfo(kind).eps
-    np.testing.assert_array_equal(pinv(thin), np.linalg.pinv(thin, rtol=rtol))
-    for axis, n in ((-1, 1), (-1, 2), (1, 1)):
-        found = cupys.diff(x, axis=axis, n=n)
-        np.testing.assert_array_equal(found, np.diff(x, n, axis))
-    found = cupys.diff(x, axis=-1, n=1, prepend=y)
-    np.testing.assert_array_equal(found, np.diff(x, prepend=y))
-    found = cupys.diff(x.real > 0, axis=-1, n=1)
-    np.testing.assert_array_equal(found, np.diff(x.real > 0))
-    assert len(cupys.nonzero(x)) == 3
-    with pytest.raises(ValueError, match="zero-dimensional"):
-        cupys.nonzero(np.asarray(1))
-    square = (x.mT.conj() @ x + np.eye(4)).astype(kind)
-    entries = decompositions(np.linalg)
-    factor = entries["linalg.cholesky"](square, upper=True)
-    np.testing.assert_allclose(factor.mT.conj() @ factor, square, rtol=1e-4, atol=1e-5)
-    for name, options, wanted in (
-        ("eigh", {}, np.linalg.eigh(square)),
-        ("eig", {}, xdev.linalg.eig(square)),
-        ("qr", {"mode": "reduced"}, np.linalg.qr(square)),
-        ("slogdet", {}, np.linalg.slogdet(square)),
-        ("svd", {"full_matrices": True}, np.linalg.svd(square)),
-    ):
-        made = entries[f"linalg.{name}"](square, **options)
-        assert made._fields == wanted._fields
-        for one, other in zip(made, wanted, strict=True):
-            np.testing.assert_array_equal(one, other)
-    found = cupys.trace(x, offset=1, dtype=None)
-    np.testing.assert_array_equal(found, np.trace(x, 1, 1, 2))
-    found = cupys.diagonal(x, offset=1)
-    np.testing.assert_array_equal(found, np.diagonal(x, 1, 1, 2))
 
 
 def test_ranges_of_the_place_are_numpys():
