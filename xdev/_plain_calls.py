@@ -9,7 +9,7 @@ import ctypes
 import struct
 from typing import TYPE_CHECKING, Any, Self, TypeVar, final
 
-from numpy import ndarray
+from numpy import ndarray, uint8
 
 if TYPE_CHECKING:
     import collections.abc
@@ -362,9 +362,11 @@ class LaunchPlan:
         ``lift(result, operands)`` returns what the caller gets.
     encoders : tuple, optional
         What makes 16 bytes of each operand, None for those that the launch converts.
+    scratch : int
+        Memory that the launch needs besides; its address is the last value [B].
     """
 
-    __slots__ = ("axes", "dtype", "encoders", "lift", "run", "shape")
+    __slots__ = ("axes", "dtype", "encoders", "lift", "run", "scratch", "shape")
 
     def __init__(
         self,
@@ -374,9 +376,10 @@ class LaunchPlan:
         axes: tuple[int, ...] | None = None,
         lift: collections.abc.Callable[..., Any] | None = None,
         encoders: tuple[Any, ...] = (),
+        scratch: int = 0,
     ) -> None:
         self.run, self.dtype, self.shape, self.axes = run, dtype, shape, axes
-        self.lift, self.encoders = lift, encoders
+        self.lift, self.encoders, self.scratch = lift, encoders, scratch
 
 
 @final
@@ -480,6 +483,9 @@ class Launches:
             if plan.axes is not None:
                 result = result.transpose(plan.axes)
             values.append(result.data.ptr)
+        if plan.scratch:
+            held = _cuda.new((plan.scratch,), uint8)
+            values.append(held.data.ptr)
         if run.start(values, fresh=fresh):
             return NotImplemented
         return result if plan.lift is None else plan.lift(result, operands)

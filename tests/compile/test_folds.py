@@ -55,6 +55,8 @@ def test_every_architecture_has_every_method(capability):
     kernels = [
         Reduce(*types, 1, 2),
         Reduce(*types, 32, 2, masked=True),
+        Reduce(*types, 256, 1, masked=True, joining=256),
+        Reduce(*types, 1, 2, joining=32),
         Reduce(*types, 32, 3, segmented=True),
         Scan(*types, 1, 2),
         Scan(*types, 256, 1),

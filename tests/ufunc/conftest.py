@@ -86,7 +86,9 @@ def source(name, kernel):
     }[kernel.template]
     slots = len(getattr(kernel, "operands", ())) + getattr(kernel, "masked", False)
     parameter = parameter.format(slots)
-    waits = kernel.template in {"reduce", "scan"} and kernel.group != 1
+    waits = kernel.template in {"reduce", "scan"} and (
+        kernel.group != 1 or getattr(kernel, "joining", 0)
+    )
     lanes = (
         "fibers::run(thread, p);"
         if waits

@@ -125,6 +125,22 @@ static unsigned exchange(unsigned value, int lane)
 }  // namespace fibers
 
 static inline void __syncthreads() { fibers::block.wait(); }
+static inline void __threadfence() {}
+static inline int __syncthreads_and(int value)
+{
+    fibers::slot[threadIdx.x] = value;
+    __syncthreads();
+    for (unsigned each : fibers::slot) value = value && each;
+    __syncthreads();
+    return value;
+}
+static inline int __all_sync(unsigned, int value)
+{
+    for (int distance = 1; distance < 32; distance *= 2) {
+        value &= fibers::exchange(value, (threadIdx.x + distance) % 32);
+    }
+    return value;
+}
 template <class T>
 T __shfl_down_sync(unsigned, T value, int distance)
 {

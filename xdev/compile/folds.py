@@ -32,6 +32,9 @@ class Reduce:
         Whether a mask says which elements take part.
     segmented : bool
         Whether an array says where segments begin.
+    joining : int
+        How many threads join the segments of a line: 32 or 256. 0: nobody, each has a
+        place in the target.
     """
 
     source: np.dtype[Any]
@@ -41,6 +44,7 @@ class Reduce:
     dimensions: int = 1
     masked: bool = False
     segmented: bool = False
+    joining: int = 0
     template: str = "reduce"
 
     @property
@@ -67,6 +71,7 @@ class Reduce:
             "DIMENSIONS": self.dimensions,
             "MASKED": int(self.masked),
             "SEGMENTED": int(self.segmented),
+            "JOINING": self.joining,
         }
         return _macros(numbers, (self.loop, self.loop), self.loop)
 

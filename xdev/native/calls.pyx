@@ -169,6 +169,7 @@ cdef IsOfStream is_of_stream = NULL
 cdef object array_type = None, new_array = None, mark_uses = None, readers = {}
 cdef frozenset NUMBERS = frozenset((bool, int, float, complex, str, type(None)))
 cdef tuple SCALARS = (generic, dtype)
+cdef object BYTE = dtype("u1")
 cdef object made_type = None, allocate = None, initialize = None  # of `make_array`
 cdef bint several_devices = False, several_streams = False
 cdef set known_streams = set()
@@ -350,13 +351,14 @@ cdef class LaunchPlan:
     cdef readonly Launch run
     cdef readonly object dtype, shape, axes, lift
     cdef readonly tuple encoders
+    cdef readonly Py_ssize_t scratch
 
     def __init__(
         self, Launch run, dtype=None, shape=None, axes=None, lift=None,
-        tuple encoders=(),
+        tuple encoders=(), Py_ssize_t scratch=0,
     ):
         self.run, self.dtype, self.shape, self.axes = run, dtype, shape, axes
-        self.lift, self.encoders = lift, encoders
+        self.lift, self.encoders, self.scratch = lift, encoders, scratch
 
 
 cdef struct Operands:  # what a call's key does not say
@@ -543,6 +545,9 @@ cdef class Launches:
             if plan.axes is not None:
                 result = result.transpose(plan.axes)
             run.slot(memory, count)[0] = result.data.ptr
+        if plan.scratch:
+            held = new_array((plan.scratch,), BYTE)
+            run.slot(memory, run.count - 1)[0] = held.data.ptr
         if run.launch(memory, found.size if straight else run.size) != STARTED:
             return NotImplemented
         if plan.lift is None:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from xdev.compile.elementwise import BLOCK
 from xdev.compile.folds import WARP
 from xdev.ufunc import cuda_layout
 
-if TYPE_CHECKING:
-    from xdev.compile.launch import Launch
-
 Shape = tuple[int, ...]
 SHORT = 64  # elements of a line that one thread folds
 THREADS = 2**18  # about what a large GPU runs at once
-SEGMENTS = 8192  # of a line, at most: the next launch folds their results
-SEGMENT = 2**16  # bytes of a segment, at least
+SEGMENTS = 2048  # of a line, at most: few threads join their folds
+SEGMENT = 2**15  # bytes of a segment, at least
 
 
 @final
@@ -70,7 +67,7 @@ class Lines:
         """
         if not self.length:
             return 1, 0
-        wanted = min(SEGMENTS, -(-THREADS // (self.count * group)) * 8)
+        wanted = min(SEGMENTS, -(-2 * THREADS // (self.count * group)))
         least = SHORT if group == 1 else -(-SEGMENT // itemsize)
         splits = max(1, min(wanted, self.length // least))
         each = -(-self.length // splits)
@@ -156,32 +153,3 @@ def partial(found: Lines, splits: int, itemsize: int) -> Lines:
     source_step, _, mask_step = found.steps
     steps = source_step, itemsize, mask_step
     return Lines(extents, found.source, target, found.mask, found.length, steps)
-
-
-def rest(found: Lines, splits: int, itemsize: int) -> Lines:
-    """Return the lines of those results, into the same target."""
-    made = partial(found, splits, itemsize)
-    steps = itemsize, 0, 0
-    zeros = (0,) * len(found.extents)
-    return Lines(found.extents, made.target, found.target, zeros, splits, steps)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Folding:
-    """What a reduction launches.
-
-    Parameters
-    ----------
-    one : Launch
-        Of the addresses of the array, of the results or those of segments, and of the
-        mask where there is one.
-    two : Launch, optional
-        Of the addresses of the segments' results, and of the results.
-    between : (int, int)
-        The lines and the segments whose results wait for the second launch.
-    """
-
-    one: Launch
-    two: Launch | None = None
-    between: tuple[int, int] = (0, 0)

@@ -127,7 +127,7 @@ class CudaMethods:
                 kernel = Reduce(x.dtype, loop, y.dtype, group, len(found.extents))
                 kernel = replace(kernel, segmented=True)
                 fold = launch(self._loops, spec, kernel, found, 1, length)
-                fold([x.address, y.address, starts.data.ptr])
+                fold([x.address, y.address, 0, starts.data.ptr])
             return ready.owner(y)
 
     def outer(self, a: Any, b: Any, out: Any, keywords: dict[str, Any]) -> Any:

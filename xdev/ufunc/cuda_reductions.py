@@ -1,11 +1,12 @@
-"""Reductions of CUDA arrays: one launch, or two where a line has many segments."""
+"""Reductions of CUDA arrays: one launch."""
 
 from __future__ import annotations
 
+import secrets
 import struct
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
@@ -13,7 +14,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from xdev import _optional, native
 from xdev._plain_calls import SLOT
 from xdev.compile.elementwise import BLOCK, computed
-from xdev.compile.folds import Reduce
+from xdev.compile.folds import WARP, Reduce
 from xdev.compile.launch import Launch, Value, padded
 from xdev.ufunc import cuda_folds as folds, cuda_layout
 from xdev.ufunc.cuda import require, written
@@ -28,9 +29,27 @@ if TYPE_CHECKING:
     from xdev.ufunc.specialisation import Specialisation
 
 ADDRESS = Value()
+BYTE = np.dtype(np.uint8)
+MARK = 8  # bytes that say of a segment's fold that it is there
+READY = secrets.randbits(62) << 1  # what they are then: no memory holds it by chance
 PLANS = 512  # kept for each function
 WHOLE = {int, np.intp, type(None)}  # types of axes: ``1.0`` and ``True`` equal 1 too
 KEYS = (int, tuple, str, type, np.dtype, type(None))  # axes and dtypes that are learnt
+
+
+class Folding(NamedTuple):
+    """What a reduction launches.
+
+    Parameters
+    ----------
+    run : Launch
+        As :func:`launch` returns it.
+    scratch : int
+        Memory where segments meet [B].
+    """
+
+    run: Launch
+    scratch: int
 
 
 @final
@@ -50,7 +69,7 @@ class CudaReduction:
         self._loops, self._name = loops, loops.scalar.name
         self._identity = identity
         self._neutral = None if identity == "reorderable" else identity
-        self._plans: dict[Any, folds.Folding] = {}
+        self._plans: dict[Any, Folding] = {}
         self._launches: dict[Any, native.calls.Launches] = {}
 
     def again(self, array: Any, axis: Any, dtype: Any) -> Any:
@@ -117,38 +136,24 @@ class CudaReduction:
                 loop = computed(spec.outputs[0])
                 begin = None if first is None else padded(loop.type(first))
                 plan, x, mask = self._found(spec, x, whole, mask, axes, begin, ready)
-                masks = [] if mask is None else [mask.address]
-                between = None
-                if plan.two is None:
-                    plan.one([x.address, y.address, *masks])
-                else:
-                    between = ready.scratch(plan.between, loop)
-                    plan.one([x.address, between.data.ptr, *masks])
-                    plan.two([between.data.ptr, y.address])
+                values, size = [x.address, y.address], (plan.scratch,)
+                if plan.scratch:
+                    values.append(ready.scratch(size, BYTE).data.ptr)
+                if mask is not None:
+                    values += [*([] if plan.scratch else [0]), mask.address]
+                plan.run(values)
                 plain = out is None and not keepdims and mask is None
                 plain = plain and initial is np._NoValue and x.owner is array  # noqa: SLF001
                 if plain and isinstance(axis, KEYS) and isinstance(dtype, KEYS):
-                    self._learn((axis, dtype), array, y, plan, between)
+                    self._learn((axis, dtype), array, y, plan)
             return ready.owner(y)
 
-    def _learn(
-        self,
-        key: tuple[Any, Any],
-        array: Any,
-        y: Array,
-        plan: folds.Folding,
-        between: Any,
-    ) -> None:
-        """Have :attr:`again` launch by a plan; between two launches lies an array."""
+    def _learn(self, key: tuple[Any, Any], array: Any, y: Array, plan: Folding) -> None:
+        """Have :attr:`again` launch by a plan."""
         if {type(array), type(y.owner)} != {_optional.cupy().ndarray}:
             return
-        known = native.calls.LaunchPlan(plan.two or plan.one, y.dtype, y.shape)
-        if plan.two is not None:
-            rest = native.calls.Launches(1)
-            rest.learn((between,), known)
-            known = native.calls.LaunchPlan(
-                plan.one, between.dtype, plan.between, lift=lambda made, _: rest(made)
-            )
+        scratch = plan.scratch
+        known = native.calls.LaunchPlan(plan.run, y.dtype, y.shape, scratch=scratch)
         if len(self._launches) >= PLANS:
             self._launches.clear()
         self._launches.setdefault(key, native.calls.Launches(1)).learn((array,), known)
@@ -162,7 +167,7 @@ class CudaReduction:
         axes: tuple[int, ...],
         first: bytes | None,
         ready: CudaCall,
-    ) -> tuple[folds.Folding, Array, Array | None]:
+    ) -> tuple[Folding, Array, Array | None]:
         """Return how to reduce, and the operands, copied where their axes need it."""
         layouts = x.layout, y.layout, mask and mask.layout
         here = _optional.cupy().cuda.runtime.getDevice()
@@ -196,27 +201,18 @@ class CudaReduction:
         found: Lines,
         first: bytes | None,
         masked: bool,
-    ) -> folds.Folding:
+    ) -> Folding:
         loop, rank = computed(spec.outputs[0]), len(found.extents)
         contiguous = found.steps[0] == source.itemsize and not masked
         group = folds.reducing(found, contiguous)
         kernel = Reduce(source, loop, target, group, rank, masked)
         splits, each = found.split(group, kernel.span, source.itemsize)
-        if masked and self._neutral is None:
-            splits, each = 1, found.length  # a segment of nothing would have no value
-        if splits == 1:
-            only = launch(self._loops, spec, kernel, found, 1, each, first)
-            return folds.Folding(only)
-        neutral = None
-        if masked:  # a segment may be of nothing
-            neutral = padded(loop.type(self._neutral))
-        kernel = replace(kernel, target=loop)
-        between = folds.partial(found, splits, loop.itemsize)
-        one = launch(self._loops, spec, kernel, between, splits, each, neutral)
-        rest = folds.rest(found, splits, loop.itemsize)
-        kernel = Reduce(loop, loop, target, folds.reducing(rest, contiguous=True), rank)
-        two = launch(self._loops, spec, kernel, rest, 1, splits, first)
-        return folds.Folding(one, two, (found.count, splits))
+        nbytes = 0
+        if splits > 1:
+            kernel = replace(kernel, joining=WARP if splits <= BLOCK else BLOCK)
+            nbytes = found.count * splits * (MARK + loop.itemsize)
+        run = launch(self._loops, spec, kernel, found, splits, each, first)
+        return Folding(run, nbytes)
 
     def _initial(self, initial: Any, spec: Specialisation) -> Any:
         """Return what a reduction starts from, None for its first element."""
@@ -268,15 +264,19 @@ def launch(
 ) -> Launch:
     """Return the launch of a reduction's kernel over lines, or segments of them.
 
-    Its values are the addresses of the source, of the target, and of the mask or the
-    places of segments where the kernel has one. ``first`` is the slot of the number
-    that a fold starts from; None: its first element.
+    Its values are the addresses of the source, of the target, of the scratch memory and
+    of the mask or the places of segments; the last two where the kernel has them.
+    ``first`` is the slot of the number that a fold starts from, None its first element.
     """
-    begin = (first or bytes(SLOT)) + struct.pack("=ii", first is not None, 0)
-    parameter = bytes(3 * SLOT) + begin + found.parameter(splits, each)
-    blocks = folds.grid(found.count * splits, kernel.group)
-    values = (ADDRESS,) * (3 if kernel.masked or kernel.segmented else 2)
-    return Launch(loops.kernel(spec, kernel), blocks, BLOCK, parameter, values)
+    blocks = folding = folds.grid(found.count * splits, kernel.group)
+    if kernel.joining:
+        blocks += folds.grid(found.count, kernel.joining)
+    begin = struct.pack("=iiq", first is not None, folding, READY)
+    parameter = bytes(4 * SLOT) + (first or bytes(SLOT)) + begin
+    parameter += found.parameter(splits, each)
+    count = 4 if kernel.masked or kernel.segmented else 3 if kernel.joining else 2
+    machine = loops.kernel(spec, kernel)
+    return Launch(machine, blocks, BLOCK, parameter, (ADDRESS,) * count)
 
 
 def _with_axes(strides: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,6 +1,8 @@
-// Reductions along lines. A line is one segment or is split into several, whose results
-// another launch folds. Threads of a group (a warp, or a block) fold one segment that
-// is contiguous, in accesses of 16 bytes; or each thread folds one of its own.
+// Reductions along lines. Threads of a group (a warp, or a block) fold one segment that
+// is contiguous, in accesses of 16 bytes; or each thread folds one of its own. A line is
+// one segment or is split into several, whose folds meet in scratch memory: the last
+// blocks of the grid wait for them, line by line. (Blocks begin in their order, as
+// decoupled look-back needs it too: Merrill & Garland 2016, NVR-2016-002.)
 #include "fold.cuh"
 
 namespace xdev {
@@ -10,10 +12,14 @@ constexpr int GROUP = XDEV_GROUP;  // threads that fold a segment: 1, 32 or BLOC
 constexpr int UNROLL = 4;          // chunks under way at once
 constexpr bool MASKED = XDEV_MASKED;
 constexpr bool SEGMENTED = XDEV_SEGMENTED;  // segments begin where an array says
+constexpr int JOINING = XDEV_JOINING;  // threads that join a line's segments; 0: nobody
+
+using Mark = unsigned long long;
 
 struct Reduction {
-    Slot source, target, mask, initial;
-    int has_initial;
+    Slot source, target, scratch, mask, initial;
+    int has_initial, folding;  // blocks that fold: the others join
+    Mark ready;  // what no memory holds by chance; even
     Lines at;
 };
 
@@ -101,15 +107,110 @@ struct Reader {
     }
 };
 
+// The fold of a block in its first thread; each warp's own comes in lane 0.
+template <class T>
+__device__ Part<T> fold_block(Part<T> total)
+{
+    __shared__ __align__(16) char memory[WARPS * sizeof(Part<T>)];
+    Part<T>* parts = reinterpret_cast<Part<T>*>(memory);
+    if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = total;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        total = parts[0];
+#pragma unroll
+        for (int k = 1; k < WARPS; ++k) total = join(total, parts[k]);
+    }
+    return total;
+}
+
+// A line's folds in scratch memory: a mark says that one is there, and if it has a value.
+template <class T>
+struct Folds {
+    volatile Mark* mark;
+    T* value;
+    Mark ready;
+
+    __device__ Folds(const Reduction& p, Size line) : ready(p.ready)
+    {
+        Mark* marks = p.scratch.get<Mark*>();
+        mark = marks + line * p.at.splits;
+        value = reinterpret_cast<T*>(marks + p.at.lines * p.at.splits) + line * p.at.splits;
+    }
+
+    __device__ void leave(Size split, Part<T> part)
+    {
+        value[split] = part.value;
+        __threadfence();
+        mark[split] = ready + part.any;
+    }
+
+    __device__ bool there(Size begin, Size end) const
+    {
+        bool all = true;
+#pragma unroll 4
+        for (Size k = begin; k < end; ++k) all &= (mark[k] & ~Mark(1)) == ready;
+        return all;
+    }
+
+    // The fold of those of a thread, whose marks are gone then: the memory is used again.
+    __device__ Part<T> taken(Size begin, Size end)
+    {
+        Part<T> total = {T(), false};
+#pragma unroll 4
+        for (Size k = begin; k < end; ++k) {
+            total = join(total, Part<T>{value[k], (mark[k] & 1) != 0});
+            mark[k] = 0;
+        }
+        return total;
+    }
+
+    // The fold of all, in the first of the threads that join a line.
+    __device__ Part<T> joined(Size splits)
+    {
+        const Size each = (splits + JOINING - 1) / JOINING;
+        const Size begin = threadIdx.x % JOINING * each;
+        const Size end = begin + each < splits ? begin + each : splits;
+        if constexpr (JOINING == WARP) {
+            while (!__all_sync(~0u, there(begin, end))) {}
+        } else {
+            while (!__syncthreads_and(there(begin, end))) {}
+        }
+        __threadfence();
+        const Part<T> total = fold_warp(taken(begin, end));
+        return JOINING == WARP ? total : fold_block(total);
+    }
+};
+
+template <class Target, class Loop, class T>
+__device__ void finish(const Reduction& p, char* place, Part<T> total)
+{
+    if (p.has_initial) {
+        total = join(Part<T>{convert<T>(p.initial.get<Loop>()), true}, total);
+    }
+    write<Target, Loop>(reinterpret_cast<Target*>(place), total.value);
+}
+
 template <class Storage, class Loop, class Target>
 __global__ void __launch_bounds__(BLOCK) reduce(const __grid_constant__ Reduction p)
 {
     using T = typename computed<Loop>::type;
+    if constexpr (JOINING > 0) {
+        if (blockIdx.x >= p.folding) {
+            const Size block = blockIdx.x - p.folding;
+            const Size number = (block * BLOCK + threadIdx.x) / JOINING;
+            if (number >= p.at.lines) return;
+            const Part<T> total = Folds<T>(p, number).joined(p.at.splits);
+            char* place = p.target.get<char*>() + Line(p.at, number).target;
+            if (threadIdx.x % JOINING == 0) finish<Target, Loop>(p, place, total);
+            return;
+        }
+    }
     const Size number = (Size(blockIdx.x) * BLOCK + threadIdx.x) / GROUP;
     if (number >= p.at.lines * p.at.splits) return;
     // Neighbour threads take neighbour lines; neighbour groups a line's segments.
     const Size split = GROUP == 1 ? number / p.at.lines : number % p.at.splits;
-    const Line line(p.at, GROUP == 1 ? number % p.at.lines : number / p.at.splits);
+    const Size which = GROUP == 1 ? number % p.at.lines : number / p.at.splits;
+    const Line line(p.at, which);
 
     Size begin = split * p.at.each;
     Size end = begin + p.at.each < p.at.length ? begin + p.at.each : p.at.length;
@@ -133,29 +234,18 @@ __global__ void __launch_bounds__(BLOCK) reduce(const __grid_constant__ Reductio
         total = reader.warp(begin, end, threadIdx.x % WARP);
     } else {
         // Each warp takes a part of the segment.
-        __shared__ __align__(16) char memory[WARPS * sizeof(Part<T>)];
-        Part<T>* parts = reinterpret_cast<Part<T>*>(memory);
         constexpr Size SPAN = WARP * LANES;
         const Size each = (end - begin + WARPS * SPAN - 1) / (WARPS * SPAN) * SPAN;
-        const int warp = threadIdx.x / WARP;
-        const Size from = begin + warp * each;
+        const Size from = begin + threadIdx.x / WARP * each;
         const Size to = from + each < end ? from + each : end;
-        total = reader.warp(from, to, threadIdx.x % WARP);
-        if (threadIdx.x % WARP == 0) parts[warp] = total;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            total = parts[0];
-#pragma unroll
-            for (int k = 1; k < WARPS; ++k) total = join(total, parts[k]);
-        }
+        total = fold_block(reader.warp(from, to, threadIdx.x % WARP));
     }
-    if (threadIdx.x % GROUP == 0) {
-        if (p.has_initial) {
-            const Part<T> initial = {convert<T>(p.initial.get<Loop>()), true};
-            total = join(initial, total);
-        }
+    if (threadIdx.x % GROUP) return;
+    if constexpr (JOINING > 0) {
+        Folds<T>(p, which).leave(split, total);
+    } else {
         char* place = p.target.get<char*>() + line.target + split * p.at.target_step;
-        write<Target, Loop>(reinterpret_cast<Target*>(place), total.value);
+        finish<Target, Loop>(p, place, total);
     }
 }
 
