@@ -136,9 +136,12 @@ class LateEvent:
 class LatePointer:
     device_id = 0
 
-    def __init__(self, array):
-        self.ptr, self.mem = array.ctypes.data, SimpleNamespace(xdev_chunk=None)
+    def __init__(self, array, at=0):
+        self.ptr, self.mem = array.ctypes.data + at, SimpleNamespace(xdev_chunk=None)
         self.array = array
+
+    def __add__(self, offset):
+        return LatePointer(self.array, self.ptr - self.array.ctypes.data + offset)
 
     def copy_from_device_async(self, origin, nbytes, stream):
         stream.enqueue(lambda: ctypes.memmove(self.ptr, origin.ptr, nbytes))
@@ -174,6 +177,7 @@ class LateCupy:
             driver=SimpleNamespace(
                 ctxGetCurrent=lambda: 700, CUDADriverError="error {}".format
             ),
+            alloc=self.alloc,
             Event=partial(LateEvent, self),
             Device=lambda _: nullcontext(),
             get_current_stream=lambda *_: self.current,
@@ -193,10 +197,42 @@ class LateCupy:
         """Return the calls of these names, in order."""
         return [(name, *words) for _, name, words in self.log if name in names]
 
-    def empty(self, shape, dtype=float, order="C"):
+    def empty(self, shape, dtype=float, order="C", pointer=None):
+        """Return an array, at a pointer that a copy is on its way to, if given one."""
+        if pointer is not None:
+            at = pointer.ptr - pointer.array.ctypes.data
+            return LateArray(shape, dtype, pointer.array, at, order=order)
         made = np.empty(shape, dtype, order).view(LateArray)
         made.view(np.ndarray).fill(99)
         return made
+
+    def alloc(self, nbytes):
+        """Return a pointer whose copies are of the current stream."""
+        made = LatePointer(np.full(nbytes, 99, np.uint8))
+
+        def move(kind, address, nbytes):
+            to, origin = (made.ptr, address)[:: 1 if kind == UP else -1]
+            self.memcpyAsync(to, origin, nbytes, kind, self.current.ptr)
+
+        made.copy_from_host_async = partial(move, UP)
+        made.copy_to_host_async = partial(move, DOWN)
+        return made
+
+    def RawKernel(self, source, name):  # noqa: N802 - CuPy's
+        """Return a stand-in for the one kernel, which gathers arrays in a pack."""
+        assert name in source
+        return self.gather
+
+    def gather(self, grid, _, arguments):
+        table, pack = arguments
+        self.note("gather", *grid)
+
+        def run():
+            rows = (ctypes.c_longlong * (3 * grid[0])).from_address(table)
+            for address, at, nbytes in zip(*[iter(rows)] * 3, strict=True):
+                ctypes.memmove(pack + at, address, nbytes)
+
+        self.current.enqueue(run)
 
     def eagerly(self, act):
         self.current.run_to(len(self.current.queue))

@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse
 
 import xdev
-from xdev.transfer.adaptation import Walk
 
 DENSE = np.array([[0, 1.5, 0, 2], [0, 0, 0, 0], [3, 0, 4, 0]])
 FORMATS = ("coo", "csr", "csc", "dia")
@@ -41,43 +40,6 @@ def test_there_and_back(real_device, form, kind, dtype):
     back = xdev.adapt("cpu", there)
     assert type(back) is type(x)
     np.testing.assert_array_equal(back.toarray(), x.toarray())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_matrix_is_rebuilt_of_its_moved_parts(form, kind):
-    x = made(form, kind)
-    moved = []
-
-    def storage(part):
-        moved.append(part.copy())
-        return moved[-1]
-
-    there = Walk(storage).move([x, x])
-
-    assert there[0] is there[1]
-    assert there[0] is not x
-    assert type(there[0]) is type(x)
-    assert (there[0] != x).nnz == 0
-    assert np.shares_memory(there[0].data, moved[0])
-    assert len(moved) == {"coo": 3, "csr": 3, "csc": 3, "dia": 2}[form]
-
-
-def test_a_vector_is_rebuilt_too():
-    x = scipy.sparse.coo_array(DENSE[0])
-
-    there = Walk(np.copy).move(x)
-
-    assert there.shape == (4,)
-    np.testing.assert_array_equal(there.toarray(), DENSE[0])
-
-
-def test_what_is_known_of_duplicates_stays_known():
-    x = made("coo")
-    assert x.has_canonical_format
-    assert Walk(np.copy).move(x).has_canonical_format
-    doubled = scipy.sparse.coo_array(([1.0, 2.0], ([0, 0], [1, 1])))
-    assert not Walk(np.copy).move(doubled).has_canonical_format
 
 
 @pytest.mark.cuda

@@ -1,6 +1,11 @@
-"""``batches``: the same batches on every device, in order."""
+"""``batches``: the same on every device, in order, and nothing left behind."""
 
 import contextvars
+import gc
+import subprocess
+import sys
+import threading
+import time
 from collections import namedtuple
 from contextlib import closing
 
@@ -8,7 +13,7 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.transfer import batching
+from xdev import _optional, memory
 
 Pair = namedtuple("Pair", "x y")  # noqa: PYI024
 NBYTES = 1 << 20  # of a batch: no pack, no cache of small blocks
@@ -102,43 +107,13 @@ def test_what_is_no_iterable_is_refused_with_the_call(arguments, error, text):
         xdev.batches(*arguments)
 
 
-def test_it_computes_what_the_loop_without_it_computes(device):
-    draw = np.random.default_rng(0)
-    source = [
-        (draw.standard_normal((64, 64)), draw.standard_normal(64)) for _ in range(9)
-    ]
-
-    total = xdev.zeros(64, dtype="float64", device=device)
-    for a, b in xdev.batches(source, device):
-        total = total + xdev.matmul(a, b)
-
-    expected = sum(a @ b for a, b in source)
-    np.testing.assert_allclose(xdev.to_numpy(total), expected, rtol=1e-12)
-
-
-def test_the_iterable_may_write_into_the_same_buffer_again(device):
-    buffer = xdev.empty_pinned(NBYTES // 4, "float32")
-
-    def source():
-        for number in range(12):
-            buffer[...] = number
-            yield buffer
-
-    kept = [batch + 0 for batch in xdev.batches(source(), device)]
-
-    for number, batch in enumerate(kept):
-        np.testing.assert_array_equal(
-            xdev.to_numpy(batch), np.full(NBYTES // 4, number)
-        )
-
-
 @pytest.mark.cuda
 @pytest.mark.parametrize("own_stream", [False, True])
 @pytest.mark.parametrize("prefetch", [1, 3])
 def test_work_of_a_library_that_queues_and_drops_is_in_order(
     cuda, own_stream, prefetch
 ):
-    cupy = xdev._optional.cupy()
+    cupy = _optional.cupy()
     draw = np.random.default_rng(0)
     source = [draw.random(1 << 18, np.float32) for _ in range(60)]
     small = [[x[:9], x[9:99], x[99:999].astype("float64")] for x in source]
@@ -159,12 +134,6 @@ def test_work_of_a_library_that_queues_and_drops_is_in_order(
             np.testing.assert_array_equal(part.get(), was + 1)
 
 
-def test_the_default_device_is_used_without_one(device):
-    with xdev.use_device(device):
-        (batch,) = xdev.batches([large(3)])
-    assert xdev.device_of(batch) == device
-
-
 # -- where the iterable runs ----------------------------------------------------------
 
 
@@ -176,10 +145,14 @@ def test_the_iterable_runs_in_the_context_of_the_call(device):
 
     def inside():
         variable.set("set")
-        with xdev.use_device(device):
-            return next(xdev.batches(source(), device))
+        with xdev.use_device("fake:1"):
+            return xdev.batches(source(), device)
 
-    assert contextvars.copy_context().run(inside) == ["set", str(device)]
+    moved = contextvars.copy_context().run(inside)
+    assert list(moved) == [["set", "fake:1"]]
+    with xdev.use_device(device):
+        (batch,) = xdev.batches([large(3)])
+    assert xdev.device_of(batch) == device
 
 
 def test_a_guard_sees_the_uploads_of_batches_made_inside_it(far):
@@ -204,27 +177,7 @@ def test_two_loops_at_a_time_do_not_meet(device):
     assert [int((a + b)[0]) for a, b in pairs] == list(range(10, 30, 2))
 
 
-# -- other libraries' arrays, progress ------------------------------------------------
-
-
-class Exporter:
-    """A tensor of another library, as DLPack has it."""
-
-    def __init__(self, values):
-        self._values = values
-
-    def __dlpack__(self, **options):
-        return self._values.__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self._values.__dlpack_device__()
-
-
-def test_tensors_of_another_library_become_the_devices_own_arrays(device):
-    ((x, label),) = xdev.batches([(Exporter(large(4)), 1)], device)
-
-    assert type(x) is type(xdev.empty(1, device=device))
-    assert (int(x[0]), label) == (4, 1)
+# -- loaders of PyTorch, progress ------------------------------------------------
 
 
 def check_a_pytorch_loader(device, **options):
@@ -246,7 +199,7 @@ def check_a_pytorch_loader(device, **options):
 
 
 torch_installed = pytest.mark.skipif(
-    not xdev._optional.installed("torch"), reason="PyTorch is not installed"
+    not _optional.installed("torch"), reason="PyTorch is not installed"
 )
 
 
@@ -287,7 +240,7 @@ def test_a_bar_ends_with_its_loop(device, bars, until, feeds):
 
 
 def test_progress_without_tqdm_says_how_to_get_it(device, monkeypatch):
-    monkeypatch.setattr(batching._optional, "installed", lambda name: name != "tqdm")
+    monkeypatch.setattr(_optional, "installed", lambda name: name != "tqdm")
     with pytest.raises(xdev.ConfigurationError, match="pip install tqdm"):
         xdev.batches([], device, progress=True)
 
@@ -296,3 +249,324 @@ def test_no_number_of_batches_ahead_costs_anything_by_itself(device):
     source = [np.full(3, k) for k in range(4)]
     moved = xdev.batches(source, device, prefetch=10**9)
     assert [int(xdev.to_numpy(x)[0]) for x in moved] == [0, 1, 2, 3]
+
+
+# -- memory ---------------------------------------------------------------------------
+
+
+def test_a_batch_that_nobody_holds_is_given_back(far):
+    before = memory.allocated(far)
+    prefetch = 3
+    with memory.peak(far) as peak:
+        for batch in xdev.batches(map(large, range(40)), far, prefetch=prefetch):
+            del batch
+            xdev.synchronize(far)
+    assert peak.nbytes - before <= (prefetch + 2) * NBYTES
+    assert peak.nbytes - before >= NBYTES
+
+
+@pytest.mark.parametrize("progress", [False, True])
+def test_the_iterator_itself_holds_no_batch(device, progress, bars, until):
+    moved = xdev.batches(map(large, range(9)), device, progress=progress)
+    alone = large(0)
+    count = sys.getrefcount
+    for batch in moved:
+        until(lambda: count(batch) == count(alone))  # noqa: B023 - it is called at once
+    assert len(bars) == progress
+
+
+def test_no_more_is_read_ahead_than_asked_for(far, until):
+    read = []
+
+    def source():
+        for number in range(30):
+            read.append(number)
+            yield large(number)
+
+    moved = xdev.batches(source(), far, prefetch=4)
+    assert not read
+    assert numbers([next(moved)]) == [0]
+    until(lambda: len(read) == 5)
+    assert numbers([next(moved)]) == [1]
+    until(lambda: len(read) == 6)
+    time.sleep(0.02)
+    assert len(read) == 6
+    moved.close()
+
+
+# -- how it ends ----------------------------------------------------------------------
+
+
+def failing(at, error):
+    for number in range(at):
+        yield large(number)
+    raise error
+
+
+@pytest.mark.parametrize("at", [0, 1, 5])
+@pytest.mark.parametrize(
+    "error", [KeyError("lost"), KeyboardInterrupt(), SystemExit(3)]
+)
+def test_an_error_of_the_iterable_comes_at_its_batch(device, at, error):
+    moved = xdev.batches(failing(at, error), device)
+
+    found = [next(moved) for _ in range(at)]
+    with pytest.raises(type(error)) as caught:
+        next(moved)
+
+    assert numbers(found) == list(range(at))
+    assert caught.value is error
+    assert next(moved, None) is None
+    error.__traceback__ = None
+
+
+def test_an_error_of_an_upload_comes_at_its_batch(far):
+    source = [large(0), np.array(["text"]), large(2)]
+    moved = xdev.batches(source, far)
+
+    assert numbers([next(moved)]) == [0]
+    with pytest.raises(TypeError, match="no arrays of dtype"):
+        next(moved)
+    assert list(moved) == []
+
+
+REFUSED = {
+    0: (xdev.ConfigurationError, "at least 1"),
+    -1: (xdev.ConfigurationError, "at least 1"),
+    1.5: (TypeError, r"prefetch=1.5\): give a whole number"),
+    "2": (TypeError, "prefetch=.*give a whole number"),
+    None: (TypeError, "prefetch=None.*give a whole number"),
+}
+
+
+@pytest.mark.parametrize("prefetch", REFUSED)
+def test_a_prefetch_that_is_no_count_is_refused_at_once(device, prefetch):
+    error, text = REFUSED[prefetch]
+    with pytest.raises(error, match=text):
+        xdev.batches([], device, prefetch=prefetch)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"prefetch": 0}, {"prefetch": 1.5}, {"device": "gpu"}, {"progress": True}],
+    ids=str,
+)
+def test_what_is_refused_has_started_no_iterable(monkeypatch, device, given):
+    class Loader:
+        def __iter__(self):
+            pytest.fail("it would have started its workers")
+
+    monkeypatch.setattr(_optional, "installed", lambda _: False)
+    with pytest.raises((TypeError, xdev.ConfigurationError)):
+        xdev.batches(Loader(), **{"device": device, **given})
+
+
+def test_an_iterable_begins_when_it_is_given(device):
+    begun = []
+
+    class Loader:
+        def __iter__(self):
+            begun.append(1)
+            return iter([])
+
+    moved = xdev.batches(Loader(), device)
+    assert begun == [1]
+    assert list(moved) == []
+
+
+def test_an_error_of_the_iterables_own_comes_as_it_is(device):
+    class Loader:
+        def __iter__(self):
+            raise TypeError("mine")
+
+    with pytest.raises(TypeError, match=r"^mine$"):
+        xdev.batches(Loader(), device)
+
+
+def test_what_has_only_items_is_an_iterable(device):
+    class Items:
+        def __getitem__(self, index):
+            return [np.ones(2), np.zeros(3)][index]
+
+    assert [x.shape for x in xdev.batches(Items(), device)] == [(2,), (3,)]
+
+
+def left_by_break(moved):
+    for _ in moved:
+        break
+
+
+def left_by_close(moved):
+    next(moved)
+    moved.close()
+    assert next(moved, None) is None
+
+
+def left_by_an_exception(moved):
+    def loop():
+        for batch in moved:
+            raise RuntimeError("in the loop", batch.shape)
+
+    with pytest.raises(RuntimeError, match="in the loop"):
+        loop()
+
+
+def left_to_the_collector(moved):
+    next(moved)
+    cycle = [moved]
+    cycle.append(cycle)
+    del moved, cycle
+    gc.collect()
+
+
+def never_begun(moved):
+    del moved
+
+
+LEFT = [left_by_break, left_by_close, left_by_an_exception]
+LEFT += [left_to_the_collector, never_begun]
+
+
+@pytest.mark.parametrize("leave", LEFT)
+def test_an_early_exit_frees_everything(far, leave, until, feeds):
+    gc.collect()
+    before, closed = memory.allocated(far), []
+
+    def source():
+        try:
+            yield from map(large, range(100))
+        finally:
+            closed.append(True)
+
+    moved = source()
+    next(moved)
+    leave(xdev.batches(moved, far, prefetch=3))
+    del moved
+
+    until(lambda: memory.allocated(far) == before)
+    until(lambda: closed and not feeds())
+
+
+def test_an_iterable_that_hangs_does_not_hold_up_who_leaves(far, until, feeds):
+    go = threading.Event()
+
+    def source():
+        yield large(0)
+        go.wait()
+        yield large(1)
+
+    before = memory.allocated(far)
+    for _ in xdev.batches(source(), far):
+        break
+    assert memory.allocated(far) - before <= NBYTES
+    assert feeds()
+    go.set()
+    until(lambda: not feeds())
+
+
+@pytest.mark.parametrize(
+    "rest", ["", "time.sleep(0.05)", "raise SystemExit(0)", "next(moved)"]
+)
+def test_python_ends_with_an_iterator_in_the_middle(far, rest):
+    code = f"""if 1:
+        import threading, time
+        import numpy as np, xdev
+        def source():
+            number = 0
+            while True:
+                yield np.full(100_000, number)
+                number += 1
+        moved = xdev.batches(source(), "{far}")
+        assert int(next(moved)[0]) == 0
+        {rest}
+    """
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_forked_child_says_that_it_cannot_go_on():
+    code = """if 1:
+        import os, numpy as np, xdev
+        moved = xdev.batches([np.full(9, n) for n in range(9)], "fake")
+        next(moved)
+        child = os.fork()
+        if not child:
+            try:
+                next(moved)
+            except xdev.XdevError as error:
+                os._exit(7 if "after the fork" in str(error) else 1)
+            os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert int(next(moved)[0]) == 1
+    """
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    subprocess.run(command, check=True, timeout=60)
+
+
+# -- a real device's memory ------------------------------------------------------------
+
+
+COUNT, SEGMENT = 12, 64 << 20  # free segments of this size go back before a pool grows
+
+
+@pytest.fixture(params=["pageable", "pinned"])
+def source(request):
+    arrays = [np.full(SEGMENT // 4, n, np.float32) for n in range(3)]
+    if request.param == "pinned":
+        arrays = [*map(xdev.pin, arrays)]
+    return [arrays[n % 3] for n in range(COUNT)]
+
+
+@pytest.mark.cuda
+def test_loops_ask_the_driver_for_no_memory(cuda, source):
+    sums = []
+
+    def ahead():
+        for x in xdev.batches(source, cuda):
+            for _ in range(20):
+                xdev.multiply(x, 1.0, out=x)
+            sums.append(xdev.max(x))
+
+    def one_after_the_other():
+        for x in source:
+            there = xdev.to_device(x, cuda)
+            xdev.multiply(there, 1.0, out=there)
+
+    def both():
+        ahead()
+        xdev.synchronize(cuda)
+        one_after_the_other()
+        xdev.synchronize(cuda)
+        gc.collect()
+
+    for _ in range(4):
+        both()
+    pools = [memory.pool(cuda, "device"), memory.pool("cpu", "pinned")]
+    before = [pool.stats() for pool in pools]
+    for _ in range(3):
+        both()
+    after = [pool.stats() for pool in pools]
+
+    for old, new in zip(before, after, strict=True):
+        assert new.returned == old.returned
+        assert new.grown - old.grown <= 2, "no more than an unusual order asks for"
+    assert [float(x) for x in sums] == [n % 3 for n in range(COUNT)] * 7
+
+
+@pytest.mark.cuda
+def test_few_batches_are_on_the_device(cuda, source):
+    xdev.synchronize(cuda)
+    gc.collect()
+    memory.reset_peak(cuda)
+    before = memory.allocated(cuda)
+
+    for x in xdev.batches(source, cuda):
+        for _ in range(20):
+            xdev.multiply(x, 1.0, out=x)
+        del x
+
+    # Besides those ahead, some wait for the work that uses them.
+    assert memory.max_allocated(cuda) - before <= 6 * SEGMENT

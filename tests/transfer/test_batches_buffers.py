@@ -8,6 +8,7 @@ import collections
 import contextlib
 import copy
 import dataclasses
+import itertools
 import threading
 import types
 
@@ -16,7 +17,7 @@ import pytest
 
 import xdev
 
-COUNT = 9
+COUNT, LEFT = 9, 4  # batches, and those until a loop is left
 SIZES = [3, 1 << 16]  # of a batch's arrays: small ones go in packs
 Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024
 
@@ -65,125 +66,70 @@ def _(move, x):
     return Own([move(part) for part in x.parts])
 
 
-class Loader:
-    """It fills one buffer, and one container, again and again."""
+def filled(kept, change):
+    """Return what makes batches of one container, changed for each of them."""
 
-    def __init__(self, nbytes):
-        self.buffer = np.zeros((2, nbytes // 4), "f4")
+    def batch(buffer, number):
+        change(kept, buffer, number)
+        return kept
 
-    def __len__(self):
-        return COUNT
-
-    def __iter__(self):
-        for number in range(COUNT):
-            self.buffer[...] = number
-            yield self.batch(number)
-
-    def batch(self, number):  # noqa: ARG002
-        return self.buffer
+    return batch
 
 
-class Views(Loader):
-    def batch(self, number):
-        return self.buffer[number % 2]
+def fill_lists(kept, buffer, number):
+    kept[:] = [buffer, number, [number] * number]
 
 
-class Strides(Loader):
-    def batch(self, number):
-        return self.buffer.T[:: 1 + number % 2]
+def fill_dicts(kept, buffer, number):
+    kept.update(x=buffer, deep=kept.get("deep", {}))
+    kept["deep"]["y"] = (buffer[0], number)
 
 
-class Lists(Loader):
-    def __init__(self, nbytes):
-        super().__init__(nbytes)
-        self.kept = []
-
-    def batch(self, number):
-        self.kept[:] = [self.buffer, number, [number] * number]
-        return self.kept
+def fill_others(kept, _, number):
+    kept.last.append(number)
+    kept.more["number"], kept.more.named = number, -number
 
 
-class Dicts(Loader):
-    kept: dict = {}  # noqa: RUF012 - used again, by all
-
-    def batch(self, number):
-        self.kept.update(x=self.buffer, deep=self.kept.get("deep", {}))
-        self.kept["deep"]["y"] = (self.buffer[0], number)
-        return self.kept
+def fill_sample(kept, buffer, number):
+    kept.x, kept.number = buffer, number
+    kept.labels.append(number)
 
 
-class OnlyNumbers(Loader):
-    kept: list = []  # noqa: RUF012
-
-    def batch(self, number):
-        self.kept.append(number)
-        return {"numbers": self.kept}
-
-
-class Others(Loader):
-    kept = types.SimpleNamespace(last=collections.deque(maxlen=2), more=Named())
-
-    def batch(self, number):
-        self.kept.last.append(number)
-        self.kept.more["number"], self.kept.more.named = number, -number
-        return self.kept
+def fill_pythons(kept, _, number):
+    """Fill Python's own buffers, which stay on the host; a view's memory, too."""
+    (numbers, doubles, seen), _ = kept["kept"], kept["view"]
+    numbers[1] = doubles[1] = number
+    seen.add(number)
 
 
-class Dataclasses(Loader):
-    kept = Sample(None, [])
-
-    def batch(self, number):
-        self.kept.x, self.kept.number = self.buffer, number
-        self.kept.labels.append(number)
-        return self.kept
-
-
-class FrozenOnes(Loader):
-    def batch(self, number):
-        return Pair(Frozen(self.buffer), number)
-
-
-class Shared(Loader):
-    def batch(self, number):  # noqa: ARG002
-        return [self.buffer, self.buffer]
-
-
-class Registered(Loader):
-    kept = Own([])
-
-    def batch(self, number):
-        self.kept.parts = [self.buffer, number]
-        return self.kept
-
-
-class Tensors(Loader):
-    def batch(self, number):
-        return Tensor(self.buffer), number
-
-
-class Pinned(Loader):
-    def __init__(self, nbytes):
-        super().__init__(nbytes)
-        self.buffer = xdev.pin(self.buffer)
-
-
-class Buffers(Loader):
-    """Python's own, which stay on the host; a view's memory is copied, too."""
-
+def pythons():
     kept = bytearray(3), array.array("d", [0, 0]), set()
-
-    def batch(self, number):
-        self.kept[0][1] = self.kept[1][1] = number
-        self.kept[2].add(number)
-        return {"kept": list(self.kept), "view": View(memoryview(self.kept[0]))}
+    return {"kept": list(kept), "view": View(memoryview(kept[0]))}
 
 
-class OnlyBytes(Loader):
-    kept = bytearray(1)
-
-    def batch(self, number):
-        self.kept[0] = number
-        return self.kept
+#: How a loader makes a batch of its one buffer, by the batch's number.
+LOADERS = {
+    "buffer": lambda: lambda buffer, _: buffer,
+    "views": lambda: lambda buffer, number: buffer[number % 2],
+    "strides": lambda: lambda buffer, number: buffer.T[:: 1 + number % 2],
+    "lists": lambda: filled([], fill_lists),
+    "dicts": lambda: filled({}, fill_dicts),
+    "only numbers": lambda: filled([], lambda kept, _, number: kept.append(number)),
+    "others": lambda: filled(
+        types.SimpleNamespace(last=collections.deque(maxlen=2), more=Named()),
+        fill_others,
+    ),
+    "dataclasses": lambda: filled(Sample(None, []), fill_sample),
+    "frozen": lambda: lambda buffer, number: Pair(Frozen(buffer), number),
+    "shared": lambda: lambda buffer, _: [buffer, buffer],
+    "registered": lambda: lambda buffer, number: Own([buffer, number]),
+    "tensors": lambda: lambda buffer, number: (Tensor(buffer), number),
+    "pinned": lambda: lambda buffer, _: buffer,
+    "pythons": lambda: filled(pythons(), fill_pythons),
+    "bytes": lambda: filled(
+        bytearray(1), lambda kept, _, number: kept.__setitem__(0, number)
+    ),
+}
 
 
 @dataclasses.dataclass
@@ -192,10 +138,6 @@ class View:
 
     def __deepcopy__(self, _):
         return View(memoryview(bytes(self.view)))
-
-
-LOADERS = [Loader, Views, Strides, Lists, Dicts, OnlyNumbers, Others, Dataclasses]
-LOADERS += [Buffers, OnlyBytes, FrozenOnes, Shared, Registered, Tensors, Pinned]
 
 
 SEQUENCES = list, tuple, collections.deque, bytearray, array.array, set, memoryview
@@ -224,60 +166,36 @@ def assert_same(batches, expected):
         np.testing.assert_equal(plain(batch), plain(old))
 
 
-def loaded(loader, taken):
-    """Note a deep copy of each batch as it is handed out."""
-    for batch in loader:
-        taken.append(copy.deepcopy(batch))
-        yield batch
-
-
-@pytest.mark.parametrize("prefetch", [1, 2, 3, 4])
+@pytest.mark.parametrize("ends", ["at its end", "early", "by an error"])
+@pytest.mark.parametrize("prefetch", [1, 2, 4])
 @pytest.mark.parametrize("loader", LOADERS)
-def test_a_batch_that_is_held_does_not_change(device, loader, prefetch):
+def test_a_batch_that_is_held_does_not_change(device, loader, prefetch, ends):
     for nbytes in SIZES:
-        expected = []
+        buffer, batch, expected = np.zeros((2, nbytes), "f4"), LOADERS[loader](), []
+        if loader == "pinned":
+            buffer = xdev.pin(buffer)
 
-        source = loaded(loader(4 * nbytes), expected)
-        held = list(xdev.batches(source, device, prefetch=prefetch))
+        def source(buffer=buffer, batch=batch, expected=expected):
+            for number in range(COUNT):
+                buffer[...] = number
+                made = batch(buffer, number)
+                expected.append(copy.deepcopy(made))
+                yield made
+                if ends == "by an error" and number == LEFT - 1:
+                    buffer[...] = -1
+                    raise KeyError("lost")
 
-        assert_same(held, expected)
-        assert len(held) == COUNT
+        with contextlib.closing(
+            xdev.batches(source(), device, prefetch=prefetch)
+        ) as moved:
+            count = COUNT if ends == "at its end" else LEFT
+            held = list(itertools.islice(moved, count))
+            if ends == "by an error":
+                with pytest.raises(KeyError, match="lost"):
+                    next(moved)
+        buffer[...] = -1
 
-
-@pytest.mark.parametrize("prefetch", [1, 4])
-@pytest.mark.parametrize("loader", LOADERS)
-def test_nor_do_those_of_a_loop_that_is_left(device, loader, prefetch):
-    expected, held = [], []
-    one = loader(1 << 16)
-
-    with contextlib.closing(
-        xdev.batches(loaded(one, expected), device, prefetch=prefetch)
-    ) as moved:
-        for batch in moved:
-            held.append(batch)
-            if len(held) == 4:
-                break
-    one.buffer[...] = -1
-
-    assert_same(held, expected[:4])
-
-
-@pytest.mark.parametrize("prefetch", [1, 4])
-def test_nor_do_those_before_an_exception(device, prefetch):
-    one, held = Loader(1 << 16), []
-
-    def source():
-        for number, batch in enumerate(one):
-            yield batch
-            if number == 4:
-                one.buffer[...] = -1
-                raise KeyError("lost")
-
-    moved = xdev.batches(source(), device, prefetch=prefetch)
-    with pytest.raises(KeyError, match="lost"):
-        held.extend(iter(moved))
-
-    assert_same(held, [np.full_like(one.buffer, number) for number in range(5)])
+        assert_same(held, expected[:count])
 
 
 @pytest.mark.parametrize("make", [list, tuple, iter, np.asarray, lambda x: map(id_, x)])
@@ -335,21 +253,30 @@ def test_buffers_in_turn_by_another_thread(device):
     assert_same(held, [np.full(1 << 14, number) for number in range(COUNT)])
 
 
-def test_sparse_matrices_of_all_formats_are_copied_on_the_cpu():
+@pytest.mark.parametrize("kind", ["matrix", "array"])
+@pytest.mark.parametrize("form", ["coo", "csr", "csc", "dia", "bsr", "lil", "dok"])
+def test_sparse_matrices_of_all_formats_are_copied_on_the_cpu(form, kind):
     sparse = pytest.importorskip("scipy.sparse")
-    for kind in ("coo", "csr", "csc", "dia", "bsr", "lil", "dok"):
-        x = sparse.eye_array(4, format=kind)
-        (batch,) = xdev.batches([x], "cpu")
-        assert type(batch) is type(x)
-        assert batch is not x
-        x *= 2
-        assert (batch.toarray() == np.eye(4)).all()
+    x = getattr(sparse, f"{form}_{kind}")(np.diag([1.0, 0.0, 3.0])[:2])
+
+    ((batch, again),) = xdev.batches([[x, x]], "cpu")
+
+    assert type(batch) is type(x)
+    assert batch is again
+    assert batch is not x
+    expected = x.toarray()
+    x *= 2
+    assert batch.shape == x.shape
+    np.testing.assert_array_equal(batch.toarray(), expected)
 
 
-def test_on_the_cpu_too_the_iterable_runs_in_the_context_of_the_call(device):
-    def source():
-        yield str(xdev.default_device())
+def test_a_sparse_vector_and_what_is_known_of_duplicates_stay():
+    sparse = pytest.importorskip("scipy.sparse")
+    x = sparse.coo_array([0, 1.5, 0])
+    doubled = sparse.coo_array(([1.0, 2.0], ([0, 0], [1, 1])))
 
-    with xdev.use_device("fake:1"):
-        moved = xdev.batches(source(), device)
-    assert list(moved) == ["fake:1"]
+    ((vector, twice),) = xdev.batches([[x, doubled]], "cpu")
+
+    assert (vector.shape, vector.toarray().tolist()) == ((3,), [0, 1.5, 0])
+    assert vector.has_canonical_format == x.has_canonical_format
+    assert not twice.has_canonical_format

@@ -118,19 +118,6 @@ def test_ways_are_chosen_by_the_devices(monkeypatch, driver, count, late):
     assert (cuda.fetch(there) is None) == late
 
 
-WAITING = """
-from xdev.device import registry
-waiting = []
-registry.when_started = lambda kind, act: waiting.append((kind, act.__name__))
-from xdev.transfer import cuda
-assert ("cuda", cuda._prepare.__name__) in waiting, waiting
-"""
-
-
-def test_the_choice_waits_for_cudas_first_use():
-    subprocess.run([sys.executable, "-c", WAITING], check=True)
-
-
 @pytest.mark.cuda
 def test_on_cuda_each_download_is_seen(cuda):
     x = xdev.arange(5, device=cuda)

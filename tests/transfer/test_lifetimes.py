@@ -5,9 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import xdev
 from xdev import _optional
-from xdev.memory import arrays
 from xdev.memory.pools import Pool
 from xdev.memory.sources import cuda
 from xdev.memory.sources.cuda import PinnedSource, on_device
@@ -141,18 +139,3 @@ def test_memory_of_others_is_kept_until_its_event(driver, monkeypatch):
     assert event is first.events[0]
     assert kept[0] == 1
     assert driver.events == {}, "no pool's block was marked"
-
-
-def test_the_pinned_pools_own_arrays_are_known_without_a_search(driver, monkeypatch):
-    pool = Pool(PinnedSource())
-    x = arrays._pooled(pool, (4, 5), np.dtype("f8"), 160)
-    host = xdev.empty((300, 300), device="cpu")
-    searched = []
-    monkeypatch.setattr(lifetimes, "find", lambda *_: searched.append(1))
-
-    for view in (x, x[1:, ::2], x.T, x.view("u1")):
-        assert lifetimes.pinned_chunk(view).address == x.ctypes.data
-    assert not searched
-    assert lifetimes.pinned_chunk(host) is None
-    assert lifetimes.pinned_chunk(np.ones(3)) is None
-    assert len(driver.buffers) == 1

@@ -1,9 +1,6 @@
 """Many small arrays in few copies: the layout, the steps on a pretended CUDA, CUDA."""
 
-import ctypes
 import gc
-import types
-from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +10,7 @@ from hypothesis import given, strategies as st
 import xdev
 from xdev import memory
 from xdev.device import Device
-from xdev.transfer import packs
+from xdev.transfer import packs, pinned
 
 DTYPES = ("bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64")
 DTYPES += ("complex64", "complex128", ">f4", ">i8")
@@ -62,151 +59,65 @@ def test_a_layout_has_a_place_for_every_array(sizes):
 # -- the steps, where device memory is the host's -------------------------------------
 
 
-class Pointer:
-    """As CuPy's ``MemoryPointer``: some bytes, and where in them."""
-
-    def __init__(self, bytes_, at=0):
-        self.bytes, self.ptr, self.device_id = bytes_, bytes_.ctypes.data + at, 0
-
-    def __add__(self, offset):
-        return Pointer(self.bytes, self.ptr - self.bytes.ctypes.data + offset)
-
-    def copy_from_host_async(self, address, nbytes):
-        ctypes.memmove(self.ptr, address, nbytes)
-
-    def copy_to_host_async(self, address, nbytes):
-        ctypes.memmove(address, self.ptr, nbytes)
-
-
-class Array:
-    """As CuPy's array: NumPy's, somewhere in bytes that it keeps."""
-
-    def __init__(self, shape, dtype, order, pointer):
-        at = pointer.ptr - pointer.bytes.ctypes.data
-        self.data = pointer
-        self.values = np.ndarray(shape, dtype, pointer.bytes, at, order=order)
-
-    def __getattr__(self, name):
-        return getattr(self.values, name)
-
-    @property
-    def T(self):  # noqa: N802 - its name
-        return turned(self, self.values.T)
-
-
-def turned(x, values):
-    made = object.__new__(Array)
-    made.data, made.values = x.data, values
-    return made
-
-
-class Pretended:
-    """What the packs use of CuPy, and a log of it."""
-
-    ndarray = Array
-
-    def __init__(self):
-        self.log, self.fresh = [], []
-        queue = types.SimpleNamespace(
-            record=lambda _: self,
-            synchronize=lambda: self.log.append("wait"),
-        )
-        self.cuda = types.SimpleNamespace(
-            alloc=self.alloc,
-            get_current_stream=lambda: queue,
-            Event=lambda **_: None,
-            Device=lambda _: nullcontext(),
-        )
-
-    def alloc(self, nbytes):
-        self.log.append(("alloc", nbytes))
-        return Pointer(np.empty(nbytes, np.uint8))
-
-    def ascontiguousarray(self, x):
-        made = Array(x.shape or (1,), x.dtype, "C", Pointer(np.empty(x.nbytes, "u1")))
-        made.values[...] = x.values
-        return made
-
-    def synchronize(self):
-        self.log.append("event")
-
-    def RawKernel(self, source, name):  # noqa: N802 - its name
-        assert name in source
-        return self.gather
-
-    def gather(self, grid, _, arguments):
-        self.log.append("gather")
-        table, pack = arguments
-        rows = (ctypes.c_longlong * (3 * grid[0])).from_address(table)
-        for number in range(grid[0]):
-            address, at, nbytes = rows[3 * number : 3 * number + 3]
-            ctypes.memmove(pack + at, address, nbytes)
-
-
-@pytest.fixture
-def pretended(monkeypatch):
-    fake = Pretended()
-    monkeypatch.setattr(packs._optional, "cupy", lambda: fake)
-    monkeypatch.setattr(packs, "array_maker", lambda: Array)
-    monkeypatch.setattr(packs, "keep", lambda *_: fake.log.append("keep"))
-    monkeypatch.setattr(packs.memory, "pinned_array", np.empty)
-    packs._kernel.cache_clear()
-    yield fake
+@pytest.fixture(autouse=True)
+def pretended(request, monkeypatch):
+    if "driver" in request.fixturenames:
+        driver = request.getfixturevalue("driver")
+        monkeypatch.setattr(packs, "array_maker", lambda: driver.empty)
+        monkeypatch.setattr(packs.memory, "pinned_array", driver.pinned_array)
+        packs._kernel.cache_clear()
+    yield
     packs._kernel.cache_clear()
 
 
-def test_what_is_packed_lies_in_the_packs_and_comes_back(pretended):
-    arrays = many()
+def test_what_is_packed_lies_in_the_packs_and_comes_back(driver):
+    arrays, cuda = many(), Device("cuda")
     assert all(x.nbytes <= packs.SMALL for x in arrays)
-    sizes = [x.nbytes for x in arrays]
+    expected = [x.copy("K") for x in arrays]
 
-    there = packs.upload(arrays, Device("cuda"))
+    there = packs.upload(arrays, cuda)
+    for x in arrays:  # they may be changed as soon as it has returned
+        x[...] = 0
+    kept = [memory for _, held in pinned._under_way for memory in held]
+    back = packs.download(there, cuda)
 
-    layout = packs.packs(sizes)
-    assert pretended.log.count("keep") == len(layout) > 1
-    assert sum(entry == ("alloc", layout[0].nbytes) for entry in pretended.log) >= 1
-    for x, y in zip(arrays, there, strict=True):
-        assert y.dtype == x.dtype.newbyteorder("=")
-        assert y.flags.fnc == x.flags.fnc
-        np.testing.assert_array_equal(y.values, x)
-    back = packs.download(there, Device("cuda"))
-    for x, y in zip(arrays, back, strict=True):
-        assert (type(y), y.shape, y.flags.fnc) == (np.ndarray, x.shape, x.flags.fnc)
-        assert y.dtype == x.dtype.newbyteorder("=")
-        np.testing.assert_array_equal(y, x)
-        assert y.base is None
-    assert pretended.log.count("gather") == len(layout)
+    count = len(packs.packs([x.nbytes for x in arrays]))
+    assert len(kept) == count > 1, "pinned memory that is on the bus is held"
+    assert [name for name, *_ in driver.calls("up")] == ["up"] * count
+    assert len(driver.calls("gather")) == len(driver.calls("down")) == count
+    for x, y, z in zip(expected, there, back, strict=True):
+        for moved in (y, z):
+            assert moved.dtype == x.dtype.newbyteorder("=")
+            assert (moved.shape, moved.flags.fnc) == (x.shape, x.flags.fnc)
+            np.testing.assert_array_equal(moved.view(np.ndarray), x)
+        assert type(z) is np.ndarray
+        assert z.base is None
 
 
-@pytest.mark.usefixtures("pretended")
+@pytest.mark.usefixtures("driver")
 def test_strided_arrays_of_the_device_come_back_in_order():
     whole = packs.upload([np.arange(24.0).reshape(4, 6)], Device("cuda"))[0]
-    parts = [
-        whole,
-        whole.T,
-        turned(whole, whole.values[::2, 1:]),
-        turned(whole, whole.values[0, 0]),
-    ]
+    parts = [whole, whole.T, whole[::2, 1:], whole[:1, 0]]
 
     back = packs.download(parts, Device("cuda"))
 
     for x, y in zip(parts, back, strict=True):
-        assert y.shape == x.shape
-        np.testing.assert_array_equal(y, x.values)
+        np.testing.assert_array_equal(y, x.view(np.ndarray), strict=True)
 
 
-def test_pinned_memory_in_use_is_bounded(pretended):
+def test_pinned_memory_in_use_is_bounded(driver):
     arrays = [np.full(8192, number, "f8") for number in range(16 * 40)]
+    count = len(packs.packs([x.nbytes for x in arrays]))
 
     there = packs.upload(arrays, Device("cuda"))
 
-    waits = pretended.log.count("event")
-    assert waits == len(packs.packs([x.nbytes for x in arrays])) - packs.IN_FLIGHT
+    assert len(driver.calls("wait")) == count - packs.IN_FLIGHT
+    before = driver.waits
     packs.download(there, Device("cuda"))
-    assert pretended.log.count("wait") == -(-40 // packs.IN_FLIGHT)
+    assert driver.waits - before == -(-count // packs.IN_FLIGHT)
 
 
-@pytest.mark.usefixtures("pretended")
+@pytest.mark.usefixtures("driver")
 def test_a_guard_counts_every_array_of_a_pack():
     arrays = [np.ones(3), np.ones(5)]
     with xdev.transfer_guard("allow") as counts:

@@ -1,7 +1,5 @@
 """What cannot be moved is refused with the way out, and nothing is changed."""
 
-import sys
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -32,26 +30,6 @@ def test_an_unknown_device_is_not_taken_for_a_wrong_order():
         xdev.adapt(LARGE, LARGE)
     with pytest.raises(ConfigurationError, match="no device is called 'gpu'"):
         xdev.memory.set_limit("cpu", "gpu")
-
-
-def nested(depth):
-    x = [np.ones(2)]
-    for _ in range(depth):
-        x = [x]
-    return x
-
-
-def test_what_is_nested_too_deep_says_how_deep_it_may_be(device):
-    limit = sys.getrecursionlimit()
-    with pytest.raises(
-        RecursionError, match=rf"recursion limit of {limit}: .*sys\.setrecursionlimit"
-    ):
-        xdev.adapt(device, nested(5 * limit))
-
-    moved = xdev.adapt(device, nested(50))
-    for _ in range(51):
-        (moved,) = moved
-    assert xdev.device_of(moved) == device
 
 
 DEFERRED = {

@@ -17,11 +17,6 @@ CHUNK = 64
 both_ways = pytest.mark.parametrize("up", [True, False], ids=["up", "down"])
 
 
-def random_array(shape, dtype="float32", seed=0):
-    draw = np.random.default_rng(seed)
-    return (draw.standard_normal(shape) * 100).astype(dtype)
-
-
 # -- the plan and the pieces ----------------------------------------------------------
 
 
@@ -164,59 +159,6 @@ def test_each_piece_goes_where_it_belongs(far, up):
     assert sorted(there) == [*range(start, start + values.nbytes, CHUNK)]
 
 
-LAYOUTS = {
-    "packed": lambda x: x,
-    "step": lambda x: x[:, ::3],
-    "reversed": lambda x: x[::-1, ::-1],
-    "transposed": lambda x: x.T,
-    "broadcast": lambda x: np.broadcast_to(x[0], (50, *x[0].shape)),
-    "byte-swapped": lambda x: x.astype(x.dtype.newbyteorder()),
-    "0-d": lambda x: x[0, 0],
-    "one row": lambda x: x[:1],
-    "3-d": lambda x: x.reshape(4, -1, x.shape[1])[:, 1:].swapaxes(0, 2),
-}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "complex128"])
-def test_uploads_of_any_layout_arrive(far, layout, dtype):
-    x = np.asarray(LAYOUTS[layout](random_array((12, 21), dtype)))
-    native = x.dtype.newbyteorder("=")
-    device = far(x.nbytes)
-
-    slots = device.copy(x, native, up=True)
-    x = x.copy()  # the slots alone hold the values until the device is done
-    device.queue.synchronize()
-
-    assert len(slots) <= 4 * staging.SLOTS
-    np.testing.assert_array_equal(device.array.view(native).reshape(x.shape), x)
-
-
-@pytest.mark.parametrize("layout", [key for key in LAYOUTS if key != "broadcast"])
-@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "complex128"])
-def test_downloads_into_any_layout_arrive(far, layout, dtype):
-    base = np.zeros((12, 21), dtype)
-    out = np.asarray(LAYOUTS[layout](base)) if layout != "0-d" else base[0, :1]
-    values = random_array(out.shape, dtype, seed=1)
-    device = far(values.nbytes)
-    device.array[:] = values.reshape(-1).view(np.uint8)
-
-    device.copy(out, values.dtype, up=False)
-
-    np.testing.assert_array_equal(out, values)
-
-
-def test_values_are_cast_on_the_way(far):
-    x = random_array((70, 33), "float64")
-    device = far(x.nbytes // 2)
-    back = np.zeros_like(x)
-
-    device.copy(x, np.dtype("float32"), up=True)
-    device.copy(back, np.dtype("float32"), up=False)
-
-    np.testing.assert_array_equal(back, x.astype("float32"))
-
-
 @both_ways
 @pytest.mark.parametrize("good", [0, 1, 3, 20])
 @pytest.mark.parametrize("call", ["enter", "copy", "record", "wait"])
@@ -246,7 +188,7 @@ def test_the_failing_piece_is_named(far, monkeypatch):
 
 @both_ways
 def test_an_error_of_pythons_leaves_nothing_behind(far, monkeypatch, up):
-    values = random_array((100, 64))[:, ::2]
+    values = np.ones((100, 64), np.float32)[:, ::2]
     device, done, copyto = far(values.nbytes), [], np.copyto
 
     def failing(*args):
