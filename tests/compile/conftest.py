@@ -5,6 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from xdev import _config
+
+
+@pytest.fixture
+def no_disk_cache(monkeypatch, tmp_path):
+    """Nothing is kept that was compiled before the test."""
+    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path)
+
 
 @pytest.fixture
 def instructions(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 import xdev
 from xdev import _optional
-from xdev.compile import elementwise, toolchain
+from xdev.compile import elementwise, numba_cuda, toolchain
 from xdev.compile.elementwise import Elementwise, Operand
 from xdev.errors import DeviceUnavailableError
 
@@ -37,9 +37,9 @@ def of_both(cases):
 def adapter(request, monkeypatch):
     if not _optional.installed(request.param):
         pytest.skip(f"needs {request.param}: the group cuda")
-    module = importlib.import_module(f"xdev.compile.{request.param}")
-    monkeypatch.setattr(toolchain, "adapter", lambda: module)
-    return module
+    ltoir = getattr(numba_cuda, toolchain.ADAPTERS[request.param])
+    monkeypatch.setattr(toolchain, "adapter", lambda: ltoir)
+    return ltoir
 
 
 def dtypes(chars):
@@ -227,7 +227,7 @@ def wrong(x, y):
 
 def test_a_refusal_shows_the_line_and_the_types(adapter):
     with pytest.raises(TypeError) as refused:
-        adapter.ltoir(wrong, dtypes("fd"), dtypes("d"), "f", (9, 0))
+        adapter(wrong, dtypes("fd"), dtypes("d"), "f", (9, 0))
     first, second = str(refused.value).splitlines()
     assert first.startswith("cannot compile wrong(float32, float64) for CUDA: ")
     assert "'upper'" in first
@@ -289,7 +289,7 @@ def a_pair(x):
 )
 def test_no_compilers_own_error_gets_out(adapter, function, words):
     with pytest.raises(TypeError) as refused:
-        adapter.ltoir(function, dtypes("f"), dtypes("f"), "f", (9, 0))
+        adapter(function, dtypes("f"), dtypes("f"), "f", (9, 0))
 
     first, second = str(refused.value).splitlines()
     assert re.search(words, first)
@@ -300,7 +300,7 @@ def test_what_the_compiler_put_aside_is_back(adapter):
     before = dict(vars(np))
     current = importlib.import_module("numba.cuda.dispatcher").get_current_device
 
-    adapter.ltoir(total, dtypes("ff"), dtypes("f"), "f", (9, 0))
+    adapter(total, dtypes("ff"), dtypes("f"), "f", (9, 0))
 
     assert vars(np) == before
     after = importlib.import_module("numba.cuda.dispatcher").get_current_device
@@ -308,16 +308,16 @@ def test_what_the_compiler_put_aside_is_back(adapter):
 
 
 @pytest.mark.parametrize(
-    ("installed", "name"),
+    ("installed", "chosen"),
     [
-        ({"numba_cuda", "numba_cuda_mlir"}, "numba_cuda"),
-        ({"numba_cuda_mlir"}, "numba_cuda_mlir"),
+        ({"numba_cuda", "numba_cuda_mlir"}, numba_cuda.ltoir),
+        ({"numba_cuda_mlir"}, numba_cuda.mlir_ltoir),
     ],
 )
-def test_the_one_that_is_installed_is_chosen(installed, name, monkeypatch):
+def test_the_one_that_is_installed_is_chosen(installed, chosen, monkeypatch):
     monkeypatch.setattr(_optional, "installed", installed.__contains__)
 
-    assert toolchain.adapter.__wrapped__().__name__ == f"xdev.compile.{name}"
+    assert toolchain.adapter.__wrapped__() is chosen
 
 
 def test_without_any_the_error_says_what_to_install(monkeypatch):

@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from mpmath import mp
 
 import xdev
-from xdev.compile.cpu_math.linking import FUNCTIONS
+from xdev.compile.cpu_math import FUNCTIONS
 
 NAMES = sorted(FUNCTIONS)
 UNARY = [name for name in NAMES if FUNCTIONS[name].arity == 1]

@@ -10,7 +10,7 @@ import pytest
 
 import xdev
 from xdev.compile import cpu, loops
-from xdev.compile.cpu_math.linking import FUNCTIONS
+from xdev.compile.cpu_math import FUNCTIONS
 from xdev.ufunc.kinds import Rules
 
 NAMES = sorted(FUNCTIONS)

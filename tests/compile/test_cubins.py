@@ -3,7 +3,7 @@
 import pytest
 
 from xdev import _config
-from xdev.compile import cubins, digests, toolchain
+from xdev.compile import digests, toolchain
 
 MADE = b"\x7fELF\n\x00code", "_Z6kernelv"
 
@@ -22,7 +22,7 @@ def kept(digest="digest", parts=("ff->f", (9, 0))):
         calls.append(1)
         return MADE
 
-    assert cubins.kept(digest, parts, "f", make) == MADE
+    assert toolchain.kept(digest, parts, "f", make) == MADE
     return bool(calls)
 
 
@@ -66,7 +66,7 @@ def test_a_failure_to_compile_keeps_nothing(folder):
         raise TypeError("cannot compile f")
 
     with pytest.raises(TypeError, match="cannot compile f"):
-        cubins.kept("digest", (), "f", make)
+        toolchain.kept("digest", (), "f", make)
     assert not folder.exists()
 
 

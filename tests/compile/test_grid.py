@@ -14,6 +14,8 @@ from xdev.ufunc.generalized.functions import CoreFunction
 from xdev.ufunc.generalized.layouts import Layout
 from xdev.ufunc.kernels.functions import KernelFunction
 
+pytestmark = pytest.mark.usefixtures("no_disk_cache")
+
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0)]
 
@@ -87,12 +89,6 @@ def grid(function, indices, *arguments):
     typed = KernelFunction(function, fastmath=False)
     found = [a.dtype for a in arguments if a.ndim is not None and a.dtype.kind in "fc"]
     return typed.typed(indices, arguments, np.result_type(*found, "f"))
-
-
-@pytest.fixture(autouse=True)
-def no_disk_cache(monkeypatch):
-    monkeypatch.setattr(cuda.cubins, "load", lambda _: None)
-    monkeypatch.setattr(cuda.cubins, "save", lambda *_: None)
 
 
 F, D, L = map(np.dtype, "fdl")

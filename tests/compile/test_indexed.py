@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from xdev import _optional
-from xdev.compile.indexed import Indexed, cubin, cubins, loop
+from xdev.compile.indexed import Indexed, cubin, loop
 from xdev.random import kernels
 from xdev.random.kernels import words64
 
@@ -104,12 +104,6 @@ def names(instructions):
         return [word.rstrip(";") for word in words]
 
     return found
-
-
-@pytest.fixture
-def no_disk_cache(monkeypatch):
-    monkeypatch.setattr(cubins, "load", lambda _: None)
-    monkeypatch.setattr(cubins, "save", lambda *_: None)
 
 
 FLOATS = [

@@ -5,6 +5,7 @@ import ctypes
 import pytest
 
 from xdev import _config, _optional
+from xdev._disk_cache import DiskCache
 from xdev.compile import loops
 
 # It calls the C library's mathematics, and something that it may lack.
@@ -38,7 +39,7 @@ def kept(monkeypatch, tmp_path):
 
     def loop(name, *binaries):
         made = list(binaries)
-        found = loops.kept(name, (), name, lambda: ("twice", made.pop()))
+        found = loops.kept(name, (), name, lambda: (made.pop(), "twice"))
         call = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(found.address)
         return call, len(made) < len(binaries)
 
@@ -58,7 +59,7 @@ def test_a_loop_that_calls_what_nobody_has_is_made_again(kept):
     stranger = object_file("xdev_has_no_such_function")
     key = "other"
     assert kept(key, object_file("floor"))[1]
-    cache = loops._cache
+    cache = DiskCache("loops")
     name = next(path.name for path in (_config.cache_dir() / "loops").iterdir())
     cache.save(name, b"twice\n" + stranger, "other")  # as by a Numba that had it
     assert cache.load(name)

@@ -19,8 +19,7 @@ import numpy as np
 from xdev import _optional
 from xdev.compile import cpu_loop, errors, loops, numpy_functions
 from xdev.compile.cpu_loop import ALONE, BINARY, LINE, UNROLLED, Advice
-from xdev.compile.cpu_math import linking
-from xdev.compile.cpu_math.linking import CALLED, SYMBOLS
+from xdev.compile.cpu_math import CALLED, SYMBOLS, vectorized
 from xdev.compile.halves import computed, is_half, stored
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ class Body:
         inputs = tuple(operand.computed for operand in self.inputs)
         taken = kind.get_call_type(typing, inputs, {}).args
         self.compiled = self.function.overloads[taken]
-        self.library = linking.vectorized(self.compiled.library)
+        self.library = vectorized(self.compiled.library)
 
     @property
     def light(self) -> bool:
@@ -226,7 +225,7 @@ def loop(
     *,
     fastmath: bool,
     reorderable: bool = False,
-) -> tuple[str, bytes]:
+) -> tuple[bytes, str]:
     """Compile the inner loop of a NumPy ufunc.
 
     Parameters
@@ -242,8 +241,8 @@ def loop(
 
     Returns
     -------
-    (str, bytes)
-        The C function's name, and the object file that it is in.
+    (bytes, str)
+        The object file, and the C function's name in it.
 
     Raises
     ------

@@ -1,9 +1,10 @@
 """Names for all that a function computes: its code, and the values that the code reads.
 
-They are the keys of compiled code on disk, with what it depends on besides: compilers,
-settings, our own code. What changes nothing is left out: where the
-function stands, what it is called, what its docstring says. A value that no text tells
-in full, such as an object of a user's class, leaves the function without a digest.
+They are the keys of what is kept of it on disk, compiled code and what was inferred,
+with what that depends on besides: compilers, settings, our own code. What changes
+nothing is left out: where the function stands, what it is called, what its docstring
+says. A value that no text tells in full, such as an object of a user's class, leaves
+the function without a digest.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from collections import ChainMap
 from dis import get_instructions
 from functools import cache, lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from xdev import _optional
+from xdev._disk_cache import DiskCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,16 +85,8 @@ def named_globals(function: Any, code: CodeType | None = None) -> dict[str, Any]
         Another code for it.
     """
     known = function.__globals__
-    names = (*EVERY, *_names(function.__code__ if code is None else code))
+    names = (*EVERY, *(read.name for read in reads(code or function.__code__)))
     return {name: known[name] for name in names if name in known}
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """Return the names in a function's code, and in that of functions inside."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
 
 
 EXACT = (int, bool, str, bytes, type(None), type(...))  # their repr tells them
@@ -451,3 +445,88 @@ def _unchanged(name: str, *_told: object) -> dict[str, str]:
     with warnings.catch_warnings(action="ignore"):  # said when it was loaded
         options = runpy.run_path(path, run_name=f"{package}.xdev").items()
     return {k: repr(v) for k, v in options if k.isupper() and k not in HARMLESS}
+
+
+# What is kept on disk under these names.
+
+
+def kept(
+    kind: str,
+    digest: str | None,
+    parts: object,
+    name: str,
+    make: Callable[[], tuple[bytes, str]],
+    unchanged: Callable[[], bool] = lambda: True,
+    usable: Callable[[bytes], bool] = lambda _: True,
+) -> tuple[bytes, str]:
+    """Return machine code and its function's name, made where no process has done so.
+
+    Parameters
+    ----------
+    kind : str
+        Of :class:`~xdev._disk_cache.DiskCache`.
+    digest : str or None
+        The Python function's digest; None: it has none, and is compiled in each
+        process.
+    parts : object
+        What else decides the machine code: types, layout, options. Its ``repr`` tells
+        it in full.
+    name : str
+        The Python function's name, for people.
+    make : callable
+        Compiles; it alone loads compilers.
+    unchanged : callable
+        Says, after that, whether what was compiled still has the digest.
+    usable : callable
+        Says whether code is for other processes, and for this one.
+
+    Examples
+    --------
+    >>> kept("cubins", None, (), "f", lambda: (b"code", "kernel"))
+    (b'code', 'kernel')
+    """
+    if digest is None:
+        return make()
+    cache, key = DiskCache(kind), joined(digest, parts, environment())
+    entry = cache.load(key)
+    if entry is not None:
+        symbol, _, code = entry.partition(b"\n")
+        if usable(code):
+            return code, symbol.decode()
+    made = code, entry_point = make()
+    if unchanged() and usable(code):
+        cache.save(key, entry_point.encode() + b"\n" + code, name)
+    return made
+
+
+Level = Literal["all", "inexact", "none"]  # which literals take the inputs' dtype
+LEVELS: tuple[Level, ...] = ("all", "inexact", "none")  # tried in this order
+Dtypes = tuple[np.dtype[Any], ...]
+
+
+class Typing(NamedTuple):
+    """How a function's literals are typed, and its results' dtypes."""
+
+    level: Level
+    outputs: Dtypes
+
+
+def typing_key(digest: str, inputs: Dtypes, rules: object = None) -> str:
+    """Name the typing of a function for dtypes, by rules that their ``repr`` tells."""
+    names = [dtype.name for dtype in inputs]
+    return joined(digest, names, rules, environment())
+
+
+def load_typing(key: str) -> Typing | None:
+    """Return what was inferred by an earlier process, or None."""
+    body = DiskCache("typings").load(key)
+    if body is None:
+        return None
+    level, *names = body.decode().split()
+    return Typing(cast("Level", level), tuple(map(np.dtype, names)))
+
+
+def save_typing(key: str, typing: Typing, name: str) -> None:
+    """Keep what was inferred for later processes."""
+    words = [typing.level, *(dtype.name for dtype in typing.outputs)]
+    DiskCache("typings").save(key, " ".join(words).encode(), name)

@@ -212,7 +212,7 @@ def cubin(
     DeviceUnavailableError
         The CUDA compiler is missing or its parts do not fit together.
     """
-    code = toolchain.adapter().ltoir(
+    code = toolchain.adapter()(
         function, inputs, outputs, FUNCTION, capability, fastmath=fastmath
     )
     return build(kernel, code, capability, fastmath=fastmath)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cpu, cubins, digests, elementwise, loops, toolchain
+from xdev.compile import cpu, digests, elementwise, loops, toolchain
 from xdev.compile.elementwise import BLOCK, FUNCTION, cpp_name
 from xdev.compile.halves import computed
 
@@ -105,7 +105,7 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
 
 
 @_optional.numba_unset()
-def _compiled(kernel: Indexed) -> tuple[str, bytes]:
+def _compiled(kernel: Indexed) -> tuple[bytes, str]:
     numba = _optional.numba()
     types = numba.core.types
     function, lanes = cpu.device_function(kernel.callable()), kernel.lanes
@@ -206,8 +206,8 @@ def cubin(kernel: Indexed, capability: tuple[int, int]) -> tuple[bytes, str]:
     def make() -> tuple[bytes, str]:
         reads, writes = (INDEX, *kernel.parameters), (kernel.result,) * kernel.lanes
         function = kernel.callable()
-        code = toolchain.adapter().ltoir(function, reads, writes, FUNCTION, capability)
+        code = toolchain.adapter()(function, reads, writes, FUNCTION, capability)
         return elementwise.build(Launch(kernel), code, capability, fastmath=False)
 
     digest, name = digests.digest(kernel.function), kernel.function.__name__
-    return cubins.kept(digest, (kernel.types, capability), name, make)
+    return toolchain.kept(digest, (kernel.types, capability), name, make)

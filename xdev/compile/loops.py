@@ -1,23 +1,27 @@
-"""Inner loops of the CPU on disk: LLVM loads them, and a process needs no Numba."""
+"""Compiled loops of the CPU: on disk, in memory, and as ufuncs of NumPy.
+
+LLVM loads what is on disk: a process needs no Numba for it.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from xdev import _optional
-from xdev._disk_cache import DiskCache
 from xdev._forks import immortal
 from xdev.compile import digests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 DYNAMIC = b"numba.dynamic.globals"  # addresses in code: of large arrays, of gaps
 OFFSETS = b"_GLOBAL_OFFSET_TABLE_"  # which whoever loads a file makes
 SYMBOL = struct.Struct("<IBBHQQ")  # of ELF: where its name is, ..., its section, ...
-_cache = DiskCache("loops")
 
 
 class Loop(NamedTuple):
@@ -30,50 +34,32 @@ def kept(
     digest: str | None,
     parts: object,
     name: str,
-    make: Callable[[], tuple[str, bytes]],
+    make: Callable[[], tuple[bytes, str]],
     unchanged: Callable[[], bool] = lambda: True,
 ) -> Loop:
     """Return a C function, compiled where no process has done so.
 
-    Parameters
-    ----------
-    digest : str or None
-        The Python function's digest; None: it has none, and is compiled in each
-        process.
-    parts : object
-        What else decides the machine code: types, options. Its ``repr`` tells it in
-        full.
-    name : str
-        The Python function's name, for people.
-    make : callable
-        Returns the C function's name and the object file; it alone loads Numba.
-    unchanged : callable
-        Says, after that, whether what was compiled still has the digest.
+    Parameters are those of :func:`xdev.compile.digests.kept`; ``make`` returns the
+    object file and the function's name.
     """
-    if digest is None:
-        return _loaded(*make())
-    key = digests.joined(digest, parts, digests.environment(), _processor())
-    entry = _cache.load(key)
-    if entry is not None:
-        symbol, _, binary = entry.partition(b"\n")
-        if _callable(binary):
-            return _loaded(symbol.decode(), binary)
-    made = make()
-    if DYNAMIC not in made[1] and unchanged():
-        _cache.save(key, b"\n".join((made[0].encode(), made[1])), name)
-    return _loaded(*made)
+    parts = parts, digest and _processor()
+    return _loaded(
+        *digests.kept("loops", digest, parts, name, make, unchanged, _usable)
+    )
 
 
-def code_of(made: Any) -> tuple[str, bytes]:
-    """Return the name and the object file of Numba's ``CFunc``."""
-    return made.native_name, made._library._get_compiled_object()  # noqa: SLF001
+def code_of(made: Any) -> tuple[bytes, str]:
+    """Return the object file of Numba's ``CFunc``, and its name there."""
+    return made._library._get_compiled_object(), made.native_name  # noqa: SLF001
 
 
-def _callable(binary: bytes) -> bool:
-    """Say whether this process has all that an object file calls.
+def _usable(binary: bytes) -> bool:
+    """Say whether this process has all that an object file calls, as others may.
 
     Loading one that calls another would end the process.
     """
+    if DYNAMIC in binary:
+        return False
     if _complete(binary):
         return True
     # Numba brings functions of its own; those of the C library are always there.
@@ -93,7 +79,7 @@ def _complete(binary: bytes) -> bool:
     )
 
 
-def _loaded(symbol: str, binary: bytes) -> Loop:
+def _loaded(binary: bytes, symbol: str) -> Loop:
     engine = immortal(_engine(_llvm()))
     engine.add_object_file(_llvm().ObjectFileRef.from_data(binary))
     engine.finalize_object()
@@ -119,3 +105,83 @@ def _llvm() -> Any:
 def _engine(llvm: Any) -> Any:
     target = llvm.Target.from_default_triple().create_target_machine()
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+
+
+# Real NumPy ufuncs of loops, made through NumPy's C API.
+
+# Functions' places in NumPy's table.
+FROM_FUNC_AND_DATA_AND_SIGNATURE = 31
+REGISTER_LOOP_FOR_TYPE = 2
+USER = 256  # the first number of dtypes that others bring
+IDENTITIES = {0: 0, 1: 1, None: -1, "reorderable": -2}  # as NumPy numbers them
+
+
+def register(
+    loop: Loop,
+    inputs: Sequence[np.dtype[Any]],
+    outputs: Sequence[np.dtype[Any]],
+    *,
+    name: str,
+    doc: str,
+    identity: int | str | None,
+    signature: str | None = None,
+) -> np.ufunc:
+    """Make a NumPy ufunc of one inner loop; the loop lives for ever.
+
+    Parameters
+    ----------
+    loop : Loop
+        A function of NumPy's inner loop signature.
+    inputs, outputs : sequence of numpy.dtype
+        What the loop reads and writes.
+    name, doc : str
+        The ufunc's.
+    identity : 0, 1, None or "reorderable"
+        What a reduction of nothing is; None: reductions take one axis at a time.
+    signature : str, optional
+        The core dimensions of a generalized ufunc, as in ``"(n),(n)->()"``.
+    """
+    loops = (ctypes.c_void_p * 1)(loop.address)
+    data = (ctypes.c_void_p * 1)(None)
+    numbers = [dtype.num for dtype in (*inputs, *outputs)]
+    # A dtype that NumPy has not from itself has a larger number, and its own call.
+    user = next((number for number in numbers if number >= USER), None)
+    types = bytes(numbers) if user is None else b""
+    texts = name.encode(), doc.encode()
+    dimensions = None if signature is None else signature.encode()
+    # What the ufunc points into: NumPy copies none of it.
+    immortal((loop, loops, data, types, texts, dimensions))
+    counts = int(user is None), len(inputs), len(outputs), IDENTITIES[identity]
+    make = _function(
+        FROM_FUNC_AND_DATA_AND_SIGNATURE,
+        ctypes.py_object,
+        *[ctypes.c_void_p] * 2,
+        ctypes.c_char_p,
+        *[ctypes.c_int] * 4,
+        *[ctypes.c_char_p] * 2,
+        ctypes.c_int,
+        ctypes.c_char_p,
+    )
+    made: np.ufunc = make(loops, data, types, *counts, *texts, 0, dimensions)
+    if user is not None:
+        add = _function(
+            REGISTER_LOOP_FOR_TYPE,
+            ctypes.c_int,
+            ctypes.py_object,
+            ctypes.c_int,
+            ctypes.c_void_p,
+            ctypes.POINTER(ctypes.c_int),
+            ctypes.c_void_p,
+        )
+        add(made, user, loop.address, (ctypes.c_int * len(numbers))(*numbers), None)
+    return made
+
+
+@cache
+def _function(place: int, result: Any, *arguments: Any) -> Any:
+    """Return a function of NumPy's table, by its place there, which never changes."""
+    capsule = np._core._multiarray_umath._UFUNC_API  # type: ignore[attr-defined] # noqa: SLF001
+    kinds = ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p
+    content = ctypes.PYFUNCTYPE(*kinds)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    table = (ctypes.c_void_p * (place + 1)).from_address(content(capsule, None) or 0)
+    return ctypes.PYFUNCTYPE(result, *arguments)(table[place] or 0)

@@ -1,7 +1,6 @@
-"""The adapter to numba-cuda: a scalar Python function becomes LTO-IR.
+"""The adapters to numba-cuda and its successor: a scalar function becomes LTO-IR.
 
-An adapter is a module with one function, ``ltoir``; its neighbour is the adapter to
-:mod:`~xdev.compile.numba_cuda_mlir`, and :mod:`~xdev.compile.toolchain` chooses.
+Each is a function; :mod:`~xdev.compile.toolchain` chooses.
 """
 
 from __future__ import annotations
@@ -9,20 +8,24 @@ from __future__ import annotations
 import importlib
 from contextlib import contextmanager
 from threading import get_ident
-from types import SimpleNamespace
+from types import CellType, FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from xdev import _optional
-from xdev.compile import numpy_functions
+from xdev._forks import module_lock
+from xdev.compile import elementwise, numpy_functions
+from xdev.compile.digests import named_globals
 from xdev.compile.errors import explained
 from xdev.compile.halves import computed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-Dtypes = tuple[np.dtype[Any], ...]
+    import numpy as np
+
+    Dtypes = tuple[np.dtype[Any], ...]
+
+_lock = module_lock()  # guards the successor's idea of the current device
 
 
 def ltoir(
@@ -162,3 +165,81 @@ def _compiling_for(capability: tuple[int, int]) -> Iterator[None]:
     change = dispatcher, "get_current_device", current
     with lock, numpy_functions.replaced(change):
         yield
+
+
+# By numba-cuda-mlir, numba-cuda's successor.
+
+
+def mlir_ltoir(
+    function: Callable[..., Any],
+    inputs: Dtypes,
+    outputs: Dtypes,
+    symbol: str,
+    capability: tuple[int, int],
+    *,
+    fastmath: bool = False,
+) -> bytes:
+    """Do what :func:`ltoir` does, by numba-cuda-mlir."""
+    _optional.numba_cuda_mlir()
+    types, compiler = _mlir("types"), _mlir("compiler")
+    # There may be no driver to ask.
+    device = numpy_functions.replaced((_mlir("tools"), "_cached_cc", capability))
+    from_dtype = _mlir("numba_cuda.np.numpy_support").from_dtype
+    every = map(elementwise.computed, (*inputs, *outputs))
+    pointers = [types.CPointer(from_dtype(dtype)) for dtype in every]
+    body = _elementwise(_device(function), len(inputs), len(outputs))
+    with explained(function, inputs, " for CUDA"), _lock, device:
+        code, _ = compiler.compile(
+            body,
+            types.void(*pointers),
+            cc=capability,
+            device=True,
+            abi_info={"abi_name": symbol},
+            output="ltoir",
+            fastmath=fastmath,
+        )
+    return bytes(code)
+
+
+def _mlir(name: str) -> Any:
+    return importlib.import_module(f"numba_cuda_mlir.{name}")
+
+
+def _device(function: Any) -> Any:
+    """Return a function as this compiler calls it.
+
+    So are the functions inside that Numba compiled, which this one does not know.
+    """
+    known, cells = named_globals(function), function.__closure__ or ()
+    for name in function.__code__.co_names:
+        if name in known:  # the others are builtins, and attributes
+            known[name] = _called(known[name])
+    closure = tuple(CellType(_called(cell.cell_contents)) for cell in cells)
+    plain = FunctionType(
+        function.__code__,
+        known,
+        function.__name__,
+        function.__defaults__,
+        closure or None,
+    )
+    return _mlir("cuda").jit(plain, device=True)
+
+
+def _called(value: Any) -> Any:
+    plain = getattr(value, "py_func", None)
+    return value if plain is None else _device(plain)
+
+
+def _elementwise(function: Any, nin: int, nout: int) -> Callable[..., None]:
+    """Return a function of pointers that loads, calls ``function`` and stores.
+
+    The compiler takes no ``*args``: its source is written for the number of operands.
+    """
+    reads, writes = [f"x{k}" for k in range(nin)], [f"y{k}" for k in range(nout)]
+    loads, stores = (", ".join(f"{x}[0]" for x in each) for each in (reads, writes))
+    head = f"def elementwise({', '.join((*reads, *writes))}):"
+    lines = [head, f"    {stores} = function({loads})"]
+    namespace: dict[str, Any] = {"function": function}
+    exec("\n".join(lines), namespace)  # noqa: S102 - names and numbers of our own
+    made: Callable[..., None] = namespace["elementwise"]
+    return made

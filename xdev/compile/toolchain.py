@@ -9,11 +9,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
+from xdev.compile import digests
 from xdev.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import ModuleType
+    from collections.abc import Callable, Iterator
 
 # The packages that bring each part, with ``_`` for ``-``.
 PACKAGES = {
@@ -24,13 +24,16 @@ PACKAGES = {
     "numba-cuda": ("numba_cuda", "numba_cuda_mlir"),
 }
 CUDA_12 = 12  # whose packages have its number in their names
-ADAPTERS = ("numba_cuda", "numba_cuda_mlir")  # the first that is installed
+# By what is installed: the first one's function in xdev.compile.numba_cuda.
+ADAPTERS = {"numba_cuda": "ltoir", "numba_cuda_mlir": "mlir_ltoir"}
 LIBRARIES = ("nvrtc", "nvjitlink")  # parts that tell which CUDA they are of
 
 
 @cache
-def adapter() -> ModuleType:
+def adapter() -> Callable[..., bytes]:
     """Return the adapter to the compiler that is installed, numba-cuda before its heir.
+
+    Its parameters are those of :func:`xdev.compile.numba_cuda.ltoir`.
 
     Raises
     ------
@@ -42,7 +45,10 @@ def adapter() -> ModuleType:
     if name is None:
         message = f"{' and '.join(ADAPTERS)} are missing: {_optional.CUDA_EXTRA}"
         raise DeviceUnavailableError(message)
-    return importlib.import_module(f"xdev.compile.{name}")
+    made: Callable[..., bytes] = getattr(
+        importlib.import_module("xdev.compile.numba_cuda"), ADAPTERS[name]
+    )
+    return made
 
 
 @cache
@@ -59,6 +65,21 @@ def installed() -> dict[str, str]:
             versions = [".".join(map(str, _bound(part) or ()))]
         found[part] = "+".join(versions)
     return found
+
+
+def kept(
+    digest: str | None,
+    parts: object,
+    name: str,
+    make: Callable[[], tuple[bytes, str]],
+    unchanged: Callable[[], bool] = lambda: True,
+) -> tuple[bytes, str]:
+    """Return a cubin and its kernel's name, compiled where no process has done so.
+
+    Parameters are those of :func:`xdev.compile.digests.kept`.
+    """
+    every = parts, sorted(installed().items())
+    return digests.kept("cubins", digest, every, name, make, unchanged)
 
 
 def link(parts: list[bytes], arch: str, *, fma: bool) -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy import ndarray
 
 from xdev import native
-from xdev.compile import loops as code, numpy_ufunc
+from xdev.compile import loops as code
 from xdev.compile.halves import is_bfloat16
 from xdev.memory import hooks
 from xdev.ufunc import cpu_results, errors
@@ -76,7 +76,7 @@ class CpuLoops:
             fastmath, identity = self.scalar.fastmath, self.identity
             reorderable = identity is not None  # as NumPy has it
 
-            def make() -> tuple[str, bytes]:
+            def make() -> tuple[bytes, str]:
                 from xdev.compile import cpu  # not where the code is on disk
 
                 return cpu.loop(
@@ -90,9 +90,7 @@ class CpuLoops:
             digest, name = specialisation.digest, specialisation.name
             loop = code.kept(digest, parts, name, make, specialisation.unchanged)
             name, doc = f"xdev:{self.scalar.name}", self.scalar.doc
-            ufunc = numpy_ufunc.register(
-                loop, *types, name=name, doc=doc, identity=identity
-            )
+            ufunc = code.register(loop, *types, name=name, doc=doc, identity=identity)
             made = Threaded(ufunc, loop.address, (*types[0], *types[1]))
             made = self._made.setdefault(specialisation, made)
         return made

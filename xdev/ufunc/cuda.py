@@ -11,7 +11,7 @@ import numpy as np
 
 from xdev import _optional, device, native
 from xdev._plain_calls import BYTES
-from xdev.compile import cubins, elementwise, launch
+from xdev.compile import elementwise, launch, toolchain
 from xdev.device.cuda import BACKEND
 from xdev.errors import DeviceMismatchError, not_array
 from xdev.memory.arrays import array_maker
@@ -224,7 +224,7 @@ class CudaLoops:
             return spec.cubin(kernel, capability, fastmath=fastmath)
 
         parts = spec.types, kernel.entry, kernel.macros(), capability, fastmath
-        return cubins.kept(spec.digest, parts, spec.name, make, spec.unchanged)
+        return toolchain.kept(spec.digest, parts, spec.name, make, spec.unchanged)
 
     def _keep(self, key: Any, plan: cuda_plan.Plan) -> None:
         with self._lock:

@@ -106,7 +106,7 @@ def _check(
     """Refuse options that do not exist, with those that do."""
     check_options("vectorize", target, options, "target, identity, fastmath")
     if identity is not None:
-        from xdev.compile.numpy_ufunc import IDENTITIES
+        from xdev.compile.loops import IDENTITIES
 
         if identity not in IDENTITIES:
             listed = ", ".join(map(repr, IDENTITIES))

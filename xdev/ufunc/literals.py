@@ -46,7 +46,7 @@ from xdev.ufunc.sources import WEAK, Scope, inside
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdev.compile.typings import Level
+    from xdev.compile.digests import Level
     from xdev.ufunc.analysis import Called
     from xdev.ufunc.flow import Flow
     from xdev.ufunc.kinds import Rules

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from xdev.compile import digests, typings
+from xdev.compile import digests
 from xdev.compile.halves import is_half
 from xdev.ufunc import calls, parameters, sources
 from xdev.ufunc.inputs import Counts, check
@@ -306,14 +306,14 @@ class ScalarFunction:
 
     def _typing(
         self, function: Callable[..., Any], rules: Rules
-    ) -> tuple[typings.Typing, str | None]:
+    ) -> tuple[digests.Typing, str | None]:
         """Return what is inferred for the inputs, by an earlier process or now.
 
         And the function's digest, None where it cannot be kept on disk.
         """
         digest = _digested(function)[0]
-        key = typings.key(digest, rules.inputs, rules.words) if digest else ""
-        typing = typings.load(key) if key else None
+        key = digests.typing_key(digest, rules.inputs, rules.words) if digest else ""
+        typing = digests.load_typing(key) if key else None
         if digest:
             digest = digests.joined(digest, rules.words)
         if typing is None:
@@ -321,16 +321,16 @@ class ScalarFunction:
             if not _has(function, rules, digest):
                 digest = None
             elif key:
-                typings.save(key, typing, self.name)
+                digests.save_typing(key, typing, self.name)
         return typing, digest
 
-    def _inferred(self, function: Callable[..., Any], rules: Rules) -> typings.Typing:
+    def _inferred(self, function: Callable[..., Any], rules: Rules) -> digests.Typing:
         """Type as many literals as the compiler takes; return what it infers."""
         from xdev.compile import cpu
         from xdev.ufunc import analysis
 
         refusal = None
-        for level in typings.LEVELS[: -1 if rules.needs_source else None]:
+        for level in digests.LEVELS[: -1 if rules.needs_source else None]:
             typed = self._typed(function, level, rules)
             try:
                 found = cpu.infer(typed.function, rules.inputs)
@@ -338,7 +338,7 @@ class ScalarFunction:
                 refusal = error
             else:
                 inferred = result_dtypes(found, typed.working)
-                return typings.Typing(
+                return digests.Typing(
                     level, analysis.outputs(typed.returned, rules, inferred)
                 )
         assert refusal is not None  # noqa: S101 - there is a level
@@ -347,7 +347,7 @@ class ScalarFunction:
     def _typed(
         self,
         function: Callable[..., Any],
-        level: typings.Level,
+        level: digests.Level,
         rules: Rules,
     ) -> literals.Typed:
         """Return the function with typed literals and the ufuncs inside it compiled."""
@@ -375,7 +375,7 @@ class ScalarFunction:
             called = partial(_called, bounded=rules.bounded)
             return analysis.returned(self.function, rules, called)
 
-    def device_function(self, rules: Rules, level: typings.Level) -> Any:
+    def device_function(self, rules: Rules, level: digests.Level) -> Any:
         """Return what compiled code calls for this function, literals typed."""
         from xdev.compile import cpu
 
@@ -483,7 +483,7 @@ def _has(function: Any, rules: Rules, digest: str | None) -> bool:
 
 
 def _replacement(
-    value: object, *, level: typings.Level, working: np.dtype[Any]
+    value: object, *, level: digests.Level, working: np.dtype[Any]
 ) -> object:
     """Return the function inside a ufunc, which compiled code can call."""
     scalar = within(value)

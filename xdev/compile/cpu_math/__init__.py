@@ -1,7 +1,225 @@
-"""Vectorized mathematics on the CPU: elementary functions in LLVM's SIMD instructions.
+"""Vectorized mathematics on the CPU, in the place of the C library's in compiled code.
 
-``lanes`` writes arithmetic on several elements at once; the functions are in
-``trigonometric``, ``exponential``, ``logarithmic``, ``powers``, ``error_function``,
-``remainder``, their polynomials in ``coefficients``; ``definitions`` makes LLVM
-functions of them, and ``linking`` puts these in the place of the C library's.
+``lanes`` writes arithmetic on several elements at once, in LLVM's SIMD instructions;
+``functions`` are expressions of them, their polynomials are in ``coefficients``.
 """
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, final
+
+from xdev import _optional
+from xdev.compile.cpu_math import functions
+from xdev.compile.cpu_math.lanes import FLOAT32, FLOAT64, Kind, Lanes, shape
+from xdev.compile.halves import has_feature
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# LLVM functions of the vectorized mathematics: one for each number of lanes.
+#
+# The function of one lane names those of several as its vector variants, so that LLVM's
+# loop vectorizer calls them. Arguments that an implementation does not take, and which
+# are rare, go to the C library; their neighbours are then computed one by one, too.
+
+LANES = {FLOAT32: (1, 4, 8, 16), FLOAT64: (1, 2, 4, 8)}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Function:
+    """How a function of the C library is computed.
+
+    Parameters
+    ----------
+    value : callable
+        The result, of :class:`Lanes`.
+    rare : callable, optional
+        Which of them the C library computes instead.
+    arity : int
+        The number of arguments.
+    """
+
+    value: Callable[..., Lanes]
+    rare: Callable[..., Lanes] | None = None
+    arity: int = 1
+
+
+FUNCTIONS = {
+    "cos": Function(functions.cos, functions.huge),
+    "erf": Function(functions.erf),
+    "exp": Function(functions.exp, functions.exp_overflows),
+    "exp2": Function(functions.exp2, functions.exp2_overflows),
+    "expm1": Function(functions.expm1, functions.exp_overflows),
+    "fmod": Function(functions.fmod, functions.not_near, arity=2),
+    "log": Function(functions.log, functions.not_positive),
+    "log10": Function(functions.log10, functions.not_positive),
+    "log1p": Function(functions.log1p, functions.not_above_minus_one),
+    "log2": Function(functions.log2, functions.not_positive),
+    "pow": Function(functions.power, functions.not_plain, arity=2),
+    "sin": Function(functions.sin, functions.huge),
+    "tan": Function(functions.tan, functions.huge),
+    "tanh": Function(functions.tanh),
+}
+
+
+def symbol(name: str, kind: Kind, lanes: int = 1) -> str:
+    """Return the name in LLVM's text of a function of so many lanes."""
+    return f"xdev.{name}.{kind.suffix}" + (f".{lanes}" if lanes > 1 else "")
+
+
+@cache
+def module_text(name: str, kind: Kind) -> str:
+    """Return the LLVM module that defines one function for every number of lanes."""
+    module = _optional.llvm_ir().Module(name)
+    for lanes in LANES[kind]:
+        _define(module, name, kind, lanes)
+    return str(module)
+
+
+def _define(module: Any, name: str, kind: Kind, lanes: int) -> None:
+    """Define the function of so many lanes.
+
+    Its linkage keeps it, called or not, and its calling convention, until the
+    vectorizer has run.
+    """
+    function = FUNCTIONS[name]
+    defined = _declare(module, symbol(name, kind, lanes), kind, lanes)
+    defined.linkage = "weak_odr"
+    pure = "noinline", "nounwind", "readnone", "willreturn"
+    defined.attributes.update(pure if lanes > 1 else (*pure, _variants(name, kind)))
+    builder = _optional.llvm_ir().IRBuilder(defined.append_basic_block())
+    x = [Lanes(builder, argument, kind) for argument in defined.args]
+    if function.rare is not None:
+        careful = _careful(module, name, kind, lanes)
+        with builder.if_then(_any(builder, function.rare(*x)), likely=False):
+            builder.ret(builder.call(careful, defined.args))
+    builder.ret(function.value(*x).value)
+
+
+def _careful(module: Any, name: str, kind: Kind, lanes: int) -> Any:
+    """Define what takes rare arguments: of one lane, the C library's function.
+
+    Of several, each lane by itself. It is not ``readnone``, since the C library sets
+    ``errno`` at times, and not optimised: LLVM would make it call those that call it.
+    """
+    ir = _optional.llvm_ir()
+    if lanes == 1:
+        return _declare(module, name + ("f" if kind is FLOAT32 else ""), kind)
+    defined = _declare(module, f"{symbol(name, kind, lanes)}.careful", kind, lanes)
+    defined.linkage = "internal"
+    defined.attributes.update(("cold", "noinline", "nounwind", "optnone"))
+    b = ir.IRBuilder(defined.append_basic_block())
+    scalar = module.get_global(symbol(name, kind))
+    result = ir.Constant(defined.ftype.return_type, ir.Undefined)
+    for lane in map(ir.IntType(32), range(lanes)):
+        values = [b.extract_element(argument, lane) for argument in defined.args]
+        result = b.insert_element(result, b.call(scalar, values), lane)
+    b.ret(result)
+    return defined
+
+
+def _declare(module: Any, name: str, kind: Kind, lanes: int = 1) -> Any:
+    ir = _optional.llvm_ir()
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    llvm_type, arity = shape(kind.type, lanes), FUNCTIONS[module.name].arity
+    return ir.Function(module, ir.FunctionType(llvm_type, [llvm_type] * arity), name)
+
+
+def _any(builder: Any, condition: Lanes) -> Any:
+    """Return whether a condition holds in any lane."""
+    if condition.count == 1:
+        return condition.value
+    mask = _optional.llvm_ir().IntType(condition.count)
+    return builder.icmp_unsigned("!=", builder.bitcast(condition.value, mask), mask(0))
+
+
+def _variants(name: str, kind: Kind) -> str:
+    """Return the attribute that names the vector variants, in LLVM's notation."""
+    scalar, arguments = symbol(name, kind), "v" * FUNCTIONS[name].arity
+    mangled = [
+        f"_ZGV_LLVM_N{n}{arguments}_{scalar}({symbol(name, kind, n)})"
+        for n in LANES[kind][1:]
+    ]
+    return f'"vector-function-abi-variant"="{",".join(mangled)}"'
+
+
+SYMBOLS = {
+    spelling: (name, kind)
+    for name in FUNCTIONS
+    for kind, suffix in ((FLOAT32, "f"), (FLOAT64, ""))
+    for spelling in (f"llvm.{name}.{kind.suffix}", f"{name}{suffix}")
+}
+CALLED = re.compile(r"@([\w.]+)\(")
+REMAINDER = r"= frem ((?:\w+ )*){0} ([^,]+), ([^,\n]+)"
+
+
+@final
+class Linkable:
+    """A module that Numba links into a library, as it links other libraries.
+
+    Parameters
+    ----------
+    module : llvmlite's ModuleRef
+        Its functions have a linkage under which unused ones vanish.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._reload_init: set[Any] = set()
+
+    def _ensure_finalized(self) -> None:
+        """Do nothing: the module is optimised with what it is linked into."""
+
+    def _get_module_for_linking(self) -> Any:
+        return self._module
+
+
+def vectorized(library: Any) -> Any:
+    """Return a library to link instead of a compiled function's own.
+
+    Parameters
+    ----------
+    library : Numba's CodeLibrary
+        Of a function and all that it calls.
+
+    Returns
+    -------
+    CodeLibrary or Linkable
+        The library itself, if it calls nothing that is vectorized here, or the CPU
+        is too old.
+    """
+    llvm = _optional.llvm()
+    module = library._get_module_for_linking()  # noqa: SLF001
+    text = _calling(str(module))
+    used = {name for name in CALLED.findall(text) if name in SYMBOLS}
+    if not used or not has_feature("fma"):
+        return library
+    text = CALLED.sub(_renamed, text)
+    made = llvm.parse_assembly(text)
+    for name, kind in {SYMBOLS[spelling] for spelling in used}:
+        part = llvm.parse_assembly(module_text(name, kind))
+        part.triple, part.data_layout = made.triple, made.data_layout
+        made.link_in(part)
+    return Linkable(made)
+
+
+def _calling(text: str) -> str:
+    """Write remainders as calls, which LLVM makes of them in the end."""
+    for kind, name in ("float", "fmodf"), ("double", "fmod"):
+        call = rf"= call \1{kind} @{name}({kind} \2, {kind} \3)"
+        declared = f"@{name}(" in text
+        text, count = re.subn(REMAINDER.format(kind), call, text)
+        if count and not declared:
+            text += f"declare {kind} @{name}({kind}, {kind})\n"
+    return text
+
+
+def _renamed(call: re.Match[str]) -> str:
+    known = SYMBOLS.get(call[1])
+    return f"@{symbol(*known)}(" if known else call[0]

@@ -339,7 +339,7 @@ def inner_loop(
     parts = "cores", arguments, places, fastmath
     name = function.__name__
 
-    def make() -> tuple[str, bytes]:
+    def make() -> tuple[bytes, str]:
         made = _compiled_inner(function, arguments, places, fastmath=fastmath)
         return loops.code_of(made)
 

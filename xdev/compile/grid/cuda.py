@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev import _optional
 from xdev._forks import module_lock
-from xdev.compile import cubins, digests, elementwise, numba_cuda
+from xdev.compile import digests, elementwise, numba_cuda, toolchain
 from xdev.compile.elementwise import FUNCTION
 from xdev.compile.errors import explained
 from xdev.compile.grid import DIMENSIONS, Grid, check_result, cpu, emission
@@ -291,7 +291,7 @@ def cubin(
         return elementwise.build(template, code, capability, fastmath=grid.fastmath)
 
     digest, name = digests.digest(grid.function), grid.function.__name__
-    return cubins.kept(digest, (*grid.parts, narrow, small, capability), name, make)
+    return toolchain.kept(digest, (*grid.parts, narrow, small, capability), name, make)
 
 
 def ltoir(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional, memory
-from xdev.compile import launch, numpy_ufunc, threads
+from xdev.compile import launch, loops, threads
 from xdev.compile.grid import Argument, Grid, cpu
 from xdev.ufunc import cuda, cuda_layout, cuda_streams, foreign
 from xdev.ufunc.cpu_results import POOLED
@@ -63,7 +63,7 @@ class CpuCores:
                     function.layout.places,
                     fastmath=function.fastmath,
                 )
-                self._ufuncs[made] = numpy_ufunc.register(
+                self._ufuncs[made] = loops.register(
                     loop,
                     made.inputs,
                     made.outputs,
