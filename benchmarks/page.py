@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import behind
+from benchmarks import behind, facade_page
 from benchmarks.figures import time_text
 from xdev.memory.registry import text_of
 from xdev.timing.sweeps import crossovers, draw
@@ -34,11 +34,12 @@ COLUMNS = {
 TOLD = {"name", "group", "candidate", "samples", "bandwidth", "copy_bandwidth"}
 TOLD |= {"launch", "device", "notes", "loops", "mean", "std", "nbytes", "first_call"}
 TOLD |= {"offsets"}  # NumPy's arrays', in the numpy_bridge program
+FACADE = "facade"  # the program whose rows have a page of their own
 LONGEST = 250  # of the reason why somebody was left out [characters]
 
 
 def write(path: Path, folder: Path = PAGES) -> Path:
-    """Write the page of a record, and its plots beside it.
+    """Write the page of a record, and beside it its plots and the facade's page.
 
     Parameters
     ----------
@@ -57,7 +58,8 @@ def write(path: Path, folder: Path = PAGES) -> Path:
     folder.mkdir(exist_ok=True)
     lines = [f"# Benchmarks on {_machine(records)}", ""]
     lines += [f"From `benchmarks/results/{path.name}`, by `python -m benchmarks`."]
-    lines += ["", "## Where xdev is behind", "", behind.table(records)]
+    others = {key: record for key, record in records.items() if key != FACADE}
+    lines += ["", "## Where xdev is behind", "", behind.table(others)]
     before = ""
     for program, record in records.items():
         lines += ["", f"## {program}", ""]
@@ -65,12 +67,31 @@ def write(path: Path, folder: Path = PAGES) -> Path:
             lines += [f"It did not finish: {record['failed']}."]
             continue
         where = _where(record)
+        if program == FACADE:
+            own = folder / f"{name}-{FACADE}.md"
+            own.write_text(_of_facade(path, records), encoding="utf-8")
+            lines += [f"On [a page of its own]({own.name}).", ""]
+            lines += [facade_page.shares(record["rows"])]
+            continue
         lines += [*_about(record), *([] if where == before else ["", where])]
         lines += [*_facts(record), *_tables(program, record, folder / name)]
         before = where
     page = folder / f"{name}.md"
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return page
+
+
+def _of_facade(path: Path, records: dict[str, Any]) -> str:
+    """Return the page of the program that has a row for every function."""
+    record = records[FACADE]
+    rows = record["rows"]
+    lines = [f"# The facade on {_machine(records)}, function by function", ""]
+    lines += [f"From `benchmarks/results/{path.name}`, by `python -m benchmarks`."]
+    lines += ["", "## What is behind", "", facade_page.behind(rows)]
+    lines += ["", "## Shares", "", facade_page.shares(rows)]
+    lines += ["", "## How it was measured", "", *_about(record), "", _where(record)]
+    lines += [*_facts(record), *facade_page.all_rows(rows)]
+    return "\n".join(lines) + "\n"
 
 
 def _machine(records: dict[str, Any]) -> str:

@@ -1,27 +1,12 @@
 """Parts of the benchmark programs that another machine depends on."""
 
-import importlib
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import xdev
-
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
-
-@pytest.fixture
-def program(monkeypatch):
-    """What imports a program as it is when it runs."""
-    monkeypatch.syspath_prepend(FOLDER)
-    before = set(sys.modules)
-    yield importlib.import_module
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(FOLDER)):
-            del sys.modules[name]
 
 
 def test_the_processes_of_first_use_see_what_this_one_sees(
