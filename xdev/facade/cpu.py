@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev._freed import FREED, is_freed, use_after_free
+from xdev._freed import FREED, use_after_free
 from xdev._tracking import TRACKING
 from xdev.errors import type_name
 from xdev.facade import host_sorting
@@ -457,34 +457,6 @@ class NumPyLibrary(Library):
 
 
 NUMPY = NumPyLibrary()
-
-
-def number(name: str, value: Any) -> Any:
-    """Return a fill value that is a number or a 0-d array, the host's as a scalar.
-
-    Raises
-    ------
-    TypeError
-        It is neither; the text names the function.
-    UseAfterFreeError
-        It was freed.
-    """
-    if is_freed(value):
-        raise use_after_free(value, f"xdev.{name}: fill_value")
-    if type(value) is np.ndarray and not value.ndim:
-        value = value[()]
-    if isinstance(value, np.generic):
-        good = not isinstance(value, np.flexible | np.datetime64 | np.timedelta64)
-    else:
-        good = isinstance(value, int | float | complex) or (
-            getattr(value, "shape", None) == ()
-        )
-    if good:
-        return value
-    raise TypeError(
-        f"xdev.{name}: fill_value is {type_name(value)}, no number: give a bool, "
-        f"int, float or complex, or a 0-d array"
-    )
 
 
 @final

@@ -568,34 +568,17 @@ LARGE = 1 << 16  # elements, from which on two more launches are worth it
 AT_ONCE = 1 << 24  # elements whose deviations take memory together
 
 
-def std(x: Any, *, axis: Axes, correction: float, keepdims: bool) -> Any:
+def std(x: Any, **options: Any) -> Any:
     """Return the standard deviation."""
-    whole = _of_all(x, axis, correction, keepdims)
-    if whole is None:
-        return _own(x, "std")(axis, None, None, correction, keepdims)
-    return whole**0.5
+    return _optional.cupy().sqrt(var(x, **options))
 
 
 def var(x: Any, *, axis: Axes, correction: float, keepdims: bool) -> Any:
-    """Return the variance."""
-    whole = _of_all(x, axis, correction, keepdims)
-    if whole is None:
-        return _own(x, "var")(axis, None, None, correction, keepdims)
-    return whole
-
-
-def _own(x: Any, name: str) -> Any:
-    """Return CuPy's method of an array, not what the bridge of operators set there."""
-    return partial(inspect.unwrap(getattr(type(x), name)), x)
-
-
-def _of_all(x: Any, axis: Axes, correction: float, keepdims: bool) -> Any:
-    """Return the variance of all elements in two passes; None where CuPy's will do."""
-    if axis is not None or x.size < LARGE:
-        return None
+    """Return the variance, of all elements of a large array in two passes."""
     freedom = x.size - correction
-    if x.dtype.char not in "fd" or freedom <= 0 or not x.flags.forc:
-        return None
+    quick = x.dtype.char in "fd" and freedom > 0 and x.flags.forc
+    if axis is not None or x.size < LARGE or not quick:
+        return _own(x, "var")(axis, None, None, correction, keepdims)
     flat = x.ravel("K")
     mean, total = _own(flat, "mean")(), 0
     for start in range(0, flat.size, AT_ONCE):
@@ -604,6 +587,11 @@ def _of_all(x: Any, axis: Axes, correction: float, keepdims: bool) -> Any:
         total = total + _own(deviation, "sum")()
     found = total / x.dtype.type(freedom)
     return found.reshape((1,) * x.ndim) if keepdims else found
+
+
+def _own(x: Any, name: str) -> Any:
+    """Return CuPy's method of an array, not what the bridge of operators set there."""
+    return partial(inspect.unwrap(getattr(type(x), name)), x)
 
 
 def written(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,13 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from xdev.facade.backends import PYTHON_SCALARS
 from xdev.facade.clipping import NUMBERS
-from xdev.facade.cpu import NUMPY
 from xdev.facade.definitions import Elementwise
-from xdev.facade.dispatch import direct, placed, refuse
+from xdev.facade.dispatch import of_one, placed, refuse
 from xdev.ufunc.complaints import misplaced, no_array
 from xdev.ufunc.ufuncs import Ufunc
 
@@ -204,9 +201,7 @@ __all__ = [
     minimum, multiply, nextafter, not_equal, pow, remainder, subtract,
 ) = (cast("Binary", ufunc) for ufunc in _UFUNCS.values() if ufunc.nin == 2)  # noqa: PLR2004 # fmt: skip
 
-_numpy_clip = NUMPY.bound("clip", None)
-ndarray = np.ndarray
-_PLAIN = PYTHON_SCALARS | {ndarray, type(None)}
+_BOUNDS = NUMBERS | {type(None)}
 
 
 def clip(
@@ -252,16 +247,13 @@ def clip(
     """
     if unknown:
         raise misplaced(clip, (), unknown)
-    kind = type(x)
-    if out is None and kind is ndarray and {type(min), type(max)} <= _PLAIN:
+    if out is None and {type(min), type(max)} <= _BOUNDS:
         try:
-            return _numpy_clip(x, min, max)
+            return of_one("clip", x)(x, min, max)
         except (TypeError, ValueError):
             refuse("clip", x=x, min=min, max=max)
             raise
-    if out is None and kind in direct and {type(min), type(max)} <= NUMBERS:
-        return direct[kind]["clip"](x, min, max)
-    if kind in PYTHON_SCALARS:  # whose data type would be the result's
+    if type(x) in PYTHON_SCALARS:  # whose data type would be the result's
         raise no_array("clip", "x", x)
     if type(out) is tuple and len(out) == 1:
         (out,) = out  # as NumPy's ufuncs take it

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xdev._freed import FREED
+from xdev._freed import FREED, is_freed, use_after_free
 from xdev.device import as_device, default_device, device_of
+from xdev.errors import type_name
 from xdev.facade.backends import PYTHON_SCALARS
-from xdev.facade.cpu import HOST, number
+from xdev.facade.cpu import HOST
 from xdev.facade.dispatch import place, place_of, stays
 from xdev.ufunc.complaints import elsewhere, mismatch, misplaced, where_is
 
@@ -55,7 +56,20 @@ def checked(name: str, value: Any, like: Any, device: object) -> Any:
     UseAfterFreeError
         It was freed.
     """
-    value = number(name, value)
+    if is_freed(value):
+        raise use_after_free(value, f"xdev.{name}: fill_value")
+    if type(value) is np.ndarray and not value.ndim:
+        value = value[()]
+    if isinstance(value, np.generic):
+        good = not isinstance(value, np.flexible | np.datetime64 | np.timedelta64)
+    else:
+        scalar = getattr(value, "shape", None) == ()
+        good = isinstance(value, int | float | complex) or scalar
+    if not good:
+        raise TypeError(
+            f"xdev.{name}: fill_value is {type_name(value)}, no number: give a bool, "
+            f"int, float or complex, or a 0-d array"
+        )
     if isinstance(value, HOSTS):
         return value
     here = where_is(value)

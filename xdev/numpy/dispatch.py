@@ -371,7 +371,7 @@ def _method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     return dispatched
 
 
-class _AnyArray(type):
+class AnyArray(type):
     """The type of ``ndarray``: arrays of every library are instances."""
 
     def __instancecheck__(cls, x: object) -> bool:
