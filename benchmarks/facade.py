@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 SIZES = {"cpu": (10**4, 2**24), "cuda": (10**4, 2**26)}
-LIMITS = {"cpu": 600, "cuda": 190}  # of the whole program [s]
+LIMITS = {"cpu": 600, "cuda": 180}  # of the whole program [s]
 LEAST, MOST = 0.002, 0.1  # of a library's runs of a row [s]
 PARTS = 6  # of a row's share of the limit: three libraries, half of it to compile in
 ROUNDS, CALLS = 9, 100  # at most
+ROUNDS_AT_LEAST = 3
 LONG = 0.2  # of a call that is timed once [s]
 TOLERANCE = 1e-3  # libraries round differently
 
@@ -53,23 +54,35 @@ def spoken(row: Row, inputs: Inputs) -> dict[str, tuple[Any, str | None]]:
 
 def candidates(
     row: Row, inputs: Inputs, device: xdev.Device
-) -> tuple[dict[str, Callable[[], Any]], dict[str, str]]:
-    """Return each library's call of a row, made twice, and why others have none."""
-    calls, errors = {}, {}
+) -> tuple[dict[str, Callable[[], Any]], dict[str, float], dict[str, str]]:
+    """Make each library's call of a row, twice.
+
+    Returns
+    -------
+    calls : dict of str to callable without arguments
+    first : dict of str to float
+        How long the first call took [s]; it may compile.
+    errors : dict of str to str
+        Why others have no call.
+    """
+    calls, first, errors = {}, {}, {}
     for name, (library, expression) in spoken(row, inputs).items():
         if expression is None:
             errors[name] = "no such function"
             continue
         try:
             call = facade_rows.call(expression, library, inputs, device)
-            for _ in range(2):  # the second meets what the first one compiled
-                call()
+            start = time.perf_counter()
+            call()
+            xdev.synchronize(device)
+            first[name] = float(f"{time.perf_counter() - start:.4g}")
+            call()
             xdev.synchronize(device)
             calls[name] = call
         except Exception as error:  # noqa: BLE001 - it must not end the program
             errors[name] = text_of(error)
             free(device)
-    return calls, errors
+    return calls, first, errors
 
 
 def text_of(error: Exception) -> str:
@@ -85,24 +98,24 @@ def timed(
     def finish() -> None:
         xdev.synchronize(device)
 
-    samples: dict[str, list[float]] = {}
-    rounds, numbers = {}, {}
-    for name, call in calls.items():
-        samples[name] = record.sample({name: call}, 1, 1, finish)[name]
-        (once,) = samples[name]
-        rounds[name] = max(3, min(ROUNDS, int(seconds / once))) if once < LONG else 0
-        if rounds[name]:
-            samples[name] = []
-            numbers[name] = int(seconds / once / rounds[name])
+    def run(name: str, number: int) -> float:
+        samples = record.sample({name: calls[name]}, number, 1, finish)
+        return samples[name][0]
+
+    once = {name: run(name, 1) for name in calls}
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    spent = dict.fromkeys(calls, 0.0)
     names = list(calls)
     for turn in range(ROUNDS):
         first = turn % len(names)
         for name in names[first:] + names[:first]:
-            if turn < rounds[name]:
-                number = max(1, min(CALLS, numbers[name]))
-                found = record.sample({name: calls[name]}, number, 1, finish)
-                samples[name] += found[name]
-    return samples
+            enough = turn >= ROUNDS_AT_LEAST and spent[name] >= seconds
+            if once[name] >= LONG or enough:
+                continue
+            number = max(1, min(CALLS, int(seconds / ROUNDS / once[name])))
+            samples[name].append(run(name, number))
+            spent[name] += number * samples[name][-1]
+    return {name: samples[name] or [once[name]] for name in names}
 
 
 def different(calls: Mapping[str, Callable[[], Any]]) -> dict[str, str]:
@@ -147,7 +160,7 @@ def rows_of(
     row: Row, inputs: Inputs, device: xdev.Device, seconds: float, *, check: bool
 ) -> list[dict[str, Any]]:
     """Measure a row; return the record's rows, one for each library."""
-    calls, errors = candidates(row, inputs, device)
+    calls, first, errors = candidates(row, inputs, device)
     samples: dict[str, list[float]] = {}
     differs: dict[str, str] = {}
     try:
@@ -155,6 +168,7 @@ def rows_of(
         differs = different(calls) if check and row.alike and calls else {}
     except Exception as error:  # noqa: BLE001 - as above
         errors |= dict.fromkeys(calls.keys() - samples.keys(), text_of(error))
+        differs = dict.fromkeys(samples, text_of(error))
         free(device)
     medians = {name: statistics.median(each) for name, each in samples.items()}
     peers = [seconds for name, seconds in medians.items() if name != "xdev"]
@@ -164,9 +178,9 @@ def rows_of(
         facts = {"name": f"{group}: {name}", "group": group, "candidate": name}
         facts |= {"n": inputs.n, "dtype": str(inputs.dtype), "section": row.section}
         facts |= {"call": expression}
-        facts |= {"samples": samples[name]} if name in samples else {}
-        facts |= {"error": errors[name]} if name in errors else {}
-        facts |= {"differs": differs[name]} if name in differs else {}
+        told = {"samples": samples, "first_call": first, "error": errors}
+        told |= {"differs": differs}
+        facts |= {key: each[name] for key, each in told.items() if name in each}
         if name == "xdev" and name in medians and peers:
             facts["ratio"] = medians[name] / min(peers)
         found.append(facts)

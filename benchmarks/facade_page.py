@@ -68,15 +68,17 @@ def all_rows(rows: list[dict[str, Any]]) -> list[str]:
     names = list(dict.fromkeys(row["candidate"] for row in rows))
     for (group, n), each in cases(rows).items():
         cells = [group, str(n), *(_said(each.get(name)) for name in names)]
-        cells.append(f"{each['xdev']['ratio']:.2f}" if "ratio" in each["xdev"] else "")
-        sections.setdefault(each["xdev"]["section"], []).append(cells)
+        ours = each["xdev"]
+        cells.append(f"{ours['ratio']:.2f}" if "ratio" in ours else "")
+        cells.append(time_text(ours["first_call"]) if "first_call" in ours else "")
+        sections.setdefault(ours["section"], []).append(cells)
         if all(name in each for name in names):
             said = (each[name]["call"] for name in names)
             calls[tuple(f"`{call}`" if call else "" for call in said)] = None
     lines = []
+    head = ["", "n", *names, "xdev over the best", "xdev's first call"]
     for section, cells in sections.items():
-        lines += ["", f"## All rows: {section}", ""]
-        lines += [markdown([["", "n", *names, "xdev over the best"], *cells])]
+        lines += ["", f"## All rows: {section}", "", markdown([head, *cells])]
     return [*lines, "", "## The calls", "", markdown([names, *map(list, calls)])]
 
 

@@ -45,7 +45,7 @@ def test_libraries_give_a_rows_results_alike(program, dtype):
     inputs = rows.Inputs(np, 400, dtype)
     for row in rows.ROWS:
         if dtype in row.dtypes:
-            calls, errors = facade.candidates(row, inputs, CPU)
+            calls, _, errors = facade.candidates(row, inputs, CPU)
             assert calls["xdev"]
             none = {"NumPy": row.numpy, "PyTorch": row.torch}
             for name in errors:
@@ -65,6 +65,7 @@ def test_what_raises_or_differs_is_kept(program):
     assert "samples" not in ours
     assert "ratio" not in ours
     assert len(numpys["samples"]) >= 3
+    assert numpys["first_call"] > 0
     if rest:
         assert rest[0]["differs"] == "values are not NumPy's"
 
@@ -109,7 +110,7 @@ def test_the_page_begins_with_what_is_behind_the_worst_first(tmp_path):
         cell("slow", "xdev", 1.5e-6, ratio=1.5),
         cell("slow", "CuPy", 1e-6),
         cell("slow", "PyTorch", 2e-6),
-        cell("worst", "xdev", 3e-6, ratio=3.0),
+        cell("worst", "xdev", 3e-6, ratio=3.0, first_call=0.25),
         cell("worst", "CuPy", error="no such function", call=None),
         cell("worst", "PyTorch", 1e-6, differs="values are not xdev's"),
         cell("broken", "xdev", error="TypeError: why"),
@@ -140,5 +141,5 @@ def test_the_page_begins_with_what_is_behind_the_worst_first(tmp_path):
     assert "| all | 100 | 3 | 0% | 33% | 33% | 1 | 1.50 |" in second
     assert "- gpus visible: 2" in text
     assert "- left out an error: XdevError" in text
-    assert "| worst | 100 | 3 µs | no such function | 1 µs | 3.00 |" in text
+    assert "| worst | 100 | 3 µs | no such function | 1 µs | 3.00 | 250 ms |" in text
     assert "| `worst(x)` | | `worst(x)` |" in text
