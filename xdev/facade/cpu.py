@@ -45,10 +45,11 @@ SMALL = POOLED_FROM // 16
 
 
 @cache
-def host_array() -> Callable[..., Any]:
-    """Return the function that makes uninitialised arrays in the pool."""
+def from_memory(name: str) -> Callable[..., Any]:
+    """Return a function of the pool's arrays."""
     # At the first array, not at import: `import xdev` loads NumPy only.
-    found: Callable[..., Any] = importlib.import_module("xdev.memory").host_array
+    found: Callable[..., Any]
+    found = getattr(importlib.import_module("xdev.memory.arrays"), name)
     return found
 
 
@@ -75,7 +76,7 @@ def pooled(x: Any) -> Any:
     """Move what NumPy made into the pool, where it is large enough to count."""
     if x.nbytes < POOLED_FROM:
         return x
-    out = host_array()(x.shape, x.dtype)
+    out = from_memory("host_array")(x.shape, x.dtype)
     np.copyto(out, x)
     return out
 
@@ -474,7 +475,7 @@ class HostPlace(Place):
         kind = np.dtype(np.float64) if dtype is None else to_numpy_dtype(dtype)
         if kind.hasobject:  # pointers must start as None, not as old memory
             return np.empty(shape, kind)
-        return host_array()(as_shape(shape), kind, order)
+        return from_memory("host_array")(as_shape(shape), kind, order)
 
     def zeros(self, shape: Any, dtype: DType) -> Any:
         try:
@@ -482,7 +483,15 @@ class HostPlace(Place):
                 return np.zeros(shape, dtype)
         except (TypeError, ValueError):
             pass  # said better by empty()
-        return super().zeros(shape, dtype)
+        return self._cleared(self.empty(shape, dtype))
+
+    def zeros_like(self, x: Any, dtype: DType) -> Any:
+        return self._cleared(self.empty_like(x, dtype))
+
+    def _cleared(self, out: Any) -> Any:
+        if out.nbytes < POOLED_FROM or out.dtype.hasobject:
+            return self.filled(out, 0)
+        return from_memory("cleared")(out)
 
     def filled(self, out: Any, value: Any) -> Any:
         # An array of a device does not come unasked.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
+import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -48,6 +51,22 @@ class HostSource:
         address = -(-start // HUGE) * HUGE if slack else start
         self._maps[address] = fresh; return address  # fmt: skip # noqa: E702 - nothing is raised in between
 
+    def clear_pages(self, address: int, nbytes: int) -> slice:
+        """Give whole pages back, which are zeros when they are touched again.
+
+        Returns
+        -------
+        slice
+            Which bytes of the range these are; none where the system has no such way.
+        """
+        page = mmap.PAGESIZE
+        first, last = -(-address // page) * page, (address + nbytes) // page * page
+        if last <= first or sys.platform != "linux":  # others keep what is there
+            return slice(0, 0)
+        start, length = ctypes.c_void_p(first), ctypes.c_size_t(last - first)
+        failed = _libc().madvise(start, length, mmap.MADV_DONTNEED)
+        return slice(0, 0) if failed else slice(first - address, last - address)
+
     def free(self, address: int, nbytes: int) -> None:  # noqa: ARG002
         """Unmap."""
         del self._maps[address]  # the last reference
@@ -64,6 +83,11 @@ class HostSource:
 
     def synchronize(self) -> None:
         """Do nothing."""
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 def _map(nbytes: int) -> mmap.mmap:
