@@ -416,7 +416,7 @@ class Inputs:
         """Return random values: floats below one, or small positive integers."""
         if self.dtype.kind == "i":
             return self._rng.integers(1, 1000, self.n).astype(self.dtype)
-        return self._rng.random(self.n, dtype=self.dtype) * 0.8 + 0.1
+        return self._rng.random(self.n, dtype=self.dtype.type) * 0.8 + 0.1
 
     def indices(self, length: int) -> Any:
         """Return the indices of as many elements, in random order."""
@@ -468,7 +468,7 @@ def scope(inputs: Inputs, library: Any, device: xdev.Device) -> dict[str, Any]:
     floats = inputs.dtype.kind == "f"
     names: dict[str, Any] = {"n": inputs.n, "n2": inputs.side**2, "side": inputs.side}
     names |= {"low": 0.25, "high": 0.75} if floats else {"low": 250, "high": 750}
-    names |= {"list": list, "d": inputs.dtype, "on": device}
+    names |= {"list": list, "d": inputs.dtype.type, "on": device}
     if who == "torch":
         kind = "cpu" if device.type == "cpu" else f"cuda:{device.index}"
         names |= {"d": getattr(library, inputs.dtype.name), "on": library.device(kind)}
