@@ -10,7 +10,6 @@ import ctypes
 import importlib
 from dataclasses import replace
 from functools import cache, partial, reduce
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from xdev import _optional
@@ -23,93 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.compile.grid import Argument
-
-
-# A loop for arrays that lie apart, beside the one for any: chosen as it is called.
-#
-# What a store through one array does to the others is nothing then: values stay in
-# registers from one point to the next, and no row of points is tested for it again.
-
-
-def _versioned(
-    memory: Memory,
-    words: Any,
-    arguments: Sequence[Argument],
-    bounds: Sequence[Any],
-    loop: Callable[[Memory, Any, Any], None],
-) -> None:
-    """Emit a loop, twice if it has arrays that may overlap.
-
-    Parameters
-    ----------
-    memory : Memory
-        Where the instructions go, and the arguments' words.
-    words : LLVM value
-        The address of those.
-    arguments : sequence of Argument
-        The kernel's.
-    bounds : two LLVM values
-        From which point to which.
-    loop : callable
-        ``loop(memory, start, stop)`` emits it.
-    """
-    builder, arrays = memory.builder, memory.layouts(arguments)
-    apart = _apart(memory, arguments, arrays)
-    if apart is None:
-        loop(memory, *bounds)
-        return
-    with builder.if_else(apart) as (quick, any_):
-        with quick:
-            data = [where for where, _, _ in arrays]
-            function = _function(memory, words.type, len(data), loop)
-            builder.call(function, [*bounds, words, *data])
-        with any_:
-            loop(memory, *bounds)
-
-
-def _function(
-    memory: Memory, words: Any, count: int, loop: Callable[[Memory, Any, Any], None]
-) -> Any:
-    """Return a function of the loop, whose arrays are promised to lie apart."""
-    module, ir = memory.builder.module, memory.target.cgutils.ir
-    char = memory.target.cgutils.voidptr_t
-    kinds = [memory.int64, memory.int64, words, *[char] * count]
-    name = module.get_unique_name("apart")
-    made = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
-    made.linkage = "internal"
-    made.attributes.add("noinline")
-    start, stop, given, *arrays = made.args
-    for each in (given, *arrays):
-        each.add_attribute("noalias")
-    builder = ir.IRBuilder(made.append_basic_block())
-    rest = memory.target, memory.context, builder, given
-    loop(Memory(*rest, arrays=arrays), start, stop)
-    builder.ret_void()
-    return made
-
-
-def _apart(
-    memory: Memory,
-    arguments: Sequence[Argument],
-    layouts: Sequence[tuple[Any, list[Any], list[Any]]],
-) -> Any:
-    """Return whether no array that may be written overlaps another; None: none can."""
-    context, builder, arrays = memory.context, memory.builder, memory.target.arrays
-    kinds = [argument for argument in arguments if argument.ndim is not None]
-    spans = []
-    for kind, (data, shape, strides) in zip(kinds, layouts, strict=True):
-        value = memory.array(kind, data, shape, strides)
-        array = context.make_array(kind.type)(context, builder, value)
-        place = array, shape, strides, array.data
-        spans.append(
-            arrays.get_array_memory_extents(context, builder, kind.type, *place)
-        )
-    meet = [
-        arrays.extents_may_overlap(context, builder, *spans[one], *spans[other])
-        for one, other in combinations(range(len(kinds)), 2)
-        if kinds[one].writable or kinds[other].writable
-    ]
-    return builder.not_(reduce(builder.or_, meet)) if meet else None
 
 
 _written = DiskCache("writes")
@@ -162,8 +74,7 @@ def _compiled(grid: Grid) -> Any:
     def emit(context: Any, builder: Any, given: Any) -> None:
         start, stop, words = given
         memory = Memory(target(), context, builder, words)
-        points = partial(_loop, grid, compiled)
-        _versioned(memory, words, grid.arguments, (start, stop), points)
+        _loop(grid, compiled, memory, start, stop)
 
     run = emission.inline(numba.extending, emit)
 

@@ -83,8 +83,6 @@ class Memory:
     narrow : bool
         Whether all shapes and strides fit into 32 bits, and are loaded so: products of
         indices with them are then single instructions on CUDA.
-    arrays : sequence of LLVM values, optional
-        Where the arrays are, each a ``char*``, in place of the addresses in the words.
     """
 
     def __init__(
@@ -95,10 +93,9 @@ class Memory:
         pointer: Any,
         *,
         narrow: bool = False,
-        arrays: Sequence[Any] | None = None,
     ) -> None:
         self.target, self.context, self.builder = target, context, builder
-        self._pointer, self._narrow, self._arrays = pointer, narrow, arrays
+        self._pointer, self._narrow = pointer, narrow
         self.int64 = target.cgutils.ir.IntType(64)
 
     def word(self, index: int) -> Any:
@@ -138,11 +135,7 @@ class Memory:
             middle, after = layout + argument.ndim, layout + 2 * argument.ndim
             shape = [self._layout(k, "zext") for k in range(layout, middle)]
             strides = [self._layout(k, "sext") for k in range(middle, after)]
-            data = (
-                self.pointer(self.word(HEADER + SLOT * place))
-                if self._arrays is None
-                else self._arrays[len(found)]
-            )
+            data = self.pointer(self.word(HEADER + SLOT * place))
             found.append((data, shape, strides))
             layout = after
         return found
