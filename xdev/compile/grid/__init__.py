@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from xdev import _optional
+from xdev import _optional, atomic
+from xdev._forks import module_lock
 from xdev.compile.errors import compile_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from xdev.compile.grid.emission import Memory
 
 
 DIMENSIONS = 3  # a grid has so many; those that it lacks are 1, in front
@@ -87,7 +86,7 @@ class Grid:
     ----------
     function : callable
         ``function(i, …, *arguments)``, plain Python; where ``checked``, with one more
-        argument, which :func:`xdev.compile.grid.emission.checked` takes.
+        argument, which :func:`checked` takes.
     indices : int
         How many indices it takes: 1, 2 or 3.
     arguments : tuple of Argument
@@ -186,3 +185,414 @@ def packer(arguments: Sequence[Argument]) -> Callable[..., bytes]:
     slots = (f"{SLOT * WORD}s" if a.ndim is None else "Q8x" for a in arguments)
     layouts = 2 * sum(a.ndim or 0 for a in arguments)
     return struct.Struct(f"={HEADER}q{''.join(slots)}{layouts}q").pack
+
+
+# What every device emits: the arguments loaded from memory, one call of the function.
+#
+# Numba's and numba-cuda's instructions are the same LLVM ones; only a few functions of
+# theirs differ, and come as a :class:`Target`.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One compiler's own functions.
+
+    Parameters
+    ----------
+    cgutils, arrays : module
+        Its ``cgutils``, and its ``np.arrayobj``.
+    add_float : callable
+        ``add_float(builder, pointer, value)`` emits an atomic addition of floats.
+    """
+
+    cgutils: Any
+    arrays: Any
+    add_float: Callable[[Any, Any, Any], Any]
+
+
+def inline(extending: Any, emit: Callable[[Any, Any, Any], None]) -> Any:
+    """Return what compiled code calls with three values to have code emitted there.
+
+    Parameters
+    ----------
+    extending : module
+        The compiler's ``extending``.
+    emit : callable
+        ``emit(context, builder, values)``.
+    """
+
+    def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
+        emit(context, builder, values)
+        return context.get_dummy_value()
+
+    @extending.intrinsic  # type: ignore[untyped-decorator]
+    def run(_typing: Any, one: Any, two: Any, three: Any) -> Any:
+        return _optional.numba().core.types.void(one, two, three), generate
+
+    return run
+
+
+@final
+class Memory:
+    """The words of a kernel, and the values that are loaded from them.
+
+    Parameters
+    ----------
+    target : Target
+        The compiler's functions.
+    context, builder : Numba's target context, LLVM's instruction builder
+        Where instructions go.
+    pointer : LLVM value
+        Where the words are.
+    narrow : bool
+        Whether all shapes and strides fit into 32 bits, and are loaded so: products of
+        indices with them are then single instructions on CUDA.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        context: Any,
+        builder: Any,
+        pointer: Any,
+        *,
+        narrow: bool = False,
+    ) -> None:
+        self.target, self.context, self.builder = target, context, builder
+        self._pointer, self._narrow = pointer, narrow
+        self.int64 = target.cgutils.ir.IntType(64)
+
+    def word(self, index: int) -> Any:
+        """Return a word as an integer."""
+        return self.builder.load(self._place(index, self.int64))
+
+    def words(self, start: int, count: int) -> list[Any]:
+        """Return words from one on."""
+        return [self.word(start + k) for k in range(count)]
+
+    def report(self, indices: Sequence[Any]) -> Any:
+        """Return what :func:`checked` takes as its report."""
+        shape, strides = [self.int64(LENGTH)], [self.int64(WORD)]
+        words = self.array(REPORT, self.pointer(self.word(DIMENSIONS)), shape, strides)
+        point = self.target.cgutils.pack_array(self.builder, indices)
+        return self.context.make_tuple(self.builder, report_type(), [words, point])
+
+    def arguments(self, arguments: Sequence[Argument]) -> list[Any]:
+        """Return the values of all arguments."""
+        layouts = iter(self.layouts(arguments))
+        return [
+            self.value(argument, self._number(place), [], [])
+            if argument.ndim is None
+            else self.array(argument, *next(layouts))
+            for place, argument in enumerate(arguments)
+        ]
+
+    def layouts(
+        self, arguments: Sequence[Argument]
+    ) -> list[tuple[Any, list[Any], list[Any]]]:
+        """Return where each array is, a ``char*``, its shape and its strides."""
+        found: list[tuple[Any, list[Any], list[Any]]] = []
+        layout = HEADER + SLOT * len(arguments)
+        for place, argument in enumerate(arguments):
+            if argument.ndim is None:
+                continue
+            middle, after = layout + argument.ndim, layout + 2 * argument.ndim
+            shape = [self._layout(k, "zext") for k in range(layout, middle)]
+            strides = [self._layout(k, "sext") for k in range(middle, after)]
+            data = self.pointer(self.word(HEADER + SLOT * place))
+            found.append((data, shape, strides))
+            layout = after
+        return found
+
+    def array(
+        self, argument: Argument, data: Any, shape: list[Any], strides: list[Any]
+    ) -> Any:
+        """Return an array that starts at a ``char*``."""
+        kind = argument.type
+        model = self.context.data_model_manager[kind.dtype]
+        pointer = self.builder.bitcast(data, model.get_data_type().as_pointer())
+        made = self.context.make_array(kind)(self.context, self.builder)
+        itemsize = self.int64(argument.dtype.itemsize)
+        self.target.arrays.populate_array(
+            made, pointer, shape, strides, itemsize, meminfo=None
+        )
+        return made._getvalue()  # noqa: SLF001 - how Numba names it
+
+    def cores(
+        self, arguments: Sequence[Argument], cores: Sequence[Argument], number: Any
+    ) -> list[Any]:
+        """Return what a function of core arrays takes for a number of the loop's."""
+        builder, layouts = self.builder, self.layouts(arguments)
+        (last, core), (_, extents, _) = (arguments[-1], cores[-1]), layouts[-1]
+        loop = (last.ndim or 0) - (core.ndim or 0)
+        index: list[Any] = []
+        for extent in reversed(extents[1:loop]):
+            index.insert(0, builder.urem(number, extent))
+            number = builder.udiv(number, extent)
+        index.insert(0, number)
+        following, values = iter(layouts), []
+        for place, (argument, core) in enumerate(zip(arguments, cores, strict=True)):
+            if argument.ndim is None:  # a number for all, perhaps where an array is
+                data = self._number(place)
+                shape = [self.int64(1)] * (core.ndim or 0)
+                strides = [self.int64(core.dtype.itemsize)] * len(shape)
+            else:
+                data, shape, strides = next(following)
+                for i, step in zip(index, strides[:loop], strict=True):
+                    data = self.moved(data, builder.mul(i, step))
+                shape, strides = shape[loop:], strides[loop:]
+            values.append(self.value(core, data, shape, strides))
+        return values
+
+    def value(
+        self, argument: Argument, data: Any, shape: list[Any], strides: list[Any]
+    ) -> Any:
+        """Return the number at a ``char*``, or the array that starts there."""
+        if argument.ndim is not None:
+            return self.array(argument, data, shape, strides)
+        model = self.context.data_model_manager[argument.type]
+        pointer = self.builder.bitcast(data, model.get_data_type().as_pointer())
+        return model.load_from_data_pointer(self.builder, pointer)
+
+    def pointer(self, address: Any) -> Any:
+        """Return an address as a ``char*``."""
+        return self.builder.inttoptr(address, self.target.cgutils.voidptr_t)
+
+    def moved(self, data: Any, offset: Any) -> Any:
+        """Return a ``char*`` so many bytes further."""
+        return self.builder.gep(data, [offset], inbounds=True)
+
+    def _layout(self, index: int, widen: str) -> Any:
+        """Return a word of a shape or of strides."""
+        if not self._narrow:
+            return self.word(index)
+        half = self._place(index, self.target.cgutils.ir.IntType(32))
+        return getattr(self.builder, widen)(self.builder.load(half), self.int64)
+
+    def _number(self, place: int) -> Any:
+        """Return where the bytes of an argument's number are, a ``char*``."""
+        return self._place(HEADER + SLOT * place, self.target.cgutils.ir.IntType(8))
+
+    def _place(self, index: int, kind: Any) -> Any:
+        offset = self.int64(index * WORD)
+        place = self.builder.gep(self._pointer, [offset], inbounds=True)
+        return self.builder.bitcast(place, kind.as_pointer())
+
+
+# Accesses out of bounds: reported and stopped, by one emission for every device.
+#
+# The first point of the grid to see one writes a report of ``LENGTH`` 64-bit integers:
+# 1, the argument's number, the axis, the index, the axis's length, and its own three
+# indices. Each point that sees one ends there.
+
+
+def checked(
+    index: Any,
+    shape: Any,  # noqa: ARG001
+    argument: Any,  # noqa: ARG001
+    axis: Any,  # noqa: ARG001
+    report: Any,  # noqa: ARG001
+) -> Any:
+    """Return an index into an array; in compiled code, if it is in bounds.
+
+    Parameters
+    ----------
+    index : int, or tuple of int and slices
+        What the array is indexed with; a slice is never out of bounds.
+    shape : tuple of int
+        The array's shape, from ``axis`` on.
+    argument : int
+        The array's number among the kernel's arguments.
+    axis : int
+        Where the index begins.
+    report : tuple
+        The report, an array, and the grid's three indices.
+    """
+    return index
+
+
+def _checking(extending: Any) -> None:
+    """Let a compiler know the check."""
+    types = _optional.numba().core.types
+
+    def integer(index, shape, argument, axis, report):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        at, length = np.int64(index), shape[0]
+        if at >= length or at < -length:
+            words, point = report
+            if atomic.cas(words, 0, 0, 1) == 0:
+                words[1], words[2], words[3], words[4] = argument, axis, at, length
+                words[5], words[6], words[7] = point
+            raise IndexError
+        return index
+
+    def several(index, shape, argument, axis, report):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        checked(index[0], shape, argument, axis, report)
+        checked(index[1:], shape[1:], argument, axis + 1, report)
+        return index
+
+    def same(index, shape, argument, axis, report):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
+        return index
+
+    def choose(index, shape, argument, axis, report):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
+        if isinstance(index, types.Integer):
+            return integer
+        kinds = list(index) if isinstance(index, types.BaseTuple) else []
+        # With an ellipsis or a new axis, places in the index are not axes.
+        plain = all(isinstance(k, types.Integer | types.SliceType) for k in kinds)
+        return several if kinds and plain else same
+
+    extending.overload(checked)(choose)
+
+
+# What :mod:`xdev.atomic` is in compiled code: one emission for every device.
+
+THREE = "array, index, value"
+FORMS = {"cas": "array, index, expected, value"}  # those of other arguments
+DTYPES = ": use int32, int64, uint32, uint64, float32 or float64"
+ORDER = "monotonic"
+WIDTHS = (32, 64)  # bits, which every device can update
+_lock = module_lock()  # guards the set below
+_served: set[str] = set()
+
+
+def serve(extending: Any, target: Target) -> None:
+    """Let a compiler know the functions of :mod:`xdev.atomic`, and :func:`checked`.
+
+    Parameters
+    ----------
+    extending : module
+        Its ``extending``.
+    target : Target
+        Its other functions.
+    """
+    with _lock:
+        if extending.__name__ in _served:
+            return
+        for name in ("add", "max", "min", "cas"):
+            update = _updating(extending, target, name)
+            extending.overload(getattr(atomic, name))(_overload(update, name))
+        _checking(extending)
+        _served.add(extending.__name__)
+
+
+def _overload(update: Any, name: str) -> Any:
+    """Return an update's overload, without types: numba-cuda would compare them."""
+    if name == "cas":
+        return lambda a, index, expected, value: (  # noqa: ARG005
+            lambda a, index, expected, value: update(a, index, expected, value)  # noqa: PLW0108 - Numba's form
+        )
+    return lambda a, index, value: (  # noqa: ARG005
+        lambda a, index, value: update(a, index, value, value)
+    )
+
+
+def _updating(extending: Any, target: Target, name: str) -> Any:
+    """Return the compiled-code call that updates an element."""
+    types = _optional.numba().core.types
+
+    @extending.intrinsic  # type: ignore[untyped-decorator]
+    def update(_typing: Any, a: Any, index: Any, expected: Any, value: Any) -> Any:
+        _check(a, index, (expected, value), name)
+        one = isinstance(index, types.Integer)
+        kinds = [index] if one else list(index)
+
+        def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
+            unpack = target.cgutils.unpack_tuple
+            indices = [args[1]] if one else unpack(builder, args[1])
+            places = [
+                context.cast(builder, place, kind, types.intp)
+                for place, kind in zip(indices, kinds, strict=True)
+            ]
+            array = context.make_array(a)(context, builder, args[0])
+            pointer = target.cgutils.get_item_pointer(
+                context, builder, a, array, places, wraparound=True
+            )
+            values = [
+                context.cast(builder, given, kind, a.dtype)
+                for given, kind in zip(args[2:], (expected, value), strict=True)
+            ]
+            return _updated(target, builder, a.dtype, pointer, name, *values)
+
+        return a.dtype(a, index, expected, value), generate
+
+    return update
+
+
+def _updated(
+    target: Target,
+    builder: Any,
+    kind: Any,
+    pointer: Any,
+    name: str,
+    expected: Any,
+    value: Any,
+) -> Any:
+    """Emit the update of an element; return what it was."""
+    if name != "cas" and isinstance(kind, _optional.numba().core.types.Integer):
+        word = name if name == "add" or kind.signed else f"u{name}"
+        return builder.atomic_rmw(word, pointer, value, ORDER)
+    if name == "add":
+        return target.add_float(builder, pointer, value)
+    bits = target.cgutils.ir.IntType(kind.bitwidth)
+    where = builder.bitcast(pointer, bits.as_pointer())
+    if name != "cas":
+        return _extreme(builder, where, bits, name, value)
+    seen, new = (builder.bitcast(x, bits) for x in (expected, value))
+    old = builder.extract_value(builder.cmpxchg(where, seen, new, ORDER, ORDER), 0)
+    return builder.bitcast(old, value.type)
+
+
+def _check(a: Any, index: Any, values: Any, name: str) -> None:
+    """Refuse what cannot be updated, as a typing error."""
+    numba = _optional.numba()
+    types = numba.core.types
+    message = None
+    for value in values:
+        if not isinstance(value, types.Number | types.Boolean):
+            message = f"takes a number for a value, not {value}"
+        elif isinstance(value, types.Complex):
+            message = f"takes no complex numbers{DTYPES}"
+    if not isinstance(a, types.Array):
+        message = f"takes an array, not {a}"
+    elif not a.mutable:
+        message = "cannot write a read-only array"
+    elif (
+        not isinstance(a.dtype, types.Integer | types.Float)
+        or a.dtype.bitwidth not in WIDTHS
+    ):
+        message = f"cannot update elements of {a.dtype}{DTYPES}"
+    else:
+        axes = index if isinstance(index, types.BaseTuple) else [index]
+        if not all(isinstance(one, types.Integer) for one in axes):
+            message = f"takes an integer or a tuple of them for an index, not {index}"
+        elif len(axes) != a.ndim:
+            message = f"needs {a.ndim} indices, one an axis, not {len(axes)}"
+    if message is not None:
+        call = f"xdev.atomic.{name}({FORMS.get(name, THREE)})"
+        raise numba.core.errors.TypingError(f"{call} {message}")
+
+
+def _extreme(b: Any, where: Any, bits: Any, name: str, value: Any) -> Any:
+    """Emit the larger or smaller of two floats: an exchange while it is better."""
+    entry = b.block
+    first = b.load(where)
+    test, swap, done = (
+        b.append_basic_block(f"atomic.{part}") for part in ("test", "swap", "done")
+    )
+    b.branch(test)
+    b.position_at_end(test)
+    seen = b.phi(bits)
+    seen.add_incoming(first, entry)
+    old = b.bitcast(seen, value.type)
+    sign = ">" if name == "max" else "<"
+    better = b.or_(  # a NaN wins, and the first one stays
+        b.fcmp_ordered(sign, value, old), b.fcmp_unordered("uno", value, value)
+    )
+    b.cbranch(b.and_(b.fcmp_ordered("ord", old, old), better), swap, done)
+    b.position_at_end(swap)
+    found = b.cmpxchg(where, seen, b.bitcast(value, bits), ORDER, ORDER)
+    seen.add_incoming(b.extract_value(found, 0), swap)
+    b.cbranch(b.extract_value(found, 1), done, test)
+    b.position_at_end(done)
+    return old

@@ -15,8 +15,16 @@ from typing import TYPE_CHECKING, Any
 from xdev import _optional
 from xdev._disk_cache import DiskCache
 from xdev.compile import cpu, digests, errors, loops
-from xdev.compile.grid import DIMENSIONS, Grid, check_result, emission
-from xdev.compile.grid.emission import Memory, Target
+from xdev.compile.grid import (
+    DIMENSIONS,
+    ORDER,
+    Grid,
+    Memory,
+    Target,
+    check_result,
+    inline,
+    serve,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +43,7 @@ def target() -> Target:
     arrays = importlib.import_module("numba.np.arrayobj")
 
     def add_float(builder: Any, pointer: Any, value: Any) -> Any:
-        return builder.atomic_rmw("fadd", pointer, value, emission.ORDER)
+        return builder.atomic_rmw("fadd", pointer, value, ORDER)
 
     return Target(numba.core.cgutils, arrays, add_float)
 
@@ -76,7 +84,7 @@ def _compiled(grid: Grid) -> Any:
         memory = Memory(target(), context, builder, words)
         _loop(grid, compiled, memory, start, stop)
 
-    run = emission.inline(numba.extending, emit)
+    run = inline(numba.extending, emit)
 
     def inner(start, stop, words):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         run(start, stop, words)
@@ -152,7 +160,7 @@ def device_function(
         It cannot be compiled for them, or returns something.
     """
     numba = _optional.numba()
-    emission.serve(numba.extending, target())
+    serve(numba.extending, target())
     made = cpu.jitted(function, kinds, shown, fastmath=fastmath, _nrt=False)
     (compiled,) = made.overloads.values()
     check_result(function, shown, compiled.signature.return_type)
@@ -280,7 +288,7 @@ def _compiled_inner(
         errors.refuse_faults(function, arguments, made)
 
     emit = partial(_cores, places, cases, compiled)
-    run = emission.inline(numba.extending, emit)
+    run = inline(numba.extending, emit)
 
     def inner(args, dimensions, steps, data):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
         run(args, dimensions, steps)

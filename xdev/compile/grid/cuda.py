@@ -15,8 +15,7 @@ from xdev._forks import module_lock
 from xdev.compile import digests, elementwise, numba_cuda, toolchain
 from xdev.compile.elementwise import FUNCTION
 from xdev.compile.errors import explained
-from xdev.compile.grid import DIMENSIONS, Grid, check_result, cpu, emission
-from xdev.compile.grid.emission import Memory, Target
+from xdev.compile.grid import DIMENSIONS, Grid, Memory, Target, check_result, cpu, serve
 from xdev.compile.numpy_functions import replaced
 from xdev.errors import DeviceUnavailableError
 
@@ -311,7 +310,7 @@ def ltoir(
     numba = _optional.numba()
     types = numba.core.types
     extending = importlib.import_module("numba.cuda.extending")
-    emission.serve(extending, target())
+    serve(extending, target())
 
     @extending.intrinsic  # type: ignore[untyped-decorator]
     def run(_typing: Any, i: Any, j: Any, k: Any, words: Any) -> Any:

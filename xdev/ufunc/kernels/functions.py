@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, final
 
 from xdev import _config, atomic
 from xdev._forks import module_lock
-from xdev.compile.grid import Grid, packer
+from xdev.compile.grid import Grid, checked, packer
 from xdev.compile.grid.cpu import writes
 from xdev.compile.grid.cuda import RANGE
-from xdev.compile.grid.emission import checked
 from xdev.errors import users_level
 from xdev.ufunc import literals, sources
 from xdev.ufunc.kernels.arguments import types
@@ -353,7 +352,7 @@ class KernelFunction:
         Parameters
         ----------
         report : sequence of int
-            What :mod:`xdev.compile.grid.emission` writes.
+            What :mod:`xdev.compile.grid` writes.
         indices : int
             How many of the parameters are indices.
 
