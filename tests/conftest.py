@@ -7,6 +7,8 @@ import importlib
 import os
 import re
 import signal
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -160,6 +162,24 @@ def without_cuda():
 def cuda():
     """The CUDA device, for what only it has; mark the test ``cuda`` as well."""
     return _require("cuda")
+
+
+@pytest.fixture(scope="session")
+def python():
+    """Run Python in a process of its own: its words and variables; how it ended."""
+
+    def run(*words, cwd=None, **variables):
+        return subprocess.run(
+            [sys.executable, *map(str, words)],
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+            cwd=cwd,
+        )
+
+    return run
 
 
 @pytest.fixture

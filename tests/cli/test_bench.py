@@ -1,8 +1,11 @@
 """``xdev bench``: its rows, its record, and what it says of wrong options."""
 
+import io
 import json
 import re
 import sys
+from contextlib import redirect_stdout
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,14 +23,40 @@ def short(monkeypatch):
     monkeypatch.setattr("xdev.timing.comparison.RUN_SECONDS", 1e-4)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8", "complex128"])
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A record that was saved, and what was printed."""
+    path = tmp_path_factory.mktemp("bench") / "saved.json"
+    command = ["bench", "--n", "100", "--device", "cpu", "--json", str(path)]
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as text:
+        patch.setattr("xdev.timing.comparison.RUN_SECONDS", 1e-4)
+        assert main(command) == 0
+    return SimpleNamespace(path=path, text=text.getvalue())
+
+
+@pytest.fixture
+def saved(first, tmp_path):
+    """Return how to change the record; it gives the command that compares with it."""
+
+    def rewrite(times=1.0, **facts):
+        record = json.loads(first.path.read_text()) | facts
+        for row in record["rows"]:
+            row["samples"] = [times * seconds for seconds in row["samples"]]
+            if "conditions" in facts:
+                row["conditions"] = facts["conditions"]
+        path = tmp_path / "changed.json"
+        path.write_text(json.dumps(record))
+        return ["bench", "--n", "100", "--device", "cpu", "--baseline", str(path)]
+
+    return rewrite
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
 def test_every_row_has_its_times_and_its_samples(real_device, dtype, tmp_path, capsys):
     path = tmp_path / "bench.json"
-    command = ["bench", "--n", "1000", "--dtype", dtype]
+    command = ["bench", "--n", "1000", "--dtype", dtype, "--json", str(path)]
 
-    command += ["--device", str(real_device)]
-
-    assert main([*command, "--json", str(path)]) == 0
+    assert main([*command, "--device", str(real_device)]) == 0
 
     record = json.loads(path.read_text())
     lines = capsys.readouterr().out.splitlines()
@@ -37,6 +66,10 @@ def test_every_row_has_its_times_and_its_samples(real_device, dtype, tmp_path, c
         assert re.search(TIME, line)
         assert len(row["samples"]) >= 7
         assert all(seconds > 0 for seconds in row["samples"])
+        moved = real_device.type == "cpu" or "host" not in row["name"]
+        nbytes = 3 * np.dtype(dtype).itemsize * 1000
+        assert row["nbytes"] == (nbytes if moved else None)
+        assert (row["bandwidth"] is not None) == moved
     for library in ("NumPy", "xdev"):
         assert {library in name for name in names} == {True, False}
         assert any(name.startswith(library) and "out=" in name for name in names)
@@ -45,12 +78,8 @@ def test_every_row_has_its_times_and_its_samples(real_device, dtype, tmp_path, c
     assert (record["n"], record["dtype"]) == (1000, dtype)
 
 
-def test_what_is_left_out_is_named_with_the_reason(capsys, tmp_path):
-    path = tmp_path / "bench.json"
-    main(["bench", "--n", "100", "--device", "cpu", "--json", str(path)])
-
-    left_out = json.loads(path.read_text())["left_out"]
-    text = capsys.readouterr().out
+def test_what_is_left_out_is_named_with_the_reason(first):
+    left_out, text = json.loads(first.path.read_text())["left_out"], first.text
     reason = xdev.Device("cuda").reason or "they are of --device cuda"
     assert left_out["CuPy arrays out="] == reason
     assert reason in text
@@ -119,25 +148,6 @@ def test_a_path_that_was_only_tried_leaves_no_file(tmp_path, capsys):
     assert "at least 1" in capsys.readouterr().err
 
 
-@pytest.fixture
-def saved(tmp_path, capsys):
-    """A record, and how to change it."""
-    path = tmp_path / "saved.json"
-    assert main(["bench", "--n", "100", "--device", "cpu", "--json", str(path)]) == 0
-    capsys.readouterr()
-
-    def rewrite(times=1.0, **facts):
-        record = json.loads(path.read_text()) | facts
-        for row in record["rows"]:
-            row["samples"] = [times * seconds for seconds in row["samples"]]
-            if "conditions" in facts:
-                row["conditions"] = facts["conditions"]
-        path.write_text(json.dumps(record))
-        return ["bench", "--n", "100", "--device", "cpu", "--baseline", str(path)]
-
-    return rewrite
-
-
 @pytest.mark.parametrize(
     ("times", "status", "verdict"), [(1e-2, 1, "slower"), (1e2, 0, "faster")]
 )
@@ -175,15 +185,6 @@ def test_a_record_without_conditions_is_a_baseline(saved):
     assert main(saved(conditions=None)) in (0, 1)
 
 
-def test_bandwidth_is_that_of_the_arrays_that_are_there(real_device, tmp_path):
-    path = tmp_path / "bench.json"
-    main(["bench", "--n", "1000", "--device", str(real_device), "--json", str(path)])
-    for row in json.loads(path.read_text())["rows"]:
-        moved = real_device.type == "cpu" or "host" not in row["name"]
-        assert row["nbytes"] == (3 * 4 * 1000 if moved else None)
-        assert (row["bandwidth"] is not None) == moved
-
-
 def test_calls_on_host_arrays_are_waited_for_where_it_is_said(tmp_path):
     path = tmp_path / "bench.json"
     with xdev.use_device("fake"):
@@ -217,3 +218,12 @@ def test_without_rich_the_table_is_plain(monkeypatch, capsys):
 def test_more_elements_than_memory_is_an_error_in_words(capsys):
     assert main(["bench", "--n", str(sys.maxsize // 64), "--device", "cpu"]) == 1
     assert capsys.readouterr().err.startswith("xdev: ")
+
+
+@pytest.mark.parametrize("dtype", bench.DTYPES)
+def test_arrays_are_random_and_never_zeros(dtype):
+    """A processor draws less power on zeros, and may run faster."""
+    for x in bench.Stage(10_000, np.dtype(dtype), xdev.Device("cpu")).host[:2]:
+        assert np.unique(x).size >= 50
+        assert np.count_nonzero(x) > 9_000
+        assert x.dtype == dtype

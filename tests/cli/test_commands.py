@@ -1,13 +1,15 @@
-"""The command line as a whole."""
+"""The command line as a whole, and ``xdev info``: it tries every device for real."""
 
 import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import xdev
-from xdev.cli import main
+from xdev import _config, _optional
+from xdev.cli import info, main
 
 
 def test_memory_prints_the_summary(capsys):
@@ -15,41 +17,24 @@ def test_memory_prints_the_summary(capsys):
     assert capsys.readouterr().out.strip() == xdev.memory.summary().strip()
 
 
-def test_the_module_runs_as_a_program():
-    done = subprocess.run(
-        [sys.executable, "-m", "xdev", "memory"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
-
-
-@pytest.mark.parametrize("words", [[], ["sing"]])
-def test_what_is_no_command_ends_with_2_and_names_the_commands(words, capsys):
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        ([], 2, "command"),
+        (["sing"], 2, "command"),
+        (["--help"], 0, ["info", "bench", "timeit", "memory", "cache"]),
+        (["--version"], 0, f"xdev {xdev.__version__}\n"),
+    ],
+)
+def test_what_ends_before_a_command_tells_the_way(words, status, told, capsys):
     with pytest.raises(SystemExit) as ended:
         main(words)
-    assert ended.value.code == 2
-    assert "command" in capsys.readouterr().err
+    assert ended.value.code == status
+    text = "".join(capsys.readouterr())
+    assert all(word in text for word in ([told] if isinstance(told, str) else told))
 
 
-def test_help_names_the_commands(capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-    assert ended.value.code == 0
-    out = capsys.readouterr().out
-    assert all(name in out for name in ("info", "bench", "memory"))
-
-
-def test_the_version_is_told(capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["--version"])
-    assert ended.value.code == 0
-    assert capsys.readouterr().out == f"xdev {xdev.__version__}\n"
-
-
-@pytest.mark.parametrize("words", [["cache"], ["cache", "path"], ["memory"], ["info"]])
+@pytest.mark.parametrize("words", [["cache", "path"], ["info"]])
 def test_a_reader_that_closes_the_pipe_ends_a_command_quietly(words):
     reading, writing = os.pipe()
     os.close(reading)
@@ -63,3 +48,68 @@ def test_a_reader_that_closes_the_pipe_ends_a_command_quietly(words):
     os.close(writing)
 
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("command", ["info", "bench", "memory"])
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("device", "abacus", "auto, cpu, cuda"),
+        ("memory_pool", "puddle", "split"),
+        ("memory_limit", "-1", "4GiB"),
+    ],
+)
+def test_an_invalid_setting_ends_with_2_and_the_valid_ones(
+    command, name, value, words, monkeypatch, capsys
+):
+    monkeypatch.setenv(f"XDEV_{name.upper()}", value)
+    monkeypatch.setattr(_config, name, getattr(_config, name).__wrapped__)
+    assert main([command]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"xdev: XDEV_{name.upper()}=")
+    assert words in told
+
+
+def test_a_default_that_cannot_be_used_is_told_and_not_fatal(python):
+    done = python("-m", "xdev", "info", XDEV_DEVICE="cuda:99")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "cuda:99 cannot be used" in done.stdout
+
+
+def test_every_device_passes_and_every_version_is_there(capsys):
+    assert main(["info"]) == 0
+    out = capsys.readouterr().out
+    lines = [line.split() for line in out.splitlines()]
+    assert ["numpy", np.__version__] in lines
+    assert ["xdev", xdev.__version__] in lines
+    for device in xdev.devices():
+        tried = [line for line in lines if line[0] == str(device) and "PASS" in line]
+        assert len(tried) == len(info.OPERATIONS)
+    reason = xdev.Device("cuda").reason
+    assert (f"cannot be used: {reason}" in out) == (reason is not None)
+    assert "pip uninstall xdev" not in out
+
+
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [(lambda _: False, "FAIL: the result is wrong"), (lambda _: 1 / 0, "ZeroDivision")],
+)
+def test_a_failure_is_told_and_ends_with_1(operation, words, monkeypatch, capsys):
+    monkeypatch.setitem(info.OPERATIONS, "array", operation)
+    assert main(["info"]) == 1
+    assert words in capsys.readouterr().out
+
+
+def test_what_differs_from_a_plain_machine_is_told(monkeypatch, capsys):
+    monkeypatch.setenv("XDEV_TYPO", "1")
+    monkeypatch.setenv("XDEV_NUMPY_POOL", "0")
+    found = {"cupy": "an allocator of the user's"}
+    monkeypatch.setattr(xdev.memory.bridges, "left_alone", lambda: found)
+    monkeypatch.setitem(_optional.distributions(), "xdev", "1.2.3")
+    main(["info"])
+    out = capsys.readouterr().out
+    assert "XDEV_MEMORY_POOL" in out
+    unknown = [line for line in out.splitlines() if "is not a setting" in line]
+    assert [line.split()[0] for line in unknown] == ["XDEV_TYPO"]
+    assert "cupy: an allocator of the user's" in out
+    assert "pip uninstall xdev" in out

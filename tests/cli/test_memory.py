@@ -1,7 +1,6 @@
 """``xdev memory``: a program's report and picture."""
 
 import pickle
-import subprocess
 import sys
 
 import pytest
@@ -86,14 +85,9 @@ def test_a_program_that_ends_early_is_reported_too(
     assert png.exists()
 
 
-def test_this_process_is_drawn_without_a_program(tmp_path):
+def test_this_process_is_drawn_without_a_program(tmp_path, python):
     png = tmp_path / "a.png"
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "xdev", "memory", "--plot", str(png)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-W", "error", "-m", "xdev", "memory", "--plot", png)
     assert (done.returncode, done.stderr) == (0, "")
     assert png.read_bytes().startswith(PNG)
 
@@ -111,26 +105,21 @@ def test_what_is_not_there_is_named_before_anything_runs(words, capsys):
     assert "/no/such" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("value", [[1, 2], {"segments": []}, pytest])
-def test_a_file_that_is_no_snapshot_is_refused(value, tmp_path, capsys):
-    path = tmp_path / "other.pickle"
-    path.write_bytes(b"" if value is pytest else pickle.dumps(value))
-    assert main(["memory", "--plot", str(tmp_path / "a.png"), str(path)]) == 2
-    assert "not a snapshot" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
-    "damaged",
+    "saved",
     [
+        b"",
+        pickle.dumps([1, 2]),
+        pickle.dumps({"segments": []}),
         pickle.dumps({"segments": [1, 2]})[:-3],  # EOFError
         b"\x80\x63.",  # ValueError: no such protocol
         b"cos\n\xff\n.",  # UnicodeDecodeError
         b"\x95" + b"\xff" * 8,  # OverflowError, or MemoryError
     ],
 )
-def test_a_damaged_file_is_refused(damaged, tmp_path, capsys):
-    path = tmp_path / "damaged.pickle"
-    path.write_bytes(damaged)
+def test_a_file_that_is_no_snapshot_is_refused(saved, tmp_path, capsys):
+    path = tmp_path / "other.pickle"
+    path.write_bytes(saved)
     assert main(["memory", "--plot", str(tmp_path / "a.png"), str(path)]) == 2
     assert "not a snapshot" in capsys.readouterr().err
 

@@ -1,13 +1,13 @@
 """``xdev timeit`` beside ``python -m timeit``, on the same clock."""
 
 import io
-import os
 import re
-import subprocess
 import sys
 import timeit
+import traceback
 import warnings
 from contextlib import redirect_stdout
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -80,44 +80,53 @@ def test_warns_of_a_wide_spread_as_the_standard_library_does():
     assert "likely unreliable" in mine[1][0]
 
 
-def run(*arguments, program=("xdev", "timeit"), **variables):
-    return subprocess.run(
-        [sys.executable, "-m", *program, "-n2", "-r1", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env=os.environ | variables,
-    )
+@pytest.fixture(name="run")
+def fixture_run(capsys, monkeypatch):
+    """Run ``xdev timeit``, or the standard library's; return how it ended."""
+    monkeypatch.setattr(sys, "path", [*sys.path])  # both look in the current folder
+
+    def run(*arguments, program=lambda words: main(["timeit", *words])):
+        try:
+            status = program(["-n2", "-r1", *arguments])
+        except SystemExit as end:  # argparse's
+            status = end.code
+        except SyntaxError:  # the standard library's leave it to Python
+            traceback.print_exc()
+            status = 1
+        told = capsys.readouterr()
+        return SimpleNamespace(returncode=status, stdout=told.out, stderr=told.err)
+
+    return run
 
 
-def test_setups_and_statements_are_lines():
+def test_setups_and_statements_are_lines(run):
     done = run("-s", "x = []", "-s", "y = 2", "for i in range(3):", "  x.append(y)")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("2 loops, best of 1: ")
 
 
 @pytest.mark.parametrize("words", [["--", "-1"], ["1", "-3"], ["--"], []])
-def test_words_after_the_first_that_is_no_option_are_the_statement(words):
+def test_words_after_the_first_that_is_no_option_are_the_statement(words, run):
     done = run("-u", "nsec", *words)
     assert (done.returncode, done.stdout.split(" ")[0]) == (0, "2")
 
 
-def test_modules_of_the_current_directory_can_be_imported(tmp_path, monkeypatch):
+def test_modules_of_the_current_directory_can_be_imported(tmp_path, python):
     (tmp_path / "only_here.py").write_text("x = 1")
-    monkeypatch.chdir(tmp_path)
-    done = run("-s", "import only_here", "only_here.x")
-    assert done.returncode == 0
+    words = "-m", "xdev", "timeit", "-n1", "-s", "import only_here", "only_here.x"
+    assert python(*words, cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize(
     "words",
     [["x+"], ["-s", "y +", "x"], ["return"], ["-s", "break"], ["for x in (1", "pass"]],
 )
-def test_what_is_no_statement_is_shown_alone_as_the_standard_library_shows_it(words):
+def test_what_is_no_statement_is_shown_alone_as_the_standard_library_shows_it(
+    words, run
+):
     """Its text ends with the same lines; the calls that led there are ours and its."""
     done = run(*words)
-    theirs = run(*words, program=["timeit"]).stderr
+    theirs = run(*words, program=timeit.main).stderr
     first, *lines = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")
     assert first.startswith('  File "<s')
@@ -135,7 +144,9 @@ def test_what_is_no_statement_is_shown_alone_as_the_standard_library_shows_it(wo
         (["exec('1 +')"], "SyntaxError", ["loop"]),
     ],
 )
-def test_an_error_of_the_code_is_shown_with_its_own_calls_alone(words, error, calls):
+def test_an_error_of_the_code_is_shown_with_its_own_calls_alone(
+    words, error, calls, run
+):
     done = run(*words)
     assert (done.returncode, done.stdout) == (1, "")
     first, *lines = done.stderr.splitlines()
@@ -171,9 +182,9 @@ def test_an_error_of_the_code_is_shown_with_its_own_calls_alone(words, error, ca
     ],
 )
 def test_an_error_is_shown_by_its_source_as_the_standard_library_shows_it(
-    words, places
+    words, places, run
 ):
-    done, theirs = (run(*words, program=p) for p in (("xdev", "timeit"), ["timeit"]))
+    done, theirs = run(*words), run(*words, program=timeit.main)
     assert (done.returncode, done.stdout) == (theirs.returncode, "") == (1, "")
 
     def blocks(text, names):
@@ -187,8 +198,8 @@ def test_an_error_is_shown_by_its_source_as_the_standard_library_shows_it(
     assert list(ours.values()) == list(blocks(theirs.stderr, '"<t').values())
 
 
-def test_a_device_that_cannot_be_used_is_no_error_of_the_code():
-    done = run("1", XDEV_DEVICE="cuda:99")
+def test_a_device_that_cannot_be_used_is_no_error_of_the_code(run, python):
+    done = python("-m", "xdev", "timeit", "1", XDEV_DEVICE="cuda:99")
     assert (done.returncode, done.stdout) == (2, "")
     [line] = done.stderr.splitlines()
     assert line.startswith("xdev: cuda:99 cannot be used: ")
@@ -207,7 +218,7 @@ def test_an_interrupt_between_the_calls_is_shown_alone(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("words", [["-u", "hours"], ["-n", "x"], ["-z"]])
-def test_wrong_options_end_in_2(words):
+def test_wrong_options_end_in_2(words, run):
     assert run(*words).returncode == 2
 
 
