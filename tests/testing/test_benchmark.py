@@ -2,8 +2,6 @@
 
 import json
 import statistics
-import subprocess
-import sys
 
 import pytest
 
@@ -33,34 +31,28 @@ def test_another():
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Run pytest on the program, in a process of its own; return what it recorded."""
+    """Run pytest on a program; return where it recorded, and how it ended."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    pytester.makepyfile(test_it=PROGRAM)
 
-    def run_program(*options):
+    def run_program(*options, program=PROGRAM, passed=4):
+        pytester.makepyfile(test_it=program)
         path = pytester.path / "record.json"
-        result = pytester.runpytest_subprocess(
-            "-p", "pytest_xdev", f"--xdev-benchmark-json={path}", *options
-        )
-        result.assert_outcomes(passed=4)
+        # xdist's workers are processes, and what starts them must be no worker itself.
+        start = pytester.runpytest_subprocess if options else pytester.runpytest
+        result = start("-p", "pytest_xdev", f"--xdev-benchmark-json={path}", *options)
+        result.assert_outcomes(passed=passed)
         return path, result
 
     return run_program
 
 
-def test_pytest_benchmark_compares_two_records(run, pytester):
+def test_pytest_benchmark_compares_two_records(run, pytester, python):
     first, _ = run()
     second = first.rename(pytester.path / "second.json")
     run()
 
-    command = [sys.executable, "-m", "pytest_benchmark", "compare", "--csv=out.csv"]
-    done = subprocess.run(
-        [*command, str(first), str(second)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=pytester.path,
-    )
+    command = "-m", "pytest_benchmark", "compare", "--csv=out.csv", first, second
+    done = python(*command, cwd=pytester.path)
 
     assert done.returncode == 0, done.stderr
     assert "'sorting': 4 tests" in done.stdout
@@ -92,13 +84,8 @@ def test_more(xdev_benchmark):
 
 
 @pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "1")])
-def test_more_of_any_type_goes_into_the_record(pytester, monkeypatch, options):
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    pytester.makepyfile(test_it=MORE)
-    path = pytester.path / "record.json"
-    options = ("-p", "pytest_xdev", f"--xdev-benchmark-json={path}", *options)
-    result = pytester.runpytest_subprocess(*options)
-    result.assert_outcomes(passed=1)
+def test_more_of_any_type_goes_into_the_record(run, options):
+    path, _ = run(*options, program=MORE, passed=1)
     [entry] = json.loads(path.read_text())["benchmarks"]
     assert entry["extra_info"] == {
         "n": 3,
@@ -112,9 +99,8 @@ def test_more_of_any_type_goes_into_the_record(pytester, monkeypatch, options):
 def test_a_path_that_cannot_be_written_is_refused_before_any_test(pytester):
     pytester.makepyfile(test_it="def test_it(): raise SystemExit('it ran')")
     for path, words in (("nowhere/at/all.json", "No such file"), (".", "Is a dir")):
-        result = pytester.runpytest_subprocess(
-            "-p", "pytest_xdev", f"--xdev-benchmark-json={path}"
-        )
+        options = "-p", "pytest_xdev", f"--xdev-benchmark-json={path}"
+        result = pytester.runpytest(*options)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines([f"*--xdev-benchmark-json: cannot write*{words}*"])
         assert "it ran" not in str(result.stdout)
@@ -137,16 +123,11 @@ def test_the_record_has_what_was_timed(run, options):
     result.stdout.fnmatch_lines(["*xdev_benchmark*", "test_it.py::test_sort*: * (*)"])
 
 
-def test_a_second_call_is_refused():
-    made = Benchmark("test", "file::test", None)
-    assert made(max, 1, 2) == 2
-    with pytest.raises(RuntimeError, match="one thing in a test"):
-        made(max, 1, 2)
-
-
-def test_keyword_arguments_are_passed_on():
+def test_it_passes_keyword_arguments_on_and_refuses_a_second_call():
     made = Benchmark("test", "file::test", None)
     assert made(sorted, [1, 3, 2], reverse=True) == [3, 2, 1]
+    with pytest.raises(RuntimeError, match="one thing in a test"):
+        made(max, 1, 2)
 
 
 def test_statistics_are_those_of_their_names():

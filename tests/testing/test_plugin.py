@@ -26,15 +26,15 @@ def installed(name):
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Run pytest on a program's text, in a process of its own, without CUDA."""
+    """Run pytest on a program's text without CUDA, apart where it loads libraries."""
     monkeypatch.delenv("XDEV_TEST_BACKENDS", raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
-    def run_program(text, *options):
+    def run_program(text, *options, apart=False):
         pytester.makepyfile(text)
-        plugin = ("-p", "pytest_xdev")
-        return pytester.runpytest_subprocess(*plugin, "-rsx", "-s", *options)
+        start = pytester.runpytest_subprocess if apart else pytester.runpytest
+        return start("-p", "pytest_xdev", "-rsx", "-s", *options)
 
     return run_program
 
@@ -59,7 +59,7 @@ def test_the_environment_names_them_too(run, monkeypatch):
 
 
 def test_without_names_all_that_are_installed_run_or_say_why_not(run):
-    result = run(SHOW)
+    result = run(SHOW, apart=True)
 
     names = ("torch", "jax", "dask", "array_api_strict")
     cupy = int(installed("cupy"))
@@ -69,7 +69,7 @@ def test_without_names_all_that_are_installed_run_or_say_why_not(run):
 
 
 def test_a_named_backend_that_cannot_be_used_is_an_error(run):
-    result = run(SHOW, "--xdev-backends=cuda")
+    result = run(SHOW, "--xdev-backends=cuda", apart=True)
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines("*DeviceUnavailableError: cuda*cannot be used*")
@@ -199,4 +199,4 @@ def test_nothing_of_xdev_loads_until_it_is_used(run):
         assert "numpy" not in sys.modules
     """
 
-    run(program).assert_outcomes(passed=1)
+    run(program, apart=True).assert_outcomes(passed=1)
