@@ -1,7 +1,3 @@
-import os
-import subprocess
-import sys
-
 import pytest
 
 from xdev import ConfigurationError, _config
@@ -119,27 +115,16 @@ def test_every_setting_is_known():
         ("XDEV_NUMTHREADS", "XDEV_NUM_THREADS"),
     ],
 )
-def test_a_variable_that_is_nearly_a_setting_is_warned_of_once(name, meant):
-    done = subprocess.run(
-        [sys.executable, "-c", "import xdev; xdev.zeros(3); xdev.zeros(3)"],
-        env=os.environ | {name: "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def test_a_variable_that_is_nearly_a_setting_is_warned_of_once(python, name, meant):
+    done = python("-c", "import xdev; xdev.zeros(3); xdev.zeros(3)", **{name: "1"})
     (line,) = done.stderr.splitlines()
     assert f"{name} is not a setting of xdev, and ignored: use {meant}" in line
 
 
 @pytest.mark.parametrize("name", ["XDEV_HOME", "XDEV_TEST_DEVICES", "XDEV_DEBUG"])
-def test_other_variables_are_not_warned_of(name):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", "import xdev; xdev.zeros(3)"],
-        env=os.environ | {name: "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_other_variables_are_not_warned_of(python, name):
+    program = "import xdev; xdev.zeros(3)"
+    done = python("-W", "error", "-c", program, **{name: "0"})
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -153,7 +138,7 @@ def test_what_texts_advise_is_valid(read):
         assert read("XDEV_NUM_THREADS", text) == int(text)
 
 
-def test_an_invalid_number_of_threads_is_told_where_threads_start():
+def test_an_invalid_number_of_threads_is_told_where_threads_start(python):
     code = """if 1:
         import numpy as np, xdev
         @xdev.vectorize
@@ -164,11 +149,5 @@ def test_an_invalid_number_of_threads_is_told_where_threads_start():
         except xdev.ConfigurationError as error:
             print(error)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"XDEV_NUM_THREADS": "999999999999"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-c", code, XDEV_NUM_THREADS="999999999999")
     assert "a whole number from 1 to 1024" in done.stdout

@@ -1,7 +1,6 @@
 """The program that runs array-api-tests: what it finds, on a suite of four tests."""
 
 import importlib.util
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -35,6 +34,23 @@ FAILING = [r"test_a.py::test_fails[x is -0 -> \u03c0]", "test_a.py::test_fails[[
 
 
 @pytest.fixture
+def run(suite, python):
+    """Return what runs the program with a table of failures; its end and text."""
+
+    def run_program(ids):
+        table = suite / "table.toml"
+        listed = ", ".join(f"'{each}'" for each in ids)  # literal: no escapes
+        groups = ("cpu", listed), ("cuda", "'test_b.py::test'")
+        text = "[[fails]]\ndevice = '{}'\nreason = 'none'\nids = [{}]\n"
+        table.write_text("".join(text.format(*group) for group in groups))
+        options = "--device=cpu", "--examples=30", f"--table={table}"
+        done = python(PROGRAM, suite, *options)
+        return done.returncode, done.stdout
+
+    return run_program
+
+
+@pytest.fixture
 def suite(tmp_path):
     """A checkout of a suite, as array-api-tests is laid out."""
     (tmp_path / "array_api_tests").mkdir()
@@ -44,29 +60,15 @@ def suite(tmp_path):
     return tmp_path
 
 
-def run(suite, ids):
-    table = suite / "table.toml"
-    listed = ", ".join(f"'{each}'" for each in ids)  # literal: no escapes
-    group = f"[[fails]]\ndevice = 'cpu'\nreason = 'none'\nids = [{listed}]\n"
-    other = "[[fails]]\ndevice = 'cuda'\nreason = 'none'\nids = ['test_b.py::test']\n"
-    table.write_text(group + other)
-    options = ["--device=cpu", "--examples=30", f"--table={table}"]
-    done = subprocess.run(
-        [sys.executable, PROGRAM, suite, *options],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return done.returncode, done.stdout
-
-
-def test_a_true_table_is_agreed_with(suite):
-    status, text = run(suite, FAILING)
+def test_a_true_table_is_agreed_with(run):
+    status, text = run(FAILING)
 
     assert status == 0, text
     assert "cpu: 2 of 4 fail, 2 are known to\nas the table has it" in text
 
 
-def test_a_failure_that_is_not_in_the_table_is_named(suite):
-    status, text = run(suite, FAILING[:1])
+def test_a_failure_that_is_not_in_the_table_is_named(run):
+    status, text = run(FAILING[:1])
 
     assert status == 1
     assert f"{FAILING[1]}\n  fails, and is not in the table" in text
@@ -80,21 +82,21 @@ def test_a_failure_that_is_not_in_the_table_is_named(suite):
         ("test_a.py::test_gone", "is in the table, not in the suite"),
     ],
 )
-def test_an_entry_that_does_not_fail_is_named(suite, each, what):
-    status, text = run(suite, [*FAILING, each])
+def test_an_entry_that_does_not_fail_is_named(run, each, what):
+    status, text = run([*FAILING, each])
 
     assert status == 1
     assert f"{each}\n  {what}" in text
 
 
-def test_a_suite_that_does_not_run_is_no_agreement(suite):
+def test_a_suite_that_does_not_run_is_no_agreement(suite, run):
     (suite / "conftest.py").write_text("raise ImportError")
 
-    assert run(suite, [])[0] == 2
+    assert run([])[0] == 2
     (suite / "array_api_tests" / "test_a.py").unlink()
     (suite / "array_api_tests" / "__init__.py").unlink()
     (suite / "array_api_tests").rmdir()
-    assert run(suite, [])[0] == 2
+    assert run([])[0] == 2
 
 
 def test_few_examples_prove_no_entry_wrong():

@@ -1,8 +1,6 @@
 """Tests leave the user's home as it is."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -26,7 +24,7 @@ def test_caches_have_a_folder_of_their_own(name):
     assert os.environ[name]
 
 
-def test_what_tests_run_writes_nothing_into_the_home(tmp_path):
-    gone = {"XDG_CACHE_HOME": "", "HOME": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", PROGRAM], env=os.environ | gone, check=True)
+def test_what_tests_run_writes_nothing_into_the_home(tmp_path, python):
+    done = python("-c", PROGRAM, XDG_CACHE_HOME="", HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
     assert list(tmp_path.rglob("*")) == []

@@ -3,8 +3,6 @@
 import io
 import itertools
 import re
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -207,24 +205,18 @@ def test_cupys_names_are_answered(name):
         ("hstack", "xdev.concat(arrays, axis=0 if"),
     ],
 )
-def test_a_misspelt_name_is_pythons_to_answer(expression, told):
-    done = subprocess.run(
-        [sys.executable, "-c", f"import xdev; xdev.{expression}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_a_misspelt_name_is_pythons_to_answer(python, expression, told):
+    done = python("-c", f"import xdev; xdev.{expression}")
     assert told in done.stderr
     assert ("Did you mean" in done.stderr) == ("Did you mean" in told)
 
 
-def test_a_missing_name_does_not_load_a_room():
+def test_a_missing_name_does_not_load_a_room(python):
     code = (
         "import sys, xdev; assert not hasattr(xdev, 'median');"
         "print([x for x in sys.modules if x.startswith('xdev.transfer')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert done.stdout == b"[]\n"
+    assert python("-c", code).stdout == "[]\n"
 
 
 def test_the_table_of_the_docs_is_this_one():

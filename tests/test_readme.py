@@ -1,25 +1,15 @@
 """What README.md promises: its program runs, and CI runs its test command."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_program_runs(device):
+def test_the_program_runs(device, python):
     (program,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    result = subprocess.run(
-        [sys.executable, "-"],
-        input=program,
-        env={**os.environ, "XDEV_DEVICE": str(device)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = python("-c", program, XDEV_DEVICE=str(device))
 
     assert result.stderr == ""
     first = result.stdout.splitlines()[0]

@@ -1,9 +1,5 @@
 """Set-ups of the machine and of Numba under which everything works as elsewhere."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from xdev import _optional
@@ -106,16 +102,17 @@ WITHOUT_A_TOTAL = """
 """
 
 
-def run(*parts, **variables):
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", "if 1:" + "".join(parts)],
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+@pytest.fixture
+def run(python):
+    """Run parts of a program that fail nowhere; return what they print."""
+
+    def run_parts(*parts, **variables):
+        program = "if 1:" + "".join(parts)
+        done = python("-W", "ignore", "-c", program, **variables)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    return run_parts
 
 
 @pytest.fixture
@@ -124,14 +121,14 @@ def empty(tmp_path):
     return {"XDEV_CACHE_DIR": str(tmp_path)}
 
 
-def test_there_is_no_proc():
+def test_there_is_no_proc(run):
     run(WITHOUT_PROC, PROGRAM)
     told = run(WITHOUT_PROC, INFO)
     assert "FAIL" not in told
     assert "PASS" in told
 
 
-def test_the_system_does_not_tell_how_much_memory_there_is():
+def test_the_system_does_not_tell_how_much_memory_there_is(run):
     told = run(WITHOUT_PROC, WITHOUT_A_TOTAL)
     assert "give the limit in bytes (4294967296)" in told
 
@@ -143,7 +140,9 @@ def test_the_system_does_not_tell_how_much_memory_there_is():
         ("DISABLE_JIT=1", False, True),
     ],
 )
-def test_numbas_settings_are_for_its_own_functions(empty, settings, compiled, checked):
+def test_numbas_settings_are_for_its_own_functions(
+    run, empty, settings, compiled, checked
+):
     own = NUMBAS.replace("COMPILED", str(compiled)).replace("CHECKED", str(checked))
     cuda = CUDA if _optional.installed("numba_cuda") else ""
     numbas = dict(f"NUMBA_{setting}".split("=") for setting in settings.split())

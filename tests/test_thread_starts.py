@@ -1,8 +1,6 @@
 """A fork, or the end of the program, while one of xdev's threads starts."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -76,14 +74,7 @@ HERE = {
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.parametrize("work", ["batches", "team"])
 @pytest.mark.parametrize("how", HERE)
-def test_what_happens_while_a_thread_starts(work, how):
+def test_what_happens_while_a_thread_starts(python, work, how):
     code = f"{PROGRAM}\n    WORK = {work}\n    {HERE[how]}"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env=os.environ | {"XDEV_NUM_THREADS": "3"},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    done = python("-W", "ignore", "-c", code, XDEV_NUM_THREADS="3")
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "starts\n")

@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -129,16 +128,11 @@ def test_split_holds_little_more_than_what_is_in_use(largest, most, seed):
     assert held <= fragmentation.POOLS["model of PyTorch"](events, 80 << 30).peak
 
 
-def test_the_program_writes_a_row_for_each_pool_and_workload(tmp_path):
+def test_the_program_writes_a_row_for_each_pool_and_workload(tmp_path, python):
     path, trace = tmp_path / "record.json", tmp_path / "A.csv"
     trace.write_text("id,lower,upper,size\n0,0,3,40000\n1,3,9,50000\n2,1,4,60000\n")
     words = ["--n", "50", "--seeds", "2", "--traces", tmp_path, "--json", path]
-    done = subprocess.run(
-        [sys.executable, FOLDER / "fragmentation.py", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python(FOLDER / "fragmentation.py", *words)
     assert done.returncode == 0, done.stderr
     rows = json.loads(path.read_text())["rows"]
     assert len(rows) == 4 * 6

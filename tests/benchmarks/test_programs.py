@@ -1,7 +1,6 @@
 """The benchmark programs' frame: options, records and the command that runs all."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,31 +12,29 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.__main__ import record_path  # noqa: E402 - no installed package
 
 
-def python(*words):
-    return subprocess.run(
-        [sys.executable, *map(str, words)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.fixture
+def record(python, tmp_path):
+    """Return what runs a program, and gives the record that it writes."""
+
+    def run(program, *options):
+        path = tmp_path / "record.json"
+        done = python(ROOT / "benchmarks" / program, *options, "--json", path)
+        assert done.returncode == 0, done.stderr
+        return json.loads(path.read_text())
+
+    return run
 
 
-def test_a_program_writes_its_samples_and_the_environment(tmp_path):
-    path = tmp_path / "record.json"
-
-    done = python("benchmarks/import_cost.py", "--repeat", 2, "--json", path)
-
-    assert done.returncode == 0, done.stderr
-    record = json.loads(path.read_text())
+def test_a_program_writes_its_samples_and_the_environment(record):
+    record = record("import_cost.py", "--repeat=2")
     assert {row["name"] for row in record["rows"]} == {"numpy", "xdev, after numpy"}
     assert all(len(row["samples"]) == 2 for row in record["rows"])
     assert record["environment"]["versions"]["numpy"]
     assert record["about"].startswith("What ``import xdev`` costs")
 
 
-def test_a_program_that_is_not_there_is_named_beside_those_that_are():
-    done = python("-m", "benchmarks", "import_coast")
+def test_a_program_that_is_not_there_is_named_beside_those_that_are(python):
+    done = python("-m", "benchmarks", "import_coast", cwd=ROOT)
     assert done.returncode == 2
     assert "import_coast" in done.stdout
     assert "import_cost" in done.stdout
@@ -70,7 +67,7 @@ for program in programs:
 """
 
 
-def test_every_program_tells_its_options():
+def test_every_program_tells_its_options(python):
     files = (ROOT / "benchmarks").glob("[!_]*.py")
     programs = [p for p in files if 'if __name__ == "__main__":' in p.read_text()]
     assert len(programs) > 20
@@ -78,40 +75,41 @@ def test_every_program_tells_its_options():
     assert done.returncode == 0, done.stderr
 
 
-def test_what_tracking_is_measured_against_is_cut_from_the_pool_as_it_is(tmp_path):
-    path = tmp_path / "record.json"
-
-    done = python("benchmarks/tracking.py", "--repeat=1", "--number=10", "--json", path)
-
-    assert done.returncode == 0, done.stderr
-    assert any("off" in row["name"] for row in json.loads(path.read_text())["rows"])
+def test_what_tracking_is_measured_against_is_cut_from_the_pool_as_it_is(record):
+    rows = record("tracking.py", "--repeat=1", "--number=10")["rows"]
+    assert any("off" in row["name"] for row in rows)
 
 
-def test_the_harness_tells_how_often_it_was_wrong(tmp_path):
-    path = tmp_path / "record.json"
-
-    done = python("benchmarks/harness.py", "--count=3", "--json", path)
-
-    assert done.returncode == 0, done.stderr
-    rows = {row["name"]: row for row in json.loads(path.read_text())["rows"]}
+def test_the_harness_tells_how_often_it_was_wrong(record):
+    rows = {row["name"]: row for row in record("harness.py", "--count=3")["rows"]}
     assert len(rows["three rows, cpu"]["samples"]) == 1
     row = rows["same against same, cpu"]
     verdicts = ("faster", "slower", "same", "unclear")
     assert sum(row.get(verdict, 0) for verdict in verdicts) == row["comparisons"] == 3
 
 
+def test_the_processes_of_first_use_see_what_this_one_sees(
+    program, tmp_path, monkeypatch
+):
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "only_there.py").write_text("seconds = 1.5")
+    (tmp_path / "chain0.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(there))
+    measured = program("first_use").measured
+
+    text = "import chain0, only_there\nprint(only_there.seconds, False)"
+    assert measured(text, tmp_path, "new") == (1.5, False)
+    with pytest.raises(RuntimeError, match="No module named 'nowhere'"):
+        measured("import nowhere", tmp_path, "new")
+
+
 @pytest.mark.parametrize(
     ("program", "least"), [("creation", 4), ("reductions", 3), ("sizes", 1)]
 )
-def test_programs_over_compare_have_a_row_for_each_peer(tmp_path, program, least):
-    path = tmp_path / "record.json"
-
-    options = ("--repeat=1", "--sizes", "100", "--json", path)
-    done = python(f"benchmarks/{program}.py", *options)
-
-    assert done.returncode == 0, done.stderr
+def test_programs_over_compare_have_a_row_for_each_peer(record, program, least):
     groups = {}
-    for row in json.loads(path.read_text())["rows"]:
+    for row in record(f"{program}.py", "--repeat=1", "--sizes", 100)["rows"]:
         assert row["name"] == f"{row['group']}: {row['candidate']}"
         groups.setdefault(row["group"], []).append(row["candidate"])
     assert len(groups) >= least

@@ -1,7 +1,4 @@
 import asyncio
-import os
-import subprocess
-import sys
 import threading
 from functools import partial
 
@@ -12,35 +9,21 @@ import xdev
 from xdev import ConfigurationError, DeviceUnavailableError
 
 
-def run(code, **environment):
-    """Run code in a fresh interpreter; return what it printed."""
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_use_device_nests_and_restores():
+def test_use_device_nests_is_entered_again_and_restores_after_an_error():
+    before, use = xdev.default_device(), xdev.use_device("fake:1")
     with xdev.use_device("cpu"):
-        with xdev.use_device("fake:1") as inner:
+        with use as inner, use:
             assert xdev.default_device() == inner == "fake:1"
         assert xdev.default_device() == "cpu"
+    with pytest.raises(KeyError), use:
+        raise KeyError
+    assert xdev.default_device() == before
 
 
 @pytest.mark.parametrize("name", ["gpu", "CPU", "cuda:x", 3, object()])
 def test_use_device_refuses_what_is_no_device_also_without_with(name):
     with pytest.raises(ConfigurationError):
         xdev.use_device(name)
-
-
-def test_use_device_starts_a_device_where_the_block_begins():
-    beyond = xdev.use_device("fake:9")
-
-    with pytest.raises(DeviceUnavailableError, match="fake:9"), beyond:
-        pass
 
 
 def test_use_device_decorates_functions_that_call_themselves():
@@ -77,22 +60,6 @@ async def asynchronous():
 def test_what_does_not_run_in_its_call_is_not_decorated(context, body):
     with pytest.raises(TypeError, match=r"write `with \w+\(...\):` inside it"):
         context(body)
-
-
-def test_a_use_of_a_device_can_be_entered_again():
-    use = xdev.use_device("fake:1")
-    with use, use:
-        assert xdev.default_device() == "fake:1"
-    with use:
-        assert xdev.default_device() == "fake:1"
-
-
-def test_use_device_restores_after_an_error():
-    before = xdev.default_device()
-    with pytest.raises(KeyError), xdev.use_device("fake"):
-        raise KeyError
-
-    assert xdev.default_device() == before
 
 
 def test_the_default_is_a_contexts_own():
@@ -147,28 +114,25 @@ def test_set_default_device_and_back():
     assert xdev.default_device() == before
 
 
-def test_the_environment_chooses():
-    show = "import xdev; print(xdev.default_device())"
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [
+        ("cpu", "cpu"),
+        ("fake", "fake:0"),
+        ("", "cpu"),
+        ("auto", "cpu"),
+        ("gpu", "XDEV_DEVICE='gpu' is not valid: use auto, cpu, cuda, cuda:N"),
+        ("cuda", "DeviceUnavailableError: cuda:0 cannot be used"),
+    ],
+)
+def test_the_environment_chooses(python, variable, told):
+    show = "import xdev; print(xdev.device_of(xdev.zeros(3)))"
+    if variable in ("", "auto", "cuda") and xdev.Device("cuda").available:
+        told = "cuda:0"
 
-    assert run(show, XDEV_DEVICE="cpu").stdout.strip() == "cpu"
-    assert run(show, XDEV_DEVICE="fake").stdout.strip() == "fake:0"
-    assert run(show, XDEV_DEVICE="").returncode == 0
+    done = python("-c", show, XDEV_DEVICE=variable)
 
-
-def test_auto_is_cuda_only_where_cuda_can_be_used():
-    show = "import xdev; print(xdev.default_device().type)"
-    usable = xdev.Device("cuda").available
-
-    assert run(show, XDEV_DEVICE="auto").stdout.strip() == ("cuda" if usable else "cpu")
-
-
-def test_an_invalid_environment_lists_the_valid_names():
-    result = run("import xdev; xdev.default_device()", XDEV_DEVICE="gpu")
-
-    assert result.returncode == 1
-    assert (
-        "XDEV_DEVICE='gpu' is not valid: use auto, cpu, cuda, cuda:N" in result.stderr
-    )
+    assert told in (done.stderr or done.stdout)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +152,7 @@ def test_an_invalid_environment_lists_the_valid_names():
     ],
     ids=["no CuPy", "neither", "no driver", "broken driver", "driver of CUDA 12"],
 )
-def test_a_cuda_that_cannot_be_used_says_why_and_how_to_mend_it(prepare, reason):
+def test_a_cuda_that_cannot_be_used_says_why_and_the_way(python, prepare, reason):
     code = f"""
 import ctypes, importlib.util, sys
 import xdev
@@ -211,20 +175,12 @@ def broken():
 print(xdev.devices())
 xdev.Device("cuda").require()
 """
-    result = run(code)
+    result = python("-c", code)
 
     assert result.returncode == 1
     assert reason in result.stderr
     assert "DeviceUnavailableError" in result.stderr
     assert result.stdout.strip() == "[Device('cpu')]"
-
-
-def test_an_explicit_cuda_never_falls_back_to_the_cpu():
-    if xdev.Device("cuda").available:
-        pytest.skip("CUDA can be used here")
-    result = run("import xdev; xdev.zeros(3)", XDEV_DEVICE="cuda")
-
-    assert "DeviceUnavailableError: cuda:0 cannot be used" in result.stderr
 
 
 def test_device_of_arrays(device):
@@ -279,8 +235,8 @@ def test_bad_devices_change_nothing(name):
 
 
 @pytest.mark.cuda
-def test_a_forked_child_gets_a_clear_error(cuda):
-    del cuda
+@pytest.mark.usefixtures("cuda")
+def test_a_forked_child_gets_a_clear_error(python):
     code = """
 import os, xdev
 x = xdev.zeros(3, device="cuda")
@@ -299,4 +255,4 @@ if not pid:
     os._exit(0)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
-    assert run(code, XDEV_DEVICE="cuda").stdout.strip() == "0"
+    assert python("-c", code, XDEV_DEVICE="cuda").stdout.strip() == "0"

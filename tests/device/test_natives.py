@@ -1,8 +1,6 @@
 """Devices in other libraries' terms."""
 
 import pickle
-import subprocess
-import sys
 
 import pytest
 
@@ -85,13 +83,8 @@ for name in LIBRARIES:
 """
 
 
-def test_a_library_that_is_not_installed_is_named_with_what_installs_it():
-    ran = subprocess.run(
-        [sys.executable, "-c", WITHOUT_LIBRARIES],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_a_library_that_is_not_installed_is_named_with_what_installs_it(python):
+    ran = python("-c", WITHOUT_LIBRARIES)
 
     assert ran.returncode == 0, ran.stderr
 

@@ -5,7 +5,6 @@ import importlib
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
@@ -337,21 +336,16 @@ def test_an_array_larger_than_the_workers_memory_completes(client):
     assert reserved < WORKERS * LIMIT
 
 
-def test_info_names_the_workers_devices(client, capsys):
+def test_info_names_the_workers_devices(client, python, capsys):
     from xdev.cli import info
 
     info.run(None)
     here = capsys.readouterr().out
-    info_elsewhere = subprocess.run(
-        [sys.executable, "-m", "xdev", "info"],
-        env={**os.environ, "DASK_SCHEDULER_ADDRESS": client.scheduler.address},
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
+    address = client.scheduler.address
+    elsewhere = python("-m", "xdev", "info", DASK_SCHEDULER_ADDRESS=address).stdout
 
     for worker in client.run(os.getpid):
-        for text in (here, info_elsewhere):
+        for text in (here, elsewhere):
             (line,) = (line for line in text.splitlines() if worker in line)
             assert line.split()[1] == "cpu"
 
@@ -365,14 +359,14 @@ def test_a_workers_error_is_the_users(client, functions):
 def test_what_is_over_a_pools_limit_is_written_to_disk(client):
     from distributed import wait
 
-    most = 100_000_000
+    most = 50_000_000
     client.register_plugin(distributed.WorkerPlugin("cpu", limit=most, threads=2))
-    x = xdev.sqrt(xdev.arange(1.0, 40e6, chunks=1_000_000)).persist()
+    x = xdev.sqrt(xdev.arange(1.0, 20e6, chunks=500_000)).persist()
     wait(x)
 
     assert x.nbytes > WORKERS * most
     total = float(xdev.sum(x))
-    assert total == pytest.approx(np.sqrt(np.arange(1.0, 40e6)).sum(), rel=1e-13)
+    assert total == pytest.approx(np.sqrt(np.arange(1.0, 20e6)).sum(), rel=1e-13)
     for ledger in distributed.memory_status(client).values():
         assert ledger["cpu"]["limit"] == most
         assert most / 2 < ledger["cpu"]["max_allocated"]
@@ -380,15 +374,15 @@ def test_what_is_over_a_pools_limit_is_written_to_disk(client):
 
 
 def test_arrays_that_functions_hold_are_received_over_a_pools_limit(client):
-    most, held = 60_000_000, np.ones(1_000_000)
+    most, held = 40_000_000, np.ones(500_000)
     client.register_plugin(distributed.WorkerPlugin("cpu", limit=most))
     pids = set(client.run(os.getpid).values())
-    x = xdev.ones(30_000_000, chunks=1_000_000).persist()
+    x = xdev.ones(20_000_000, chunks=500_000).persist()
     assert held.nbytes * x.npartitions > WORKERS * most
 
     y = distributed.map(lambda block: block + held[0], x)
 
-    assert float(client.compute(xdev.sum(y)).result(timeout=120)) == 60e6
+    assert float(client.compute(xdev.sum(y)).result(timeout=120)) == 40e6
     assert set(client.run(os.getpid).values()) == pids
     for ledger in distributed.memory_status(client).values():
         assert ledger["cpu"]["reserved"] <= most

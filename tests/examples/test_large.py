@@ -1,7 +1,5 @@
 """The example that needs workers, run as its readers run it."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,14 +8,8 @@ pytest.importorskip("distributed")
 PROGRAM = Path(__file__).parents[2] / "docs" / "examples" / "large.py"
 
 
-def test_large_shows_its_progress_and_what_the_workers_needed():
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), "600"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+def test_large_shows_its_progress_and_what_the_workers_needed(python):
+    done = python(PROGRAM, 600)
 
     assert done.returncode == 0, done.stderr
     assert "100% Completed" in done.stdout

@@ -1,8 +1,5 @@
 """The photograph example, run as its readers run it, against plain NumPy."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -31,17 +28,10 @@ def developed():
     return 255 * np.clip((sharp - low) / (high - low), 0, 1)
 
 
-def test_photo_equals_plain_numpy(device, tmp_path):
+def test_photo_equals_plain_numpy(device, python, tmp_path):
     path = tmp_path / "photo.png"
 
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(path)],
-        env=os.environ | {"XDEV_DEVICE": str(device)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = python(PROGRAM, path, XDEV_DEVICE=str(device))
 
     assert done.returncode == 0, done.stderr
     pixels = np.asarray(image.open(path))
@@ -54,18 +44,12 @@ def test_photo_equals_plain_numpy(device, tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["skimage", "PIL"])
-def test_without_scikit_image_it_says_what_to_install(missing, tmp_path):
+def test_without_scikit_image_it_says_what_to_install(missing, python, tmp_path):
     code = (
         f"import runpy, sys; sys.modules[{missing!r}] = None; "
         f"runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
+    done = python("-c", code, cwd=tmp_path)
 
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1

@@ -1,8 +1,6 @@
 """What the tests of all libraries need: addresses, and a process of their own."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -26,13 +24,12 @@ def address():
 
 
 @pytest.fixture
-def differences():
+def differences(python):
     """Return a function that says which calls of a library fail on a device."""
 
     def run(library, device):
         program = Path(__file__).with_name("compare.py")
-        command = [sys.executable, "-W", "ignore", program, library, str(device)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = python("-W", "ignore", program, library, device)
         assert not done.returncode, done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 

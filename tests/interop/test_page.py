@@ -1,9 +1,6 @@
 """docs/interop.md: the program of each library runs."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,19 +18,13 @@ def test_every_section_has_a_program():
 
 
 @pytest.mark.parametrize("library", PROGRAMS)
-def test_programs_run(imported, tmp_path, library):
+def test_programs_run(imported, python, tmp_path, library):
     name = library.lower().replace("-", "_")
     imported(MODULES.get(library, name))
 
     program = tmp_path / "program.py"
     program.write_text(PROGRAMS[library])
 
-    done = subprocess.run(
-        [sys.executable, program],
-        env={**os.environ, "XDEV_DEVICE": "cpu"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python(program, XDEV_DEVICE="cpu")
 
     assert not done.returncode, done.stderr

@@ -1,7 +1,6 @@
 """``%xtimeit`` beside the installed IPython's ``%timeit``, on the same clock."""
 
 import io
-import subprocess
 import sys
 import timeit
 from contextlib import redirect_stdout
@@ -178,6 +177,6 @@ def test_the_prompt_shows_the_text(shell):
     assert shown == f"<Timing : {timing}>"
 
 
-def test_importing_xdev_does_not_load_ipython():
+def test_importing_xdev_does_not_load_ipython(python):
     code = "import xdev, sys; assert 'IPython' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert python("-c", code).returncode == 0

@@ -16,26 +16,23 @@ def small(monkeypatch):
 
 
 @pytest.mark.usefixtures("small")
-def test_it_is_measured_once(device, monkeypatch):
-    first = copy_bandwidth(device)
-    assert 1e6 < first < 1e14
-    monkeypatch.setattr(measurement, "_copy_seconds", None)  # nobody calls it again
-    assert copy_bandwidth(str(device)) == first
-
-
-@pytest.mark.usefixtures("small")
-def test_it_counts_bytes_read_and_bytes_written(device, monkeypatch):
-    monkeypatch.setattr(measurement, "_copy_seconds", lambda _: 0.5)
-    assert copy_bandwidth(device) == 4 * measurement.SIZE
-
-
-@pytest.mark.usefixtures("small")
-def test_it_leaves_no_memory_behind(device):
+def test_it_counts_bytes_read_and_written_once_and_leaves_nothing(device, monkeypatch):
+    seconds, spent = measurement._copy_seconds, []
+    monkeypatch.setattr(
+        measurement, "_copy_seconds", lambda d: spent.append(seconds(d)) or spent[-1]
+    )
     memory.reclaim(device=device)
     held, used = memory.reserved(device), memory.allocated(device)
-    copy_bandwidth(device)
+
+    first = copy_bandwidth(device)
+
     assert memory.allocated(device) == used
     assert memory.reserved(device) < held + measurement.SIZE
+    assert copy_bandwidth(str(device)) == first == 2 * measurement.SIZE / spent[0]
+    assert 1e6 < first < 1e14
+    assert len(spent) == 1
+    with pytest.raises(xdev.DeviceUnavailableError):
+        copy_bandwidth("cuda:99")
 
 
 @pytest.mark.usefixtures("small")
@@ -84,8 +81,3 @@ def test_without_memory_for_a_copy_there_is_no_share(device, monkeypatch):
         memory.set_limit(None, device)
     assert table["add"].share is None
     assert table["add"].bandwidth > 0
-
-
-def test_an_unavailable_device_is_refused():
-    with pytest.raises(xdev.DeviceUnavailableError):
-        copy_bandwidth("cuda:99")

@@ -10,7 +10,7 @@ import pytest
 
 import xdev
 from xdev import _optional
-from xdev.timing import compare, timeit
+from xdev.timing import timeit
 from xdev.timing.environment import probe
 
 pytestmark = [pytest.mark.cuda, pytest.mark.full_card]
@@ -152,15 +152,6 @@ def test_work_of_another_stream_is_reported(product, cuda):
     assert median(timing.device) < 0.5 * median(timing.wall)
 
 
-def test_an_immediate_figure_is_wrong_by_ten_times(product):
-    """What a ``%timeit`` that does not wait prints, beside ours."""
-    timing = timeit(product, number=50, repeat=3)
-
-    naive = min(timing.launch)
-
-    assert timing.best > 10 * naive
-
-
 @pytest.mark.parametrize("seconds", [5e-4, 5e-3])
 def test_a_stream_is_held_for_the_time_that_was_asked_for(cuda, seconds):
     asked = probe(cuda)
@@ -197,13 +188,6 @@ def test_reasons_of_a_slow_clock_are_known_ones(cuda):
     }
 
 
-def test_rates_are_kept_with_the_runs(product):
-    timing = timeit(product, number=5, repeat=4)
-
-    assert len(timing.rates) == 4
-    assert timing.throttled == (min(timing.rates) < 0.95 * max(timing.rates))
-
-
 def test_cold_calls_go_to_the_memory_and_hot_ones_to_the_cache(cp, cuda):
     """Each is on its side of the middle between two figures of CUDA's events.
 
@@ -236,47 +220,6 @@ def test_cold_calls_go_to_the_memory_and_hot_ones_to_the_cache(cp, cuda):
     assert min(hot.device) < middle < min(cold.device), told
 
 
-def test_large_work_takes_as_long_hot_as_cold(cp, cuda):
-    """The last cache holds a twentieth of it."""
-    cache = cp.cuda.Device(cuda.index).attributes["L2CacheSize"]
-    numbers = np.random.default_rng(0).random(10 * cache // 4, np.float32)
-    x = xdev.asarray(numbers, device=cuda)
-    out = xdev.empty_like(x)
-
-    def call():
-        return xdev.add(x, x, out=out)
-
-    hot = timeit(call, number=20, repeat=TRIES)
-    cold = timeit(call, number=20, repeat=TRIES, cold=True)
-
-    assert min(cold.device) == pytest.approx(min(hot.device), rel=0.25)
-
-
-def test_the_first_call_is_apart(cuda):
-    x = xdev.asarray(np.random.default_rng(0).random(1000), device=cuda)
-    factor = np.random.default_rng().random()  # so that no cache on disk has it
-
-    @xdev.vectorize
-    def scaled(a):
-        return a * factor + 1.0
-
-    timing = timeit(scaled, x, number=10, repeat=3)
-
-    assert timing.compile_time > 20 * timing.worst
-
-
-def test_statements_find_the_device_of_what_they_name(arrays):
-    x, y, out = arrays
-    names = {"x": x, "y": y, "out": out}
-
-    timing = timeit("x.dot(y, out=out)", globals=names, number=20, repeat=2)
-    local = timeit("a.dot(b)", "a, b = x, y", globals=names, number=20, repeat=2)
-
-    for one in (timing, local):
-        assert one.queued
-        assert median(one.launch) < 0.2 * median(one.wall)
-
-
 def test_nothing_of_it_stays_in_the_pool(product, cuda):
     product()
     before = xdev.memory.allocated(cuda)
@@ -297,30 +240,3 @@ def test_a_device_that_is_not_the_current_one():
     assert timing.queued
     assert len(timing.rates) == 2
     assert median(timing.launch) < 0.5 * median(timing.wall)
-
-
-def test_a_comparison_of_three_rows_is_quick(cuda):
-    """Run time, on the device's and the host's clocks, apart from the first calls."""
-    rng = np.random.default_rng(0)
-    host = rng.random((2, 100_000), dtype=np.float32)
-    x, y = (xdev.asarray(part, device=cuda) for part in host)
-    out = xdev.empty_like(x)
-
-    @xdev.vectorize
-    def add(a, b):
-        return a + b
-
-    def there_and_back():
-        moved = (xdev.to_device(part, cuda) for part in host)
-        return xdev.to_numpy(add(*moved))
-
-    table = compare(
-        {
-            "host arrays": there_and_back,
-            "device arrays": lambda: add(x, y),
-            "device arrays out=": lambda: add(x, y, out=out),
-        }
-    )
-
-    spent = sum(sum(row.timing.all_runs) for row in table.rows)
-    assert spent < 3

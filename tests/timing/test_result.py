@@ -46,21 +46,6 @@ def test_text_where_there_is_no_output(monkeypatch):
     assert str(Timing(1, 1, 2e-6, 2e-6, [2e-6], 0.0)).startswith("2 us +- 0 ns per")
 
 
-@pytest.mark.parametrize(
-    ("runs", "text"),
-    [
-        (
-            [0.0] * 7,
-            "0 ns ± 0 ns per loop (mean ± std. dev. of 7 runs, 1,000 loops each)",
-        ),
-        ([1e-12], "0.000001 ns ± 0 ns per loop"),
-    ],
-)
-def test_text_of_times_next_to_nothing(runs, text):
-    timing = Timing(1000, len(runs), 0.0, 0.0, runs, 0.0)
-    assert str(timing).startswith(text.replace("0.000001", "1e-06"))
-
-
 def queued(walls, launch, device, **more):
     """Return the timing of runs of one call on a device that works on meanwhile."""
     numbers = (1, len(walls), min(walls), max(walls), walls, 0.0, 3)

@@ -2,7 +2,6 @@
 
 import gc
 from contextlib import contextmanager
-from itertools import product
 
 import numpy as np
 import pytest
@@ -80,24 +79,16 @@ def test_a_never_ending_search_ends():
     assert candidate.number == sampling.MOST_LOOPS
 
 
-def test_the_collector_is_back_after_an_error():
-    calls = []
-
-    def fail_later():
-        calls.append(1)
-        if len(calls) > 1:
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        timeit(fail_later, number=1)
-    assert gc.isenabled()
-
-
-def test_a_collector_that_was_off_stays_off():
-    gc.disable()
+@pytest.mark.parametrize("collecting", [True, False])
+def test_the_collector_is_as_it_was_after_an_error_too(collecting):
+    calls = iter([1])
+    (gc.enable if collecting else gc.disable)()
     try:
         timeit(list, number=1, repeat=1)
-        assert not gc.isenabled()
+        assert gc.isenabled() == collecting
+        with pytest.raises(StopIteration):
+            timeit(lambda: next(calls), number=1)
+        assert gc.isenabled() == collecting
     finally:
         gc.enable()
 
@@ -121,18 +112,9 @@ def test_arguments_are_passed_and_the_counts_kept(device, cold):
 
 
 def test_a_statement_takes_its_setup_as_in_the_standard_library(device):
-    names = {"seen": []}
-    for given_setup in (("seen.append(7); x = 1",), ()):
-        keyword = {} if given_setup else {"setup": "seen.append(7); x = 1"}
-        timing = timeit(
-            "x + 1",
-            *given_setup,
-            globals=names,
-            number=2,
-            repeat=3,
-            device=device,
-            **keyword,
-        )
+    names, setup = {"seen": []}, "seen.append(7); x = 1"
+    how = {"globals": names, "number": 2, "repeat": 3, "device": device}
+    for timing in (timeit("x + 1", setup, **how), timeit("x + 1", setup=setup, **how)):
         assert timing.loops == 2
     assert len(names["seen"]) >= 2 * 4
     with pytest.raises(NameError) as refused:
@@ -188,45 +170,31 @@ def test_the_time_is_the_clock_s():
     assert timing.all_runs == [1, 1]
 
 
-@pytest.mark.parametrize(
-    "counts",
-    [
-        *({"number": wrong} for wrong in (0, 1.5, "3", True, np.True_, np.ones(2))),
-        *({"repeat": wrong} for wrong in (0, None, np.int64(-1))),
-    ],
-)
-def test_counts_that_are_no_positive_whole_numbers_are_refused(counts):
-    with pytest.raises(ValueError, match="whole number of at least 1"):
-        timeit(list, **counts)
-
-
-def test_what_cannot_be_called_is_refused():
-    with pytest.raises(TypeError, match=r"its arguments, not a ndarray$"):
-        timeit(np.ones(3))
-
-
 def test_counts_of_numpy_are_kept_as_pythons():
     timing = timeit(list, number=np.int64(3), repeat=np.array(2))
     assert (timing.loops, timing.repeat) == (3, 2)
     assert type(timing.loops) is int
 
 
-@pytest.mark.parametrize("wrong", [{"setup": "x = 1"}, {"globals": {}}])
-def test_a_function_takes_no_setup(wrong):
-    with pytest.raises(TypeError, match="setup and globals are for statements"):
-        timeit(list, **wrong)
-
-
 @pytest.mark.parametrize(
-    ("more", "keyword"), list(product([("x = 1",), ("1", "2")], [{"setup": "y"}]))
+    ("arguments", "options", "error", "text"),
+    [
+        *(
+            ((list,), {"number": wrong}, ValueError, "whole number of at least 1")
+            for wrong in (0, 1.5, "3", True, np.True_, np.ones(2))
+        ),
+        *(
+            ((list,), {"repeat": wrong}, ValueError, "whole number of at least 1")
+            for wrong in (0, None, np.int64(-1))
+        ),
+        ((np.ones(3),), {}, TypeError, r"its arguments, not a ndarray$"),
+        ((list,), {"setup": "x = 1"}, TypeError, "setup and globals are for stat"),
+        ((list,), {"globals": {}}, TypeError, "setup and globals are for statements"),
+        (("x", "x = 1"), {"setup": "y"}, TypeError, "no arguments but its setup"),
+        (("x", "1", "2"), {"setup": "y"}, TypeError, "no arguments but its setup"),
+        ((lambda: pytest.fail("called"),), {"device": "a"}, XdevError, "no device is"),
+    ],
 )
-def test_a_statement_takes_one_setup(more, keyword):
-    with pytest.raises(TypeError, match="no arguments but its setup"):
-        timeit("x", *more, **keyword)
-
-
-def test_an_unknown_device_is_refused_before_the_call():
-    calls = []
-    with pytest.raises(XdevError, match="no device is called"):
-        timeit(lambda: calls.append(1), device="abacus")
-    assert not calls
+def test_what_cannot_be_timed_is_refused(arguments, options, error, text):
+    with pytest.raises(error, match=text):
+        timeit(*arguments, **options)
