@@ -85,7 +85,7 @@ def candidates(n: int) -> dict[str, Callable[[], object]]:
         "find by address": lambda: heap.find(next(inside)),
         "look for segments to trim": lambda: whole.spare(least=TRIMMED),
         "take the largest segment": spare,
-        "merge after a synchronize": lambda: heap.unify(*heap.lift()),
+        "merge after a synchronize": lambda: heap.unify(0, heap.lift(0)),
     }
 
 

@@ -6,7 +6,7 @@ from math import inf
 import pytest
 from hypothesis import given, strategies as st
 
-from xdev.memory.blocks import Chunk, FreeList, Heap, Segment, round_up
+from xdev.memory.blocks import Heap, Segment, round_up
 from xdev.memory.policies import POLICIES, eighth, named
 
 
@@ -27,26 +27,6 @@ def test_eighths_are_idempotent_and_monotone(nbytes):
     assert eighth(size, 512) == size
     assert nbytes <= size <= max(512, nbytes + nbytes // 8 + 512)
     assert eighth(nbytes + 1, 512) >= size
-
-
-@given(
-    st.lists(st.integers(min_value=1, max_value=50), max_size=30),
-    st.integers(min_value=1, max_value=60),
-)
-def test_a_shelf_finds_what_a_search_of_all_finds(sizes, wanted):
-    free_list, chunks = FreeList(), []
-    for number, size in enumerate(sizes):
-        chunk = Chunk(number * 100, size, Segment(number * 100, size, None))
-        free_list.add(chunk)
-        chunks.append(chunk)
-    for chunk in chunks[::3]:
-        free_list.remove(chunk)
-        assert not chunk.listed
-    left = [c for n, c in enumerate(chunks) if n % 3]
-    fits = [c.nbytes for c in left if c.nbytes >= wanted]
-    found = free_list.best(wanted)
-    assert (found.nbytes if found else None) == min(fits, default=None)
-    assert {id(c) for c in free_list} == {id(c) for c in left}
 
 
 @given(

@@ -34,7 +34,6 @@ class OrderedLaws(RuleBasedStateMachine):
     def look(self, key):
         before = [k for k in self.model if k <= key]
         after = [k for k in self.model if k >= key]
-        assert self.map.get(key) == self.model.get(key)
         assert self.map.floor(key) == (self.model[max(before)] if before else None)
         assert self.map.ceiling(key) == (self.model[min(after)] if after else None)
 

@@ -14,7 +14,7 @@ from collections import defaultdict
 from functools import lru_cache
 from itertools import chain
 from math import inf
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -56,10 +56,6 @@ class Ordered(Generic[K, V]):
         value = self._values.pop(key)
         del self._keys[bisect_left(self._keys, key)]
         return value
-
-    def get(self, key: K) -> V | None:
-        """Return the value of a key, or None."""
-        return self._values.get(key)
 
     def floor(self, key: K) -> V | None:
         """Return the value of the last key up to this one, or None."""
@@ -162,7 +158,8 @@ class Chunk:
     stream : int
         Whose queued work may still use it.
     release : callable
-        Takes the chunk back; safe in a finalizer. It never locks and never blocks.
+        Takes the chunk back; safe in a finalizer. It never locks and never blocks. It
+        is :func:`lost` from a free list on until somebody has the chunk.
     reuses : int
         How often it was handed out again without its pool's lock.
     uses : set of int or None
@@ -225,40 +222,8 @@ def lost(chunk: Chunk) -> None:
     """Take back a chunk that is not handed out: there is nothing to do."""
 
 
-@final
-class FreeList:
-    """Free chunks ordered by size; the best fit among n is O(log n) away."""
-
-    __slots__ = ("_sizes",)
-
-    def __init__(self) -> None:
-        self._sizes: Ordered[int, dict[int, Chunk]] = Ordered()  # then by address
-
-    def add(self, chunk: Chunk) -> None:
-        """Put a chunk in its place."""
-        same = self._sizes.get(chunk.nbytes)
-        if same is None:
-            self._sizes.add(chunk.nbytes, {chunk.address: chunk})
-        else:
-            same[chunk.address] = chunk
-        chunk.listed = True
-
-    def remove(self, chunk: Chunk) -> None:
-        """Take out a chunk that is here; KeyError where it is not."""
-        same = self._sizes.get(chunk.nbytes) or {}
-        del same[chunk.address]
-        if not same:
-            self._sizes.pop(chunk.nbytes)
-        chunk.listed = False
-
-    def best(self, nbytes: int) -> Chunk | None:
-        """Return the smallest chunk that holds ``nbytes``, the last added of those."""
-        same = self._sizes.ceiling(nbytes)
-        return None if same is None else next(reversed(same.values()))
-
-    def __iter__(self) -> Iterator[Chunk]:
-        for same in self._sizes:
-            yield from same.values()
+#: Free chunks by size and address: the best fit among n is O(log n) away.
+FreeList: TypeAlias = Ordered[tuple[int, int], Chunk]
 
 
 @final
@@ -338,6 +303,7 @@ class Heap:
         )
         #: (stream, size) -> free chunks of a class, last in, first out.
         self.bins: dict[tuple[int, int], list[Chunk]] = {}
+        #: (stream, whether they are small) -> free chunks.
         self._free_lists: dict[tuple[int, bool], FreeList] = {}
         self._segments: Ordered[int, Segment] = Ordered()  # by address
         self._whole: Ordered[tuple[int, int], Segment] = Ordered()  # size, address
@@ -366,8 +332,7 @@ class Heap:
         small = self.granted(nbytes) <= self.policy.small
         for arena in (small, not small) if anywhere else (small,):
             free_list = self._free_lists.get((stream, arena))
-            chunk = free_list and self.policy.fit(free_list, nbytes)
-            if chunk is not None:
+            if free_list and (chunk := self.policy.fit(free_list, nbytes)):
                 return self._carve(chunk, nbytes)
         return None
 
@@ -551,8 +516,9 @@ class Heap:
         key = (chunk.stream, segment.nbytes <= 2 * self.policy.small)
         free_list = self._free_lists.get(key)
         if free_list is None:
-            free_list = self._free_lists[key] = FreeList()
-        free_list.add(chunk)
+            free_list = self._free_lists[key] = Ordered()
+        free_list.add((chunk.nbytes, chunk.address), chunk)
+        chunk.listed, chunk.release = True, lost
         if chunk.nbytes == segment.nbytes:
             self._whole.add((segment.nbytes, segment.address), segment)
 
@@ -560,6 +526,7 @@ class Heap:
         """Take a chunk from its free_list."""
         segment = chunk.segment
         key = (chunk.stream, segment.nbytes <= 2 * self.policy.small)
-        self._free_lists[key].remove(chunk)
+        self._free_lists[key].pop((chunk.nbytes, chunk.address))
+        chunk.listed = False
         if chunk.nbytes == segment.nbytes:
             self._whole.pop((segment.nbytes, segment.address))

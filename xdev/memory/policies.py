@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from xdev import _config
 from xdev.errors import ConfigurationError
-from xdev.memory.blocks import FreeList, Policy, round_up
+from xdev.memory.blocks import Policy, round_up
 
 if TYPE_CHECKING:
-    from xdev.memory.blocks import Chunk
+    from xdev.memory.blocks import Chunk, FreeList
 
 __all__ = ["POLICIES", "Policy", "named"]
 
@@ -70,9 +70,14 @@ def shared(granted: int, quantum: int) -> int:  # noqa: ARG001 - one signature f
 # Fits: which free chunk of a free_list serves a request.
 
 
+def best(free_list: FreeList, nbytes: int) -> Chunk | None:
+    """Return the smallest chunk that is large enough, of those the lowest; O(log n)."""
+    return free_list.ceiling((nbytes, 0))
+
+
 def snug(free_list: FreeList, nbytes: int) -> Chunk | None:
     """Return the smallest chunk, where at most an eighth of it would be wasted."""
-    chunk = free_list.best(nbytes)
+    chunk = best(free_list, nbytes)
     if chunk is None or chunk.nbytes > nbytes + max(nbytes // WASTE, QUANTUM):
         return None
     return chunk
@@ -84,7 +89,6 @@ def first(free_list: FreeList, nbytes: int) -> Chunk | None:
     return min(large, key=lambda chunk: chunk.address, default=None)
 
 
-best = FreeList.best  # the smallest chunk that is large enough; O(log n)
 _POLICIES = (
     Policy("split", round_up, shared, best, small=SMALL, splits=True, keeps=True),
     Policy("binned", eighth, exact, snug, small=0, splits=False, keeps=True),

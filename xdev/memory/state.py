@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from xdev import native
 from xdev.memory.accounting import Ledger
-from xdev.memory.blocks import Heap, Segment
+from xdev.memory.blocks import Heap, Segment, lost
 from xdev.memory.policies import eighth
 from xdev.memory.reclamation import DeferredFrees
 from xdev.memory.upstream import Upstream
@@ -93,9 +93,6 @@ class PoolState:
         #: All that the source has lent, by address, in the heap or not.
         self.segments: dict[int, Segment] = {}
         self._strays: list[Segment] = []  # served apart, and not in the heap yet
-        #: Free chunks that moves have taken out of the heap so far. Nobody uses them,
-        #: though frames refer to them, and after an error its traceback.
-        self._in_hand: list[Chunk] = []
         self.inherited = False  # whether it is the parent's, in a forked child
         self.shut = False  # whether free memory needs a look at the limit
         self.deferred = DeferredFrees(self)
@@ -185,7 +182,6 @@ class PoolState:
             while segments is None or len(segments) != len(self.segments):
                 segments = self._reconciled()
                 self._rebuild(segments)  # a finalizer may come between, and be served
-            self._in_hand = []
             self._torn = self._adrift = self._apart = False
 
     def _reconciled(self) -> list[Segment]:
@@ -202,30 +198,29 @@ class PoolState:
         return list(self.segments.values())
 
     def _rebuild(self, segments: list[Segment]) -> None:
-        heap = self.heap
-        was_free = {id(chunk) for chunk in (*heap.binned(), *self._in_hand)}
-        for segment in segments:
-            was_free.update(id(chunk) for chunk in segment if chunk.listed)
-        heap.rebuild(segments)
-        free, used = self._sort(segments, was_free)
-        heap.restore(*free)
-        sizes = [segment.nbytes for segment in segments]
-        self.ledger.recount(used, sizes, self.upstream.idle)
+        """Sort the chunks anew into those that are free and those in use.
 
-    def _sort(
-        self, segments: list[Segment], was_free: set[int]
-    ) -> tuple[list[Chunk], list[int]]:
-        """Return the free chunks, and the sizes of those in use."""
+        A chunk that is handed out to nobody is free, though frames refer to it, and
+        after an error its traceback.
+        """
+        heap = self.heap
+        was_free = {id(chunk) for chunk in heap.binned()}
         late = {id(chunk) for chunk in self.deferred.chunks()}
+        heap.rebuild(segments)
         free, used = [], []
         for segment in segments:
             for chunk, holders in segment.holders():
-                if id(chunk) in was_free or (not holders and self._came_back(chunk)):
+                if id(chunk) in late:
+                    continue
+                if chunk.release is lost or id(chunk) in was_free:
                     free.append(chunk)
-                elif holders and id(chunk) not in late:
+                elif holders:
                     used.append(chunk.nbytes)
-                    chunk.release = self.release
-        return free, used
+                elif self._came_back(chunk):
+                    free.append(chunk)
+        heap.restore(*free)
+        sizes = [segment.nbytes for segment in segments]
+        self.ledger.recount(used, sizes, self.upstream.idle)
 
     def _drain(self) -> None:
         """Take back what was dropped; called in a decision."""
@@ -363,14 +358,9 @@ class PoolState:
         return self.move(partial(self._steal, nbytes, stream, least))
 
     def _steal(self, nbytes: int, stream: int, least: int) -> Chunk | None:
-        before = self._in_hand
-
-        def choose(heap: Heap) -> Chunk | None:
-            found = self._admitted(heap, heap.steal(nbytes, stream, least))
-            self._in_hand = before if found is None else [*before, found]
-            return found
-
-        chunk = self.decide(choose)
+        chunk = self.decide(
+            lambda heap: self._admitted(heap, heap.steal(nbytes, stream, least))
+        )
         if chunk is None:
             return None
         self.newest.address = 0  # as in cached
@@ -380,9 +370,7 @@ class PoolState:
             chunk.stream = stream
             self.ledger.steals += 1
             self.ledger.events += 1
-            self._hand_out(chunk, nbytes)
-            self._in_hand = before
-            return chunk
+            return self._hand_out(chunk, nbytes)
 
         return self.decide(change)
 
@@ -424,22 +412,15 @@ class PoolState:
         return self.move(partial(self._synchronize, stream)) if self.settled() else 0
 
     def _synchronize(self, stream: int | None) -> int:
-        gone, before = self.process_pending() or 0, self._in_hand
+        gone = self.process_pending() or 0
 
         def lift(heap: Heap) -> tuple[int, list[Chunk]]:
             heir = heap.fullest() if stream is None else stream
-            lifted = heap.lift(heir)
-            self._in_hand = before + lifted
-            return heir, lifted
+            return heir, heap.lift(heir)
 
         heir, lifted = self.decide(lift) or (stream or 0, [])
         free = self.deferred.synchronize()
-
-        def unify(heap: Heap) -> None:
-            heap.unify(heir, lifted + free)
-            self._in_hand = before
-
-        self.decide(unify)
+        self.decide(lambda heap: heap.unify(heir, lifted + free))
         self.count("syncs")
         return gone
 
@@ -498,14 +479,7 @@ class PoolState:
         return self.move(partial(self._return, nbytes, least))
 
     def _return(self, nbytes: float, least: int) -> int:
-        before = self._in_hand
-
-        def choose(heap: Heap) -> list[Segment]:
-            found = heap.spare(nbytes, least)
-            self._in_hand = before + [segment.first for segment in found]
-            return found
-
-        segments = self.decide(choose) or []
+        segments = self.decide(lambda heap: heap.spare(nbytes, least)) or []
         total = sum(map(self.upstream.take_back, segments))
         self.upstream.settle()
 
@@ -516,7 +490,6 @@ class PoolState:
             for segment in segments:
                 self.segments.pop(segment.address, None)
                 self._tell_returned(segment)
-            self._in_hand = before
 
         self.decide(note)
         return total
