@@ -1,5 +1,6 @@
 """Kernels of reductions, scans and scatters are compiled for every architecture."""
 
+import itertools
 import os
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from xdev import _optional
 from xdev.compile.elementwise import computed, cubin
-from xdev.compile.folds import Reduce, Scan, Scatter
+from xdev.compile.folds import STATISTICS, Reduce, Scan, Scatter
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 ARCHITECTURES = [(7, 5), (8, 0), (9, 0), (10, 0)]
@@ -57,6 +58,7 @@ def test_every_architecture_has_every_method(capability):
         Reduce(*types, 32, 2, masked=True),
         Reduce(*types, 256, 1, masked=True, joining=256),
         Reduce(*types, 1, 2, joining=32),
+        Reduce(*types, 32, 1, statistic="count"),
         Reduce(*types, 32, 3, segmented=True),
         Scan(*types, 1, 2),
         Scan(*types, 256, 1),
@@ -66,6 +68,17 @@ def test_every_architecture_has_every_method(capability):
         scattered = isinstance(kernel, Scatter)
         code = built(kernel, dtype if scattered else loop, capability)
         assert code[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("char", "efd" if DEEP else "f")
+def test_every_statistic_compiles(char):
+    dtype = np.dtype(char)
+    loop = computed(dtype)
+    for group, statistic in itertools.product((1, 256), STATISTICS[1:]):
+        kernel = Reduce(
+            dtype, loop, dtype, group, joining=256, statistic=statistic, masked=True
+        )
+        assert built(kernel, loop)[:4] == b"\x7fELF"
 
 
 def test_a_scatter_of_one_operand_compiles():

@@ -1,6 +1,7 @@
 // What CUDA's C++ has and the host's has not, so that the kernels run there: blocks one
 // after the other, the threads of one by turns, as fibers that change over where they
 // wait for each other.
+#include <cmath>
 #include <csetjmp>
 #include <cstring>
 #include <ucontext.h>

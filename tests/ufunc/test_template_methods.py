@@ -8,6 +8,7 @@ import pytest
 
 import xdev
 from xdev.ufunc import calls, cuda_scatter, foreign
+from xdev.ufunc.cuda_reductions import CudaReduction
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 SHAPES = [(5,), (70,), (3000,), (300_000,), (40, 50), (3, 4000), (2000, 3), (6, 70, 40)]
@@ -73,6 +74,35 @@ def test_segments_without_a_value_leave_none(gpu, shape, axis):
 
         expected = plain.reduce(x * mask, axis, initial=0)
         np.testing.assert_array_equal(gpu.host(made), expected)
+
+
+@pytest.mark.parametrize("char", "efdi?" if DEEP else "ei")
+@pytest.mark.parametrize("shape", [(70_000,), (300, 40), (3, 4000)], ids=str)
+def test_statistics_are_numpys(gpu, shape, char):
+    rng = np.random.default_rng(3)
+    x = (rng.normal(7, 2, shape) * (rng.random(shape) < 0.9)).astype(char)
+    kept = {"axis": len(shape) - 1, "keepdims": True}
+    for name, correction, plain in (
+        ("count", 0, np.count_nonzero),
+        ("norm", 0, lambda x, **how: np.sqrt((x * x).sum(**how))),
+        ("mean", 0, np.mean),
+        ("var", 0, np.var),
+        ("std", 1.5, lambda x, **how: np.std(x, ddof=1.5, **how)),
+    ):
+        reduction = CudaReduction(gpu.loops("add"), 0, name)
+        for how in ({"axis": None}, {"axis": 0}, kept):
+            expected = np.asarray(plain(x.astype("d"), **how))
+            for _ in range(2):  # the second time by the first one's plan
+                made = reduction(gpu.array(x), correction=correction, **how)
+                again = reduction.again(gpu.array(x), how["axis"], None, correction)
+
+                made = gpu.host(made)
+                dtype = np.intp if name == "count" else np.mean(x).dtype
+                assert (made.dtype, made.shape) == (dtype, expected.shape)
+                rtol = {"e": 1e-3, "f": 3e-6}.get(char, 1e-12)
+                np.testing.assert_allclose(made, expected, rtol=rtol)
+                if not kept.items() <= how.items():
+                    np.testing.assert_array_equal(gpu.host(again), made)
 
 
 def test_reductions_of_nothing(gpu):

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 WARP = 32
 REDUCED = 32  # bytes that a thread folds of each chunk
+STATISTICS = ("fold", "count", "norm", "mean", "var", "std")
+MARK = 8  # bytes
 SCANNED = 4  # elements that a thread scans of each tile
 
 
@@ -35,6 +37,8 @@ class Reduce:
     joining : int
         How many threads join the segments of a line: 32 or 256. 0: nobody, each has a
         place in the target.
+    statistic : str
+        What becomes of a sum, one of :data:`STATISTICS`.
     """
 
     source: np.dtype[Any]
@@ -45,6 +49,7 @@ class Reduce:
     masked: bool = False
     segmented: bool = False
     joining: int = 0
+    statistic: str = "fold"
     template: str = "reduce"
 
     @property
@@ -63,6 +68,12 @@ class Reduce:
         """Return how many neighbours a thread folds at once."""
         return REDUCED // self.source.itemsize
 
+    @property
+    def partial(self) -> int:
+        """Return the bytes of a segment's fold, with the mark that it is there."""
+        parts = 3 if self.statistic in ("var", "std") else 1
+        return MARK + parts * self.loop.itemsize
+
     def macros(self) -> Macros:
         """Return the template's macros."""
         numbers = {
@@ -72,6 +83,7 @@ class Reduce:
             "MASKED": int(self.masked),
             "SEGMENTED": int(self.segmented),
             "JOINING": self.joining,
+            "STATISTIC": STATISTICS.index(self.statistic),
         }
         return _macros(numbers, (self.loop, self.loop), self.loop)
 

@@ -42,6 +42,7 @@ from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool
 from xdev.memory.streams import live_streams
 from xdev.ufunc.complaints import no_matrix, no_mode
+from xdev.ufunc.cuda_reductions import CudaReduction
 from xdev.ufunc.expressions import selection
 
 if TYPE_CHECKING:
@@ -86,6 +87,12 @@ REDUCTIONS = {
     "prod": elementwise.multiply,
     "sum": elementwise.add,
 }
+#: Sums of which the same kernels make more, of real numbers.
+STATISTICS = {
+    **{name: name for name in ("mean", "std", "var")},
+    "count_nonzero": "count",
+    "linalg.vector_norm": "norm",
+}
 #: What makes views alone: no work on the device.
 VIEWS = frozenset((
     *("broadcast_arrays", "broadcast_to", "expand_dims", "flip", "matrix_transpose"),
@@ -115,6 +122,33 @@ def _reduction(function: Any) -> Callable[..., Any]:
         if keepdims:
             return function.reduce(x, axis, dtype, None, True)
         return function.reduce(x, axis, dtype)
+
+    vars(reduce)["marks"] = True  # the engine does
+    return reduce
+
+
+def _statistic(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
+    """Return such a function; ``own`` is CuPy's, for what the kernels do not serve."""
+    add: Any = elementwise.add
+    reduction = CudaReduction(add._cuda, 0, STATISTICS[name])  # noqa: SLF001
+
+    def reduce(
+        x: Any,
+        *,
+        axis: Axes = None,
+        keepdims: bool = False,
+        ord: float = 2,
+        **options: float,
+    ) -> Any:
+        if ord != 2:  # noqa: PLR2004 - of sums of squares
+            return own(x, axis=axis, keepdims=keepdims, ord=ord)
+        if not keepdims:
+            made = reduction.again(x, axis, **options)
+            if made is not NotImplemented:
+                return made
+        if x.dtype.kind == "c" and name != "count_nonzero":
+            return own(x, axis=axis, keepdims=keepdims, **options)
+        return reduction(x, axis=axis, keepdims=keepdims, **options)
 
     vars(reduce)["marks"] = True  # the engine does
     return reduce
@@ -163,6 +197,8 @@ class CuPyLibrary(Library):
         else:
             standard = importlib.import_module("array_api_compat.cupy")
             found = _bare(operator.attrgetter(name)(standard), self.namespace)
+        if name in STATISTICS:
+            found = _statistic(name, found)
         self.keep(name, with_room(name, found))
         return self.functions[name]
 
@@ -390,9 +426,6 @@ def mended() -> dict[str, Callable[..., Any]]:
         "nonzero": nonzero,
         # makes much of what is one subtraction
         "diff": diff,
-        # call the correction ddof
-        "std": std,
-        "var": var,
         # has the first two axes
         "linalg.diagonal": diagonal,
         "linalg.trace": trace,
@@ -560,38 +593,6 @@ def matrix_rank(x: Any, *, rtol: Any) -> Any:
     # The first is the largest; a maximum of none would be an error.
     above = values > values[..., :1] * least
     return cupy.count_nonzero(above, axis=-1)
-
-
-LARGE = 1 << 16  # elements, from which on two more launches are worth it
-
-
-AT_ONCE = 1 << 24  # elements whose deviations take memory together
-
-
-def std(x: Any, **options: Any) -> Any:
-    """Return the standard deviation."""
-    return _optional.cupy().sqrt(var(x, **options))
-
-
-def var(x: Any, *, axis: Axes, correction: float, keepdims: bool) -> Any:
-    """Return the variance, of all elements of a large array in two passes."""
-    freedom = x.size - correction
-    quick = x.dtype.char in "fd" and freedom > 0 and x.flags.forc
-    if axis is not None or x.size < LARGE or not quick:
-        return _own(x, "var")(axis, None, None, correction, keepdims)
-    flat = x.ravel("K")
-    mean, total = _own(flat, "mean")(), 0
-    for start in range(0, flat.size, AT_ONCE):
-        deviation = flat[start : start + AT_ONCE] - mean
-        deviation *= deviation
-        total = total + _own(deviation, "sum")()
-    found = total / x.dtype.type(freedom)
-    return found.reshape((1,) * x.ndim) if keepdims else found
-
-
-def _own(x: Any, name: str) -> Any:
-    """Return CuPy's method of an array, not what the bridge of operators set there."""
-    return partial(inspect.unwrap(getattr(type(x), name)), x)
 
 
 def written(function: Callable[..., Any]) -> Callable[..., Any]:

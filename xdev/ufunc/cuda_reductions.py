@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 ADDRESS = Value()
 BYTE = np.dtype(np.uint8)
-MARK = 8  # bytes that say of a segment's fold that it is there
-READY = secrets.randbits(62) << 1  # what they are then: no memory holds it by chance
+READY = secrets.randbits(62) << 1  # marks a segment's fold: no memory holds it so
 PLANS = 512  # kept for each function
 WHOLE = {int, np.intp, type(None)}  # types of axes: ``1.0`` and ``True`` equal 1 too
+Start = tuple[bytes | None, float]
 KEYS = (int, tuple, str, type, np.dtype, type(None))  # axes and dtypes that are learnt
 
 
@@ -63,22 +63,29 @@ class CudaReduction:
     identity : int, str or None
         What a reduction of nothing is; ``"reorderable"``: nothing is, but axes may be
         reduced in any order. None: one axis at a time.
+    statistic : str
+        What becomes of a sum, one of :data:`xdev.compile.folds.STATISTICS`.
     """
 
-    def __init__(self, loops: CudaLoops, identity: int | str | None) -> None:
+    def __init__(
+        self, loops: CudaLoops, identity: int | str | None, statistic: str = "fold"
+    ) -> None:
         self._loops, self._name = loops, loops.scalar.name
+        self._statistic = statistic
         self._identity = identity
         self._neutral = None if identity == "reorderable" else identity
         self._plans: dict[Any, Folding] = {}
         self._launches: dict[Any, native.calls.Launches] = {}
 
-    def again(self, array: Any, axis: Any, dtype: Any) -> Any:
+    def again(
+        self, array: Any, axis: Any, dtype: Any = None, correction: float = 0
+    ) -> Any:
         """Repeat a reduction that differs from an earlier one in values alone.
 
         NotImplemented: there was no such, or the launch was refused.
         """
         try:
-            launches = self._launches.get((axis, dtype))
+            launches = self._launches.get((axis, dtype, correction))
         except TypeError:  # a list of axes, or what else is no key
             return NotImplemented
         parts = axis if type(axis) is tuple else (axis,)
@@ -96,6 +103,7 @@ class CudaReduction:
         keepdims: bool = False,
         initial: Any = np._NoValue,  # noqa: SLF001 - NumPy's own default
         where: Any = True,
+        correction: float = 0,
     ) -> Any:
         """Fold along axes, as :meth:`numpy.ufunc.reduce` does.
 
@@ -105,6 +113,8 @@ class CudaReduction:
             What is folded.
         axis, dtype, out, keepdims, initial, where
             As :meth:`numpy.ufunc.reduce` takes them.
+        correction : float
+            What is taken off the number of elements that a variance is divided by.
 
         Raises
         ------
@@ -114,8 +124,14 @@ class CudaReduction:
         TypeError
             An axis is no integer.
         """
-        x, given, spec = operands_of(self._loops, array, out, dtype)
+        loop = dtype
+        if self._statistic == "count":
+            loop = np.intp
+        elif self._statistic != "fold" and array.dtype.kind != "f":
+            loop = np.float64
+        x, given, spec = operands_of(self._loops, array, out, loop)
         axes = axes_of(axis, len(x.shape))
+        freedom = max(prod(x.shape[i] for i in axes) - correction, 0.0)
         if len(axes) > 1 and self._identity is None:
             raise reduction_error("not reorderable", self._name)
         first = self._initial(initial, spec)
@@ -135,7 +151,8 @@ class CudaReduction:
             if prod(one):
                 loop = computed(spec.outputs[0])
                 begin = None if first is None else padded(loop.type(first))
-                plan, x, mask = self._found(spec, x, whole, mask, axes, begin, ready)
+                start = begin, freedom
+                plan, x, mask = self._found(spec, x, whole, mask, axes, start, ready)
                 values, size = [x.address, y.address], (plan.scratch,)
                 if plan.scratch:
                     values.append(ready.scratch(size, BYTE).data.ptr)
@@ -145,10 +162,10 @@ class CudaReduction:
                 plain = out is None and not keepdims and mask is None
                 plain = plain and initial is np._NoValue and x.owner is array  # noqa: SLF001
                 if plain and isinstance(axis, KEYS) and isinstance(dtype, KEYS):
-                    self._learn((axis, dtype), array, y, plan)
+                    self._learn((axis, dtype, correction), array, y, plan)
             return ready.owner(y)
 
-    def _learn(self, key: tuple[Any, Any], array: Any, y: Array, plan: Folding) -> None:
+    def _learn(self, key: tuple[Any, ...], array: Any, y: Array, plan: Folding) -> None:
         """Have :attr:`again` launch by a plan."""
         if {type(array), type(y.owner)} != {_optional.cupy().ndarray}:
             return
@@ -165,13 +182,13 @@ class CudaReduction:
         y: Array,
         mask: Array | None,
         axes: tuple[int, ...],
-        first: bytes | None,
+        start: Start,
         ready: CudaCall,
     ) -> tuple[Folding, Array, Array | None]:
         """Return how to reduce, and the operands, copied where their axes need it."""
         layouts = x.layout, y.layout, mask and mask.layout
         here = _optional.cupy().cuda.runtime.getDevice()
-        key = spec, layouts, axes, first, here
+        key = spec, layouts, axes, start, here
         plan = self._plans.get(key)
         if plan is None:
             target = tuple(0 if i in axes else s for i, s in enumerate(y.strides))
@@ -186,8 +203,8 @@ class CudaReduction:
                 )
                 y = y.laid_out(shape, strides)
                 axes = tuple(range(len(order) - len(axes), len(order)))
-                return self._found(spec, x, y, mask, axes, first, ready)
-            plan = self._plan(spec, x.dtype, y.dtype, found, first, mask is not None)
+                return self._found(spec, x, y, mask, axes, start, ready)
+            plan = self._plan(spec, x.dtype, y.dtype, found, start, mask is not None)
             if len(self._plans) >= PLANS:
                 self._plans.clear()
             self._plans[key] = plan
@@ -199,19 +216,20 @@ class CudaReduction:
         source: np.dtype[Any],
         target: np.dtype[Any],
         found: Lines,
-        first: bytes | None,
+        start: Start,
         masked: bool,
     ) -> Folding:
         loop, rank = computed(spec.outputs[0]), len(found.extents)
         contiguous = found.steps[0] == source.itemsize and not masked
         group = folds.reducing(found, contiguous)
         kernel = Reduce(source, loop, target, group, rank, masked)
+        kernel = replace(kernel, statistic=self._statistic)
         splits, each = found.split(group, kernel.span, source.itemsize)
         nbytes = 0
         if splits > 1:
             kernel = replace(kernel, joining=WARP if splits <= BLOCK else BLOCK)
-            nbytes = found.count * splits * (MARK + loop.itemsize)
-        run = launch(self._loops, spec, kernel, found, splits, each, first)
+            nbytes = found.count * splits * kernel.partial
+        run = launch(self._loops, spec, kernel, found, splits, each, start)
         return Folding(run, nbytes)
 
     def _initial(self, initial: Any, spec: Specialisation) -> Any:
@@ -260,18 +278,20 @@ def launch(
     found: Lines,
     splits: int,
     each: int,
-    first: bytes | None = None,
+    start: Start = (None, 0.0),
 ) -> Launch:
     """Return the launch of a reduction's kernel over lines, or segments of them.
 
     Its values are the addresses of the source, of the target, of the scratch memory and
     of the mask or the places of segments; the last two where the kernel has them.
-    ``first`` is the slot of the number that a fold starts from, None its first element.
+    ``start`` is the slot of the number that a fold starts from, None its first element,
+    and what a mean is divided by.
     """
+    first, freedom = start
     blocks = folding = folds.grid(found.count * splits, kernel.group)
     if kernel.joining:
         blocks += folds.grid(found.count, kernel.joining)
-    begin = struct.pack("=iiq", first is not None, folding, READY)
+    begin = struct.pack("=iiqd", first is not None, folding, READY, freedom)
     parameter = bytes(4 * SLOT) + (first or bytes(SLOT)) + begin
     parameter += found.parameter(splits, each)
     count = 4 if kernel.masked or kernel.segmented else 3 if kernel.joining else 2

@@ -14,26 +14,74 @@ constexpr bool MASKED = XDEV_MASKED;
 constexpr bool SEGMENTED = XDEV_SEGMENTED;  // segments begin where an array says
 constexpr int JOINING = XDEV_JOINING;  // threads that join a line's segments; 0: nobody
 
+enum Statistic { FOLD, COUNT, NORM, MEAN, VARIANCE, DEVIATION };
+constexpr Statistic STATISTIC = Statistic(XDEV_STATISTIC);
+constexpr bool MOMENTS = STATISTIC >= VARIANCE;
+constexpr bool COMMUTES = STATISTIC != FOLD;
+
 using Mark = unsigned long long;
 
 struct Reduction {
     Slot source, target, scratch, mask, initial;
     int has_initial, folding;  // blocks that fold: the others join
     Mark ready;  // what no memory holds by chance; even
+    double freedom;  // what the sum of a mean or a variance is divided by
     Lines at;
+};
+
+// How many values there are, their mean, and the sum of the squares of their distances
+// from it. Those of neighbours are of two passes; they are joined as by Chan, Golub and
+// LeVeque (1979, STAN-CS-79-773), so that no large mean spoils a small variance.
+template <class R>
+struct Moments {
+    R count, mean, squares;
+};
+
+template <class R>
+__device__ inline Moments<R> apply(Moments<R> a, Moments<R> b)
+{
+    const R count = a.count + b.count, part = b.count / count, step = b.mean - a.mean;
+    return {count, a.mean + step * part, a.squares + b.squares + step * step * a.count * part};
+}
+
+template <class R, bool>
+struct folded {
+    using type = R;
+};
+template <class R>
+struct folded<R, true> {
+    using type = Moments<R>;
 };
 
 template <class Storage, class Loop>
 struct Reader {
-    using T = typename computed<Loop>::type;
+    using R = typename computed<Loop>::type;
+    using T = typename folded<R, MOMENTS>::type;
     const char* data;
     const char* mask;
     Size step, mask_step;
 
+    __device__ R value(const Storage* address) const
+    {
+        if constexpr (STATISTIC == COUNT) {
+            return convert<R>(convert<bool>(*address));
+        } else if constexpr (STATISTIC == NORM) {
+            const R x = read<Storage, Loop>(address);
+            return x * x;
+        } else {
+            return read<Storage, Loop>(address);
+        }
+    }
+
     __device__ Part<T> one(Size i) const
     {
         if (MASKED && !mask[i * mask_step]) return {T(), false};
-        return {read<Storage, Loop>(reinterpret_cast<const Storage*>(data + i * step)), true};
+        const R x = value(reinterpret_cast<const Storage*>(data + i * step));
+        if constexpr (MOMENTS) {
+            return {T{R(1), x, x - x}, true};  // of an infinity NaN
+        } else {
+            return {x, true};
+        }
     }
 
     // The fold of LANES neighbours, or of those below the end.
@@ -52,12 +100,21 @@ struct Reader {
 
     __device__ T all(const chunk<Storage, LANES>& block) const
     {
-        T value = read<Storage, Loop>(block.value);
+        R total = value(block.value);
 #pragma unroll
-        for (int i = 1; i < LANES; ++i) {
-            value = apply(value, read<Storage, Loop>(block.value + i));
+        for (int i = 1; i < LANES; ++i) total = apply(total, value(block.value + i));
+        if constexpr (MOMENTS) {
+            const R mean = total / R(LANES);
+            R squares = 0;
+#pragma unroll
+            for (int i = 0; i < LANES; ++i) {
+                const R step = value(block.value + i) - mean;
+                squares += step * step;
+            }
+            return {R(LANES), mean, squares};
+        } else {
+            return total;
         }
-        return value;
     }
 
     // The fold of a segment by one warp, in lane 0.
@@ -77,18 +134,25 @@ struct Reader {
 #pragma unroll
                     for (int k = 0; k < UNROLL; ++k) block[k].load_any(from + k * SPAN);
                 }
-                T value[UNROLL];
+                T part[UNROLL];
 #pragma unroll
-                for (int k = 0; k < UNROLL; ++k) value[k] = fold_warp(all(block[k]));
+                for (int k = 0; k < UNROLL; ++k) part[k] = in_order(all(block[k]));
 #pragma unroll
-                for (int k = 1; k < UNROLL; ++k) value[0] = apply(value[0], value[k]);
-                total = join(total, Part<T>{value[0], true});
+                for (int k = 1; k < UNROLL; ++k) part[0] = apply(part[0], part[k]);
+                total = join(total, Part<T>{part[0], true});
             }
         }
         for (; begin < end; begin += SPAN) {
-            total = join(total, fold_warp(few(begin + lane * LANES, end)));
+            total = join(total, in_order(few(begin + lane * LANES, end)));
         }
-        return total;
+        return COMMUTES ? fold_warp(total) : total;
+    }
+
+    // The fold of a warp's neighbours before what follows them, unless any order will do.
+    template <class P>
+    __device__ static P in_order(P part)
+    {
+        return COMMUTES ? part : fold_warp(part);
     }
 
     // The fold of a segment by one thread.
@@ -184,16 +248,25 @@ struct Folds {
 template <class Target, class Loop, class T>
 __device__ void finish(const Reduction& p, char* place, Part<T> total)
 {
-    if (p.has_initial) {
-        total = join(Part<T>{convert<T>(p.initial.get<Loop>()), true}, total);
+    using R = typename computed<Loop>::type;
+    R result;
+    if constexpr (MOMENTS) {
+        result = total.value.squares / R(p.freedom);
+    } else {
+        if (p.has_initial) {
+            total = join(Part<T>{convert<T>(p.initial.get<Loop>()), true}, total);
+        }
+        result = total.value;
+        if constexpr (STATISTIC == MEAN) result = result / R(p.freedom);
     }
-    write<Target, Loop>(reinterpret_cast<Target*>(place), total.value);
+    if constexpr (STATISTIC == NORM || STATISTIC == DEVIATION) result = sqrt(result);
+    write<Target, Loop>(reinterpret_cast<Target*>(place), result);
 }
 
 template <class Storage, class Loop, class Target>
 __global__ void __launch_bounds__(BLOCK) reduce(const __grid_constant__ Reduction p)
 {
-    using T = typename computed<Loop>::type;
+    using T = typename Reader<Storage, Loop>::T;
     if constexpr (JOINING > 0) {
         if (blockIdx.x >= p.folding) {
             const Size block = blockIdx.x - p.folding;
