@@ -1,6 +1,5 @@
 """Creation: where arrays are made, of which type, and what is refused."""
 
-import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,81 +9,10 @@ import xdev
 
 SHAPES = [3, (), (0,), (2, 3), (2, 0, 3), [2, 2], (np.int64(2), 3)]
 KINDS = ["bool", "int8", "uint64", "float32", "float64", "complex64", "complex128"]
-MAKERS = {
-    "arange": lambda **kw: xdev.arange(3, **kw),
-    "asarray": lambda **kw: xdev.asarray([0, 1, 2], **kw),
-    "empty": lambda **kw: xdev.empty(3, **kw),
-    "empty_like": lambda **kw: xdev.empty_like(np.ones(3), **kw),
-    "eye": lambda **kw: xdev.eye(3, **kw),
-    "full": lambda **kw: xdev.full(3, 2, **kw),
-    "full_like": lambda **kw: xdev.full_like(np.ones(3), 2, **kw),
-    "linspace": lambda **kw: xdev.linspace(0, 1, 3, **kw),
-    "ones": lambda **kw: xdev.ones(3, **kw),
-    "ones_like": lambda **kw: xdev.ones_like(np.ones(3), **kw),
-    "zeros": lambda **kw: xdev.zeros(3, **kw),
-    "zeros_like": lambda **kw: xdev.zeros_like(np.ones(3), **kw),
-    "fftfreq": lambda **kw: xdev.fft.fftfreq(3, **kw),
-    "rfftfreq": lambda **kw: xdev.fft.rfftfreq(3, **kw),
-    "from_dlpack": lambda **kw: xdev.from_dlpack(np.ones(3), **kw),
-    "astype": lambda **kw: xdev.astype(np.ones(3), kw.pop("dtype", "float32"), **kw),
-}
-INFO = {
-    "default_dtypes": lambda **kw: xdev.__array_namespace_info__().default_dtypes(**kw),
-    "dtypes": lambda **kw: xdev.__array_namespace_info__().dtypes(**kw),
-}
 
 
 def host(x):
     return xdev.to_numpy(x)
-
-
-@pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("place", ["cpu", "fake", "fake:1"])
-def test_device_is_honoured_by_name_object_and_native(name, place):
-    named = xdev.Device(place)
-    native = "cpu"
-    if named.type == "fake":
-        native = array_api_strict.Device(f"device{named.index + 1}")
-    for spelling in (place, named, native):
-        assert xdev.device_of(MAKERS[name](device=spelling)) == named
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_device_is_honoured_everywhere(device, name):
-    made = MAKERS[name](device=device)
-
-    assert xdev.device_of(made) == device
-    assert xdev.namespace(made) is xdev.namespace(device)
-
-
-@pytest.mark.parametrize("name", [*MAKERS, *INFO])
-@pytest.mark.parametrize("wrong", ["tpu", "cpu:1", "", 7, "CUDA"])
-def test_unknown_devices_are_refused(name, wrong):
-    with pytest.raises(xdev.ConfigurationError, match="device"):
-        (MAKERS | INFO)[name](device=wrong)
-
-
-@pytest.mark.parametrize("name", [*MAKERS, *INFO])
-def test_unusable_devices_are_refused(name):
-    with pytest.raises(xdev.DeviceUnavailableError):
-        (MAKERS | INFO)[name](device="fake:7")
-
-
-@pytest.mark.parametrize("name", sorted(set(MAKERS) - {"from_dlpack"}))
-@pytest.mark.parametrize("kind", [np.float32, np.dtype("float32"), "float32", "strict"])
-@pytest.mark.parametrize("place", ["cpu", "fake"])
-def test_dtype_is_taken_in_xdevs_and_any_librarys_terms(name, kind, place):
-    dtype = array_api_strict.float32 if kind == "strict" else kind
-    made = MAKERS[name](device=place, dtype=dtype)
-
-    assert xdev.isdtype(made.dtype, xdev.float32)
-
-
-@pytest.mark.parametrize("name", sorted(set(MAKERS) - {"from_dlpack"}))
-@pytest.mark.parametrize("place", ["cpu", "fake"])
-def test_unknown_dtypes_are_refused(name, place):
-    with pytest.raises(TypeError, match=r"use one of xdev\.bool"):
-        MAKERS[name](dtype="float33", device=place)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -98,16 +26,6 @@ def test_filled_arrays_agree_with_numpy(device, shape, kind):
     made = xdev.full(shape, 1, dtype=kind, device=device)
     np.testing.assert_array_equal(host(made), np.full(shape, 1, dtype=kind))
     assert xdev.empty(shape, dtype=kind, device=device).shape == np.empty(shape).shape
-
-
-def test_0d_asarray_keeps_the_sign_of_zero(device):
-    for made in (
-        xdev.asarray(-0.0, device=device),
-        xdev.full((), -0.0, device=device),
-        xdev.asarray(np.float32(-0.0), device=device),
-    ):
-        assert np.signbit(host(made))
-        assert made.shape == ()
 
 
 @pytest.mark.parametrize("name", ["empty", "zeros", "ones"])
@@ -174,16 +92,6 @@ def test_asarray_keeps_the_order_of_a_matrix(device, order):
     assert made.strides == x.astype("float32").strides
 
 
-def test_asarray_copies_where_asked(device):
-    x = xdev.ones(3, device=device)
-
-    copy = xdev.asarray(x, copy=True)
-    x[0] = 9
-
-    assert host(copy).tolist() == [1, 1, 1]
-    assert xdev.asarray(x, dtype=xdev.int8).dtype == xdev.int8
-
-
 @pytest.mark.parametrize("kw", [{"dtype": "int8"}, {"device": "fake"}])
 def test_asarray_refuses_a_copy_that_is_forbidden(kw):
     with pytest.raises(ValueError, match=r"[Uu]nable|copy=False"):
@@ -209,6 +117,10 @@ def test_large_host_arrays_are_counted_by_the_pool():
         lambda: xdev.asarray(x, copy=True),
         lambda: xdev.asarray(x, dtype=xdev.complex64),
         lambda: xdev.asarray(x.tolist(), device="cpu"),
+        lambda: xdev.from_dlpack(x, copy=True),
+        lambda: xdev.tril(x),
+        lambda: xdev.triu(x, k=1),
+        lambda: xdev.meshgrid(x[0], x[:, 0])[0],
     ):
         made = make()
         assert xdev.memory.allocated("cpu", "host") >= before + made.nbytes
@@ -241,14 +153,9 @@ def test_default_device_is_where_arrays_are_made():
     assert xdev.device_of(xdev.zeros(3, device="cpu")) == "cpu"
 
 
-def test_from_dlpack_shares_memory():
-    x = np.ones(3)
-    y = xdev.from_dlpack(x)
-
-    assert np.shares_memory(x, y)
-    assert not np.shares_memory(x, xdev.from_dlpack(x, copy=True))
+def test_from_dlpack_refuses_what_it_would_have_to_copy_and_what_lends_nothing():
     with pytest.raises(BufferError, match="copy=False"):
-        xdev.from_dlpack(x, device="fake", copy=False)
+        xdev.from_dlpack(np.ones(3), device="fake", copy=False)
     with pytest.raises(TypeError, match="__dlpack__"):
         xdev.from_dlpack([1])
 
@@ -259,43 +166,6 @@ def test_from_dlpack_refuses_numbers_whatever_was_called_before():
         for copy in (None, True):
             with pytest.raises(TypeError, match=r"no __dlpack__: use xdev\.asarray"):
                 xdev.from_dlpack(scalar, copy=copy)
-
-
-def test_inspection_tells_of_each_device(device):
-    info = xdev.__array_namespace_info__()
-
-    assert [*map(xdev.Device, info.devices())] == xdev.devices()
-    assert info.default_dtypes(device=device)["real floating"] == xdev.float64
-    assert set(info.dtypes(device=device, kind="real floating")) == {
-        "float32",
-        "float64",
-    }
-    assert info.capabilities()["boolean indexing"]
-    with pytest.raises(ValueError, match="kind"):
-        info.dtypes(kind="quaternion")
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        xdev.tril,
-        lambda x: xdev.triu(x, k=1),
-        lambda x: xdev.meshgrid(x[0], x[1]),
-        lambda x: xdev.from_dlpack(x, copy=True),
-        lambda x: xdev.asarray(x, copy=True),
-        xdev.zeros_like,
-    ],
-    ids=["tril", "triu", "meshgrid", "from_dlpack", "asarray", "zeros_like"],
-)
-def test_what_creation_functions_make_of_arrays_is_counted(make):
-    x = np.ones((512, 512))
-    before = xdev.memory.allocated("cpu")
-
-    made = make(x)
-
-    assert xdev.memory.allocated("cpu") - before >= x.nbytes
-    del made
-    assert xdev.memory.allocated("cpu") == before
 
 
 @pytest.mark.parametrize("nest", [list, tuple, lambda x: [[each] for each in x]])

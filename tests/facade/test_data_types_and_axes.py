@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.facade.dispatch import direct
 
 RNG = np.random.default_rng(11)
 CUBE = RNG.integers(0, 3, (2, 3, 4))
@@ -251,53 +250,3 @@ def test_creation(device, kind):
         for n in (1, 2, 5, np.int64(6)):
             same("fft.fftfreq", n, d=0.5)
             same("fft.rfftfreq", n, d=0.5)
-
-
-def test_ranges_of_the_place_are_numpys():
-    cuda = pytest.importorskip("xdev.facade.cuda")
-    place = cuda.CudaPlace.__new__(cuda.CudaPlace)
-    place.cupy, place.ndarray = np, np.ndarray
-    for n in range(1, 9):
-        for d in (1.0, 0.3):
-            made = place.fftfreq(n, d, None)
-            np.testing.assert_allclose(made, np.fft.fftfreq(n, d), rtol=1e-15)
-            made = place.rfftfreq(n, d, np.dtype("float32"))
-            wanted = np.fft.rfftfreq(n, d).astype("float32")
-            np.testing.assert_array_equal(made, wanted, strict=True)
-    for ends in ((3, None, 1), (1, 9, 2), (2.5, None, 1), (0, 1, 0.25), (1, 2.0, 1)):
-        made = place.arange(*ends, None)
-        wanted = np.arange(*(end for end in ends if end is not None))
-        if ends[1] is None:
-            wanted = np.arange(ends[0])
-        np.testing.assert_array_equal(made, wanted, strict=True)
-    assert (
-        place.arange(np.float32(3), None, 1, None).dtype
-        == np.arange(0, np.float32(3), 1).dtype
-    )
-    assert place.arange(0, 3, 1, np.dtype("int8")).dtype == np.int8
-
-
-class Array:
-    """An array whose library may be called with no ado."""
-
-    dtype, shape = np.dtype("float32"), ()
-
-
-@pytest.mark.parametrize("name", ["concat", "stack", "meshgrid", "broadcast_arrays"])
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_only_arrays_of_one_type_go_to_their_library_at_once(monkeypatch, name, count):
-    def library(*given, **_):
-        return tuple(given[0] if name in ("concat", "stack") else given)
-
-    monkeypatch.setitem(direct, Array, {name: library})
-
-    def call(arrays):
-        given = [arrays] if name in ("concat", "stack") else arrays
-        return getattr(xdev, name)(*given)
-
-    arrays = [Array() for _ in range(count)]
-    assert call(arrays) == tuple(arrays)
-    for other in (np.ones(1), 1.0, None):
-        for at in range(count + 1):
-            with pytest.raises(TypeError):
-                call([*arrays[:at], other, *arrays[at:]])

@@ -30,6 +30,12 @@ MAKERS = {
 }
 
 
+INFO = {
+    "default_dtypes": lambda **kw: xdev.__array_namespace_info__().default_dtypes(**kw),
+    "dtypes": lambda **kw: xdev.__array_namespace_info__().dtypes(**kw),
+}
+
+
 def there(library, made, site):
     """Assert that an array is the library's, on the device of that number."""
     like = library.put(X, site)
@@ -53,6 +59,27 @@ def test_the_device_of_an_array_makes_arrays_that_meet_it(library, name):
             with xdev.use_device(device):
                 there(library, xdev.zeros(2), site)
         assert xdev.add(x, xdev.zeros(3, device=xdev.device_of(x))).shape == (3,)
+
+
+@pytest.mark.parametrize("name", sorted(set(MAKERS) - {"astype", "from_dlpack"}))
+def test_dtypes_go_along(library, name):
+    device = xdev.device_of(library.put(X))
+
+    for kind in (xdev.float32, "float32", np.dtype("float32"), np.float32):
+        made = MAKERS[name](device=device, dtype=kind)
+        assert xdev.isdtype(made.dtype, xdev.float32)
+    with pytest.raises(TypeError, match=r"use one of xdev\.bool"):
+        MAKERS[name](device=device, dtype="float33")
+
+
+@pytest.mark.parametrize("name", [*MAKERS, *INFO])
+def test_unknown_and_unusable_devices_are_refused(name):
+    make = (MAKERS | INFO)[name]
+    for wrong in ("tpu", "cpu:1", "", 7, "CUDA"):
+        with pytest.raises(xdev.ConfigurationError, match="device"):
+            make(device=wrong)
+    with pytest.raises(xdev.DeviceUnavailableError):
+        make(device="fake:7")
 
 
 @pytest.mark.parametrize("name", ["empty", "full", "ones", "zeros"])
@@ -84,15 +111,6 @@ def test_arrays_go_from_every_library_to_every_other(library):
                 device=xdev.device_of(library.put(X, site)),
                 copy=False,
             )
-
-
-def test_dtypes_go_along(library):
-    device = xdev.device_of(library.put(X))
-
-    for kind in (xdev.float32, "float32", np.dtype("float32"), np.float32):
-        for name in ("zeros", "arange", "fft.fftfreq", "zeros_like", "asarray"):
-            made = MAKERS[name](device=device, dtype=kind)
-            assert xdev.isdtype(made.dtype, xdev.float32)
 
 
 def test_devices_with_a_library_are_written_and_read(library):

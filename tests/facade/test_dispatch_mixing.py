@@ -1,6 +1,7 @@
 """Arrays of two libraries or devices in one call: refused, with advice that works."""
 
 import inspect
+import pickle
 import re
 from functools import partial
 
@@ -86,6 +87,8 @@ def refused(call, library, odd, alien):
         call.function(*args, **kw)
 
     text = str(caught.value)
+    assert isinstance(caught.value, TypeError)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == text  # noqa: S301 - ours
     # linalg.matmul is matmul
     assert text.startswith((f"xdev.{call.path}: ", f"xdev.{last(call)}: "))
     for x in (library.put(np.ones(2)), alien(np.ones(2))):

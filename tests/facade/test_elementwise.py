@@ -1,6 +1,5 @@
 """Elementwise functions: NumPy's results, on every device, into any out=."""
 
-import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -71,15 +70,6 @@ def test_agrees_with_numpy_also_on_views(device, name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_agrees_with_the_strict_reference(name):
-    args = sample(name)
-
-    wanted = getattr(array_api_strict, name)(*map(array_api_strict.asarray, args))
-
-    assert_same(getattr(xdev, name)(*args), np.asarray(wanted))
-
-
-@pytest.mark.parametrize("name", ALL)
 def test_writes_into_out_and_returns_it(device, name):
     args = sample(name)
     wanted = getattr(np, name)(*args)
@@ -91,6 +81,7 @@ def test_writes_into_out_and_returns_it(device, name):
 
     assert function(*on_device, out=out) is out
     assert_same(out, wanted)
+    assert function(*on_device, out) is out
     function(*on_device, out=whole[::2])
     assert_same(whole[::2], wanted)
     assert not host(whole[1::2]).any()
@@ -268,26 +259,6 @@ def test_clip_keeps_nan(device):
 INF, NAN = float("inf"), float("nan")
 
 
-@pytest.mark.parametrize(
-    ("name", "x", "wanted"),
-    [
-        ("expm1", complex(INF, 0), complex(INF, 0)),
-        ("expm1", complex(-INF, INF), complex(-1, 0)),
-        ("expm1", complex(-0.0, 0), complex(0, 0)),
-        ("expm1", complex(INF, NAN), complex(INF, NAN)),
-        ("tanh", complex(INF, 2.0), complex(1, 0)),
-        ("tanh", complex(-INF, 2.0), complex(-1, 0)),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:invalid value")
-def test_complex_edges_are_the_standards(name, x, wanted):
-    for argument in (np.asarray([x, 0.5]), np.complex128(x)):
-        result = np.ravel(getattr(xdev, name)(argument))[0]
-
-        np.testing.assert_equal(result.real, wanted.real)
-        np.testing.assert_equal(abs(result.imag), abs(wanted.imag))
-
-
 @pytest.mark.parametrize("decimals", [2, -1, np.int64(3)])
 @pytest.mark.parametrize("by_name", [False, True])
 def test_round_says_how_decimals_are_had(device, decimals, by_name):
@@ -300,17 +271,3 @@ def test_round_says_how_decimals_are_had(device, decimals, by_name):
     advice = str(caught.value).rpartition(": ")[2]
     result = eval(advice, {"xdev": xdev, "x": x})  # noqa: S307 - our advice
     np.testing.assert_allclose(host(result), np.round(numbers, decimals), rtol=1e-15)
-
-
-@pytest.mark.parametrize("odd", [2, True, 0.5, [1.0, 2.0], np.float32, "float32"])
-def test_what_is_no_out_is_told_what_out_is(device, odd):
-    x = xdev.asarray([1.0, 2.0], device=device)
-    for call in (
-        lambda: xdev.sin(x, odd),
-        lambda: xdev.add(x, x, odd),
-        lambda: xdev.clip(x, 0, 1, odd),
-    ):
-        with pytest.raises(
-            TypeError, match=r"out is not an array but .*: leave it out, or"
-        ):
-            call()

@@ -75,7 +75,7 @@ NO_OUTS = {
 def test_what_is_no_array_is_refused_as_out(device, name):
     array = xdev.asarray(np.full(3, 0.5), device=device)
     for x, out in itertools.product((array, 0.5), NO_OUTS.values()):
-        with pytest.raises(TypeError, match=rf"xdev\.{name}: (out|x) is"):
+        with pytest.raises(TypeError, match=rf"xdev\.{name}: (out is not an|x is)"):
             getattr(xdev, name)(*(x,) * len(ALL[name]), out=out)
 
 
