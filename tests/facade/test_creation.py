@@ -41,25 +41,6 @@ def test_what_is_no_shape_is_refused(shape):
         xdev.empty(shape, device="cpu")
 
 
-@pytest.mark.parametrize("endpoint", [True, False])
-@pytest.mark.parametrize("num", [0, 1, 7])
-def test_linspace_agrees_with_numpy(device, endpoint, num):
-    made = xdev.linspace(-1, 2, num, endpoint=endpoint, device=device)
-
-    np.testing.assert_allclose(
-        host(made), np.linspace(-1, 2, num, endpoint=endpoint), rtol=1e-15, atol=1e-15
-    )
-
-
-@pytest.mark.parametrize("rows", [0, 1, 4])
-@pytest.mark.parametrize("columns", [None, 0, 3, 5])
-@pytest.mark.parametrize("k", [-9, -2, 0, 1, 9])
-def test_eye_agrees_with_numpy(device, rows, columns, k):
-    np.testing.assert_array_equal(
-        host(xdev.eye(rows, columns, k=k, device=device)), np.eye(rows, columns, k)
-    )
-
-
 @given(
     hnp.arrays(
         hnp.floating_dtypes(sizes=(32, 64)) | hnp.integer_dtypes(endianness="="),

@@ -206,6 +206,9 @@ def test_what_is_free_is_still_right(library):
     np.testing.assert_allclose(u * s @ vh, m, atol=1e-6)
     q, r = map(host, xdev.linalg.qr(library.put(m)))
     np.testing.assert_allclose(q @ r, m, atol=1e-6)
+    square = m.T @ m
+    values, vectors = map(host, xdev.linalg.eigh(library.put(square)))
+    np.testing.assert_allclose(square @ vectors, vectors * values, atol=1e-5)
 
 
 ELEMENTWISE = ["add", "multiply", "maximum", "less", "atan2", "pow"]

@@ -1,4 +1,6 @@
-"""Everything that is not elementwise: NumPy's results, on every device."""
+"""Functions over data types, axes and stacks, on every device: what NumPy gives."""
+
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -7,37 +9,249 @@ from hypothesis.extra import numpy as hnp
 
 import xdev
 
-RNG = np.random.default_rng(1)
-A = RNG.standard_normal((3, 4))
-B = RNG.standard_normal((3, 4))
-V = RNG.standard_normal(4)
-I = RNG.integers(0, 9, (3, 4))
-S = RNG.standard_normal((2, 3, 3)) + 3 * np.eye(3)
-H = S @ S.transpose(0, 2, 1)
-C = V + 1j * V[::-1]
+RNG = np.random.default_rng(11)
+CUBE = RNG.integers(0, 3, (2, 3, 4))
+KINDS = "bool int8 uint8 int32 int64 uint64 float32 float64 complex64 complex128"
+REALS = [kind for kind in KINDS.split() if kind not in ("complex64", "complex128")]
+FLOATS = ["float32", "float64", "complex64", "complex128"]
+FACTORS = ("linalg.eigh", "linalg.qr", "linalg.svd")
+AXES = [0, 1, 2, -1, -2]
 
 
-def host(x):
-    return np.asarray(x) if isinstance(x, np.generic) else xdev.to_numpy(x)
+def called(path, *args, **options):
+    return reduce(getattr, path.split("."), xdev)(*args, **options)
 
 
-def test_several_results(device):
-    a, s, h, i = (xdev.asarray(x, device=device) for x in (A, S, H, I))
+def on(device, x):
+    return xdev.asarray(x, device=device) if isinstance(x, np.ndarray) else x
 
-    q, r = xdev.linalg.qr(a)
-    np.testing.assert_allclose(host(xdev.matmul(q, r)), A)
-    u, values, vh = xdev.linalg.svd(a, full_matrices=False)
-    np.testing.assert_allclose(host(u) * host(values) @ host(vh), A)
-    sign, logarithm = xdev.linalg.slogdet(s)
-    np.testing.assert_allclose(host(sign) * np.exp(host(logarithm)), np.linalg.det(S))
-    values, vectors = xdev.linalg.eigh(h)
-    np.testing.assert_allclose(H @ host(vectors), host(vectors) * host(values)[:, None])
-    assert [host(x).tolist() for x in xdev.unstack(i)] == I.tolist()
-    assert len(xdev.nonzero(i)) == 2
-    assert [x.shape for x in xdev.broadcast_arrays(a, i)] == [(3, 4)] * 2
-    assert [x.shape for x in xdev.meshgrid(a[0], a[0, :3], indexing="ij")] == [
-        (4, 3)
-    ] * 2
+
+def assert_same(path, device, *args, **options):
+    """Compare with the same call of NumPy arrays."""
+    wanted = called(path, *args, **options)
+    found = called(
+        path,
+        *(on(device, x) for x in args),
+        **{name: on(device, x) for name, x in options.items()},
+    )
+    if not isinstance(wanted, tuple):
+        found, wanted = [found], [wanted]
+    elif hasattr(wanted, "_fields"):
+        assert found._fields == wanted._fields
+        if path in FACTORS:  # vectors have any sign
+            found, wanted = (
+                [abs(xdev.to_numpy(x)) for x in each] for each in (found, wanted)
+            )
+            device = "cpu"
+    for x, y in zip(found, wanted, strict=True):
+        assert xdev.device_of(x) == xdev.Device(device)
+        assert (x.dtype, x.shape) == (y.dtype, y.shape)
+        near = 1e-4 if y.dtype in (np.float32, np.complex64) else 1e-10
+        np.testing.assert_allclose(xdev.to_numpy(x), y, rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("kind", REALS)
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorting(device, kind, axis, descending):
+    x = CUBE.astype(kind)
+    for path in ("sort", "argsort"):
+        assert_same(path, device, x, axis=axis, descending=descending)
+    assert_same("sort", device, x[:0], axis=axis, descending=descending)
+    for view in (x[:, ::2], x.transpose(2, 0, 1)):
+        assert_same("argsort", device, view, axis=axis, descending=descending)
+    there = xdev.asarray(x, device=device)
+    xdev.sort(there, axis=axis, descending=descending)
+    np.testing.assert_array_equal(xdev.to_numpy(there), x)
+
+
+@pytest.mark.parametrize("kind", KINDS.split())
+def test_counting(device, kind):
+    x = CUBE.astype(kind)
+    for axis in (None, *AXES, (0, 2), (0, 1, 2)):
+        for keepdims in (False, True):
+            assert_same("count_nonzero", device, x, axis=axis, keepdims=keepdims)
+    assert_same("count_nonzero", device, x[:, :0], axis=1)
+    assert_same("count_nonzero", device, x[1, 1, 1:2].reshape(()))
+    assert_same("nonzero", device, x)
+    assert_same("nonzero", device, x[:, 0].T)
+    for axis in (None, 1):
+        assert_same("repeat", device, x, 2, axis=axis)
+
+
+@pytest.mark.parametrize("kind", [*KINDS.split(), "float16"])
+def test_reductions(device, kind):
+    x = CUBE.astype(kind)
+    x[0, 0, 0] = np.nan if x.dtype.kind in "fc" else 1
+    for name in ("all", "any", "max", "min", "prod", "sum"):
+        for axis in (None, *AXES, (0, 2), (0, 1, 2)):
+            for keepdims in (False, True, False):  # the last repeats the first
+                assert_same(name, device, x, axis=axis, keepdims=keepdims)
+        assert_same(name, device, x.transpose(2, 0, 1)[:, :, ::-2], axis=(0, 1))
+        assert_same(name, device, x[1, 1, 1:2].reshape(()))
+        none = xdev.asarray(x[:, :0], device=device)
+        if name in ("max", "min"):
+            with pytest.raises(ValueError, match="no identity"):
+                called(name, none, axis=1)
+        else:
+            assert_same(name, device, x[:, :0], axis=1)
+        for axis in (3, -4, (0, 0)):
+            with pytest.raises(ValueError, match="axis"):
+                called(name, xdev.asarray(x, device=device), axis=axis)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int32", "float64"])
+def test_sums_of_many(device, kind):
+    x = (RNG.random((300, 4000)) * 9).astype(kind)
+    there = xdev.asarray(x, device=device)
+    for axis in (None, 0, 1, None):
+        wanted = x.sum(axis, dtype=np.longdouble)
+        found = xdev.to_numpy(xdev.sum(there, axis=axis))
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    np.testing.assert_array_equal(xdev.to_numpy(xdev.max(there, axis=0)), x.max(0))
+
+
+@pytest.mark.parametrize("kind", KINDS.split())
+def test_differences(device, kind):
+    x = CUBE.astype(kind)
+    for axis in AXES:
+        for n in (0, 1, 2):
+            assert_same("diff", device, x, axis=axis, n=n)
+        assert_same("diff", device, x, axis=axis, prepend=x, append=x)
+    assert_same("diff", device, x[..., :1])
+    assert_same("diff", device, x[..., :0])
+    for axis, n in ((-1, -1), (3, 1), (-4, 1)):
+        with pytest.raises((ValueError, IndexError)):
+            xdev.diff(xdev.asarray(x, device=device), axis=axis, n=n)
+    with pytest.raises((ValueError, IndexError)):
+        xdev.diff(xdev.asarray(1.0, device=device))
+
+
+@pytest.mark.parametrize("kind", KINDS.split())
+@pytest.mark.parametrize("offset", [-1, 0, 2, 9])
+def test_diagonals(device, kind, offset):
+    x = CUBE.astype(kind)
+    assert_same("linalg.diagonal", device, x, offset=offset)
+    assert_same("linalg.diagonal", device, x.transpose(1, 2, 0), offset=offset)
+    if kind != "bool":
+        assert_same("linalg.trace", device, x, offset=offset)
+        assert_same("linalg.trace", device, x, offset=offset, dtype=xdev.complex128)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS.split() if kind != "bool"])
+def test_dot_products_of_vectors(device, kind):
+    x = CUBE.astype(kind)
+    y = x[::-1] * x.dtype.type(1 + 1j if kind.startswith("c") else 1)
+    for path in ("vecdot", "linalg.vecdot"):
+        for axis in (-1, -2, -3):
+            assert_same(path, device, x, y, axis=axis)
+        assert_same(path, device, x, y[0, 0])
+        assert_same(path, device, x[0, 0], y)
+        assert_same(path, device, x[:1], y[:, :1])
+        assert_same(path, device, x[0, 0], y[1, 1])
+        assert_same(path, device, x[:, :, ::2], y[:, :, 1::2])
+        assert_same(path, device, x[..., :0], y[..., :0])
+        assert_same(path, device, x[:0], y[:0])
+    assert_same("vecdot", device, CUBE.astype("int8"), y)
+
+
+@pytest.mark.parametrize("kind", KINDS.split())
+def test_outer_and_cross_products(device, kind):
+    x = CUBE.astype(kind)
+    assert_same("linalg.outer", device, x[0, 0], x[1, :, 1])
+    assert_same("linalg.outer", device, x[0, 0, :0], x[1, :, 1])
+    if kind not in ("bool", "uint8", "uint64"):
+        assert_same("linalg.cross", device, x[:, :, :3], x[::-1, :, 1:])
+        assert_same("linalg.cross", device, x[:, :, :3], x[0, 0, :3])
+        assert_same("linalg.cross", device, x, x[::-1], axis=1)
+
+
+MATRICES = RNG.standard_normal((2, 3, 4)) + 1j * RNG.standard_normal((2, 3, 4))
+#: Of rank 1, so that the smallest singular values are rounding.
+THIN = np.asarray([[1], [2], [3]]) * np.asarray([[[3, 1, 4, 1.5]], [[2, 7, 1, 8]]])
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_singular_values(device, kind):
+    full = (MATRICES if kind.startswith("c") else MATRICES.real).astype(kind)
+    thin = THIN.astype(kind)  # by default its rounding may count as more than 0
+    for x in (full, full[0], thin, full.transpose(0, 2, 1)):
+        assert_same("linalg.svdvals", device, x)
+        for rtol in (0.5 if x is thin else None, 0.4, np.full(x.shape[:-2], 0.5)):
+            assert_same("linalg.matrix_rank", device, x, rtol=rtol)
+            assert_same("linalg.pinv", device, x, rtol=rtol)
+    for ord in ("fro", "nuc", 1, 2, float("inf"), -1, -2, -float("inf")):  # noqa: A001
+        for keepdims in (False, True):
+            options = {"ord": ord, "keepdims": keepdims}
+            assert_same("linalg.matrix_norm", device, full, **options)
+
+
+@pytest.mark.parametrize("kind", ["bool", "uint8", "int32", "int64", "uint64"])
+def test_singular_values_of_integers(device, kind):
+    x = np.asarray([[[3, 1], [0, 2], [5, 0]], [[2, 2], [1, 1], [3, 3]]]).astype(kind)
+    for path in ("linalg.matrix_rank", "linalg.pinv"):
+        for each in (x, x[0], x[1]):
+            assert_same(path, device, each, rtol=0.1)
+        for each in (x[:1], x[0]):  # no singular value is rounding
+            assert_same(path, device, each)
+
+
+EMPTY = [(0, 3), (3, 0), (0, 0), (2, 0, 3), (2, 3, 0), (0, 2, 3), (0, 3, 0)]
+
+
+@pytest.mark.parametrize("kind", ["int64", *FLOATS])
+@pytest.mark.parametrize("shape", EMPTY)
+def test_singular_values_of_empty_matrices(device, kind, shape):
+    x = np.empty(shape, kind)
+    for rtol in (None, 0.1):
+        assert_same("linalg.matrix_rank", device, x, rtol=rtol)
+        assert_same("linalg.pinv", device, x, rtol=rtol)
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_factors(device, kind):
+    x = (MATRICES if kind.startswith("c") else MATRICES.real).astype(kind)[..., :3]
+    square = (x.mT.conj() @ x + np.eye(3)).astype(kind)
+    for path in ("linalg.eigh", "linalg.slogdet"):
+        assert_same(path, device, square)
+        assert_same(path, device, square[0])
+    for full in (True, False):
+        assert_same("linalg.svd", device, square, full_matrices=full)
+    for mode in ("reduced", "complete"):
+        assert_same("linalg.qr", device, square, mode=mode)
+    for upper in (True, False):
+        assert_same("linalg.cholesky", device, square, upper=upper)
+        assert_same("linalg.cholesky", device, square[1], upper=upper)
+
+
+@pytest.mark.parametrize("kind", [None, *KINDS.split()])
+def test_creation(device, kind):
+    dtype = None if kind is None else getattr(xdev, kind)
+
+    def same(path, *args, **options):
+        given = {"dtype": dtype} | options
+        wanted = called(path, *args, device="cpu", **given)
+        found = called(path, *args, device=device, **given)
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        np.testing.assert_allclose(xdev.to_numpy(found), wanted, rtol=1e-6)
+
+    for shape in (3, (), (2, 0), (2, 3)):
+        same("ones", shape)
+        like = xdev.empty(shape, dtype="float32", device=device)
+        made = xdev.ones_like(like, dtype=dtype)
+        assert made.dtype == (np.float32 if kind is None else kind)
+        np.testing.assert_array_equal(xdev.to_numpy(made), 1)
+    for rows, columns in ((3, None), (2, 4), (4, 2), (0, 3), (3, 0), (1, 1)):
+        for k in (-9, -2, -1, 0, 1, 3, 9):
+            same("eye", rows, columns, k=k)
+    if kind != "bool":
+        for ends in ((5,), (2, 9, 3), (9, 2, -3), (0,), (-2,), (3.5,), (1, 2, 0.25)):
+            if kind not in ("uint8", "uint64") or min(ends) >= 0:
+                same("arange", *ends)
+    if kind in (None, "float32", "float64"):
+        for n in (1, 2, 5, np.int64(6)):
+            same("fft.fftfreq", n, d=0.5)
+            same("fft.rfftfreq", n, d=0.5)
 
 
 def test_eigenvalues_are_complex_also_where_all_are_real(device):
@@ -47,7 +261,7 @@ def test_eigenvalues_are_complex_also_where_all_are_real(device):
 
     assert values.dtype == vectors.dtype == xdev.complex64
     assert xdev.linalg.eigvals(x).dtype == xdev.complex64
-    np.testing.assert_allclose(sorted(host(values).real), [1, 2])
+    np.testing.assert_allclose(sorted(xdev.to_numpy(values).real), [1, 2])
 
 
 def test_sets_count_every_nan_apart(device):
@@ -56,17 +270,19 @@ def test_sets_count_every_nan_apart(device):
     counts = xdev.unique_counts(x)
 
     assert counts.values.shape == (3,)
-    assert sorted(host(counts.counts).tolist()) == [1, 1, 2]
-    unique = xdev.unique_all(xdev.asarray(I, device=device))
-    rebuilt = host(unique.values)[host(unique.inverse_indices)]
-    np.testing.assert_array_equal(rebuilt, I)
-    np.testing.assert_array_equal(I.ravel()[host(unique.indices)], host(unique.values))
+    assert sorted(xdev.to_numpy(counts.counts).tolist()) == [1, 1, 2]
+    unique = xdev.unique_all(xdev.asarray(CUBE[0], device=device))
+    rebuilt = xdev.to_numpy(unique.values)[xdev.to_numpy(unique.inverse_indices)]
+    np.testing.assert_array_equal(rebuilt, CUBE[0])
+    np.testing.assert_array_equal(
+        CUBE[0].ravel()[xdev.to_numpy(unique.indices)], xdev.to_numpy(unique.values)
+    )
 
 
 def test_descending_sort_keeps_the_order_of_zeros(device):
     x = xdev.asarray([0.0, -0.0, 1.0, -0.0], device=device)
 
-    order = host(xdev.argsort(x, descending=True))
+    order = xdev.to_numpy(xdev.argsort(x, descending=True))
 
     assert order.tolist() == [2, 0, 1, 3]
 
