@@ -14,6 +14,7 @@ from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
 from xdev.facade.cpu import MENDED, NUMPY
 from xdev.facade.dispatch import known
 from xdev.ufunc.complaints import misfit, wrong_dtype
+from xdev.ufunc.ufuncs import call, of_a_call, warn_unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,30 +74,14 @@ _FOLDS = frozenset((
 _COMPARISONS = frozenset(
     ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
 )
-_KEYWORDS = frozenset(
-    ("out", "where", "casting", "order", "dtype", "signature", "sig", "subok")
-)
 _PAIRS = frozenset(("maximum", "minimum"))  # NumPy's warn of an output by place
 _BITS = 64  # of the widest integers
 
 
-def _signature(labels: tuple[str, ...]) -> inspect.Signature:
-    one = inspect.Parameter
-    rest = {"where": True, "casting": "same_kind", "order": "K", "dtype": None}
-    rest |= {"subok": True, "signature": None}
-    return inspect.Signature(
-        [
-            *(one(label, one.POSITIONAL_ONLY) for label in labels),
-            one("out", one.POSITIONAL_OR_KEYWORD, default=None),
-            *(
-                one(name, one.KEYWORD_ONLY, default=value)
-                for name, value in rest.items()
-            ),
-        ]
-    )
-
-
-_SIGNATURES = {nin: _signature(labels) for nin, labels in _LABELS.items()}
+_SIGNATURES = {
+    nin: of_a_call(inspect.Parameter(x, inspect.Parameter.POSITIONAL_ONLY) for x in own)
+    for nin, own in _LABELS.items()
+}
 _SHOWN = {nin: str(signature) for nin, signature in _SIGNATURES.items()}
 
 
@@ -163,10 +148,6 @@ class Elementwise:
 
         return function
 
-    def outputs(self) -> int:
-        """Return the number of outputs."""
-        return 1
-
     @property
     def types(self) -> list[str]:
         """NumPy's typings."""
@@ -207,7 +188,7 @@ class Elementwise:
             function = dispatch.of_others(self.key, args)
             if function is not None:
                 return self._theirs(ufunc, function, args)
-        return self._sorted_out(ufunc, args, keywords)
+        return call(ufunc, args, keywords, self._general)
 
     def _theirs(
         self, ufunc: Ufunc, function: Callable[..., Any], args: tuple[Any, ...]
@@ -224,46 +205,15 @@ class Elementwise:
             dispatch.refuse(self.key, **dict(zip(self.labels, args, strict=True)))
             raise
 
-    def _sorted_out(
-        self, ufunc: Ufunc, args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> Any:
-        """Check what goes by place and by keyword, and compute."""
-        for keyword in keywords:
-            if keyword in _KEYWORDS:
-                continue
-            text = f"{self.name} has no keyword {keyword!r}"
-            if keyword in self.labels:
-                text = f"{self.name} takes {keyword} positionally"
-            raise TypeError(f"{text}: by keyword go {', '.join(sorted(_KEYWORDS))}")
-        nin, told, given = self.nin, "out" in keywords, args
-        out = keywords.pop("out", None)
-        if not nin <= len(args) <= nin + 1 or (len(args) > nin and out is not None):
-            raise TypeError(self._count(len(args)))
-        if len(args) > nin:
-            args, out = args[:nin], args[nin]
-        if type(out) is tuple and len(out) == 1:
-            (out,) = out  # as NumPy's ufuncs take it
-        if out is None and not keywords and (told or len(given) > nin):
-            return ufunc(*args)  # for which there may be a plan
-        made = self._general(ufunc, args, out, keywords)
-        if (
-            (out is None and not told and "where" in keywords)
-            # Theirs is the result that an operand's own type makes.
-            and not any(map(_overrides, (*args, keywords["where"])))
-        ):
-            from xdev.ufunc.dispatch import tell_unwritten  # not for small programs
-
-            tell_unwritten(keywords)
-        return made
-
     def _general(
         self,
         ufunc: Ufunc,
-        args: Sequence[Any],
-        out: Any,
+        args: tuple[Any, ...],
+        outs: tuple[Any, ...] | None,
         keywords: dict[str, Any],
     ) -> Any:
         """Find the library of the arrays, and compute there."""
+        out = outs[0] if outs else None
         arguments = dict(zip(self.labels, args, strict=True))
         where = keywords.get("where", True)
         masks = {} if where is True else {"where": where}
@@ -285,6 +235,8 @@ class Elementwise:
             raise
         if library is NUMPY and not keywords:
             self._learn(ufunc, args, out)
+        if outs is None:
+            warn_unwritten(keywords)
         return made
 
     def _computed(
@@ -322,7 +274,7 @@ class Elementwise:
     def _on_cuda(
         self, ufunc: Ufunc, values: list[Any], out: Any, keywords: dict[str, Any]
     ) -> Any:
-        from xdev.ufunc.dispatch import for_cuda
+        from xdev.ufunc.calls import for_cuda
 
         loops, options = ufunc._cuda, for_cuda(ufunc, keywords)  # noqa: SLF001 - half
         if out is None:

@@ -1,46 +1,238 @@
 # ruff: noqa: SLF001 - of the class whose second half this is
-"""What a ufunc's calls and methods do that no plan is for: the general way.
+"""Where a ufunc's calls and methods go that no plan is for: the general way.
 
 They are functions of the ufunc: ``import xdev`` makes many, and loads none of this.
 """
 
 from __future__ import annotations
 
+import operator
+import sys
+from array import array as buffer
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from xdev.ufunc import dask, dispatch, foreign, parameters
-from xdev.ufunc.foreign import is_cuda
-from xdev.ufunc.inputs import is_collection, refuse
+from xdev.device import device_of
+from xdev.errors import DeviceMismatchError, not_array, type_name
+from xdev.ufunc import dask, foreign, ufuncs
+from xdev.ufunc.complaints import device_name
+from xdev.ufunc.foreign import NUMBERS, is_cuda
+from xdev.ufunc.inputs import is_collection, is_dask, refuse
 from xdev.ufunc.sources import WEAK
-from xdev.ufunc.ufuncs import OWN
+from xdev.ufunc.ufuncs import OWN, as_arrays, warn_unwritten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from xdev.ufunc.generalized import Generalized
     from xdev.ufunc.ufuncs import Ufunc
 
-KEYWORDS = ("out", "where", "casting", "order", "dtype", "signature", "sig", "subok")
+# Arguments in host memory that are not plain NumPy arrays on their way to the CPU.
+
+ARRAYS = ("__array__", "__array_interface__", "__array_struct__")
+#: Python's own that are arrays to NumPy: sequences and buffers.
+SEQUENCES = (list, tuple, range, bytearray, memoryview, buffer)
+PLAIN = (np.ndarray, *NUMBERS)
+
+
+def on_host(
+    args: Sequence[Any], outs: Sequence[Any] | None, name: str, labels: Sequence[str]
+) -> list[Any]:
+    """Return what NumPy can compute with.
+
+    Parameters
+    ----------
+    args, outs : sequence
+        The inputs, and the outputs that are given.
+    name, labels
+        The function's name and its inputs', for errors.
+
+    Raises
+    ------
+    DeviceMismatchError
+        The arrays are of two devices.
+    TypeError
+        One is an array of a library that computes elsewhere, or no array at all.
+    """
+    arrays = [x for x in (*args, *(outs or ())) if _is_array(x)]
+    if not all(isinstance(x, PLAIN) for x in arrays):
+        first, *others = ((x, device_of(x)) for x in arrays)
+        for x, device in others:
+            if device != first[1]:
+                y, there = first
+                raise DeviceMismatchError(
+                    f"{name}() got arrays of two devices: {type_name(y)} of shape "
+                    f"{y.shape} is on {device_name(there, y)}, {type_name(x)} of shape "
+                    f"{x.shape} is on {device_name(device, x)}; move one with "
+                    f"xdev.to_device(x, '{'cpu' if there.library else there}')"
+                )
+    return [
+        x if isinstance(x, PLAIN) else _operand(x, name, label)
+        for x, label in zip(args, labels, strict=True)
+    ]
+
+
+def _is_array(x: Any) -> bool:
+    kind = type(x)
+    return isinstance(x, np.ndarray) or hasattr(kind, "__array_namespace__")
+
+
+def _operand(x: Any, name: str, label: str, device: str = "cpu") -> Any:
+    """Return what NumPy makes of an input; ``device`` is where the others are."""
+    kind, what = type(x), f"{label} is {type_name(x)}"
+    if is_dask(x):
+        raise TypeError(
+            f"{name}() takes dask.array's collections alone of Dask's, and {what}: "
+            f"map it over the parts, {label}.map_partitions(f) or {label}.map(f)"
+        )
+    if hasattr(kind, "__dlpack__") or hasattr(kind, "__array_namespace__"):
+        raise TypeError(
+            f"{name}() takes NumPy and CUDA arrays, and {what}: pass xdev.to_device("
+            f"{label}, '{device}'), which copies only where it must"
+        )
+    if any(hasattr(kind, name) for name in ARRAYS) or isinstance(x, SEQUENCES):
+        return np.asarray(x)
+    message = f"{name}: {label} is {not_array(x, 'pass an array or a number', label)}"
+    raise TypeError(message)
+
+
+def is_fake(x: Any) -> bool:
+    """Say whether ``x`` is an array on a fake device."""
+    arrays = sys.modules.get("xdev.device.fake_arrays")  # else there is none
+    return arrays is not None and type(x) is arrays.FakeArray
+
+
+def on_fake(
+    loops: Callable[..., Any],
+    name: str,
+    args: Sequence[Any],
+    outs: Sequence[Any] | None,
+    keywords: dict[str, Any],
+    labels: Sequence[str],
+) -> Any:
+    """Compute with the CPU's loops on the memory behind fake arrays.
+
+    What CUDA refuses is refused.
+
+    Parameters
+    ----------
+    loops : callable
+        ``loops(args, outs, **keywords)`` on NumPy arrays.
+    name, labels
+        The function's name and its inputs', for errors.
+    args, outs, keywords
+        The call's; ``outs`` are returned themselves.
+
+    Raises
+    ------
+    DeviceMismatchError
+        There are arrays of the host or of two devices.
+    TypeError
+        An input is a list, an array of a library that computes elsewhere, or none.
+    """
+    from xdev.device.fake_arrays import run
+
+    given = tuple(outs or ())
+    arrays = (*args, *given, *keywords.values())
+    there = next(str(x.device) for x in arrays if is_fake(x))
+    outputs = {
+        "out" if len(given) == 1 else f"out[{i}]": y for i, y in enumerate(given)
+    }
+    inputs: dict[str, Any] = {}
+    for x, label in zip(args, labels, strict=True):
+        if isinstance(x, list | tuple):  # refused on CUDA too
+            raise TypeError(
+                f"{name}() got a {type(x).__name__} for {label} beside an array on "
+                f"{there}: pass xdev.asarray({label}, device='{there}')"
+            )
+        if not (is_fake(x) or isinstance(x, PLAIN)):
+            x = _operand(x, name, label, there)  # noqa: PLW2901
+        taken = label in {"on", *outputs, *keywords}
+        # As on CUDA, a 0-d array of the host is a number.
+        number = isinstance(x, np.ndarray) and not x.ndim
+        inputs[f"argument {label}" if taken else label] = x[()] if number else x
+
+    def apart(**named: Any) -> Any:
+        values = [named.pop(label) for label in inputs]
+        results = tuple(named.pop(label) for label in outputs)
+        return loops(values, results or None, **named)
+
+    named: dict[str, Any] = {**inputs, **outputs, **keywords}
+    return run(f"{name}()", apart, **named)
+
+
+def read(ufunc: Any, keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords; the dtypes that they ask for are one ``signature`` then."""
+    if not keywords:
+        return keywords
+    from xdev.ufunc.signatures import asked
+
+    return asked(ufunc.__name__, ufunc.nin, keywords)
+
+
+def for_cuda(ufunc: Ufunc, keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords that CUDA has; the others have no meaning there."""
+    name = ufunc.__name__
+    keywords = read(ufunc, keywords)
+    order = keywords.get("order", "K")
+    if order not in {"K", "C", "A", "F"}:
+        message = f"{name}() has no order={order!r}; valid are 'K', 'C', 'A' and 'F'"
+        raise ValueError(message)
+    names = {"where", "casting", "signature", "order"}
+    return {k: v for k, v in keywords.items() if k in names}
+
+
+def uploaded(
+    loops: Callable[..., Any],
+    args: Sequence[Any],
+    outs: tuple[Any, ...] | None,
+    keywords: dict[str, Any],
+) -> Any:
+    """Upload host arrays, compute, download the results: copies that are counted."""
+    from xdev import transfer
+
+    def up(x: Any) -> Any:
+        whole = isinstance(x, np.ndarray) and x.ndim > 0
+        return transfer.to_device(x, "cuda") if whole else x
+
+    def there_too(out: Any) -> Any:  # what is not computed stays as it is
+        return None if out is None else transfer.to_device(out, "cuda")
+
+    for out in outs or ():
+        if out is not None and not (
+            isinstance(out, np.ndarray) and out.flags.writeable
+        ):
+            message = "out must be a NumPy array that may be written, as the inputs are"
+            raise ValueError(message)
+    if "where" in keywords:
+        keywords = {**keywords, "where": up(keywords["where"])}
+    there = None if outs is None else tuple(map(there_too, outs))
+    result = loops([up(x) for x in args], there, **keywords)
+    results = result if isinstance(result, tuple) else (result,)
+    given = outs or (None,) * len(results)
+    back = tuple(
+        transfer.to_numpy(made)[()] if out is None else transfer.to_numpy(made, out=out)
+        for made, out in zip(results, given, strict=True)
+    )
+    return back if isinstance(result, tuple) else back[0]
 
 
 class Way(NamedTuple):
     """What tells the calls of ufuncs and of generalized ones apart."""
 
     #: The keywords that there are.
-    keywords: tuple[str, ...] = KEYWORDS
+    keywords: tuple[str, ...] = ufuncs.KEYWORDS
     #: ``dask(ufunc, args, outs, keywords)`` maps over collections' blocks.
     dask: Callable[..., Any] = dask.call
     #: ``for_cuda(ufunc, keywords)`` returns those that CUDA has.
-    for_cuda: Callable[..., dict[str, Any]] = dispatch.for_cuda
+    for_cuda: Callable[..., dict[str, Any]] = for_cuda
 
 
 ELEMENTWISE = Way()
 
 
 def call(
-    ufunc: Ufunc | Generalized,
+    ufunc: Any,
     args: tuple[Any, ...],
     keywords: dict[str, Any],
     way: Way = ELEMENTWISE,
@@ -76,86 +268,178 @@ def call(
     DeviceMismatchError, UseAfterFreeError
         Arrays of two devices; a freed one. Whatever is raised, nothing was written.
     """
-    given = "out" in keywords
-    out = keywords.pop("out", None)
-    if out is ...:
-        return dispatch.as_arrays(ufunc(*args, out=None, **keywords))
-    if not keywords and len(args) < ufunc.nin:
-        filled = ufunc.definition.filled(args)
-        if len(filled) > len(args):
-            return ufunc(*filled, **({"out": out} if given else {}))
-    result = _general(ufunc, args, out, keywords, way)
-    if not given and all(x is None for x in args[ufunc.nin :]):
-        dispatch.tell_unwritten(keywords)
-    return result
+
+    def compute(
+        ufunc: Any,
+        args: tuple[Any, ...],
+        outs: tuple[Any, ...] | None,
+        keywords: dict[str, Any],
+    ) -> Any:
+        name, labels = ufunc.__name__, ufunc.definition.labels
+        operands = *args, *(outs or ()), keywords.get("where", True)
+        refuse(name, labels, operands, len(outs or ()))
+        told = {} if outs is None else {"out": outs or None}
+        result = elsewhere(ufunc, "__call__", args, keywords | told, way)
+        if result is not NotImplemented:
+            return result
+        if any(map(is_cuda, operands)):
+            result = ufunc._cuda(args, outs or None, **way.for_cuda(ufunc, keywords))
+        else:
+            plain = on_host(args, outs, name, labels)
+            if ufunc.target == "cuda":
+                cuda = way.for_cuda(ufunc, keywords)
+                result = uploaded(ufunc._cuda, plain, outs or None, cuda)
+            else:
+                result = ufunc._cpu(plain, outs or None, **read(ufunc, keywords))
+        if outs is None:
+            warn_unwritten(keywords)
+        return result
+
+    return ufuncs.call(ufunc, args, keywords, compute, way.keywords)
 
 
-def _general(  # noqa: PLR0911 - one for each kind of arrays
-    ufunc: Ufunc | Generalized,
-    args: tuple[Any, ...],
-    out: Any,
+def elsewhere(  # noqa: PLR0911 - one for each kind of arrays
+    ufunc: Any,
+    method: str,
+    inputs: tuple[Any, ...],
     keywords: dict[str, Any],
-    way: Way,
+    way: Way = ELEMENTWISE,
 ) -> Any:
-    """Sort out the arguments, and send them to their device."""
-    for keyword in keywords:
-        if keyword not in way.keywords:
-            labels = ufunc.definition.labels
-            raise parameters.unknown(ufunc.__name__, labels, keyword, way.keywords)
-    args, outs = bound(ufunc, args, out)
-    operands = [*args, *(outs or ()), keywords.get("where", True)]
-    labels = ufunc.definition.labels
-    refuse(ufunc.__name__, labels, operands, len(outs or ()))
+    """Return what a call, or a method, makes of arrays that are not NumPy's or CUDA's.
+
+    Another library's arrays and fake ones come first, then an operand's
+    ``__array_ufunc__``. NotImplemented: there are none.
+    """
+    calls, name = method == "__call__", ufunc.__name__
+    function = ufunc if calls else getattr(ufunc, method)
+    name = name if calls else f"{name}.{method}"
+    out = keywords.get("out")
+    outs = out if isinstance(out, tuple) else () if out is None else (out,)
+    rest = {key: value for key, value in keywords.items() if key != "out"}
+    operands = *inputs, *outs, *rest.values()
     if any(map(is_collection, operands)):
-        return way.dask(ufunc, args, outs, keywords)
+        if calls:
+            return way.dask(ufunc, inputs, outs or None, rest)
+        return dask.call_method(ufunc, method, inputs, keywords)
     if any(map(is_cuda, operands)):
-        return ufunc._cuda(args, outs, **way.for_cuda(ufunc, keywords))
+        return NotImplemented
     if foreign.any_of(operands):
-        keywords["out"] = outs
-        return foreign.on_host(ufunc, ufunc.__name__, args, keywords, outs or ())
-    if any(map(dispatch.is_fake, operands)):
-        there = way.for_cuda(ufunc, keywords)
-        return dispatch.on_fake(ufunc._cpu, ufunc.__name__, args, outs, there, labels)
-    if any(map(dispatch.overrides, operands)):
-        if "sig" in keywords:
-            keywords["signature"] = keywords.pop("sig")
-        return dispatch.ask(ufunc, "__call__", args, outs or (), keywords)
-    plain = dispatch.operands(args, outs, ufunc.__name__, labels)
-    if ufunc.target == "cuda":
-        cuda = way.for_cuda(ufunc, keywords)
-        return dispatch.on_cuda(ufunc._cuda, plain, outs, cuda)
-    return ufunc._cpu(plain, outs, **dispatch.read(ufunc, keywords))
+        written = inputs[:1] if method == "at" else outs
+        return foreign.on_host(function, name, inputs, keywords, written)
+    if any(map(is_fake, operands)):
+        if calls:
+            there, labels = way.for_cuda(ufunc, rest), ufunc.definition.labels
+            result = on_fake(ufunc._cpu, name, inputs, outs, there, labels)
+            if "out" not in keywords:
+                warn_unwritten(rest)
+            return result
+        from xdev.device.fake_arrays import strict
+
+        return strict(f"{name}()", function)(*inputs, **keywords)
+    if any(map(overrides, operands)):
+        if "sig" in rest:
+            rest["signature"] = rest.pop("sig")
+        return ask(ufunc, method, inputs, outs, rest)
+    return NotImplemented
 
 
-def bound(
-    ufunc: Ufunc | Generalized, args: tuple[Any, ...], out: Any
-) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
-    """Return the inputs, and the outputs as a tuple, None without any."""
-    scalar: Any = ufunc.definition
-    nin, name = ufunc.nin, ufunc.__name__
-    args = scalar.filled(args)
-    args, positional = args[:nin], tuple(args[nin:])
-    if positional and out is not None:
-        message = f"{name}() takes {nin} arguments, and out once: positionally or "
-        raise TypeError(message + "by keyword")
-    outs = out if isinstance(out, tuple) else None if out is None else (out,)
-    outs = positional if outs is None else outs
-    if not isinstance(out, tuple) and all(x is None for x in outs):
-        return args, None
-    nout = scalar.nout
-    if nout is None:  # never typed yet
-        natives = [foreign.to_native(x, name) for x in args]
-        nout = len(scalar.specialise(scalar.resolve(natives)).outputs)
-    if len(positional) > nout:
-        given = nin + len(positional)
-        raise TypeError(scalar.many(given, nout))
-    if len(positional) < nout and positional:
-        outs = (*positional, *[None] * (nout - len(positional)))
-    if len(outs) != nout:
-        message = f"{name}() has {nout} outputs, but out has {len(outs)}: pass one "
-        wrong = ValueError if isinstance(out, tuple) else TypeError  # as NumPy's
-        raise wrong(message + "array, or None, for each")
-    return args, None if all(x is None for x in outs) else outs
+def only(out: Any, name: str) -> Any:
+    """Return the one array of a tuple; what is none as it came."""
+    if not isinstance(out, tuple):
+        return out
+    if len(out) != 1:
+        raise ValueError(
+            f"{name} has one result, and the tuple out has {len(out)} arrays: pass "
+            "out=array, or out=(array,)"
+        )
+    return out[0]
+
+
+def ask(
+    ufunc: Any,
+    name: str,
+    inputs: Sequence[Any],
+    outs: Sequence[Any],
+    keywords: dict[str, Any],
+) -> Any:
+    """Return what the operands' ``__array_ufunc__`` make of a call, as in NEP 13.
+
+    Parameters
+    ----------
+    ufunc : Ufunc or Generalized
+        What is called, which they are handed.
+    name : str
+        The method, ``"__call__"`` among them.
+    inputs, outs : sequence
+        The inputs, and the outputs that are given.
+    keywords : dict
+        The others.
+
+    Raises
+    ------
+    TypeError
+        None of them implements it, or one has None in its place.
+    """
+    if outs:
+        keywords = {**keywords, "out": tuple(outs)}
+    shown = _shown(ufunc)
+    for x in _in_order((*inputs, *outs, keywords.get("where"))):
+        own = type(x).__array_ufunc__
+        if own is None:
+            raise TypeError(
+                f"{ufunc.__name__}: {type(x).__name__} does not support ufuncs "
+                "(__array_ufunc__ = None): pass an array that it holds"
+            )
+        result = own(x, shown, name, *inputs, **keywords)
+        if result is not NotImplemented:
+            return result
+    kinds = ", ".join(type(x).__name__ for x in (*inputs, *outs))
+    called = ufunc.__name__ + ("()" if name == "__call__" else f".{name}")
+    raise TypeError(
+        f"{called}: no operand of {kinds} implements it: pass the arrays that they hold"
+    )
+
+
+def _shown(ufunc: Any) -> Any:
+    """Return a ufunc as operands are handed it: itself, or one of another name.
+
+    Libraries look up what they know by the name: ``add`` would run theirs. What is
+    NumPy's is handed itself.
+    """
+    numpys = getattr(getattr(ufunc, "definition", None), "numpy", None)
+    if numpys is not None:
+        return numpys
+    name = ufunc.__name__
+    if not (hasattr(operator, name) or isinstance(getattr(np, name, None), np.ufunc)):
+        return ufunc
+    loops = ufunc._cpu
+    kind: Any = type(ufunc)
+    renamed = kind.__new__(kind)
+    vars(renamed).update(vars(ufunc), _cpu=loops, __name__=f"xdev:{name}")
+    return renamed
+
+
+def _in_order(operands: Iterable[Any]) -> list[Any]:
+    """Return those that override, each type once, subclasses before their bases."""
+    found: list[Any] = []
+    for x in operands:
+        if not overrides(x) or any(type(x) is type(y) for y in found):
+            continue
+        bases = (k for k, y in enumerate(found) if issubclass(type(x), type(y)))
+        found.insert(next(bases, len(found)), x)
+    return found
+
+
+def overrides(x: Any) -> bool:
+    """Say whether an operand has an ``__array_ufunc__`` of its own.
+
+    Dask's would look the function up by its name; its collections have their own way.
+    """
+    kind = type(x)
+    if kind is np.ndarray or isinstance(x, NUMBERS):
+        return False
+    plain = np.ndarray.__array_ufunc__
+    return getattr(kind, "__array_ufunc__", plain) is not plain and not is_collection(x)
 
 
 def fold(
@@ -179,44 +463,44 @@ def fold(
         The others that were given.
     """
     if out is ...:
-        return dispatch.as_arrays(fold(ufunc, name, inputs, None, keywords))
-    out = dispatch.only(out, f"{ufunc.__name__}.{name}")
+        return as_arrays(fold(ufunc, name, inputs, None, keywords))
+    out = only(out, f"{ufunc.__name__}.{name}")
     arrays = inputs[0], out, keywords.get("where")
     check_method(ufunc, name, *arrays)
     given = keywords if out is None else {**keywords, "out": out}
-    made = dispatch.elsewhere(ufunc, name, inputs, given)
+    made = elsewhere(ufunc, name, inputs, given)
     if made is not NotImplemented:
         return made
     keywords = OWN | keywords
-    if not any(map(is_cuda, arrays)) and ufunc.target != "cuda":
+    cuda = any(map(is_cuda, arrays))
+    if not cuda and ufunc.target != "cuda":
         return ufunc._cpu.fold(name, inputs, out=out, **keywords)
     method = getattr(ufunc._cuda_methods, name)
-    more = dict(zip(("indices",), inputs[1:], strict=False))
+    keywords |= dict(zip(("indices",), inputs[1:], strict=False))
 
     def there(values: Any, outs: Any, **options: Any) -> Any:
         return method(values[0], out=outs and outs[0], **options)
 
-    keywords |= more
     outs = None if out is None else (out,)
-    if any(map(is_cuda, arrays)):
+    if cuda:
         return there(inputs, outs, **keywords)
-    return dispatch.on_cuda(there, inputs[:1], outs, keywords)
+    return uploaded(there, inputs[:1], outs, keywords)
 
 
 def outer(ufunc: Ufunc, a: Any, b: Any, keywords: dict[str, Any]) -> Any:
     """Apply to every pair of elements, as :meth:`numpy.ufunc.outer` does."""
     check_method(ufunc, "outer", a, b, keywords.get("out"))
-    made = dispatch.elsewhere(ufunc, "outer", (a, b), keywords)
+    made = elsewhere(ufunc, "outer", (a, b), keywords)
     if made is not NotImplemented:
         return made
     if isinstance(a, np.matrix) or isinstance(b, np.matrix):
         message = f"{ufunc.__name__}.outer takes no numpy.matrix, which cannot have "
         raise TypeError(message + "more than two axes: pass numpy.asarray(x)")
     if is_cuda(a) or is_cuda(b):
-        outs, cuda = keywords.get("out"), dispatch.for_cuda(ufunc, keywords)
+        outs, cuda = keywords.get("out"), for_cuda(ufunc, keywords)
         made = ufunc._cuda_methods.outer(a, b, outs, cuda)
         if "out" not in keywords:
-            dispatch.tell_unwritten(keywords)
+            warn_unwritten(keywords)
         return made
     if type(a) not in WEAK:
         a = np.asanyarray(a)
@@ -227,7 +511,7 @@ def outer(ufunc: Ufunc, a: Any, b: Any, keywords: dict[str, Any]) -> Any:
 def at(ufunc: Ufunc, a: Any, indices: Any, *values: Any) -> Any:
     """Work in place at indices, repeated ones too, as :meth:`numpy.ufunc.at`."""
     check_method(ufunc, "at", a, *values, nin=1 + len(values))
-    made = dispatch.elsewhere(ufunc, "at", (a, indices, *values), {})
+    made = elsewhere(ufunc, "at", (a, indices, *values), {})
     if made is not NotImplemented:
         return made
     if is_cuda(a):

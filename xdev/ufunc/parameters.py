@@ -74,16 +74,6 @@ def positional(function: Any) -> list[inspect.Parameter] | None:
     return found if python and all(p.kind in plain for p in found) else None
 
 
-def unknown(
-    name: str, labels: tuple[str, ...], keyword: str, keywords: tuple[str, ...]
-) -> TypeError:
-    """Return the error of a call with a keyword that is none of a ufunc's."""
-    if keyword in labels:
-        return TypeError(f"{name}() takes {keyword!r} positionally, not by keyword")
-    valid = ", ".join(keywords)
-    return TypeError(f"{name}() has no keyword {keyword!r}; valid are {valid}")
-
-
 def refuse_deferred(function: Callable[..., Any]) -> None:
     """Refuse a function whose call computes nothing yet.
 
@@ -260,17 +250,3 @@ def _is_array(x: Any) -> bool:
         scalar = getattr(x, "shape", ()) == () and not hasattr(kind, "__setitem__")
         return not scalar  # of NumPy
     return False
-
-
-def of_a_call(function: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of a ufunc's call, as that of :class:`numpy.ufunc`."""
-    only, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
-    own = inspect.signature(function).parameters
-    rest = {"out": None, "where": True, "casting": "same_kind", "order": "K"}
-    rest |= {"dtype": None, "signature": None, "subok": True}
-    empty = inspect.Parameter.empty
-    inputs = [p.replace(kind=only, annotation=empty) for p in own.values()]
-    options = [  # a signature has each name once
-        inspect.Parameter(k, named, default=v) for k, v in rest.items() if k not in own
-    ]
-    return inspect.Signature([*inputs, *options])

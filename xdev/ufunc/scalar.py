@@ -19,12 +19,12 @@ import numpy as np
 
 from xdev.compile import digests
 from xdev.compile.halves import is_half
-from xdev.ufunc import calls, parameters, sources
+from xdev.ufunc import calls, foreign, parameters, sources
 from xdev.ufunc.inputs import Counts, check
 from xdev.ufunc.kinds import Rules, is_dtype, result_dtypes, weak
 from xdev.ufunc.sources import numpys
 from xdev.ufunc.specialisation import Specialisation, types_of
-from xdev.ufunc.ufuncs import Ufunc
+from xdev.ufunc.ufuncs import Ufunc, of_a_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -90,7 +90,8 @@ class ScalarFunction:
     def describe(self, ufunc: Ufunc) -> None:
         """Give a ufunc the function's name, docstring and signature."""
         functools.update_wrapper(ufunc, self.function)
-        signature = parameters.of_a_call(self.function)
+        own = inspect.signature(self.function).parameters
+        signature = of_a_call(own.values())
         vars(ufunc).update(
             __qualname__=ufunc.__qualname__.removesuffix(sources.INSIDE),
             __signature__=signature,
@@ -145,8 +146,11 @@ class ScalarFunction:
         inputs = "1 input" if self.nin == 1 else f"{self.nin} inputs"
         return f"{self.name}() takes {inputs} and then {outputs}, not {given} arguments"
 
-    def outputs(self) -> int:
+    def outputs(self, args: Sequence[Any] = ()) -> int:
         """Return the number of outputs, typed for some inputs where it never was."""
+        if args:
+            natives = [foreign.to_native(x, self.name) for x in args]
+            return len(self.specialise(self.resolve(natives)).outputs)
         if self._nout is None:
             probes = [inputs for inputs, _ in self.signatures]
             for inputs in probes or [(np.dtype(char),) * self.nin for char in "dlD"]:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import warnings
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy import ndarray
 
 from xdev import native
+from xdev.errors import users_level
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from xdev.ufunc.cuda import CudaLoops
     from xdev.ufunc.cuda_methods import CudaMethods
 
@@ -20,6 +25,10 @@ Definition = Any
 ABSENT: Any = np._NoValue  # noqa: SLF001 - NumPy's own default
 OWN = {"axis": 0, "dtype": None}  # a fold's
 FIXED = frozenset(("identity", "nin", "signature"))
+#: A call's keywords, as :class:`numpy.ufunc` has them, and their defaults.
+OPTIONS = {"where": True, "casting": "same_kind", "order": "K", "dtype": None}
+OPTIONS |= {"subok": True, "signature": None}
+KEYWORDS = ("out", *OPTIONS, "sig")
 
 
 @native.calls.direct
@@ -159,7 +168,7 @@ class Ufunc(native.calls.Callable):
     @property
     def nout(self) -> int:
         """The number of outputs."""
-        return int(self.definition.outputs())
+        return int(self.definition.nout or self.definition.outputs())
 
     @property
     def reorderable(self) -> bool:
@@ -194,3 +203,107 @@ class Ufunc(native.calls.Callable):
     def __reduce__(self) -> Any:
         """Pickle by the name, or by the Python function and the options."""
         return self.definition.reduced(self)
+
+
+# What every call does that no plan is for, before it looks where its arrays are.
+
+
+def call(
+    ufunc: Any,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+    compute: Callable[..., Any],
+    known: Sequence[str] = KEYWORDS,
+) -> Any:
+    """Sort out a call's arguments, and compute.
+
+    Parameters
+    ----------
+    ufunc : Ufunc or Generalized
+        The function.
+    args, keywords
+        As the caller gave them.
+    compute : callable
+        ``compute(ufunc, inputs, outs, keywords)``. The outputs are a tuple, empty where
+        the caller said that there are none, None where nothing was said.
+    known : sequence of str
+        The keywords that there are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Too few or too many arguments; a keyword that there is not.
+    """
+    definition, nin = ufunc.definition, ufunc.nin
+    name, told = definition.name, "out" in keywords or len(args) > nin
+    out = keywords.pop("out", None)
+    if out is ...:
+        return as_arrays(ufunc(*args, out=None, **keywords))
+    for keyword in keywords:
+        if keyword not in known:
+            if keyword in definition.labels:
+                message = f"{name}() takes {keyword!r} positionally, not by keyword"
+                raise TypeError(message)
+            valid = ", ".join(known)
+            message = f"{name}() has no keyword {keyword!r}; valid are {valid}"
+            raise TypeError(message)
+    inputs, outs = bound(definition, args, out)
+    if not keywords and (len(args) < nin or (told and not outs)):
+        # For which there may be a plan.
+        return ufunc(*inputs, **({"out": outs} if outs else {}))
+    return compute(ufunc, inputs, outs or (() if told else None), keywords)
+
+
+def bound(
+    definition: Definition, args: tuple[Any, ...], out: Any
+) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
+    """Return the inputs, and the outputs as a tuple, None without any."""
+    nin, name = definition.nin, definition.name
+    args = definition.filled(args)
+    args, positional = args[:nin], tuple(args[nin:])
+    if positional and out is not None:
+        message = f"{name}() takes {nin} arguments, and out once: positionally or "
+        raise TypeError(message + "by keyword")
+    outs = out if isinstance(out, tuple) else None if out is None else (out,)
+    outs = positional if outs is None else outs
+    if not isinstance(out, tuple) and all(x is None for x in outs):
+        return args, None
+    nout = definition.nout or definition.outputs(args)
+    if len(positional) > nout:
+        raise TypeError(definition.many(nin + len(positional), nout))
+    if len(positional) < nout and positional:
+        outs = (*positional, *[None] * (nout - len(positional)))
+    if len(outs) != nout:
+        message = f"{name}() has {nout} outputs, but out has {len(outs)}: pass one "
+        wrong = ValueError if isinstance(out, tuple) else TypeError  # as NumPy's
+        raise wrong(message + "array, or None, for each")
+    return args, None if all(x is None for x in outs) else outs
+
+
+def as_arrays(result: Any) -> Any:
+    """Return what ``out=...`` asks for: 0-d arrays in the place of NumPy's scalars."""
+    if isinstance(result, tuple):
+        return tuple(map(as_arrays, result))
+    return np.asarray(result) if isinstance(result, np.generic) else result
+
+
+def warn_unwritten(keywords: dict[str, Any]) -> None:
+    """Warn, as NumPy does, of ``where=`` without ``out=``: memory that none writes."""
+    if keywords.get("where", True) is not True:
+        message = (
+            "'where' used without 'out', expect uninitialized memory in output. If "
+            "this is intentional, use out=None."
+        )
+        warnings.warn(message, UserWarning, stacklevel=users_level())
+
+
+def of_a_call(inputs: Iterable[inspect.Parameter]) -> inspect.Signature:
+    """Return the signature of a ufunc's call, as that of :class:`numpy.ufunc`."""
+    one = inspect.Parameter
+    own = [p.replace(kind=one.POSITIONAL_ONLY, annotation=one.empty) for p in inputs]
+    rest = [
+        one("out", one.POSITIONAL_OR_KEYWORD, default=None),
+        *(one(key, one.KEYWORD_ONLY, default=value) for key, value in OPTIONS.items()),
+    ]
+    names = {p.name for p in own}  # a signature has each name once
+    return inspect.Signature([*own, *(p for p in rest if p.name not in names)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, final
 
-from xdev.ufunc import calls, dask, dispatch, sources
+from xdev.ufunc import calls, dask, sources
 from xdev.ufunc.decorator import WITHOUT_EFFECT, check_options
 from xdev.ufunc.generalized.functions import CoreFunction
 from xdev.ufunc.generalized.layouts import Layout
@@ -24,7 +24,7 @@ def _for_cuda(ufunc: Generalized, keywords: dict[str, Any]) -> dict[str, Any]:
     if keywords.get("order", "K") not in {"K", "C", "A"}:
         order = keywords["order"]
         raise TypeError(f"{ufunc.__name__}() cannot lay out results as order={order!r}")
-    keywords = dispatch.read(ufunc, keywords)
+    keywords = calls.read(ufunc, keywords)
     return {k: v for k, v in keywords.items() if k in ON_CUDA}
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final, overload
 
 from xdev import native
 from xdev._freed import refuse
-from xdev.ufunc import dispatch, sources
+from xdev.ufunc import calls, sources
 from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.kernels import arguments, cpu, cuda
 from xdev.ufunc.kernels.functions import KernelFunction
@@ -284,8 +284,8 @@ class Kernel:
             launched = cuda.run(self._typed, extents, args)
             if launched is not None:
                 bound.launches.learn(args, launched)
-        elif any(map(dispatch.is_fake, args)):
-            dispatch.on_fake(  # it is for tests
+        elif any(map(calls.is_fake, args)):
+            calls.on_fake(  # it is for tests
                 lambda args, _: cpu.run(self._typed, extents, args, checked=True),
                 self._name,
                 args,
