@@ -299,7 +299,7 @@ def test_help_of_a_function_without_a_docstring_shows_how_it_is_called():
         out[i] = a[i]
 
     for made, shown in (
-        (xdev.vectorize(total), "total(a, b, /, *, out=None"),
+        (xdev.vectorize(total), "total(a, b, /, out=None, *,"),
         (xdev.guvectorize("(n),(n)->()")(first), "first(a, b, out)"),
         (xdev.kernel(copied), "copied(i, a, out)"),
     ):

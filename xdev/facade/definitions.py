@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev.facade.backends import Library
-    from xdev.ufunc.signatures import Signature
-    from xdev.ufunc.specialisation import Specialisation
+    from xdev.ufunc.signatures import Signature, Specialisation
     from xdev.ufunc.ufuncs import Ufunc
 
     Dtypes = tuple[np.dtype[Any], ...]

@@ -14,12 +14,17 @@ from xdev import native
 from xdev.compile import loops as code
 from xdev.compile.halves import is_bfloat16
 from xdev.memory import hooks
-from xdev.ufunc import cpu_results, errors
-from xdev.ufunc.cpu_results import POOLED
+from xdev.ufunc import layout
+from xdev.ufunc.complaints import (
+    REFUSED,
+    explain,
+    raised_by_numpy,
+    reduction_error,
+)
 from xdev.ufunc.cpu_threads import MANY, Threaded
-from xdev.ufunc.errors import explain, raised_by_numpy
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import dtype_of, fits, misfit, resolve, strong
+from xdev.ufunc.layout import POOLED
 from xdev.ufunc.sources import WEAK
 
 if TYPE_CHECKING:
@@ -28,8 +33,7 @@ if TYPE_CHECKING:
     from xdev._plain_calls import Plans
     from xdev.ufunc.inputs import Dtypes
     from xdev.ufunc.scalar import ScalarFunction
-    from xdev.ufunc.signatures import Signature
-    from xdev.ufunc.specialisation import Specialisation
+    from xdev.ufunc.signatures import Signature, Specialisation
 
 REFUSALS = TypeError, ValueError, OverflowError
 
@@ -123,15 +127,15 @@ class CpuLoops:
         made = scalar.folding(dtype_of(array), target, dtype)
         dtype = made.outputs[0]
         if name == "accumulate" and out is None and type(array) is ndarray:
-            outs = cpu_results.pooled((array,), (dtype,), least=0)
+            outs = layout.pooled((array,), (dtype,), least=0)
             out = outs and outs[0]
         call = getattr(self.threaded(made).ufunc, name)
         try:
             return call(*inputs, axis, dtype, out, **keywords)
         except (TypeError, ValueError) as error:
-            for case in errors.REFUSED:
+            for case in REFUSED:
                 if case in str(error) and raised_by_numpy(error):
-                    raise errors.reduction_error(case, scalar.name) from error
+                    raise reduction_error(case, scalar.name) from error
             explain(error, (out,))
             raise
         except OverflowError as error:
@@ -187,7 +191,7 @@ class CpuLoops:
         ):
             if out is None:
                 least = 1 if self.tracked else POOLED
-                out = cpu_results.pooled(args, run.outputs, least=least, **keywords)
+                out = layout.pooled(args, run.outputs, least=least, **keywords)
             try:
                 return run.ufunc(*args, out=out or (None,) * run.ufunc.nout, **keywords)
             except REFUSALS as error:
@@ -198,7 +202,7 @@ class CpuLoops:
         self._plans.learn(call.plan)
         if self.tracked:  # another thread began to listen meanwhile
             self._plans.forget()
-        return call.compute(args, out, cpu_results.bound(args))
+        return call.compute(args, out, layout.bound(args))
 
     def explain(
         self, error: Exception, operands: Sequence[Any], inputs: Dtypes
@@ -237,7 +241,7 @@ class _Call:
 
     def large(self, operands: tuple[Any, ...]) -> Any:
         """Compute operands that are not surely small."""
-        nin, size = self.nin, cpu_results.bound(operands)
+        nin, size = self.nin, layout.bound(operands)
         if size >= self.small or (size >= self.few and len(operands) == nin):
             return self.compute(operands[:nin], operands[nin:] or None, size)
         try:
@@ -261,11 +265,9 @@ class _Call:
             if out is None:
                 # Threads write into results that are all there.
                 spread = size >= run.cost.threshold > 0
-                if size >= self.few:
-                    out = cpu_results.plain(args, run.outputs, size)
-                if out is None and (spread or size >= self.few):
+                if spread or size >= self.few:
                     least = 0 if spread else POOLED
-                    out = cpu_results.pooled(args, run.outputs, least=least)
+                    out = layout.pooled(args, run.outputs, least=least)
             else:
                 size = max(x.size for x in out)  # NumPy refuses others
             if size < self.small and out is not None:

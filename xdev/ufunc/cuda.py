@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from xdev.ufunc.signatures import Signature
-    from xdev.ufunc.specialisation import Specialisation
+    from xdev.ufunc.signatures import Signature, Specialisation
     from xdev.ufunc.ufuncs import Definition
 
 PLANS = 512  # kept for each function; with more layouts it starts afresh

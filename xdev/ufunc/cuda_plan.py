@@ -17,7 +17,7 @@ from xdev.ufunc.cuda_operands import Array, Number
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from xdev.ufunc.specialisation import Specialisation
+    from xdev.ufunc.signatures import Specialisation
 
 Dtypes = tuple[np.dtype[Any], ...]
 Shape = tuple[int, ...]

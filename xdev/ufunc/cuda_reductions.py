@@ -17,16 +17,16 @@ from xdev.compile.elementwise import BLOCK, computed
 from xdev.compile.folds import WARP, Reduce
 from xdev.compile.launch import Launch, Value, padded
 from xdev.ufunc import cuda_folds as folds, cuda_layout
+from xdev.ufunc.complaints import reduction_error
 from xdev.ufunc.cuda import require, written
 from xdev.ufunc.cuda_call import CudaCall, straightened
 from xdev.ufunc.cuda_operands import Array, Number, read
-from xdev.ufunc.errors import reduction_error
 from xdev.ufunc.inputs import too_large
 
 if TYPE_CHECKING:
     from xdev.ufunc.cuda import CudaLoops
     from xdev.ufunc.cuda_folds import Lines
-    from xdev.ufunc.specialisation import Specialisation
+    from xdev.ufunc.signatures import Specialisation
 
 ADDRESS = Value()
 BYTE = np.dtype(np.uint8)

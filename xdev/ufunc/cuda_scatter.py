@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xdev.ufunc.cuda import CudaLoops
-    from xdev.ufunc.specialisation import Specialisation
+    from xdev.ufunc.signatures import Specialisation
 
 
 def at(loops: CudaLoops, a: Any, indices: Any, b: Any) -> None:

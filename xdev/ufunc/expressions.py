@@ -16,7 +16,7 @@ from xdev import _optional
 from xdev.compile import digests, elementwise
 from xdev.compile.halves import is_half
 from xdev.ufunc.inputs import resolve
-from xdev.ufunc.specialisation import Specialisation
+from xdev.ufunc.signatures import Specialisation
 from xdev.ufunc.ufuncs import Ufunc
 
 if TYPE_CHECKING:

@@ -430,6 +430,55 @@ class Rules:
             self.working.kind == "b" or bool(integers - {NATIVE})
         )
 
-    def result(self, kind: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the dtype of a result that NumPy gives a dtype."""
-        return result_dtype(kind, self.working)
+
+def outputs(
+    kinds: Kind, rules: Rules, inferred: tuple[np.dtype[Any], ...]
+) -> tuple[np.dtype[Any], ...]:
+    """Return the dtypes of a function's results.
+
+    Parameters
+    ----------
+    kinds : kind
+        What the source tells that it returns, None where it does not.
+    rules : Rules
+        The function's.
+    inferred : tuple of numpy.dtype
+        What the results are then.
+    """
+    if not isinstance(kinds, tuple):
+        kinds = (kinds,) * len(inferred)
+
+    def dtype(kind: Kind, own: np.dtype[Any]) -> np.dtype[Any]:
+        # A count of bools alone is one, as NumPy's sum.
+        if kind is None or (rules.working.kind == "b" and weak(kind) is int):
+            return own
+        return np.dtype(weak(kind)) if weak(kind) else result_dtype(kind, rules.working)
+
+    return tuple(map(dtype, kinds, inferred))
+
+
+def wide(dtype: np.dtype[Any]) -> Kind:
+    """Return the kind of an input where a signature means compilers' integers."""
+    if is_dtype(dtype, "u"):
+        return dtype if dtype == UNSIGNED else None
+    return np.dtype(np.int64) if is_dtype(dtype, "i") else strong(dtype)
+
+
+def given(kind: Kind, rules: Rules) -> Kind:
+    """Return the kind of a result in a function that calls this one."""
+    if isinstance(kind, tuple):
+        return tuple(given(each, rules) for each in kind)
+    return weak(kind) or compiled(kind, rules)
+
+
+def compiled(kind: Kind, rules: Rules) -> Kind:
+    """Return the kind in which compiled code returns a result."""
+    if isinstance(kind, tuple):
+        return tuple(compiled(each, rules) for each in kind)
+    if kind is None:
+        return None
+    return (
+        np.dtype(weak(kind))
+        if weak(kind)
+        else strong(result_dtype(kind, rules.working))
+    )

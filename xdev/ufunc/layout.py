@@ -1,13 +1,20 @@
-"""How NumPy lays out a result: in the memory order of the inputs (``order="K"``)."""
+"""Results as NumPy lays them out; on the CPU large ones come from xdev's pool."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray
+
+from xdev.memory.arrays import host_array, transposed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+# ``order="K"``: in the memory order of the inputs.
 
 
 def strides(x: np.ndarray[Any, Any], shape: tuple[int, ...]) -> Sequence[int]:
@@ -54,3 +61,88 @@ def _smaller(axis: int, other: int, strides: Sequence[Sequence[int]]) -> bool | 
     """Say whether an axis has smaller steps; C order wins a conflict, None: unknown."""
     known = [(abs(s[axis]), abs(s[other])) for s in strides if s[axis] and s[other]]
     return all(one < two for one, two in known) if known else None
+
+
+# On the CPU.
+
+POOLED = 64 * 1024  # results of so many bytes come from xdev's pool
+
+
+def bound(operands: Sequence[Any]) -> int:
+    """Return a number of elements that the result does not exceed.
+
+    It is the result's own where all arrays have one shape.
+    """
+    shapes = []
+    size = 1
+    for x in operands:
+        if type(x) is ndarray and (shape := x.shape) not in shapes:
+            shapes.append(shape)
+            size *= x.size
+    return size
+
+
+def pooled(
+    operands: Sequence[Any],
+    outputs: Sequence[np.dtype[Any]],
+    *,
+    where: Any = True,
+    order: str = "K",
+    least: int = POOLED,
+    **_: Any,
+) -> tuple[Any, ...] | None:
+    """Return large results from xdev's pool, in the layout that NumPy would choose.
+
+    Parameters
+    ----------
+    operands : sequence
+        The inputs.
+    outputs : sequence of numpy.dtype
+        The results'.
+    where, order
+        As in the call.
+    least : int
+        Where none is larger, they are left to NumPy [B].
+
+    Returns
+    -------
+    tuple of arrays, or None
+        None: NumPy makes them.
+    """
+    shape, straight = None, order == "K"
+    arrays = []
+    for x in operands if where is True else (*operands, where):
+        if type(x) is not ndarray:
+            if isinstance(x, ndarray):
+                return None  # a subclass, which decides on its results
+            continue
+        straight = straight and x.flags.c_contiguous
+        if shape is None:
+            shape = x.shape
+        elif x.shape != shape:
+            try:
+                shape = np.broadcast_shapes(shape, x.shape)
+            except ValueError:
+                return None  # NumPy words the refusal
+        arrays.append(x)
+    # Without a shape there are NumPy scalars, or numbers.
+    if not shape or prod(shape) * max([d.itemsize for d in outputs]) < least:
+        return None
+    if straight:
+        return tuple([host_array(shape, dtype) for dtype in outputs])
+    return tuple([_like(arrays, shape, dtype, order) for dtype in outputs])
+
+
+def _like(
+    arrays: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], order: str
+) -> ndarray[Any, Any]:
+    """Return an array of a shape in the memory order that inputs have, or a given one.
+
+    An array that may be freed by hand is its own, no view of another one.
+    """
+    if order == "K":
+        places = axes([strides(x, shape) for x in arrays])
+        straight = host_array(tuple(shape[axis] for axis in places), dtype)
+        return transposed(straight, sorted(range(len(places)), key=places.__getitem__))
+    fortran = order == "F" or (order == "A" and all(x.flags.fnc for x in arrays))
+    return host_array(shape, dtype, "F" if fortran else "C")

@@ -24,32 +24,36 @@ import numpy as np
 
 from xdev.compile.halves import is_half
 from xdev.ufunc import sources
-from xdev.ufunc.analysis import Plain, analysed, compiled, require_source
+from xdev.ufunc.flow import Flow, Plain
+from xdev.ufunc.inputs import shown
 from xdev.ufunc.kinds import (
     DIVISION,
     EXTREMES,
     OPERATORS,
     UNSIGNED,
     Kind,
+    compiled,
     fits,
+    given,
     is_dtype,
     joined,
     mixed,
     operated,
     real,
     same,
+    strong,
     weak,
+    wide,
 )
-from xdev.ufunc.parameters import shown
 from xdev.ufunc.sources import WEAK, Scope, inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xdev.compile.digests import Level
-    from xdev.ufunc.analysis import Called
-    from xdev.ufunc.flow import Flow
     from xdev.ufunc.kinds import Rules
+
+    Called = Callable[[Any, tuple[Kind, ...]], tuple[Any, Kind]]
 
 BITWISE = (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
 NUMBAS = -(2**63), 2**64 - 1  # the integers that Numba has
@@ -70,6 +74,79 @@ class Typed(NamedTuple):
     function: Callable[..., Any]
     working: np.dtype[Any]
     returned: Kind = None
+
+
+def analysed(
+    function: Callable[..., Any],
+    tree: ast.FunctionDef,
+    rules: Rules,
+    called: Called,
+) -> tuple[Scope, Flow]:
+    """Write a source in plain words; return what its names and expressions are.
+
+    Parameters
+    ----------
+    function, tree, rules
+        The function, its source, and its inputs' dtypes.
+    called : callable
+        As :class:`Flow` takes it.
+
+    Raises
+    ------
+    TypeError
+        It may read a name before it is assigned, or reduces a number; the text has the
+        line.
+    """
+    code = function.__code__
+    scope = Scope(tree, sources.outside(function))
+    Plain(scope, operators=bool(rules.inputs)).visit(tree)
+    kind = strong if rules.bounded else wide
+    flow = Flow(tree, code, [kind(dtype) for dtype in rules.inputs], scope, called)
+    for name in flow.unassigned:
+        raise TypeError(
+            f"{function.__name__} may read {name.id!r} before it is assigned, where "
+            "compiled code has any value: assign it before the condition, or on each "
+            f"way to this line\n{shown(code, name.lineno)}"
+        )
+    for node in flow.reduced if rules.inputs else ():
+        value = ast.unparse(node.args[0])
+        raise TypeError(
+            f"{function.__name__} calls {ast.unparse(node.func)} of {value}, which is "
+            "one number, since the function sees one element at a time: compute it of "
+            "the whole array before and pass it as an argument, or use "
+            f"@xdev.guvectorize\n{shown(code, node.lineno)}"
+        )
+    return scope, flow
+
+
+def require_source(function: Callable[..., Any], rules: Rules) -> None:
+    """Refuse integers that compilers widen where nothing can be rewritten.
+
+    Raises
+    ------
+    TypeError
+        The function has no source.
+    """
+    if rules.needs_source and not sources.find(function.__code__):
+        inputs = ", ".join(map(str, rules.inputs))
+        code = function.__code__
+        raise TypeError(
+            f"{function.__name__}({inputs}): no source was found at "
+            f"{code.co_filename}:{code.co_firstlineno}, by which bools and integers "
+            "have NumPy's dtypes; compilers would give other numbers. Put the function "
+            "into a file, use IPython or the shell of Python 3.13 or later, which keep "
+            "sources, cast the arguments to int64, or give signatures, as "
+            f'@vectorize(["int64({inputs})"]), which compute in 64 bits'
+        )
+
+
+def returned(function: Callable[..., Any], rules: Rules, called: Called) -> Kind:
+    """Return the kind of what a function gives, None where it has no source."""
+    source = sources.find(function.__code__)
+    if source is None:
+        return None
+    _, flow = analysed(function, copy.deepcopy(source.node), rules, called)
+    return given(flow.returned, rules)
 
 
 def typed(

@@ -11,30 +11,35 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, cached_property, partial
 from threading import RLock
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeGuard, final
+from typing import TYPE_CHECKING, Any, final
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from xdev.compile import digests
 from xdev.compile.halves import is_half
-from xdev.ufunc import calls, foreign, parameters, sources
-from xdev.ufunc.inputs import Counts, check
+from xdev.ufunc import calls, foreign, kinds, sources
+from xdev.ufunc.inputs import (
+    Counts,
+    check,
+    counted,
+    refuse_arrays,
+    refuse_neighbours,
+)
 from xdev.ufunc.kinds import Rules, is_dtype, result_dtypes, weak
-from xdev.ufunc.sources import numpys
-from xdev.ufunc.specialisation import Specialisation, types_of
+from xdev.ufunc.signatures import Specialisation, types_of
+from xdev.ufunc.sources import is_plain, numpys
 from xdev.ufunc.ufuncs import Ufunc, of_a_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from types import FunctionType
 
     from xdev.ufunc import literals
     from xdev.ufunc.cpu import CpuLoops
     from xdev.ufunc.signatures import Signature
 
 Dtypes = tuple[np.dtype[Any], ...]
-LIBRARIES = ("numpy", "numba", "xdev", "math", "cmath", "operator", "builtins")
 
 
 @final
@@ -67,7 +72,7 @@ class ScalarFunction:
         fastmath: bool = False,
         inside: bool = False,
     ) -> None:
-        self.nin, self.defaults = parameters.counted(function, inside=inside)
+        self.nin, self.defaults = counted(function, inside=inside)
         self.function = function
         self.labels = function.__code__.co_varnames[: self.nin]
         self.name: str = function.__name__
@@ -291,10 +296,10 @@ class ScalarFunction:
             return self.specialise(chosen)
         # Outside values may change between typing and compiling: both take these.
         code, outside = self.function.__code__, sources.outside(self.function)
-        parameters.refuse_arrays(self.function, outside)
+        refuse_arrays(self.function, outside)
         if any(map(is_half, (*chosen, *outputs))):
             for called in _digested(self.function)[1]:
-                parameters.refuse_neighbours(called)
+                refuse_neighbours(called)
         function = sources.rebuilt(self.function, code, outside)
         rules = Rules(chosen, outputs, working=self.counts.working(chosen))
         typing, digest = self._typing(function, rules)
@@ -331,7 +336,6 @@ class ScalarFunction:
     def _inferred(self, function: Callable[..., Any], rules: Rules) -> digests.Typing:
         """Type as many literals as the compiler takes; return what it infers."""
         from xdev.compile import cpu
-        from xdev.ufunc import analysis
 
         refusal = None
         for level in digests.LEVELS[: -1 if rules.needs_source else None]:
@@ -343,7 +347,7 @@ class ScalarFunction:
             else:
                 inferred = result_dtypes(found, typed.working)
                 return digests.Typing(
-                    level, analysis.outputs(typed.returned, rules, inferred)
+                    level, kinds.outputs(typed.returned, rules, inferred)
                 )
         assert refusal is not None  # noqa: S101 - there is a level
         raise refusal
@@ -373,11 +377,11 @@ class ScalarFunction:
 
     def returned(self, rules: Rules) -> Any:
         """Return the kind of what compiled code gets from this function."""
-        from xdev.ufunc import analysis
+        from xdev.ufunc import literals
 
         with _entered(self):
             called = partial(_called, bounded=rules.bounded)
-            return analysis.returned(self.function, rules, called)
+            return literals.returned(self.function, rules, called)
 
     def device_function(self, rules: Rules, level: digests.Level) -> Any:
         """Return what compiled code calls for this function, literals typed."""
@@ -387,7 +391,7 @@ class ScalarFunction:
         key = rules.inputs, rules.working, rules.words, level, digest
         if key not in self._device_functions:
             outside = sources.outside(self.function)
-            parameters.refuse_arrays(self.function, outside)
+            refuse_arrays(self.function, outside)
             plain = self._typed(self.function, level, rules).function
             self._device_functions[key] = cpu.device_function(plain)
         return self._device_functions[key]
@@ -408,18 +412,6 @@ def _entered(scalar: ScalarFunction) -> Iterator[None]:
         yield
     finally:
         _calling.reset(token)
-
-
-def is_plain(value: object) -> TypeGuard[FunctionType]:
-    """Say whether a value is a function of the user's that no compiler knows yet.
-
-    A user's that ``functools.wraps`` a library's has but the name of that one's module.
-    """
-    if type(value) is not FunctionType:
-        return False
-    module: str = value.__globals__.get("__name__", "")
-    known = module.partition(".")[0] in LIBRARIES
-    return not known and id(value) not in digests.replaced()
 
 
 def within(value: object) -> ScalarFunction | None:

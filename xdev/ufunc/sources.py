@@ -10,11 +10,11 @@ import sys
 from dis import get_instructions
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast, final
 
 import numpy as np
 
-from xdev.compile.digests import named_globals, reads
+from xdev.compile.digests import named_globals, reads, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -253,6 +253,8 @@ def _named(module: str, name: str) -> Any:
 # given; of one number, in compiled code, they are ``numpy.sin``. What compilers have
 # of arrays alone is written in other words.
 
+# Whose functions compilers know.
+LIBRARIES = ("numpy", "numba", "xdev", "math", "cmath", "operator", "builtins")
 WEAK = (int, float, complex)  # Python's numbers, in the order in which they grow
 FACADE = "xdev.facade"  # where the standard's names have theirs; a room above
 NAMES = "xdev.numpy.names"  # and NumPy's
@@ -276,6 +278,18 @@ def numpys(value: Any) -> Any:
         if found is not None and getattr(np, str(name), None) is found:
             return found
     return value
+
+
+def is_plain(value: object) -> TypeGuard[FunctionType]:
+    """Say whether a value is a function of the user's that no compiler knows yet.
+
+    A user's that ``functools.wraps`` a library's has but the name of that one's module.
+    """
+    if type(value) is not FunctionType:
+        return False
+    module: str = value.__globals__.get("__name__", "")
+    known = module.partition(".")[0] in LIBRARIES
+    return not known and id(value) not in replaced()
 
 
 def inside(code: CodeType, outside: dict[str, Any]) -> dict[str, Any]:

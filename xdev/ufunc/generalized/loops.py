@@ -12,15 +12,15 @@ from xdev import _optional, memory
 from xdev.compile import launch, loops, threads
 from xdev.compile.grid import Argument, Grid, cpu
 from xdev.ufunc import cuda, cuda_layout, cuda_streams, foreign
-from xdev.ufunc.cpu_results import POOLED
+from xdev.ufunc.complaints import explain
 from xdev.ufunc.cuda_operands import Array, Number, handed, read
 from xdev.ufunc.cuda_plan import Result
-from xdev.ufunc.errors import explain
 from xdev.ufunc.generalized.layouts import Axes
 from xdev.ufunc.inputs import strong
 from xdev.ufunc.kernels import Extents
 from xdev.ufunc.kernels.arguments import sizes
 from xdev.ufunc.kernels.cuda import launch_of, loaded
+from xdev.ufunc.layout import POOLED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

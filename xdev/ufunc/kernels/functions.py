@@ -19,15 +19,15 @@ from xdev.compile.grid.cpu import writes
 from xdev.compile.grid.cuda import RANGE
 from xdev.errors import users_level
 from xdev.ufunc import literals, sources
-from xdev.ufunc.kernels.arguments import types
-from xdev.ufunc.kinds import Rules
-from xdev.ufunc.parameters import (
+from xdev.ufunc.inputs import (
     positional,
     refuse_arrays,
     refuse_deferred,
     refuse_lost,
     refuse_raising,
 )
+from xdev.ufunc.kernels.arguments import types
+from xdev.ufunc.kinds import Rules
 from xdev.ufunc.scalar import within
 from xdev.ufunc.sources import Scope
 
