@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from xdev import memory
 from xdev.memory import registry
-from xdev.memory.accounting import HeapCounts, Ledger, keys_of
+from xdev.memory.accounting import Ledger, keys_of
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
 
@@ -75,12 +75,9 @@ class Freed:
 
 def heap_counts(live, lists):
     """Return what a walk through the heap counts."""
-    found = HeapCounts()
-    for size in live + (lists.live if lists is not None else []):
-        found.add("live", size)
-    for size in lists.rounds if lists is not None else []:
-        found.add("reuses", size)
-    return found
+    lives, rounds = (lists.live, lists.rounds) if lists is not None else ([], [])
+    found = Counter(("live", size) for size in live + lives)
+    return found + Counter(("reuses", size) for size in rounds)
 
 
 @given(steps, st.booleans())

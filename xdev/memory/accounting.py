@@ -7,14 +7,14 @@ pools, segments by pool, requested bytes but those in use.
 Annotations are no texts here: of texts, ``NamedTuple`` takes twice as long.
 """
 
-from collections import defaultdict
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from xdev.memory.blocks import Chunk, Heap, Segment
+    from xdev.memory.blocks import Chunk, Heap
     from xdev.memory.state import PoolState
 
 
@@ -145,40 +145,6 @@ class PoolStats(NamedTuple):
         """Calls of the source that do something: all but questions."""
         lending = self.grown + self.failures + self.returned
         return lending + self.events + self.steals + self.syncs
-
-
-@final
-class HeapCounts:
-    """What lies in a heap, by size class; class k holds 2**(k - 1) < size <= 2**k.
-
-    Attributes
-    ----------
-    blocks, nbytes : dict
-        How many blocks, and their bytes, by what they are and their class: ``live``,
-        ``waiting``, ``cached``, ``split``, as :class:`SizeClass` has them, and
-        ``reuses``: rounds out and back that the ledger does not know of yet.
-    requested : int
-        What was asked for of the live blocks [B].
-
-    Examples
-    --------
-    >>> counts = HeapCounts()
-    >>> for nbytes in (512, 513, 1024):
-    ...     counts.add("live", nbytes)
-    >>> counts.blocks["live", 10], counts.nbytes["live", 10]
-    (2, 1537)
-    """
-
-    def __init__(self) -> None:
-        self.blocks: defaultdict[tuple[str, int], int] = defaultdict(int)
-        self.nbytes: defaultdict[tuple[str, int], int] = defaultdict(int)
-        self.requested = 0
-
-    def add(self, what: str, nbytes: int, count: int = 1) -> None:
-        """Count ``count`` blocks of a size."""
-        key = what, (nbytes - 1).bit_length()
-        self.blocks[key] += count
-        self.nbytes[key] += count * nbytes
 
 
 @final
@@ -335,11 +301,10 @@ class Ledger:
         self._see_peak()
         return self.ever if ever else self.total
 
-    def look(self, found: HeapCounts) -> PoolStats:
-        """Return the totals, with what lies in the heap.
-
-        Reuses of live blocks that are not folded in yet are told by the heap too.
-        """
+    def look(
+        self, found: "Mapping[tuple[str, int], int]", requested: int = 0
+    ) -> PoolStats:
+        """Return the totals, with what :meth:`ChunkStates.count` found in the heap."""
         self._see_peak()
         used = self.allocated
         classes = tuple(self._classes(found))
@@ -355,26 +320,30 @@ class Ledger:
             peak_reserved=self.total.reserved,
             live=totals["acquired"] - totals["released"],
             segments=self.grown - self.returned,
-            requested=found.requested,
+            requested=requested,
             classes=classes,
             **totals,
             **{field: getattr(self, field) for field in COUNTED},
         )
 
-    def _classes(self, found: HeapCounts) -> "Iterator[SizeClass]":
+    def _classes(self, found: "Mapping[tuple[str, int], int]") -> "Iterator[SizeClass]":
         """Return what there is and was of each size."""
-        both = (found.blocks, self._taken), (found.nbytes, self._taken_bytes)
-        for number in range(SIZES):
+        blocks: Counter[tuple[str, int]] = Counter()
+        nbytes: Counter[tuple[str, int]] = Counter()
+        for (what, size), count in found.items():
+            key = what, (size - 1).bit_length()
+            blocks[key] += count
+            nbytes[key] += count * size
+        numbers = {number for _, number in blocks}
+        numbers.update(number for number in range(SIZES) if self._taken[number])
+        for number in sorted(numbers):
             sums: list[int] = []
-            for counts, taken in both:
-                live, acquired = counts["live", number], taken[number]
-                acquired += counts["reuses", number]
-                others = (
-                    counts[what, number] for what in ("waiting", "cached", "split")
-                )
-                sums += live, acquired, acquired - live, *others
-            if any(sums):
-                yield SizeClass(1 << number, *sums)
+            for counts, taken in (blocks, self._taken), (nbytes, self._taken_bytes):
+                live = counts["live", number]
+                acquired = taken[number] + counts["reuses", number]
+                free = (counts[what, number] for what in ("waiting", "cached", "split"))
+                sums += live, acquired, acquired - live, *free
+            yield SizeClass(1 << number, *sums)
 
 
 @final
@@ -401,33 +370,40 @@ class ChunkStates:
         """Say whether a chunk was dropped, and waits for other streams."""
         return id(chunk) in self._late
 
-    def counts(self) -> HeapCounts:
-        """Walk through the segments."""
-        found = HeapCounts()
-        for segment in list(self._state.segments.values()):
-            self._count(segment, found)
-        return found
+    def count(self) -> tuple[Counter[tuple[str, int]], int]:
+        """Walk through the segments.
 
-    def _count(self, segment: "Segment", found: HeapCounts) -> None:
-        free: list[Chunk] = []
-        used: list[Chunk] = []
-        for chunk in segment:
-            shared, hits = self._shared(chunk)
-            if hits:
-                found.add("reuses", chunk.nbytes, hits)
-            idle = shared or chunk.listed or id(chunk) in self._free
-            (free if idle else used).append(chunk)
-        for chunk in free:
-            found.add("cached", chunk.nbytes)
-            found.add("split", chunk.nbytes, bool(used))
-        for chunk in used:
-            if self.is_late(chunk):
-                found.add("waiting", chunk.nbytes)
-                continue
-            found.add("live", chunk.nbytes)
-            found.add("reuses", chunk.nbytes, chunk.reuses)
-            asked = chunk.request
-            found.requested += chunk.nbytes if asked is None else asked
+        Returns
+        -------
+        (found, requested)
+            How many blocks there are by what they are and their size: ``live``,
+            ``waiting``, ``cached``, ``split``, as :class:`SizeClass` has them, and
+            ``reuses``: rounds out and back that the ledger does not know of yet. And
+            what was asked for of the live blocks [B].
+        """
+        found: Counter[tuple[str, int]] = Counter()
+        requested = 0
+        for segment in list(self._state.segments.values()):
+            free, used = [], False
+            for chunk in segment:
+                size, (shared, hits) = chunk.nbytes, self._shared(chunk)
+                if hits:
+                    found["reuses", size] += hits
+                if shared or chunk.listed or id(chunk) in self._free:
+                    free.append(size)
+                    continue
+                used = True
+                if id(chunk) in self._late:
+                    found["waiting", size] += 1
+                    continue
+                found["live", size] += 1
+                if chunk.reuses:
+                    found["reuses", size] += chunk.reuses
+                requested += size if chunk.request is None else chunk.request
+            found.update(("cached", size) for size in free)
+            if used:
+                found.update(("split", size) for size in free)
+        return found, requested
 
 
 SMALL = 1 << 20  # PyTorch's small pool has the blocks up to here [B]

@@ -288,7 +288,7 @@ class Pool:
         """Return the ledger's totals, and what the blocks are by size."""
         state = self._swept()
         return state.look(
-            lambda heap, ledger: ledger.look(ChunkStates(state, heap).counts())
+            lambda heap, ledger: ledger.look(*ChunkStates(state, heap).count())
         )
 
     def _swept(self) -> PoolState:
