@@ -1,8 +1,10 @@
-"""A function's digest follows all that it computes, and nothing else."""
+"""A function's digest follows all that it computes, its compiler too, and no more."""
 
 import functools
 import importlib.util
 import math
+import os
+import subprocess
 import sys
 import types
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from xdev.compile.digests import digest
+from xdev.compile.digests import digest, environment, named_globals
 
 PROGRAM = """
 import math
@@ -107,32 +109,17 @@ def test_what_changes_the_result_changes_it(load, old, new):
     assert changed != digest(load())
 
 
-def test_it_follows_the_attributes_of_a_users_module_that_are_read(load):
+def test_it_follows_what_is_read_of_a_users_module_and_a_closure(load):
     function = load()
     before = digest(function)
 
     load.constants.unused = 2
     assert digest(function) == before
     load.constants.G = 1.62
-    assert digest(function) != before
-
-
-def test_it_follows_a_closure_that_changes(load):
-    function = load()
-    before = digest(function)
-
+    another = digest(function)
     function.__closure__[0].cell_contents = 4.0
 
-    assert digest(function) != before
-
-
-@pytest.mark.parametrize("value", [object(), {"a": 1}, [1.0], np.array([None]), open])
-def test_what_no_text_tells_leaves_a_function_without_one(load, value):
-    function = load()
-    function.__globals__["SCALE"] = value
-    told = value is open  # a function of Python's own has a name
-
-    assert (digest(function) is None) != told
+    assert len({before, another, digest(function)}) == 3
 
 
 def test_a_function_without_source_has_none():
@@ -150,96 +137,77 @@ def again(x):
     return recursive(x)
 
 
+def compiled(x):
+    return x * 2.0
+
+
 def test_functions_that_call_one_another_have_one():
     assert digest(recursive) == digest(recursive) is not None
     assert digest(recursive) != digest(again)
 
 
-def compiled(x):
-    return x * 2.0
+class Wrapped:
+    def __init__(self, function):
+        self.function = function
 
 
-def test_compiled_functions_count_by_their_code_and_options(monkeypatch):
-    def function(x):
-        return inner(x)  # noqa: F821
-
-    found = set()
-    for options in ({}, {"fastmath": True}, {"error_model": "numpy"}):
-        monkeypatch.setitem(globals(), "inner", numba.njit(**options)(compiled))
-        found.add(digest(function))
-        monkeypatch.setitem(globals(), "inner", numba.njit(**options)(compiled))
-        found.add(digest(function))
-    monkeypatch.setitem(globals(), "inner", numba.njit(again))
-    found.add(digest(function))
-
-    assert len(found) == 4
-    assert None not in found
-
-
-def test_types_and_dtypes_count(monkeypatch):
-    def function(x):
-        return kind(x)  # noqa: F821
-
-    found = set()
-    for value in (int, float, np.float32, np.dtype("f4"), numba.float32, math.floor):
-        monkeypatch.setitem(globals(), "kind", value)
-        found.add(digest(function))
-
-    assert len(found) == 6
-    assert None not in found
-
-
-def test_a_value_stands_for_the_function_within():
-    class Wrapped:
-        def __init__(self, function):
-            self.function = function
-
-    first, second = Wrapped(compiled), Wrapped(again)
-
-    def function(x):
-        return first(x)
-
-    def other(x):
-        return second(x)
-
+def test_a_value_stands_for_the_function_within(scale):
     def within(value):
         return value.function if isinstance(value, Wrapped) else value
 
-    assert digest(function) is None
-    assert digest(function, within) is not None
-    assert digest(function, within) != digest(other, within)
+    wrapped = Wrapped(compiled), Wrapped(again)
+    assert {scale(value) for value in wrapped} == {None}
+    found = {scale(value, within) for value in wrapped}
+    assert len(found - {None}) == 2
 
 
-def scale(x):
-    return x * VALUE  # noqa: F821
+@pytest.fixture
+def scale(monkeypatch):
+    """Return the digest of a function that reads a value."""
+
+    def function(x):
+        return x * VALUE  # noqa: F821
+
+    def found(value, *within):
+        monkeypatch.setitem(globals(), "VALUE", value)
+        return digest(function, *within)
+
+    return found
+
+
+NANS = [np.uint64((0x7FF8 << 48) + k).view("f8") for k in range(2)]
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    "values",
     [
         (math.nan, -math.nan),
         (complex(0, math.nan), complex(0, -math.nan)),
-        (np.uint64(0x7FF8 << 48).view("f8"), np.uint64((0x7FF8 << 48) + 1).view("f8")),
-        (
-            float(np.uint64(0x7FF8 << 48).view("f8")),
-            float(np.uint64((0x7FF8 << 48) + 1).view("f8")),
-        ),
-        ((0.0,), (-0.0,)),
+        (*NANS, *map(float, NANS)),
+        ((0.0,), (-0.0,), (math.nan,), (-math.nan,)),
         (frozenset({1.0}), frozenset({2.0})),
         (np.zeros((2, 3)), np.zeros((2, 3), order="F")),
         (np.zeros(2, "f4,i4"), np.zeros(2, "i4,f4")),
         (np.dtype([("a", "f8")]), np.dtype([("b", "f8")])),
         (np.dtype("f8"), np.dtype(">f8")),
+        (int, float, np.float32, np.dtype("f4"), numba.float32, math.floor),
+        (2.0, np.float64(2), np.float32(2), 2, True, "2", b"2", None, ...),
+        tuple(
+            numba.njit(**options)(compiled)
+            for options in ({}, {"fastmath": True}, {"error_model": "numpy"})
+        ),
+        (numba.njit(compiled), numba.njit(again)),
     ],
+    ids=str,
 )
-def test_what_looks_alike_is_told_apart(monkeypatch, one, other):
-    found = set()
-    for value in (one, other):
-        monkeypatch.setitem(globals(), "VALUE", value)
-        found.add(digest(scale))
+def test_what_looks_alike_is_told_apart(scale, values):
+    found = {scale(value) for value in values}
 
-    assert len(found) == 2
-    assert None not in found
+    assert len(found - {None}) == len(values)
+
+
+def test_a_function_compiled_again_is_the_same(scale):
+    assert scale(numba.njit(compiled)) == scale(numba.njit(compiled)) is not None
 
 
 class OfNumpy(np.float64):
@@ -249,7 +217,7 @@ class OfNumpy(np.float64):
 @pytest.mark.parametrize(
     "value",
     [
-        OfNumpy(2),
+        *(object(), {"a": 1}, [1.0], np.array([None]), math, OfNumpy, OfNumpy(2)),
         np.ma.array([1.0], mask=[True]),
         np.frompyfunc(recursive, 1, 1),
         numba.vectorize(recursive),
@@ -257,17 +225,14 @@ class OfNumpy(np.float64):
             recursive, pipeline_class=type("P", (numba.core.compiler.Compiler,), {})
         ),
         numba.types.Tuple((numba.float32,)),
-        math,
-        OfNumpy,
         functools.partial(recursive, 1),
         functools.wraps(OfNumpy)(functools.partial(recursive, 1)),
     ],
     ids=lambda x: type(x).__name__,
 )
-def test_what_has_more_than_is_told_leaves_a_function_without_one(monkeypatch, value):
-    monkeypatch.setitem(globals(), "VALUE", value)
-
-    assert digest(scale) is None
+def test_what_no_text_tells_in_full_leaves_a_function_without_one(scale, value):
+    assert scale(value) is None
+    assert scale(open) is not None  # a function of Python's own has a name
 
 
 NUMBERS = st.one_of(st.integers(), st.floats(), st.complex_numbers(), st.booleans())
@@ -284,3 +249,104 @@ def test_constants_are_told_apart_to_the_last_bit(one, other):
 
     same = repr(one) == repr(other)  # which tells -0.0, 1, 1.0 and True apart
     assert (named(one) == named(other)) == same
+
+
+# The settings that compilers had.
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("NUMBA_OPT", "0"), ("NUMBA_BOUNDSCHECK", "1"), ("NUMBA_DEBUGINFO", "1")),
+        *(("NUMBA_LOOP_VECTORIZE", "0"), ("NUMBA_SLP_VECTORIZE", "1")),
+        *(("NUMBA_ENABLE_AVX", "0"), ("NUMBA_DISABLE_INTEL_SVML", "1")),
+        *(("CUDA_HOME", "/elsewhere"), ("NUMBA_FORCE_CUDA_CC", "8.0")),
+    ],
+)
+def test_code_is_of_the_environments_settings(monkeypatch, name, value):
+    before = environment()
+    monkeypatch.setenv(name, value)
+
+    assert environment() != before
+
+
+def test_code_is_of_the_settings_in_numbas_file(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    before = environment()
+    (tmp_path / ".numba_config.yaml").write_text("opt: 0")
+
+    assert environment() != before
+
+
+@pytest.mark.parametrize("option", ["OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT"])
+def test_code_is_of_the_settings_that_a_program_makes(monkeypatch, option):
+    before = environment()
+    monkeypatch.setattr(numba.config, option, 2)
+
+    assert environment() != before
+
+
+def test_code_is_for_any_number_of_threads(monkeypatch):
+    before = environment()
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "/elsewhere")
+
+    assert environment() == before
+
+
+# What copies of functions keep alive: what their code names, and nothing else.
+
+HOLDING = """
+import gc, math, weakref
+import numpy as np
+import xdev
+
+@xdev.vectorize
+def twice(a):
+    return 2 * a
+
+@xdev.vectorize
+def f(a, b):
+    return twice(a) + b * 2.0625 + math.sin(a)
+
+@xdev.kernel
+def k(i, a, o):
+    o[i] = twice(a[i])
+
+@xdev.guvectorize("(n)->()")
+def g(x, o):
+    total = 0.0
+    for v in x:
+        total += v
+    o[0] = total
+
+x = np.ones(1000)
+kept, o = weakref.ref(x), np.empty_like(x)
+f(x, x, out=o)
+k[x.size](x, o)
+g(x)
+del x, o
+gc.collect()
+print(kept() is None)
+"""
+
+
+def test_the_names_of_a_function_and_of_those_inside():
+    space = {"a": 1, "b": 2, "other": 3, "__name__": "here", "__builtins__": {}}
+    code = compile("lambda: a + (lambda: b + nowhere)()", "", "eval")
+    function = types.FunctionType(code.co_consts[0], space)
+
+    assert named_globals(function) == {k: v for k, v in space.items() if k != "other"}
+
+
+@pytest.mark.parametrize("shares", [False, True], ids=["compiled", "kept on disk"])
+def test_no_array_of_the_users_module_is_kept(tmp_path, shares):
+    for _ in range(1 + shares):
+        done = subprocess.run(
+            [sys.executable, "-c", HOLDING],
+            env=os.environ | {"XDEV_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

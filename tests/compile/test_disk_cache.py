@@ -1,9 +1,14 @@
-"""Compiled code on disk: what was saved comes back, and nothing else ever does."""
+"""Compiled code on disk: what was saved comes back, and nothing else ever does.
+
+It is read from private folders and plain files of this user, or not.
+"""
 
 import os
+import resource
 import stat
 import subprocess
 import sys
+import threading
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -11,7 +16,9 @@ from hypothesis import given, settings, strategies as st
 from xdev import _config, _disk_cache
 from xdev._disk_cache import DiskCache
 
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 BODY = b"\x7fELF\n\x00code"
+NOBODY = 65534
 
 
 @pytest.fixture
@@ -22,17 +29,25 @@ def root(tmp_path, monkeypatch):
 
 @pytest.fixture
 def cache(root):  # noqa: ARG001
-    return DiskCache("cubins")
+    made = DiskCache("cubins")
+    made.save("key", BODY, "f")
+    assert made.load("key") == BODY
+    return made
 
 
-def test_an_entry_comes_back_from_private_folders(root, cache):
-    cache.save("key", BODY, "f")
+@pytest.fixture
+def file(root, cache):  # noqa: ARG001
+    return root / "cubins" / "key"
 
-    assert cache.load("key") == BODY
+
+def test_an_entry_comes_back_from_private_folders(root, cache, file):
+    assert cache.load("nothing") is None
     for folder in (root, root / "cubins"):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert stat.S_IMODE((root / "cubins" / "key").stat().st_mode) == 0o600
-    assert [file.name for file in (root / "cubins").iterdir()] == ["key"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [each.name for each in (root / "cubins").iterdir()] == ["key"]
+    cache.save("key", b"another", "f")
+    assert cache.load("key") == b"another"
 
 
 @pytest.mark.usefixtures("root")
@@ -47,74 +62,46 @@ def test_any_bytes_and_any_name_come_back(body, name):
     assert _disk_cache.described(path)[2] == " ".join(name.split())
 
 
-def test_an_unknown_key_is_none(cache):
-    assert cache.load("nothing") is None
-
-
-def test_a_later_entry_takes_the_place_of_the_former(cache):
-    cache.save("key", b"one", "f")
-    cache.save("key", b"two", "f")
-
-    assert cache.load("key") == b"two"
-
-
-def test_every_change_of_a_byte_but_the_count_of_loads_is_seen(root, cache):
-    cache.save("key", BODY, "f")
-    file = root / "cubins" / "key"
-    whole = file.read_bytes()
-    counter = range(len(_disk_cache.MARK), len(_disk_cache.MARK) + 8)
-    for at in set(range(len(whole))) - set(counter):
-        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        assert cache.load("key") is None
-
-
-def test_a_truncated_or_prolonged_entry_is_none_and_written_anew(root, cache):
-    cache.save("key", BODY, "f")
-    file = root / "cubins" / "key"
-    whole = file.read_bytes()
-    for spoilt in (*(whole[:n] for n in range(len(whole))), whole + b"x"):
-        file.write_bytes(spoilt)
+def test_every_change_but_of_the_count_of_loads_is_seen(cache, file):
+    whole, start = file.read_bytes(), len(_disk_cache.MARK)
+    other = sorted(set(range(len(whole))) - set(range(start, start + 8)))
+    spoilt = [whole[:n] for n in range(len(whole))] + [whole + b"x"]
+    spoilt += [whole[:k] + bytes([whole[k] ^ 1]) + whole[k + 1 :] for k in other]
+    for each in spoilt:
+        file.write_bytes(each)
         assert cache.load("key") is None
     cache.save("key", BODY, "f")
-
     assert cache.load("key") == BODY
 
 
-def test_a_link_is_not_followed_and_replaced(root, cache, tmp_path):
-    cache.save("key", BODY, "f")
-    file = root / "cubins" / "key"
-    target = tmp_path / "elsewhere"
-    file.rename(target)
-    file.symlink_to(target)
+def test_an_entry_under_another_key_or_of_another_kind_is_none(root, cache, file):
+    DiskCache("loops").save("key", b"loop", "f")
+    (root / "cubins" / "other").write_bytes(file.read_bytes())
+    (root / "loops" / "key").write_bytes(file.read_bytes())
 
-    assert cache.load("key") is None
-    cache.save("key", b"new", "f")
-    assert cache.load("key") == b"new"
-    assert not file.is_symlink()
+    assert cache.load("other") is None
+    assert DiskCache("loops").load("key") is None
+    assert _disk_cache.described(root / "cubins" / "other") is None
+    assert cache.load("key") == BODY
 
 
-def test_a_folder_that_cannot_be_made_is_no_error(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path / "file")
+def is_no_folder(path):
+    path.write_text("")
+    return path
+
+
+def homeless(_):
+    raise RuntimeError("Could not determine home directory.")
+
+
+@pytest.mark.parametrize("place", [is_no_folder, homeless])
+def test_a_cache_that_cannot_be_is_no_error(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(_config, "cache_dir", lambda: place(tmp_path / "file"))
     cache = DiskCache("cubins")
-
     cache.save("key", BODY, "f")
 
     assert cache.load("key") is None
-    assert _disk_cache.problem() is not None
-
-
-def test_a_user_without_a_home_folder_has_no_cache(monkeypatch):
-    def homeless():
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(_config, "cache_dir", homeless)
-    cache = DiskCache("cubins")
-
-    cache.save("key", BODY, "f")
-
-    assert cache.load("key") is None
-    assert "home" in _disk_cache.problem()
+    assert ("home" if place is homeless else "file") in _disk_cache.problem()
 
 
 def test_a_full_disk_leaves_nothing_behind(root, cache, monkeypatch):
@@ -122,13 +109,12 @@ def test_a_full_disk_leaves_nothing_behind(root, cache, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", full)
-    cache.save("key", BODY, "f")
+    cache.save("other", BODY, "f")
 
-    assert list((root / "cubins").iterdir()) == []
+    assert [path.name for path in (root / "cubins").iterdir()] == ["key"]
 
 
 def test_a_folder_that_may_only_be_read_is_read(cache, monkeypatch):
-    cache.save("key", BODY, "f")
     real = os.open
 
     def refusing(path, flags, *rest, **named):
@@ -140,12 +126,10 @@ def test_a_folder_that_may_only_be_read_is_read(cache, monkeypatch):
     assert cache.load("key") == BODY
 
 
-def test_loads_are_counted_and_are_uses(root, cache):
-    cache.save("key", BODY, "name")
-    file = root / "cubins" / "key"
+def test_loads_are_counted_and_are_uses(cache, file):
     os.utime(file, (0, 0))
-    for count in range(3):
-        assert _disk_cache.described(file)[::2] == (count, "name")
+    for count in range(1, 4):
+        assert _disk_cache.described(file)[::2] == (count, "f")
         cache.load("key")
 
     assert file.stat().st_mtime > 0
@@ -168,8 +152,8 @@ def test_the_longest_unused_go_when_all_take_too_much(root, monkeypatch):
     assert kept == {"0", "4", "5", "6", "7", "8"}
 
 
-def test_only_our_own_files_are_ours(root, cache):
-    cache.save("key", BODY, "f")
+@pytest.mark.usefixtures("cache")
+def test_only_our_own_files_are_ours(root):
     (root / "cubins" / "notes.txt").write_text("mine")
     (root / "cubins" / ".xdev-abc").write_bytes(b"half")
     (root / "letters").mkdir()
@@ -179,7 +163,158 @@ def test_only_our_own_files_are_ours(root, cache):
     assert names == {"key", ".xdev-abc"}
 
 
-PROGRAM = """
+# What is not this user's alone.
+
+
+def is_a_link(path, _):
+    other = path.rename(path.with_name("elsewhere"))
+    path.symlink_to(other)
+
+
+def has_mode(mode):
+    def change(path, _):
+        path.chmod(mode)
+
+    return change
+
+
+def looks_anothers(path, monkeypatch):
+    real, foreign = os.fstat, path.stat().st_ino
+
+    def fstat(descriptor):
+        found = real(descriptor)
+        user = found.st_uid + (found.st_ino == foreign)
+        return os.stat_result((*found[:4], user, *found[5:]))
+
+    monkeypatch.setattr(os, "fstat", fstat)
+
+
+def is_anothers(path, _):
+    if os.geteuid() != 0:
+        pytest.skip("only root gives files to another user")
+    os.chown(path, NOBODY, NOBODY)
+
+
+def the_effective_user_is_another(_, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+
+
+FOREIGN = [
+    *(is_a_link, looks_anothers, is_anothers, the_effective_user_is_another),
+    *map(has_mode, (0o777, 0o770, 0o702, 0o1777)),
+]
+
+
+@pytest.mark.parametrize("place", ["", "cubins"])
+@pytest.mark.parametrize("spoil", FOREIGN)
+def test_a_folder_that_is_not_this_users_alone_is_refused(
+    root, cache, place, spoil, monkeypatch
+):
+    """Nothing is read or written, and people are told why."""
+    spoil(root / place, monkeypatch)
+    before = sorted(root.rglob("*"))
+
+    assert cache.load("key") is None
+    cache.save("other", BODY, "f")
+    assert sorted(root.rglob("*")) == before
+    assert list(_disk_cache.files()) == []
+    assert str(root) in _disk_cache.problem()
+
+
+@pytest.mark.parametrize("spoil", FOREIGN)
+def test_a_file_that_is_not_this_users_alone_is_not_read(
+    root, cache, file, spoil, monkeypatch
+):
+    spoil(file, monkeypatch)
+
+    assert cache.load("key") is None
+    assert root / "cubins" / "key" not in [path for path, _ in _disk_cache.files()]
+
+
+def within(seconds, function, *args):
+    """Return what a function returns; it must not take longer."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function(*args)), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert found, "it hangs"
+    return found[0]
+
+
+def fifo(file):
+    os.mkfifo(file, 0o600)
+
+
+def folder(file):
+    file.mkdir(mode=0o700)
+
+
+def device(file):
+    file.symlink_to("/dev/zero")
+
+
+def huge(file):
+    file.touch(mode=0o600)
+    os.truncate(file, 20 * 2**30)  # a hole
+
+
+def hard_link_to_another(file):
+    os.link(file.with_name("another"), file)
+
+
+@pytest.mark.parametrize("make", [fifo, folder, device, huge, hard_link_to_another])
+def test_what_is_no_plain_file_of_ours_is_not_read(cache, file, make):
+    cache.save("another", b"code of another", "f")
+    file.unlink()
+    make(file)
+
+    assert within(10, cache.load, "key") is None
+    listed = {path.name for path, _ in within(10, lambda: list(_disk_cache.files()))}
+    assert "another" in listed
+    within(10, lambda: cache.save("key", BODY, "f") or True)
+    assert cache.load("key") == (None if make is folder else BODY)
+    assert not file.is_symlink()
+
+
+def test_what_is_too_large_is_not_kept(root, cache, monkeypatch):
+    monkeypatch.setattr(_disk_cache, "LARGEST", 1000)
+    cache.save("large", bytes(1001), "f")
+
+    assert not (root / "cubins" / "large").exists()
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_no_further(
+    cache, file, monkeypatch
+):
+    real = os.fstat
+
+    def fstat(descriptor):
+        found = real(descriptor)
+        if stat.S_ISREG(found.st_mode):
+            os.truncate(file, 20 * 2**30)
+        return found
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    assert within(10, cache.load, "key") is None
+
+
+def test_no_descriptor_is_left_open(root, cache):
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    for _ in range(3):
+        cache.load("key")
+        cache.load("nothing")
+        cache.save("key", BODY, "f")
+        list(_disk_cache.files())
+        _disk_cache.problem()
+    (root / "cubins").chmod(0o777)
+    cache.load("key")
+
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+# Processes: several at once, and such as compile, or find on disk, code of each kind.
+
+TURNS = """
 import sys
 from xdev import _disk_cache
 _disk_cache.LIMIT, _disk_cache.ROOM = 200_000, 50_000
@@ -194,11 +329,10 @@ for turn in range(150):
 
 
 def test_processes_that_save_load_and_evict_at_once_see_whole_entries(tmp_path):
-    environment = {**os.environ, "XDEV_CACHE_DIR": str(tmp_path)}
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(number)],
-            env=environment,
+            [sys.executable, "-c", TURNS, str(number)],
+            env={**os.environ, "XDEV_CACHE_DIR": str(tmp_path)},
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -212,8 +346,7 @@ def test_processes_that_save_load_and_evict_at_once_see_whole_entries(tmp_path):
     assert not list((tmp_path / "loops").glob(".xdev-*"))
 
 
-# A process that compiles, or finds on disk, one code of each kind.
-USER = """
+PROGRAM = """
 import numpy as np
 from xdev import kernel, vectorize
 
@@ -221,55 +354,73 @@ from xdev import kernel, vectorize
 def one(x, y):
     return x + 2 * y
 
-@vectorize
-def two(x):
-    return x * x + 1
-
 @kernel
-def three(i, x, out):
+def two(i, x, out):
     out[i] = 3 * x[i]
 
 x = np.arange(6.0)
 for _ in range(3):
     assert np.array_equal(one(x, x), 3 * x)
-    assert np.array_equal(two(x), x * x + 1)
     assert np.array_equal(one.reduce(x[:2]), 2)
 out = np.empty(6)
-three[6](x, out)
+two[6](x, out)
 assert np.array_equal(out, 3 * x)
+print("right")
 """
 
 
-def test_an_entry_under_another_key_or_of_another_kind_is_none(root, cache):
-    cache.save("key", BODY, "f")
-    DiskCache("loops").save("key", b"loop", "f")
-    whole = (root / "cubins" / "key").read_bytes()
-    (root / "cubins" / "other").write_bytes(whole)
-    (root / "loops" / "key").write_bytes(whole)
+@pytest.fixture
+def program(tmp_path):
+    """Return what runs a program with a cache, and a limit to the size of its files."""
+    script = tmp_path / "user.py"
+    script.write_text(PROGRAM)
 
-    assert cache.load("other") is None
-    assert DiskCache("loops").load("key") is None
-    assert _disk_cache.described(root / "cubins" / "other") is None
-    assert cache.load("key") == BODY
+    def run(cache, limit=None):
+        def limited():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-
-def test_code_whose_entries_change_places_is_never_run(tmp_path):
-    script, folder = tmp_path / "user.py", tmp_path / "cache"
-    script.write_text(USER)
-
-    def run():
-        environment = {**os.environ, "XDEV_CACHE_DIR": str(folder)}
-        command = [sys.executable, str(script)]
-        return subprocess.run(
-            command, env=environment, check=False, capture_output=True, text=True
+        done = subprocess.run(
+            [sys.executable, "-W", "error", script],
+            env={**os.environ, "XDEV_CACHE_DIR": str(cache)},
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=None if limit is None else limited,
         )
+        assert (done.stdout, done.stderr) == ("right\n", "")
+        return [path for path in cache.rglob("*") if path.is_file()]
 
-    assert run().returncode == 0
-    entries = [path for path in folder.rglob("*") if path.is_file()]
-    assert len(entries) > 3
+    return run
+
+
+def test_a_program_runs_without_a_cache(tmp_path, program):
+    """With a folder of others, a link, a full disk: the laws above are of each."""
+    shared, link = tmp_path / "shared", tmp_path / "link"
+    shared.mkdir()
+    shared.chmod(0o777)
+    link.symlink_to("shared")
+    for place in (shared, link) if DEEP else (shared,):
+        assert program(place) == []
+    assert program(tmp_path / "full", limit=50) == []
+
+
+SPOILS = [
+    lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    lambda path: path.write_bytes(path.read_bytes()[:-1] + b"\xcc"),
+    lambda path: path.write_bytes(path.read_bytes() * 2),
+    lambda path: path.write_bytes(b""),
+    lambda path: path.unlink() or os.mkfifo(path),
+]
+
+
+def test_a_program_runs_with_any_of_its_code_forged(tmp_path, program):
+    entries = program(tmp_path / "cache")
+    assert len(entries) > 2
     bodies = [path.read_bytes() for path in entries]
     for path, body in zip(entries, bodies[1:] + bodies[:1], strict=True):
-        path.write_bytes(body)
-
-    again = run()
-    assert again.returncode == 0, again.stderr
+        path.write_bytes(body)  # of another
+    for turn in range(len(SPOILS) if DEEP else 1):  # each entry in another way
+        program(tmp_path / "cache")
+        for k, path in enumerate(entries):
+            SPOILS[(k + turn) % len(SPOILS)](path)
+    assert set(program(tmp_path / "cache")) == set(entries)  # written anew

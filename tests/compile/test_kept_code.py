@@ -1,5 +1,6 @@
-"""Code is kept under a digest only while what was digested is what was compiled."""
+"""Code is kept on disk under what it depends on, while that is what was compiled."""
 
+import ctypes
 import importlib.util
 import linecache
 import struct
@@ -8,9 +9,121 @@ import numpy as np
 import pytest
 
 from xdev import _config, _optional
+from xdev._disk_cache import DiskCache
+from xdev.compile import digests, loops, toolchain
 from xdev.compile.elementwise import Elementwise, Operand
 
 CUDA = all(map(_optional.installed, ("cupy", "numba_cuda")))
+needs_cuda = pytest.mark.skipif(not CUDA, reason="needs the compilers for CUDA")
+MADE = b"\x7fELF\n\x00code", "_Z6kernelv"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path / "cache")
+    return tmp_path
+
+
+def is_compiled(digest="digest", parts=("ff->f", (9, 0))):
+    """Ask for a cubin; return whether it was compiled now."""
+    calls = []
+
+    def make():
+        calls.append(1)
+        return MADE
+
+    assert toolchain.kept(digest, parts, "f", make) == MADE
+    return bool(calls)
+
+
+def test_whatever_a_cubin_depends_on_compiles_it_anew(monkeypatch):
+    assert is_compiled()
+    assert not is_compiled()
+    assert is_compiled(digest="other")
+    assert is_compiled(parts=("dd->d", (9, 0)))
+    assert is_compiled(parts=("ff->f", (8, 0)))
+    versions = toolchain.installed()
+    for part in versions:
+        newer = {**versions, part: "99.0"}
+        with monkeypatch.context() as patch:
+            patch.setattr(toolchain, "installed", lambda newer=newer: newer)
+            assert is_compiled()
+    monkeypatch.setattr(digests, "environment", lambda: "another xdev")
+    assert is_compiled()
+
+
+def test_a_function_without_a_digest_is_compiled_each_time(folder):
+    assert is_compiled(digest=None)
+    assert is_compiled(digest=None)
+    assert not (folder / "cache").exists()
+
+
+def test_a_damaged_cubin_is_compiled_and_kept_anew(folder):
+    is_compiled()
+    (file,) = (folder / "cache" / "cubins").iterdir()
+    file.write_bytes(file.read_bytes()[:-1])
+
+    assert is_compiled()
+    assert not is_compiled()
+
+
+# It calls the C library's mathematics, and something that it may lack.
+TEXT = """
+declare double @tgamma(double)
+declare double @{other}(double)
+
+define double @twice(double %x) {{
+  %y = call double @tgamma(double %x)
+  %z = call double @{other}(double %y)
+  %w = fadd double %z, %z
+  ret double %w
+}}
+"""
+
+
+def object_file(other):
+    llvm = _optional.llvm()
+    loops._llvm()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple().create_target_machine(
+        codemodel="jitdefault", reloc="pic"
+    )
+    return target.emit_object(llvm.parse_assembly(TEXT.format(other=other)))
+
+
+def kept(name, *binaries):
+    """Return the loop of a name, and whether it was made."""
+    made = list(binaries)
+    found = loops.kept(name, (), name, lambda: (made.pop(), "twice"))
+    call = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(found.address)
+    return call, len(made) < len(binaries)
+
+
+def test_a_loop_on_disk_is_loaded_each_time_anew():
+    binary = object_file("floor")
+    first, made = kept("one", binary)
+    assert made
+    second, made = kept("one")
+    assert not made
+    assert first(4.0) == second(4.0) == 12.0
+
+
+def test_a_loop_that_calls_what_nobody_has_is_made_again():
+    stranger = object_file("xdev_has_no_such_function")
+    key = "other"
+    assert kept(key, object_file("floor"))[1]
+    cache = DiskCache("loops")
+    name = next(path.name for path in (_config.cache_dir() / "loops").iterdir())
+    cache.save(name, b"twice\n" + stranger, "other")  # as by a Numba that had it
+    assert cache.load(name)
+
+    call, made = kept(key, object_file("fabs"))
+
+    assert made
+    assert call(4.0) == 12.0
+
+
+# What was digested is what was compiled.
 
 PROGRAM = """
 import math
@@ -46,12 +159,6 @@ def k(i, out):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path / "cache")
-    return tmp_path
-
-
-@pytest.fixture
 def load(folder):
     """Return what loads the program, as a process does that starts."""
 
@@ -75,7 +182,7 @@ def codes(folder):
 X = np.linspace(0, 1, 100, dtype=np.float32)
 
 
-@pytest.mark.skipif(not CUDA, reason="needs the compilers for CUDA")
+@needs_cuda
 def test_a_global_that_changes_after_typing_is_not_kept(load, folder):
     operands = (
         Operand("Linear", X.dtype, X.dtype),
@@ -97,7 +204,7 @@ def test_a_global_that_changes_after_typing_is_not_kept(load, folder):
     assert compiled(load()) == true
 
 
-@pytest.mark.skipif(not CUDA, reason="needs the compilers for CUDA")
+@needs_cuda
 def test_a_kernel_reads_its_own_globals_where_another_has_the_same_code(load):
     from xdev.compile.grid import Argument, Grid, cuda
 
