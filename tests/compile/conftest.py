@@ -15,6 +15,21 @@ def no_disk_cache(monkeypatch, tmp_path):
 
 
 @pytest.fixture
+def written(tmp_path):
+    """A function that returns a function of its body, as of a user's file."""
+
+    def function(body, parameters="x", head=""):
+        lines = "".join(f"    {line}\n" for line in body.splitlines())
+        text = f"{head}\ndef f({parameters}):\n{lines}"
+        path, space = tmp_path / "user.py", {}
+        path.write_text(text)
+        exec(compile(text, path, "exec"), space)  # noqa: S102
+        return space["f"]
+
+    return function
+
+
+@pytest.fixture
 def instructions(tmp_path):
     """A function that returns the machine instructions of a cubin, one text each."""
 

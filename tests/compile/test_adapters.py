@@ -1,4 +1,7 @@
-"""Both compilers of Python functions to CUDA code give the same, through one door."""
+"""Both compilers of Python functions to CUDA code give the same, through one door.
+
+A linker that is older than they are is refused.
+"""
 
 import importlib
 import math
@@ -6,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -58,16 +62,24 @@ def total(x, y):
     return x + y
 
 
-def either(x, y):
-    return x or y
-
-
 def both(x, y):
     return x * y + math.sin(x), x > y
 
 
-def chosen(x):
-    return math.sqrt(x) if x > 0 else 0
+def summed(x):
+    result = x * 0
+    for _ in range(3):
+        result += x
+    return result
+
+
+def builtins(x):
+    whole = round(x) + float(int(x)) + pow(x, 2) + len((x, x))
+    return abs(x) + max(x, -x) + min(x, -x) + (x if bool(x) else -x) + whole
+
+
+inner = _optional.numba().njit(total)
+middle = _optional.numba().njit(lambda x: inner(x, x))
 
 
 @pytest.mark.parametrize(
@@ -86,28 +98,18 @@ def test_every_dtype_compiles_for_every_architecture(char):
 @pytest.mark.usefixtures("adapter")
 @pytest.mark.parametrize(
     ("function", "inputs", "outputs"),
-    [(either, "??", "?"), (both, "ff", "f?"), (both, "ee", "e?"), (chosen, "d", "d")],
+    [
+        (lambda x, y: x or y, "??", "?"),
+        (both, "ff", "f?"),
+        (both, "ee", "e?"),
+        (lambda x: math.sqrt(x) if x > 0 else 0, "d", "d"),
+        (builtins, "f", "f"),
+        (summed, "f", "f"),
+        (lambda x: middle(x) * inner(x, x), "f", "f"),
+    ],
 )
-def test_bools_results_and_conditions_compile(function, inputs, outputs):
+def test_results_conditions_loops_and_calls_compile(function, inputs, outputs):
     assert cubin(function, inputs, outputs)[0].startswith(b"\x7fELF")
-
-
-BUILTINS = {
-    "abs": lambda x: abs(x) + x,
-    "max": lambda x: max(x, -x),
-    "min": lambda x: min(x, -x),
-    "round": lambda x: round(x) + x,
-    "int and float": lambda x: float(int(x)),
-    "bool": lambda x: x if bool(x) else -x,
-    "pow": lambda x: pow(x, 2),
-    "len": lambda x: x * len((x, x)),
-}
-
-
-@pytest.mark.usefixtures("adapter")
-@pytest.mark.parametrize("name", BUILTINS)
-def test_builtins_are_called(name):
-    assert cubin(BUILTINS[name], "f", "f")[0].startswith(b"\x7fELF")
 
 
 NUMPYS = [
@@ -125,44 +127,12 @@ def test_numpys_functions_of_floats_compile(char):
     assert cubin(total, char * 2, char)[0].startswith(b"\x7fELF")
 
 
-def summed(x):
-    result = x * 0
-    for _ in range(3):
-        result += x
-    return result
-
-
-@pytest.mark.usefixtures("adapter")
-def test_loops_compile():
-    assert cubin(summed, "f", "f")[0].startswith(b"\x7fELF")
-
-
-@pytest.mark.usefixtures("adapter")
-def test_functions_that_numba_compiled_are_called():
-    numba = _optional.numba()
-    inner = numba.njit(total)
-    middle = numba.njit(lambda x: inner(x, x))
-
-    def outer(x):
-        return middle(x) * inner(x, x)
-
-    assert cubin(outer, "f", "f")[0].startswith(b"\x7fELF")
-
-
-def product(x, y):
-    return x * y
-
-
-def quotient(x, y):
-    return x // y
-
-
 MIXED = [
     (total, "lL", "DADD"),
     (total, "Ll", "DADD"),
     (total, "bL", "DADD"),
-    (product, "Ll", "DMUL"),
-    (quotient, "lL", "MUFU.RCP64H"),  # what a float64's division begins with
+    (lambda x, y: x * y, "Ll", "DMUL"),
+    (lambda x, y: x // y, "lL", "MUFU.RCP64H"),  # a float64's division begins so
 ]
 
 
@@ -220,80 +190,38 @@ def test_integers_inside_wrap_as_numpys(function, instructions):
     assert any("0x" + f"{expected:02x}" * 4 in line for line in lines)
 
 
-def wrong(x, y):
-    z = x + y
-    return z.upper()
-
-
-def test_a_refusal_shows_the_line_and_the_types(adapter):
-    with pytest.raises(TypeError) as refused:
-        adapter(wrong, dtypes("fd"), dtypes("d"), "f", (9, 0))
-    first, second = str(refused.value).splitlines()
-    assert first.startswith("cannot compile wrong(float32, float64) for CUDA: ")
-    assert "'upper'" in first
-    line = wrong.__code__.co_firstlineno + 2
-    assert second == f"  {__file__}:{line}: return z.upper()"
-
-
-def importing(x):
-    import math
-
-    return math.sin(x)
-
-
-def opening(x):
-    with open("file") as file:  # noqa: PTH123
-        file.write("x")
-    return x
-
-
-def assigning(x):
-    global KEPT  # noqa: PLW0603
-    KEPT = x
-    return x
-
-
-def trying(x):
-    try:
-        return 1 / x
-    except ZeroDivisionError:
-        return 0.0
-
-
-def a_text(x):
-    return str(x)
-
-
-def nothing(x):
-    x + 1
-
-
-def a_pair(x):
-    return x, "a"
-
-
 @pytest.mark.parametrize(
-    ("function", "words"),
+    ("body", "words"),
     [
-        (importing, "compiled code imports nothing: import at"),
-        (opening, "compiled code has no with"),
-        (assigning, "compiled code writes no global"),
-        (trying, "cannot tell errors apart, and on CUDA has no try at all: test"),
-        (nothing, ": returns nothing$"),
-        (a_text, "returns Literal.*, which is not made a float32|has no str"),
+        ("z = x + 1\nreturn z.upper()", "'upper'"),
+        ("import math\nreturn math.sin(x)", "compiled code imports nothing: import at"),
         (
-            a_pair,
+            "with open('file') as file:\n    file.write('x')\nreturn x",
+            "compiled code has no with",
+        ),
+        ("global KEPT\nKEPT = x\nreturn x", "compiled code writes no global"),
+        (
+            "try:\n    return 1 / x\nexcept ZeroDivisionError:\n    return 0.0",
+            "cannot tell errors apart, and on CUDA has no try at all: test",
+        ),
+        ("x + 1", ": returns nothing$"),
+        ("return str(x)", "returns Literal.*, which is not made a float32|has no str"),
+        (
+            "return x, 'a'",
             "returns Tuple.*, which is not made a float32|mlir has no code for it",
         ),
     ],
 )
-def test_no_compilers_own_error_gets_out(adapter, function, words):
+def test_no_compilers_own_error_gets_out(adapter, written, body, words):
+    function = written(body)
     with pytest.raises(TypeError) as refused:
         adapter(function, dtypes("f"), dtypes("f"), "f", (9, 0))
 
     first, second = str(refused.value).splitlines()
+    assert first.startswith("cannot compile f(float32) for CUDA: ")
     assert re.search(words, first)
-    assert re.match(rf"  {__file__}:\d+: \S", second)
+    assert re.match(rf"  {function.__code__.co_filename}:\d+: \S", second)
+    assert "upper" not in body or second.endswith(":4: return z.upper()")
 
 
 def test_what_the_compiler_put_aside_is_back(adapter):
@@ -343,3 +271,27 @@ def test_numba_cuda_compiles_where_numpy_dropped_a_name():
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.stdout == "True\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("linker", "compiler", "nvvm", "words"),
+    [
+        ((12, 4), (13, 0), "13.0.48", "nvJitLink 12.4 is older than NVRTC 13.0, "),
+        ((12, 4), (12, 8), "12.8.93", "pip install 'nvidia-nvjitlink-cu12>=12.8'"),
+        ((13, 0), (13, 0), "13.2.51", "nvJitLink 13.0 is older than NVVM 13.2, "),
+        ((13, 0), (13, 0), "13.2.51", "pip install 'nvidia-nvjitlink>=13.2'"),
+        ((13, 1), (13, 0), "13.0.48", None),
+        ((13, 0), (13, 0), "13.0.99", None),
+        ((13, 0), (13, 0), "", None),
+        (None, (13, 0), "13.0.48", None),
+    ],
+)
+def test_an_nvjitlink_older_than_the_compilers_is_refused(
+    linker, compiler, nvvm, words, monkeypatch
+):
+    bound = {"nvjitlink": linker, "nvrtc": compiler}
+    monkeypatch.setattr(toolchain, "_bound", bound.get)
+    monkeypatch.setattr(toolchain, "installed", lambda: {"nvvm": nvvm})
+
+    with pytest.raises(DeviceUnavailableError, match=words) if words else nullcontext():
+        toolchain.check()

@@ -190,3 +190,21 @@ def test_complex_numbers_are_numbas():
 
     assert f(z) == pytest.approx([cmath.exp(v) * v for v in z])
     assert f(z.astype("F")) == pytest.approx([cmath.exp(v) * v for v in z], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("function", "least", "most"),
+    [
+        (lambda x: -x, 1, 3),
+        (lambda x: ((2 * x - 1) * x + 3) * x, 4, 10),
+        (lambda x: x if x > 2 else 3 * x, 2, 6),
+        (lambda x: math.sqrt(x) / x, 2, 6),
+        (lambda x: math.lgamma(x) + math.sin(x), 200, 210),
+    ],
+)
+def test_work_is_counted_in_simple_instructions(function, least, most):
+    jitted = numba.njit(error_model="numpy")(function)
+    jitted.compile((numba.float64,))
+    (compiled,) = jitted.overloads.values()
+
+    assert least <= cpu.work_of(compiled).amount <= most

@@ -16,7 +16,6 @@ LIKE_NUMPYS = {
     np.divmod: xdev.vectorize(lambda x, y: divmod(x, y)),  # noqa: PLW0108 - likewise
 }
 both = pytest.mark.parametrize("dtype", WORDS)
-seeds = given(seed=st.integers(0, 2**32))
 
 
 def check(x, y):
@@ -34,71 +33,55 @@ def check(x, y):
             np.testing.assert_array_equal(alone.T, found[..., :9])
 
 
-def any_bits(rng, dtype):
+def of_any_bits(rng, dtype):
     word = WORDS[dtype]
     bits = rng.integers(0, np.iinfo(word).max, (2, SIZE), word, endpoint=True)
     return bits.view(dtype)
 
 
-def subnormal(rng, dtype):
-    """Return them, and numbers that are up to two to the power of 80 times as large."""
-    word = WORDS[dtype]
-    least = rng.integers(1, 1 << np.finfo(dtype).nmant, SIZE, word).view(dtype)
-    return least, np.ldexp(least, rng.integers(0, 80, SIZE, np.int32))[::-1].copy()
+def of_near_exponents(rng, dtype):
+    word, (y, _) = WORDS[dtype], of_any_bits(rng, dtype)
+    few = rng.integers(0, 1 << (np.finfo(dtype).nmant + 6), SIZE, word)
+    return (y.view(word) ^ few).view(dtype), y
 
 
-@both
-@seeds
-def test_of_any_bits(dtype, seed):
-    x, y = any_bits(np.random.default_rng(seed), dtype)
-    check(x, y)
-
-
-@both
-@seeds
-def test_of_numbers_whose_exponents_are_near(dtype, seed):
-    rng, word = np.random.default_rng(seed), WORDS[dtype]
-    y, _ = any_bits(rng, dtype)
-    x = y.view(word) ^ rng.integers(0, 1 << (np.finfo(dtype).nmant + 6), SIZE, word)
-    check(x.view(dtype), y)
-
-
-@both
-@given(
-    seed=st.integers(0, 2**32),
-    digits=st.integers(1, 60),
-    less=st.sampled_from([0, 0.5, 1, 2]),
-)
-def test_beside_multiples(dtype, seed, digits, less):
-    rng = np.random.default_rng(seed)
+def beside_multiples(rng, dtype):
+    """Return products of as many digits, of divisors, and their neighbours."""
+    digits, less = rng.integers(1, 60), rng.choice([0, 0.5, 1, 2])
     sign = rng.choice([-1, 1], (2, SIZE))
     y = sign[0] * np.ldexp(1 + rng.random(SIZE), rng.integers(-60, 40, SIZE))
     y = y.astype(dtype)
     count = np.floor(rng.random(SIZE) * 2.0**digits)
     count[::5] = 2.0**digits - less
     x = (sign[1] * count * y).astype(dtype)
-    for beside in (x, np.nextafter(x, y), np.nextafter(x, -y)):
-        check(beside, y)
+    return np.concatenate([x, np.nextafter(x, y), np.nextafter(x, -y)]), np.tile(y, 3)
 
 
-@both
-@seeds
-def test_of_whole_numbers(dtype, seed):
-    rng = np.random.default_rng(seed)
+def of_whole_numbers(rng, dtype):
     x, y = rng.integers(0, 2**53, SIZE), rng.integers(1, 2**24, SIZE)
-    check(x.astype(dtype), y.astype(dtype))
+    return x.astype(dtype), y.astype(dtype)
+
+
+def of_subnormal_numbers(rng, dtype):
+    """Return them, and numbers up to two to the power of 80 times as large, and any."""
+    least = rng.integers(1, 1 << np.finfo(dtype).nmant, SIZE, WORDS[dtype]).view(dtype)
+    large = np.ldexp(least, rng.integers(0, 80, SIZE, np.int32))[::-1]
+    other, _ = of_any_bits(rng, dtype)
+    x = np.concatenate([least, large, large, least, other])
+    return x, np.concatenate([large, least, large[::-1], other, least])
 
 
 @both
-@seeds
-def test_of_subnormal_numbers(dtype, seed):
-    rng = np.random.default_rng(seed)
-    least, larger = subnormal(rng, dtype)
-    other, _ = any_bits(rng, dtype)
-    for x, y in (least, larger), (larger, least), (larger, larger[::-1].copy()):
-        check(x, y)
-    check(least, other)
-    check(other, least)
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        *(of_any_bits, of_near_exponents, beside_multiples),
+        *(of_whole_numbers, of_subnormal_numbers),
+    ],
+)
+@given(seed=st.integers(0, 2**32))
+def test_all_results_are_numpys(dtype, pairs, seed):
+    check(*pairs(np.random.default_rng(seed), dtype))
 
 
 @both

@@ -280,23 +280,3 @@ def test_the_debug_mode_compiles(function, monkeypatch):
 
     assert checked.checked
     assert cuda.cubin(checked, (8, 0))[0][:4] == b"\x7fELF"
-
-
-def test_an_untypable_function_is_refused_with_types_and_line():
-    def broken(i, x):
-        x[i] = x.nothing_like_that
-
-    with pytest.raises(TypeError) as caught:
-        cuda.cubin(grid(broken, 1, array("f")), (9, 0))
-
-    text = str(caught.value)
-    assert text.startswith("cannot compile broken(float32[:])")
-    assert "x[i] = x.nothing_like_that" in text
-
-
-def test_kernels_of_other_types_have_other_code():
-    one = Grid(saxpy, 1, (Argument(F), array("f"), array("f"), array("f")))
-    two = Grid(saxpy, 1, (Argument(D), array("d"), array("d"), array("d")))
-
-    assert one.parts != two.parts
-    assert one.words == two.words == 4 + 2 * 4 + 3 * 2

@@ -1,8 +1,6 @@
 """Kernels over indices: the CPU's loop run, CUDA's compiled and its code read."""
 
 import os
-import subprocess
-import sys
 from functools import cache
 
 import numpy as np
@@ -70,28 +68,6 @@ def test_functions_that_cannot_be_compiled_are_refused():
 
     with pytest.raises(TypeError, match="no_such_name"):
         loop(indexed(wrong, "", "d", 1))
-
-
-def test_a_loop_on_disk_needs_no_numba(tmp_path):
-    program = (
-        "import sys, xdev; rng = xdev.random.default_rng(1, 'cpu');"
-        "print(rng.normal(size=3), rng.integers(9, size=3), 'numba' in sys.modules)"
-    )
-    environment = {"XDEV_CACHE_DIR": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", program],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=environment,
-        ).stdout
-        for _ in range(2)
-    ]
-
-    assert runs[0].endswith("True\n")
-    assert runs[1].endswith("False\n")
-    assert runs[0][:-5] == runs[1][:-6]
 
 
 @pytest.fixture

@@ -27,25 +27,16 @@ def four(monkeypatch):
     monkeypatch.setattr(_config, "num_threads", lambda: 4)
 
 
-@pytest.fixture
-def program(team):
-    """A function that runs a program in a process whose threads are the same."""
-    tier = "0" if team.__name__.endswith("plain_threads") else "1"
-    settings = os.environ | {"XDEV_NATIVE": tier, "XDEV_NUM_THREADS": "4"}
+def once_each(act):
+    """Return a task that each thread acts in once, at its first piece."""
+    held = threading.local()
 
-    def run(text, *options):
-        ran = subprocess.run(
-            [sys.executable, *options, "-c", text],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            env=settings,
-        )
-        assert ran.returncode == 0, ran.stderr
-        return ran
+    def task(*_):
+        if not hasattr(held, "acted"):
+            held.acted = True
+            act()
 
-    return run
+    return task
 
 
 @pytest.fixture(scope="module")
@@ -161,14 +152,7 @@ def test_errors_of_floating_point_are_told_from_every_thread(name, x, errors):
 def test_threads_that_have_no_time_are_not_waited_for(count):
     """All are in one call that waits for the end of another one."""
     inside, over = threading.Barrier(5, timeout=30), threading.Event()
-    held = threading.local()
-
-    def task(*_):
-        if not hasattr(held, "waited"):
-            held.waited = True
-            inside.wait()
-            over.wait(30)
-
+    task = once_each(lambda: (inside.wait(), over.wait(30)))
     caller = threading.Thread(target=threads.run, args=(task, 10_000))
     caller.start()
     inside.wait()
@@ -197,234 +181,6 @@ def test_callers_at_the_same_time_share_the_threads(count):
     assert right == [True] * 8 * 200
 
 
-INTERRUPTED = """
-import os, random, signal, sys, threading, time
-import numpy as np
-from xdev.compile import threads
-
-def work():
-    seen = np.zeros(1000, int)
-    def task(start, stop):
-        seen[start:stop] += 1
-    threads.run(task, 1000)
-    return (seen == 1).all()
-
-def interrupted(*_):
-    if armed:
-        armed.clear()  # one for each call: none in what handles it
-        raise KeyboardInterrupt
-
-def send():
-    for _ in range(200):
-        time.sleep(0.02 * random.random())
-        os.kill(os.getpid(), signal.SIGINT)
-    over.append(True)
-
-armed, over = [], []
-whole = interrupts = 0
-signal.signal(signal.SIGINT, interrupted)
-threading.Thread(target=send, daemon=True).start()
-while not over:
-    try:
-        armed.append(True)
-        assert work()
-        armed.clear()
-        whole += 1
-    except KeyboardInterrupt:
-        interrupts += 1
-assert whole and interrupts, (whole, interrupts)
-armed.clear()
-together, held = threading.Barrier(4, timeout=30), threading.local()
-def task(*_):
-    if not hasattr(held, "waited"):
-        held.waited = True
-        together.wait()
-threads.run(task, 10_000)  # all of them are there
-assert work()
-"""
-
-
-def test_an_interrupted_call_leaves_nothing_behind(program):
-    program(INTERRUPTED)
-
-
-FORKED = """
-import os, threading, warnings
-warnings.simplefilter("ignore")
-import numpy as np
-from xdev.compile import threads
-
-def works():
-    seen = np.zeros(10_000, int)
-    together, held = threading.Barrier(4, timeout=20), threading.local()
-    def task(start, stop):
-        if not hasattr(held, "waited"):
-            held.waited = True
-            together.wait()
-        seen[start:stop] += 1
-    threads.run(task, 10_000)
-    return (seen == 1).all()
-
-assert works() and threading.active_count() == 4
-child = os.fork()
-if not child:
-    fresh = threading.active_count() == 1
-    os._exit(0 if fresh and works() and threading.active_count() == 4 else 1)
-assert os.waitpid(child, 0)[1] == 0
-assert works()
-"""
-
-
-def test_a_forked_child_has_threads_of_its_own(program):
-    program(FORKED)
-
-
-FORKED_INSIDE = """
-import os, threading, warnings
-warnings.simplefilter("ignore")
-from xdev.compile import threads
-from xdev.errors import XdevError
-
-forks, waited = [], []
-together, held = threading.Barrier(4, timeout=20), threading.local()
-
-def task(start, stop):
-    if not hasattr(held, "waited"):
-        held.waited = True
-        together.wait()
-        caller = threading.current_thread() is threading.main_thread()
-        if caller == CALLER and not forks:
-            forks.append(None)
-            child = os.fork()
-            waited.append(child and os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-
-try:
-    threads.run(task, 10_000)
-except XdevError as error:
-    assert waited == [0], "this is no child"
-    assert "fork" in str(error)
-    together, held = threading.Barrier(4, timeout=20), threading.local()
-    threads.run(task, 10_000)  # by threads of its own
-    os._exit(7)
-assert waited == [7 if CALLER else 0], waited
-"""
-
-
-@pytest.mark.parametrize("caller", [True, False], ids=["caller", "worker"])
-def test_a_child_forked_by_a_task_does_not_wait_for_the_parents_threads(
-    program, caller
-):
-    """Where it goes on with the call it is told, a worker's thread ends."""
-    program(FORKED_INSIDE.replace("CALLER", str(caller)))
-
-
-FORKED_ON_A_WORKER = """
-import os, threading, time, warnings
-warnings.simplefilter("ignore")
-import numpy as np
-from xdev.compile import threads
-
-def together(act):
-    barrier, held = threading.Barrier(4, timeout=20), threading.local()
-    def task(start, stop):
-        if not hasattr(held, "waited"):
-            held.waited = True
-            barrier.wait()
-        act(start, stop)
-    threads.run(task, 10_000)
-
-def go_on():
-    time.sleep(0.5)  # the worker's thread has ended by then
-    seen = np.zeros(10_000, int)
-    def slowly(start, stop):
-        if threading.current_thread().name == forks[0]:
-            time.sleep(0.5)
-        seen[start:stop] += 1
-    together(slowly)
-    os._exit(7 if (seen == 1).all() else 1)
-
-forks, ended = [], []
-
-def fork(start, stop):
-    if threading.current_thread() is not threading.main_thread() and not forks:
-        forks.append(threading.current_thread().name)
-        child = os.fork()
-        if not child:
-            threading.Thread(target=go_on).start()
-            return
-        ended.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-
-together(fork)
-assert ended == [7], ended
-"""
-
-
-def test_threads_of_a_child_that_a_worker_forked_wait_for_each_other(program):
-    program(FORKED_ON_A_WORKER)
-
-
-AT_THE_END = """
-import builtins, os
-import numpy as np
-from xdev.compile import threads
-
-x, all_twice = np.zeros(10_000, int), [2] * 10_000
-
-def task(start, stop, x=x):
-    x[start:stop] += 1
-
-class Late:
-    def __del__(self, run=threads.run, task=task, x=x, want=all_twice, write=os.write):
-        run(task, 10_000)
-        write(1, b"all" if x.tolist() == want else b"not all")
-
-threads.run(task, 10_000)
-builtins.kept_to_the_end = Late()
-"""
-
-
-def test_a_finalizer_at_the_very_end_waits_for_no_thread(program):
-    ran = program(AT_THE_END)
-    assert (ran.stdout, ran.stderr) == ("all", "")
-
-
-ENDED = """
-import threading
-from xdev.compile import threads
-
-def for_ever():
-    while True:
-        threads.run(lambda start, stop: None, 10_000)
-
-for _ in range(2):
-    threading.Thread(target=for_ever, daemon=True).start()
-for _ in range(100):
-    threads.run(lambda start, stop: None, 10_000)
-print("ended")
-"""
-
-
-def test_a_program_ends_while_threads_are_at_work(program):
-    for _ in range(5):
-        ran = program(ENDED, "-X", "dev")
-        assert (ran.stdout, ran.stderr) == ("ended\n", "")
-
-
-IDLE = """
-import time
-from xdev.compile import threads
-threads.run(lambda start, stop: None, 10_000)
-time.sleep(0.2)
-before = time.process_time()
-time.sleep(1)
-print(time.process_time() - before)
-"""
-
-
-def test_idle_threads_take_no_time_of_the_processors(program):
-    assert float(program(IDLE).stdout) < 0.2, "a thread that spins takes a second"
-
-
 @given(n=st.integers(0, 5000), grain=st.integers(1, 700))
 def test_every_index_is_worked_on_once(n, grain):
     seen, starts = Counter(), []
@@ -440,15 +196,7 @@ def test_every_index_is_worked_on_once(n, grain):
 
 
 def test_several_threads_work_at_the_same_time():
-    together = threading.Barrier(4, timeout=30)
-    held = threading.local()
-
-    def task(*_):
-        if not hasattr(held, "waited"):
-            held.waited = True
-            together.wait()
-
-    threads.run(task, 10_000)
+    threads.run(once_each(threading.Barrier(4, timeout=30).wait), 10_000)
 
 
 def test_the_first_error_is_raised_when_all_have_ended():
@@ -509,3 +257,206 @@ def test_one_thread_takes_all_at_once(monkeypatch):
     threads.run(lambda *piece: calls.append((*piece, threading.get_ident())), 10**6)
 
     assert calls == [(0, 10**6, threading.get_ident())]
+
+
+# Programs whose threads are the same.
+
+HEAD = """
+import builtins, os, random, signal, sys, threading, time, warnings
+import numpy as np
+from xdev.compile import threads
+from xdev.errors import XdevError
+
+warnings.simplefilter("ignore")
+
+def works(act=lambda: None, n=10_000):
+    "Compute in four threads, each of which acts once when all are there."
+    seen, held = np.zeros(n, int), threading.local()
+    together = threading.Barrier(4, timeout=30)
+    def task(start, stop):
+        if not hasattr(held, "waited"):
+            held.waited = True
+            together.wait()
+            act()
+        seen[start:stop] += 1
+    threads.run(task, n)
+    return (seen == 1).all()
+
+def is_caller():
+    return threading.current_thread() is threading.main_thread()
+
+def status(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.fixture
+def program(team):
+    """A function that runs a program in a process, and returns what it prints."""
+    tier = "0" if team.__name__.endswith("plain_threads") else "1"
+    settings = os.environ | {"XDEV_NATIVE": tier, "XDEV_NUM_THREADS": "4"}
+
+    def run(text, *options):
+        ran = subprocess.run(
+            [sys.executable, *options, "-c", HEAD + text],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env=settings,
+        )
+        assert (ran.returncode, ran.stderr) == (0, "")
+        return ran.stdout
+
+    return run
+
+
+INTERRUPTED = """
+def interrupted(*_):
+    if armed:
+        armed.clear()  # one for each call: none in what handles it
+        raise KeyboardInterrupt
+
+def send():
+    for _ in range(200):
+        time.sleep(0.02 * random.random())
+        os.kill(os.getpid(), signal.SIGINT)
+    over.append(True)
+
+armed, over = [], []
+whole = interrupts = 0
+signal.signal(signal.SIGINT, interrupted)
+threading.Thread(target=send, daemon=True).start()
+while not over:
+    try:
+        armed.append(True)
+        seen = np.zeros(1000, int)
+        def task(start, stop):
+            seen[start:stop] += 1
+        threads.run(task, 1000)
+        assert (seen == 1).all()
+        armed.clear()
+        whole += 1
+    except KeyboardInterrupt:
+        interrupts += 1
+assert whole and interrupts, (whole, interrupts)
+armed.clear()
+assert works()
+"""
+FORKED = """
+assert works() and threading.active_count() == 4
+child = os.fork()
+if not child:
+    fresh = threading.active_count() == 1
+    os._exit(0 if fresh and works() and threading.active_count() == 4 else 1)
+assert status(child) == 0
+assert works()
+"""
+# Where the child goes on with the call it is told, a worker's thread ends.
+FORKED_INSIDE = """
+waited = []
+
+def fork():
+    if is_caller() == CALLER and not waited:
+        waited.append(None)
+        child = os.fork()
+        waited[0] = child and status(child)
+
+try:
+    works(fork)
+except XdevError as error:
+    assert waited == [0], "this is no child"
+    assert "fork" in str(error)
+    os._exit(7 if works() else 1)  # by threads of its own
+assert waited == [7 if CALLER else 0], waited
+"""
+FORKED_ON_A_WORKER = """
+def slowly():
+    if threading.current_thread().name == forks[0]:
+        time.sleep(0.5)
+
+def go_on():
+    time.sleep(0.5)  # the worker's thread has ended by then
+    os._exit(7 if works(slowly) else 1)
+
+forks, ended = [], []
+
+def fork():
+    if not is_caller() and not forks:
+        forks.append(threading.current_thread().name)
+        child = os.fork()
+        if not child:
+            threading.Thread(target=go_on).start()
+            return
+        ended.append(status(child))
+
+works(fork)
+assert ended == [7], ended
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(INTERRUPTED, id="interrupted calls leave nothing behind"),
+        pytest.param(FORKED, id="a child has threads of its own"),
+        *(
+            pytest.param(FORKED_INSIDE.replace("CALLER", name), id=f"caller: {name}")
+            for name in ("True", "False")
+        ),
+        pytest.param(FORKED_ON_A_WORKER, id="a worker's child has threads"),
+    ],
+)
+def test_interrupts_and_forks(program, text):
+    program(text)
+
+
+AT_THE_END = """
+x, all_twice = np.zeros(10_000, int), [2] * 10_000
+
+def task(start, stop, x=x):
+    x[start:stop] += 1
+
+class Late:
+    def __del__(self, run=threads.run, task=task, x=x, want=all_twice, write=os.write):
+        run(task, 10_000)
+        write(1, b"all" if x.tolist() == want else b"not all")
+
+threads.run(task, 10_000)
+builtins.kept_to_the_end = Late()
+"""
+
+
+def test_a_finalizer_at_the_very_end_waits_for_no_thread(program):
+    assert program(AT_THE_END) == "all"
+
+
+ENDED = """
+def for_ever():
+    while True:
+        threads.run(lambda start, stop: None, 10_000)
+
+for _ in range(2):
+    threading.Thread(target=for_ever, daemon=True).start()
+for _ in range(100):
+    threads.run(lambda start, stop: None, 10_000)
+print("ended")
+"""
+
+
+def test_a_program_ends_while_threads_are_at_work(program):
+    for _ in range(5):
+        assert program(ENDED, "-X", "dev") == "ended\n"
+
+
+IDLE = """
+works()
+time.sleep(0.2)
+before = time.process_time()
+time.sleep(1)
+print(time.process_time() - before)
+"""
+
+
+def test_idle_threads_take_no_time_of_the_processors(program):
+    assert float(program(IDLE)) < 0.2, "a thread that spins takes a second"
