@@ -1,12 +1,9 @@
 """The policy ``async``: the source's own pool keeps what is free, in stream order."""
 
-import os
-import subprocess
-import sys
-import textwrap
 from types import SimpleNamespace
 
 import pytest
+from memory_laws import output
 
 from xdev import _optional, memory
 from xdev.errors import ConfigurationError, OutOfMemoryError
@@ -113,15 +110,8 @@ def test_host_memory_stays_on_split_when_the_setting_is_async():
     from xdev import memory
     print([memory.pool(name).state.policy.name for name in ("cpu", "fake")])
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "XDEV_MEMORY_POOL": "async"},
-        check=True,
-    )
-    assert done.stdout == "['split', 'async']\n"
+    told = output(program, XDEV_MEMORY_POOL="async")
+    assert told == "['split', 'async']\n"
 
 
 class Runtime:

@@ -1,14 +1,13 @@
 """Limits: what the pools of a device may hold."""
 
 import gc
-import sys
-import threading
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from memory_laws import within
 
 import xdev
 from xdev import memory
@@ -190,28 +189,16 @@ def test_siblings_count_towards_a_lowered_limit():
 
 
 def test_a_budget_keeps_no_pool_and_lets_others_join_meanwhile():
-    budget = Budget(lambda: 1 << 30)
-    errors, made = [], []
+    budget, made = Budget(lambda: 1 << 30), []
 
     def join():
         made.extend(Pool(FakeSource(1), budget=budget) for _ in range(300))
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=join) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        while any(thread.is_alive() for thread in threads):
-            try:
-                budget.pools()
-            except RuntimeError as error:
-                errors.append(error)
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert errors == []
+    def look():
+        while len(made) < 600:
+            budget.pools()
+
+    within(60, [join, join, look], interval=1e-6)
     assert set(budget.pools()) == set(made)
     made.clear()
     gc.collect()

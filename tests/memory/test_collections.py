@@ -7,11 +7,11 @@ may. Nothing may deadlock, and the accounts must be true at the end.
 import ast
 import gc
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from memory_laws import within
 
 from xdev import memory
 from xdev.device import Device
@@ -167,28 +167,6 @@ def life(pools, garbage):
     return collector.lines
 
 
-def within(seconds, calls):
-    """Run calls in threads; return their results, or fail where one hangs."""
-    results, errors = [], []
-
-    def run(call):
-        try:
-            results.append(call())
-        except BaseException as error:  # noqa: BLE001 - the test shows it
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(c,), daemon=True) for c in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(seconds)
-    hung = [sys._current_frames()[t.ident] for t in threads if t.is_alive()]
-    assert hung == [], "deadlock"
-    for error in errors:
-        raise error
-    return results
-
-
 def check(pools):
     gc.collect()  # each thread's last one may have found the other's under way
     for pool, source in pools:
@@ -322,10 +300,5 @@ def test_a_pool_that_a_finalizer_makes_meanwhile_is_the_only_one(monkeypatch):
 @pytest.mark.parametrize("policy", POLICIES[:2])
 def test_threads_share_a_pool_while_collections_are_forced_in_every_region(policy):
     pools = pools_of(policy)
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        within(WAIT, [lambda: life(pools, Garbage)] * 2)
-    finally:
-        sys.setswitchinterval(interval)
+    within(WAIT, [lambda: life(pools, Garbage)] * 2, interval=1e-5)
     check(pools)

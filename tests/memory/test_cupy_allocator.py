@@ -1,13 +1,12 @@
 """CuPy's arrays from the pools, by C functions and without them."""
 
 import gc
-import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from memory_laws import process, within
 from without_a_driver import TIB, Current, serving
 
 from xdev import memory, native
@@ -164,35 +163,25 @@ class TestPointers:
 
     @pytest.mark.usefixtures("served")
     def test_threads_that_are_switched_at_any_time_share_no_block(self, pools):
-        errors = []
+        owners = {}
 
         def work():
             held = []
             for _ in range(2000):
                 held.append(x := cupy.ndarray((1000,), "f4"))
-                errors.append(owners.setdefault(x.data.ptr, x) is not x)
+                assert owners.setdefault(x.data.ptr, x) is x
                 for x in held[:-4]:
                     del owners[x.data.ptr]
                 x = held = held[-4:]
 
-        owners, interval = {}, sys.getswitchinterval()
-        sys.setswitchinterval(1e-6)
-        try:
-            threads = [threading.Thread(target=work) for _ in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        finally:
-            sys.setswitchinterval(interval)
-        assert not any(errors)
+        within(60, [work] * 4, interval=1e-6)
         owners.clear()
         assert pools[0].stats().live == 0
 
 
 EXIT = """
 import sys
-sys.path.append(sys.argv[1])
+sys.path.append({!r})
 import cupy
 from without_a_driver import Current, serving
 from xdev.memory.pools import Pool
@@ -217,10 +206,5 @@ print("alive")
 
 
 def test_a_program_ends_with_arrays_alive():
-    done = subprocess.run(
-        [sys.executable, "-c", EXIT, str(Path(__file__).parent)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = process(EXIT.format(str(Path(__file__).parent)))
     assert (done.returncode, done.stdout, done.stderr) == (0, "alive\n", "")

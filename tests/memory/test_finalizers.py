@@ -1,57 +1,10 @@
 """Blocks dropped at any moment, by anyone: the collector, threads, a finalizer."""
 
 import gc
-import sys
 import threading
-
-import pytest
 
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
-
-
-@pytest.fixture
-def eager_collector():
-    """Collect at nearly every allocation of a container."""
-    before = gc.get_threshold()
-    gc.set_threshold(1, 1, 1)
-    yield
-    gc.set_threshold(*before)
-
-
-class Garbage:
-    """A cycle whose finalizer uses the pool, as users' finalizers may."""
-
-    def __init__(self, pool, done, size):
-        self.me, self.pool, self.done, self.size = self, pool, done, size
-        self.block = pool.acquire(size)
-
-    def __del__(self):
-        block = self.pool.acquire(self.size + 1)
-        self.pool.release(block)
-        self.pool.acquire(77)
-        self.pool.stats()
-        self.pool.reclaim(1)
-        self.done.append(self.size)
-
-
-@pytest.mark.usefixtures("eager_collector")
-@pytest.mark.parametrize("policy", ["split", "binned", "none"])
-def test_finalizers_may_use_the_pool_in_the_middle_of_its_own_work(policy):
-    source = FakeSource(1 << 40)
-    pool = Pool(source, policy)
-    done = []
-    for size in range(1, 400):
-        Garbage(pool, done, size * 700)
-        held = [pool.acquire(size * k) for k in (1, 300, 9000)]
-        del held
-    gc.collect()
-    assert len(done) == 399
-    stats = pool.stats()
-    assert stats.live == stats.allocated == 0
-    pool.reclaim()
-    assert source.lent == {}
-    assert pool.stats().reserved == pool.budget.reserved == 0
 
 
 def test_a_call_inside_a_decision_is_served_past_the_heap():
@@ -99,39 +52,6 @@ def test_dropping_a_block_waits_for_no_lock():
     dropper.join(30)
     assert dropped
     assert pool.stats().live == 0
-
-
-@pytest.mark.usefixtures("eager_collector")
-def test_threads_and_the_collector_together():
-    source = FakeSource(1 << 40)
-    pool = Pool(source)
-    done, errors = [], []
-
-    def loop(seed):
-        try:
-            for size in range(1, 60):
-                Garbage(pool, done, size * 700 + seed)
-                pool.acquire(size * 1000 + seed)
-        except BaseException as error:  # noqa: BLE001 - the test shows it
-            errors.append(error)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=loop, args=(seed,)) for seed in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        assert not any(thread.is_alive() for thread in threads), "deadlock"
-    finally:
-        sys.setswitchinterval(interval)
-    gc.collect()
-    assert errors == []
-    assert len(done) == 3 * 59
-    assert pool.stats().live == 0
-    pool.reclaim()
-    assert source.lent == {}
 
 
 def test_a_finalizer_that_looks_during_a_decision_waits_for_no_other_thread():

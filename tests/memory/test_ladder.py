@@ -4,7 +4,6 @@ import gc
 import pickle
 
 import pytest
-from hypothesis import given, strategies as st
 
 from xdev.errors import OutOfMemoryError
 from xdev.memory import hooks
@@ -13,7 +12,6 @@ from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
 from xdev.memory.streams import live_streams
 from xdev.memory.tracking import track
-from xdev.memory.upstream import Budget
 
 MIB = 1 << 20
 
@@ -28,16 +26,6 @@ def test_a_request_of_the_whole_capacity_is_served(policy, capacity):
     source = FakeSource(capacity)
     block = Pool(source, policy).acquire(capacity)
     assert block.nbytes == capacity
-
-
-def test_the_cache_goes_back_when_the_source_has_no_more():
-    source = FakeSource(10 * 4096)
-    pool = Pool(source)
-    kept = [pool.acquire(4096) for _ in range(10)]
-    del kept[::2]
-    del kept[:]
-    assert pool.acquire(10 * 4096).nbytes == 10 * 4096
-    assert pool.stats().retries >= 1
 
 
 def test_other_streams_memory_is_taken_after_a_wait():
@@ -94,17 +82,6 @@ def test_no_segment_is_taken_over_while_a_graph_is_captured(monkeypatch):
     assert "wait" not in names(source)
 
 
-def test_memory_of_several_streams_merges_after_a_synchronize():
-    source = FakeSource(4096)
-    pool = Pool(source)
-    one = pool.acquire(4096, stream=1)
-    del one
-    halves = [pool.acquire(2048, stream=1), pool.acquire(2048, stream=2)]
-    assert len(source.lent) == 1
-    del halves
-    assert pool.acquire(4096, stream=3).nbytes == 4096
-
-
 def test_garbage_is_collected_before_a_refusal():
     source = FakeSource(4096)
     pool = Pool(source)
@@ -138,16 +115,6 @@ def test_live_objects_are_spilled_last_and_no_more_than_needed(monkeypatch):
     assert len(held) == 7
 
 
-def test_siblings_under_one_limit_give_back_their_cache():
-    budget = Budget(lambda: 1 << 30)
-    budget.set(4 * MIB)
-    one = Pool(FakeSource(1 << 30), budget=budget)
-    two = Pool(FakeSource(1 << 30), budget=budget)
-    one.acquire(4 * MIB)
-    assert two.acquire(4 * MIB).nbytes == 4 * MIB
-    assert budget.reserved == 4 * MIB
-
-
 def test_a_refusal_says_what_is_held_and_pickles():
     pool = Pool(FakeSource(1 << 30), limit=8192)
     with track():
@@ -165,92 +132,6 @@ def test_a_refusal_says_what_is_held_and_pickles():
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
     assert str(again) == str(error)
     assert pool.stats().refusals == 1
-
-
-@pytest.mark.usefixtures("few_objects")
-@pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_a_fault_at_any_call_leaves_the_accounting_exact(policy):
-    """Fail each source call of a program in turn; nothing leaks, counts stay true."""
-
-    def program(faults):
-        source = FakeSource(64 * MIB, faults)
-        pool = Pool(source, policy)
-        held, failed = [], 0
-        for step in range(12):
-            try:
-                held.append(pool.acquire((step + 1) * MIB, stream=step % 3))
-                if step % 4 == 3:
-                    del held[::2]
-                    pool.reclaim(3 * MIB)
-            except (MemoryError, RuntimeError):
-                failed += 1
-            source.faults, faults = source.faults, None
-            stats_now(source, pool, held)
-        del held
-        for _ in range(3):
-            try:
-                pool.reclaim()
-            except RuntimeError:
-                failed += 1
-        assert source.lent == {}
-        assert pool.stats().reserved == pool.budget.reserved == 0
-        return failed, len(source.log)
-
-    def stats_now(source, pool, held):
-        try:
-            stats = pool.stats()
-        except RuntimeError:  # the fault fell on a return to the source
-            stats = pool.stats()
-        assert stats.allocated == sum(block.nbytes for block in held)
-        assert stats.reserved == sum(source.lent.values())
-
-    refused, calls = program(())
-    failures = [program({number})[0] for number in range(calls)]
-    assert max(failures) > refused, "no fault was ever seen"
-
-
-@given(
-    sizes=st.lists(st.integers(min_value=1, max_value=8), min_size=1, max_size=8),
-    drops=st.sets(st.integers(min_value=0, max_value=7)),
-    wanted=st.integers(min_value=1, max_value=16),
-)
-def test_no_refusal_while_a_free_range_or_spare_capacity_would_do(sizes, drops, wanted):
-    """An oracle from the live blocks alone: the gaps in each segment that must stay."""
-    unit, capacity = 512, 16 * 512
-    source = FakeSource(capacity)
-    pool = Pool(source)
-    held = {}
-    for number, size in enumerate(sizes):
-        try:
-            held[number] = pool.acquire(size * unit, stream=number % 2)
-        except OutOfMemoryError:
-            break
-    for number in drops:
-        held.pop(number, None)
-
-    kept, gaps = 0, [0]
-    for start, nbytes in source.lent.items():
-        inside = sorted(
-            (b.address, b.nbytes)
-            for b in held.values()
-            if start <= b.address < start + nbytes
-        )
-        if not inside:
-            continue  # may go back to the source
-        kept += nbytes
-        at = start
-        for address, size in inside:
-            gaps.append(address - at)
-            at = address + size
-        gaps.append(start + nbytes - at)
-    possible = wanted * unit <= max(*gaps, capacity - kept)
-
-    try:
-        pool.acquire(wanted * unit, stream=2)
-    except OutOfMemoryError:
-        assert not possible
-    else:
-        assert possible
 
 
 def test_a_fresh_pool_takes_no_call_but_one():

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from hypothesis import given, strategies as st
+from memory_laws import Slow
 
 from xdev import memory
 from xdev.memory import registry
@@ -151,16 +152,6 @@ def test_a_block_that_goes_round_is_counted_each_time():
     assert (each.upto, each.acquired, each.released) == (1024, 11, 10)
 
 
-def test_peaks_start_afresh():
-    pool = Pool(FakeSource(1 << 30))
-    pool.acquire(8 << 20)
-    kept = pool.acquire(1000)
-    assert pool.stats().peak_allocated == 8 << 20
-    pool.reset_peak()
-    assert pool.stats().peak_allocated == kept.nbytes
-    assert pool.stats().peak_reserved == pool.stats().reserved
-
-
 def test_what_cannot_go_back_is_told_apart_from_what_can():
     pool = Pool(FakeSource(1 << 30))
     kept = pool.acquire(MIB)  # half of a small segment
@@ -172,24 +163,6 @@ def test_what_cannot_go_back_is_told_apart_from_what_can():
     assert pool.stats().cached == split
     del kept
     assert sum(each.split for each in pool.stats().classes) == 0
-
-
-class Slow:
-    """A source whose events are done when somebody says so."""
-
-    alignment = 512
-
-    def __init__(self):
-        self.inner, self.is_done = FakeSource(1 << 30), False
-
-    def __getattr__(self, name):
-        return getattr(self.inner, name)
-
-    def done(self, event):  # noqa: ARG002
-        return self.is_done
-
-    def synchronize(self):
-        self.is_done = True
 
 
 def test_what_waits_for_a_stream_is_neither_in_use_nor_free():

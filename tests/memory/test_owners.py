@@ -30,33 +30,6 @@ def test_free_gives_the_memory_back_at_once_and_once():
     del other
 
 
-@pytest.mark.parametrize(
-    "view",
-    [
-        lambda x: x[1:],
-        lambda x: x[:],
-        lambda x: x.reshape(100, -1).T,
-        lambda x: x[5:][::2],
-        lambda x: np.asarray(x).view(),
-    ],
-)
-def test_views_cannot_be_freed_and_what_they_use_neither(view):
-    x = array()
-    y = view(x)
-    with pytest.raises(InUseError, match="is a view"):
-        memory.free(y)
-    with pytest.raises(InUseError, match="view"):
-        memory.free(x)
-    del y
-    memory.free(x)
-
-
-def test_a_view_that_outlives_its_array_is_still_a_view():
-    y = array()[:]
-    with pytest.raises(InUseError):
-        memory.free(y)
-
-
 @pytest.mark.parametrize("x", ["text", 4096, None, [], [np.ones(3)]])
 def test_what_is_no_array_cannot_be_freed(x):
     with pytest.raises(TypeError, match=f"x is not an array but {type(x).__name__}"):

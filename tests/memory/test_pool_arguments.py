@@ -77,20 +77,6 @@ def test_no_size_gets_a_block_that_needs_a_look(policy):
             pool.acquire(nbytes)
 
 
-@pytest.mark.parametrize("nbytes", ["1GiB", "x", 1.5, [1]])
-def test_reclaim_takes_bytes_as_an_int(nbytes):
-    pool = Pool(FakeSource(1 << 30))
-    pool.acquire(100)
-    with pytest.raises(TypeError, match=r"bytes as an int, such as 2\*\*30, or None"):
-        pool.reclaim(nbytes)
-    assert pool.reclaim(np.int64(1)) > 0
-
-
-def test_reclaim_of_a_negative_size_is_refused():
-    with pytest.raises(ValueError, match="-5"):
-        Pool(FakeSource(1024)).reclaim(-5)
-
-
 def test_the_setting_knows_the_policies_that_there_are():
     assert tuple(POLICIES) == _config.POLICIES
     assert policies._rules.keys() == set(POLICIES)

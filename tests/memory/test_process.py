@@ -3,24 +3,9 @@
 import os
 import subprocess
 import sys
-import textwrap
 
 import pytest
-
-
-def run(program, **environment):
-    """Run a program; return its output, or fail with what it wrote."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "XDEV_DEVICE": "cpu", **environment},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return done.stdout
+from memory_laws import output as run
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

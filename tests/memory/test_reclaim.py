@@ -4,6 +4,7 @@ import gc
 
 import pytest
 from hypothesis import given, strategies as st
+from memory_laws import Slow
 
 from xdev import memory
 from xdev.device import Device
@@ -13,27 +14,6 @@ from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
 
 MIB = 1 << 20
-
-
-class Queued:
-    """A fake source whose work is done only when somebody waits for all of it."""
-
-    alignment = 512
-
-    def __init__(self):
-        self.inner, self.deferred = FakeSource(1 << 40), 0
-
-    def __getattr__(self, name):
-        return getattr(self.inner, name)
-
-    def record(self, stream):  # noqa: ARG002
-        return self.deferred
-
-    def done(self, event):
-        return event < self.deferred
-
-    def synchronize(self):
-        self.deferred += 1
 
 
 PLACES = [
@@ -69,7 +49,7 @@ def test_what_went_back_is_what_was_said(
 ):
     where, kind = choice
     sources = [
-        FakeSource(1 << 40) if policy == "async" else Queued() for policy in policies
+        FakeSource(1 << 40) if policy == "async" else Slow() for policy in policies
     ]
     pools = [Pool(*pair) for pair in zip(sources, policies, strict=True)]
     held = {}
@@ -98,29 +78,6 @@ def test_what_went_back_is_what_was_said(
         stats = pools[number].stats()
         assert reserved[number] - stats.reserved == lent[number] - left[number]
         assert stats.cached == sum(each.split_bytes for each in stats.classes)
-
-
-@pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_a_fault_on_the_way_leaves_the_rest_for_the_next_call(policy):
-    number, failed = 0, True
-    while failed:
-        source = FakeSource(1 << 40)
-        pool = Pool(source, policy)
-        held = [pool.acquire((n + 1) * 3 * MIB, stream=n) for n in range(6)]
-        pool.state.mark(held[1].chunk, (7,))
-        source.faults = {len(source.log) + number}
-        del held
-        before = sum(source.lent.values())
-        try:
-            freed, failed = pool.reclaim(), False
-        except RuntimeError:
-            freed, failed = before - sum(source.lent.values()), True
-        source.faults = set()
-        assert freed + pool.reclaim() == before
-        assert source.lent == {}
-        assert pool.stats().reserved == pool.budget.reserved == 0
-        number += 1
-    assert number > 6
 
 
 def test_garbage_is_nobodys_to_reclaim():

@@ -10,9 +10,11 @@ import random
 import sys
 import textwrap
 import threading
+from functools import partial
 
 import hypothesis
 import pytest
+from memory_laws import within
 
 from xdev.errors import OutOfMemoryError
 from xdev.memory.pools import Pool
@@ -36,38 +38,26 @@ class Traffic:
         self.source = SimulatedSource(self.device, room)
         self.pool = Pool(self.source, policy)
         self.streams = [self.device.stream() for _ in range(STREAMS)]
-        self.seed, self.errors = seed, []
+        self.seed, self.failed = seed, False
         self.start = threading.Barrier(THREADS)
 
     def run(self, operations):
         each = operations // THREADS
-        workers = [
-            threading.Thread(target=self._work, args=(self.seed * 100 + i, each))
-            for i in range(THREADS)
-        ]
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(1e-4)
-        try:
-            for worker in workers:
-                worker.start()
-            for worker in workers:
-                worker.join()
-        finally:
-            sys.setswitchinterval(interval)
-        if self.errors:
-            raise self.errors[0]
+        seeds = [self.seed * 100 + i for i in range(THREADS)]
+        within(600, [partial(self._work, s, each) for s in seeds], interval=1e-4)
         return self
 
     def _work(self, seed, operations):
         worker = Worker(self, random.Random(seed))  # noqa: S311 - no secret
         self.start.wait()
-        try:
-            for _ in range(operations):
-                if self.device.hazards or self.errors:
-                    return
+        for _ in range(operations):
+            if self.device.hazards or self.failed:
+                return
+            try:
                 worker.step()
-        except Exception as error:  # noqa: BLE001 - raised in the main thread
-            self.errors.append(error)
+            except Exception:
+                self.failed = True
+                raise
 
 
 class Worker:

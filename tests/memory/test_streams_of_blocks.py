@@ -1,6 +1,7 @@
 """Blocks and streams: reuse in stream order, and marks of other uses."""
 
 import pytest
+from memory_laws import Slow
 
 from xdev.memory.blocks import Chunk
 from xdev.memory.pools import Pool
@@ -16,34 +17,6 @@ def test_free_memory_stays_with_its_stream_while_there_is_other():
     two = pool.acquire(4096, stream=2)
     assert two.address != address
     assert pool.acquire(4096, stream=1).address == address
-
-
-class Slow:
-    """A source whose events are done when the test says so."""
-
-    alignment = 512
-
-    def __init__(self):
-        self.inner, self.finished = FakeSource(1 << 30), set()
-        self.events = []
-
-    def allocate(self, nbytes):
-        return self.inner.allocate(nbytes)
-
-    def free(self, address, nbytes):
-        self.inner.free(address, nbytes)
-
-    def record(self, stream):
-        self.events.append(stream)
-        return len(self.events) - 1
-
-    def wait(self, stream, event): ...
-
-    def done(self, event):
-        return event in self.finished
-
-    def synchronize(self):
-        self.finished.update(range(len(self.events)))
 
 
 def test_a_marked_block_comes_back_after_the_other_streams_work():
@@ -63,55 +36,11 @@ def test_a_marked_block_comes_back_after_the_other_streams_work():
     assert address in {block.address for block in taken}
 
 
-def test_reclaim_waits_for_marked_blocks():
-    source = Slow()
-    pool = Pool(source)
-    block = pool.acquire(4096)
-    pool.state.mark(block.chunk, (5,))
-    del block
-    assert pool.reclaim() == 2 << 20
-    assert source.inner.lent == {}
-
-
-def test_a_failed_record_loses_nothing():
-    source = FakeSource(1 << 30)
-    pool = Pool(source)
-    block = pool.acquire(4096)
-    pool.state.mark(block.chunk, (5,))
-    source.faults.add(len(source.log))
-    del block
-    with pytest.raises(RuntimeError, match="injected"):
-        pool.stats()
-    assert pool.stats().allocated == 0
-    pool.reclaim()
-    assert source.lent == {}
-
-
 def test_a_chunk_that_no_pool_lent_goes_nowhere():
     pool = Pool(FakeSource(1 << 30))
     chunk = Chunk(4096, 512, pool.acquire(1).chunk.segment)
     chunk.release(chunk)
     assert pool.stats().live == 0
-
-
-def test_a_synchronize_that_fails_loses_no_free_memory():
-    source = FakeSource(3 * 4096)
-    pool = Pool(source)
-    pool.acquire(3 * 4096, stream=1)
-    one, kept, other = (pool.acquire(4096, stream=1) for _ in range(3))
-    del other
-    other = pool.acquire(4096, stream=2)  # taken over from stream 1
-    del one, other
-    assert pool.stats().steals == 1
-    source.faults = {len(source.log)}
-
-    with pytest.raises(RuntimeError, match=r"injected: .* synchronize"):
-        pool.state.synchronize()
-
-    assert pool.stats().cached == 2 * 4096
-    del kept
-    assert pool.reclaim() == 3 * 4096
-    assert source.lent == {}
 
 
 def test_what_a_reclaim_leaves_stays_with_the_stream_that_has_the_most():

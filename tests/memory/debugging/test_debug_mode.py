@@ -1,23 +1,15 @@
 """``XDEV_DEBUG=1`` in programs: arrays of every kind are guarded."""
 
-import subprocess
-import sys
-import textwrap
-
 import pytest
+from memory_laws import process
 
 POLICIES = ("split", "binned", "simple", "none")
 
 
 def run(program, **environment):
     """Run a program under XDEV_DEBUG=1; return what it says."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        check=True,
-        text=True,
-        capture_output=True,
-        env={"PATH": "", "XDEV_DEBUG": "1", "XDEV_DEVICE": "cpu"} | environment,
-    )
+    done = process(program, XDEV_DEBUG="1", **environment)
+    assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 
 

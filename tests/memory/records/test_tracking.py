@@ -1,14 +1,11 @@
 """Who made what: the lines of live blocks."""
 
 import inspect
-import os
-import subprocess
-import sys
-import textwrap
 import tracemalloc
 
 import numpy as np
 import pytest
+from memory_laws import process
 
 import xdev
 from xdev import memory
@@ -114,7 +111,7 @@ def test_a_forked_child_has_none_of_the_parents_blocks():
     leave.set()
     print(os.waitstatus_to_exitcode(status), len(memory.outstanding()))
     """
-    done = run(program, XDEV_MEMORY_TRACK="1")
+    done = process(program, XDEV_MEMORY_TRACK="1")
     assert (done.stdout, done.stderr) == ("0 1\n", "")
 
 
@@ -188,17 +185,6 @@ def test_what_the_bridge_serves_numpy_is_the_pools_and_listed_once():
 # -- the report at exit ----------------------------------------------------------------
 
 
-def run(program, **environment):
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "XDEV_DEVICE": "cpu", **environment},
-        check=False,
-    )
-
-
 LIVE = """
 import sys, xdev
 kept = [xdev.zeros(n) for n in (100, 200_000)]
@@ -212,29 +198,29 @@ REPORT = "xdev: 2 live blocks, 1,600,832 B\n  <string>:3: 2 blocks, 1,600,832 B 
     [("", 0), ("sys.exit(3)", 3), ("raise ValueError(kept)", 1), ("del sys.argv", 0)],
 )
 def test_live_blocks_are_reported_at_exit_if_asked(end, status):
-    done = run(LIVE + end, XDEV_MEMORY_TRACK="exit")
+    done = process(LIVE + end, XDEV_MEMORY_TRACK="exit")
     assert done.returncode == status
     assert REPORT in done.stderr
 
 
 def test_nothing_is_said_at_exit_if_nobody_asked():
     for value in ("1", "0"):
-        assert run(LIVE, XDEV_MEMORY_TRACK=value).stderr == ""
+        assert process(LIVE, XDEV_MEMORY_TRACK=value).stderr == ""
 
 
 def test_that_nothing_is_live_is_said_too():
-    done = run("import xdev; xdev.empty(50)", XDEV_MEMORY_TRACK="exit")
+    done = process("import xdev; xdev.empty(50)", XDEV_MEMORY_TRACK="exit")
     assert (done.returncode, done.stderr) == (0, "xdev: no live block\n")
 
 
 @pytest.mark.parametrize("end", ["sys.stderr.close()", "sys.stderr = None"])
 def test_a_report_that_cannot_be_written_changes_no_exit(end):
-    done = run(LIVE + end, XDEV_MEMORY_TRACK="exit")
+    done = process(LIVE + end, XDEV_MEMORY_TRACK="exit")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_refusal_where_nothing_is_live_tells_of_no_holders():
-    done = run("import xdev; xdev.zeros(9**6)", XDEV_MEMORY_LIMIT="1MB")
+    done = process("import xdev; xdev.zeros(9**6)", XDEV_MEMORY_LIMIT="1MB")
     assert done.returncode == 1
     assert "OutOfMemoryError: cpu: cannot allocate" in done.stderr
     assert "track" not in done.stderr.partition("OutOfMemoryError: cpu")[2]
