@@ -1,9 +1,12 @@
 """Kernels compute on every device what the same loops compute in NumPy."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
+from running import ran, there
 
 import xdev
 
@@ -28,8 +31,36 @@ def stencil(i, j, x, out):
 
 
 @xdev.kernel
-def number(i, j, k, out):
+def place(i, j, k, out):
     out[i, j, k] = i * 10000 + j * 100 + k
+
+
+@xdev.kernel
+def fill(i, value, out):
+    out[i] = value
+
+
+@xdev.kernel
+def scaled(i, a, x, out):
+    out[i] = a * x[i]
+
+
+@xdev.kernel
+def one(i, out):
+    xdev.atomic.add(out, i, 1)
+
+
+@xdev.kernel
+def two(i, j, out):
+    xdev.atomic.add(out, (i, j), 1)
+
+
+@xdev.kernel
+def three(i, j, k, out):
+    xdev.atomic.add(out, (i, j, k), 1)
+
+
+COUNTING = {1: one, 2: two, 3: three}
 
 
 def squares(i, x, out):
@@ -50,178 +81,11 @@ def composed(i, x, out):
     out[i] = clipped(squared(x[i]))
 
 
-def there(device, *arrays):
-    return [xdev.asarray(x, device=device) for x in arrays]
-
-
-@pytest.mark.parametrize("char", "bHilLfD")
-def test_a_kernel_computes_every_element(device, char):
-    x = np.arange(5000) % 11
-    x = x.astype(char)
-    given, out = there(device, x, np.zeros_like(x))
-
-    assert add[x.size](given, given, out) is None
-
-    np.testing.assert_array_equal(xdev.to_numpy(out), x + x)
-
-
-def test_bools_are_read_and_written(device):
-    @xdev.kernel
-    def differ(i, x, y, out):
-        out[i] = x[i] != y[i]
-
-    x, y = np.arange(9) % 2 == 0, np.arange(9) % 3 == 0
-    dx, dy, out = there(device, x, y, np.zeros(9, bool))
-
-    differ[9](dx, dy, out)
-
-    np.testing.assert_array_equal(xdev.to_numpy(out), x != y)
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_every_point_is_run_once(device, shape):
-    @xdev.kernel
-    def one(i, out):
-        xdev.atomic.add(out, i, 1)
-
-    @xdev.kernel
-    def two(i, j, out):
-        xdev.atomic.add(out, (i, j), 1)
-
-    @xdev.kernel
-    def three(i, j, k, out):
-        xdev.atomic.add(out, (i, j, k), 1)
-
-    (out,) = there(device, np.zeros(shape, np.int64))
-    kernel = {1: one, 2: two, 3: three}[len(shape)]
-
-    kernel[shape](out)
-    kernel[shape, 32 if len(shape) == 1 else (1,) * (len(shape) - 1) + (5,)](out)
-
-    np.testing.assert_array_equal(xdev.to_numpy(out), np.full(shape, 2))
-
-
-def test_the_last_index_is_the_fastest(device):
-    (out,) = there(device, np.zeros((5, 6, 7), np.int64))
-
-    number[5, 6, 7](out)
-
-    i, j, k = np.indices((5, 6, 7))
-    np.testing.assert_array_equal(xdev.to_numpy(out), i * 10000 + j * 100 + k)
-
-
-@pytest.mark.parametrize("shape", [(3, 70_000), (70_000, 3), (70_000, 1, 2)])
-def test_grids_are_longer_than_a_launch_along_any_axis(device, shape):
-    @xdev.kernel
-    def mark2(i, j, out):
-        out[i, j] += 1
-
-    @xdev.kernel
-    def mark3(i, j, k, out):
-        out[i, j, k] += 1
-
-    (out,) = there(device, np.zeros(shape, np.int32))
-    kernel = mark2 if len(shape) == 2 else mark3
-
-    kernel[shape, (1,) * len(shape)](out)
-
-    assert xdev.to_numpy(out).min() == xdev.to_numpy(out).max() == 1
-
-
-@pytest.mark.parametrize(
-    "view", [np.s_[::2], np.s_[::-1], np.s_[1:], np.s_[:0]], ids=str
-)
-def test_views_of_any_strides_are_read_and_written_in_place(device, view):
-    x = np.arange(1000.0)
-    given, whole = there(device, x, np.full(1000, -1.0))
-    out = whole[view]
-
-    add[x[view].size](given[view], given[view], out)
-
-    expected = np.full(1000, -1.0)
-    expected[view] = 2 * x[view]
-    np.testing.assert_array_equal(xdev.to_numpy(whole), expected)
-
-
-def test_arrays_of_several_axes_keep_their_strides(device):
-    x = np.random.default_rng(0).random((60, 50))
-    (given,) = there(device, x)
-    (out,) = there(device, np.zeros((48, 58)))
-
-    stencil[48 - 2, 58 - 2](given.T[:48, :58], out)
-
-    t = x.T[:48, :58]
-    inner = 0.25 * (t[:-2, 1:-1] + t[2:, 1:-1] + t[1:-1, :-2] + t[1:-1, 2:])
-    np.testing.assert_allclose(xdev.to_numpy(out)[1:-1, 1:-1], inner, rtol=1e-15)
-    assert not xdev.to_numpy(out)[[0, -1]].any()
-
-
-def test_negative_indices_count_from_the_end(device):
-    @xdev.kernel
-    def reverse(i, x, out):
-        out[-i - 1] = x[i]
-
-    x = np.arange(10)
-    given, out = there(device, x, np.zeros_like(x))
-
-    reverse[10](given, out)
-
-    np.testing.assert_array_equal(xdev.to_numpy(out), x[::-1])
-
-
-def test_floats_in_the_function_and_pythons_own_are_weak(device):
-    x = np.random.default_rng(1).random(3000, dtype=np.float32)
-    given, out = there(device, x, np.zeros_like(x))
-
-    saxpy[3000](1 / 3, given, given, out)
-
-    expected = np.float32(1 / 3) * x + x * np.float32(0.5)
-    np.testing.assert_array_equal(xdev.to_numpy(out), expected)
-
-
-def test_numpy_scalars_keep_their_dtype(device):
-    @xdev.kernel
-    def scaled(i, a, x, out):
-        out[i] = a * x[i]
-
-    x = np.random.default_rng(1).random(100, dtype=np.float32)
-    given, out = there(device, x, np.zeros(100))
-
-    scaled[100](np.float64(1 / 3), given, out)
-
-    np.testing.assert_array_equal(xdev.to_numpy(out), 1 / 3 * x.astype(np.float64))
-
-
-@pytest.mark.parametrize("value", [True, 7, -(2**62), 2.5, 1 - 2j])
-def test_numbers_of_each_kind_arrive(device, value):
-    @xdev.kernel
-    def fill(i, value, out):
-        out[i] = value
-
-    dtype = np.result_type(value)
-    (out,) = there(device, np.zeros(3, dtype))
-
-    fill[3](value, out)
-
-    assert xdev.to_numpy(out).tolist() == [value] * 3
-
-
-def test_kernels_call_plain_functions_and_ufuncs(device):
-    x = np.linspace(0, 2, 50)
-    given, out = there(device, x, np.zeros_like(x))
-
-    composed[50](given, out)
-
-    np.testing.assert_array_equal(xdev.to_numpy(out), np.minimum(x * x, 1.5))
-
-
 def clamp(i, n):
     return max(0, min(i, n - 1))
 
 
-@xdev.vectorize
-def clamped(i, n):
-    return max(0, min(i, n - 1))
+clamped = xdev.vectorize(clamp)
 
 
 @xdev.kernel
@@ -231,21 +95,123 @@ def edged(i, x, out):
         out[i] += k + 100.0
 
 
+@pytest.mark.parametrize("char", "bHilLfDf")
+def test_a_kernel_computes_every_element(device, char):
+    x = (np.arange(5000) % 11).astype(char)
+
+    assert_array_equal(ran(device, add, x.size, x, x, np.zeros_like(x)), x + x)
+
+
+def test_bools_are_read_and_written(device):
+    @xdev.kernel
+    def differ(i, x, y, out):
+        out[i] = x[i] != y[i]
+
+    x, y = np.arange(9) % 2 == 0, np.arange(9) % 3 == 0
+
+    assert_array_equal(ran(device, differ, 9, x, y, np.zeros(9, bool)), x != y)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_every_point_is_run_once(device, shape):
+    kernel, out = COUNTING[len(shape)], np.zeros(shape, np.int64)
+    block = 32 if len(shape) == 1 else (1,) * (len(shape) - 1) + (5,)
+
+    once = ran(device, kernel, shape, out)
+    assert_array_equal(once, np.ones(shape))
+    assert_array_equal(ran(device, kernel, (shape, block), once), np.full(shape, 2))
+
+
+def test_the_last_index_is_the_fastest(device):
+    found = ran(device, place, (5, 6, 7), np.zeros((5, 6, 7), np.int64))
+
+    i, j, k = np.indices((5, 6, 7))
+    assert_array_equal(found, i * 10000 + j * 100 + k)
+
+
+@pytest.mark.parametrize("shape", [(3, 70_000), (70_000, 3), (70_000, 1, 2)])
+def test_grids_are_longer_than_a_launch_along_any_axis(device, shape):
+    key = shape, (1,) * len(shape)
+
+    found = ran(device, COUNTING[len(shape)], key, np.zeros(shape, np.int32))
+
+    assert found.min() == found.max() == 1
+
+
+@pytest.mark.parametrize(
+    "view", [np.s_[::2], np.s_[::-1], np.s_[1:], np.s_[:0]], ids=str
+)
+def test_views_of_any_strides_are_read_and_written_in_place(device, view):
+    x = np.arange(1000.0)
+    given, whole = there(device, x, np.full(1000, -1.0))
+
+    add[x[view].size](given[view], given[view], whole[view])
+
+    expected = np.full(1000, -1.0)
+    expected[view] = 2 * x[view]
+    assert_array_equal(xdev.to_numpy(whole), expected)
+
+
+def test_arrays_of_several_axes_keep_their_strides(device):
+    x = np.random.default_rng(0).random((60, 50))
+    given, out = there(device, x, np.zeros((48, 58)))
+
+    stencil[48 - 2, 58 - 2](given.T[:48, :58], out)
+
+    t, found = x.T[:48, :58], xdev.to_numpy(out)
+    inner = 0.25 * (t[:-2, 1:-1] + t[2:, 1:-1] + t[1:-1, :-2] + t[1:-1, 2:])
+    np.testing.assert_allclose(found[1:-1, 1:-1], inner, rtol=1e-15)
+    assert not found[[0, -1]].any()
+
+
+def test_negative_indices_count_from_the_end(device):
+    @xdev.kernel
+    def reverse(i, x, out):
+        out[-i - 1] = x[i]
+
+    x = np.arange(10)
+
+    assert_array_equal(ran(device, reverse, 10, x, np.zeros_like(x)), x[::-1])
+
+
+def test_floats_in_the_function_and_pythons_own_are_weak(device):
+    x = np.random.default_rng(1).random(3000, dtype=np.float32)
+
+    found = ran(device, saxpy, 3000, 1 / 3, x, x, np.zeros_like(x))
+
+    assert_array_equal(found, np.float32(1 / 3) * x + x * np.float32(0.5))
+
+
+def test_numpy_scalars_keep_their_dtype(device):
+    x = np.random.default_rng(1).random(100, dtype=np.float32)
+
+    found = ran(device, scaled, 100, np.float64(1 / 3), x, np.zeros(100))
+
+    assert_array_equal(found, 1 / 3 * x.astype(np.float64))
+
+
+@pytest.mark.parametrize("value", [True, 7, -(2**62), 2.5, 1 - 2j])
+def test_numbers_of_each_kind_arrive(device, value):
+    out = np.zeros(3, np.result_type(value))
+
+    assert ran(device, fill, 3, value, out).tolist() == [value] * 3
+
+
+def test_kernels_call_plain_functions_and_ufuncs(device):
+    x = np.linspace(0, 2, 50)
+
+    found = ran(device, composed, 50, x, np.zeros_like(x))
+
+    assert_array_equal(found, np.minimum(x * x, 1.5))
+
+
 def test_functions_are_called_in_indices_and_ranges(device):
-    x = np.arange(5, dtype=np.float32)
-    out = xdev.zeros(5, dtype="float32", device=device)
-    edged[5](xdev.asarray(x, device=device), out)
-    i = np.arange(5)
+    x, i = np.arange(5, dtype=np.float32), np.arange(5)
+
+    found = ran(device, edged, 5, x, np.zeros(5, np.float32))
+
     expected = x[np.maximum(i - 1, 0)] + x[np.minimum(i + 1, 4)] * 10
-    np.testing.assert_array_equal(xdev.to_numpy(out), expected + 100 * np.minimum(i, 1))
-
-
-def test_a_kernel_follows_its_types(device):
-    for char in "fdlf":
-        x = np.arange(20).astype(char)
-        given, out = there(device, x, np.zeros_like(x))
-        add[20](given, given, out)
-        np.testing.assert_array_equal(xdev.to_numpy(out), x + x)
+    assert_array_equal(found, expected + 100 * np.minimum(i, 1))
 
 
 def test_work_that_threads_share_is_complete():
@@ -257,38 +223,269 @@ def test_work_that_threads_share_is_complete():
         out[i] = total
 
     x = np.random.default_rng(0).random(100_001)
-    out = np.zeros_like(x)
 
-    heavy[x.size](x, out)
+    found = ran("cpu", heavy, x.size, x, np.zeros_like(x))
 
-    np.testing.assert_allclose(out, x * sum(range(200)), rtol=1e-12)
+    np.testing.assert_allclose(found, x * sum(range(200)), rtol=1e-12)
 
 
 def test_the_decorator_takes_options_and_kernels():
     again = xdev.kernel(fastmath=True)(add)
-    x, out = np.arange(5.0), np.zeros(5)
+    x = np.arange(5.0)
 
-    again[5](x, x, out)
-
-    assert again.__name__ == "add"
-    assert again.__doc__ == add.__doc__
-    np.testing.assert_array_equal(out, 2 * x)
+    assert (again.__name__, again.__doc__) == ("add", add.__doc__)
+    assert_array_equal(ran("cpu", again, 5, x, x, np.zeros(5)), 2 * x)
 
 
 def test_kernels_pickle():
     assert pickle.loads(pickle.dumps(add)) is add  # noqa: S301
     again = pickle.loads(pickle.dumps(xdev.kernel(squares)))  # noqa: S301
-    x, out = np.arange(4), np.zeros(4, np.int64)
 
-    again[4](x, out)
+    found = ran("cpu", again, 4, np.arange(4), np.zeros(4, np.int64))
 
-    assert out.tolist() == [0, 1, 4, 9]
+    assert found.tolist() == [0, 1, 4, 9]
 
 
-def test_torch_tensors_are_written_in_place():
-    torch = pytest.importorskip("torch")
-    x, out = torch.arange(5.0), torch.zeros(5)
+@pytest.mark.parametrize("kind", [int, np.int32, np.int64, np.array])
+def test_extents_are_integers_of_any_library(device, kind):
+    x = np.arange(4)
 
-    add[5](x, x, out)
+    assert ran(device, add, kind(4), x, x, np.zeros_like(x)).tolist() == [0, 2, 4, 6]
 
-    assert out.tolist() == [0, 2, 4, 6, 8]
+
+def test_arrays_that_are_only_read_may_be_read_only(device):
+    x, out = there(device, np.ones(3), np.zeros(3))
+    if device.type != "cuda":
+        (x,) = there(device, np.broadcast_to(np.float64(1), 3))
+
+    add[3](x, x, out)
+
+    assert xdev.to_numpy(out).tolist() == [2, 2, 2]
+
+
+# Indices and loops, as Python has them, whatever width the numbers have.
+
+
+@xdev.kernel
+def gather(i, where, x, out):
+    out[i] = x[where[i]]
+
+
+@xdev.kernel
+def scatter(i, where, x, out):
+    out[where[i]] = x[i]
+
+
+@xdev.kernel
+def pick(i, where, x, out):
+    out[i] = x[where[i], where[-i - 1]]
+
+
+@xdev.kernel
+def spmv(i, starts, columns, values, x, out):
+    total = 0.0
+    for k in range(starts[i], starts[i + 1]):
+        total += values[k] * x[columns[k]]
+    out[i] = total
+
+
+@xdev.kernel
+def around(i, starts, x, out):
+    total = 0.0
+    for k in range(starts[i], starts[i + 1]):
+        total += x[k]
+    out[i] = total
+
+
+@pytest.mark.parametrize(("char", "step"), [("b", 1), ("i", -3), ("I", 1), ("l", 1)])
+def test_indices_of_any_integer_type_are_read_from_arrays(device, char, step):
+    n = 100
+    signed = np.dtype(char).kind == "i"
+    where = np.random.default_rng(0).permutation(n) - (n // 2 if signed else 0)
+    where, x = where.astype(char), np.arange(float(n * abs(step)))
+    plane = np.arange(float(n * n)).reshape(n, n)
+    index, given, square = there(device, where, x, plane)
+    outs = there(device, *np.zeros((3, n)))
+
+    gather[n](index, given[::step], outs[0])
+    scatter[n](index, given[::step], outs[1])
+    pick[n](index, square.T, outs[2])
+
+    made, into, picked = map(xdev.to_numpy, outs)
+    assert_array_equal(made, x[::step][where])
+    assert_array_equal(into[where], x[::step])
+    assert_array_equal(picked, plane.T[where, where[::-1]])
+
+
+@pytest.mark.parametrize(
+    ("char", "degree"), [*(("i", degree) for degree in (0, 1, 8, 37)), ("l", 3)]
+)
+def test_rows_of_any_length_are_summed(device, char, degree):
+    rng, rows = np.random.default_rng(degree), 300
+    lengths = rng.integers(0, 2 * degree + 1, rows)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(char)
+    columns = rng.integers(-rows, rows, starts[-1]).astype(char)
+    values, x = (rng.integers(-9, 9, n).astype("f") for n in (starts[-1], rows))
+
+    found = ran(device, spmv, rows, starts, columns, values, x, np.zeros(rows, "f"))
+
+    expected = np.zeros(rows)
+    np.add.at(expected, np.repeat(np.arange(rows), lengths), values * x[columns])
+    assert_array_equal(found, expected)
+
+
+def test_ranges_may_pass_from_the_end_to_the_start(device):
+    starts, x = np.array([-3, 2, -5, -6, 4], np.int32), np.arange(1.0, 8)
+
+    found = ran(device, around, 4, starts, x, np.zeros(4))
+
+    assert_array_equal(found, [sum(x[k] for k in range(*s)) for s in pairwise(starts)])
+
+
+def leaving(i, n, out):
+    for j in range(n[i]):
+        if j == 7:
+            continue
+        if j == 11:
+            break
+        for k in range(j, n[i] + 1):
+            out[i, 0] += k
+    else:
+        out[i, 1] = 1
+
+
+def others(i, n, out):
+    for k in range(n[i], -2, -3):
+        out[i, 0] += k
+    last = -1
+    for k in range(n[0], n[i]):
+        last = k
+        for m in range(3):
+            out[i, 1] += k * m
+    out[i, 2] = last
+    out[i, 3] = len(range(n[i])) + (4 in range(n[i]))
+    for j, k in enumerate(range(n[i])):
+        out[i, 4] += j * k
+
+
+def longer(n):
+    return range(n + 1)
+
+
+def with_a_range_of_its_own(range):
+    def shadowing(i, n, out):
+        for k in range(n[i]):
+            out[i, 0] += k + 1
+
+    return shadowing
+
+
+@pytest.mark.parametrize(
+    ("function", "char"),
+    [(leaving, "l"), (others, "b"), (with_a_range_of_its_own(longer), "l")],
+)
+def test_loops_of_every_form_run_as_in_python(device, function, char):
+    n = np.array([-1, 0, 1, 5, 9, 14, 40]).astype(char)
+    expected = np.zeros((n.size, 5), np.int64)
+    for i in range(n.size):
+        function(i, n.astype("l"), expected)
+
+    found = ran(device, xdev.kernel(function), n.size, n, np.zeros_like(expected))
+
+    assert_array_equal(found, expected)
+
+
+def test_arrays_of_more_than_31_bits(device):
+    @xdev.kernel
+    def ends(i, x, out):
+        out[i, 0] = x[i] + x[2**31 + i]
+        out[i, 1] = x[-1 - i] + x[i - 2**31]
+        out[i, 2] = x.shape[0]
+
+    whole, out = there(device, np.ones(1, np.int8), np.zeros((5, 3), np.int64))
+    x = xdev.namespace(whole).broadcast_to(whole, (2**31 + 5,))
+
+    ends[5](x, out)
+
+    assert xdev.to_numpy(out).tolist() == [[2, 2, 2**31 + 5]] * 5
+
+
+def test_grids_of_more_than_31_bits(device):
+    start = 2**31 if device == "cuda" else 3000
+
+    @xdev.kernel
+    def last(i, start, out):
+        if i >= start:
+            out[i - start] = i
+
+    found = ran(device, last, start + 5, start, np.zeros(5, np.int64))
+
+    assert found.tolist() == [start + k for k in range(5)]
+
+
+def test_one_kernel_runs_over_narrow_and_wide_grids(device):
+    @xdev.kernel
+    def number(i, j, out):
+        out[i, j] = i * 10 + j
+
+    for height, block in [(3, (8, 32)), (70_000, (1, 4)), (4, (1, 4))]:
+        shape = height, 3
+        found = ran(device, number, (shape, block), np.zeros(shape, np.int64))
+        i, j = np.indices(shape)
+        assert_array_equal(found, i * 10 + j)
+
+
+# The vector add of an article on GPU memory, as it was written, and as a kernel.
+
+N = 10_000
+
+
+@pytest.fixture
+def article():
+    """The article's kernel, and Numba's module."""
+    cuda = pytest.importorskip("numba.cuda")
+
+    @cuda.jit
+    def add_vectors_gpu(vec_a, vec_b, result):
+        idx = cuda.threadIdx.x + cuda.blockIdx.x * cuda.blockDim.x
+        if idx < result.size:
+            result[idx] = vec_a[idx] + vec_b[idx]
+
+    return add_vectors_gpu[(N + 31) // 32, 32], cuda
+
+
+def test_the_articles_block_of_32_threads(device):
+    a, b = np.random.default_rng(0).random((2, N), dtype=np.float32)
+
+    assert_array_equal(ran(device, add, ((N,), 32), a, b, np.zeros_like(a)), a + b)
+
+
+@pytest.mark.cuda
+def test_numbas_kernels_take_xdevs_buffers_and_xdevs_numbas(cuda, article):
+    kernel, numba = article
+    vectors = np.random.default_rng(0).random((2, N), dtype=np.float32)
+    a, b = (xdev.to_device(x, cuda) for x in vectors)
+    result = xdev.empty(N, dtype=xdev.float32, device=cuda)
+    kernel(a, b, result)
+    xdev.synchronize(cuda)
+    assert_array_equal(xdev.to_numpy(result), sum(vectors))
+
+    a, b = map(numba.to_device, vectors)
+    theirs, ours = (numba.device_array_like(vectors[0]) for _ in range(2))
+    kernel(a, b, theirs)
+    add[N](a, b, ours)
+    host = theirs.copy_to_host(np.zeros(N, np.float32))
+    assert_array_equal(host, sum(vectors))
+    assert_array_equal(ours.copy_to_host(), host)
+
+
+@pytest.mark.cuda
+def test_a_kernel_runs_on_the_current_stream_and_copies_nothing(cuda):
+    x = xdev.ones(2**22, dtype=xdev.float32, device=cuda)
+    out = xdev.zeros_like(x)
+    with xdev.Stream(cuda) as stream, xdev.transfer_guard("disallow"):
+        x *= 2
+        add[x.size](x, x, out)
+        stream.synchronize()
+
+    assert float(xdev.min(out)) == float(xdev.max(out)) == 4

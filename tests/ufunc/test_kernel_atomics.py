@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from running import there
 
 import xdev
 from xdev import atomic
@@ -29,10 +30,6 @@ def tickets(i, counter, order):
 def first(i, owner, won):
     if atomic.cas(owner, i % owner.shape[0], -1, i) == -1:
         won[i] = 1
-
-
-def there(device, *arrays):
-    return [xdev.asarray(x, device=device) for x in arrays]
 
 
 @pytest.mark.parametrize("char", "iLf")

@@ -1,29 +1,33 @@
-"""Calls of kernels that came before: as the first one, but for the time they take."""
+"""Kernels on the CPU, called again and by threads: each call as the first one."""
 
 import gc
+import itertools
 import pickle
+import subprocess
 import sys
+import threading
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import xdev
 from xdev import _config
+from xdev.compile import threads
 from xdev.ufunc.kernels import cpu
 
 KNOWN = 3  # calls: the first is learnt
 
 
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch):
+@pytest.fixture
+def alone(monkeypatch):
     """A pause of a busy machine is no work that threads, and Python, are asked for."""
     monkeypatch.setattr(_config, "num_threads", lambda: 1)
 
 
-def fresh(function):
-    """Return a kernel of a function that nobody called before."""
-    return xdev.kernel(function)
+fresh = xdev.kernel  # of a function that nobody called before
 
 
 def axpy(i, a, x, out):
@@ -52,31 +56,29 @@ def learnt(bound, *args):
     return bound
 
 
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("dtype", ["H", "D"])
 def test_layouts_and_dtypes_in_turn(dtype):
     whole = np.arange(24).reshape(4, 6).astype(dtype)
     views = whole, whole.T.copy().T, whole[::-1], whole[:, ::-1], whole[::2, ::2]
     kernel, results = fresh(plane), []
-    for _ in range(KNOWN + 2):
-        for x in views:
-            for out in (np.zeros(x.shape, dtype), np.zeros(x.shape[::-1], dtype).T):
-                kernel[x.shape](x, out)
-                results.append((out, x))
-                np.testing.assert_array_equal(out, (x + 1).astype(dtype))
+    for _, x in itertools.product(range(KNOWN + 2), views):
+        for out in (np.zeros(x.shape, dtype), np.zeros(x.shape[::-1], dtype).T):
+            kernel[x.shape](x, out)
+            results.append((out, x))
+            assert_array_equal(out, (x + 1).astype(dtype))
     for out, x in results:  # nothing was written later
-        np.testing.assert_array_equal(out, (x + 1).astype(dtype))
+        assert_array_equal(out, (x + 1).astype(dtype))
 
 
+@pytest.mark.usefixtures("alone")
 def test_axes_extents_and_bytes_tell_arrays_apart():
-    x = np.arange(16, dtype="i4")
-    out = np.zeros(4)
-    bound = fresh(copy)[4]
+    x, out, bound = np.arange(16, dtype="i4"), np.zeros(4), fresh(copy)[4]
     for _ in range(KNOWN):
         for given in (x[:4], x[:8], x[::2], x[::-4], x.view("f4"), x.view("u4"), x[:4]):
-            bound(given, out)
-            np.testing.assert_array_equal(out, given[:4])
-            bound(given[:4], out)
-            np.testing.assert_array_equal(out, given[:4])
+            for each in (given, given[:4]):
+                bound(each, out)
+                assert_array_equal(out, given[:4])
 
 
 NUMBERS = [
@@ -88,11 +90,12 @@ NUMBERS = [
 ]
 
 
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("dtype", ["f", "D"])
 def test_numbers_of_every_kind(dtype):
     kernel = fresh(keep)
     for number in NUMBERS:
-        if dtype in "fd" and isinstance(number, complex | np.complexfloating):
+        if dtype == "f" and isinstance(number, complex | np.complexfloating):
             continue
         first, out = (np.full(3, 7, dtype) for _ in range(2))
         fresh(keep)[3](number, first)
@@ -101,6 +104,7 @@ def test_numbers_of_every_kind(dtype):
         assert out.tobytes() == first.tobytes(), number
 
 
+@pytest.mark.usefixtures("alone")
 def test_numbers_that_do_not_fit_are_pythons():
     out, bound = np.zeros(2, "f"), fresh(keep)[2]
     learnt(bound, 1, out)
@@ -117,56 +121,51 @@ def test_numbers_that_do_not_fit_are_pythons():
         assert out.tolist() == [1, 1]
 
 
-def test_an_array_that_became_read_only_is_refused():
-    x, out = np.arange(4.0), np.zeros(4)
+@pytest.mark.usefixtures("alone")
+def test_an_array_that_became_read_only_or_was_freed_is_refused():
+    x, y, out = np.arange(4.0), xdev.zeros(100_000), np.zeros(4)
     bound = learnt(fresh(axpy)[4], 2.0, x, out)
+    learnt(bound, 2.0, y, out)
+    xdev.memory.free(y)
     out.flags.writeable = False
     for _ in range(KNOWN):
         with pytest.raises(ValueError, match="read-only"):
             bound(3.0, x, out)
-    x.flags.writeable = False
-    out.flags.writeable = True
+    x.flags.writeable, out.flags.writeable = False, True
     for a in range(KNOWN + 1):
-        bound(float(a), x, out)
-        np.testing.assert_array_equal(out, a * x)
-
-
-def test_a_freed_array_is_refused():
-    x, out = xdev.zeros(100_000), np.zeros(4)
-    bound = learnt(fresh(axpy)[4], 2.0, x, out)
-    xdev.memory.free(x)
-    for _ in range(KNOWN):
         with pytest.raises(xdev.UseAfterFreeError):
-            bound(2.0, x, out)
+            bound(2.0, y, out)
+        bound(float(a), x, out)
+        assert_array_equal(out, a * x)
 
 
+@pytest.mark.usefixtures("alone")
 def test_other_arguments_go_to_python():
     x, out = np.arange(4.0), np.zeros(4)
     bound = learnt(fresh(axpy)[4], 2.0, x, out)
     for wrong in ((2.0, x), (2.0, x, out, out), (), (2.0, x, [0] * 4), (2.0, x, "a")):
         with pytest.raises(TypeError, match="axpy"):
             bound(*wrong)
-    with pytest.raises(TypeError, match="positionally"):
-        bound(2.0, x, out=out)
-    with pytest.raises(TypeError, match="positionally"):
-        bound(a=2.0, x=x, out=out)
+    for args, named in [((2.0, x), {"out": out}), ((), {"a": 2.0, "x": x, "out": out})]:
+        with pytest.raises(TypeError, match="positionally"):
+            bound(*args, **named)
     tail = np.zeros(40)[::10]
     for a in (3.0, 4.0, 5.0):
-        bound(a, x.view(type("Derived", (np.ndarray,), {})), tail)
-        np.testing.assert_array_equal(tail, a * x)
-        bound(*(a, x, tail))
-        np.testing.assert_array_equal(tail, a * x)
+        for each in (x.view(type("Derived", (np.ndarray,), {})), x):
+            bound(a, each, tail)
+            assert_array_equal(tail, a * x)
 
 
+@pytest.mark.usefixtures("alone")
 def test_more_layouts_than_are_known():
     bound, whole = fresh(count)[2], np.zeros((3 * cpu.MOST, 400), np.int64)
     for turn in range(2):
         for k in range(3 * cpu.MOST // 2):
-            for _ in range(KNOWN):
-                bound(whole[k, :: k + 1])
+            learnt(bound, whole[k, :: k + 1])
             assert (whole[k, :: k + 1][:2] == KNOWN * (turn + 1)).all()
 
 
+@pytest.mark.usefixtures("alone")
 def test_kernels_that_call_each_other_in_turn():
     first, second = fresh(axpy)[8], fresh(count)[8]
     x, out = np.ones(8), np.zeros(8)
@@ -178,6 +177,7 @@ def test_kernels_that_call_each_other_in_turn():
         x[:] = 1
 
 
+@pytest.mark.usefixtures("alone")
 def test_nothing_is_kept_alive():
     kernel = fresh(axpy)
     x, out = np.arange(4.0), np.zeros(4)
@@ -199,12 +199,263 @@ def twice(i, x):
 
 
 def test_a_known_kernel_is_shown_and_pickled_as_before():
-    x = np.ones(3)
-    bound = learnt(twice[3], x)
+    bound = learnt(twice[3], np.ones(3))
     assert repr(bound) == "<xdev kernel 'twice'>[3]"
     assert pickle.loads(pickle.dumps(bound)) is bound  # noqa: S301
     assert not hasattr(bound, "__dict__")
     assert [twice[3], twice[True], twice[(3,)]] == [bound, twice[True], twice[(3,)]]
     assert twice[True] is not twice[1]
-    with pytest.raises(TypeError, match="integers"):
-        twice[3.0]
+    for same in (np.int64(3), np.array(3), (3,), ((3,), 256)):
+        assert twice[same].extents == bound.extents
+    for k in range(2000):  # more than are known at a time
+        twice[k]
+    twice[3](x := np.ones(3))
+    assert x.tolist() == [2, 2, 2]
+
+
+# Views of one memory: in one thread a point sees what those before it wrote.
+
+N = 203
+STARTS = (0, 1, 3, N - 1, N, N + 1, 2 * N)
+
+
+@xdev.kernel
+def doubled(i, x, out):
+    out[i] = 2 * x[i]
+
+
+@xdev.kernel
+def product(i, j, x, y, out):
+    for k in range(x.shape[1]):
+        out[i, j] += x[i, k] * y[k, j]
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("steps", list(itertools.product((1, -1, 2), repeat=2)))
+def test_any_views_of_one_memory(steps):
+    def views(of, starts):
+        return [
+            of[start : start + N * abs(step)][::step]
+            for start, step in zip(starts, steps, strict=True)
+        ]
+
+    for starts in itertools.product(STARTS, repeat=2):
+        memory = np.arange(5.0 * N)
+        expected = memory.copy()
+        doubled[N](*views(memory, starts))
+        x, out = views(expected, starts)
+        for i in range(N):
+            out[i] = 2 * x[i]
+
+        assert_array_equal(memory, expected, str(starts))
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("shape", [(1, 1), (5, 7), (33, 20)])
+def test_a_sum_in_an_array_that_is_also_a_factor(shape):
+    h, w = shape
+    x, out = np.ones((h, h)), np.zeros((h, w))
+    y = np.arange(1.0, h * w + 1).reshape(h, w)
+    product[h, w](x, y, out)
+    np.testing.assert_allclose(out, x @ y)
+
+    expected = y.copy()
+    for i, j, k in itertools.product(range(h), range(w), range(h)):
+        expected[i, j] += x[i, k] * expected[k, j]
+    product[h, w](x, y, y)
+    np.testing.assert_allclose(y, expected)
+
+
+# Threads: they share a kernel's points, and call kernels themselves.
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """Four threads; how many each call was shared among."""
+    counts = []
+    share = threads.team().share
+
+    def noted(function, context, shares):
+        counts.append(shares[3])
+        return share(function, context, shares)
+
+    monkeypatch.setattr(_config, "num_threads", lambda: 4)
+    team = SimpleNamespace(share=noted)
+    monkeypatch.setattr(threads, "team", lambda: team)
+    return counts
+
+
+@xdev.kernel
+def count_plane(i, j, out):
+    out[i, j] += 1
+
+
+@xdev.kernel
+def total(i, n, out):
+    value = 1.0
+    for k in range(n):
+        value = value * 0.5 + k % 3
+    out[i] = value
+
+
+SHAPES = [
+    *((0, 5), (1, 1), (3, 7), (40, 41), (257, 300), (2, 9000), (9000, 2)),
+    *((n,) for n in (0, 1, 2, 3, 5, 1000, 99_991)),
+]
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("telling", [0.0, 3e-6, 1e9])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_every_point_is_computed_once(monkeypatch, shape, telling):
+    monkeypatch.setattr(threads, "LONG", 1e-9)
+    monkeypatch.setattr(threads, "PIECE", 1e-9)
+    monkeypatch.setattr(threads, "TELLING", telling)
+    kernel = count_plane if len(shape) > 1 else fresh(count)
+    out = np.zeros(shape, np.int64)
+
+    for _ in range(20):
+        kernel[shape](out)
+
+    assert (out == 20).all()
+
+
+@pytest.mark.usefixtures("alone")
+def test_one_thread_asks_for_no_help(monkeypatch):
+    monkeypatch.setattr(threads, "team", None)  # which would be asked
+    out = np.zeros(1_000_000, np.int64)
+    learnt(fresh(count)[out.size], out)
+    assert (out == KNOWN).all()
+
+
+def test_few_points_that_take_long_are_shared(shared):
+    out = np.zeros(12)
+    total[12](200_000, out)
+
+    assert max(shared) == 4
+    assert len(set(out.tolist())) == 1
+    assert out[0] > 0
+
+
+def test_short_calls_are_the_callers_alone(shared):
+    count_plane[1, 1](np.zeros((1, 1), np.int64))
+    assert not shared
+
+
+def test_a_call_of_no_points_tells_nothing_of_the_next(monkeypatch, shared):
+    clock = itertools.count()  # the real one may tell of other programs
+    monkeypatch.setattr(threads, "perf_counter", lambda: 1e-9 * next(clock))
+    kernel, out = fresh(count), np.zeros(64, np.int64)
+    for n in (0, 64, 1, 64):
+        kernel[n](out)
+    assert not shared
+
+
+@pytest.fixture
+def at_once():
+    """Call a function of a number in four threads that take turns quickly."""
+
+    def call(use):
+        users = [threading.Thread(target=use, args=(k,)) for k in range(4)]
+        for user in users:
+            user.start()
+        for user in users:
+            user.join()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield call
+    sys.setswitchinterval(before)
+
+
+def test_threads_call_one_kernel_at_once(at_once):
+    bound, wrong, x = fresh(axpy)[50_000], [], np.arange(50_000.0)
+
+    def use(thread):
+        out = np.zeros_like(x)
+        for a in range(1000 * thread, 1000 * thread + 200):
+            bound(float(a), x, out)
+            if not (out == a * x).all():
+                wrong.append(a)
+
+    at_once(use)
+    assert not wrong
+
+
+def test_calls_are_forgotten_while_threads_call(at_once):
+    bound, wrong, x = fresh(axpy)[3], [], np.arange(999.0)
+
+    def use(thread):
+        out = np.zeros(3)
+        for step in range(70 * thread, 70 * thread + 3 * cpu.MOST):
+            few = x[:: step % 300 + 1][:3]
+            learnt(bound, 2.0, few, out)
+            if out.tolist() != (2 * few).tolist():
+                wrong.append(step)
+
+    at_once(use)
+    assert not wrong
+
+
+COUNTING = """
+import os, threading, warnings
+os.environ["XDEV_NUM_THREADS"] = "4"
+import numpy as np
+import xdev
+from xdev.compile import threads
+threads.LONG = threads.PIECE = 1e-9
+
+@xdev.kernel
+def count(i, out):
+    out[i] += 1
+
+"""
+FORKED = """
+warnings.simplefilter("ignore")
+out, calls = np.zeros(300_000, int), 0
+def works():
+    global calls
+    for _ in range(5):
+        count[out.size](out)
+        calls += 1
+    return (out == calls).all() and threading.active_count() == 4
+
+assert works()
+child = os.fork()
+if not child:
+    fresh = threading.active_count() == 1
+    os._exit(0 if fresh and works() and works() else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert works()
+"""
+ENDED = """
+bound = count[30_000]
+def for_ever():
+    out = np.zeros(30_000)
+    while True:
+        bound(out)
+
+out = np.zeros(30_000)
+bound(out)
+for _ in range(3):
+    threading.Thread(target=for_ever, daemon=True).start()
+for _ in range(300):
+    bound(out)
+print(set(out.tolist()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "times", "printed"), [(FORKED, 1, ""), (ENDED, 5, "{301.0}\n")]
+)
+def test_a_child_has_threads_of_its_own_and_programs_end(
+    tmp_path, program, times, printed
+):
+    file = tmp_path / "program.py"
+    file.write_text(COUNTING + program, encoding="utf-8")
+    command = [sys.executable, "-X", "dev", file]
+    for _ in range(times):
+        ran = subprocess.run(
+            command, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, printed, "")

@@ -1,10 +1,13 @@
-"""Writes of kernels are seen by compilers: what runs is the judge."""
+"""Writes of kernels are seen: by the arrays, by compilers, and by autograd."""
 
+import itertools
 import math
 from types import ModuleType
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
+from running import there
 
 import xdev
 from xdev import atomic
@@ -20,9 +23,6 @@ def cut(i):
     return slice(i, i + 1)
 
 
-MODULE.cut = cut
-
-
 def cut_by_another(i):
     return cut(i)
 
@@ -35,7 +35,7 @@ def wrapped(i, n):
     return i % n
 
 
-MODULE.wrapped = wrapped
+MODULE.cut, MODULE.wrapped = cut, wrapped
 
 
 @xdev.vectorize
@@ -177,30 +177,41 @@ def reads_beside_slices(i, y):
     _ = y[0] + y[-1] + y[i - i] + part.start
 
 
-@pytest.mark.parametrize("function", WRITERS, ids=lambda f: f.__name__)
-def test_what_a_kernel_writes_is_seen(function):
-    y = np.arange(4.0)
-
-    xdev.kernel(function)[1](y)
-
-    assert not np.array_equal(y, np.arange(4.0))
-    assert xdev.kernel(function).writes(1, y) == {"y"}
+def beside_slices(i, y):
+    part = slice(i, i + 1)
+    y[0] + y[i] + part.start
 
 
-@pytest.mark.parametrize("function", WRITERS, ids=lambda f: f.__name__)
-def test_a_read_only_array_is_not_written(function):
+def read_only():
     y = np.arange(4.0)
     y.flags.writeable = False
+    return y
 
+
+@pytest.mark.parametrize("function", WRITERS, ids=lambda f: f.__name__)
+def test_what_a_kernel_writes_is_seen(function):
+    y, kernel = np.arange(4.0), xdev.kernel(function)
+    kernel[1](y)
+    assert not np.array_equal(y, np.arange(4.0))
+    assert kernel.writes(1, y) == {"y"}
+
+    y = read_only()
     with pytest.raises(ValueError, match="y is read-only"):
-        xdev.kernel(function)[1](y)
+        kernel[1](y)
+    assert_array_equal(y, np.arange(4.0))
 
-    np.testing.assert_array_equal(y, np.arange(4.0))
+
+@pytest.mark.parametrize("function", [reads, reads_beside_slices, beside_slices])
+def test_what_a_kernel_only_reads_is_not_taken_for_written(function):
+    kernel = xdev.kernel(function)
+    kernel[1](read_only())
+    assert kernel.writes(1, read_only()) == kernel.writes(1, np.ones(4)) == frozenset()
 
 
 FLAG = False
 
 
+@xdev.kernel
 def never(i, y, out):
     if FLAG:
         y[i] = 7
@@ -209,61 +220,191 @@ def never(i, y, out):
     out[i] = y[i]
 
 
+@xdev.kernel
 def two(i, x, y):
     x[i] = y[i]
 
 
+@xdev.kernel
 def two_by_one(i, x, y):
     x += y if i else x
 
 
+@xdev.kernel
 def another_reason(i, y):
     atomic.add(a=y, i=i, value=1.0)
 
 
 def test_what_is_never_written_may_be_read_only():
-    y, out = np.arange(4.0), np.zeros(4)
-    y.flags.writeable = False
-
-    xdev.kernel(never)[4](y, out)
-
-    np.testing.assert_array_equal(out, y)
+    out = np.zeros(4)
+    never[4](read_only(), out)
+    assert_array_equal(out, np.arange(4))
 
 
-@pytest.mark.parametrize("function", [two, two_by_one])
-def test_of_read_only_arrays_those_that_are_written_are_named(function):
-    x = np.arange(4.0)
-    x.flags.writeable = False
-
+@pytest.mark.parametrize("kernel", [two, two_by_one], ids=repr)
+def test_of_read_only_arrays_those_that_are_written_are_named(kernel):
+    x = read_only()
     with pytest.raises(ValueError, match=": x is read-only"):
-        xdev.kernel(function)[4](x, x)
+        kernel[4](x, x)
 
 
 def test_other_errors_beside_read_only_arrays_are_told_as_they_are():
-    y = np.arange(4.0)
-    y.flags.writeable = False
-
     with pytest.raises(TypeError, match="has three arguments") as caught:
-        xdev.kernel(another_reason)[4](y)
+        another_reason[4](read_only())
     assert "read-only" not in str(caught.value)
     with pytest.raises(TypeError, match="cannot compile two_by_one"):
-        xdev.kernel(two_by_one)[4](np.arange(4), y)  # int64 += float64
+        two_by_one[4](np.arange(4), read_only())  # int64 += float64
 
 
-@pytest.mark.parametrize("function", [reads, reads_beside_slices])
-def test_what_a_kernel_only_reads_is_not_taken_for_written(function):
-    y = np.arange(4.0)
-    y.flags.writeable = False
+# Arrays that share memory: a point sees what its own lines before have written.
 
-    xdev.kernel(function)[1](y)
-
-    assert xdev.kernel(function).writes(1, y) == frozenset()
+N = 203
 
 
-def beside_slices(i, y):
-    part = slice(i, i + 1)
-    y[0] + y[i] + part.start
+@xdev.kernel
+def rewritten(i, x, y, out):
+    out[i] = 2 * x[i] + 1
+    y[i] = x[i] + 3  # of what the line before wrote, where out is x
 
 
-def test_slices_beside_elements_write_nothing():
-    assert xdev.kernel(beside_slices).writes(1, np.arange(4.0)) == frozenset()
+@pytest.mark.parametrize("places", list(itertools.product(range(3), repeat=3)))
+def test_arrays_that_are_the_same_are_read_as_written(device, places):
+    plain = [np.arange(k, k + N, dtype="f4") for k in range(3)]
+    given = [xdev.asarray(x, device=device, copy=True) for x in plain]
+
+    rewritten[N](*(given[k] for k in places))
+
+    x, y, out = (plain[k] for k in places)
+    for i in range(N):
+        rewritten.function(i, x, y, out)
+    for found, expected in zip(given, plain, strict=True):
+        assert_array_equal(xdev.to_numpy(found), expected)
+
+
+def test_arrays_without_elements_overlap_nothing(device):
+    (x,) = there(device, np.zeros(0))
+    two[0](x, x)
+
+
+# PyTorch's tensors: autograd sees the writes, and no others.
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+def helped(x, i):
+    x[i] = 0
+
+
+@xdev.kernel
+def cleared(i, x, y):
+    y[i] = 0 * x[i] * len(x) * y.shape[0] * max(x[i], y[i])
+
+
+@xdev.kernel
+def added(i, x, y):
+    atomic.add(y, i, -x[i])
+
+
+@xdev.kernel
+def by_a_helper(i, x, y):
+    helped(y, i)
+    if x[i] > 9:
+        y[i] = 1
+
+
+@xdev.kernel
+def by_a_helper_alone(i, x, y):
+    if x[i] < 99:
+        helped(y, i)
+
+
+@xdev.kernel
+def to_a_part(i, x, y):
+    part = y[i:]
+    part[0] = x[i]
+
+
+@xdev.kernel
+def by_a_name(i, x, y):
+    z = y
+    z[i] = x[i]
+
+
+@xdev.kernel
+def summed(i, x, y):
+    for j in range(x.shape[1]):
+        y[i] += x[i, j] + x[i][j]
+
+
+@xdev.guvectorize("(n)->(n)")
+def doubled(x, out):
+    for k in range(x.size):
+        out[k] = 2 * x[k]
+
+
+KERNELS = [cleared, added, by_a_helper, by_a_helper_alone, to_a_part, by_a_name]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("place", [0, 1])
+def test_gradients_know_what_was_written_and_what_was_only_read(torch, kernel, place):
+    w = torch.ones(4, dtype=torch.float64, requires_grad=True)
+    kept = torch.arange(4, dtype=torch.float64)
+    total = (w * kept).sum()
+    arrays = [torch.arange(4, dtype=torch.float64) for _ in range(2)]
+    arrays[place] = kept
+
+    kernel[4](*arrays)
+
+    if place == 1:
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            total.backward()
+    else:
+        total.backward()
+        assert w.grad.tolist() == [0, 1, 2, 3]
+
+
+def test_parts_that_are_only_read_are_told_from_elements(torch):
+    x, y = torch.ones(3, 4), torch.zeros(3)
+    summed[3](x, y)
+
+    assert y.tolist() == [8] * 3
+    assert (x._version, y._version) == (0, 1)
+
+
+def test_outputs_of_generalized_ufuncs_are_seen_to_be_written(torch):
+    for call in (
+        lambda y: doubled(torch.ones(4), y),
+        lambda y: doubled(torch.ones(4), out=y),
+        lambda y: doubled(torch.ones(4), out=(y,)),
+        lambda y: doubled(np.ones(4, np.float32), out=y),
+    ):
+        y = torch.zeros(4)
+        before = y._version
+        call(y)
+        assert y.tolist() == [2] * 4
+        assert y._version > before
+
+
+def test_a_leaf_that_requires_a_gradient_is_refused(torch):
+    y = torch.ones(4, requires_grad=True)
+
+    with pytest.raises(TypeError, match="requires a gradient"):
+        cleared[4](torch.ones(4), y)
+    assert y.tolist() == [1] * 4
+
+    with torch.no_grad():
+        cleared[4](torch.ones(4), y)
+    assert y.tolist() == [0] * 4
+
+
+def test_written_views_without_memory_of_their_own_are_refused_by_name(torch):
+    row = torch.ones(1).expand(4)
+
+    with pytest.raises(TypeError, match=r"cleared\(\): y is expanded"):
+        cleared[4](torch.ones(4), row)
+    cleared[4](row, out := torch.ones(4))
+    assert out.tolist() == [0] * 4

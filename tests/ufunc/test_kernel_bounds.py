@@ -1,0 +1,164 @@
+"""Accesses out of bounds are named under ``XDEV_DEBUG=1``, and on fake devices."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from running import ran, there
+
+import xdev
+from xdev import _config
+
+
+@pytest.fixture
+def debugging(monkeypatch):
+    monkeypatch.setattr(_config, "debug", lambda: True)
+
+
+pytestmark = pytest.mark.usefixtures("debugging")
+
+
+@xdev.kernel
+def shifted(i, x, out):
+    out[i] = x[i + 2]
+
+
+def test_kernel_array_index_and_point_are_named(device):
+    x, out = there(device, np.arange(5.0), np.zeros(5))
+
+    shifted[3](x, out)
+    assert xdev.to_numpy(out).tolist() == [2, 3, 4, 0, 0]
+    with pytest.raises(IndexError) as caught:
+        shifted[4](x, out)
+
+    expected = "shifted: x has 5 elements along axis 0, and the index there is 5, at "
+    assert str(caught.value) == expected + "point (3)"
+
+
+@xdev.kernel
+def both_axes(i, j, x, out):
+    out[0] = x[i, j]
+
+
+@xdev.kernel
+def from_the_end(i, x, out):
+    out[0] = x[-i - 1, 0]
+
+
+@xdev.kernel
+def beside_a_slice(i, x, out):
+    out[0] = x[:, i][0]
+
+
+@xdev.kernel
+def whole_row(i, x, out):
+    out[0] = x[i][0]
+
+
+@xdev.kernel
+def by_a_tuple(i, x, out):
+    place = i, 0
+    out[0] = x[place]
+
+
+@xdev.kernel
+def updating(i, x, out):
+    xdev.atomic.add(x, (0, i), 1.0)
+    out[0] += 1
+
+
+@xdev.kernel
+def by_another_name(i, x, out):
+    y = x
+    z = y
+    out[0] = z[i, 0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "extents", "axis", "index"),
+    [
+        (both_axes, (3, 5), 1, 4),
+        (from_the_end, 4, 0, -4),
+        (beside_a_slice, 5, 1, 4),
+        (whole_row, 4, 0, 3),
+        (by_a_tuple, 4, 0, 3),
+        (updating, 5, 1, 4),
+        (by_another_name, 4, 0, 3),
+    ],
+)
+def test_every_kind_of_index_is_seen(device, kernel, extents, axis, index):
+    x, out = there(device, np.zeros((3, 4)), np.zeros(1))
+
+    with pytest.raises(IndexError, match=f"x has . .* axis {axis}, .* is {index}, at"):
+        kernel[extents](x, out)
+
+
+def test_an_empty_array_has_no_index(device):
+    x, out = there(device, np.zeros((0, 4)), np.zeros(1))
+
+    with pytest.raises(IndexError, match="x has 0 elements along axis 0"):
+        whole_row[1](x, out)
+
+
+def test_no_result_is_another(device):
+    @xdev.kernel
+    def mixed(i, x, out):
+        out[i] = x[-1 - i] * 0.1 + x[i]
+
+    x = np.random.default_rng(0).random(1000, dtype=np.float32)
+
+    found = ran(device, mixed, 1000, x, np.zeros_like(x))
+
+    np.testing.assert_array_equal(found, x[::-1] * np.float32(0.1) + x)
+
+
+@pytest.mark.parametrize("debug", [True, False])
+def test_fake_devices_check_always(monkeypatch, debug):
+    monkeypatch.setattr(_config, "debug", lambda: debug)
+    x, out = there("fake", np.arange(5), np.zeros(5, np.int64))
+    with pytest.raises(IndexError, match=r"x has 5 elements .* is 5, at point \(3\)"):
+        shifted[4](x, out)
+
+
+@pytest.mark.parametrize("device", ["cpu", "fake"])
+def test_where_nothing_is_checked_the_callers_line_is_told_so(device):
+    known = {}
+    exec("def copied(i, x, out):\n    out[i] = x[i]", known)  # noqa: S102
+    x, out = there(device, np.ones(3), np.zeros(3))
+
+    with pytest.warns(RuntimeWarning, match="copied: no source, so that no b") as told:
+        xdev.kernel(known["copied"])[3](x, out)
+
+    assert told[0].filename == __file__
+    assert xdev.to_numpy(out).tolist() == [1, 1, 1]
+
+
+CHECKED = """
+import numpy as np
+import xdev
+
+@xdev.kernel
+def count(i, index, out):
+    out[index[i]] += 1
+
+index, out = np.arange(9), np.zeros(10)
+for _ in range(5):
+    count[9](index, out)
+index[3] = 10
+for _ in range(4):
+    try:
+        count[9](index, out)
+    except IndexError as error:
+        print("refused")
+"""
+
+
+def test_every_call_is_checked(tmp_path, monkeypatch):
+    program = tmp_path / "checked.py"  # since checks need a source
+    program.write_text(CHECKED, encoding="utf-8")
+    monkeypatch.setenv("XDEV_DEBUG", "1")
+    ran = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "refused\n" * 4
