@@ -104,9 +104,7 @@ def test_the_processes_of_first_use_see_what_this_one_sees(
         measured("import nowhere", tmp_path, "new")
 
 
-@pytest.mark.parametrize(
-    ("program", "least"), [("creation", 4), ("reductions", 3), ("sizes", 1)]
-)
+@pytest.mark.parametrize(("program", "least"), [("creation", 4), ("sizes", 1)])
 def test_programs_over_compare_have_a_row_for_each_peer(record, program, least):
     groups = {}
     for row in record(f"{program}.py", "--repeat=1", "--sizes", 100)["rows"]:

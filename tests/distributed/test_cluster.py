@@ -310,6 +310,12 @@ def test_the_examples_run_on_collections(client, program):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+def test_the_area_of_the_mandelbrot_set(client):
+    area = importlib.import_module("large").area(600, chunk=200)
+
+    assert client.compute(area).result() == pytest.approx(1.51, abs=0.03)
+
+
 def sum_of_roots(n):
     """Return the sum of the square roots of 1 to n, by Euler and Maclaurin."""
     zeta = -0.2078862249773545  # Riemann's, of -1/2

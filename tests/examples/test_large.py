@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("distributed")
+pytest.importorskip("distributed")  # tests/distributed/test_cluster.py has its sum
 PROGRAM = Path(__file__).parents[2] / "docs" / "examples" / "large.py"
 
 
+@pytest.mark.soak
 def test_large_shows_its_progress_and_what_the_workers_needed(python):
     done = python(PROGRAM, 600)
 
