@@ -1,8 +1,6 @@
 """What `import xdev` loads, and which way imports go."""
 
 import inspect
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -12,93 +10,77 @@ import xdev
 from xdev import _optional
 
 ROOMS = ("device", "facade", "memory", "random", "timing", "transfer", "ufunc")
-HEAVY = ("cupy", "numba", "dask", "torch", "scipy", "array_api_compat.numpy", "cuda")
+HEAVY = {"cupy", "numba", "dask", "torch", "scipy", "array_api_compat.numpy", "cuda"}
+LAZY = ["fft", "linalg", "memory", "random", "testing", "timing", "transfer", "ufunc"]
 
 
-def python(code):
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout
+@pytest.fixture
+def run(python):
+    """Run a program; return what it prints."""
+
+    def run_program(code):
+        done = python("-c", code)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run_program
 
 
-def test_import_loads_nothing_optional():
-    loaded = python("import sys, xdev; print(*sys.modules)").split()
-
-    assert "numpy" in loaded
-    assert not [name for name in HEAVY if name in loaded]
-
-
-def test_import_loads_of_the_standard_library_what_numpy_does():
+def test_import_loads_nothing_optional_and_of_the_rest_what_numpy_does(run):
     """Each module more is time that every program pays: ``threading`` 0.5 ms."""
-    more = python(
+    loaded = run(
         "import sys, numpy; before = set(sys.modules); import xdev;"
         "print(*(set(sys.modules) - before))"
     ).split()
 
-    assert {name for name in more if name.partition(".")[0] != "xdev"} <= {
-        *("__future__", "cython_runtime"),
-        *(name for name in more if name.startswith("_cython")),
+    others = {name for name in loaded if name.partition(".")[0] != "xdev"}
+    assert {name for name in others if not name.startswith("_cython")} <= {
+        *("__future__", "cython_runtime")
     }
-
-
-def test_import_loads_no_device_but_the_cpu():
-    loaded = python("import sys, xdev; print(*sys.modules)").split()
-
     assert "xdev.device.registry" in loaded
     for name in ("device.cuda", "device.fake", "device.natives", "_optional"):
         assert f"xdev.{name}" not in loaded
 
 
 @pytest.mark.skipif(not _optional.installed("cupy"), reason="needs the group cuda")
-def test_who_imported_cupy_before_waits_for_no_module_in_the_first_call():
+def test_who_imported_cupy_before_waits_for_no_module_in_the_first_call(run):
     rooms = '{"xdev.ufunc.cuda", "xdev.ufunc.decorator"}'
     for first, second, found in ("cupy", "xdev", rooms), ("xdev", "cupy", "set()"):
         loaded = f"{rooms} & set(sys.modules)"
-        python(f"import sys, {first}, {second}; assert {loaded} == {found}")
+        run(f"import sys, {first}, {second}; assert {loaded} == {found}")
 
 
-def test_small_host_programs_load_nothing_optional():
-    loaded = python(
+def test_small_host_programs_load_nothing_optional(run):
+    loaded = run(
         "import sys, numpy, xdev; x = numpy.ones(3); xdev.sum(xdev.add(x, x));"
         "print(*sys.modules)"
     ).split()
 
-    assert not [name for name in HEAVY if name in loaded]
+    assert not HEAVY & set(loaded)
 
 
-LAZY = ["fft", "linalg", "memory", "random", "testing", "timing", "transfer", "ufunc"]
-
-
-@pytest.mark.parametrize("room", [room for room in LAZY if room != "ufunc"])
-def test_rooms_load_at_their_first_use(room):
-    code = (
-        f"import sys, xdev; assert 'xdev.{room}' not in sys.modules; "
-        f"xdev.{room}.__doc__; dir(xdev.{room}); "
-        f"assert xdev.{room} is sys.modules['xdev.{room}']; print('loaded')"
-    )
-    assert python(code).strip() == "loaded"
-
-
+@pytest.mark.parametrize("how", ["xdev.{0}", "from xdev import {0}"])
 @pytest.mark.parametrize("room", LAZY)
-def test_a_room_imported_by_name_is_the_room(room):
+def test_rooms_load_at_their_first_use_by_either_name(run, room, how):
     code = f"""
 import sys
 import xdev
-from xdev import {room}
 
-assert '{room}' in dir(xdev)
-assert {room} is xdev.{room} is sys.modules["xdev.{room}"]
-assert {room}.__doc__
+assert "{room}" in dir(xdev)
+assert ("xdev.{room}" in sys.modules) == ("{room}" == "ufunc")
+{how.format(room)}
+assert xdev.{room} is sys.modules["xdev.{room}"] is globals().get("{room}", xdev.{room})
+assert xdev.{room}.__doc__ and dir(xdev.{room})
 try:
-    {room}.not_there
+    xdev.{room}.not_there
 except AttributeError:
     print("fine")
 """
-    assert python(code) == "fine\n"
+    assert run(code) == "fine\n"
 
 
 @pytest.mark.parametrize("room", LAZY)
-def test_threads_that_use_a_room_first_at_once_find_the_same(room):
+def test_threads_that_use_a_room_first_at_once_find_the_same(run, room):
     code = f"""
 import sys
 import xdev
@@ -126,7 +108,7 @@ for others in found:
 assert xdev.{room} is sys.modules["xdev.{room}"]
 print(*(name for name, _ in first[2]))
 """
-    assert python(code) == "cpu cuda fake\n"
+    assert run(code) == "cpu cuda fake\n"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +122,7 @@ print(*(name for name, _ in first[2]))
         ("kernel", "ufunc.kernels"),
     ],
 )
-def test_lazy_names_are_the_rooms_own_objects(name, room):
+def test_lazy_names_are_the_rooms_own_objects(run, name, room):
     code = f"""
 import inspect, pickle, sys
 import xdev
@@ -155,16 +137,16 @@ from xdev import {name}
 assert {name} is found
 print("fine")
 """
-    assert python(code) == "fine\n"
+    assert run(code) == "fine\n"
 
 
-def test_from_xdev_import_star_gives_every_public_name():
+def test_from_xdev_import_star_gives_every_public_name(run):
     code = (
         "from xdev import *; import sys, xdev;"
         "lost = [name for name in xdev.__all__ if globals().get(name) is not "
         "getattr(xdev, name)]; print(lost, [x for x in sys.modules if x == 'cupy'])"
     )
-    assert python(code) == "[] []\n"
+    assert run(code) == "[] []\n"
 
 
 def test_inspect_lists_every_public_name():
@@ -211,5 +193,5 @@ def test_all_holds_the_facades_names():
     assert set(xdev.facade.__all__) <= set(xdev.__all__)
 
 
-def test_the_extensions_are_modules_to_import():
-    assert python("import xdev.linalg, xdev.fft as f; print(f.fft.__name__)") == "fft\n"
+def test_the_extensions_are_modules_to_import(run):
+    assert run("import xdev.linalg, xdev.fft as f; print(f.fft.__name__)") == "fft\n"
