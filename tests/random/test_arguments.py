@@ -39,22 +39,16 @@ def host(x):
         (lambda r: r.integers(2**63, 2**63 + 1), ValueError, "high is out of bounds"),
         (lambda r: r.integers(0, 5, dtype="f4"), TypeError, "Unsupported dtype"),
         (lambda r: r.integers([1, 2], [3, 2]), ValueError, "low >= high"),
-        (
-            lambda r: r.integers([1, 2], [3, 400], dtype="u1"),
-            ValueError,
-            "high is out of bounds",
-        ),
-        (
-            lambda r: r.integers([-1, 2], [3, 40], dtype="u1"),
-            ValueError,
-            "low is out of bounds",
-        ),
+        (lambda r: r.integers([1], [400], dtype="u1"), ValueError, "high is out of b"),
+        (lambda r: r.integers([-1], [40], dtype="u1"), ValueError, "low is out of bou"),
     ],
 )
-def test_what_numpy_refuses_is_refused_alike(rng, call, error, text):
+def test_what_numpy_refuses_is_refused_alike_and_not_counted(rng, call, error, text):
+    before = rng.bit_generator.state
     for generator in (np.random.default_rng(0), rng):
         with pytest.raises(error, match=text):
             call(generator)
+    assert rng.bit_generator.state == before
 
 
 @pytest.mark.parametrize(
@@ -137,14 +131,6 @@ def test_exponential_numbers_take_numpys_arguments_in_numpys_order(make, device)
     )
 
 
-def test_a_refused_call_is_not_counted(rng):
-    before = rng.bit_generator.state
-    with pytest.raises(ValueError, match="scale"):
-        rng.normal(0, -1, 5)
-
-    assert rng.bit_generator.state == before
-
-
 @pytest.mark.parametrize("dtype", "?bhilBHIL")
 def test_integers_reach_both_ends_of_every_dtype(rng, dtype):
     kind = np.dtype(dtype)
@@ -216,38 +202,37 @@ def test_ends_of_ranges_may_be_arrays(rng, device, dtype, endpoint):
     assert (found.max(axis=0) - endpoint).tolist() == [0, 1, 4, 99]
 
 
-def test_arrays_may_span_all_words(rng, device):
-    low = xdev.asarray([-(2**63)] * 3, device=device)
-    found = host(rng.integers(low, 2**63 - 1, (2000, 3), endpoint=True))
-
-    assert (found < -(2**62)).any()
-    assert (found > 2**62).any()
+def read_only():
+    out = np.zeros(3)
+    out.flags.writeable = False
+    return out
 
 
 @pytest.mark.parametrize("name", FLOATS)
 def test_an_out_that_does_not_fit_is_refused(rng, device, name):
-    draw = getattr(rng, name)
-    with pytest.raises(TypeError, match=r"wrong type\. Expected float64, got float32"):
-        draw(out=xdev.zeros(3, dtype="float32", device=device))
-    with pytest.raises(ValueError, match=r"size must match out\.shape"):
-        draw(4, out=xdev.zeros(3, device=device))
-    with pytest.raises(TypeError, match="out must be an array"):
-        draw(out=[0.0])
-    assert host(draw(3, out=xdev.zeros(3, device=device))).all()
+    def made(dtype):
+        return xdev.zeros(3, dtype=dtype, device=device)
 
-
-def test_out_that_cannot_be_written_is_refused():
-    out = np.zeros(3)
-    out.flags.writeable = False
-
-    with pytest.raises(ValueError, match="read-only"):
-        default_rng(0, "cpu").random(out=out)
-    assert not out.any()
-
-
-def test_out_of_the_wrong_byte_order_is_refused():
-    with pytest.raises(TypeError, match="wrong type"):
-        default_rng(0, "cpu").random(out=np.zeros(3, ">f8"))
+    wrong = r"wrong type\. Expected float64, got float32"
+    refused = [
+        ((), made("float32"), TypeError, wrong),
+        ((4,), made("float64"), ValueError, r"size must match out\.shape"),
+        ((), [0.0], TypeError, "out must be an array"),
+        *(
+            ((), made(dtype), TypeError, f"{dtype}: out must be float64 or float32")
+            for dtype in ("int32", "bool", "complex64")
+        ),
+    ]
+    if device == "cpu":
+        refused += [
+            ((), read_only(), ValueError, "read-only"),
+            ((), np.zeros(3, ">f8"), TypeError, "wrong type"),
+        ]
+    for size, out, error, text in refused:
+        with pytest.raises(error, match=text):
+            getattr(rng, name)(*size, out=out)
+        assert not np.any(host(out) if hasattr(out, "shape") else out)
+    assert host(getattr(rng, name)(3, out=made("float64"))).all()
 
 
 def test_out_may_lie_at_any_address():
@@ -315,15 +300,6 @@ def test_out_may_be_numbas(cuda):
     assert default_rng(3, cuda).random(out=out, dtype="float32") is out
     expected = default_rng(3, "cpu").random((5, 3), "float32")
     assert np.array_equal(out.copy_to_host(), expected)
-
-
-@pytest.mark.parametrize("name", FLOATS)
-@pytest.mark.parametrize("dtype", ["int32", "bool", "complex64"])
-def test_an_out_that_no_dtype_fits_is_told_which_do(rng, device, name, dtype):
-    out = xdev.zeros(3, dtype=dtype, device=device)
-
-    with pytest.raises(TypeError, match=f"{dtype}: out must be float64 or float32"):
-        getattr(rng, name)(out=out)
 
 
 @pytest.mark.parametrize("name", ["gamma", "poisson", "bytes"])

@@ -51,14 +51,6 @@ def test_orders_are_the_cpus(device, draw):
     assert np.array_equal(host(found), draw(default_rng(4, "cpu"), p))
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 17, 1000])
-def test_permutations_hold_each_number_once(rng, n):
-    found = host(rng.permutation(n))
-
-    assert found.dtype == np.int64
-    assert sorted(found.tolist()) == list(range(n))
-
-
 def words(seed, count):
     """Return the random words of a generator's first call, as the paper has them."""
     key = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
@@ -66,11 +58,12 @@ def words(seed, count):
     return np.array(pairs, np.uint64).ravel()[:count]
 
 
-@pytest.mark.parametrize("n", [5, 700, 6001])
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 700, 6001])
 def test_a_permutation_is_the_stable_order_of_random_words(make, n):
-    expected = np.argsort(words(3, n), stable=True)
+    found = host(make(3).permutation(n))
 
-    assert np.array_equal(host(make(3).permutation(n)), expected)
+    assert found.dtype == np.int64
+    assert np.array_equal(found, np.argsort(words(3, n), stable=True))
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -165,24 +158,13 @@ def test_shuffling_is_a_permutation_in_place(make, device):
     assert np.array_equal(host(table), expected)
 
 
-def test_slices_are_permuted_each_for_itself(make, device):
+def test_without_an_axis_all_is_permuted_as_one_and_out_may_be_the_array(make, device):
     table = xdev.reshape(xdev.arange(400, device=device), (20, 20))
-    before = host(table).copy()
+    whole, found = (host(make().permuted(table, axis=axis)) for axis in (None, 1))
 
-    found = host(make().permuted(table, axis=1))
-
-    assert np.array_equal(np.sort(found, axis=1), before)
-    assert len({tuple(row % 20) for row in found}) == 20
-    whole = host(make().permuted(table))
-    assert np.array_equal(np.sort(whole.ravel()), before.ravel())
+    assert np.array_equal(whole.ravel(), host(make().permutation(400)))
     assert make().permuted(table, axis=1, out=table) is table
     assert np.array_equal(host(table), found)
-
-
-def test_nothing_can_be_chosen_from_nothing(rng):
-    assert host(rng.choice(0, 0)).shape == (0,)
-    assert host(rng.choice([], (2, 0))).shape == (2, 0)
-    assert host(rng.choice(3, 0, replace=False)).shape == (0,)
 
 
 @pytest.mark.parametrize(
