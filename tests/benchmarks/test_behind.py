@@ -15,54 +15,58 @@ def row(seconds, **facts):
     return {"samples": [seconds, seconds, 9 * seconds], **facts}
 
 
-def found(*rows):
-    return behind.table({"program": {"rows": list(rows)}, "broken": {"failed": "why"}})
+def sized(seconds, who, n=10):
+    return row(seconds, group="x + y", candidate=who, name=f"x + y: {who}", n=n)
 
 
-def test_a_peer_that_is_ahead_is_there_with_both_times():
-    text = found(
-        row(2e-6, group="x + y", candidate="xdev", name="x + y: xdev", n=10),
-        row(1e-6, group="x + y", candidate="NumPy", name="x + y: NumPy", n=10),
-        row(9e-6, group="x + y", candidate="CuPy", name="x + y: CuPy", n=10),
-    )
-    assert "| program | x + y, n 10 | 2 µs | NumPy, 1 µs | 2 |" in text
-    assert len(text.splitlines()) == 3
+def task(seconds, who, what):
+    return row(seconds, name=who, task=what, what="cpu", n=4)
 
 
-def test_xdevs_best_counts_and_sizes_are_apart():
-    text = found(
-        row(2e-6, name="sum, n = 10: xdev"),
-        row(1e-6, name="sum, n = 10: xdev ufunc"),
-        row(1.5e-6, name="sum, n = 10: NumPy"),
-        row(0.5e-6, name="sum, n = 20: NumPy"),
-    )
-    assert text == "Nowhere."
-
-
-def test_who_writes_into_an_array_is_compared_with_who_does_so_too():
-    text = found(
-        row(2e-6, name="add: xdev"),
-        row(2e-6, name="add: NumPy"),
-        row(1.5e-6, name="add: xdev out="),
-        row(1e-6, name="add: NumPy out="),
-    )
-    [line] = text.splitlines()[2:]
-    assert "add, into an array that is there | 1.5 µs | NumPy, 1 µs | 1.5 |" in line
-
-
-def test_less_than_three_percent_is_the_same():
-    pair = row(1.02e-6, name="add: xdev"), row(1e-6, name="add: NumPy")
-    assert found(*pair) == "Nowhere."
-
-
-def test_rows_that_name_their_task_are_compared_too():
-    text = found(
-        row(3e-3, name="xdev @kernel", task="saxpy", what="cpu", n=4),
-        row(2e-3, name="Numba parallel", task="saxpy", what="cpu", n=4),
-        row(1e-3, name="Numba parallel", task="stencil", what="cpu", n=4),
-    )
-    assert "saxpy, what cpu, n 4 | 3 ms | Numba parallel, 2 ms | 1.5 |" in text
-    assert "stencil" not in text
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (  # with both times
+            [sized(2e-6, "xdev"), sized(1e-6, "NumPy"), sized(9e-6, "CuPy")],
+            "| program | x + y, n 10 | 2 µs | NumPy, 1 µs | 2 |",
+        ),
+        (  # xdev's best counts, sizes are apart
+            [
+                row(2e-6, name="sum, n = 10: xdev"),
+                row(1e-6, name="sum, n = 10: xdev ufunc"),
+                row(1.5e-6, name="sum, n = 10: NumPy"),
+                row(0.5e-6, name="sum, n = 20: NumPy"),
+            ],
+            None,
+        ),
+        (  # who writes into an array is compared with who does so too
+            [
+                row(2e-6, name="add: xdev"),
+                row(2e-6, name="add: NumPy"),
+                row(1.5e-6, name="add: xdev out="),
+                row(1e-6, name="add: NumPy out="),
+            ],
+            "add, into an array that is there | 1.5 µs | NumPy, 1 µs | 1.5 |",
+        ),
+        # less than three percent is the same
+        ([row(1.02e-6, name="add: xdev"), row(1e-6, name="add: NumPy")], None),
+        (
+            [
+                task(3e-3, "xdev @kernel", "saxpy"),
+                task(2e-3, "Numba parallel", "saxpy"),
+                task(1e-3, "Numba parallel", "stencil"),
+            ],
+            "saxpy, what cpu, n 4 | 3 ms | Numba parallel, 2 ms | 1.5 |",
+        ),
+    ],
+)
+def test_a_peer_that_is_ahead_is_named_with_its_task(rows, told):
+    text = behind.table({"program": {"rows": rows}, "broken": {"failed": "why"}})
+    if told is None:
+        assert text == "Nowhere."
+    else:
+        [line] = text.splitlines()[2:]
+        assert told in line
 
 
 #: Programs that have no row of a peer, and what they show instead.
