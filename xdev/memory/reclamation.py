@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, final
 
 from xdev.errors import OutOfMemoryError
 from xdev.memory import hooks
-from xdev.memory.blocks import Heap
+from xdev.memory.blocks import Heap, lost
 from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
@@ -144,8 +144,9 @@ class DeferredFrees:
     A chunk that was marked is *dropped* here without a driver call, since that may be
     in a finalizer; later an event is recorded on each stream that uses it, and when all
     are done the chunk is free. Until then its ``uses`` say so: where an exception comes
-    between, it is dropped here again. All methods but :meth:`drop` and :meth:`chunks`
-    are parts of moves; a finalizer in the same thread may still get between.
+    between, :meth:`PoolState.mend` drops it here again. All methods but :meth:`drop`
+    and :meth:`chunks` are parts of moves; a finalizer in the same thread may still get
+    between.
     """
 
     def __init__(self, state: PoolState) -> None:
@@ -159,6 +160,7 @@ class DeferredFrees:
 
     def drop(self, chunk: Chunk) -> None:
         """Take a marked chunk that came back."""
+        chunk.release = lost  # nobody has it, whatever refers to it
         self._dropped.append(chunk)
 
     def chunks(self) -> list[Chunk]:
@@ -169,7 +171,11 @@ class DeferredFrees:
         """Record what was dropped, and free whose events are done."""
         self._record()
         for chunk in self._done():
-            self._state.decide(partial(_put, chunk))
+            self._state.decide(partial(self._put, chunk))
+
+    def _put(self, chunk: Chunk, heap: Heap) -> None:
+        chunk.uses, chunk.release = None, self._state.release
+        heap.put(chunk)
 
     def _record(self) -> None:
         if live_streams.captured:  # an event of a stream that joined it would be part
@@ -180,11 +186,7 @@ class DeferredFrees:
                 chunk = self._dropped.popleft()
             except IndexError:  # a finalizer in this thread was faster
                 break
-            try:
-                events = [source.record(use) for use in chunk.uses or ()]
-            except BaseException:  # else it would be the traceback's
-                self._dropped.append(chunk)
-                raise
+            events = [source.record(use) for use in chunk.uses or ()]
             self._state.count("events", len(events))
             self._recorded.append((events, chunk))
 
@@ -195,12 +197,7 @@ class DeferredFrees:
                 events, chunk = self._recorded.popleft()
             except IndexError:  # likewise
                 break
-            try:
-                done = all(source.done(event) for event in events)
-            except BaseException:  # likewise
-                self._recorded.append((events, chunk))
-                raise
-            if done:
+            if all(source.done(event) for event in events):
                 yield chunk
             else:
                 self._recorded.append((events, chunk))
@@ -208,11 +205,7 @@ class DeferredFrees:
     def synchronize(self) -> list[Chunk]:
         """Wait for all queued work; return the chunks that are free after it."""
         recorded, self._recorded = self._recorded, deque()
-        try:
-            self._state.source.synchronize()
-        except BaseException:  # likewise
-            self._recorded.extend(recorded)
-            raise
+        self._state.source.synchronize()
         chunks = [chunk for _, chunk in recorded]
         for chunk in chunks:
             chunk.uses = None
@@ -237,11 +230,6 @@ class DeferredFrees:
         for handle in self._retired():
             for chunk in state.decide(methodcaller("inherit", handle, stream)) or ():
                 state.mark(chunk, (stream,))
-
-
-def _put(chunk: Chunk, heap: Heap) -> None:
-    chunk.uses = None
-    heap.put(chunk)
 
 
 def enough_bytes(nbytes: int | None) -> float:

@@ -212,7 +212,9 @@ class PoolState:
             for chunk, holders in segment.holders():
                 if id(chunk) in late:
                     continue
-                if chunk.release is lost or id(chunk) in was_free:
+                if chunk.release is lost and chunk.uses is not None:
+                    self.deferred.drop(chunk)
+                elif chunk.release is lost or id(chunk) in was_free:
                     free.append(chunk)
                 elif holders:
                     used.append(chunk.nbytes)
