@@ -123,19 +123,6 @@ def moved(value, device):
     )
 
 
-def assert_equal(one, other, exact):
-    if isinstance(other, tuple):
-        for mine, theirs in zip(one, other, strict=True):
-            assert_equal(mine, theirs, exact)
-        return
-    one, other = xdev.to_numpy(one), np.asarray(other)
-    assert (one.shape, one.dtype) == (other.shape, other.dtype)
-    if exact:
-        np.testing.assert_array_equal(one, other)
-    else:
-        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
-
-
 def results(result):
     """Return a result's arrays as NumPy's."""
     many = result if isinstance(result, tuple) else (result,)

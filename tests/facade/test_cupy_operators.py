@@ -16,18 +16,8 @@ from xdev import memory
 cupy = pytest.importorskip("cupy")
 KINDS = [*"?bBIlefdD"]
 ARITHMETIC = [
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "and_",
-    "or_",
-    "xor",
-    "lshift",
-    "rshift",
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"),
+    *("and_", "or_", "xor", "lshift", "rshift"),
 ]
 COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]
 METHODS = ("all", "any", "max", "mean", "min", "std", "sum", "var")

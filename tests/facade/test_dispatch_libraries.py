@@ -14,16 +14,8 @@ from xdev.ufunc import Ufunc
 
 #: Defined up to signs, phases or order, or not at all.
 FREE = {
-    "empty_like",
-    "linalg.eig",
-    "linalg.eigh",
-    "linalg.eigvals",
-    "linalg.qr",
-    "linalg.svd",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
+    *("empty_like", "linalg.eig", "linalg.eigh", "linalg.eigvals", "linalg.qr"),
+    *("linalg.svd", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
 }
 NOT_ON_ARRAYS = {
     *("arange", "broadcast_shapes", "empty", "eye", "full", "isdtype", "linspace"),
