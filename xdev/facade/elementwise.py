@@ -247,7 +247,7 @@ def clip(
     """
     if unknown:
         raise misplaced(clip, (), unknown)
-    if out is None and {type(min), type(max)} <= _BOUNDS:
+    if out is None and type(min) in _BOUNDS and type(max) in _BOUNDS:
         try:
             return of_one("clip", x)(x, min, max)
         except (TypeError, ValueError):

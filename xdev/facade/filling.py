@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xdev._freed import FREED, is_freed, use_after_free
+from xdev._tracking import TRACKING
 from xdev.device import as_device, default_device, device_of
+from xdev.device.choice import CPU, from_environment, in_context
 from xdev.errors import type_name
 from xdev.facade.backends import PYTHON_SCALARS
-from xdev.facade.cpu import HOST
+from xdev.facade.cpu import HOST, POOLED_FROM, bare, is_small
 from xdev.facade.dispatch import place, place_of, stays
 from xdev.ufunc.complaints import elsewhere, mismatch, misplaced, where_is
 
@@ -85,6 +87,11 @@ def checked(name: str, value: Any, like: Any, device: object) -> Any:
     return value
 
 
+_empty: Any = np.empty
+_empty_like = bare("empty_like")
+_zeros: Any = np.zeros
+
+
 def empty(
     shape: int | tuple[int, ...],
     dtype: DType = None,
@@ -128,6 +135,13 @@ def empty(
     """
     if more:
         raise misplaced(empty, more)
+    if device is chunks is None and is_small(shape, dtype):
+        chosen = in_context() or (from_environment and from_environment[0])
+        if chosen is CPU:
+            try:
+                return _empty(shape, dtype)
+            except (TypeError, ValueError):
+                pass  # said better below
     return place(device, chunks).empty(shape, dtype)
 
 
@@ -169,6 +183,9 @@ def empty_like(
     """
     if more:
         raise misplaced(empty_like, more)
+    plain = type(x) is np.ndarray and device is dtype is chunks is None
+    if plain and 0 < x.nbytes < POOLED_FROM and TRACKING.off:
+        return _empty_like(x)  # not freed: that has no bytes
     return _like("empty_like", x, dtype, device, chunks)
 
 
@@ -266,6 +283,8 @@ def full_like(
         raise misplaced(full_like, more)
     if type(fill_value) not in PYTHON_SCALARS:
         fill_value = checked("full_like", fill_value, x, device)
+    if type(x) is np.ndarray and device is chunks is None and x.dtype not in FREED:
+        return HOST.full_like(x, fill_value, dtype)
     return _like("full_like", x, dtype, device, chunks, fill_value)
 
 
@@ -349,6 +368,8 @@ def ones_like(
     """
     if more:
         raise misplaced(ones_like, more)
+    if type(x) is np.ndarray and device is chunks is None and x.dtype not in FREED:
+        return HOST.ones_like(x, dtype)
     return _like("ones_like", x, dtype, device, chunks)
 
 
@@ -392,6 +413,13 @@ def zeros(
     """
     if more:
         raise misplaced(zeros, more)
+    if device is chunks is None and is_small(shape, dtype):
+        chosen = in_context() or (from_environment and from_environment[0])
+        if chosen is CPU:
+            try:
+                return _zeros(shape, dtype)
+            except (TypeError, ValueError):
+                pass  # said better below
     return place(device, chunks).zeros(shape, dtype)
 
 
@@ -433,6 +461,8 @@ def zeros_like(
     """
     if more:
         raise misplaced(zeros_like, more)
+    if type(x) is np.ndarray and device is chunks is None and x.dtype not in FREED:
+        return HOST.zeros_like(x, dtype)
     return _like("zeros_like", x, dtype, device, chunks)
 
 
@@ -440,9 +470,7 @@ def _like(
     name: str, x: Any, dtype: DType, device: object, chunks: Any, *value: Any
 ) -> Any:
     """Make an array of the shape of another, where that is unless told otherwise."""
-    if type(x) is np.ndarray and device is chunks is None and x.dtype not in FREED:
-        where: Any = HOST
-    elif chunks is not None:
+    if chunks is not None:
         where = place(device_of(x) if device is None else device, chunks)
     elif stays(x, device):
         where = place_of(x, name)
