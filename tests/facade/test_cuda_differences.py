@@ -404,19 +404,36 @@ def test_entries_refuse_in_our_words(name, shapes, options, error, ours):
         entry(*map(np.ones, shapes), **options)
 
 
-@pytest.mark.parametrize("name", ["std", "var"])
-@pytest.mark.parametrize("char", "fd")
+@pytest.mark.parametrize("name", ["mean", "std", "var"])
+@pytest.mark.parametrize("char", "fdi")
 @pytest.mark.parametrize(
     "options",
-    [{}, {"correction": 1.5}, {"keepdims": True}, {"axis": 0}, {"correction": 2**18}],
+    [{}, {"correction": 1.5}, {"keepdims": True}, {"axis": 0}, {"axis": (0, 2)}],
+    ids=str,
 )
-def test_moments_of_large_arrays(device, name, char, options):
-    whole = 10 + np.random.default_rng(3).standard_normal((64, 64, 64))
-    # The mean's rounding is that of 10, deviations are of 1.
-    near = {"f": {"rtol": 1e-4, "atol": 1e-5}, "d": {"rtol": 1e-12}}[char]
+def test_moments_are_numpys(device, name, char, options):
+    if name == "mean" and "correction" in options:
+        options = {}
+    whole = 10 + np.random.default_rng(3).standard_normal((4, 150, 200)) * 3
+    whole = whole.astype(char)
+    given = {"ddof": options.get("correction", 0)} if name != "mean" else {}
+    given |= {k: v for k, v in options.items() if k != "correction"}
+    # The mean's rounding is that of 10, deviations are of 3.
+    near = {"rtol": 1e-5 if char == "f" else 1e-12}
     for view in (lambda x: x, lambda x: x.T, lambda x: x[:, ::2], lambda x: x[:, 1:]):
-        there = view(xdev.asarray(whole.astype(char), device=device))
-        found = getattr(xdev, name)(there, **options)
-        wanted = getattr(np, name)(view(whole.astype(char)).astype("d"), **options)
-        assert found.dtype == there.dtype
-        np.testing.assert_allclose(xdev.to_numpy(found), wanted, **near)
+        there = view(xdev.asarray(whole, device=device))
+        expected = getattr(np, name)(view(whole).astype("d"), **given)
+        for _ in range(2):
+            found = getattr(xdev, name)(there, **options)
+            assert found.dtype == (there.dtype if char != "i" else np.float64)
+            np.testing.assert_allclose(xdev.to_numpy(found), expected, **near)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_moments_where_nothing_is_left(device):
+    x = xdev.arange(1e5, device=device)
+    assert xdev.to_numpy(xdev.var(x, correction=1e5)) == np.inf
+    assert xdev.to_numpy(xdev.std(x, correction=2e5)) == np.inf
+    assert np.isnan(xdev.to_numpy(xdev.var(x[:1], correction=1)))
+    assert np.isnan(xdev.to_numpy(xdev.mean(x[:0])))
+    assert np.isnan(xdev.to_numpy(xdev.var(xdev.asarray([np.inf, 1.0], device=device))))

@@ -135,8 +135,7 @@ def reducing(found: Lines, contiguous: bool) -> int:
 
 def scanning(found: Lines) -> int:
     """Return how many threads scan a segment together."""
-    many = found.across and found.count >= THREADS // BLOCK * 4
-    return 1 if found.length <= SHORT or many else BLOCK
+    return 1 if found.length <= SHORT or found.across else BLOCK
 
 
 def grid(groups: int, group: int) -> int:

@@ -71,11 +71,9 @@ class CudaMethods:
             assert found is not None  # noqa: S101 - one axis
             group = folds.scanning(found)
             kernel = Scan(x.dtype, loop, y.dtype, group, len(found.extents))
-            first = Reduce(x.dtype, loop, loop, BLOCK, len(found.extents))
-            splits, each = 1, found.length
-            if group != 1:
-                span = max(kernel.span, first.span)
-                splits, each = found.split(group, span, x.dtype.itemsize)
+            first = Reduce(x.dtype, loop, loop, group, len(found.extents))
+            span = max(kernel.span, first.span)
+            splits, each = found.split(group, span, x.dtype.itemsize)
             before = 0
             if splits > 1:
                 made = ready.scratch((found.count, splits), loop)

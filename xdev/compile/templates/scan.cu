@@ -1,6 +1,6 @@
 // Running folds along lines. A block scans a segment of a line, tile by tile, and
 // begins with the fold of the segments before it, whose results another launch left;
-// or each thread scans a line of its own.
+// or each thread scans a segment of its own.
 #include "fold.cuh"
 
 namespace xdev {
@@ -54,9 +54,11 @@ __global__ void __launch_bounds__(BLOCK) scan(const __grid_constant__ Scan p)
     using T = typename computed<Loop>::type;
     const Size number = (Size(blockIdx.x) * BLOCK + threadIdx.x) / GROUP;
     if (number >= p.at.lines * p.at.splits) return;
-    const Size split = number % p.at.splits;
-    const Size which = number / p.at.splits;
+    // Neighbour threads take neighbour lines; neighbour blocks a line's segments.
+    const Size split = GROUP == 1 ? number / p.at.lines : number % p.at.splits;
+    const Size which = GROUP == 1 ? number % p.at.lines : number / p.at.splits;
     const Line line(p.at, which);
+    const T* before = p.before.get<const T*>() + which * p.at.splits;
     const Cursor<Storage, Loop, Target> cursor = {
         p.source.get<const char*>() + line.source,
         p.target.get<char*>() + line.target,
@@ -68,6 +70,7 @@ __global__ void __launch_bounds__(BLOCK) scan(const __grid_constant__ Scan p)
 
     if constexpr (GROUP == 1) {
         Part<T> total = {T(), false};
+        for (Size i = 0; i < split; ++i) total = join(total, Part<T>{before[i], true});
         for (Size i = begin; i < end; ++i) {
             total = join(total, Part<T>{cursor.get(i), true});
             cursor.put(i, total.value);
@@ -77,10 +80,7 @@ __global__ void __launch_bounds__(BLOCK) scan(const __grid_constant__ Scan p)
         Part<T>* parts = reinterpret_cast<Part<T>*>(memory);
         const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
         Part<T> carry = {T(), false};
-        if (split) {
-            const T* before = p.before.get<const T*>() + which * p.at.splits;
-            carry = carried(before, split, parts);
-        }
+        if (split) carry = carried(before, split, parts);
         for (Size tile = begin; tile < end; tile += BLOCK * LANES) {
             const Size start = tile + threadIdx.x * LANES;
             Part<T> part[LANES];
