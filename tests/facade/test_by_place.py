@@ -2,7 +2,6 @@
 
 import inspect
 import operator
-import pickle
 
 import array_api_strict
 import numpy as np
@@ -182,22 +181,6 @@ def test_what_goes_by_keyword_is_named(path):
         function(*more)
     assert str(caught.value).startswith(f"{function.__name__} takes {placed[0]}")
     assert str(caught.value).endswith(f"it got {len(more)} positional arguments")
-
-
-def test_elementwise_functions_have_the_methods_of_ufuncs(device):
-    x = xdev.asarray([1.0, 4.0, 2.0], device=device)
-
-    assert float(xdev.add.reduce(x)) == 7
-    assert xdev.add.reduce(x, 0, None, None, True).shape == (1,)
-    assert xdev.to_numpy(xdev.add.accumulate(x)).tolist() == [1, 5, 7]
-    assert xdev.to_numpy(xdev.subtract.outer(x, x))[2].tolist() == [1, -2, 0]
-    xdev.add.at(x, xdev.asarray([0, 0], device=device), 1)
-    assert xdev.to_numpy(x).tolist() == [3, 4, 2]
-    assert pickle.loads(pickle.dumps(xdev.add.reduce)) == xdev.add.reduce  # noqa: S301
-    for name in facade.__all__:  # what NumPy's ufuncs of two arrays have
-        numpys = getattr(np, name, None)
-        if isinstance(numpys, np.ufunc) and (numpys.nin, numpys.signature) == (2, None):
-            assert callable(getattr(xdev, name).reduce)
 
 
 def test_extents_that_are_no_tuple_are_told_so():
