@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import array_api_strict
+import numpy as np
 import pytest
 
 import xdev
