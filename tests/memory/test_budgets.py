@@ -83,18 +83,6 @@ def test_a_pool_never_holds_more_than_its_limit(policy):
     assert pool.acquire(10 * MIB).nbytes == 10 * MIB
 
 
-def test_a_limit_below_what_is_in_use_takes_nothing_and_gives_nothing():
-    pool = Pool(FakeSource(1 << 30))
-    block = pool.acquire(8 * MIB)
-    pool.budget.set(MIB)
-    with pytest.raises(OutOfMemoryError):
-        pool.acquire(64 * MIB)
-    assert block.nbytes == 8 * MIB
-    assert pool.stats().allocated == 8 * MIB
-    del block
-    assert pool.acquire(MIB).nbytes == MIB
-
-
 @pytest.fixture(params=["split", "binned", "simple", "none", "async"])
 def policy(request):
     return request.param

@@ -225,15 +225,6 @@ def test_free_lists_made_under_a_lowered_limit_are_shut(pool):
     kept.chunk = None  # it was handed over
 
 
-@pytest.mark.parametrize("nbytes", [-1, -(1 << 63), (1 << 61) + 1, (1 << 63) - 1])
-def test_a_size_that_cannot_be_is_no_hit_and_ends(pool, nbytes):
-    """Negative: 2**63 bytes and more, as C functions take them."""
-    client = Client(pool)
-    client.free(client.malloc(1))
-    assert client.hit(nbytes) == 0
-    assert pool.stats().live == 0
-
-
 def test_while_blocks_are_tracked_all_pass_by_python():
     pool = Pool(FakeSource(64 * MIB))
     client = Client(pool)
@@ -244,35 +235,6 @@ def test_while_blocks_are_tracked_all_pass_by_python():
         assert not pool.refill(4096, 0)
         assert pool.stats().allocated == 0
     assert client.malloc(4096)
-
-
-def test_threads_without_the_interpreters_lock_never_share_a_block(pool):
-    """``CFUNCTYPE`` releases it: the core's own lock is what orders the threads."""
-    client = Client(pool)
-    state = [client.malloc(4096) for _ in range(64)]
-    for address in state:
-        client.free(address)
-    doubles, owners = [], {}
-
-    def work():
-        for _ in range(3000):
-            address = client.hit(4096)
-            if address:
-                if owners.setdefault(address, threading.get_ident()) != (
-                    threading.get_ident()
-                ):
-                    doubles.append(address)
-                del owners[address]
-                client.free(address)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not doubles
-    assert pool.stats().allocated == 0
-    assert pool.reclaim() == pool.stats().grown_bytes
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

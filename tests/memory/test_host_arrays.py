@@ -80,15 +80,6 @@ def test_exports_keep_the_memory():
     assert in_use() == before
 
 
-def test_an_array_in_a_cycle_comes_back_after_a_collection():
-    before = in_use()
-    cycle = [memory.host_array((100_000,), FLOAT)]
-    cycle.append(cycle)
-    del cycle
-    gc.collect()
-    assert in_use() == before
-
-
 def test_copies_and_pickles_are_plain_numpy():
     array = memory.host_array((100_000,), FLOAT)
     array[:] = np.arange(100_000)

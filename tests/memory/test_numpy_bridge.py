@@ -3,12 +3,11 @@
 import ctypes
 import io
 import os
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
+from memory_laws import output, process
 
 from xdev import memory, native
 from xdev.memory import bridges
@@ -216,32 +215,23 @@ def test_as_a_context():
     assert memory.pool("cpu").find(np.empty(N).ctypes.data) is None
 
 
-def python(code, **environment):
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False
-    )
-    assert not done.returncode, done.stderr
-    assert not done.stderr
-    return done.stdout
+def python(code, **settings):
+    """Run a program of these settings alone; return its output."""
+    ours = dict.fromkeys((k for k in os.environ if k.startswith("XDEV_")), "")
+    return output(code, **{**ours, **settings})
 
 
-@pytest.fixture
-def clean():
-    return {k: v for k, v in os.environ.items() if not k.startswith("XDEV_")}
-
-
-def test_the_environment_installs_it(clean):
+def test_the_environment_installs_it():
     code = (
         "import xdev, numpy as np; x = np.empty(10**6);"
         "print(xdev.memory.allocated('cpu'), sorted(xdev.memory.bridges.installed()))"
     )
-    assert python(code, XDEV_NUMPY_POOL="1", **clean) == "8000000 ['numpy']\n"
-    assert python(code, **clean) == "0 []\n"
+    assert python(code, XDEV_NUMPY_POOL="1") == "8000000 ['numpy']\n"
+    assert python(code) == "0 []\n"
 
 
 @pytest.mark.parametrize("policy", ["split", "binned"])
-def test_sizes_that_cannot_be_are_refused_at_once(clean, policy):
+def test_sizes_that_cannot_be_are_refused_at_once(policy):
     code = (
         "import faulthandler; faulthandler.dump_traceback_later(30, exit=True)\n"
         "import xdev, numpy as np\n"
@@ -254,10 +244,10 @@ def test_sizes_that_cannot_be_are_refused_at_once(clean, policy):
         "    except (MemoryError, ValueError): print('refused', end=' ')\n"
     )
     settings = {"XDEV_NUMPY_POOL": "1", "XDEV_MEMORY_POOL": policy}
-    assert python(code, **settings, **clean) == "refused " * 12
+    assert python(code, **settings) == "refused " * 12
 
 
-def test_a_process_ends_well_with_arrays_alive_and_threads_at_work(clean):
+def test_a_process_ends_well_with_arrays_alive_and_threads_at_work():
     code = (
         "import xdev, threading, numpy as np\n"
         "keep = [np.empty(10**6), np.zeros(10**5) + 1]\n"
@@ -270,7 +260,7 @@ def test_a_process_ends_well_with_arrays_alive_and_threads_at_work(clean):
         "late = Late(); print('end')"
     )
     for _ in range(3):
-        assert python(code, XDEV_NUMPY_POOL="1", **clean) == "end\n"
+        assert python(code, XDEV_NUMPY_POOL="1") == "end\n"
 
 
 def test_a_handler_that_the_user_set_stays(monkeypatch):
@@ -306,12 +296,7 @@ kept = []
 
 
 def run(code, *options):
-    done = subprocess.run(
-        [sys.executable, *options, "-c", PREAMBLE + code],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = process(PREAMBLE + code, *options)
     return done.returncode, done.stdout.split(), done.stderr
 
 
@@ -414,13 +399,7 @@ if "{library}" == "numpy":
     except ConfigurationError as error:
         print(error)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "XDEV_NATIVE": "0", "XDEV_NUMPY_POOL": "0"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = process(code, XDEV_NATIVE="0", XDEV_NUMPY_POOL="0")
     for line in done.stdout.splitlines():
         assert line.startswith(f"the bridge into {library} needs xdev's compiled part")
         assert "pip install ." in line

@@ -1,7 +1,5 @@
 """A map in the order of its keys, against a sorted list and a dict."""
 
-from bisect import bisect_left, bisect_right
-
 import numpy as np
 import pytest
 from hypothesis import strategies as st
@@ -79,20 +77,3 @@ def test_a_change_among_100_000_keys_compares_few(order):
     assert many.floor(odd) == n
     assert many.ceiling(odd) == n + 2
     assert Counted.compared <= 6 * 18, "six searches, log2(n) each"
-
-
-def test_it_finds_what_a_sorted_list_finds_at_full_size():
-    draw = np.random.default_rng(1)
-    many, model = Ordered(), []
-    for key in draw.integers(0, 30_000, 20_000).tolist():
-        at = bisect_left(model, key)
-        if at < len(model) and model[at] == key:
-            del model[at]
-            assert many.pop(key) == -key
-        else:
-            model.insert(at, key)
-            many.add(key, -key)
-    assert [-value for value in many] == model
-    for key in draw.integers(model[0], model[-1], 1000).tolist():
-        assert many.floor(key) == -model[bisect_right(model, key) - 1]
-        assert many.ceiling(key) == -model[bisect_left(model, key)]

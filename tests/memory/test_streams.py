@@ -40,34 +40,24 @@ def test_a_stream_lives_while_its_work_is_under_way():
     assert live.retire() == []
     assert live.get(77) is kept()
 
-    kept().done = True
+    held = kept()
+    held.done = True
+    assert live.retire() == [], "somebody holds it"
+    del held
     assert live.retire() == [77]
     assert (live.get(77), destroyed) == (None, [77])
-
-
-def test_a_stream_that_somebody_holds_is_not_retired():
-    live, stream = LiveStreams(), Stream(77)
-    live.see(stream)
-    assert live.retire() == []
-    del stream
-    assert live.retire() == [77]
-    assert live.retire() == []
-
-
-def test_a_handle_that_comes_back_is_its_new_stream():
-    live = LiveStreams()
-    live.see(Stream(77))
-    assert live.retire() == [77]
-    second = Stream(77)
-    live.see(second)
-
-    assert live.get(77) is second
+    again = Stream(77)  # has the handle
+    live.see(again)
+    assert live.get(77) is again
 
 
 def test_default_streams_live_for_ever_and_foreign_ones_are_unknown():
     live = LiveStreams()
     live.see(ExternalStream())
+    for handle in (1, 2):
+        live.see(Stream(handle))
 
+    assert live.retire() == []  # none of them is held
     assert live.get(78) is None
     assert live.get(79) is None
     assert all(live.get(handle) is not None for handle in (0, 1, 2))
@@ -106,13 +96,6 @@ def test_no_event_is_recorded_while_a_graph_is_captured(monkeypatch):
     monkeypatch.setattr(live_streams, "captured", set())
     pool.acquire(1 << 20, first.ptr)
     assert pool.stats().events == 1
-
-
-@pytest.mark.parametrize("handle", [1, 2])
-def test_default_streams_are_not_held(handle):
-    live = LiveStreams()
-    live.see(Stream(handle))
-    assert live.retire() == []
 
 
 def test_a_stream_that_is_destroyed_while_others_are_retired_may_retire_again():
