@@ -18,7 +18,7 @@ DEVICES = ["cpu", "fake", "cuda"]
 # Where tests meet arrays of other libraries.
 MEETINGS = [
     *("device", "facade", "interop", "random/test_libraries.py"),
-    *("transfer/test_foreign.py", "ufunc/test_kernel_tensors.py"),
+    *("transfer/test_foreign.py", "ufunc/test_kernel_writes.py"),
     *("ufunc/test_foreign_arrays.py", "ufunc/test_foreign_tensors.py"),
     *("ufunc/test_foreign_jax.py", "ufunc/test_foreign_order.py"),
 ]

@@ -1,7 +1,7 @@
 """Functions that Numba compiled: on xdev's arrays, and called in xdev's own.
 
 What they may not do there is in tests/ufunc/test_cpu_faults.py, kernels of the article
-are in tests/ufunc/test_kernel_article.py.
+are in tests/ufunc/test_kernel.py.
 """
 
 import numba

@@ -1,4 +1,4 @@
-"""Kernels run on a device with arrays that NumPy made."""
+"""Kernels and ufuncs run on a device with arrays that NumPy made."""
 
 import numpy as np
 
@@ -18,3 +18,14 @@ def ran(device, kernel, extents, *args):
     ]
     assert kernel[extents](*args) is None
     return xdev.to_numpy(args[-1])
+
+
+def called(device, function, *args, **keywords):
+    """Call a function on a device; return its results as NumPy's arrays."""
+    args = [
+        xdev.asarray(x, device=device) if isinstance(x, np.ndarray) else x for x in args
+    ]
+    made = function(*args, **keywords)
+    if isinstance(made, tuple):
+        return tuple(map(xdev.to_numpy, made))
+    return xdev.to_numpy(made)

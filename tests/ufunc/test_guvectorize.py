@@ -6,6 +6,8 @@ import pickle
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from running import called, there
 
 import xdev
 
@@ -65,58 +67,49 @@ def shifted(x, by, out):
         out[i] = x[i] + by[0]
 
 
+@xdev.guvectorize("(n)->(n)")
+def turned(x, out):
+    for i in range(x.shape[0]):
+        out[i] = x[x.shape[0] - 1 - i]
+
+
+@xdev.guvectorize("(n)->(n),(n)")
+def both_ends(x, low, high):
+    for i in range(x.shape[0]):
+        low[i], high[i] = x[0], x[x.shape[0] - 1]
+
+
 def sample(shape, char="d", seed=0):
     x = np.random.default_rng(seed).integers(-4, 5, shape).astype(char)
     return x + x * 1j if np.dtype(char).kind == "c" else x
 
 
-def there(device, *arrays):
-    return [xdev.asarray(x, device=device) for x in arrays]
+DTYPES = [*zip("bHlfdD", "bHlfdD", strict=True), *("il", "fd", "if", "fD", "lF", "?d")]
 
 
-@pytest.mark.parametrize("char", "bHlfdD")
-def test_results_have_the_inputs_result_type(device, char):
-    x, y = sample((6, 9), char), sample((6, 9), char, 1)
-    dx, dy = there(device, x, y)
+@pytest.mark.parametrize(("a", "b"), DTYPES)
+def test_results_have_the_inputs_result_type(device, a, b):
+    x, y = sample((6, 9), a), sample(9, b, 1)
 
-    made = dot(dx, dy)
-
-    assert made.dtype == x.dtype
-    np.testing.assert_array_equal(xdev.to_numpy(made), (x * y).sum(-1, dtype=char))
-
-
-@pytest.mark.parametrize(("a", "b"), ["il", "fd", "if", "fD", "lF", "?d"])
-def test_mixed_dtypes_promote(device, a, b):
-    x, y = sample((4, 5), a), sample(5, b, 1)
-    dx, dy = there(device, x, y)
-
-    made = dot(dx, dy)
+    made = called(device, dot, x, y)
 
     assert made.dtype == np.result_type(x, y)
-    np.testing.assert_array_equal(xdev.to_numpy(made), (x * y).sum(-1))
+    assert_array_equal(made, (x * y).sum(-1, dtype=made.dtype))
 
 
 @pytest.mark.parametrize(
     ("left", "right"),
     [
-        ((3,), (3,)),
-        ((0,), (0,)),
-        ((5, 3), (3,)),
-        ((5, 1, 3), (4, 3)),
-        ((0, 3), (3,)),
-        ((2, 1, 4, 3), (3, 1, 3)),
-        ((1, 7), (6, 1, 7)),
+        *(((3,), (3,)), ((0,), (0,)), ((5, 3), (3,)), ((5, 1, 3), (4, 3))),
+        *(((0, 3), (3,)), ((2, 1, 4, 3), (3, 1, 3)), ((1, 7), (6, 1, 7))),
         ((130, 50, 2), (130, 50, 2)),
     ],
     ids=str,
 )
 def test_loop_dimensions_broadcast(device, left, right):
     x, y = sample(left), sample(right, seed=1)
-    dx, dy = there(device, x, y)
 
-    made = dot(dx, dy)
-
-    np.testing.assert_array_equal(xdev.to_numpy(made), (x * y).sum(-1))
+    assert_array_equal(called(device, dot, x, y), (x * y).sum(-1))
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (0, 2, 1), (1, 2, 0)])
@@ -126,44 +119,37 @@ def test_core_arrays_have_any_strides(device, order):
 
     made = product(xdev.permute_dims(da, order)[:, ::2], db[::-1])
 
-    expected = a.transpose(order)[:, ::2] @ b[::-1]
-    np.testing.assert_array_equal(xdev.to_numpy(made), expected)
+    assert_array_equal(xdev.to_numpy(made), a.transpose(order)[:, ::2] @ b[::-1])
 
 
-def test_several_outputs(device):
+def test_several_outputs_of_which_some_are_given(device):
     x = sample((4, 7))
-    (given,) = there(device, x)
+    given, out = there(device, x, np.zeros(4))
 
-    sums, top = running(given)
-
-    np.testing.assert_array_equal(xdev.to_numpy(sums), x.cumsum(-1))
-    np.testing.assert_array_equal(xdev.to_numpy(top), x.max(-1))
+    for sums, top in (running(given), running(given, out=(None, out))):
+        assert_array_equal(xdev.to_numpy(sums), x.cumsum(-1))
+        assert_array_equal(xdev.to_numpy(top), x.max(-1))
+    assert top is out
 
 
 def test_inputs_without_core_dimensions_are_numbers(device):
-    x = sample((4, 7), "f")
-    given, factors = there(device, x, np.arange(4, dtype="f"))
+    x, factors = sample((4, 7), "f"), np.arange(4, dtype="f")
 
-    np.testing.assert_array_equal(
-        xdev.to_numpy(scaled(given, factors)), x * np.arange(4, dtype="f")[:, None]
-    )
-    made = scaled(given, 0.5)
-    assert made.dtype == np.float32
-    np.testing.assert_array_equal(xdev.to_numpy(made), x * np.float32(0.5))
+    assert_array_equal(called(device, scaled, x, factors), x * factors[:, None])
+    made = called(device, scaled, x, 0.5)
+    assert_array_equal(made, x * np.float32(0.5), strict=True)
 
 
 def test_without_core_dimensions_it_is_a_ufunc(device):
     x, y = sample((5, 1)), sample((1, 6), seed=1)
-    dx, dy = there(device, x, y)
 
-    np.testing.assert_allclose(xdev.to_numpy(hypotenuse(dx, dy)), np.hypot(x, y))
+    assert_allclose(called(device, hypotenuse, x, y), np.hypot(x, y))
 
 
 def test_a_fixed_core_dimension(device):
     x = sample((5, 8))
-    (given,) = there(device, x)
 
-    np.testing.assert_array_equal(xdev.to_numpy(summary(given)), x[:, [0, 7, 4]])
+    assert_array_equal(called(device, summary, x), x[:, [0, 7, 4]])
 
 
 def test_out_is_written_in_place_and_returned(device):
@@ -176,18 +162,7 @@ def test_out_is_written_in_place_and_returned(device):
 
     expected = np.full((8, 6), 9.0)
     expected[::2] = 2 * x
-    np.testing.assert_array_equal(xdev.to_numpy(whole), expected)
-
-
-def test_some_outputs_are_given(device):
-    x = sample((3, 5))
-    given, top = there(device, x, np.zeros(3))
-
-    sums, made = running(given, out=(None, top))
-
-    assert made is top
-    np.testing.assert_array_equal(xdev.to_numpy(top), x.max(-1))
-    np.testing.assert_array_equal(xdev.to_numpy(sums), x.cumsum(-1))
+    assert_array_equal(xdev.to_numpy(whole), expected)
 
 
 def test_outs_dtype_decides_without_signatures(device):
@@ -195,17 +170,69 @@ def test_outs_dtype_decides_without_signatures(device):
     given, out = there(device, x, np.zeros(3))
 
     assert dot(given, given, out=out) is out
-    np.testing.assert_array_equal(xdev.to_numpy(out), (x * x).sum(-1))
+    assert_array_equal(xdev.to_numpy(out), (x * x).sum(-1))
     assert dot(given, given, dtype="float64").dtype == np.float64
 
 
-def test_an_out_that_overlaps_an_input_is_as_if_it_did_not(device):
-    x = sample(12)
+SHAPES = [(), (1,), (2,), (1, 1), (1, 2), (2, 1), (2, 2)]
+threaded = xdev.guvectorize("(n),(n)->()", target="parallel")(dot)
+
+
+def test_out_has_any_shape_that_numpys_generalized_ufuncs_take(device):
+    rng = np.random.default_rng(0)
+    for one, two, shape in itertools.product(SHAPES, SHAPES, SHAPES):
+        x, y = rng.random((*one, 3)), rng.random((*two, 3))
+        expected = np.zeros(shape)
+        out, dx, dy = there(device, expected.copy(), x, y)
+        try:
+            np.vecdot(x, y, out=expected)
+        except ValueError:
+            with pytest.raises(ValueError, match=r"out has shape|broadcast"):
+                threaded(dx, dy, out=out)
+            continue
+        assert threaded(dx, dy, out=out) is out
+        assert_allclose(xdev.to_numpy(out), expected, err_msg=f"{one} {two}")
+
+
+# Outputs that are inputs: as if they were not.
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (40, 300)], ids=str)
+@pytest.mark.parametrize("axis", [0, -1])
+def test_an_out_may_be_an_input_itself(device, shape, axis):
+    x = sample(shape)
     (given,) = there(device, x.copy())
 
-    running(given, out=(given[::-1], None))
+    assert turned(given, out=given, axis=axis) is given
 
-    np.testing.assert_array_equal(xdev.to_numpy(given), x.cumsum()[::-1])
+    assert_array_equal(xdev.to_numpy(given), np.flip(x, axis))
+
+
+@pytest.mark.parametrize("view", [slice(None), ...], ids=str)
+def test_an_out_may_be_both_inputs_or_a_view_of_them(device, view):
+    x = sample((2, 4, 4))
+    (given,) = there(device, x.copy())
+
+    product(given, given, out=given[view])
+
+    assert_array_equal(xdev.to_numpy(given), x @ x)
+
+
+def test_one_of_several_outs_may_be_an_input_or_meet_it(device):
+    x = sample((3, 4))
+    (given,) = there(device, x.copy())
+    low, high = both_ends(given, out=(None, given))
+    assert high is given
+    assert_array_equal(xdev.to_numpy(low), x[:, :1] + np.zeros(4))
+    assert_array_equal(xdev.to_numpy(high), x[:, -1:] + np.zeros(4))
+
+    x = sample(12)
+    (given,) = there(device, x.copy())
+    running(given, out=(given[::-1], None))
+    assert_array_equal(xdev.to_numpy(given), x.cumsum()[::-1])
+
+
+# Keywords, signatures and targets.
 
 
 @pytest.mark.parametrize(
@@ -221,47 +248,29 @@ def test_an_out_that_overlaps_an_input_is_as_if_it_did_not(device):
 )
 def test_axes_are_numpys(device, keywords):
     x, y = sample((4, 4, 4)), sample((4, 4, 4), seed=1)
-    dx, dy = there(device, x, y)
 
-    made = dot(dx, dy, **keywords)
+    made = called(device, dot, x, y, **keywords)
 
-    expected = np.vecdot(x, y, **keywords)
-    assert made.shape == expected.shape
-    np.testing.assert_array_equal(xdev.to_numpy(made), expected)
+    assert_array_equal(made, np.vecdot(x, y, **keywords), strict=True)
 
 
 def test_axes_of_an_output(device):
     a, b = sample((3, 4, 5)), sample((5, 6), seed=1)
-    da, db = there(device, a, b)
     axes = [(-2, -1), (-2, -1), (0, 1)]
 
-    made = product(da, db, axes=axes)
+    made = called(device, product, a, b, axes=axes)
 
-    np.testing.assert_array_equal(xdev.to_numpy(made), np.matmul(a, b, axes=axes))
+    assert_array_equal(made, np.matmul(a, b, axes=axes))
 
 
 @pytest.mark.parametrize("char", "?bilfd")
 def test_signatures_take_what_casts_safely(device, char):
     x = sample((2, 3), char)
-    (given,) = there(device, x)
 
-    made = shifted(given, given[:, 0])
+    made = called(device, shifted, x, x[:, 0])
 
     assert made.dtype == np.result_type(x, {"f": "f", "d": "d"}.get(char, "l"))
-    np.testing.assert_array_equal(xdev.to_numpy(made), x.astype(made.dtype) + x[:, :1])
-
-
-@pytest.mark.parametrize("text", ["f8[:], f8, f8[:]", "(float64[:],f8,f8[::1])"])
-def test_signatures_without_void_or_parentheses_are_numbas(text):
-    numba = pytest.importorskip("numba")
-
-    made = [
-        f([text], "(n),()->(n)")(scaled_by)
-        for f in (xdev.guvectorize, numba.guvectorize)
-    ]
-
-    for vectorized in made:
-        assert vectorized(np.arange(3), 2).tolist() == [0.0, 2.0, 4.0]
+    assert_array_equal(made, x.astype(made.dtype) + x[:, :1])
 
 
 def scaled_by(x, factor, out):
@@ -269,52 +278,53 @@ def scaled_by(x, factor, out):
         out[i] = factor * x[i]
 
 
-def test_signatures_are_numbas():
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda _: ["f8[:], f8, f8[:]"],
+        lambda _: ["(float64[:],f8,f8[::1])"],
+        lambda n: [(n.float64[:], n.float64, n.float64[:])],
+        lambda n: [n.void(n.float64[:], n.float64, n.float64[:])],
+    ],
+)
+def test_signatures_are_numbas(form):
     numba = pytest.importorskip("numba")
-    f = numba.float64
 
-    @xdev.guvectorize([(f[:], f, f[:]), numba.void(f[:], f, f[:])], "(n),()->(n)")
-    def plus(x, y, out):
-        for i in range(x.shape[0]):
-            out[i] = x[i] + y
-
-    assert plus.types == ["dd->d", "dd->d"]
-    np.testing.assert_array_equal(plus(np.arange(3), 1), [1.0, 2.0, 3.0])
+    for guvectorize in (xdev.guvectorize, numba.guvectorize):
+        made = guvectorize(form(numba), "(n),()->(n)")(scaled_by)
+        assert made(np.arange(3), 2).tolist() == [0.0, 2.0, 4.0]
+        assert made.types == ["dd->d"]
 
 
-@pytest.mark.parametrize("target", ["cpu", "parallel", None])
-def test_targets_of_the_host_compute_the_same(target):
+@pytest.mark.parametrize(
+    "target", ["cpu", "parallel", None, pytest.param("cuda", marks=pytest.mark.cuda)]
+)
+def test_targets_compute_the_same_for_the_host(target, request):
+    if target == "cuda":
+        request.getfixturevalue("cuda")
     made = xdev.guvectorize("(n),()->(n)", target=target)(scaled)
     x, out = sample((501, 20)), np.empty((501, 20))
 
     assert made(x, 3.0, out=out) is out
 
-    np.testing.assert_array_equal(out, 3 * x)
-    np.testing.assert_array_equal(made(x, 3.0), 3 * x)
+    assert_array_equal(out, 3 * x)
+    result = made(x, 3.0)
+    assert type(result) is np.ndarray
+    assert_array_equal(result, 3 * x)
 
 
 def test_threads_leave_overlap_and_broadcasting_alone():
-    made = xdev.guvectorize("(n)->(n),()", target="parallel")(running)
-    x = sample((300, 8))
+    x, top = sample((300, 8)), np.empty(300)
     expected = x.cumsum(-1)[::-1], x.max(-1)[::-1]
-    top = np.empty(300)
 
+    made = xdev.guvectorize("(n)->(n),()", target="parallel")(running)
     made(x, out=(x[::-1], top[::-1]))
 
-    np.testing.assert_array_equal(x, expected[0])
-    np.testing.assert_array_equal(top, expected[1])
-
-
-@pytest.mark.cuda
-@pytest.mark.usefixtures("cuda")
-def test_the_cuda_target_uploads_and_downloads():
-    made = xdev.guvectorize("(n),()->(n)", target="cuda")(scaled)
-    x = sample((30, 8))
-
-    result = made(x, 3.0)
-
-    assert type(result) is np.ndarray
-    np.testing.assert_array_equal(result, 3 * x)
+    assert_array_equal(x, expected[0])
+    assert_array_equal(top, expected[1])
+    x, expected = expected[0].copy(), expected[0][:, ::-1]
+    xdev.guvectorize("(n)->(n)", target="parallel")(turned)(x, out=x)
+    assert_array_equal(x, expected)
 
 
 def test_large_results_come_from_the_pool():
@@ -323,46 +333,117 @@ def test_large_results_come_from_the_pool():
         made = scaled(x, 2.0)
 
     assert peak.nbytes >= made.nbytes
-    np.testing.assert_array_equal(made, 2 * x)
+    assert_array_equal(made, 2 * x)
 
 
-def test_it_tells_of_itself():
+def test_it_tells_of_itself_and_pickles():
     assert (dot.nin, dot.nout, dot.nargs) == (2, 1, 3)
     assert dot.signature == "(n),(n)->()"
     assert dot.__doc__ == "Return the sum of products."
     assert shifted.types == ["ll->l", "ff->f", "dd->d"]
     assert shifted.ntypes == 3
     assert repr(dot) == "<xdev gufunc 'dot' (n),(n)->()>"
-
-
-def test_it_pickles():
     remade = pickle.loads(pickle.dumps(shifted))  # noqa: S301
-
-    np.testing.assert_array_equal(remade(np.arange(3.0), 1), [1, 2, 3])
-
-
-SHAPES = [(), (1,), (2,), (1, 1), (1, 2), (2, 1), (2, 2)]
+    assert_array_equal(remade(np.arange(3.0), 1), [1, 2, 3])
 
 
-@xdev.guvectorize("(n),(n)->()", target="parallel")
-def inner_product(x, y, out):
-    out[0] = 0
-    for k in range(x.shape[0]):
-        out[0] += x[k] * y[k]
+# Assignments to whole arrays.
 
 
-def test_out_has_any_shape_that_numpys_generalized_ufuncs_take(device):
-    rng = np.random.default_rng(0)
-    for one, two, shape in itertools.product(SHAPES, SHAPES, SHAPES):
-        x, y = rng.random((*one, 3)), rng.random((*two, 3))
-        expected = np.zeros(shape)
-        out, dx, dy = (xdev.asarray(each, device=device) for each in (expected, x, y))
-        out = xdev.asarray(out, copy=True)
-        try:
-            np.vecdot(x, y, out=expected)
-        except ValueError:
-            with pytest.raises(ValueError, match=r"out has shape|broadcast"):
-                inner_product(dx, dy, out=out)
-            continue
-        assert inner_product(dx, dy, out=out) is out
-        np.testing.assert_allclose(xdev.to_numpy(out), expected, err_msg=f"{one} {two}")
+def copied(x, y, out):  # noqa: ARG001 - all are of one layout
+    out[:] = x
+
+
+def centred(x, y, out):
+    m = x.mean()
+    out[...] = (x - m) / (2 + y[0]) - y[:]
+
+
+def compared(x, y, out):
+    out[:] = x > y
+
+
+def functions(x, y, out):
+    out[:] = np.sqrt(abs(x) + abs(x[0]) + np.maximum(x, 0.5)) * np.where(x > y, -x, y)
+
+
+def in_place(x, y, out):
+    out[:] = 1.0
+    out[:] += x * x.sum()
+    out[:] = out - out[0] * y
+    out += y
+    out /= 3 + abs(out[0])
+
+
+def by_parts(x, y, out):  # noqa: ARG001 - likewise
+    out[:] = 0.0
+    out[1:] = 2.0
+
+
+@pytest.mark.parametrize(
+    "function", [copied, centred, compared, functions, in_place, by_parts]
+)
+@pytest.mark.parametrize(("dtype", "n"), [("float64", 1), ("int64", 5)])
+def test_whole_arrays_of_one_shape(function, dtype, n, device):
+    x, y = (np.random.default_rng(0).integers(-9, 9, (2, 3, n)) + 0.25).astype(dtype)
+    expected = np.empty((3, n))
+    for k in range(3):
+        function(x[k], y[k], expected[k])
+
+    (out,) = there(device, np.zeros((3, n)))
+    called(device, xdev.guvectorize("(n),(n)->(n)")(function), x, y, out=out)
+
+    assert_allclose(xdev.to_numpy(out), expected, rtol=1e-13)
+
+
+def test_whole_arrays_of_two_dimensions_and_of_the_last_alone(device):
+    @xdev.guvectorize("(m,n),(n),()->(m,n),(n)")
+    def scaled(x, y, s, out, last):
+        out[:, :] = x * y + s
+        last[:] = y
+        out[:] -= last
+
+    x, y = np.arange(12.0).reshape(2, 2, 3), np.array([1.0, 2.0, 3.0])
+
+    out, last = called(device, scaled, x, y, 0.5)
+
+    assert_allclose(out, x * y + 0.5 - y)
+    assert_allclose(last, np.broadcast_to(y, (2, 3)))
+
+
+def of_another_length(x, y, out):  # noqa: ARG001 - likewise
+    out[:] = y
+
+
+def of_a_part(x, y, out):  # noqa: ARG001 - likewise
+    part = x[1:]
+    out[:] = part * 2
+
+
+def bound_anew(x, y, out):
+    x = y
+    out[:] = x
+
+
+def added(x, y, out):  # noqa: ARG001 - likewise
+    out[:] = 0.0
+    out += y
+
+
+def added_parts(x, y, out):
+    out[:] = x
+    out += y[1:]
+
+
+@pytest.mark.parametrize(
+    "function", [of_another_length, of_a_part, bound_anew, added, added_parts]
+)
+def test_whole_arrays_that_may_have_another_shape_are_refused(function, device):
+    words = r"elements are assigned in a loop|one element is|iadd of an array"
+    with pytest.raises(TypeError, match=words):
+        called(
+            device,
+            xdev.guvectorize("(n),(m)->(n)")(function),
+            np.ones(3),
+            np.ones(2),
+        )
