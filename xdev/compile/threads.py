@@ -231,15 +231,25 @@ REST = 15  # calls that then go by one thread
 class CostModel:
     """How long one thread takes for an element, and so which calls are several's.
 
+    Parameters
+    ----------
+    times : int
+        How often ``CUT`` a call takes one thread that is worth several.
+    slower : float
+        So many times slower than one thread are several where they then rest.
+
     Attributes
     ----------
     threshold : int
         Calls of so many elements are worth several threads; 0: not known yet.
     """
 
-    __slots__ = ("_alone", "_calls", "_rest", "_seconds", "threshold")
+    __slots__ = (
+        "_alone", "_calls", "_rest", "_seconds", "_slower", "_times", "threshold"
+    )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, times: int = 1, slower: float = SLOWER) -> None:
+        self._times, self._slower = times, slower
         self.threshold = maxsize if _config.num_threads() == 1 else 0
         self._calls = self._rest = 0  # measured ones; those to go by one thread
         self._seconds = float("inf")  # for an element, the least measured
@@ -251,7 +261,8 @@ class CostModel:
         """So many elements or more are worth a look at the time that they take."""
         if self.threshold:
             return self.threshold
-        return 0 if self._calls and self._seconds * LEAST >= CUT else LEAST
+        known = self._calls and self._seconds * LEAST >= self._times * CUT
+        return 0 if known else LEAST
 
     @property
     def grain(self) -> int:
@@ -277,7 +288,7 @@ class CostModel:
     def add_parallel(self, seconds: float, n: int) -> None:
         """Take in how long several threads took; where that is longer, they rest."""
         alone = self._alone.get(n.bit_length())
-        if alone is not None and seconds > SLOWER * alone * n:
+        if alone is not None and seconds > self._slower * alone * n:
             self._rest = REST
         self._learn(seconds * _config.num_threads(), n)
 
@@ -286,4 +297,4 @@ class CostModel:
             self._seconds = min(self._seconds, seconds / max(n, 1))
             self._calls += n >= LEAST or seconds >= CALL
             if self._calls >= CALLS:
-                self.threshold = max(int(CUT / self._seconds), 2)
+                self.threshold = max(int(self._times * CUT / self._seconds), 2)

@@ -19,7 +19,9 @@ from xdev.ufunc.ufuncs import call, of_a_call, warn_unwritten
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from xdev._plain_calls import Plan
     from xdev.facade.backends import Library
+    from xdev.ufunc.cpu_chunks import Chunked
     from xdev.ufunc.signatures import Signature, Specialisation
     from xdev.ufunc.ufuncs import Ufunc
 
@@ -75,6 +77,7 @@ _COMPARISONS = frozenset(
 )
 _PAIRS = frozenset(("maximum", "minimum"))  # NumPy's warn of an output by place
 _BITS = 64  # of the widest integers
+_LARGE = 1 << 15  # elements that are worth a look at the time that they take
 
 
 _SIGNATURES = {
@@ -309,13 +312,12 @@ class Elementwise:
         function: Any = own if mended else self.numpy
         if out is not None and self.key in _PAIRS:
             function = _by_keyword(function)
-        size = float("inf")
+        limit = float("inf") if mended else _LARGE
         # NumPy would spread inputs over an output that is larger than they are.
-        strided = size if out is None else 0
+        strided = limit if out is None else 0
         call = _NumPyCall(self)
-        ufunc.plans.learn(
-            native.calls.Plan(kinds, self.nin, function, call, size, strided)
-        )
+        call.plan = native.calls.Plan(kinds, self.nin, function, call, limit, strided)
+        ufunc.plans.learn(call.plan)
 
     def check(self, name: str, **operands: Any) -> None:
         """Refuse a method's operands but arrays of one library, and numbers."""
@@ -397,21 +399,44 @@ class Elementwise:
 class _NumPyCall:
     """What a plan's calls on NumPy arrays need besides NumPy's function."""
 
-    __slots__ = ("_function",)
+    __slots__ = ("_chunked", "_function", "plan")
+
+    plan: Plan
 
     def __init__(self, function: Elementwise) -> None:
         self._function = function
+        self._chunked: Chunked | None = None
 
     def large(self, operands: tuple[Any, ...]) -> Any:
-        """Compute into an output, whose shape may not be the result's."""
-        *values, out = operands
-        name = self._function.key
+        """Compute many elements, or into an output whose shape may not be theirs."""
+        function, values = self._function, operands[: self._function.nin]
+        compute = self._of_many(operands) or NUMPY.bound(function.key, None)
         try:
-            return NUMPY.write(name, NUMPY.bound(name, None), values, out)
+            if len(operands) == function.nin:
+                return compute(*values)
+            return NUMPY.write(function.key, compute, list(values), operands[-1])
         except TypeError:
-            named = dict(zip(self._function.labels, values, strict=True))
-            dispatch.refuse(name, **named)
+            dispatch.refuse(
+                function.key, **dict(zip(function.labels, values, strict=True))
+            )
             raise
+        finally:
+            if self._chunked is not None:
+                self.plan.limit = self._chunked.limit
+                self.plan.strided = self.plan.strided and self.plan.limit
+
+    def _of_many(self, operands: tuple[Any, ...]) -> Chunked | None:
+        """Return what computes many elements, if these are and there is such a way."""
+        ufunc, plan = self._function.numpy, self.plan
+        if max(getattr(x, "size", 1) for x in operands) < _LARGE:
+            return None
+        if self._chunked is None and plan.limit == _LARGE and ufunc is not None:
+            from xdev.ufunc.cpu_chunks import Chunked  # not for small programs
+
+            self._chunked = Chunked.of(ufunc, plan.kinds)
+            plan.limit = float("inf")  # for those that there is none for
+            plan.strided = plan.strided and plan.limit
+        return self._chunked
 
     def explain(self, error: Exception, operands: tuple[Any, ...]) -> None:
         """Raise NumPy's error for a call in xdev's words, if it has some."""

@@ -111,7 +111,7 @@ class Threaded:
             x if type(x) is ndarray else _number(x, dtype)
             for x, dtype in zip((*inputs, *outs), self._dtypes, strict=True)
         ]
-        if any(x is None for x in arrays) or not all(map(_has_own_places, outs)):
+        if any(x is None for x in arrays) or not all(map(has_own_places, outs)):
             return None
         plain = "aligned", "overlap_assume_elementwise"
         how: list[Any] = [("readonly", *plain)] * len(inputs)
@@ -145,7 +145,7 @@ class Threaded:
         return outs if len(outs) > 1 else outs[0]
 
 
-def _has_own_places(x: np.ndarray[Any, Any]) -> bool:
+def has_own_places(x: np.ndarray[Any, Any]) -> bool:
     """Say whether each element surely has a place of its own, none beside another."""
     reach = x.itemsize
     for stride, extent in sorted(zip(map(abs, x.strides), x.shape, strict=True)):
