@@ -166,6 +166,23 @@ CALLS = [
 BEYOND_DASK = {"from_dlpack", "repeat-"}  # by an array of counts
 
 
+def _on_gpu(cupy: Any, x: Any, site: int) -> Any:
+    with cupy.cuda.Device(site):
+        return cupy.asarray(x)
+
+
+#: By library: how its module makes an array of NumPy's one, on the device of a number.
+PUT: dict[str, Callable[[Any, Any, int], Any]] = {
+    "numpy": lambda _, x, site: x,  # noqa: ARG005 - it has one
+    "fake": lambda _, x, site: xdev.to_device(x, f"fake:{site}"),
+    "strict": lambda m, x, site: m.asarray(x, device=m.Device(f"device{site + 1}")),
+    "torch": lambda m, x, site: m.from_numpy(x),  # noqa: ARG005 - likewise
+    "jax": lambda m, x, site: m.device_put(x, m.local_devices(backend="cpu")[site]),
+    "dask": lambda m, x, site: m.from_array(x, chunks=-1),  # noqa: ARG005 - likewise
+    "cupy": _on_gpu,
+}
+
+
 @dataclass(frozen=True)
 class Library:
     """An array library: its arrays from NumPy's, on two devices where it has two."""
@@ -186,30 +203,7 @@ class Library:
             return [self.put(each, site) for each in x]
         if not isinstance(x, np.ndarray):
             return x
-        return getattr(self, f"_{self.name}")(x.copy(), site)
-
-    def _numpy(self, x: Any, site: int) -> Any:  # noqa: ARG002 - it has one
-        return x
-
-    def _fake(self, x: Any, site: int) -> Any:
-        return xdev.to_device(x, f"fake:{site}")
-
-    def _strict(self, x: Any, site: int) -> Any:
-        name = f"device{site + 1}"
-        return self.module.asarray(x, device=self.module.Device(name))
-
-    def _torch(self, x: Any, site: int) -> Any:  # noqa: ARG002 - it has one
-        return self.module.from_numpy(x)
-
-    def _jax(self, x: Any, site: int) -> Any:
-        return self.module.device_put(x, self.module.local_devices(backend="cpu")[site])
-
-    def _dask(self, x: Any, site: int) -> Any:  # noqa: ARG002 - it has one
-        return self.module.from_array(x, chunks=-1)
-
-    def _cupy(self, x: Any, site: int) -> Any:
-        with self.module.cuda.Device(site):
-            return self.module.asarray(x)
+        return PUT[self.name](self.module, x.copy(), site)
 
     def lacks(self, call: Call) -> bool:
         """Say whether the library cannot do a call, on any terms."""
