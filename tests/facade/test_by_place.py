@@ -181,11 +181,3 @@ def test_what_goes_by_keyword_is_named(path):
         function(*more)
     assert str(caught.value).startswith(f"{function.__name__} takes {placed[0]}")
     assert str(caught.value).endswith(f"it got {len(more)} positional arguments")
-
-
-def test_extents_that_are_no_tuple_are_told_so():
-    x = xdev.ones(6)
-    with pytest.raises(TypeError, match="the extents of a shape go in one tuple"):
-        xdev.reshape(x, 2, 3)
-    with pytest.raises(TypeError, match=r"it got 3 positional arguments$"):
-        xdev.reshape(x, (2, 3), True)

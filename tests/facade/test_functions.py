@@ -293,9 +293,3 @@ shapes = hnp.mutually_broadcastable_shapes(num_shapes=3, min_side=0)
 @given(shapes)
 def test_broadcast_shapes_agrees_with_numpy(drawn):
     assert xdev.broadcast_shapes(*drawn.input_shapes) == drawn.result_shape
-
-
-@pytest.mark.parametrize("name", ["concat", "stack"])
-def test_joining_nothing_is_refused(name):
-    with pytest.raises(ValueError, match="at least one array"):
-        getattr(xdev, name)([])

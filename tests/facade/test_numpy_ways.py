@@ -172,27 +172,12 @@ def test_broadcast_shapes_with_unknown_sizes(shapes, wanted):
 
 
 @pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
-@pytest.mark.parametrize("n", [2.5, 8.0, np.float32(5), "a", None, [3], 0, -3])
-def test_a_length_of_a_transform_is_a_whole_number_from_one(device, name, n):
-    make = getattr(xdev.fft, name)
-    with pytest.raises((TypeError, ValueError), match=rf"xdev\.fft\.{name}: n is "):
-        make(n, device=device)
-
-    for whole in (1, np.int8(5), np.asarray(6)):
-        made = make(whole, device=device)
-        wanted = getattr(np.fft, name)(int(whole))
-        np.testing.assert_allclose(xdev.to_numpy(made), wanted, rtol=1e-15)
-
-
-@pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
-@pytest.mark.parametrize("d", [0, 0.0, -0.0, "a", [1.0], (1, 2)], ids=str)
-def test_a_distance_of_samples_is_a_number_that_is_not_0(device, name, d):
-    make = getattr(xdev.fft, name)
-    for place in ({}, {"device": device}):
-        with pytest.raises((TypeError, ValueError), match=rf"xdev\.fft\.{name}: d"):
-            make(4, d=d, **place)
+@pytest.mark.parametrize("whole", [1, np.int8(5), np.asarray(6)])
+def test_a_length_of_a_transform_is_any_whole_number(device, name, whole):
+    made = xdev.to_numpy(getattr(xdev.fft, name)(whole, device=device))
+    np.testing.assert_allclose(made, getattr(np.fft, name)(int(whole)), rtol=1e-15)
     with pytest.raises(TypeError, match=rf"xdev\.fft\.{name}: d is .*FakeArray"):
-        make(4, d=xdev.ones(2, device="fake"), device="cpu")
+        getattr(xdev.fft, name)(4, d=xdev.ones(2, device="fake"), device="cpu")
 
 
 @pytest.mark.parametrize("dtype", ["?", "b", "H", "i", "q", "f", "d"])
@@ -219,16 +204,3 @@ def test_a_freed_array_is_refused_beside_objects_too():
             for call in (xdev.meshgrid, xdev.broadcast_arrays):
                 with pytest.raises(UseAfterFreeError):
                     call(*arrays)
-
-
-def test_a_number_in_an_array_has_no_places(device):
-    with pytest.raises(ValueError, match=r"0d|zero-dimensional"):
-        xdev.nonzero(xdev.asarray(1.0, device=device))
-
-
-@pytest.mark.parametrize("name", ["add", "equal", "atan2", "where", "isin"])
-def test_none_is_no_number(device, name):
-    x = xdev.ones(3, device=device)
-    args = (x > 0, x, None) if name == "where" else (x, None)
-    with pytest.raises(TypeError, match=r"x2 is not an array but .*NoneType"):
-        getattr(xdev, name)(*args)

@@ -6,64 +6,163 @@ import pytest
 
 import xdev
 
+KINDS = "bool, integers, real floats and complex floats"
+NO_ARRAY = r"is not an array but "
+LISTED = r"arrays is .*, and must be a list or a tuple of arr"
+NO_FILL = r"fill_value is .*no number: give a bool"
+ONE = r"n is "
+#: Calls by their texts, on every device: ``f``, ``i``, ``b``, ``c`` are arrays of
+#: float64, integers, booleans and complex numbers, ``one`` is 0-d.
+TYPE_ERRORS = {
+    # data types
+    "bitwise_and(f, f)": r"takes .*integers, and x1 is float64: .*int64\)",
+    "bitwise_or(b, xp.astype(f, 'f4'))": "integers, and x2 is float32: .*astype.x2",
+    "bitwise_invert(f)": "bool and integers, and x is float64: convert it",
+    "bitwise_left_shift(i, f)": "integers, and x2 is float64",
+    "bitwise_xor(xp.astype(c, 'c8'), i)": "integers, and x1 is complex64: convert",
+    "floor(c)": r"real floats, and x is complex128: take xdev\.real\(x\)",
+    "atan2(f, c)": "real floats, and x2 is complex128",
+    "bitwise_and(i, 1.5)": "bool and integers, and x2 is float: give another number$",
+    # what is no list of arrays
+    **{
+        f"{join}({wrong})": rf"^xdev\.{join}: {LISTED}"
+        for join in ("concat", "stack")
+        for wrong in ("f", "f, f", "m, m", "3", "m[0, 0]")
+    },
+    # what is no array
+    **{
+        f"{name}({args}, None)": rf"x2 {NO_ARRAY}.*NoneType"
+        for name, args in {
+            **dict.fromkeys(("add", "equal", "atan2", "isin"), "f"),
+            "where": "f > 0, f",
+        }.items()
+    },
+    **{
+        f"sum({x})": rf"xdev\.sum: x {NO_ARRAY}.*xdev.asarray"
+        for x in ("[1, 2]", "(1, 2)", "'abc'", "None", "object()")
+    },
+    **{
+        f"add({x}, {x})": r"xdev\.add: "
+        for x in ("[1, 2]", "(1, 2)", "'abc'", "None", "object()", "1.0")
+    },
+    **{
+        f"{call}({kind})": f": {label} {NO_ARRAY}the class {kind.rpartition('.')[2]}: "
+        "pass an object of it$"
+        for call, label in (("asarray", "obj"), ("sum", "x"))
+        for kind in ("np.float64", "np.ndarray", "int")
+    },
+    "asarray(np.ndarray, dtype='f4')": "the class ndarray: pass an object of it$",
+    **{
+        f"{call}({x})": r"an array but .*make one with numpy\.as"
+        for call in ("asarray", "sum")
+        for x in ("np.datetime64('2020-01-01')", "np.str_('a')", "np.void(b'ab')")
+    },
+    "add(1, 2.0)": "none of x1, x2 is an array",
+    "sin(1.0)": "x is",
+    # fill values
+    **{
+        make.format(value): NO_FILL
+        for make in ("full(2, {})", "full(2, {}, dtype='f8')", "full_like(f, {})")
+        for value in (
+            *("None", "'a'", "b'a'", "[1, 2]", "{}", "object()", "np.str_('a')"),
+            *("np.datetime64('2025')", "np.ones(3)", "np.asarray('a')"),
+            *("np.asarray(None)", "np.void(b'ab')"),
+        )
+    },
+    # shapes
+    "reshape(f, 2, 3)": "the extents of a shape go in one tuple",
+    "reshape(f, (2, 3), True)": r"it got 3 positional arguments$",
+    "zeros(2, 3)": "the extents of a shape go in one tuple",
+    # keywords of NumPy's
+    "std(f, ddof=1)": r"'ddof' \(NumPy's\): use correction=",
+    "var(f, ddof=1)": r"'ddof' \(NumPy's\): use correction=",
+    "clip(f, a_min=0)": r"'a_min' \(NumPy's\): use min=",
+    "clip(f, a_max=0)": r"'a_max' \(NumPy's\): use max=",
+    "mean(f, dtype='f4')": r"'dtype' \(NumPy's\): leave it out, or use xdev.numpy.",
+    **{
+        f"{name}(f, where=f > 0)": r"'where' \(NumPy's\): leave it out, or use "
+        rf"xdev\.numpy\.{name}"
+        for name in ("all", "any", "max", "mean", "min", "prod", "std", "sum")
+    },
+    "sum(f, axes=0)": "'axes': it takes x, axis, dtype and keepdims",
+    # ufuncs
+    "add(x1=f, x2=f, other=1)": r"xdev\.add\(\) takes 'x1' positionally",
+    "add(f, f, out=None, b=1, a=2)": r"xdev\.add\(\) has no keyword 'b'",
+    "add.reduce([1.0, 2.0])": rf"xdev\.add\.reduce: array {NO_ARRAY}list",
+    "add.reduce(f, out=[1.0])": rf"add\.reduce: out {NO_ARRAY}list",
+    "add.reduce(f, where=[True])": rf"add\.reduce: where {NO_ARRAY}list",
+    "add.accumulate(array=[1.0])": rf"add\.accumulate: array {NO_ARRAY}list",
+    "add.accumulate(f, 0, None, [1.0])": rf"add\.accumulate: out {NO_ARRAY}list",
+    "add.reduceat([1.0], [0])": rf"add\.reduceat: array {NO_ARRAY}list",
+    "add.outer(f, [1.0])": rf"add\.outer: b {NO_ARRAY}list",
+    "add.at([1.0], [0], 1)": rf"add\.at: a {NO_ARRAY}list",
+    "add.at(f, [0], [1.0])": rf"add\.at: b {NO_ARRAY}list",
+    **{
+        f"{name}.{call}": rf"xdev\.{name}\.\w+: .* no ufunc"
+        for name in ("imag", "real", "round")
+        for call in ("accumulate(f)", "outer(f, f)", "at(f, [0])")
+    },
+    # Fourier transforms
+    **{
+        f"fft.{name}({n})": rf"xdev\.fft\.{name}: {ONE}"
+        for name in ("fftfreq", "rfftfreq")
+        for n in ("2.5", "8.0", "np.float32(5)", "'a'", "None", "[3]")
+    },
+    **{
+        f"fft.{name}(4, d={d})": rf"xdev\.fft\.{name}: d"
+        for name in ("fftfreq", "rfftfreq")
+        for d in ("'a'", "[1.0]", "(1, 2)")
+    },
+}
+VALUE_ERRORS = {
+    **{f"fft.{f}({n})": ONE for f in ("fftfreq", "rfftfreq") for n in (0, -3)},
+    **{
+        f"fft.{name}(4, d={d})": rf"xdev\.fft\.{name}: d"
+        for name in ("fftfreq", "rfftfreq")
+        for d in ("0", "0.0", "-0.0")
+    },
+    "nonzero(one)": "0d|zero-dimensional",
+    "concat([])": "at least one array",
+    "stack([])": "at least one array",
+    **{
+        f"{name}({shape})": "."
+        for name in ("empty", "zeros", "ones")
+        for shape in ("-1", "(-1, 2)", "(2, -3)", "(2**40, 2**40)", "2**62", "2**70")
+    },
+}
+
+
+@pytest.mark.parametrize("written", [*TYPE_ERRORS, *VALUE_ERRORS])
+def test_a_refusal_says_what_and_what_to_do(device, written):
+    error = TypeError if written in TYPE_ERRORS else ValueError
+    f, m = xdev.ones(2, device=device), xdev.ones((2, 2), device=device)
+    names = {"f": f, "m": m, "i": xdev.astype(m, "i8"), "b": xdev.astype(m, "?")}
+    if written.startswith(("bitwise", "atan2", "floor")):
+        names["f"] = m
+    if written.startswith("bitwise_and(i"):
+        names["i"] = xdev.astype(f, "i8")
+    names |= {"c": xdev.astype(m, "c16"), "one": xdev.asarray(1.0, device=device)}
+
+    with (
+        xdev.use_device(device),
+        pytest.raises(error, match=(TYPE_ERRORS | VALUE_ERRORS)[written]) as caught,
+    ):
+        eval(f"xp.{written}", {"xp": xdev, "np": np, **names})  # noqa: S307 - the tables
+    if "takes" in str(caught.value) and written.startswith("bitwise"):
+        assert caught.value.__suppress_context__, "NumPy's own text is not shown"
+
 
 @pytest.mark.parametrize("join", [xdev.concat, xdev.stack])
-def test_one_array_in_a_lists_place_is_told_to_be_listed(device, join):
-    x, y = xdev.ones(3, device=device), xdev.ones((2, 2), device=device)
-    text = rf"xdev\.{join.__name__}: arrays is .*, and must be a list or a tuple of arr"
-    for wrong in ((x,), (x, x), (y, y), (3,), (y[0, 0],)):
-        with pytest.raises(TypeError, match=text):
-            join(*wrong)
-
-    rows = xdev.to_numpy(join(y))  # of which the parts are arrays, as for NumPy
+def test_an_array_of_rows_is_joined_as_numpy_joins_it(device, join):
+    rows = xdev.to_numpy(join(xdev.ones((2, 2), device=device)))
     np.testing.assert_array_equal(rows, getattr(np, join.__name__)(np.ones((2, 2))))
-
-
-@pytest.mark.parametrize(
-    ("name", "dtypes", "text"),
-    [
-        (
-            "bitwise_and",
-            ("f8", "f8"),
-            r"integers, and x1 is float64: .*int64\)",
-        ),
-        (
-            "bitwise_or",
-            ("?", "f4"),
-            r"integers, and x2 is float32: .*astype\(x2",
-        ),
-        ("bitwise_invert", ("f8",), "bool and integers, and x is float64: convert it"),
-        ("bitwise_left_shift", ("i8", "f8"), "integers, and x2 is float64"),
-        (
-            "bitwise_xor",
-            ("c8", "i8"),
-            "integers, and x1 is complex64: convert",
-        ),
-        ("floor", ("c16",), r"real floats, and x is complex128: take xdev\.real\(x\)"),
-        ("atan2", ("f8", "c16"), "real floats, and x2 is complex128"),
-    ],
-)
-def test_a_data_type_that_a_function_does_not_take_is_named(device, name, dtypes, text):
-    function = getattr(xdev, name)
-    arrays = [xdev.asarray(np.ones((2, 2), dtype), device=device) for dtype in dtypes]
-    with pytest.raises(TypeError, match=rf"^xdev\.{name} takes .*{text}") as caught:
-        function(*arrays)
-    assert caught.value.__suppress_context__, "NumPy's own text is not shown"
-
-
-def test_a_number_that_a_function_does_not_take_is_named(device):
-    x = xdev.ones(2, dtype=xdev.int64, device=device)
-    text = "bool and integers, and x2 is float: give another number"
-    with pytest.raises(TypeError, match=rf"^xdev\.bitwise_and takes {text}$"):
-        xdev.bitwise_and(x, 1.5)
 
 
 @pytest.mark.parametrize("dtypes", [("U1", "f8"), ("f8", "M8[s]")])
 def test_matmul_names_the_data_type_that_it_does_not_take(dtypes):
     x1, x2 = (np.ones((2, 2)).astype("i8").astype(dtype) for dtype in dtypes)
     odd = "x1 is <U1" if dtypes[0] == "U1" else "x2 is datetime64"
-    kinds = "bool, integers, real floats and complex floats"
-    with pytest.raises(TypeError, match=rf"^xdev\.matmul takes {kinds}, and {odd}"):
+    with pytest.raises(TypeError, match=rf"^xdev\.matmul takes {KINDS}, and {odd}"):
         xdev.matmul(x1, x2)
 
 
@@ -109,30 +208,3 @@ def test_an_operation_of_objects_raises_what_they_raise():
     x = np.asarray([Odd()])
     with pytest.raises(TypeError, match="my own"):
         xdev.bitwise_and(x, x)
-
-
-@pytest.mark.parametrize(
-    ("written", "told"),
-    [
-        ("std(x, ddof=1)", "'ddof' (NumPy's): use correction="),
-        ("var(x, ddof=1)", "'ddof' (NumPy's): use correction="),
-        ("clip(x, a_min=0)", "'a_min' (NumPy's): use min="),
-        ("clip(x, a_max=0)", "'a_max' (NumPy's): use max="),
-        ("mean(x, dtype='f4')", "'dtype' (NumPy's): leave it out, or use xdev.numpy."),
-        *(
-            (
-                f"{name}(x, where=x > 0)",
-                f"'where' (NumPy's): leave it out, or use xdev.numpy.{name}",
-            )
-            for name in ("all", "any", "max", "mean", "min", "prod", "std", "sum")
-        ),
-        ("sum(x, axes=0)", "'axes': it takes x, axis, dtype and keepdims"),
-        ("zeros(2, 3)", "the extents of a shape go in one tuple"),
-    ],
-)
-def test_a_keyword_of_numpys_is_answered(device, written, told):
-    x = xdev.ones(3, device=device)
-
-    with pytest.raises(TypeError) as caught, xdev.use_device(device):
-        eval(f"xp.{written}", {"xp": xdev, "x": x})  # noqa: S307 - the list above
-    assert told in str(caught.value)
