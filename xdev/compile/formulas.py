@@ -25,9 +25,9 @@ LIBRARY = {
     )
 }
 SCALED = {  # the function; the factors of its argument and of its result
-    "exp2": ("exp", math.log(2), None),
-    "log2": ("log", None, 1 / math.log(2)),
-    "log10": ("log", None, 1 / math.log(10)),
+    "exp2": ("exp", math.log(2), 1.0),
+    "log2": ("log", 1.0, 1 / math.log(2)),
+    "log10": ("log", 1.0, 1 / math.log(10)),
 }
 
 

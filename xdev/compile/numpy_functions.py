@@ -107,21 +107,20 @@ def _divisions(*, library: bool) -> dict[tuple[Any, str], Entry]:
     def floor(builder: Any, x: Any) -> Any:
         if not library:
             return _called(builder, "__nv_floor", x)
-        return builder.call(
-            builder.module.declare_intrinsic("llvm.floor", [x.type]), [x]
-        )
+        floor = builder.module.declare_intrinsic("llvm.floor", [x.type])
+        return builder.call(floor, [x])
 
-    def both(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    def both(builder: Any, values: Any) -> tuple[Any, Any]:
         return divisions.quotient_and_rest(builder, values, fmod, floor)
 
     def pair(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        found = both(context, builder, signature, values)
+        found = both(builder, values)
         return context.make_tuple(builder, signature.return_type, found)
 
     return {
         (np.divmod, "f"): pair,
-        (np.floor_divide, "f"): lambda *given: both(*given)[0],
-        (np.remainder, "f"): lambda *given: both(*given)[1],
+        (np.floor_divide, "f"): lambda _, b, __, values: both(b, values)[0],
+        (np.remainder, "f"): lambda _, b, __, values: both(b, values)[1],
     }
 
 
@@ -146,11 +145,9 @@ def _complex(*, library: bool) -> dict[tuple[Any, str], Entry]:
 
 def _python(function: Callable[..., Any]) -> Entry:
     """Return an entry that is a function of Python's, compiled."""
-
-    def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return context.compile_internal(builder, function, signature, values)
-
-    return entry
+    return lambda context, builder, signature, values: context.compile_internal(
+        builder, function, signature, values
+    )
 
 
 def _sign(x: Any) -> Any:
@@ -173,17 +170,6 @@ def _absolute(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     narrow = signature.args[0] == _optional.numba().core.types.complex64
     function = formulas.narrow_absolute if narrow else formulas.absolute
     return _python(function)(context, builder, signature, values)
-
-
-def _parts(context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, Any]:
-    number = context.make_complex(builder, kind, value=value)
-    return number.real, number.imag
-
-
-def _number(context: Any, builder: Any, kind: Any, real: Any, imag: Any) -> Any:
-    number = context.make_complex(builder, kind)
-    number.real, number.imag = real, imag
-    return number._getvalue()  # noqa: SLF001 - as Numba's own do
 
 
 def _powers(general: Entry) -> Entry:
@@ -216,15 +202,15 @@ def _cast(
     return [context.cast(builder, value, own, kind) for value, own in pairs]
 
 
-def _scaled(inner: Entry, before: float | None, after: float | None) -> Entry:
-    """Return an entry that multiplies what it hands on, or gets."""
+def _scaled(inner: Entry, before: float, after: float) -> Entry:
+    """Return an entry that multiplies what it hands on, and what it gets."""
 
-    def times(context: Any, b: Any, kind: Any, value: Any, factor: float | None) -> Any:
-        if factor is None:
-            return value
-        parts = _parts(context, b, kind, value)
-        products = [b.fmul(part, part.type(factor)) for part in parts]
-        return _number(context, b, kind, *products)
+    def times(context: Any, b: Any, kind: Any, value: Any, factor: float) -> Any:
+        number = context.make_complex(b, kind, value=value)
+        for part in ("real", "imag"):
+            old = getattr(number, part)
+            setattr(number, part, b.fmul(old, old.type(factor)))
+        return number._getvalue()  # noqa: SLF001 - as Numba's own do
 
     def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kind = signature.return_type
@@ -243,13 +229,8 @@ def _library(symbol: str) -> Entry:
 
     def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kind = _optional.numba().core.types.complex128
-        pair = context.get_value_type(kind)
-        function = _optional.llvm_ir().FunctionType(pair, [pair] * len(values))
-        called = _optional.numba().core.cgutils.get_or_insert_function(
-            builder.module, function, symbol
-        )
         operands = _cast(context, builder, signature, values, kind)
-        result = builder.call(called, operands)
+        result = _called(builder, symbol, *operands)
         return context.cast(builder, result, kind, signature.return_type)
 
     return entry
@@ -257,11 +238,7 @@ def _library(symbol: str) -> Entry:
 
 def _real_library(name: str) -> Entry:
     """Return an entry that calls the C library's function, or libdevice's, of reals."""
-
-    def entry(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return _called(builder, name, *values)
-
-    return entry
+    return lambda _context, builder, _signature, values: _called(builder, name, *values)
 
 
 def _called(builder: Any, name: str, *values: Any) -> Any:
@@ -331,11 +308,9 @@ def _alike(entry: Entry) -> Entry:
 
 def _operator(name: Any) -> Entry:
     """Return an entry that is an operator."""
-
-    def entry(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return context.get_function(name, signature)(builder, values)
-
-    return entry
+    return lambda context, builder, signature, values: context.get_function(
+        name, signature
+    )(builder, values)
 
 
 @contextmanager
