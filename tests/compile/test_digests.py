@@ -151,16 +151,6 @@ class Wrapped:
         self.function = function
 
 
-def test_a_value_stands_for_the_function_within(scale):
-    def within(value):
-        return value.function if isinstance(value, Wrapped) else value
-
-    wrapped = Wrapped(compiled), Wrapped(again)
-    assert {scale(value) for value in wrapped} == {None}
-    found = {scale(value, within) for value in wrapped}
-    assert len(found - {None}) == 2
-
-
 @pytest.fixture
 def scale(monkeypatch):
     """Return the digest of a function that reads a value."""
@@ -173,6 +163,16 @@ def scale(monkeypatch):
         return digest(function, *within)
 
     return found
+
+
+def test_a_value_stands_for_the_function_within(scale):
+    def within(value):
+        return value.function if isinstance(value, Wrapped) else value
+
+    wrapped = Wrapped(compiled), Wrapped(again)
+    assert {scale(value) for value in wrapped} == {None}
+    found = {scale(value, within) for value in wrapped}
+    assert len(found - {None}) == 2
 
 
 NANS = [np.uint64((0x7FF8 << 48) + k).view("f8") for k in range(2)]
@@ -255,33 +255,32 @@ def test_constants_are_told_apart_to_the_last_bit(one, other):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    "change",
     [
-        *(("NUMBA_OPT", "0"), ("NUMBA_BOUNDSCHECK", "1"), ("NUMBA_DEBUGINFO", "1")),
-        *(("NUMBA_LOOP_VECTORIZE", "0"), ("NUMBA_SLP_VECTORIZE", "1")),
-        *(("NUMBA_ENABLE_AVX", "0"), ("NUMBA_DISABLE_INTEL_SVML", "1")),
-        *(("CUDA_HOME", "/elsewhere"), ("NUMBA_FORCE_CUDA_CC", "8.0")),
+        *(("setenv", "NUMBA_OPT", "0"), ("setenv", "NUMBA_BOUNDSCHECK", "1")),
+        *(("setenv", "NUMBA_DEBUGINFO", "1"), ("setenv", "NUMBA_ENABLE_AVX", "0")),
+        *(("setenv", f"NUMBA_{kind}_VECTORIZE", "0") for kind in ("LOOP", "SLP")),
+        ("setenv", "NUMBA_DISABLE_INTEL_SVML", "1"),
+        *(("setenv", "CUDA_HOME", "/else"), ("setenv", "NUMBA_FORCE_CUDA_CC", "8.0")),
+        *(
+            ("setattr", numba.config, f"{option}", 2)
+            for option in ("OPT", "BOUNDSCHECK")
+        ),
+        ("setattr", numba.config, "DEBUGINFO_DEFAULT", 2),
+        ("chdir", "with a file"),
     ],
+    ids=str,
 )
-def test_code_is_of_the_environments_settings(monkeypatch, name, value):
+def test_code_is_of_the_settings(monkeypatch, tmp_path, change):
+    """Of the environment's, of those that a program makes, and of Numba's file."""
     before = environment()
-    monkeypatch.setenv(name, value)
-
-    assert environment() != before
-
-
-def test_code_is_of_the_settings_in_numbas_file(monkeypatch, tmp_path):
+    folder = tmp_path / "with a file"
+    folder.mkdir()
+    (folder / ".numba_config.yaml").write_text("opt: 0")
     monkeypatch.chdir(tmp_path)
-    before = environment()
-    (tmp_path / ".numba_config.yaml").write_text("opt: 0")
-
-    assert environment() != before
-
-
-@pytest.mark.parametrize("option", ["OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT"])
-def test_code_is_of_the_settings_that_a_program_makes(monkeypatch, option):
-    before = environment()
-    monkeypatch.setattr(numba.config, option, 2)
+    assert environment() == before
+    how, *arguments = change
+    getattr(monkeypatch, how)(*arguments)
 
     assert environment() != before
 
