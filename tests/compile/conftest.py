@@ -1,11 +1,33 @@
 """What several tests of the compilers share."""
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from xdev import _config
+
+
+@pytest.fixture(scope="session")
+def run():
+    """A function that runs a program in a process, and returns what it prints."""
+
+    def printed(program, *arguments, options=(), **environment):
+        done = subprocess.run(
+            [sys.executable, *options, "-c", program, *map(str, arguments)],
+            env=os.environ | {k: str(v) for k, v in environment.items()},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+        return done.stdout
+
+    return printed
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ import importlib
 import math
 import os
 import re
-import subprocess
-import sys
 from contextlib import nullcontext
 
 import numpy as np
@@ -255,22 +253,21 @@ def test_without_any_the_error_says_what_to_install(monkeypatch):
         toolchain.adapter.__wrapped__()
 
 
-def test_numba_cuda_compiles_where_numpy_dropped_a_name():
+WITHOUT_A_NAME = """
+import numpy as np; vars(np).pop('row_stack', None)
+from xdev.compile import numba_cuda
+f4 = (np.dtype('f4'),)
+code = numba_cuda.ltoir(lambda x: x + x, f4, f4, 'f', (9, 0))
+from numba import cuda
+kernel = lambda x: None
+cuda.compile(kernel, 'void(int32)', cc=(9, 0))
+print(len(code) > 0)
+"""
+
+
+def test_numba_cuda_compiles_where_numpy_dropped_a_name(run):
     """As on NumPy 2.5, which has no `numpy.row_stack`."""
-    program = (
-        "import numpy as np; vars(np).pop('row_stack', None)\n"
-        "from xdev.compile import numba_cuda\n"
-        "f4 = (np.dtype('f4'),)\n"
-        "code = numba_cuda.ltoir(lambda x: x + x, f4, f4, 'f', (9, 0))\n"
-        "from numba import cuda\n"
-        "kernel = lambda x: None\n"
-        "cuda.compile(kernel, 'void(int32)', cc=(9, 0))\n"
-        "print(len(code) > 0)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-    assert done.stdout == "True\n", done.stderr
+    assert run(WITHOUT_A_NAME) == "True\n"
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,9 @@ It is read from private folders and plain files of this user, or not.
 """
 
 import os
-import resource
 import stat
-import subprocess
-import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -328,19 +326,12 @@ for turn in range(150):
 """
 
 
-def test_processes_that_save_load_and_evict_at_once_see_whole_entries(tmp_path):
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", TURNS, str(number)],
-            env={**os.environ, "XDEV_CACHE_DIR": str(tmp_path)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(4)
-    ]
-    for process in started:
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors
+def test_processes_that_save_load_and_evict_at_once_see_whole_entries(tmp_path, run):
+    def turns(number):
+        return run(TURNS, number, XDEV_CACHE_DIR=tmp_path)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(turns, range(4))) == [""] * 4
     left = sum(path.stat().st_size for path in (tmp_path / "loops").iterdir())
     assert 0 < left <= 200_000
     assert not list((tmp_path / "loops").glob(".xdev-*"))
@@ -370,27 +361,21 @@ print("right")
 
 
 @pytest.fixture
-def program(tmp_path):
-    """Return what runs a program with a cache, and a limit to the size of its files."""
+def program(tmp_path, run):
+    """Return what runs a program with a cache, and returns the files in there."""
     script = tmp_path / "user.py"
     script.write_text(PROGRAM)
+    start = f"import runpy; runpy.run_path({str(script)!r})"
 
-    def run(cache, limit=None):
-        def limited():
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-        done = subprocess.run(
-            [sys.executable, "-W", "error", script],
-            env={**os.environ, "XDEV_CACHE_DIR": str(cache)},
-            capture_output=True,
-            text=True,
-            check=False,
-            preexec_fn=None if limit is None else limited,
-        )
-        assert (done.stdout, done.stderr) == ("right\n", "")
+    def files(cache, before=""):
+        settings = {"XDEV_CACHE_DIR": cache, "PYTHONWARNINGS": "error"}
+        assert run(before + start, **settings) == "right\n"
         return [path for path in cache.rglob("*") if path.is_file()]
 
-    return run
+    return files
+
+
+FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50, 50))\n"
 
 
 def test_a_program_runs_without_a_cache(tmp_path, program):
@@ -401,7 +386,7 @@ def test_a_program_runs_without_a_cache(tmp_path, program):
     link.symlink_to("shared")
     for place in (shared, link) if DEEP else (shared,):
         assert program(place) == []
-    assert program(tmp_path / "full", limit=50) == []
+    assert program(tmp_path / "full", FULL) == []
 
 
 SPOILS = [

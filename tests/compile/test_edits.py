@@ -7,8 +7,6 @@ kind, ``HYPOTHESIS_PROFILE=deep`` all.
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -242,31 +240,23 @@ def write(folder, *, edited, cases=PICKED):
             path.write_text(text)
 
 
-def run(folder, cache, **variables):
+@pytest.fixture(scope="module")
+def ran(run):
     """Return the bytes that each program computes, and how much it compiled."""
-    command = [sys.executable, "-c", RUNNER, str(folder), str(cache)]
-    done = subprocess.run(
-        command,
-        env={**os.environ, **variables},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return lambda *places, **variables: json.loads(run(RUNNER, *places, **variables))
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def found(tmp_path_factory, ran):
     """Return what was found by each process."""
     folder = tmp_path_factory.mktemp("edits")
     write(folder / "old", edited=False)
     write(folder / "new", edited=True)
     return {
-        "old": run(folder / "old", folder / "cache"),
-        "again": run(folder / "old", folder / "cache"),
-        "new": run(folder / "new", folder / "cache"),
-        "true": run(folder / "new", folder / "empty"),
+        "old": ran(folder / "old", folder / "cache"),
+        "again": ran(folder / "old", folder / "cache"),
+        "new": ran(folder / "new", folder / "cache"),
+        "true": ran(folder / "new", folder / "empty"),
     }
 
 
@@ -280,12 +270,12 @@ def test_an_edit_is_seen_and_nothing_else_is_compiled_again(found, case):
     assert found["new"][case] == found["true"][case]
 
 
-def test_code_is_of_the_settings_of_its_compiler(tmp_path):
+def test_code_is_of_the_settings_of_its_compiler(tmp_path, ran):
     write(tmp_path / "old", edited=False, cases={"closure": CASES["closure"]})
     settings = [{}, {"NUMBA_OPT": "0"}]
     if DEEP:
         settings += [{"NUMBA_CPU_NAME": "generic"}, {"NUMBA_CPU_FEATURES": ""}]
     for compiled in (1, 0):
         for each in settings:
-            ran = run(tmp_path / "old", tmp_path / "cache", **each)
-            assert ran["closure"][1] == compiled
+            found = ran(tmp_path / "old", tmp_path / "cache", **each)
+            assert found["closure"][1] == compiled

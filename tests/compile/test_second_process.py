@@ -1,9 +1,5 @@
 """What one process compiled, the next one runs without a compiler."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -105,26 +101,11 @@ print(result.tobytes().hex())
 
 
 @pytest.fixture
-def run(tmp_path):
-    """Return what runs a program in a process of its own, and returns its lines."""
-
-    def lines(program):
-        (tmp_path / "function.py").write_text(FUNCTION)
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            env={
-                **os.environ,
-                "XDEV_CACHE_DIR": str(tmp_path / "cache"),
-                "PYTHONPATH": str(tmp_path),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
-
-    return lines
+def lines(tmp_path, run):
+    """Return the lines that a program prints, with a cache of the test's own."""
+    (tmp_path / "function.py").write_text(FUNCTION)
+    places = {"XDEV_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": tmp_path}
+    return lambda program: run(program, **places).splitlines()
 
 
 @pytest.mark.parametrize(
@@ -132,9 +113,9 @@ def run(tmp_path):
     [pytest.param(ON_CUDA, "cuda", marks=needs_cuda), (ON_THE_CPU, "cpu")],
     ids=["cuda", "cpu"],
 )
-def test_a_kept_function_is_the_same_and_needs_no_compiler(run, program, rooms):
-    *_, first, made = run(program)
-    second, *_, later, kept = run(program) * 2
+def test_a_kept_function_is_the_same_and_needs_no_compiler(lines, program, rooms):
+    *_, first, made = lines(program)
+    second, *_, later, kept = lines(program) * 2
     first, second, later = (set(line.split()) for line in (first, second, later))
 
     assert kept == made
@@ -161,11 +142,11 @@ print("numba" in sys.modules)
 """
 
 
-def test_random_numbers_need_no_numba_the_second_time(run):
-    drawn, compiled = run(RANDOM)
+def test_random_numbers_need_no_numba_the_second_time(lines):
+    drawn, compiled = lines(RANDOM)
 
     assert compiled == "True"
-    assert run(RANDOM) == [drawn, "False"]
+    assert lines(RANDOM) == [drawn, "False"]
 
 
 OF_NUMBAS_LIBRARY = """
@@ -179,10 +160,10 @@ assert np.allclose(xdev.vectorize(function.g)(x), expected, rtol=1e-13)
 """
 
 
-def test_a_function_of_numbas_library_is_found_again(run):
+def test_a_function_of_numbas_library_is_found_again(lines):
     """`gamma` is in no C library by that name: Numba brings what the code calls."""
     for _ in range(2):
-        run(OF_NUMBAS_LIBRARY)
+        lines(OF_NUMBAS_LIBRARY)
 
 
 @pytest.fixture

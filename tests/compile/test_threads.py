@@ -2,9 +2,6 @@
 
 import ctypes
 import gc
-import os
-import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -291,24 +288,11 @@ def status(child):
 
 
 @pytest.fixture
-def program(team):
+def program(team, run):
     """A function that runs a program in a process, and returns what it prints."""
     tier = "0" if team.__name__.endswith("plain_threads") else "1"
-    settings = os.environ | {"XDEV_NATIVE": tier, "XDEV_NUM_THREADS": "4"}
-
-    def run(text, *options):
-        ran = subprocess.run(
-            [sys.executable, *options, "-c", HEAD + text],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            env=settings,
-        )
-        assert (ran.returncode, ran.stderr) == (0, "")
-        return ran.stdout
-
-    return run
+    settings = {"XDEV_NATIVE": tier, "XDEV_NUM_THREADS": "4"}
+    return lambda text, *options: run(HEAD + text, options=options, **settings)
 
 
 INTERRUPTED = """
