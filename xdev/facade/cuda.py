@@ -36,6 +36,7 @@ from xdev.facade.cpu import (
     pinv,
     trace,
 )
+from xdev.facade.cuda_copies import CHOOSE, COPIES, assign, astype, quick
 from xdev.memory.arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.reclamation import retrying
@@ -43,7 +44,6 @@ from xdev.memory.registry import pool
 from xdev.memory.streams import live_streams
 from xdev.ufunc.complaints import no_matrix, no_mode
 from xdev.ufunc.cuda_reductions import CudaReduction
-from xdev.ufunc.expressions import selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,6 +199,8 @@ class CuPyLibrary(Library):
             found = _bare(operator.attrgetter(name)(standard), self.namespace)
         if name in STATISTICS:
             found = _statistic(name, found)
+        elif name in COPIES:
+            found = quick(COPIES[name], found)
         self.keep(name, with_room(name, found))
         return self.functions[name]
 
@@ -329,15 +331,13 @@ class CudaPlace(Place):
             out.data.memset_async(0, out.nbytes)
             return out
         if value is ONE:
-            out.fill(1)
-            return out
+            return assign(out, out.dtype.type(1))
         host = (
             np.asarray(value).astype(out.dtype)
             if hasattr(value, "dtype")
             else np.asarray(value, dtype=out.dtype)  # refuses what does not fit
         )
-        fill(out, host[()])
-        return out
+        return assign(out, host[()])
 
     def _uploaded(self, host: Any) -> Any:
         """Copy a host array to the device; one number goes with the launch."""
@@ -384,7 +384,9 @@ class CudaPlace(Place):
                 f"xdev.asarray: copy=False, but {obj.dtype} must be copied to become "
                 f"{kind}: leave copy= out"
             )
-        return obj.astype(obj.dtype if kind is None else kind, copy=bool(copy))
+        kind = obj.dtype if kind is None else kind
+        made = astype(obj, kind, bool(copy))
+        return obj.astype(kind, copy=bool(copy)) if made is NotImplemented else made
 
     def from_dlpack(self, x: Any, copy: bool | None) -> Any:
         # CuPy asks the exporter for the copy, and refuses as an exporter to make one.
@@ -446,9 +448,6 @@ def mended() -> dict[str, Callable[..., Any]]:
         # has more modes
         "linalg.qr": qr,
     }
-
-
-CHOOSE = selection("where", "condition", "x1", "x2")
 
 
 def where(condition: Any, x1: Any, x2: Any) -> Any:
@@ -562,7 +561,7 @@ def outer(x1: Any, x2: Any) -> Any:
             f"xdev.linalg.outer: x1 and x2 are {x1.ndim}-D and {x2.ndim}-D, and must "
             f"be 1-D: xdev.reshape(x, (-1,)) is"
         )
-    return x1.reshape(-1, 1) * x2
+    return elementwise.multiply(x1.reshape(-1, 1), x2)
 
 
 def cross(x1: Any, x2: Any, *, axis: int) -> Any:
@@ -606,27 +605,3 @@ def written(function: Callable[..., Any]) -> Callable[..., Any]:
         return out
 
     return with_out
-
-
-def fill(out: Any, value: Any) -> None:
-    """Fill an array of CuPy's with a NumPy scalar of its data type.
-
-    One launch or one clearing of memory, nothing is uploaded.
-
-    Parameters
-    ----------
-    out : cupy.ndarray
-        Any shape.
-    value : numpy scalar
-        Of ``out``'s data type; -0.0 and complex numbers with such parts stay so.
-    """
-    if value == 0 and any(value.tobytes()):
-        _kernel()(value, out)
-    else:
-        out.fill(value)
-
-
-@cache
-def _kernel() -> Any:
-    make = _optional.cupy().ElementwiseKernel
-    return make("T value", "T out", "out = value", "xdev_fill")

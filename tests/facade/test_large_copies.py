@@ -1,0 +1,116 @@
+"""What moves elements on CUDA gives the CPU's results, of every size and layout."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import xdev
+
+SMALL, LARGE = (3, 40), (600, 1500)  # below and above where CUDA has kernels of its own
+CHARS = "?bHieFd"
+VIEWS = {
+    "whole": lambda x: x,
+    "transposed": lambda x: x.T,
+    "stepped": lambda x: x[::2, ::-3],
+    "shifted": lambda x: x[1:, 1:],
+}
+CASES = {
+    "astype": [((xdev.complex128,), {}), ((xdev.bool,), {})],
+    "concat": [((), {"axis": axis}) for axis in (0, -1, None)],
+    "cumulative_sum": [
+        ((), {"axis": axis, "include_initial": more})
+        for axis, more in itertools.product((0, 1), (False, True))
+    ],
+    "cumulative_prod": [((), {"axis": 1}), ((), {"axis": -2, "include_initial": True})],
+    "diff": [((), {}), ((), {"axis": 0}), ((), {"n": 2})],
+    "repeat": [((3,), {}), ((2,), {"axis": 0}), ((2,), {"axis": -1})],
+    "roll": [
+        *(((shift,), {"axis": axis}) for shift in (7, -1, 0) for axis in (0, 1, None)),
+        (((1, 2),), {"axis": (0, 1)}),
+    ],
+    "stack": [((), {"axis": axis}) for axis in (0, 1, -1)],
+    "tile": [(((2, 1),), {}), (((3,),), {}), (((2, 1, 2),), {}), (((0, 1),), {})],
+    "tril": [((), {}), ((), {"k": -2})],
+    "triu": [((), {}), ((), {"k": 5})],
+}
+SEQUENCES = {"concat", "stack"}
+
+
+def sample(shape, char):
+    rng = np.random.default_rng(5)
+    values = rng.integers(0, 2, shape) if char in "?b" else rng.integers(0, 9, shape)
+    return values.astype(char)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("shape", [SMALL, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("char", CHARS)
+def test_results_are_the_cpus(cuda, name, shape, char):
+    whole = sample(shape, char)
+    if name == "cumulative_prod":
+        whole = (whole != 0).astype(char)
+    there = xdev.asarray(whole, device=cuda)
+    for view, (more, options) in itertools.product(VIEWS.values(), CASES[name]):
+        x, own = view(there), view(whole)
+        pairs = ((x, x[:]), (own, own)) if name in SEQUENCES else (x, own)
+        made, expected = (getattr(xdev, name)(x, *more, **options) for x in pairs)
+        assert made.dtype == expected.dtype
+        np.testing.assert_array_equal(xdev.to_numpy(made), expected)
+
+
+@pytest.mark.parametrize("shape", [SMALL, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("char", CHARS)
+def test_filled_and_copied_arrays_are_numpys(device, shape, char):
+    dtype, where = np.dtype(char).type, {"device": device}
+    for value in {"f": (0.5, -0.0, 0), "F": (1 - 0j, -0.0), "d": (-0.0,)}.get(
+        char, (1, 0)
+    ):
+        made = xdev.full(shape, value, dtype=dtype, **where)
+        assert xdev.to_numpy(made).tobytes() == np.full(shape, value, dtype).tobytes()
+    assert (xdev.to_numpy(xdev.ones(shape, dtype=dtype, **where)) == 1).all()
+    whole = sample(shape, char)
+    for view in VIEWS.values():
+        there = view(xdev.asarray(whole, device=device))
+        copy = xdev.asarray(there, copy=True)
+        np.testing.assert_array_equal(xdev.to_numpy(copy), view(whole), strict=True)
+        assert not np.shares_memory(xdev.to_numpy(copy), whole)
+    for x, own in zip(
+        xdev.meshgrid(there[0], there[:, 0]),
+        np.meshgrid(view(whole)[0], view(whole)[:, 0]),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(xdev.to_numpy(x), own, strict=True)
+
+
+def test_arrays_of_two_types_are_joined_as_numpy_does(device):
+    parts = [sample(LARGE, char) for char in "?if"]
+    there = [xdev.asarray(x, device=device) for x in parts]
+    for some in ((1, 2), (2, 1), (0, 0), (2, 2, 1)):
+        made = xdev.concat([there[i] for i in some], axis=1)
+        expected = np.concat([parts[i] for i in some], axis=1)
+        np.testing.assert_array_equal(xdev.to_numpy(made), expected, strict=True)
+
+
+def test_what_does_not_fit_is_refused(device):
+    x = xdev.asarray(sample(LARGE, "f"), device=device)
+    for call in (
+        lambda: xdev.concat([x, x[1:]], axis=1),
+        lambda: xdev.concat([x, x], axis=2),
+        lambda: xdev.stack([x, x[1:]]),
+        lambda: xdev.roll(x, 1, axis=3),
+        lambda: xdev.repeat(x, -1),
+        lambda: xdev.cumulative_sum(x),
+    ):
+        with pytest.raises((ValueError, IndexError, TypeError)):
+            call()
+
+
+@pytest.mark.parametrize("char", "?bHifd")
+def test_real_numbers_are_cast_as_numpy_does(device, char):
+    whole = sample((1500, 1500), char)
+    x = xdev.asarray(whole, device=device)
+    for dtype in (xdev.float32, xdev.int64, xdev.uint8, xdev.float64):
+        made = xdev.to_numpy(xdev.astype(x, dtype))
+        np.testing.assert_array_equal(made, whole.astype(dtype), strict=True)
