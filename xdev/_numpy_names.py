@@ -19,37 +19,31 @@ def _pairs(text: str) -> dict[str, str]:
 
 FLAT_X, FLAT_Y = "xp.reshape(x, (-1,))", "xp.reshape(y, (-1,))"
 
+_RENAMED = _pairs(
+    "absolute:abs conjugate:conj arcsin:asin arccos:acos arctan:atan "
+    "arcsinh:asinh arccosh:acosh arctanh:atanh fix:trunc around:round "
+    "invert:bitwise_invert bitwise_not:bitwise_invert asanyarray:asarray "
+    "linalg.norm:linalg.vector_norm"
+)
+_RENAMED_OF_TWO = _pairs(
+    "power:pow mod:remainder true_divide:divide arctan2:atan2 "
+    "left_shift:bitwise_left_shift right_shift:bitwise_right_shift "
+    "cross:linalg.cross"
+)
 #: A call of NumPy's, with what its arrays hold where that matters: the same call here.
 SAME = {
+    # other names
+    **{f"{name}(x)": f"xp.{own}(x)" for name, own in _RENAMED.items()},
+    **{f"{name}(x, y)": f"xp.{own}(x, y)" for name, own in _RENAMED_OF_TWO.items()},
     # elementwise
-    "absolute(x)": "xp.abs(x)",
+    **{f"{name}(x) of floats": "x * (xp.pi / 180)" for name in ("deg2rad", "radians")},
+    **{f"{name}(x) of floats": "x * (180 / xp.pi)" for name in ("rad2deg", "degrees")},
     "fabs(x) of floats": "xp.abs(x)",
-    "power(x, y)": "xp.pow(x, y)",
-    "mod(x, y)": "xp.remainder(x, y)",
-    "true_divide(x, y)": "xp.divide(x, y)",
     "divmod(x, y)": "(xp.floor_divide(x, y), xp.remainder(x, y))",
-    "conjugate(x)": "xp.conj(x)",
-    "arcsin(x)": "xp.asin(x)",
-    "arccos(x)": "xp.acos(x)",
-    "arctan(x)": "xp.atan(x)",
-    "arctan2(x, y)": "xp.atan2(x, y)",
-    "arcsinh(x)": "xp.asinh(x)",
-    "arccosh(x)": "xp.acosh(x)",
-    "arctanh(x)": "xp.atanh(x)",
-    "deg2rad(x) of floats": "x * (xp.pi / 180)",
-    "radians(x) of floats": "x * (xp.pi / 180)",
-    "rad2deg(x) of floats": "x * (180 / xp.pi)",
-    "degrees(x) of floats": "x * (180 / xp.pi)",
     "exp2(x) of floats": "xp.pow(2, x)",
     "rint(x) of floats": "xp.round(x)",
-    "fix(x)": "xp.trunc(x)",
-    "around(x)": "xp.round(x)",
     "isposinf(x)": "x == xp.inf",
     "isneginf(x)": "x == -xp.inf",
-    "invert(x)": "xp.bitwise_invert(x)",
-    "bitwise_not(x)": "xp.bitwise_invert(x)",
-    "left_shift(x, y)": "xp.bitwise_left_shift(x, y)",
-    "right_shift(x, y)": "xp.bitwise_right_shift(x, y)",
     # products
     "dot(x, y)": (
         "xp.matmul(x, y) if y.ndim < 3 else xp.tensordot(x, y, axes=((-1,), (-2,)))"
@@ -57,12 +51,10 @@ SAME = {
     "inner(x, y)": "xp.tensordot(x, y, axes=((-1,), (-1,)))",
     "vdot(x, y)": f"xp.vecdot({FLAT_X}, {FLAT_Y})",
     "outer(x, y)": f"xp.linalg.outer({FLAT_X}, {FLAT_Y})",
-    "cross(x, y)": "xp.linalg.cross(x, y)",
     "matvec(x, y)": "xp.matmul(x, y[..., None])[..., 0]",
     "vecmat(x, y)": "xp.vecdot(x[..., None], y, axis=-2)",
     "trace(x)": "xp.linalg.trace(xp.moveaxis(x, (0, 1), (-2, -1)))",
     "diagonal(x)": "xp.linalg.diagonal(xp.moveaxis(x, (0, 1), (-2, -1)))",
-    "linalg.norm(x)": "xp.linalg.vector_norm(x)",
     "linalg.norm(x, ord)": (
         "xp.linalg.vector_norm(x, ord=ord) if x.ndim == 1 else "
         "xp.linalg.matrix_norm(x, ord=ord)"
@@ -90,7 +82,6 @@ SAME = {
     ),
     # shapes
     "array(x)": "xp.asarray(x, copy=True)",
-    "asanyarray(x)": "xp.asarray(x)",
     "copy(x)": "xp.asarray(x, copy=True)",
     "concatenate(arrays, axis=0)": "xp.concat(arrays, axis=0)",
     "append(x, y)": "xp.concat((x, y), axis=None)",
