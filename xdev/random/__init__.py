@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from xdev.random.generator import Generator, Philox, default_rng
+from xdev.random.draws import Philox
+from xdev.random.generator import Generator, default_rng
 
 __all__ = ["Generator", "Philox", "default_rng"]
 
