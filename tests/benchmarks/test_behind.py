@@ -1,4 +1,4 @@
-"""Where a peer is ahead of xdev: in the table, whoever measured it in which form."""
+"""Where a peer is ahead of xdev: each program is asked; kept pages show the table."""
 
 import json
 import sys
@@ -9,65 +9,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import behind
-
-
-def row(seconds, **facts):
-    return {"samples": [seconds, seconds, 9 * seconds], **facts}
-
-
-def sized(seconds, who, n=10):
-    return row(seconds, group="x + y", candidate=who, name=f"x + y: {who}", n=n)
-
-
-def task(seconds, who, what):
-    return row(seconds, name=who, task=what, what="cpu", n=4)
-
-
-@pytest.mark.parametrize(
-    ("rows", "told"),
-    [
-        (  # with both times
-            [sized(2e-6, "xdev"), sized(1e-6, "NumPy"), sized(9e-6, "CuPy")],
-            "| program | x + y, n 10 | 2 µs | NumPy, 1 µs | 2 |",
-        ),
-        (  # xdev's best counts, sizes are apart
-            [
-                row(2e-6, name="sum, n = 10: xdev"),
-                row(1e-6, name="sum, n = 10: xdev ufunc"),
-                row(1.5e-6, name="sum, n = 10: NumPy"),
-                row(0.5e-6, name="sum, n = 20: NumPy"),
-            ],
-            None,
-        ),
-        (  # who writes into an array is compared with who does so too
-            [
-                row(2e-6, name="add: xdev"),
-                row(2e-6, name="add: NumPy"),
-                row(1.5e-6, name="add: xdev out="),
-                row(1e-6, name="add: NumPy out="),
-            ],
-            "add, into an array that is there | 1.5 µs | NumPy, 1 µs | 1.5 |",
-        ),
-        # less than three percent is the same
-        ([row(1.02e-6, name="add: xdev"), row(1e-6, name="add: NumPy")], None),
-        (
-            [
-                task(3e-3, "xdev @kernel", "saxpy"),
-                task(2e-3, "Numba parallel", "saxpy"),
-                task(1e-3, "Numba parallel", "stencil"),
-            ],
-            "saxpy, what cpu, n 4 | 3 ms | Numba parallel, 2 ms | 1.5 |",
-        ),
-    ],
-)
-def test_a_peer_that_is_ahead_is_named_with_its_task(rows, told):
-    text = behind.table({"program": {"rows": rows}, "broken": {"failed": "why"}})
-    if told is None:
-        assert text == "Nowhere."
-    else:
-        [line] = text.splitlines()[2:]
-        assert told in line
-
 
 #: Programs that have no row of a peer, and what they show instead.
 ALONE = {

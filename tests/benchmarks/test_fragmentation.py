@@ -39,25 +39,6 @@ def test_numbers_are_those_of_cpp(seed, last):
     assert drawn == last
 
 
-@pytest.mark.parametrize("largest", [4 * MIB, 1024 * MIB])
-def test_random_allocations_keep_to_their_rule(largest):
-    events = workloads.random_allocations(1000, largest)
-    live, used = {}, 0
-    for key, nbytes in events:
-        if nbytes:
-            assert key not in live
-            assert 1 <= nbytes <= largest
-            live[key] = nbytes
-            used += nbytes
-        else:
-            used -= live.pop(key)
-        assert used < 16_000 * MIB
-    came = [event.key for event in events if event.nbytes]
-    assert came == list(range(len(came)))
-    assert len(came) <= 1000
-    assert len(events) == 2000
-
-
 def test_buffers_that_end_at_a_moment_go_before_others_come(tmp_path):
     path = tmp_path / "A.csv"
     path.write_text("id,lower,upper,size\n7,0,3,4\n8,3,9,5\n9,1,4,6\n")
@@ -95,28 +76,6 @@ def test_a_models_pieces_never_overlap_and_all_go_back(rules, steps):
     model.give_back()
     assert model.reserved == 0
     assert model.allocations == model.frees
-
-
-def test_cupy_takes_what_is_asked_for_and_cuts_from_any_piece():
-    model = models.Model(models.CUPY, 1 << 40)
-    large = model.acquire(30 * MIB)
-    assert model.reserved == 30 * MIB
-    model.release(large)
-    assert model.acquire(1).nbytes == 512
-    assert model.acquire(30 * MIB - 512).nbytes == 30 * MIB - 512
-    assert model.reserved == 30 * MIB
-
-
-def test_pytorch_takes_segments_and_leaves_small_rests_with_their_piece():
-    model = models.Model(models.PYTORCH, 1 << 40)
-    assert model.acquire(1).nbytes == 512
-    assert model.reserved == 2 * MIB
-    assert model.acquire(2 * MIB).nbytes == 2 * MIB
-    assert model.reserved == 22 * MIB
-    assert model.acquire(17 * MIB).nbytes == 18 * MIB
-    assert model.reserved == 22 * MIB
-    assert model.acquire(19 * MIB).nbytes == 20 * MIB
-    assert model.reserved == 42 * MIB
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -222,12 +222,6 @@ def test_wrong_options_end_in_2(words, run):
     assert run(*words).returncode == 2
 
 
-def test_the_first_call_is_in_no_figure(capsys):
-    status = main(["timeit", "-n1", "-r1", "-s", "import time", "pass"])
-    assert status == 0
-    assert capsys.readouterr().out.startswith("1 loop, best of 1: ")
-
-
 def test_help_names_every_flag(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["timeit", "-h"])

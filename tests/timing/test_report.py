@@ -194,28 +194,6 @@ def test_a_cold_baseline_of_hot_calls_is_refused(machine):
             now.since(then.as_dict())
 
 
-@pytest.mark.parametrize(
-    ("then", "now", "same"),
-    [
-        (None, None, True),
-        (None, "a GPU", True),
-        ("a GPU", None, True),
-        ("a GPU", "a GPU", True),
-        ("a GPU", "another", False),
-    ],
-)
-def test_an_older_record_is_told_by_the_machines_cuda_device(then, now, same):
-    record = Comparison(TABLE.rows, HERE | {"cuda": then}).as_dict()
-    for told in record["rows"]:
-        del told["conditions"]
-    table = Comparison(TABLE.rows, HERE | {"cuda": now})
-    if same:
-        assert table.since(record).regressed == ()
-    else:
-        with pytest.raises(ConfigurationError, match="the cuda of 'one' being 'a GPU'"):
-            table.since(record)
-
-
 ROW = {"name": "one", "samples": [1.0]}
 
 

@@ -389,14 +389,12 @@ def check_baseline(
     there = baseline["environment"]
     for key in MACHINE:
         _check_same("machine", key, environment.get(key), there.get(key))
-    known = {row["name"]: row for row in baseline["rows"]}
+    known = {row["name"]: row.get("conditions") for row in baseline["rows"]}
     for row in rows:
-        name = row["name"]
-        now, then = (each.get("conditions") for each in (row, known.get(name, row)))
-        if now is None or then is None:  # an older record: of the machine's first GPU
-            now, then = ({"cuda": each.get("cuda")} for each in (environment, there))
-        for key, value in now.items():
-            _check_same("measurement", f"{key} of {name!r}", value, then.get(key))
+        then = known.get(row["name"]) or {}
+        for key, value in (row.get("conditions") or {}).items():
+            what = f"{key} of {row['name']!r}"
+            _check_same("measurement", what, value, then.get(key))
 
 
 def _check_same(whole: str, what: str, now: object, then: object) -> None:
