@@ -323,8 +323,12 @@ def test_threads_leave_overlap_and_broadcasting_alone():
     assert_array_equal(x, expected[0])
     assert_array_equal(top, expected[1])
     x, expected = expected[0].copy(), expected[0][:, ::-1]
-    xdev.guvectorize("(n)->(n)", target="parallel")(turned)(x, out=x)
+    backwards = xdev.guvectorize("(n)->(n)", target="parallel")(turned)
+    backwards(x, out=x)
     assert_array_equal(x, expected)
+    rows = np.concatenate([x, x])  # which lie between each other and share nothing
+    backwards(rows[::2], out=rows[1::2])
+    assert_array_equal(rows[1::2], rows[::2, ::-1])
 
 
 def test_large_results_come_from_the_pool():

@@ -49,30 +49,30 @@ class CpuCores:
 
     def __init__(self, function: CoreFunction, *, parallel: bool) -> None:
         self._function, self._parallel = function, parallel
-        self._lock = threading.Lock()  # guards the dict below: a ufunc is made once
         self._ufuncs: dict[Specialisation, np.ufunc] = {}
 
     def ufunc(self, made: Specialisation) -> np.ufunc:
         """Return the NumPy ufunc whose one loop is this typing."""
-        with self._lock:
-            if made not in self._ufuncs:
-                function = self._function
-                loop = cpu.inner_loop(
-                    made.function,
-                    made.arguments,
-                    function.layout.places,
-                    fastmath=function.fastmath,
-                )
-                self._ufuncs[made] = loops.register(
-                    loop,
-                    made.inputs,
-                    made.outputs,
-                    name=f"xdev:{function.name}",
-                    doc=function.function.__doc__ or "",
-                    identity=None,
-                    signature=function.layout.text,
-                )
-            return self._ufuncs[made]
+        ufunc = self._ufuncs.get(made)
+        if ufunc is None:
+            function = self._function
+            loop = cpu.inner_loop(
+                made.function,
+                made.arguments,
+                function.layout.places,
+                fastmath=function.fastmath,
+            )
+            ufunc = loops.register(
+                loop,
+                made.inputs,
+                made.outputs,
+                name=f"xdev:{function.name}",
+                doc=function.function.__doc__ or "",
+                identity=None,
+                signature=function.layout.text,
+            )
+            ufunc = self._ufuncs.setdefault(made, ufunc)
+        return ufunc
 
     def __call__(
         self,
@@ -114,13 +114,13 @@ class CpuCores:
             keywords["signature"] = (*made.inputs, *made.outputs)
         numbers = strong(args, inputs, function.name, function.labels)
         operands = [_apart(np.asanyarray(x), given) for x in numbers]
+        loop: Shape = ()
         if not {"axes", "axis", "keepdims"} & keywords.keys():
-            given = self._pooled(operands, given, made)
+            loop, given = self._pooled(operands, given, made)
         try:
-            if self._parallel and not keywords:
-                shared = self._shared(ufunc, operands, given)
-                if shared is not None:
-                    return shared
+            there = all(out is not None for out in given)
+            if self._parallel and there and loop and not keywords:
+                return self._shared(ufunc, operands, given, loop)
             return ufunc(*operands, out=given, **keywords)
         except (TypeError, ValueError) as error:
             explain(error, outs)
@@ -128,42 +128,29 @@ class CpuCores:
 
     def _pooled(
         self, operands: list[Any], given: tuple[Any, ...], made: Specialisation
-    ) -> tuple[Any, ...]:
-        """Return the outputs, large new ones from xdev's pool."""
+    ) -> tuple[Shape, tuple[Any, ...]]:
+        """Return the loop's shape and the outputs, large new ones from xdev's pool."""
         layout, name = self._function.layout, self._function.name
         shapes = [None if out is None else np.shape(out) for out in given]
-        _, results = layout.shapes([x.shape for x in operands], shapes, name)
-        if any(
-            isinstance(x, np.ndarray) and type(x) is not np.ndarray for x in operands
-        ):
-            return given  # a subclass decides on its results
-        return tuple(
+        loop, results = layout.shapes([x.shape for x in operands], shapes, name)
+        if any(type(x) is not np.ndarray for x in operands):
+            return loop, given  # a subclass decides on its results
+        return loop, tuple(
             memory.host_array(shape, dtype)
-            if out is None and int(np.prod(shape)) * dtype.itemsize >= POOLED
+            if out is None and prod(shape) * dtype.itemsize >= POOLED
             else out
             for out, shape, dtype in zip(given, results, made.outputs, strict=True)
         )
 
     def _shared(
-        self, ufunc: np.ufunc, operands: list[Any], given: tuple[Any, ...]
+        self,
+        ufunc: np.ufunc,
+        operands: list[Any],
+        given: tuple[Any, ...],
+        loop: Shape,
     ) -> Any:
-        """Compute in threads, by slices of the first loop dimension.
-
-        None where there is none, a result is small enough to be made by NumPy, or an
-        output overlaps an input, so that the order would matter.
-        """
+        """Compute in threads, by slices of the first loop dimension."""
         layout = self._function.layout
-        if any(
-            out is None or any(np.may_share_memory(out, x) for x in operands)
-            for out in given
-        ):
-            return None
-        shapes = [x.shape for x in (*operands, *given)]
-        loop, _ = layout.shapes(
-            shapes[: len(operands)], shapes[len(operands) :], self._function.name
-        )
-        if not loop:
-            return None
         whole = [
             np.broadcast_to(x, loop + x.shape[x.ndim - len(own) :])
             for x, own in zip(operands, layout.inputs, strict=True)
