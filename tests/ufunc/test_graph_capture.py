@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import gc
-import itertools
 import threading
 import types
 
@@ -17,7 +16,6 @@ from xdev.memory import Pool, hooks
 from xdev.memory.sources.fake import FakeSource
 from xdev.memory.streams import live_streams
 from xdev.ufunc.graphs import cuda as captures
-from xdev.ufunc.graphs.cuda import CudaGraph
 
 pytestmark = pytest.mark.skipif(
     not _optional.installed("cupy"), reason="allocates by CuPy's memory objects"
@@ -327,53 +325,3 @@ def test_a_stream_that_does_not_record_takes_no_graph(library):
     with pytest.raises(CaptureError, match="error 801"):
         captures.embed(5, 99)
     assert 13 not in library.nodes
-
-
-def launchable(arguments=()):
-    """Return a graph of arrays of one library, without its capture."""
-    graph = object.__new__(CudaGraph)
-    graph._lock, graph._streams, graph._simple = threading.Lock(), set(), True
-    graph._f, graph._found, graph._inner = len, arguments, []
-    graph._kinds = frozenset(map(type, arguments))
-    return graph
-
-
-def test_a_graph_whose_argument_was_freed_is_not_launched(monkeypatch):
-    launches = itertools.count()
-    x, y = (xdev.zeros(3, device="fake") for _ in range(2))
-    graph = launchable([x, y])
-    outer = launchable()
-    graph._results, outer._results, outer._inner = "results", "outer", [graph]
-    monkeypatch.setattr(CudaGraph, "_launch", lambda _: next(launches))
-    assert (graph(), outer()) == ("results", "outer")
-
-    xdev.memory.free(y)  # it gets another class, as an array of CuPy's does
-    for g in graph, outer:
-        with pytest.raises(xdev.UseAfterFreeError, match="graph of len: an argument"):
-            g()
-    assert next(launches) == 2
-
-
-def test_a_graph_is_launched_or_embedded(driver, library, monkeypatch):
-    launched, met = [], []
-    stream = types.SimpleNamespace(ptr=5, is_capturing=lambda: True)
-    graph = launchable()
-    current = types.SimpleNamespace(get_current_stream=lambda: stream)
-    graph._cuda, graph._results = current, "results"
-    graph._graph = types.SimpleNamespace(graph=99, launch=launched.append)
-    monkeypatch.setattr(CudaGraph, "_meet", lambda _, stream: met.append(stream))
-
-    def f():
-        assert graph() == "results"
-
-    capture = captures.Capture(driver.pool, driver.home, 0)
-    capture.run(f, ())
-    assert capture.inner == [graph]
-    assert library.nodes == [(77, [11, 12], 99), 13]
-    assert not launched
-    assert not met
-
-    for _ in range(2):
-        assert graph() == "results"
-    assert launched == [stream, stream]
-    assert met == [stream]
