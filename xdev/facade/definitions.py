@@ -14,14 +14,14 @@ from xdev.facade.backends import HOST_SCALARS, PYTHON_SCALARS
 from xdev.facade.cpu import MENDED, NUMPY
 from xdev.facade.dispatch import known
 from xdev.ufunc.complaints import misfit, wrong_dtype
-from xdev.ufunc.ufuncs import call, of_a_call, warn_unwritten
+from xdev.ufunc.ufuncs import call, kinds_of, of_a_call, warn_unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from xdev._plain_calls import Plan
     from xdev.facade.backends import Library
-    from xdev.ufunc.cpu_chunks import Chunked
+    from xdev.ufunc.cpu_threads import Chunked
     from xdev.ufunc.signatures import Signature, Specialisation
     from xdev.ufunc.ufuncs import Ufunc
 
@@ -296,13 +296,11 @@ class Elementwise:
     def _learn(self, ufunc: Ufunc, args: Sequence[Any], out: Any) -> None:
         """Remember a call on NumPy arrays and numbers: it is all NumPy's."""
         operands = tuple(args) if out is None else (*args, out)
-        kinds = tuple(x.dtype if type(x) is np.ndarray else type(x) for x in operands)
+        kinds = kinds_of(operands)
         if out is not None and not any(type(x) is np.ndarray for x in args):
             return  # NumPy would spread numbers over an output, which is no result's
-        others = [kind for kind in kinds if kind not in PYTHON_SCALARS]
-        if not all(
-            isinstance(kind, np.dtype) or kind in HOST_SCALARS for kind in others
-        ):
+        numbers = PYTHON_SCALARS | HOST_SCALARS
+        if not all(isinstance(kind, np.dtype) or kind in numbers for kind in kinds):
             return
         if PYTHON_SCALARS.issuperset(kinds[: self.nin]):
             return
@@ -431,7 +429,7 @@ class _NumPyCall:
         if max(getattr(x, "size", 1) for x in operands) < _LARGE:
             return None
         if self._chunked is None and plan.limit == _LARGE and ufunc is not None:
-            from xdev.ufunc.cpu_chunks import Chunked  # not for small programs
+            from xdev.ufunc.cpu_threads import Chunked  # not for small programs
 
             self._chunked = Chunked.of(ufunc, plan.kinds)
             plan.limit = float("inf")  # for those that there is none for

@@ -14,18 +14,13 @@ from xdev import native
 from xdev.compile import loops as code
 from xdev.compile.halves import is_bfloat16
 from xdev.memory import hooks
-from xdev.ufunc import layout
-from xdev.ufunc.complaints import (
-    REFUSED,
-    explain,
-    raised_by_numpy,
-    reduction_error,
-)
+from xdev.ufunc import complaints, layout
 from xdev.ufunc.cpu_threads import MANY, Threaded
 from xdev.ufunc.foreign import NUMBERS
 from xdev.ufunc.inputs import dtype_of, fits, misfit, resolve, strong
 from xdev.ufunc.layout import POOLED
 from xdev.ufunc.sources import WEAK
+from xdev.ufunc.ufuncs import kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,10 +128,10 @@ class CpuLoops:
         try:
             return call(*inputs, axis, dtype, out, **keywords)
         except (TypeError, ValueError) as error:
-            for case in REFUSED:
-                if case in str(error) and raised_by_numpy(error):
-                    raise reduction_error(case, scalar.name) from error
-            explain(error, (out,))
+            for case in complaints.REFUSED:
+                if case in str(error) and complaints.raised_by_numpy(error):
+                    raise complaints.reduction_error(case, scalar.name) from error
+            complaints.explain(error, (out,))
             raise
         except OverflowError as error:
             initial = (keywords.get("initial"),), (dtype,)
@@ -197,8 +192,7 @@ class CpuLoops:
             except REFUSALS as error:
                 self.explain(error, operands, run.inputs)
                 raise
-        kinds = tuple(x.dtype if type(x) is ndarray else type(x) for x in operands)
-        call = _Call(self, run, kinds)
+        call = _Call(self, run, kinds_of(operands))
         self._plans.learn(call.plan)
         if self.tracked:  # another thread began to listen meanwhile
             self._plans.forget()
@@ -213,7 +207,7 @@ class CpuLoops:
             found = misfit(operands[:nin], inputs, name, labels)
             if found is not None:
                 raise found from error
-        explain(error, operands[nin:])
+        complaints.explain(error, operands[nin:])
 
 
 @final

@@ -235,7 +235,7 @@ def call(
         Too few or too many arguments; a keyword that there is not.
     """
     definition, nin = ufunc.definition, ufunc.nin
-    name, told = definition.name, "out" in keywords or len(args) > nin
+    name, told = definition.name, "out" in keywords
     out = keywords.pop("out", None)
     if out is ...:
         return as_arrays(ufunc(*args, out=None, **keywords))
@@ -248,7 +248,7 @@ def call(
             message = f"{name}() has no keyword {keyword!r}; valid are {valid}"
             raise TypeError(message)
     inputs, outs = bound(definition, args, out)
-    if not keywords and (len(args) < nin or (told and not outs)):
+    if not keywords and (len(args) < nin or (not outs and (told or args[nin:]))):
         # For which there may be a plan.
         return ufunc(*inputs, **({"out": outs} if outs else {}))
     return compute(ufunc, inputs, outs or (() if told else None), keywords)
@@ -278,6 +278,11 @@ def bound(
         wrong = ValueError if isinstance(out, tuple) else TypeError  # as NumPy's
         raise wrong(message + "array, or None, for each")
     return args, None if all(x is None for x in outs) else outs
+
+
+def kinds_of(operands: Iterable[Any]) -> tuple[Any, ...]:
+    """Return what a plan on the CPU is for: each array's dtype, the others' types."""
+    return tuple([x.dtype if type(x) is ndarray else type(x) for x in operands])
 
 
 def as_arrays(result: Any) -> Any:
