@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import xdev
-from xdev.compile import halves
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 EVERY = np.arange(2**16, dtype=np.uint16).view(BFLOAT16)
@@ -18,13 +17,6 @@ def affine(x, y):
 
 def wide(x):
     return x.astype("f4")
-
-
-def test_it_is_one_of_the_halves():
-    assert halves.is_half(BFLOAT16)
-    assert halves.is_bfloat16(BFLOAT16)
-    assert not halves.is_bfloat16(np.dtype(np.float16))
-    assert not halves.is_half(np.dtype("V2"))
 
 
 @pytest.mark.parametrize(

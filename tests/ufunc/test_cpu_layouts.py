@@ -288,24 +288,6 @@ def test_a_loop_itself_goes_element_by_element(name):
         np.testing.assert_array_equal(room, expected, str((count, starts, steps)))
 
 
-@pytest.mark.parametrize("shift", [-9, -1, 1, 5, 300])
-@pytest.mark.parametrize("step", [1, 2, -1])
-@pytest.mark.parametrize("name", ["light", "heavy"])
-def test_outputs_that_overlap_shifted(name, step, shift):
-    f = UFUNCS[name]
-    buffer = inputs(1, 5000, "f8")[0]
-    there = buffer.copy()
-    start = 2000
-    read = slice(start, start + 600 * step, step)
-    write = slice(start + shift, start + shift + 600 * step, step)
-    expected = buffer.copy()
-    expected[write] = FUNCTIONS[name](buffer[read], buffer[read])
-
-    f(there[read], there[read], out=there[write])
-
-    np.testing.assert_array_equal(there, expected)
-
-
 def test_accumulations_go_in_order():
     x = inputs(1, 2 * LONG + 3, "f8")[0]
     minus = xdev.vectorize(lambda x, y: (x - y) * 0.5 + 0.25 * x * y * y)

@@ -80,17 +80,6 @@ def test_of_several_outputs_each_is_pooled():
         del results
 
 
-def test_one_out_for_two_outputs_is_refused_by_every_call():
-    x = np.ones(5)
-    for _ in range(3):
-        with pytest.raises(TypeError, match="has 2 outputs, but out has 1"):
-            both(x, x, out=np.empty(5))
-        with pytest.raises(TypeError, match="has 2 outputs, but out has 1"):
-            both(x, 3, out=np.empty(5))
-        both(x, x)
-        both(x, 3)
-
-
 class Subclass(np.ndarray):
     """One that leaves all to NumPy."""
 

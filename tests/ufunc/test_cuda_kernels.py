@@ -1,14 +1,11 @@
 """Kernels on CUDA are found again by what makes their code, and compiled once."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from xdev.compile.elementwise import Elementwise, Operand
 from xdev.compile.folds import Reduce, Scan, Scatter
-from xdev.ufunc import cuda, vectorize
 
 F, D, E = np.dtype("f"), np.dtype("d"), np.dtype("e")
 
@@ -50,24 +47,3 @@ def test_templates_are_equal_where_their_code_is():
 
         assert (one == two) == (code[0] == code[1])
         assert one != two or hash(one) == hash(two)
-
-
-@pytest.mark.parametrize("template", TEMPLATES)
-def test_a_kernel_is_compiled_once_and_then_found(monkeypatch, template):
-    made = []
-    runtime = SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: 0))
-    monkeypatch.setattr(
-        cuda, "_optional", SimpleNamespace(cupy=lambda: SimpleNamespace(cuda=runtime))
-    )
-    monkeypatch.setattr(cuda.launch, "capability", lambda _: (9, 0))
-    monkeypatch.setattr(cuda.launch, "Kernel", lambda *cubin: cubin)
-    monkeypatch.setattr(
-        cuda.CudaLoops, "_cubin", lambda *key: made.append(key) or (b"", "name")
-    )
-    loops, spec = vectorize(lambda x: x)._cuda, object()
-
-    first = loops.kernel(spec, template())
-    monkeypatch.setattr(type(template()), "macros", None)  # they take microseconds
-
-    assert loops.kernel(spec, template()) is first
-    assert len(made) == 1

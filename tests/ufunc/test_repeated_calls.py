@@ -181,35 +181,3 @@ def test_no_call_keeps_its_arrays(device):
     del x, out
     gc.collect()
     assert [each() for each in (result, *kept)] == [None] * 3
-
-
-def test_outputs_by_place_and_by_name_are_the_same_call():
-    f = xdev.vectorize(lambda x, y: (x + y, x - y))
-    x, y = np.arange(6.0).reshape(2, 3), np.ones(3)
-    for _ in range(3):
-        a, b, c = np.zeros((3, 2, 3))
-        for made in (f(x, y, a, b), f(x, y, out=(a, b)), f(x, y, a, None)):
-            np.testing.assert_array_equal(made[0], x + y)
-            np.testing.assert_array_equal(made[1], x - y)
-            assert made[0] is a
-        with pytest.raises(TypeError, match="out once"):
-            f(x, y, a, out=b)
-        with pytest.raises(TypeError, match="arguments"):
-            f(x, y, a, b, c)
-        assert not c.any()
-
-
-def test_an_output_with_more_axes_and_of_another_dtype():
-    f = xdev.vectorize(lambda x, y: x * y)
-    x, y = np.arange(3.0), np.arange(3.0) + 1
-    for out in (np.zeros((2, 3)), np.zeros(3, "c16"), np.zeros(6)[::2]):
-        for _ in range(3):
-            out[...] = 0
-            assert f(x, y, out=out) is out
-            np.testing.assert_array_equal(out, np.broadcast_to(x * y, out.shape))
-            assert f(x, y, out) is out
-    for _ in range(3):
-        with pytest.raises(TypeError, match="output"):
-            f(x, y, np.zeros(3, int))
-        with pytest.raises(ValueError, match="shape"):
-            f(x, y, out=np.zeros(4))

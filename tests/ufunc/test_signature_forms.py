@@ -86,7 +86,7 @@ def test_one_argument_is_a_type_alone():
 
 
 def test_too_few_types_are_refused():
-    for signature in ("(f8)", "f8", "f8()", "UniTuple(f8, 2)(f8)"):
+    for signature in ("(f8)", "f8", "quux", "quux(f8)", "UniTuple(f8, 2)(f8)"):
         with pytest.raises(TypeError, match=r"signature|no type"):
             xdev.vectorize([signature])(total)
 
@@ -97,7 +97,9 @@ def test_numbers_of_results_that_differ_are_refused():
         function(1.0, 2.0)
 
 
-@pytest.mark.parametrize("signature", ["Tuple(f8, 2)(f8)", "f8 f8", "f8(f8", 3, ""])
+@pytest.mark.parametrize(
+    "signature", ["Tuple(f8, 2)(f8)", "f8 f8", "f8(f8", "float32()", 3, ""]
+)
 def test_others_are_no_signatures(signature):
     with pytest.raises(TypeError, match="is not a signature: write it"):
         xdev.vectorize([signature])(total)

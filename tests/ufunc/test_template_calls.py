@@ -9,6 +9,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
+from hypothesis.extra.numpy import arrays, mutually_broadcastable_shapes
+from stand_ins import Exporter
 
 import xdev
 from xdev import _optional, native
@@ -122,6 +125,116 @@ def test_a_mask_and_three_operands(gpu):
 
     np.copyto(expected, x * y + z, where=where)
     np.testing.assert_array_equal(out, expected)
+
+
+@st.composite
+def operands(draw):
+    """Return a shape, two views of any strides that broadcast to it, and a mask."""
+    shapes = draw(mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=4))
+    found = []
+    for shape in shapes.input_shapes:
+        order = draw(st.permutations(range(len(shape))))
+        steps = [draw(st.sampled_from([1, 1, 2, -1])) for _ in shape]
+        room = [shape[axis] * abs(steps[axis]) for axis in order]
+        base = draw(arrays(np.int32, room, elements=st.integers(-100, 100)))
+        view = base.transpose(np.argsort(order).astype(int)) if shape else base
+        found.append(view[(..., *(slice(None, None, step) for step in steps))])
+    return shapes.result_shape, found, draw(arrays(np.bool_, shapes.result_shape))
+
+
+@settings(max_examples=40)
+@given(case=operands(), order=st.sampled_from("CF"))
+def test_any_layout_equals_numpy(gpu, case, order):
+    shape, (x, y), mask = case
+    a, b, add = gpu.array(x), gpu.array(y), gpu.ufunc("add")
+    expected = np.add(x, y)
+    before = gpu.launches
+
+    made = add(a, b)
+
+    assert gpu.launches - before == bool(expected.size)
+    np.testing.assert_array_equal(gpu.host(made), expected, strict=True)
+    if min(shape, default=2) > 1:
+        assert made.strides == expected.strides
+    for where in (True, mask):
+        out = np.full(shape, 99, np.int32, order)[
+            (..., *[slice(None, None, -1)][: len(shape)])
+        ]
+        there, own = gpu.array(out), np.full(shape, 99, np.int32)
+        chosen = {} if where is True else {"where": gpu.array(mask)}
+        assert add(a, b, out=there, **chosen) is there
+        np.testing.assert_array_equal(out, np.add(x, y, out=own, where=where))
+
+
+def test_results_are_cast_to_out_as_far_as_casting_allows(gpu):
+    x, out, add = gpu.array(np.array([1.5, 2.5])), np.zeros(2, "i"), gpu.ufunc("add")
+    with pytest.raises(TypeError, match="same_kind"):
+        add(x, 0.0, gpu.array(out))
+    assert not out.any()
+
+    add(x, 0.0, out=gpu.array(out), casting="unsafe")
+    assert out.tolist() == [1, 2]
+    half = np.zeros(2, np.float16)
+    add(x, 0.1, gpu.array(half))
+    np.testing.assert_array_equal(half, np.array([1.6, 2.6]).astype("e"))
+
+
+def test_a_foreign_array_is_read_and_written_in_place(gpu):
+    x, out = np.arange(6.0).reshape(2, 3)[:, ::-1], np.zeros((3, 2)).T
+    exporter, add = Exporter(out), gpu.ufunc("add")
+
+    assert add(Exporter(x), Exporter(x), out=exporter) is exporter
+
+    np.testing.assert_array_equal(out, x + x)
+    assert type(add(Exporter(x), 1.0)) is _optional.cupy().ndarray
+
+
+X = np.zeros((2, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("args", "keywords", "error", "text"),
+    [
+        ((X,), {}, TypeError, "takes 2 arguments, not 1"),
+        ((X, X[0, :2]), {}, ValueError, r"\(2,3\) \(2,\)"),
+        ((X, X), {"out": X[[0, 0, 0]]}, ValueError, r"out has.*\(3,3\)"),
+        ((X, X), {"out": X[:1]}, ValueError, "out has shape"),
+        ((X, X), {"out": 3.0}, TypeError, "out= is not an array but float"),
+        ((X, X), {"out": np.ndarray}, TypeError, "out= is not an array but the class"),
+        ((X, "text"), {}, TypeError, "not an array but str"),
+        ((X, np.ndarray), {}, TypeError, "not an array but the class ndarray"),
+        ((X, X), {"where": np.ones((2, 3))}, TypeError, "where must be bool"),
+        ((X, X), {"dtype": "S3"}, TypeError, "not supported"),
+        ((X, X), {"out": Exporter(X, writable=False)}, ValueError, "read-only"),
+        ((X, X), {"out": Exporter(X, mask=Exporter(X))}, TypeError, "where="),
+        ((X, X), {"out": Exporter(X.astype(">f4"))}, TypeError, "byte order"),
+        (
+            *((X, X), {"out": Exporter(np.ndarray((2, 3), "f4", bytearray(30), 1))}),
+            *(ValueError, "aligned"),
+        ),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_written(
+    gpu, args, keywords, error, text
+):
+    def moved(x):
+        return gpu.array(x) if isinstance(x, np.ndarray) else x
+
+    before = gpu.launches
+    with pytest.raises(error, match=text):
+        gpu.ufunc("add")(
+            *map(moved, args), **{k: moved(v) for k, v in keywords.items()}
+        )
+    assert gpu.launches == before
+
+
+def test_a_host_array_is_refused_with_the_call_that_moves_it(gpu):
+    add, there = gpu.ufunc("add"), gpu.array(X)
+    for args in ((there, X), (there, 1.0, X.copy())):
+        with pytest.raises(xdev.DeviceMismatchError, match="to_device"):
+            add(*args)
+    number = np.array(2.0, np.float32)  # but of no dimensions
+    np.testing.assert_array_equal(gpu.host(add(there, number)), X + 2)
 
 
 @pytest.mark.parametrize("shape", [(9,), (3, 3)])

@@ -16,49 +16,6 @@ def plus(x, y):
     return x + y
 
 
-@xdev.vectorize
-def madd(x, y, z):
-    return x * y + z
-
-
-@pytest.mark.parametrize("f", [double, plus, madd])
-def test_out_by_position_is_out_by_name(device, f):
-    args = [xdev.asarray(np.arange(1.0, 6), device=device) for _ in range(f.nin)]
-    wanted = f(*args)
-    for _ in range(2):  # a typing's first call, and a later one
-        out = xdev.zeros(5, device=device)
-
-        assert f(*args, out) is out
-
-        np.testing.assert_array_equal(xdev.to_numpy(out), xdev.to_numpy(wanted))
-
-
-@pytest.mark.parametrize("f", [double, plus, madd])
-@pytest.mark.parametrize("more", [-1, 2])
-def test_a_wrong_number_of_arguments_is_refused(device, f, more):
-    x = xdev.ones(5, device=device)
-    f(*[x] * f.nin)
-
-    with pytest.raises(TypeError, match=f"{f.__name__}"):
-        f(*[x] * (f.nin + more))
-
-
-@pytest.mark.parametrize("where", ["argument", "out"])
-def test_arrays_of_two_devices_are_refused_by_name(where):
-    x, there = np.ones(3), xdev.ones(3, device="fake")
-
-    with pytest.raises(xdev.DeviceMismatchError, match=r"cpu, .* fake:0; move one"):
-        plus(x, there) if where == "argument" else plus(x, x, out=there)
-
-
-def test_arrays_of_a_library_without_ufuncs_are_refused_with_the_way_out():
-    strict = pytest.importorskip("array_api_strict")
-    there = strict.ones(3)
-
-    with pytest.raises(TypeError, match=r"xdev.to_device\(x, 'cpu'\)"):
-        plus(there, there)
-
-
 def test_large_results_of_methods_are_counted():
     x = np.ones((100, 120))
     before = xdev.memory.allocated("cpu")

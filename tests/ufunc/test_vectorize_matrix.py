@@ -142,22 +142,6 @@ def test_several_outputs(device):
     same(mine, xdev.to_numpy(size))
 
 
-@pytest.mark.parametrize("nin", [1, 2, 3, 4, 5])
-def test_scalars_among_contiguous_operands(nin):
-    functions = {
-        1: lambda a: 2 * a,
-        2: lambda a, b: a - 2 * b,
-        3: lambda a, b, c: a - 2 * b + 4 * c,
-        4: lambda a, b, c, d: a - 2 * b + 4 * c - 8 * d,
-        5: lambda a, b, c, d, e: a - 2 * b + 4 * c - 8 * d + 16 * e,
-    }
-    f = xdev.vectorize(functions[nin])
-    for k in range(nin):
-        operands = [np.arange(50.0) + i for i in range(nin)]
-        operands[k] = operands[k][:1]
-        same(f(*operands), functions[nin](*operands))
-
-
 def test_byte_order_and_misaligned_memory_are_numpys():
     swapped = np.arange(5, dtype=">f4")
     packed = np.zeros(5, dtype=[("a", "i1"), ("b", "f4")])

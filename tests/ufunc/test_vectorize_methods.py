@@ -23,11 +23,6 @@ def add(x, y):
 
 
 @xdev.vectorize
-def minus(x, y):
-    return x - y
-
-
-@xdev.vectorize
 def flipped(x):
     return -x
 
@@ -129,16 +124,6 @@ def test_methods_take_numpys_order_by_place(device):
 
 def test_reduce_in_another_dtype(device):
     same(add.reduce(on(device, values("b")), dtype="d"), values("b").sum(0, dtype="d"))
-
-
-def test_nothing_needs_an_identity(device):
-    nothing = on(device, np.zeros((0, 3)))
-
-    same(add.reduce(nothing), np.zeros(3))
-    with pytest.raises(ValueError, match="identity"):
-        minus.reduce(nothing)
-    with pytest.raises(ValueError, match="reorderable"):
-        minus.reduce(on(device, values("d")), axis=(0, 1))
 
 
 @pytest.mark.parametrize("axis", [2, -3])
