@@ -25,6 +25,11 @@ def both(x):
 
 
 @xdev.vectorize
+def shifted(x, y=1):
+    return x - y
+
+
+@xdev.vectorize
 def attribute(x):
     y = x + 1
     return y.nothing
@@ -39,7 +44,9 @@ def x(device):
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (add, TypeError, r"add\(\) takes 2 arguments"),
+        (add, TypeError, r"add\(\) takes 2 arguments, not 1"),
+        (lambda _: shifted(), TypeError, "takes 1 to 2 arguments, not 0"),
+        (lambda x: add(x, y=x), TypeError, "takes 'y' positionally, not by keyword"),
         (lambda x: add(x, x, x, x), TypeError, "add"),
         (lambda x: add(x, x[:4]), ValueError, "broadcast"),
         (lambda x: add(x, x, out=xdev.empty_like(x[:4])), ValueError, "(?i)out"),
