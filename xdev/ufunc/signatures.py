@@ -6,6 +6,7 @@ Numba's are ``"float32(float32, float32)"``, NumPy's ``"ff->f"`` or tuples of dt
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -249,6 +250,7 @@ def _operands(signature: object) -> Types:
 
 
 @final
+@dataclass(eq=False, slots=True)
 class Specialisation:
     """One typing of a scalar function: what every device compiles.
 
@@ -272,21 +274,13 @@ class Specialisation:
         Says whether ``function``, with all that it calls, still has the digest.
     """
 
-    __slots__ = ("digest", "inputs", "made", "name", "outputs", "recipe", "unchanged")
-
-    def __init__(
-        self,
-        name: str,
-        inputs: Dtypes,
-        outputs: Dtypes,
-        digest: str | None,
-        recipe: Callable[..., tuple[bytes, str]] | None = None,
-        made: Callable[[], Callable[..., Any]] | None = None,
-        unchanged: Callable[[], bool] = lambda: True,
-    ) -> None:
-        self.name, self.inputs, self.outputs = name, inputs, outputs
-        self.digest, self.recipe = digest, recipe
-        self.made, self.unchanged = made, unchanged
+    name: str
+    inputs: Dtypes
+    outputs: Dtypes
+    digest: str | None
+    recipe: Callable[..., tuple[bytes, str]] | None = None
+    made: Callable[[], Callable[..., Any]] | None = None
+    unchanged: Callable[[], bool] = lambda: True
 
     @property
     def function(self) -> Callable[..., Any]:
