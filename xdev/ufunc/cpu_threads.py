@@ -331,7 +331,7 @@ def report_errors(name: str, exceptions: int) -> None:
 TIMES = 8
 #: New results of so many bytes come from the pool, where no page has to be made: those
 #: of fewer cost NumPy less than the pool.
-POOLED = 4 << 20
+LARGE = 4 << 20
 LINE = 64  # elements: where vectors begin in one call, they begin in parts
 FLAGS = {number: bit for (_, number), bit in zip(ERRORS.values(), BITS, strict=True)}
 
@@ -367,14 +367,14 @@ class Chunked:
     @property
     def limit(self) -> int:
         """So many elements or more are worth a look at the time that they take."""
-        return min(self._cost.small, POOLED // self._dtype.itemsize)
+        return min(self._cost.small, LARGE // self._dtype.itemsize)
 
     def __call__(self, *operands: Any, out: Any = None) -> Any:
         """Compute the ufunc of NumPy's own arrays and numbers."""
         start, cost, views = perf_counter(), self._cost, None
         if out is None:
             spread = layout.bound(operands) >= cost.threshold > 0
-            least = 0 if spread else POOLED
+            least = 0 if spread else LARGE
             made = layout.pooled(operands, (self._dtype,), least=least)
             out = made and made[0]
         if out is not None and cost.is_worth_threads(out.size):
