@@ -189,17 +189,6 @@ def test_what_a_failed_call_held_is_not_in_use_while_its_error_lives(act):
     assert error.value is not None
 
 
-def test_a_failed_allocation_takes_nothing_of_a_shared_limit():
-    source = Failing()
-    pool = Pool(source, limit=1 << 30)
-    for _ in range(3):
-        source.fail("allocate")
-        with pytest.raises(RuntimeError):
-            pool.acquire(MIB)
-        assert pool.budget.reserved == 0
-    assert pool.state.upstream._orders == {}
-
-
 @pytest.mark.parametrize("policy", ["split", "binned", "simple"])
 def test_a_record_knows_what_went_back_before_a_failure(policy):
     source = Failing()

@@ -1,6 +1,5 @@
 """A map in the order of its keys, against a sorted list and a dict."""
 
-import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -44,36 +43,3 @@ class OrderedLaws(RuleBasedStateMachine):
 
 
 TestOrdered = OrderedLaws.TestCase
-
-
-class Counted(int):
-    """An integer that counts how often it is compared."""
-
-    __slots__ = ()
-    __hash__ = int.__hash__
-    compared = 0
-
-    def __lt__(self, other):
-        Counted.compared += 1
-        return int(self) < int(other)
-
-
-@pytest.mark.parametrize("order", ["up", "down", "random"])
-def test_a_change_among_100_000_keys_compares_few(order):
-    n = 100_000
-    numbers = list(range(0, 2 * n, 2))
-    if order == "down":
-        numbers.reverse()
-    elif order == "random":
-        np.random.default_rng(0).shuffle(numbers)
-    many = Ordered()
-    for number in numbers:
-        many.add(Counted(number), number)
-
-    Counted.compared = 0
-    odd = Counted(n + 1)
-    many.add(odd, "odd")
-    assert many.floor(odd) == many.ceiling(odd) == many.pop(odd) == "odd"
-    assert many.floor(odd) == n
-    assert many.ceiling(odd) == n + 2
-    assert Counted.compared <= 6 * 18, "six searches, log2(n) each"

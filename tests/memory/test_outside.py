@@ -1,13 +1,11 @@
 """Library calls that allocate past the pool: one more try, then the pool's error."""
 
 import gc
-import operator
 import os
 import pickle
 import subprocess
 import sys
 import textwrap
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -71,51 +69,6 @@ def test_a_call_that_goes_well_is_made_once_and_counts_nothing(source, pool):
     assert retrying(library, lambda: pool)(21, scale=2) == 42
     assert library.calls == 1
     assert pool.stats().retries == 0
-
-
-def pair(x, /, y=2, *, z=3):
-    return x, y, z
-
-
-def some(x, *rest, z=3, **named):
-    return x, rest, z, named
-
-
-UNSEEN = object()
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        pair,
-        some,
-        lambda x, y=UNSEEN: (x, y),
-        partial(pair, z=4),
-        partial(pair, 8, z=4),
-        operator.add,
-        max,
-        lambda call, again=1, attempt=2: (call, again, attempt),
-    ],
-)
-@pytest.mark.parametrize(
-    ("args", "options"),
-    [
-        ((1,), {}),
-        ((1, 5), {}),
-        ((1,), {"y": 6}),
-        ((1, 5), {"z": 7}),
-        ((1, 5, 6), {"x": 1, "lacks_memory": 2}),
-        ((), {}),
-    ],
-)
-def test_arguments_are_taken_as_the_library_takes_them(pool, call, args, options):
-    try:
-        expected = call(*args, **options)
-    except TypeError:
-        with pytest.raises(TypeError):
-            retrying(call, lambda: pool)(*args, **options)
-    else:
-        assert retrying(call, lambda: pool)(*args, **options) == expected
 
 
 @pytest.mark.parametrize(("name", "code"), SURE + LIKELY)

@@ -9,75 +9,28 @@ from memory_laws import output as run
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_forked_child_starts_with_an_empty_pool_and_frees_nothing_of_the_parents():
+@pytest.mark.parametrize("policy", ["split", "binned", "simple", "none"])
+def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
+    """Tracking and history are on, and another thread holds every lock there is.
+
+    The child's pools are empty, and it frees nothing of its parent's.
+    """
     program = """
-    import os, threading, numpy as np
-    from xdev import memory
+    import os, threading, xdev
+    from xdev import memory, native
+    from xdev.memory import bridges, history, hooks, registry, tracking
+    from xdev.memory.bridges import numpy
     from xdev.memory.pools import Pool
     from xdev.memory.sources.fake import FakeSource
 
-    FLOAT = np.dtype("f4")
-    source = FakeSource(1 << 30)
-    own = Pool(source)
-    held = [memory.host_array((100_000,), FLOAT) for _ in range(3)]
-    held[0][:] = 7
-    block = own.acquire(5000)
-    before, lent = memory.allocated("cpu"), dict(source.lent)
-    inside, leave = threading.Event(), threading.Event()
-    def hold(heap):
-        inside.set()
-        leave.wait()
-    thread = threading.Thread(
-        target=memory.pool("cpu").state.decide, args=(hold,), daemon=True
-    )
-    thread.start()
-    inside.wait()
-    child = os.fork()  # while another thread holds the pool's lock
-    if child == 0:
-        assert memory.allocated("cpu") == memory.reserved("cpu") == 0
-        assert own.stats().reserved == 0
-        assert (held[0] == 7).all()
-        new = memory.host_array((100_000,), FLOAT)
-        new[:] = 9
-        assert memory.allocated("cpu") == 400_000
-        del held[1:], block
-        assert (held[0] == 7).all()
-        assert memory.allocated("cpu") == 400_000
-        del new
-        memory.reclaim()
-        own.reclaim()
-        assert source.lent == lent
-        assert memory.free(held[0]) == 0  # it is the parent's
-        assert source.lent == lent
-        os._exit(0)
-    leave.set()
-    thread.join()
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-    assert memory.allocated("cpu") == before
-    assert (held[0] == 7).all()
-    print("same")
-    """
-    assert run(program) == "same\n"
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.parametrize("policy", ["split", "binned", "simple", "none"])
-def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
-    """Tracking and history are on, and another thread holds every lock there is."""
-    program = """
-    import os, threading, numpy as np, xdev
-    from xdev import memory, native
-    from xdev.memory import bridges, hooks, registry
-    from xdev.memory.bridges import numpy
-    from xdev.memory import history, tracking
-
-    pool = memory.pool("cpu")
-    policy = pool.state.policy.name
+    pool, source = memory.pool("cpu"), FakeSource(1 << 30)
+    own, policy = Pool(source), pool.state.policy.name
     memory.record_history()
     tracked = memory.track()
     tracked.__enter__()
-    mine = xdev.zeros(100_000)
+    held = [xdev.full(100_000, 7.0) for _ in range(3)]
+    block = own.acquire(5000)
+    before, lent = memory.allocated("cpu"), dict(source.lent)
     inside, leave = threading.Event(), threading.Event()
     locks = [registry._lock, hooks._lock, tracking._lock, history._lock]
     locks += [bridges._lock, numpy._lock, pool.budget._lock]
@@ -94,16 +47,23 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
     child = os.fork()
     if child == 0:
         assert memory.reserved("cpu") == memory.allocated("cpu") == 0
+        assert own.stats().reserved == 0
         assert list(memory.outstanding("cpu")) == []
+        assert (held[0] == 7).all()
         with memory.track():
-            new = xdev.zeros(100_000)
+            new = xdev.full(100_000, 9.0)
             [line] = memory.outstanding("cpu")
             assert 800_000 <= line.nbytes < 900_000, line
+        del held[1:], block
+        assert (held[0] == 7).all()
+        assert memory.allocated("cpu") == line.nbytes
         memory.set_limit("1 GiB", "cpu")
         assert memory.snapshot() and memory.summary("cpu")
         del new
         assert memory.reclaim() > 0
-        assert memory.reserved("cpu") == 0
+        assert memory.reserved("cpu") == own.reclaim() == 0
+        assert memory.free(held[0]) == 0  # it is the parent's
+        assert source.lent == lent
         tracked.__exit__(None, None, None)
         memory.record_history(False)
         if native.module("pool") is not None:
@@ -115,7 +75,9 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert memory.get_limit("cpu") is None
-    [line] = memory.outstanding("cpu")
+    assert memory.allocated("cpu") == before
+    assert len(memory.outstanding("cpu")) == 3
+    assert (held[0] == 7).all()
     print("same")
     """
     assert run(program, XDEV_MEMORY_POOL=policy) == "same\n"

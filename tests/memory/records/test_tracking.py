@@ -85,36 +85,6 @@ def test_blocks_are_of_the_device_and_kind_that_is_asked_for():
         assert block.address
 
 
-def test_a_forked_child_has_none_of_the_parents_blocks():
-    program = """
-    import os, sys, threading, xdev
-    from xdev import memory
-    from xdev.memory import tracking
-
-    held = xdev.empty(100_000)
-    assert len(memory.outstanding()) == 1
-    inside, leave = threading.Event(), threading.Event()
-    def hold():
-        with tracking._lock:
-            inside.set()
-            leave.wait()
-    threading.Thread(target=hold, daemon=True).start()
-    inside.wait()
-    child = os.fork()
-    if child == 0:
-        assert memory.outstanding() == []
-        mine = xdev.empty(5)
-        with memory.track():
-            assert len(memory.outstanding()) == 1
-        os._exit(len(tracking.TRACKER.items()) - 1)
-    _, status = os.waitpid(child, 0)
-    leave.set()
-    print(os.waitstatus_to_exitcode(status), len(memory.outstanding()))
-    """
-    done = process(program, XDEV_MEMORY_TRACK="1")
-    assert (done.stdout, done.stderr) == ("0 1\n", "")
-
-
 # -- NumPy's own buffers, by tracemalloc -----------------------------------------------
 
 

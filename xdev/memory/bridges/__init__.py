@@ -179,20 +179,14 @@ def install_default() -> None:
     it is (whoever loads it): loading it takes most of a second, and a program that
     does not need it should not wait.
     """
-    if _optional.installed("cupy"):
+    if _present("cupy"):
         install("cupy")
-    if "numba.cuda" in sys.modules:
-        _install_numba()
-    else:
-        _when_imported("numba.cuda", _install_numba)
+    _when_imported("numba.cuda", _install_numba)
 
 
 def install_operators() -> None:
     """Put CuPy's operators in, now or when CuPy is imported."""
-    if "cupy" in sys.modules:
-        install("cupy-operators")
-    else:
-        _when_imported("cupy", partial(install, "cupy-operators"))
+    _when_imported("cupy", partial(install, "cupy-operators"))
 
 
 def native_functions(library: str) -> ModuleType:
@@ -279,8 +273,11 @@ def _check(name: str) -> None:
 
 
 def _when_imported(name: str, callback: Callable[[], None]) -> None:
-    """Call back once, right after the module ``name`` has been loaded."""
-    sys.meta_path.insert(0, _Finder(name, callback))
+    """Call back once: now, or right after the module ``name`` has been loaded."""
+    if name in sys.modules:
+        callback()
+    else:
+        sys.meta_path.insert(0, _Finder(name, callback))
 
 
 @final
