@@ -1,20 +1,27 @@
-"""What a pool asks of a source: the six methods of the protocol, and no more."""
+"""What a pool asks of a source, and what it tells where that answers wrongly."""
 
+import gc
 import os
+import weakref
+from contextlib import suppress
 from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from xdev import memory
 from xdev.errors import (
     ConfigurationError,
     DeviceUnavailableError,
     OutOfMemoryError,
+    XdevError,
 )
+from xdev.memory import history
 from xdev.memory.policies import POLICIES
 from xdev.memory.pools import Pool
 from xdev.memory.sources.cuda import RuntimeCall
+from xdev.memory.sources.fake import FakeSource
 
 START = 64
 CAPACITY = 1 << 26
@@ -122,3 +129,198 @@ def test_the_cuda_runtime_is_not_called_in_a_forked_child(monkeypatch):
     with pytest.raises(DeviceUnavailableError, match="spawn"):
         call(calls.append, 5)
     assert calls == []
+
+
+def test_the_sources_own_words_are_the_cause_of_a_refusal(policy):
+    pool = Pool(FakeSource(4096), policy)
+    local = pool.acquire(4096)
+    with pytest.raises(OutOfMemoryError) as refusal:
+        pool.acquire(8192)
+    cause = refusal.value.__cause__
+    assert "over a capacity of 4096 B" in str(cause)
+    pool.budget.set(4096)
+    with pytest.raises(OutOfMemoryError) as refusal:
+        pool.acquire(8192)
+    assert refusal.value.__cause__ is None, "it was the limit, not the source"
+    del local
+
+
+class Faulty:
+    """A source with an address of its own choice."""
+
+    alignment = 512
+
+    def __init__(self, address):
+        self.address, self.freed = address, []
+
+    def allocate(self, nbytes, *order):  # noqa: ARG002
+        return self.address
+
+    def free(self, address, nbytes, *order):  # noqa: ARG002
+        self.freed.append(address)
+
+    def in_stream_order(self):
+        return self
+
+    def held(self):
+        return 0
+
+    def trim(self, keep): ...
+
+    def record(self, stream): ...
+
+    def wait(self, stream, event): ...
+
+    def done(self, event):  # noqa: ARG002
+        return True
+
+    def synchronize(self): ...
+
+
+@pytest.fixture(params=sorted(POLICIES))
+def policy(request):
+    return request.param
+
+
+@pytest.mark.parametrize("null", [0, None])
+def test_a_null_address_is_a_refusal(null, policy):
+    pool = Pool(Faulty(null), policy)
+    with pytest.raises(OutOfMemoryError) as refusal:
+        pool.acquire(100)
+    assert "the source returned no address" in str(refusal.value.__cause__)
+    assert pool.stats().reserved == pool.budget.reserved == 0
+
+
+def test_a_misaligned_address_goes_back_and_is_named(policy):
+    source = Faulty(1000)
+    pool = Pool(source, policy)
+    with pytest.raises(XdevError, match="0x3e8, not aligned to 512"):
+        pool.acquire(100)
+    assert source.freed == [1000]
+    assert pool.stats().reserved == pool.budget.reserved == 0
+
+
+@pytest.mark.parametrize("rubbish", ["abc", 512.0, -512, 1 << 64, [512], b"\0"])
+def test_what_is_no_address_is_named_and_costs_no_budget(rubbish, policy):
+    source = Faulty(rubbish)
+    pool = Pool(source, policy, limit=1 << 30)
+    for _ in range(3):
+        with pytest.raises(XdevError, match=r"returned .*, which is not an address"):
+            pool.acquire(100)
+    assert source.freed == []
+    assert pool.stats().reserved == pool.budget.reserved == 0
+
+
+class Driver(Faulty):
+    """A source whose error has a cause, as a CUDA device's has."""
+
+    def __init__(self):
+        super().__init__(0)
+
+    def allocate(self, nbytes, *order):  # noqa: ARG002
+        raise MemoryError("the driver has none") from self._caught()
+
+    def _caught(self):
+        try:
+            int("status 2")
+        except ValueError as error:
+            return error
+
+
+def test_a_refusal_that_was_handled_keeps_nothing_alive(policy):
+    """No frame of the failed call is in a cycle, which would hold our names."""
+    pool = Pool(Driver(), policy)
+
+    def fail():
+        held = Driver()  # or any object
+        with suppress(OutOfMemoryError):
+            pool.acquire(100)
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert fail()() is None
+    finally:
+        gc.enable()
+
+
+class Failing(FakeSource):
+    """A fake source one call of which fails; any address is as good as another."""
+
+    def __init__(self):
+        super().__init__(128 << 20)
+        self.call, self.left = "", 0
+
+    def fail(self, call, after=0):
+        self.call, self.left = call, after
+
+    def _call(self, kind, *call):
+        if call[0] == self.call:
+            if not self.left:
+                self.call = ""
+                raise RuntimeError(call[0])
+            self.left -= 1
+        super()._call(kind, *call)
+
+
+MIB = 1 << 20
+
+
+def taken_over(pool):
+    pool.state.source.fail("wait")
+    pool.acquire(39 * MIB, 1)
+
+
+def waited_for(pool):
+    pool.state.source.fail("synchronize")
+    pool.reclaim()
+
+
+def marked(pool, call):
+    block = pool.acquire(4 * MIB)
+    pool.state.mark(block.chunk, (3,))
+    del block
+    pool.state.source.fail(call)
+    pool.stats()
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        taken_over,
+        waited_for,
+        lambda pool: marked(pool, "record"),
+        lambda pool: marked(pool, "done"),
+    ],
+)
+def test_what_a_failed_call_held_is_not_in_use_while_its_error_lives(act):
+    """As in a notebook, which keeps the last error."""
+    pool = Pool(Failing())
+    held = [pool.acquire(6 * MIB), pool.acquire(5 * MIB, 2), pool.acquire(5 * MIB, 2)]
+    pool.acquire(40 * MIB)
+    del held[1]
+    with pytest.raises(RuntimeError) as error:
+        act(pool)
+    stats = pool.stats()
+    assert (stats.live, stats.allocated) == (2, sum(block.nbytes for block in held))
+    assert error.value is not None
+
+
+@pytest.mark.parametrize("policy", ["split", "binned", "simple"])
+def test_a_record_knows_what_went_back_before_a_failure(policy):
+    source = Failing()
+    pool = Pool(source, policy)
+    blocks = [pool.acquire(n * MIB) for n in (30, 12, 2)]
+    memory.record_history()
+    try:
+        blocks.clear()
+        source.fail("free", after=1)
+        with pytest.raises(RuntimeError):
+            pool.reclaim()
+        pool.stats()
+        [events] = history.snapshot_of([pool])["device_traces"]
+    finally:
+        memory.record_history(False)
+    told = [(event["action"], event["size"]) for event in events]
+    assert [size for action, size in told if action == "segment_free"] == [30 * MIB]
+    assert len([size for action, size in told if action == "free_completed"]) == 3

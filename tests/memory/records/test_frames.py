@@ -1,7 +1,6 @@
 """Call stacks: the first line outside the libraries is found, however deep."""
 
 import inspect
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -33,25 +32,6 @@ def test_the_maker_is_the_first_line_outside_the_libraries(levels):
 def test_a_stack_of_libraries_alone_is_named_by_its_innermost_line():
     places = [(FILE, 3, "inside"), (FILE, 5, "outside")]
     assert frames.maker(places) == f"{FILE}:3"
-
-
-def test_lines_are_those_that_run():
-    def several():
-        first = 1
-        second = [
-            first,
-            sys._getframe(),
-        ]
-        return second[-1]
-
-    start = several.__code__.co_firstlineno
-    lines = {
-        frames.line_of(several.__code__, at) - start
-        for at in range(0, len(several.__code__.co_code), 2)
-    }
-    assert lines == {0, 1, 2, 3, 4, 6}
-    frame = inspect.currentframe()
-    assert frames.line_of(frame.f_code, frame.f_lasti) == frame.f_lineno
 
 
 def test_code_at_the_address_of_another_is_no_other_place():

@@ -1,12 +1,16 @@
-"""What a pool does before it refuses, and that it refuses only then."""
+"""What a pool does before it refuses, and what ``memory.reclaim`` gives back."""
 
 import gc
 import pickle
 
 import pytest
+from hypothesis import given, strategies as st
+from memory_laws import Slow
 
+from xdev import memory
+from xdev.device import Device
 from xdev.errors import OutOfMemoryError
-from xdev.memory import hooks
+from xdev.memory import hooks, registry
 from xdev.memory.policies import POLICIES
 from xdev.memory.pools import Pool
 from xdev.memory.sources.fake import FakeSource
@@ -126,7 +130,7 @@ def test_a_refusal_says_what_is_held_and_pickles():
     assert (error.asked, error.limit, error.allocated) == (8192, 8192, block.nbytes)
     assert error.reserved == pool.stats().reserved
     assert len(error.holders) == 1
-    assert "test_ladder.py:" in error.holders[0]
+    assert "test_reclamation.py:" in error.holders[0]
     assert "8,192" in str(error)
     assert "set_limit" in str(error)
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
@@ -138,3 +142,82 @@ def test_a_fresh_pool_takes_no_call_but_one():
     source = FakeSource(1 << 30)
     Pool(source).acquire(100)
     assert names(source) == ["allocate"]
+
+
+PLACES = [
+    (Device("cpu"), "host"),
+    (Device("cpu"), "pinned"),
+    (Device("fake:0"), "device"),
+    (Device("fake:1"), "device"),
+]
+CHOICES = [
+    (None, None),
+    (None, "device"),
+    ("cpu", None),
+    ("cpu", "pinned"),
+    ("fake:0", None),
+    ("fake:1", "device"),
+]
+sizes = st.integers(min_value=1, max_value=40 * MIB)
+blocks = st.tuples(
+    st.integers(min_value=0, max_value=3), sizes, st.integers(min_value=0, max_value=2)
+)
+
+
+@given(
+    policies=st.tuples(*[st.sampled_from(sorted(POLICIES))] * 4),
+    wanted=st.lists(blocks, max_size=12),
+    dropped=st.sets(st.integers(min_value=0, max_value=11)),
+    used_elsewhere=st.sets(st.integers(min_value=0, max_value=11)),
+    choice=st.sampled_from(CHOICES),
+    nbytes=st.none() | st.integers(min_value=0, max_value=200 * MIB),
+)
+def test_what_went_back_is_what_was_said(
+    policies, wanted, dropped, used_elsewhere, choice, nbytes
+):
+    where, kind = choice
+    sources = [
+        FakeSource(1 << 40) if policy == "async" else Slow() for policy in policies
+    ]
+    pools = [Pool(*pair) for pair in zip(sources, policies, strict=True)]
+    held = {}
+    for number, (which, size, stream) in enumerate(wanted):
+        held[number] = pools[which].acquire(size, stream)
+        if number in used_elsewhere:
+            pools[which].state.mark(held[number].chunk, (stream + 1,))
+    meant = [
+        number
+        for number, (device, name) in enumerate(PLACES)
+        if where in (None, str(device)) and kind in (None, name)
+    ]
+    reserved = [pool.stats().reserved for pool in pools]
+    held = {n: block for n, block in held.items() if n not in dropped}
+    lent = [sum(source.lent.values()) for source in sources]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_pools", dict(zip(PLACES, pools, strict=True)))
+        freed = memory.reclaim(nbytes, where, kind)
+        left = [sum(source.lent.values()) for source in sources]
+        assert freed == sum(lent[n] - left[n] for n in meant)
+        assert freed == sum(lent) - sum(left), "others gave something back"
+        if nbytes is not None and freed >= nbytes:
+            return
+        assert memory.reclaim(None, where, kind) == 0
+    for number in meant:  # what is left is in use, or beside what is
+        stats = pools[number].stats()
+        assert reserved[number] - stats.reserved == lent[number] - left[number]
+        assert stats.cached == sum(each.split_bytes for each in stats.classes)
+
+
+def test_garbage_is_nobodys_to_reclaim():
+    """A block in a reference cycle is in use until the collector runs."""
+    pool = Pool(FakeSource(1 << 30))
+    gc.disable()
+    try:
+        cycle = [pool.acquire(2 * MIB)]
+        cycle.append(cycle)
+        del cycle
+        assert pool.reclaim() == 0
+    finally:
+        gc.enable()
+    gc.collect()
+    assert pool.reclaim() == 20 * MIB
