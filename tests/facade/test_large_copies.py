@@ -49,7 +49,7 @@ def sample(shape, char):
 @pytest.mark.parametrize("char", CHARS)
 def test_results_are_the_cpus(cuda, name, shape, char):
     whole = sample(shape, char)
-    if name == "cumulative_prod":
+    if name == "cumulative_prod" or char == "e":  # what halves hold the sums of
         whole = (whole != 0).astype(char)
     there = xdev.asarray(whole, device=cuda)
     for view, (more, options) in itertools.product(VIEWS.values(), CASES[name]):

@@ -14,7 +14,7 @@ WARP = 32
 REDUCED = 32  # bytes that a thread folds of each chunk
 STATISTICS = ("fold", "count", "norm", "mean", "var", "std")
 MARK = 8  # bytes
-SCANNED = 4  # elements that a thread scans of each tile
+SCANNED = 8  # elements that a thread scans of each tile, at most
 
 
 @final
@@ -109,13 +109,18 @@ class Scan:
     @property
     def span(self) -> int:
         """Return how many elements a group scans at once."""
-        return self.group * SCANNED
+        return self.group * self.lanes
+
+    @property
+    def lanes(self) -> int:
+        """Return how many neighbours a thread scans at once."""
+        return min(SCANNED, REDUCED // self.source.itemsize)
 
     def macros(self) -> Macros:
         """Return the template's macros."""
         numbers = {
             "GROUP": self.group,
-            "LANES": SCANNED,
+            "LANES": self.lanes,
             "DIMENSIONS": self.dimensions,
         }
         return _macros(numbers, (self.loop, self.loop), self.loop)

@@ -91,6 +91,7 @@ REDUCTIONS = {
 STATISTICS = {
     **{name: name for name in ("mean", "std", "var")},
     "count_nonzero": "count",
+    "linalg.matrix_norm": "norm",
     "linalg.vector_norm": "norm",
 }
 #: What makes views alone: no work on the device.
@@ -132,23 +133,22 @@ def _statistic(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
     add: Any = elementwise.add
     reduction = CudaReduction(add._cuda, 0, STATISTICS[name])  # noqa: SLF001
 
+    matrix = name == "linalg.matrix_norm"
+    least, plain = (2, "fro") if matrix else (0, 2)
+
     def reduce(
-        x: Any,
-        *,
-        axis: Axes = None,
-        keepdims: bool = False,
-        ord: float = 2,
-        **options: float,
+        x: Any, *, keepdims: bool = False, ord: Any = plain, **options: Any
     ) -> Any:
-        if ord != 2:  # noqa: PLR2004 - of sums of squares
-            return own(x, axis=axis, keepdims=keepdims, ord=ord)
-        if not keepdims:
-            made = reduction.again(x, axis, **options)
+        asked = {"axis": (-2, -1), **options} if matrix else options
+        if ord == plain and not keepdims:
+            made = reduction.again(x, **asked)
             if made is not NotImplemented:
                 return made
-        if x.dtype.kind == "c" and name != "count_nonzero":
-            return own(x, axis=axis, keepdims=keepdims, **options)
-        return reduction(x, axis=axis, keepdims=keepdims, **options)
+        real = x.dtype.kind != "c" or name == "count_nonzero"
+        if ord == plain and real and x.ndim >= least:
+            return reduction(x, keepdims=keepdims, **asked)
+        ways = {"ord": ord} if name.startswith("linalg.") else {}
+        return own(x, keepdims=keepdims, **ways, **options)
 
     vars(reduce)["marks"] = True  # the engine does
     return reduce

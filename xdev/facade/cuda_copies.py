@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: One of two values by a truth value.
 CHOOSE = selection("where", "condition", "x1", "x2")
+#: A value where two numbers are in order, else 0.
+IN_ORDER = selection("in_order", "low", "high", "x")
 LARGE = 2**20  # bytes of a result
 HUGE = 2**24  # bytes from which on a call that makes no plan is worth it
 
@@ -156,19 +158,19 @@ def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
 
 def tril(x: Any, *, k: int = 0) -> Any:
     """Keep what is on a diagonal and below."""
-    return _triangle(x, elementwise.greater_equal, k)
+    return _triangle(x, lambda rows, columns: (columns, rows + k))
 
 
 def triu(x: Any, *, k: int = 0) -> Any:
     """Keep what is on a diagonal and above."""
-    return _triangle(x, elementwise.less_equal, k)
+    return _triangle(x, lambda rows, columns: (rows + k, columns))
 
 
-def _triangle(x: Any, compare: Any, k: int) -> Any:
+def _triangle(x: Any, arranged: Callable[[Any, Any], tuple[Any, Any]]) -> Any:
     if x.ndim < 2 or not is_large(x.shape, x.dtype):  # noqa: PLR2004 - a matrix
         return NotImplemented
     rows, columns = (_optional.cupy().arange(n, dtype="l") for n in x.shape[-2:])
-    return CHOOSE(compare(rows[:, None] + k, columns), x, np.zeros((), x.dtype)[()])
+    return IN_ORDER(*arranged(rows[:, None], columns), x)
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:

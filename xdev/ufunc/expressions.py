@@ -96,6 +96,7 @@ EXPRESSIONS: dict[str, tuple[str, str, str]] = {
 #: Of three inputs, for the facade's own functions.
 SELECTIONS: dict[str, tuple[str, str, str]] = {
     "clip": ("minimum(maximum(x, y), z)",) * 3,
+    "in_order": ("x <= y ? z : R(0)", "", ""),
     "where": ("x ? y : z", "", ""),
 }
 COLUMNS = {"b": 0, "i": 0, "u": 0, "f": 1, "V": 1, "c": 2}  # V: bfloat16
@@ -237,9 +238,13 @@ class Selection:
         """Return the typing: what is chosen from has one dtype."""
         made = self._typings.get(inputs)
         if made is None:
-            first, *others = (d.newbyteorder("=") for d in inputs)
-            kind = first if self.key == "clip" else np.result_type(*others)
-            taken = (first if self.key == "clip" else np.dtype(bool), kind, kind)
+            taken = tuple(d.newbyteorder("=") for d in inputs)
+            kind = taken[-1]
+            if self.key == "clip":
+                kind, taken = taken[0], taken[:1] * 3
+            elif self.key == "where":
+                kind = np.result_type(*taken[1:])
+                taken = np.dtype(bool), kind, kind
             made = _specialisation(self.key, taken, (kind,))
             made = self._typings.setdefault(inputs, made)
         return made

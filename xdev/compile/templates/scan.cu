@@ -28,6 +28,41 @@ struct Cursor {
     {
         write<Target, Loop>(reinterpret_cast<Target*>(target + i * target_step), value);
     }
+
+    // LANES neighbours, those from the end on without a value.
+    __device__ void get(Size start, Size end, Part<T>* part) const
+    {
+        chunk<Storage, LANES> block;
+        const Storage* from = reinterpret_cast<const Storage*>(source) + start;
+        if (source_step == sizeof(Storage) && start + LANES <= end && block.aligned(from)) {
+            block.load(from);
+#pragma unroll
+            for (int i = 0; i < LANES; ++i) {
+                part[i] = {read<Storage, Loop>(block.value + i), true};
+            }
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < LANES; ++i) {
+            part[i] = {T(), start + i < end};
+            if (part[i].any) part[i].value = get(start + i);
+        }
+    }
+    __device__ void put(Size start, Size end, const Part<T>* part) const
+    {
+        chunk<Target, LANES> block;
+        Target* to = reinterpret_cast<Target*>(target) + start;
+        if (target_step == sizeof(Target) && start + LANES <= end && block.aligned(to)) {
+#pragma unroll
+            for (int i = 0; i < LANES; ++i) write<Target, Loop>(block.value + i, part[i].value);
+            block.store(to);
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < LANES; ++i) {
+            if (start + i < end) put(start + i, part[i].value);
+        }
+    }
 };
 
 // The fold of the segments before a block's own, in every thread.
@@ -84,11 +119,7 @@ __global__ void __launch_bounds__(BLOCK) scan(const __grid_constant__ Scan p)
         for (Size tile = begin; tile < end; tile += BLOCK * LANES) {
             const Size start = tile + threadIdx.x * LANES;
             Part<T> part[LANES];
-#pragma unroll
-            for (int i = 0; i < LANES; ++i) {
-                part[i] = {T(), start + i < end};
-                if (part[i].any) part[i].value = cursor.get(start + i);
-            }
+            cursor.get(start, end, part);
 #pragma unroll
             for (int i = 1; i < LANES; ++i) part[i] = join(part[i - 1], part[i]);
             const Part<T> upto = scan_warp(part[LANES - 1], lane);
@@ -105,9 +136,8 @@ __global__ void __launch_bounds__(BLOCK) scan(const __grid_constant__ Scan p)
             }
             first = join(first, below);
 #pragma unroll
-            for (int i = 0; i < LANES; ++i) {
-                if (start + i < end) cursor.put(start + i, join(first, part[i]).value);
-            }
+            for (int i = 0; i < LANES; ++i) part[i] = join(first, part[i]);
+            cursor.put(start, end, part);
         }
     }
 }
