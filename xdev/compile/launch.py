@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import importlib
 import sys
-import threading
 import weakref
 from contextlib import contextmanager
 from functools import cache
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional, native
+from xdev._forks import module_lock
 from xdev._plain_calls import (
     ADDRESS,
     BYTES,
@@ -105,7 +105,7 @@ class Kernel:
                 kept.append(self)
 
 
-_lock = threading.Lock()  # guards the two below, but for what dies
+_lock = module_lock()  # guards the two below, but for what dies
 _loaded: weakref.WeakSet[Kernel] = weakref.WeakSet()
 _kept: list[list[Kernel]] = []  # of each capture that is under way
 
