@@ -66,7 +66,6 @@ NO_OUTS = {
     "function": len,
     "buffer": bytearray(24),
     "object": object(),
-    "ellipsis": ...,
     "two": (np.zeros(3), np.zeros(3)),
 }
 
@@ -75,8 +74,10 @@ NO_OUTS = {
 def test_what_is_no_array_is_refused_as_out(device, name):
     array = xdev.asarray(np.full(3, 0.5), device=device)
     for x, out in itertools.product((array, 0.5), NO_OUTS.values()):
-        with pytest.raises(TypeError, match=rf"xdev\.{name}: (out is not an|x is)"):
+        text = rf"xdev\.{name}(: out is not an|: x is|\(\) has 1 outputs)"
+        with pytest.raises((TypeError, ValueError), match=text) as caught:
             getattr(xdev, name)(*(x,) * len(ALL[name]), out=out)
+        assert isinstance(caught.value, TypeError) or type(out) is tuple
 
 
 @pytest.mark.parametrize("name", ALL)
