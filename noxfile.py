@@ -20,7 +20,7 @@ MEETINGS = [
     *("device", "facade", "interop", "random/test_libraries.py"),
     *("transfer/test_foreign.py", "ufunc/test_kernel_writes.py"),
     *("ufunc/test_foreign_arrays.py", "ufunc/test_foreign_tensors.py"),
-    *("ufunc/test_foreign_jax.py", "ufunc/test_foreign_order.py"),
+    "ufunc/test_foreign_order.py",
 ]
 # By the dependency group: which libraries must be there, and where their tests are.
 # Those of PyTorch and JAX have arrays that pass through (Dask's do in all sessions),

@@ -1,7 +1,7 @@
 """JAX's arrays and xdev's: shared where JAX lends and takes memory, and inside jit.
 
 Functions on its arrays and on what it traces are in
-tests/facade/test_dispatch_libraries.py, ufuncs in tests/ufunc/test_foreign_jax.py.
+tests/facade/test_dispatch_libraries.py, ufuncs in tests/ufunc/test_foreign_arrays.py.
 """
 
 import numpy as np

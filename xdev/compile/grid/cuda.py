@@ -22,8 +22,6 @@ from xdev.errors import DeviceUnavailableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-# Loops over ranges and indices on CUDA, in the forms that its compiler knows best.
-
 # Loops over ``range`` on CUDA, in the form that its compiler knows best.
 #
 # numba-cuda counts down how often a loop still runs, beside the loop's own index, and
@@ -204,9 +202,6 @@ def short(ir: Any) -> Iterator[None]:
         real = arrays.fix_integer_index
         with replaced((arrays, "fix_integer_index", fixed)):
             yield
-
-
-Block = tuple[int, int, int]
 
 
 @final

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final, overload
 
 from xdev import native
 from xdev._freed import refuse
+from xdev.compile.grid import DIMENSIONS
 from xdev.ufunc import calls, sources
 from xdev.ufunc.foreign import is_cuda
 from xdev.ufunc.kernels import arguments, cpu, cuda
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 # What stands in a kernel's brackets: extents, and the shape of a block on CUDA.
 
 Shape = tuple[int, int, int]
-DIMENSIONS = 3
 BLOCKS = {1: (256,), 2: (8, 32), 3: (2, 4, 32)}  # where none is given
 THREADS = 1024  # CUDA's limit for a block,
 DEEP = 64  # for its first of three axes,

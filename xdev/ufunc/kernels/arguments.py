@@ -103,7 +103,7 @@ def types(
         if isinstance(x, Number):
             found.append(Argument(dtype))
             continue
-        if x.address % dtype.alignment or any(s % dtype.alignment for s in x.strides):
+        if not _aligned(x):
             raise ValueError(f"{name}: {label} is not aligned: copy it first")
         found.append(Argument(dtype, len(x.shape), _contiguous(x), x.writable))
     return tuple(found), working
@@ -112,10 +112,12 @@ def types(
 def key(x: Array | Number) -> Any:
     """Return all of an argument that its type depends on."""
     if isinstance(x, Number):
-        return type(x.value) if x.weak else x.value.dtype
-    step = x.dtype.alignment
-    aligned = not (x.address % step or any(stride % step for stride in x.strides))
-    return x.dtype, len(x.shape), _contiguous(x), x.writable, aligned
+        return x.layout
+    return x.dtype, len(x.shape), _contiguous(x), x.writable, _aligned(x)
+
+
+def _aligned(x: Array) -> bool:
+    return not any(n % x.dtype.alignment for n in (x.address, *x.strides))
 
 
 def begin_writes(
