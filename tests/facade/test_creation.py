@@ -1,4 +1,4 @@
-"""Creation: where arrays are made, of which type, and what is refused."""
+"""Creation: where arrays are made, of which type and values; what is refused."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,10 @@ import xdev
 
 SHAPES = [3, (), (0,), (2, 3), (2, 0, 3), [2, 2], (np.int64(2), 3)]
 KINDS = ["bool", "int8", "uint64", "float32", "float64", "complex64", "complex128"]
+
+#: Python's numbers, and NumPy's scalars and 0-d arrays, which fill arrays anywhere.
+FILLS = [True, 3, 2.5, 1 + 2j, -0.0, complex(-0.0, 0.0)]
+FILLS += [np.float32(1.5), np.asarray(1.5), np.True_]
 
 
 def host(x):
@@ -28,10 +32,23 @@ def test_filled_arrays_agree_with_numpy(device, shape, kind):
     assert xdev.empty(shape, dtype=kind, device=device).shape == np.empty(shape).shape
 
 
-@pytest.mark.parametrize("shape", [2.5, (2, 2.5), "3", None, [[1]]])
-def test_what_is_no_shape_is_refused(shape):
-    with pytest.raises(TypeError, match="not a shape"):
-        xdev.empty(shape, device="cpu")
+REFUSED = [
+    *(("empty", [x], {}, "not a shape") for x in (2.5, (2, 2.5), "3", None, [[1]])),
+    *(("asarray", [x], {}, "numbers") for x in (None, 2**70, {}, [None])),
+    ("asarray", [np.ones(3)], {"copy": False, "dtype": "int8"}, "[Uu]nable|copy=False"),
+    ("asarray", [np.ones(3)], {"copy": False, "device": "fake"}, "copy=False"),
+    ("from_dlpack", [np.ones(3)], {"copy": False, "device": "fake"}, "copy=False"),
+    ("from_dlpack", [[1]], {}, "__dlpack__"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "kw", "text"), REFUSED)
+def test_what_makes_no_array_is_refused(name, args, kw, text):
+    error = TypeError
+    if kw:
+        error = BufferError if name == "from_dlpack" else ValueError
+    with xdev.use_device("cpu"), pytest.raises(error, match=text):
+        getattr(xdev, name)(*args, **kw)
 
 
 @given(
@@ -64,18 +81,6 @@ def test_asarray_keeps_the_order_of_a_matrix(device, order):
         np.testing.assert_array_equal(xdev.to_numpy(made), x)
     made = xdev.asarray(x, device=device, dtype=xdev.float32)
     assert made.strides == x.astype("float32").strides
-
-
-@pytest.mark.parametrize("kw", [{"dtype": "int8"}, {"device": "fake"}])
-def test_asarray_refuses_a_copy_that_is_forbidden(kw):
-    with pytest.raises(ValueError, match=r"[Uu]nable|copy=False"):
-        xdev.asarray(np.ones(3), copy=False, **kw)
-
-
-@pytest.mark.parametrize("obj", [None, 2**70, {}, [None]])
-def test_asarray_refuses_what_holds_no_numbers(obj):
-    with pytest.raises(TypeError, match="numbers"):
-        xdev.asarray(obj, device="cpu")
 
 
 def test_large_host_arrays_are_counted_by_the_pool():
@@ -127,13 +132,6 @@ def test_default_device_is_where_arrays_are_made():
     assert xdev.device_of(xdev.zeros(3, device="cpu")) == "cpu"
 
 
-def test_from_dlpack_refuses_what_it_would_have_to_copy_and_what_lends_nothing():
-    with pytest.raises(BufferError, match="copy=False"):
-        xdev.from_dlpack(np.ones(3), device="fake", copy=False)
-    with pytest.raises(TypeError, match="__dlpack__"):
-        xdev.from_dlpack([1])
-
-
 def test_from_dlpack_refuses_numbers_whatever_was_called_before():
     for scalar in (np.float64(1), np.int16(1), np.True_):
         xdev.zeros_like(scalar)
@@ -165,3 +163,49 @@ def test_a_list_of_no_arrays_is_not_told_of_devices(odd):
         xdev.asarray(odd, dtype="float64", device="cpu")
 
     assert "stack" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", FILLS)
+def test_full_takes_the_type_and_sign_of_its_value(device, value):
+    wanted = np.full((2,), value)
+    there = xdev.asarray(np.asarray(value), device=device)  # 0-d
+
+    for made in (
+        xdev.full((2,), there, device=device),
+        xdev.full((2,), value, device=device),
+        xdev.full_like(xdev.asarray(wanted, device=device), value),
+        xdev.asarray([value, value], device=device),
+    ):
+        assert made.dtype == wanted.dtype
+        assert host(made).tobytes() == wanted.tobytes()
+
+
+def test_a_fill_value_of_another_device_does_not_come_unasked():
+    value = xdev.asarray(7.0, device="fake:1")
+    like, there = np.ones(2), xdev.ones(2, device="fake")
+    way = r".*xdev\.to_device\(fill_value, '{0}'\)"
+    other = rf"fill_value \(.*FakeArray\) is on fake:1, .* on {{0}}{way}"
+    for make, target in (
+        (lambda: xdev.full(2, value, device="cpu"), "cpu"),
+        (lambda: xdev.full(2, value, dtype=xdev.float32, device="cpu"), "cpu"),
+        (lambda: xdev.full(2, value, device="fake"), "fake:0"),
+        (lambda: xdev.full_like(there, value, device="cpu"), "cpu"),
+    ):
+        with pytest.raises(xdev.DeviceMismatchError, match=other.format(target)):
+            make()
+    other = rf"x \(.*\) is on {{0}}, fill_value \(.*\) is on fake:1{way}"
+    for x, target in ((like, "cpu"), (there, "fake:0")):
+        with pytest.raises(xdev.DeviceMismatchError, match=other.format(target)):
+            xdev.full_like(x, value)
+    with xdev.use_device("fake:1"):
+        assert host(xdev.full(2, value)).tolist() == [7, 7]
+        assert host(xdev.full_like(like, value, device="fake:1")).tolist() == [7, 7]
+
+
+def test_a_fill_value_that_does_not_fit_is_refused(device):
+    with pytest.raises(OverflowError):
+        xdev.full(3, 300, dtype=xdev.int8, device=device)
+    with pytest.raises(OverflowError, match=r"integer of 71 bits.*give dtype="):
+        xdev.full(3, 2**70, device=device)
+    large = xdev.full(3, 2**70, dtype=xdev.float64, device=device)
+    assert host(large).tolist() == [2.0**70] * 3
