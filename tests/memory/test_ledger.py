@@ -77,8 +77,7 @@ class Freed:
 def heap_counts(live, lists):
     """Return what a walk through the heap counts."""
     lives, rounds = (lists.live, lists.rounds) if lists is not None else ([], [])
-    found = Counter(("live", size) for size in live + lives)
-    return found + Counter(("reuses", size) for size in rounds)
+    return {"live": Counter(live + lives), "reuses": Counter(rounds)}
 
 
 @given(steps, st.booleans())

@@ -302,7 +302,7 @@ class Ledger:
         return self.ever if ever else self.total
 
     def look(
-        self, found: "Mapping[tuple[str, int], int]", requested: int = 0
+        self, found: "Mapping[str, Counter[int]]", requested: int = 0
     ) -> PoolStats:
         """Return the totals, with what :meth:`ChunkStates.count` found in the heap."""
         self._see_peak()
@@ -326,14 +326,15 @@ class Ledger:
             **{field: getattr(self, field) for field in COUNTED},
         )
 
-    def _classes(self, found: "Mapping[tuple[str, int], int]") -> "Iterator[SizeClass]":
+    def _classes(self, found: "Mapping[str, Counter[int]]") -> "Iterator[SizeClass]":
         """Return what there is and was of each size."""
         blocks: Counter[tuple[str, int]] = Counter()
         nbytes: Counter[tuple[str, int]] = Counter()
-        for (what, size), count in found.items():
-            key = what, (size - 1).bit_length()
-            blocks[key] += count
-            nbytes[key] += count * size
+        for what, sizes in found.items():
+            for size, count in sizes.items():
+                key = what, (size - 1).bit_length()
+                blocks[key] += count
+                nbytes[key] += count * size
         numbers = {number for _, number in blocks}
         numbers.update(number for number in range(SIZES) if self._taken[number])
         for number in sorted(numbers):
@@ -370,40 +371,43 @@ class ChunkStates:
         """Say whether a chunk was dropped, and waits for other streams."""
         return id(chunk) in self._late
 
-    def count(self) -> tuple[Counter[tuple[str, int]], int]:
+    def count(self) -> "tuple[dict[str, Counter[int]], int]":
         """Walk through the segments.
 
         Returns
         -------
         (found, requested)
-            How many blocks there are by what they are and their size: ``live``,
+            How many blocks there are of each size, by what they are: ``live``,
             ``waiting``, ``cached``, ``split``, as :class:`SizeClass` has them, and
             ``reuses``: rounds out and back that the ledger does not know of yet. And
             what was asked for of the live blocks [B].
         """
-        found: Counter[tuple[str, int]] = Counter()
+        live, waiting, cached, split = (list[int]() for _ in range(4))
+        reuses: Counter[int] = Counter()
         requested = 0
         for segment in list(self._state.segments.values()):
             free, used = [], False
             for chunk in segment:
                 size, (shared, hits) = chunk.nbytes, self._shared(chunk)
                 if hits:
-                    found["reuses", size] += hits
+                    reuses[size] += hits
                 if shared or chunk.listed or id(chunk) in self._free:
                     free.append(size)
                     continue
                 used = True
                 if id(chunk) in self._late:
-                    found["waiting", size] += 1
+                    waiting.append(size)
                     continue
-                found["live", size] += 1
+                live.append(size)
                 if chunk.reuses:
-                    found["reuses", size] += chunk.reuses
+                    reuses[size] += chunk.reuses
                 requested += size if chunk.request is None else chunk.request
-            found.update(("cached", size) for size in free)
+            cached += free
             if used:
-                found.update(("split", size) for size in free)
-        return found, requested
+                split += free
+        sizes = {"live": live, "waiting": waiting, "cached": cached, "split": split}
+        found = {what: Counter(each) for what, each in sizes.items()}
+        return found | {"reuses": reuses}, requested
 
 
 SMALL = 1 << 20  # PyTorch's small pool has the blocks up to here [B]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdev import _config
 from xdev.errors import ConfigurationError
 from xdev.memory.blocks import Policy, round_up
 
@@ -89,15 +88,17 @@ def first(free_list: FreeList, nbytes: int) -> Chunk | None:
     return min(large, key=lambda chunk: chunk.address, default=None)
 
 
-_POLICIES = (
-    Policy("split", round_up, shared, best, small=SMALL, splits=True, keeps=True),
-    Policy("binned", eighth, exact, snug, small=0, splits=False, keeps=True),
-    Policy("simple", round_up, exact, first, small=0, splits=True, keeps=True),
-    Policy("none", exact, exact, best, small=0, splits=False, keeps=False),
-)
-_rules = {policy.name: policy for policy in _POLICIES}
-_rules["async"] = _rules["none"].but(name="async", asynchronous=True)
-POLICIES = {name: _rules[name] for name in _config.POLICIES}
+_NONE = Policy("none", exact, exact, best, small=0, splits=False, keeps=False)
+POLICIES = {
+    policy.name: policy
+    for policy in (
+        Policy("split", round_up, shared, best, small=SMALL, splits=True, keeps=True),
+        Policy("binned", eighth, exact, snug, small=0, splits=False, keeps=True),
+        Policy("simple", round_up, exact, first, small=0, splits=True, keeps=True),
+        _NONE,
+        _NONE.but(name="async", asynchronous=True),
+    )
+}
 
 
 def named(name: str | Policy) -> Policy:
