@@ -39,6 +39,8 @@ class Reduce:
         place in the target.
     statistic : str
         What becomes of a sum, one of :data:`STATISTICS`.
+    wide : int
+        Of how many neighbour lines a thread folds a segment, where ``group`` is 1.
     """
 
     source: np.dtype[Any]
@@ -50,6 +52,7 @@ class Reduce:
     segmented: bool = False
     joining: int = 0
     statistic: str = "fold"
+    wide: int = 1
     template: str = "reduce"
 
     @property
@@ -83,6 +86,7 @@ class Reduce:
             "MASKED": int(self.masked),
             "SEGMENTED": int(self.segmented),
             "JOINING": self.joining,
+            "WIDE": self.wide,
             "STATISTIC": STATISTICS.index(self.statistic),
         }
         return _macros(numbers, (self.loop, self.loop), self.loop)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import final
 
-from xdev.compile.elementwise import BLOCK
+from xdev.compile.elementwise import ACCESS, BLOCK
 from xdev.compile.folds import WARP
 from xdev.ufunc import cuda_layout
 
@@ -52,6 +52,12 @@ class Lines:
         """Whether neighbours in memory are of different lines."""
         inner = abs(self.source[-1])
         return 0 < inner < abs(self.steps[0]) and self.extents[-1] >= WARP
+
+    def wide(self, itemsize: int) -> int:
+        """Return how many neighbour lines a thread reads at once."""
+        lines = min(ACCESS // itemsize, 8)
+        side_by_side = self.across and self.source[-1] == itemsize
+        return lines if side_by_side and self.extents[-1] % lines == 0 else 1
 
     def split(self, group: int, span: int, itemsize: int) -> tuple[int, int]:
         """Return how many segments a line has, and the elements of each.

@@ -223,7 +223,8 @@ class CudaReduction:
         contiguous = found.steps[0] == source.itemsize and not masked
         group = folds.reducing(found, contiguous)
         kernel = Reduce(source, loop, target, group, rank, masked)
-        kernel = replace(kernel, statistic=self._statistic)
+        wide = found.wide(source.itemsize) if group == 1 and not masked else 1
+        kernel = replace(kernel, statistic=self._statistic, wide=wide)
         splits, each = found.split(group, kernel.span, source.itemsize)
         nbytes = 0
         if splits > 1:
@@ -288,7 +289,7 @@ def launch(
     and what a mean is divided by.
     """
     first, freedom = start
-    blocks = folding = folds.grid(found.count * splits, kernel.group)
+    blocks = folding = folds.grid(found.count // kernel.wide * splits, kernel.group)
     if kernel.joining:
         blocks += folds.grid(found.count, kernel.joining)
     begin = struct.pack("=iiqd", first is not None, folding, READY, freedom)

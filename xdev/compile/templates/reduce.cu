@@ -10,6 +10,7 @@ namespace xdev {
 constexpr int LANES = XDEV_LANES;
 constexpr int GROUP = XDEV_GROUP;  // threads that fold a segment: 1, 32 or BLOCK
 constexpr int UNROLL = 4;          // chunks under way at once
+constexpr int WIDE = XDEV_WIDE;    // neighbour lines that one thread folds
 constexpr bool MASKED = XDEV_MASKED;
 constexpr bool SEGMENTED = XDEV_SEGMENTED;  // segments begin where an array says
 constexpr int JOINING = XDEV_JOINING;  // threads that join a line's segments; 0: nobody
@@ -76,11 +77,15 @@ struct Reader {
     __device__ Part<T> one(Size i) const
     {
         if (MASKED && !mask[i * mask_step]) return {T(), false};
-        const R x = value(reinterpret_cast<const Storage*>(data + i * step));
+        return {begun(value(reinterpret_cast<const Storage*>(data + i * step))), true};
+    }
+
+    __device__ static T begun(R x)
+    {
         if constexpr (MOMENTS) {
-            return {T{R(1), x, x - x}, true};  // of an infinity NaN
+            return {R(1), x, x - x};  // of an infinity NaN
         } else {
-            return {x, true};
+            return x;
         }
     }
 
@@ -155,19 +160,41 @@ struct Reader {
         return COMMUTES ? part : fold_warp(part);
     }
 
-    // The fold of a segment by one thread.
-    __device__ Part<T> thread(Size begin, Size end) const
+    // The folds of a segment of neighbour lines by one thread.
+    __device__ void thread(Size begin, Size end, Part<T>* total) const
     {
-        Part<T> total = {T(), false};
-        for (; begin + UNROLL <= end; begin += UNROLL) {
-            Part<T> part[UNROLL];
+        for (; begin + UNROLL <= end; begin += UNROLL) row<UNROLL>(begin, total);
+        for (; begin < end; ++begin) row<1>(begin, total);
+    }
+
+    template <int ROWS>
+    __device__ void row(Size i, Part<T>* total) const
+    {
+        Part<T> part[ROWS][WIDE];
 #pragma unroll
-            for (int k = 0; k < UNROLL; ++k) part[k] = one(begin + k);
+        for (int r = 0; r < ROWS; ++r) across(i + r, part[r]);
 #pragma unroll
-            for (int k = 0; k < UNROLL; ++k) total = join(total, part[k]);
+        for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+            for (int k = 0; k < WIDE; ++k) total[k] = join(total[k], part[r][k]);
         }
-        for (; begin < end; ++begin) total = join(total, one(begin));
-        return total;
+    }
+
+    __device__ void across(Size i, Part<T>* part) const
+    {
+        if constexpr (WIDE == 1) {
+            part[0] = one(i);
+        } else {
+            chunk<Storage, WIDE> block;
+            const Storage* from = reinterpret_cast<const Storage*>(data + i * step);
+            if (block.aligned(from)) {
+                block.load(from);
+            } else {
+                block.load_any(from);
+            }
+#pragma unroll
+            for (int k = 0; k < WIDE; ++k) part[k] = {begun(value(block.value + k)), true};
+        }
     }
 };
 
@@ -201,12 +228,8 @@ struct Folds {
         value = reinterpret_cast<T*>(marks + p.at.lines * p.at.splits) + line * p.at.splits;
     }
 
-    __device__ void leave(Size split, Part<T> part)
-    {
-        value[split] = part.value;
-        __threadfence();
-        mark[split] = ready + part.any;
-    }
+    __device__ void put(Size split, Part<T> part) { value[split] = part.value; }
+    __device__ void tell(Size split, Part<T> part) { mark[split] = ready + part.any; }
 
     __device__ bool there(Size begin, Size end) const
     {
@@ -279,10 +302,11 @@ __global__ void __launch_bounds__(BLOCK) reduce(const __grid_constant__ Reductio
         }
     }
     const Size number = (Size(blockIdx.x) * BLOCK + threadIdx.x) / GROUP;
-    if (number >= p.at.lines * p.at.splits) return;
+    const Size lines = p.at.lines / WIDE;
+    if (number >= lines * p.at.splits) return;
     // Neighbour threads take neighbour lines; neighbour groups a line's segments.
-    const Size split = GROUP == 1 ? number / p.at.lines : number % p.at.splits;
-    const Size which = GROUP == 1 ? number % p.at.lines : number / p.at.splits;
+    const Size split = GROUP == 1 ? number / lines : number % p.at.splits;
+    const Size which = GROUP == 1 ? number % lines * WIDE : number / p.at.splits;
     const Line line(p.at, which);
 
     Size begin = split * p.at.each;
@@ -300,25 +324,34 @@ __global__ void __launch_bounds__(BLOCK) reduce(const __grid_constant__ Reductio
         p.at.source_step,
         p.at.mask_step,
     };
-    Part<T> total;
+    Part<T> total[WIDE];
+#pragma unroll
+    for (int k = 0; k < WIDE; ++k) total[k] = {T(), false};
     if constexpr (GROUP == 1) {
-        total = reader.thread(begin, end);
+        reader.thread(begin, end, total);
     } else if constexpr (GROUP == WARP) {
-        total = reader.warp(begin, end, threadIdx.x % WARP);
+        total[0] = reader.warp(begin, end, threadIdx.x % WARP);
     } else {
         // Each warp takes a part of the segment.
         constexpr Size SPAN = WARP * LANES;
         const Size each = (end - begin + WARPS * SPAN - 1) / (WARPS * SPAN) * SPAN;
         const Size from = begin + threadIdx.x / WARP * each;
         const Size to = from + each < end ? from + each : end;
-        total = fold_block(reader.warp(from, to, threadIdx.x % WARP));
+        total[0] = fold_block(reader.warp(from, to, threadIdx.x % WARP));
     }
     if (threadIdx.x % GROUP) return;
     if constexpr (JOINING > 0) {
-        Folds<T>(p, which).leave(split, total);
+#pragma unroll
+        for (int k = 0; k < WIDE; ++k) Folds<T>(p, which + k).put(split, total[k]);
+        __threadfence();
+#pragma unroll
+        for (int k = 0; k < WIDE; ++k) Folds<T>(p, which + k).tell(split, total[k]);
     } else {
         char* place = p.target.get<char*>() + line.target + split * p.at.target_step;
-        finish<Target, Loop>(p, place, total);
+#pragma unroll
+        for (int k = 0; k < WIDE; ++k) {
+            finish<Target, Loop>(p, place + k * p.at.target[DIMENSIONS - 1], total[k]);
+        }
     }
 }
 
