@@ -1,5 +1,6 @@
 """Arrays from outside: refused by every decorator, however a function reaches them."""
 
+import re
 from types import ModuleType
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ class Held(NamedTuple):
     values: np.ndarray
 
 
+ARRAY = np.arange(3.0)
 ONE, NESTED = (np.arange(3.0),), (1.0, (2.0, (np.arange(3.0),)))
 HELD = Held(1.0, np.arange(3.0))
 PAIR, NUMBER = (0.5, (2, 4.0)), np.float64(0.5)
@@ -45,7 +47,25 @@ def of_a_module_of_a_module(x):
     return x + tables.inner.BOTH[1][0][1]
 
 
+def of_the_module(x):
+    return x + ARRAY
+
+
+def of_a_closure(table):
+    def inside(x):
+        return x + table[0]
+
+    def in_a_loop(x):
+        return x + sum([table[k] for k in range(3)])
+
+    return inside, in_a_loop
+
+
+INSIDE, IN_A_LOOP = of_a_closure(np.arange(3.0))
 FUNCTIONS = {
+    of_the_module: "the array 'ARRAY'",
+    INSIDE: "the array 'table'",
+    IN_A_LOOP: "the array 'table'",
     of_a_tuple: "an array of the tuple 'ONE'",
     of_a_nested_tuple: "an array of the tuple 'NESTED'",
     of_a_named_tuple: "an array of the tuple 'HELD'",
@@ -59,7 +79,8 @@ CASES = pytest.mark.parametrize(
 
 @CASES
 def test_of_elementwise_functions(function, words):
-    with pytest.raises(TypeError, match=rf"(?s)reads {words} from outside.*return x"):
+    line = rf"{re.escape(__file__)}:{function.__code__.co_firstlineno + 1}: return x"
+    with pytest.raises(TypeError, match=rf"(?s)reads {words} from outside.*{line}"):
         xdev.vectorize(function)(np.ones(3))
 
 

@@ -52,29 +52,6 @@ def test_such_a_name_in_a_kernel_and_in_core_arrays(device):
     assert xdev.to_numpy(doubled(x)).tolist() == [2, 2, 2]
 
 
-def of_the_module(x):
-    return x.real + real
-
-
-def of_a_closure(table):
-    def inside(x):
-        return table[0] + x.real
-
-    def in_a_loop(x):
-        return sum([table[k] for k in range(3)]) + x
-
-    return inside, in_a_loop
-
-
-@pytest.mark.parametrize("function", [of_the_module, *of_a_closure(np.arange(3.0))])
-def test_an_array_from_outside_is_refused_by_its_line(function):
-    code = function.__code__
-    line = rf"{re.escape(__file__)}:{code.co_firstlineno + 1}: return "
-
-    with pytest.raises(TypeError, match=rf"(?s)reads the array '(real|table)'.*{line}"):
-        xdev.vectorize(function)(np.ones(3))
-
-
 def test_a_parameter_may_be_named_as_a_keyword_of_calls():
     @xdev.vectorize
     def over(where, out):

@@ -278,9 +278,9 @@ class ScalarFunction:
         return made
 
     def _make(self, inputs: Dtypes) -> Specialisation:
-        native = tuple(d.newbyteorder("=") for d in inputs)
-        for dtype in native:
+        for dtype in inputs:
             check(dtype, self.name)
+        native = tuple(d.newbyteorder("=") for d in inputs)
         if len(native) != self.nin:
             message = f"{self.name} takes {self.nin} arguments, not {len(native)}"
             raise TypeError(message)
