@@ -3,11 +3,13 @@
 import math
 import os
 
+import numba
 import numpy as np
 import pytest
+from numba import types
 
 import xdev
-from xdev.ufunc import scalar, signatures
+from xdev.ufunc import signatures
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 SCALE = 2.5
@@ -84,16 +86,6 @@ def test_kinds_decide(function, types):
 
 
 def test_literals_leave_float32_in_float32():
-    made = scalar.ScalarFunction(affine).specialise((np.dtype("f"),) * 3)
-    constants = [
-        made.function.__globals__[n]
-        for n in made.function.__code__.co_names
-        if n.startswith("xdev_") and n != "xdev_float32"  # a cast
-    ]
-
-    # `z` is a number of Python's; what it gives beside pi meets a float32.
-    assert [type(c) for c in constants] == [np.float64] + [np.float32] * 3
-    assert made.function.__code__.co_firstlineno == affine.__code__.co_firstlineno
     # float32 arithmetic, not float64 rounded at the end
     x = np.float32(0.1)
     third = xdev.vectorize(lambda x: x * 0.1 + 1.1 - x)
@@ -307,3 +299,121 @@ def test_another_function_on_the_same_line_is_no_obstacle():
 
     assert q(np.ones(3)).tolist() == [11, 11, 11]
     assert k() == 1
+
+
+# Signatures in every form that Numba's decorators take, and several results.
+
+
+def both(x, y):
+    return x + y, x - y
+
+
+def total(x, y):
+    return x + y
+
+
+SEVERAL = [
+    ("UniTuple(float64, 2)(float64, float64)", "dd->dd"),
+    ("Tuple((f8, i8))(f8, f8)", "dd->dl"),
+    ("Tuple([f4, f8])(f8, f8)", "dd->fd"),
+    ("(float64, int32)(float64, float64)", "dd->di"),
+    (types.UniTuple(types.f8, 2)(types.f8, types.f8), "dd->dd"),
+    (types.Tuple((types.f8, types.i8))(types.f8, types.f8), "dd->dl"),
+]
+
+
+@pytest.mark.parametrize(("signature", "typing"), SEVERAL)
+@pytest.mark.parametrize("listed", [False, True])
+def test_several_results_are_a_tuple_of_types(device, signature, typing, listed):
+    function = xdev.vectorize([signature] if listed else signature)(both)
+    x, y = np.array([1.0, 5.0]), np.array([2.0, 3.0])
+
+    found = function(*(xdev.asarray(each, device=device) for each in (x, y)))
+
+    assert function.types == [typing]
+    assert function.nout == 2
+    for one, expected, char in zip(found, both(x, y), typing[-2:], strict=True):
+        assert one.dtype.char == char
+        np.testing.assert_array_equal(xdev.to_numpy(one), expected)
+
+
+INFERRED = [
+    "(int64, int64)",
+    "int64, int64",
+    "int64(int64, int64,)",
+    (types.int64, types.int64),
+    types.int64(types.int64, types.int64),
+]
+
+
+@pytest.mark.parametrize("signature", INFERRED, ids=str)
+@pytest.mark.parametrize("container", [list, tuple])
+def test_what_is_returned_is_inferred(device, signature, container):
+    function = xdev.vectorize(container([signature]))(total)
+    x = np.array([2, -3], np.int16)  # which int64 takes
+
+    found = function(*[xdev.asarray(x, device=device)] * 2)
+
+    assert function.types == numba.vectorize([signature])(total).types == ["ll->l"]
+    assert function.nout == 1
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(xdev.to_numpy(found), x + x)
+
+
+def test_a_signature_alone_may_leave_out_what_is_returned():
+    for text in ("(f4, f4)", "f4, f4"):
+        assert xdev.vectorize(text)(total).types == ["ff->f"]
+
+
+def test_several_results_are_inferred():
+    function = xdev.vectorize(["(f4, f4)"])(both)
+    assert function.nout == 2
+    assert function.types == ["ff->ff"]
+
+
+def test_signatures_come_in_sets():
+    forms = {"f8(f8, f8)", "f4(f4, f4)"}
+    found = xdev.vectorize(forms)(total)
+    assert set(found.types) == set(numba.vectorize(forms)(total).types)
+
+
+def test_one_argument_is_a_type_alone():
+    assert xdev.vectorize(["f4", types.f8])(lambda x: x + x).types == ["f->f", "d->d"]
+
+
+def test_too_few_types_are_refused():
+    for signature in ("(f8)", "f8", "quux", "quux(f8)", "UniTuple(f8, 2)(f8)"):
+        with pytest.raises(TypeError, match=r"signature|no type"):
+            xdev.vectorize([signature])(total)
+
+
+def test_numbers_of_results_that_differ_are_refused():
+    function = xdev.vectorize(["UniTuple(f8, 3)(f8, f8)"])(both)
+    with pytest.raises(TypeError, match="returns 2 values, not 3"):
+        function(1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    "signature", ["Tuple(f8, 2)(f8)", "f8 f8", "f8(f8", "float32()", 3, ""]
+)
+def test_others_are_no_signatures(signature):
+    with pytest.raises(TypeError, match="is not a signature: write it"):
+        xdev.vectorize([signature])(total)
+
+
+@pytest.mark.parametrize(
+    ("args", "options"),
+    [
+        ((), {"signature": "(n)->(n)"}),
+        ((["void(float64[:], float64[:])"],), {"signature": "(n)->(n)"}),
+    ],
+)
+def test_core_dimensions_go_by_their_name(device, args, options):
+    @xdev.guvectorize(*args, **options)
+    def doubled(x, out):
+        for k in range(len(x)):
+            out[k] = 2 * x[k]
+
+    found = doubled(xdev.asarray(np.arange(3.0), device=device))
+
+    assert xdev.to_numpy(found).tolist() == [0, 2, 4]
