@@ -164,11 +164,10 @@ def _entry(path: Path) -> Iterator[int]:
     Raises
     ------
     OSError
-        It is no plain file of this user's alone, or too large.
+        It is not this user's alone, or too large.
     """
     with _opened(path, os.O_RDONLY) as file:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+        if os.fstat(file).st_size > LARGEST:
             raise PermissionError(f"{path} is no entry")
         yield file
 
