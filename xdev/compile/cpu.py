@@ -9,15 +9,16 @@ LLVM turns into SIMD code.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dis import get_instructions
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from xdev import _optional
-from xdev.compile import cpu_loop, errors, loops, numpy_functions
+from xdev.compile import cpu_loop, errors, numpy_functions
 from xdev.compile.cpu_loop import ALONE, BINARY, LINE, UNROLLED, Advice
 from xdev.compile.cpu_math import CALLED, SYMBOLS, vectorized
 from xdev.compile.halves import computed, is_half, stored
@@ -49,12 +50,9 @@ class Work(NamedTuple):
         Whether floats are compared by size.
     """
 
-    amount: int = 0
-    branches: bool = False
-    compares: bool = False
-
-
-NONE = Work()
+    amount: int
+    branches: bool
+    compares: bool
 
 
 def work_of(compiled: Any) -> Work:
@@ -87,12 +85,12 @@ class Operand(NamedTuple):
 @final
 @dataclass(slots=True)
 class Body:
-    """What one iteration does: a jitted scalar function between operands.
+    """What one iteration does: a compiled scalar function between operands.
 
     Parameters
     ----------
-    function : Dispatcher
-        The scalar function.
+    compiled : CompileResult
+        The scalar function for the operands' types.
     inputs, outputs : list of Operand
         What is loaded and stored.
     branches : bool
@@ -103,26 +101,20 @@ class Body:
         What the function costs.
     """
 
-    function: Any
+    compiled: Any
     inputs: list[Operand]
     outputs: list[Operand]
     branches: bool
-    work: Work = NONE
-    compiled: Any = None  # the function for these types
-    library: Any = None  # its code, whose mathematics is vectorized
+    work: Work
+    library: Any = field(init=False)  # the function's, whose mathematics is vectorized
+
+    def __post_init__(self) -> None:
+        self.library = vectorized(self.compiled.library)
 
     @property
     def operands(self) -> list[Operand]:
         """Return the inputs, then the outputs, as NumPy has them."""
         return self.inputs + self.outputs
-
-    def resolve(self, typing: Any) -> None:
-        """Compile the function that an iteration calls."""
-        kind = _optional.numba().core.types.Dispatcher(self.function)
-        inputs = tuple(operand.computed for operand in self.inputs)
-        taken = kind.get_call_type(typing, inputs, {}).args
-        self.compiled = self.function.overloads[taken]
-        self.library = vectorized(self.compiled.library)
 
     @property
     def light(self) -> bool:
@@ -250,7 +242,6 @@ def loop(
         The function cannot be compiled, or a result cannot be cast.
     """
     numba = _optional.numba()
-    types = numba.core.types
     operands = [_operand(dtype) for dtype in inputs + outputs]
     nin = len(inputs)
     kinds = [operand.computed for operand in operands[:nin]]
@@ -258,29 +249,55 @@ def loop(
     (compiled,) = scalar.overloads.values()
     errors.refuse_faults(function, inputs, compiled)
     body = Body(
-        scalar,
+        compiled,
         operands[:nin],
         operands[nin:],
         branches=_branches(function),
         work=work_of(compiled),
     )
 
-    @numba.extending.intrinsic  # type: ignore[untyped-decorator]
-    def run(typing: Any, args: Any, dimensions: Any, steps: Any, data: Any) -> Any:
-        body.resolve(typing)
+    def emit(context: Any, builder: Any, arguments: Sequence[Any]) -> None:
+        cpu_loop.emit(context, builder, body, arguments, reorderable=reorderable)
 
-        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
-            cpu_loop.emit(context, builder, body, values, reorderable=reorderable)
-            return context.get_dummy_value()
-
-        return types.void(args, dimensions, steps, data), generate
-
-    def inner(args, dimensions, steps, data):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-        run(args, dimensions, steps, data)
-
-    signature = types.void(*[types.voidptr] * 4)
     with errors.explained(function, inputs):
-        return loops.code_of(numba.cfunc(signature, no_cpython_wrapper=True)(inner))
+        return emitted(emit, *[numba.core.types.voidptr] * 4)
+
+
+_numbers = count()
+
+
+@_optional.numba_unset()
+def emitted(
+    emit: Callable[[Any, Any, Sequence[Any]], None], *kinds: Any
+) -> tuple[bytes, str]:
+    """Compile a C function without a result, whose instructions are emitted.
+
+    Parameters
+    ----------
+    emit : callable
+        ``emit(context, builder, arguments)``.
+    *kinds
+        What the function takes, in Numba's types.
+
+    Returns
+    -------
+    (bytes, str)
+        The object file, and the function's name in it.
+    """
+    core, ir = _optional.numba().core, _optional.llvm_ir()
+    context, name = core.registry.cpu_target.target_context, f"xdev_{next(_numbers)}"
+    library = context.codegen().create_library(name)
+    library.enable_object_caching()  # else it keeps no object file
+    module = library.create_ir_module(name)
+    kind = ir.FunctionType(ir.VoidType(), list(map(context.get_value_type, kinds)))
+    builder = ir.IRBuilder(ir.Function(module, kind, name).append_basic_block("entry"))
+    flags = core.targetconfig.ConfigStack().enter(core.compiler.Flags())
+    with flags, context.push_code_library(library):
+        emit(context, builder, builder.function.args)
+    builder.ret_void()
+    library.add_ir_module(module)
+    library.finalize()
+    return library._get_compiled_object(), name  # noqa: SLF001
 
 
 def jitted(

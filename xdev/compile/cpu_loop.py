@@ -212,7 +212,7 @@ def emit(
     context, builder : Numba's target context, LLVM's instruction builder
         Where to.
     body : Body
-        What one iteration does; resolved.
+        What one iteration does.
     arguments : sequence of four LLVM values
         NumPy's ``args``, ``dimensions``, ``steps`` and ``data``. NumPy calls the loop
         with no data. Others give it int64 indices there, one an iteration: the first

@@ -135,10 +135,11 @@ def _compiled(kernel: Indexed) -> tuple[bytes, str]:
     signature = types.void(pointers[0], types.int64, pointers[1])
     options = {"error_model": "numpy", "_nrt": False}
     try:
-        return loops.code_of(numba.cfunc(signature, **options)(fill))
+        made = numba.cfunc(signature, **options)(fill)
     except numba.core.errors.NumbaError as error:
         message = f"cannot compile {kernel.function.__name__}: {error}"
         raise TypeError(message) from error
+    return made._library._get_compiled_object(), made.native_name  # noqa: SLF001
 
 
 # On CUDA: a thread an index.

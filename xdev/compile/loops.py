@@ -48,11 +48,6 @@ def kept(
     )
 
 
-def code_of(made: Any) -> tuple[bytes, str]:
-    """Return the object file of Numba's ``CFunc``, and its name there."""
-    return made._library._get_compiled_object(), made.native_name  # noqa: SLF001
-
-
 def _usable(binary: bytes) -> bool:
     """Say whether this process has all that an object file calls, as others may.
 

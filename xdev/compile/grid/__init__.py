@@ -211,28 +211,6 @@ class Target:
     add_float: Callable[[Any, Any, Any], Any]
 
 
-def inline(extending: Any, emit: Callable[[Any, Any, Any], None]) -> Any:
-    """Return what compiled code calls with three values to have code emitted there.
-
-    Parameters
-    ----------
-    extending : module
-        The compiler's ``extending``.
-    emit : callable
-        ``emit(context, builder, values)``.
-    """
-
-    def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
-        emit(context, builder, values)
-        return context.get_dummy_value()
-
-    @extending.intrinsic  # type: ignore[untyped-decorator]
-    def run(_typing: Any, one: Any, two: Any, three: Any) -> Any:
-        return _optional.numba().core.types.void(one, two, three), generate
-
-    return run
-
-
 @final
 class Memory:
     """The words of a kernel, and the values that are loaded from them.

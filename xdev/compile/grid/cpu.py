@@ -22,7 +22,6 @@ from xdev.compile.grid import (
     Memory,
     Target,
     check_result,
-    inline,
     serve,
 )
 
@@ -65,17 +64,16 @@ def loop(grid: Grid) -> Callable[[int, int, bytes], None]:
         the source line.
     """
     digest, name = digests.digest(grid.function), grid.function.__name__
-    made = loops.kept(digest, grid.parts, name, lambda: loops.code_of(_compiled(grid)))
+    made = loops.kept(digest, grid.parts, name, partial(_compiled, grid))
     function = _PROTOTYPE(made.address)
     function.code = made  # type: ignore[attr-defined] # lives as long as the function
     return function
 
 
 @_optional.numba_unset()
-def _compiled(grid: Grid) -> Any:
-    """Return Numba's C function of the loop."""
-    numba = _optional.numba()
-    types = numba.core.types
+def _compiled(grid: Grid) -> tuple[bytes, str]:
+    """Return the object file of the loop, and its name there."""
+    types = _optional.numba().core.types
     compiled = _compiled_for(grid, grid.arguments)
     errors.refuse_faults(grid.function, grid.arguments, compiled)
 
@@ -84,13 +82,7 @@ def _compiled(grid: Grid) -> Any:
         memory = Memory(target(), context, builder, words)
         _loop(grid, compiled, memory, start, stop)
 
-    run = inline(numba.extending, emit)
-
-    def inner(start, stop, words):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-        run(start, stop, words)
-
-    signature = types.void(types.int64, types.int64, types.voidptr)
-    return numba.cfunc(signature, _nrt=False)(inner)
+    return cpu.emitted(emit, types.int64, types.int64, types.voidptr)
 
 
 def writes(grid: Grid) -> frozenset[int]:
@@ -258,10 +250,7 @@ def inner_loop(
     parts = "cores", arguments, places, fastmath
     name = function.__name__
 
-    def make() -> tuple[bytes, str]:
-        made = _compiled_inner(function, arguments, places, fastmath=fastmath)
-        return loops.code_of(made)
-
+    make = partial(_compiled_inner, function, arguments, places, fastmath=fastmath)
     return loops.kept(digests.digest(function), parts, name, make)
 
 
@@ -272,10 +261,8 @@ def _compiled_inner(
     places: Places,
     *,
     fastmath: bool,
-) -> Any:
-    """Return Numba's C function: arrays without gaps have code of their own."""
-    numba = _optional.numba()
-    types = numba.core.types
+) -> tuple[bytes, str]:
+    """Return its object file and name: arrays without gaps have code of their own."""
     cases = [arguments]
     if any(places):
         dense = (replace(a, contiguous=a.ndim is not None) for a in arguments)
@@ -288,13 +275,7 @@ def _compiled_inner(
         errors.refuse_faults(function, arguments, made)
 
     emit = partial(_cores, places, cases, compiled)
-    run = inline(numba.extending, emit)
-
-    def inner(args, dimensions, steps, data):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
-        run(args, dimensions, steps)
-
-    pointers = [types.voidptr] * 4
-    return numba.cfunc(types.void(*pointers), _nrt=False)(inner)
+    return cpu.emitted(emit, *[_optional.numba().core.types.voidptr] * 4)
 
 
 def _cores(
@@ -310,7 +291,7 @@ def _cores(
     Of two cases the second is for arrays that lie in C order without gaps.
     """
     args, dimensions, steps = (
-        Memory(target(), context, builder, pointer) for pointer in given
+        Memory(target(), context, builder, pointer) for pointer in given[:3]
     )
     size, count = dimensions.word(0), len(places)
     data, outer = map(args.pointer, args.words(0, count)), steps.words(0, count)
