@@ -217,6 +217,18 @@ def _qr(x: Any, *, mode: str) -> Any:
     return np.linalg.qr(x, mode)  # type: ignore[call-overload]
 
 
+def cutoff(xp: Any, sizes: Any, shape: tuple[int, ...], rtol: Any) -> Any:
+    """Return up to which size singular values of matrices of a shape count as 0.
+
+    The first of ``sizes`` is the largest; a maximum of none would be an error.
+    """
+    if rtol is None:
+        rtol = max(shape[-2:]) * EPS[sizes.dtype]
+    elif type(rtol) not in (int, float):
+        rtol = xp.asarray(rtol)[..., None]
+    return sizes[..., :1] * rtol
+
+
 def pinv(x: Any, *, rtol: Any = None) -> Any:
     """Return the Moore-Penrose inverse of matrices.
 
@@ -239,11 +251,7 @@ def pinv(x: Any, *, rtol: Any = None) -> Any:
         raise no_matrix("linalg.pinv", x)
     xp = namespace_of(x)
     u, s, vh = xp.linalg.svd(x.conj(), full_matrices=False)
-    if rtol is None:
-        rtol = max(x.shape[-2:]) * EPS[s.dtype]
-    elif type(rtol) not in (int, float):
-        rtol = xp.asarray(rtol)[..., None]
-    s[s <= s[..., :1] * rtol] = math.inf
+    s[s <= cutoff(xp, s, x.shape, rtol)] = math.inf
     return xp.matmul(vh.mT, xp.multiply((1 / s)[..., None], u.mT))
 
 
@@ -531,7 +539,7 @@ class HostPlace(Place):
         try:
             made = np.array(obj, dtype=kind, copy=copy)
         except (TypeError, ValueError) as error:
-            refusal = no_values(obj) or held_elsewhere(_array_of_another(obj))
+            refusal = no_values(obj) or held_elsewhere(first_in(obj, _is_of_another))
             if refusal is None:
                 raise
             raise refusal from error
@@ -553,12 +561,17 @@ class HostPlace(Place):
 HOST = HostPlace()
 
 
-def _array_of_another(nested: Any) -> Any:
-    """Return the first array in nested sequences that is not NumPy's, if there is."""
+def first_in(nested: Any, accepts: Callable[[Any], bool]) -> Any:
+    """Return the first value that is accepted in nested sequences, or None."""
     if isinstance(nested, list | tuple):
-        return next((x for x in map(_array_of_another, nested) if x is not None), None)
-    numpys = isinstance(nested, np.ndarray | np.generic)
-    return nested if hasattr(nested, "__dlpack__") and not numpys else None
+        parts = (first_in(part, accepts) for part in nested)
+        return next((x for x in parts if x is not None), None)
+    return nested if accepts(nested) else None
+
+
+def _is_of_another(x: Any) -> bool:
+    """Say whether it is an array, and not NumPy's."""
+    return hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray | np.generic)
 
 
 def _of_no_dtype(*given: Any) -> Exception:

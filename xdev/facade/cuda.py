@@ -27,12 +27,13 @@ from xdev.facade import elementwise
 from xdev.facade.backends import MAKERS, Library, Place, as_shape, to_numpy_dtype
 from xdev.facade.clipping import NUMBERS, clip
 from xdev.facade.cpu import (
-    EPS,
     HOST,
     QR_MODES,
     complex_numbers,
+    cutoff,
     diagonal,
     diff,
+    first_in,
     pinv,
     trace,
 )
@@ -375,7 +376,7 @@ class CudaPlace(Place):
                 "xdev.asarray: copy=False, but a host object must be copied to "
                 "CUDA: leave copy= out"
             )
-        elif isinstance(obj, list | tuple) and obj and _has(obj, self.ndarray):
+        elif first_in(obj, lambda x: isinstance(x, self.ndarray)) is not None:
             return self.cupy.asarray(obj, dtype=kind)
         else:
             return self._uploaded(HOST.asarray(obj, kind, copy=None))
@@ -394,13 +395,6 @@ class CudaPlace(Place):
             return self.cupy.from_dlpack(x, copy=False)
         made = self.cupy.from_dlpack(x)
         return made.copy() if copy else made
-
-
-def _has(nested: Any, kind: type) -> bool:
-    """Say whether a nested sequence holds a value of a type."""
-    if isinstance(nested, list | tuple):
-        return any(_has(part, kind) for part in nested)
-    return isinstance(nested, kind)
 
 
 def mended() -> dict[str, Callable[..., Any]]:
@@ -585,12 +579,7 @@ def matrix_rank(x: Any, *, rtol: Any) -> Any:
     if x.ndim < 2:  # noqa: PLR2004 - a matrix's
         raise no_matrix("linalg.matrix_rank", x)
     values = cupy.linalg.svd(x, compute_uv=False)
-    if rtol is None:
-        least = max(x.shape[-2:]) * EPS[values.dtype]
-    else:
-        least = cupy.asarray(rtol)[..., None]
-    # The first is the largest; a maximum of none would be an error.
-    above = values > values[..., :1] * least
+    above = values > cutoff(cupy, values, x.shape, rtol)
     return cupy.count_nonzero(above, axis=-1)
 
 

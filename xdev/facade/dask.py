@@ -29,6 +29,7 @@ from xdev.facade.backends import (
     to_library_dtype,
     to_numpy_dtype,
 )
+from xdev.facade.cpu import cutoff
 from xdev.facade.dispatch import direct, place
 from xdev.facade.elementwise import __all__ as elementwise_names
 from xdev.ufunc.complaints import not_over_blocks
@@ -208,9 +209,7 @@ def _svdvals(x: Any) -> Any:
 
 def _matrix_rank(x: Any, *, rtol: Any) -> Any:
     xp, sizes = _xp(), _svd(x).S
-    if rtol is None:
-        rtol = max(x.shape) * xp.finfo(sizes.dtype).eps
-    return xp.count_nonzero(sizes > sizes[:1] * rtol)  # the first is the largest
+    return xp.count_nonzero(sizes > cutoff(xp, sizes, x.shape, rtol))
 
 
 #: By the standard's names, with the reason.

@@ -27,7 +27,7 @@ from xdev.facade.backends import (
     dtype_of_number,
     to_numpy_dtype,
 )
-from xdev.facade.cpu import HOST, NUMPY
+from xdev.facade.cpu import HOST, NUMPY, first_in
 from xdev.memory.arrays import size_of
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class FakePlace(Place):
                 f"xdev.asarray: copy=False, but a host object must be copied to "
                 f"{self.device}: leave copy= out"
             )
-        if _holds_fake(obj):
+        if first_in(obj, lambda x: isinstance(x, FakeArray)) is not None:
             make = partial(HOST.asarray, dtype=dtype, copy=copy)
             return run("xdev.asarray", make, obj, on=self.device)
         made = FakeArray(HOST.asarray(obj, dtype, copy=True), self.device)
@@ -138,9 +138,3 @@ def _least(name: str, args: tuple[Any, ...]) -> int:
         return size_of(as_shape(shape), to_numpy_dtype(dtype or "float64"))
     except (TypeError, ValueError, ArithmeticError):
         return 0
-
-
-def _holds_fake(nested: Any) -> bool:
-    if isinstance(nested, list | tuple):
-        return any(map(_holds_fake, nested))
-    return isinstance(nested, FakeArray)

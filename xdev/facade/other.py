@@ -23,6 +23,7 @@ from xdev.facade.backends import (
     to_library_dtype,
     to_numpy_dtype,
 )
+from xdev.facade.cpu import cutoff
 from xdev.facade.dispatch import library_named
 from xdev.transfer.exporters import dtype_of
 from xdev.ufunc.complaints import misfit, never_written, wrong_dtype
@@ -61,11 +62,7 @@ def _isin(x1: Any, x2: Any, *, invert: bool) -> Any:
 def _matrix_rank(x: Any, *, rtol: Any) -> Any:
     xp = array_api_compat.array_namespace(x)
     sizes = xp.linalg.svd(x, full_matrices=False)[1]
-    if rtol is None:
-        rtol = max(x.shape[-2:]) * xp.finfo(sizes.dtype).eps
-    # The first is the largest; a maximum of none would be an error.
-    least = sizes[..., :1] * xp.asarray(rtol)[..., None]
-    return xp.count_nonzero(sizes > least, axis=-1)
+    return xp.count_nonzero(sizes > cutoff(xp, sizes, x.shape, rtol), axis=-1)
 
 
 #: By the namespace's name and the standard's, with the reason.
