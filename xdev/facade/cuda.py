@@ -64,18 +64,10 @@ WITHIN = frozenset((
 _METHODS = "argmax argmin astype mean reshape squeeze take"
 _FFT = "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftshift ifftshift"
 #: CuPy's own, which do as the standard says: array_api_compat's frames are left out.
-OWN = frozenset(
-    [
-        "broadcast_arrays",
-        "meshgrid",
-        "tensordot",
-        "unique_all",
-        "unique_counts",
-        "unique_inverse",
-        "unique_values",
-        *(f"fft.{name}" for name in _FFT.split()),
-    ]
-)
+OWN = frozenset((
+    *("broadcast_arrays", "meshgrid", "tensordot", "unique_all", "unique_counts"),
+    *("unique_inverse", "unique_values", *(f"fft.{name}" for name in _FFT.split())),
+))  # fmt: skip
 #: Likewise the methods of its arrays, which are compiled: its functions of these names
 #: hand their arguments on to them, in frames of Python.
 METHODS = {name: name for name in _METHODS.split()} | {"permute_dims": "transpose"}
