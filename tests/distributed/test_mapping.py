@@ -107,6 +107,11 @@ def test_blocks_have_the_shape_that_the_collection_has(lazy):
     np.testing.assert_array_equal(lazy.values(row), [np.arange(12.0)])
     number = distributed.map(lambda b: b.sum(), x.rechunk(-1), drop_axis=0)
     assert lazy.values(number) == 66
+    sums = distributed.map(lambda b: b.sum(axis=1), matrix.rechunk(-1), drop_axis=1)
+    assert lazy.values(sums).tolist() == [4] * 4
+    low, high = distributed.map(lambda b: (b - 1, b.astype(np.float32)), x)
+    np.testing.assert_array_equal(lazy.values(low), np.arange(12.0) - 1)
+    assert lazy.values(high).dtype == high.dtype == np.float32
     halved = distributed.map(lambda b: b[::2], x, chunks=(2,))
     np.testing.assert_array_equal(lazy.values(halved), np.arange(0, 12.0, 2))
     of_no_axis = distributed.map(lambda b: b + 1, xdev.sum(x))

@@ -162,25 +162,6 @@ def test_a_kernel_is_mapped_and_refuses_collections_itself(lazy, real_device):
         distributed.map(mixed, x)
 
 
-def test_any_function_is_mapped_with_halos_and_other_shapes(lazy):
-    def blurred(x):
-        out = x.copy()
-        out[1:-1, 1:-1] = (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]) / 4
-        return out
-
-    x = xdev.asarray(X, chunks=(2, 3))
-    stencil = distributed.map(blurred, x, depth=1)
-    sums = distributed.map(lambda b: b.sum(axis=1), x.rechunk((2, -1)), drop_axis=1)
-    low, high = distributed.map(lambda b: (b - 1, b.astype(np.float64)), x)
-
-    np.testing.assert_array_equal(lazy.values(stencil), blurred(X))
-    np.testing.assert_array_equal(lazy.values(sums), X.sum(axis=1))
-    np.testing.assert_array_equal(lazy.values(low), X - 1)
-    assert high.dtype == np.float64
-    first = distributed.map(lambda b: b / b[0, 0], x, dtype=np.float32)
-    assert lazy.values(first)[0, 0] == 1
-
-
 @pytest.mark.parametrize(
     ("f", "error", "text"),
     [

@@ -1,10 +1,8 @@
 """What the plug-in makes of a worker, without a cluster."""
 
-import asyncio
 import os
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 import xdev
@@ -111,30 +109,6 @@ def test_cached_memory_goes_back_before_dask_spills(worker):
     plugin.teardown(worker)
     assert not worker.periodic_callbacks
     assert not hooks.spillers
-
-
-def test_no_limit_refuses_what_is_received(monkeypatch):
-    from distributed.utils import offload
-
-    def fill(shape, dtype):
-        if shape > (10,):
-            raise MemoryError
-        return np.zeros(shape, dtype)
-
-    async def read():
-        received = [clusters.room_for_received(n) for n in (10, 11)]
-        return [*received, await offload(clusters.room_for_received, 10)]
-
-    async def handle_scheduler():
-        return await read(), await asyncio.create_task(read())
-
-    monkeypatch.setattr(clusters, "host_array", fill)
-    tasks, chunks = asyncio.run(handle_scheduler())
-
-    assert [each.nbytes for each in (*tasks, *chunks)] == [10, 11, 10] * 2
-    assert not any(each.readonly for each in (*tasks, *chunks))
-    assert [type(each.obj) for each in tasks] == [bytearray] * 3
-    assert [type(each.obj) for each in chunks] == [np.ndarray, bytearray, np.ndarray]
 
 
 def test_a_limit_that_is_none_is_refused_at_once():
