@@ -111,6 +111,15 @@ def test_cached_memory_goes_back_before_dask_spills(worker):
     assert not hooks.spillers
 
 
+def test_no_limit_refuses_what_is_received(monkeypatch):
+    def refuse(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(clusters, "host_array", refuse)
+    room = clusters.room_for_received(11)
+    assert (room.nbytes, room.readonly) == (11, False)
+
+
 def test_a_limit_that_is_none_is_refused_at_once():
     with pytest.raises(xdev.ConfigurationError, match="limit='much'"):
         WorkerPlugin(limit="much")
