@@ -129,7 +129,8 @@ def test_what_is_no_statement_is_shown_alone_as_the_standard_library_shows_it(
     theirs = run(*words, program=timeit.main).stderr
     first, *lines = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")
-    assert first.startswith('  File "<s')
+    name = "setup" if words[0] == "-s" else "statement"
+    assert first.startswith(f'  File "<{name}>"')
     assert lines == theirs.splitlines()[-len(lines) :]
     assert lines[-1].startswith("SyntaxError: ")
 

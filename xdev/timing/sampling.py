@@ -70,8 +70,6 @@ class Loop:
     def __init__(self, statement: Code, setup: Code, namespace: dict[str, Any]) -> None:
         before = _parse(setup, "_setup()", SETUP, above=lines_of(statement))
         body = _parse(statement, "_call()", STATEMENT)
-        both = ast.Module([*before.body, *body.body], [])
-        compile(both, STATEMENT, "exec", dont_inherit=True)
         whole = ast.parse(TEMPLATE)
         function: Any = whole.body[0]
         rounds = function.body[1]
@@ -83,7 +81,7 @@ class Loop:
         exec(code, namespace, made)  # noqa: S102 - running it is what was asked for
         self._function = made["loop"]
         self._namespace = namespace
-        nodes = ast.walk(both)
+        nodes = (*ast.walk(before), *ast.walk(body))
         self._names = {node.id for node in nodes if isinstance(node, ast.Name)}
 
     def __call__(
