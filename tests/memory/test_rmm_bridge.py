@@ -193,7 +193,7 @@ class TestInstallation:
         bridges.install("rmm")
         assert "rmm" in bridges.installed()
         mine = rmm.mr.get_per_device_resource(0)
-        assert mine is bridge.resource(bridge.pool_of, 0)
+        assert mine is bridge.resource(bridges.device_pool, 0)
         bridges.install("rmm")
         assert rmm.mr.get_per_device_resource(0) is mine
         bridges.uninstall("rmm")

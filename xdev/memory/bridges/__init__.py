@@ -17,6 +17,7 @@ from xdev import _optional, native
 from xdev._forks import module_lock
 from xdev.device import Device
 from xdev.errors import ConfigurationError, OutOfMemoryError
+from xdev.memory import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -187,6 +188,11 @@ def install_default() -> None:
 def install_operators() -> None:
     """Put CuPy's operators in, now or when CuPy is imported."""
     _when_imported("cupy", partial(install, "cupy-operators"))
+
+
+def device_pool(index: int) -> Pool:
+    """Return the pool of CUDA device number ``index``."""
+    return registry.pool(f"cuda:{index}")
 
 
 def native_functions(library: str) -> ModuleType:

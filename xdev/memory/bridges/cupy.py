@@ -27,6 +27,7 @@ from xdev.device import Device
 from xdev.device.cuda import current_stream_function
 from xdev.errors import OutOfMemoryError
 from xdev.memory import registry
+from xdev.memory.bridges import device_pool
 from xdev.memory.pools import Part
 
 if TYPE_CHECKING:
@@ -176,10 +177,6 @@ def lease_allocator(leases: Leases, device: Callable[[], int]) -> Allocator:
     return allocate
 
 
-def _pool_of(index: int) -> Pool:
-    return registry.pool(f"cuda:{index}")
-
-
 @final
 class CupyBridge:
     """CuPy's process-wide allocators.
@@ -190,9 +187,8 @@ class CupyBridge:
         Returns the pool of device number ``index``; the registry's without one.
     """
 
-    def __init__(self, pools: Callable[[int], Pool] | None = None) -> None:
-        self._cupy = _optional.cupy()
-        self._pools = pools or _pool_of
+    def __init__(self, pools: Callable[[int], Pool] = device_pool) -> None:
+        self._cupy, self._pools = _optional.cupy(), pools
         self._before: Any = None
         self._allocator: Allocator | None = None
         self._pinned: Callable[[], Pool] | None = None  # of its pinned memory

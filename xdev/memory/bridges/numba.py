@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 from xdev._forks import immortal
 from xdev.memory import registry
-from xdev.memory.bridges import Loans
+from xdev.memory.bridges import Loans, device_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ def pool_of(context: Any, kind: str) -> Pool:
     """Return the pool that serves a Numba context."""
     if kind == "pinned":
         return registry.pool("cpu", "pinned")
-    return registry.pool(f"cuda:{context.device.id}")
+    return device_pool(context.device.id)
 
 
 @cache

@@ -23,19 +23,13 @@ from typing import TYPE_CHECKING, Any, final
 from xdev import _optional
 from xdev._forks import immortal
 from xdev.device import registry as devices
-from xdev.memory import registry
-from xdev.memory.bridges import Loans
+from xdev.memory.bridges import Loans, device_pool
 from xdev.memory.streams import live_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xdev.memory.pools import Pool
-
-
-def pool_of(index: int) -> Pool:
-    """Return the pool of device number ``index``."""
-    return registry.pool(f"cuda:{index}")
 
 
 @cache
@@ -64,7 +58,7 @@ class RmmBridge:
         Returns the pool of device number ``index``; the registry's without one.
     """
 
-    def __init__(self, pools: Callable[[int], Pool] = pool_of) -> None:
+    def __init__(self, pools: Callable[[int], Pool] = device_pool) -> None:
         self._mr = _optional.rmm().mr
         self._pools = pools
         self._before: dict[int, Any] = {}  # the former resources, by device
