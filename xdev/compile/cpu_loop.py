@@ -14,7 +14,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from xdev import _optional
-from xdev.compile.divisions import ALL, INVALID
+from xdev.compile.divisions import ALL, INVALID, called
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -546,11 +546,6 @@ def _pairs(memory: Memory, body: Body, size: int, *arguments: Any) -> None:
 def _clear_exceptions(memory: Memory, which: int) -> None:
     """Emit a call of C's ``feclearexcept``, which is slow, where one was raised."""
     b, number = memory.builder, memory.ir.IntType(32)
-    kind = memory.ir.FunctionType(number, [number])
-    test, clear = (
-        memory.cgutils.get_or_insert_function(b.module, kind, f"fe{name}except")
-        for name in ("test", "clear")
-    )
-    raised = b.icmp_signed("!=", b.call(test, [number(which)]), number(0))
-    with b.if_then(raised, likely=False):
-        b.call(clear, [number(which)])
+    raised = called(b, "fetestexcept", number, number(which))
+    with b.if_then(b.icmp_signed("!=", raised, number(0)), likely=False):
+        called(b, "feclearexcept", number, number(which))

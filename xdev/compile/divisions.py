@@ -54,14 +54,18 @@ def frozen(builder: Any, value: Any) -> Any:
     return made
 
 
+def called(builder: Any, name: str, result: Any, *values: Any) -> Any:
+    """Emit a call of a C function, or of an intrinsic of LLVM's."""
+    kind = _optional.llvm_ir().FunctionType(result, [value.type for value in values])
+    insert = _optional.numba().core.cgutils.get_or_insert_function
+    return builder.call(insert(builder.module, kind, name), values)
+
+
 def raise_flag(builder: Any, condition: Any, exception: int) -> None:
     """Emit C's ``feraiseexcept`` where a condition holds."""
     number = _optional.llvm_ir().IntType(32)
-    kind = _optional.llvm_ir().FunctionType(number, [number])
-    cgutils = _optional.numba().core.cgutils
     with builder.if_then(condition, likely=False):
-        tell = cgutils.get_or_insert_function(builder.module, kind, "feraiseexcept")
-        builder.call(tell, [number(exception)])
+        called(builder, "feraiseexcept", number, number(exception))
 
 
 def ignore_flag(_builder: Any, _condition: Any, _exception: int) -> None:

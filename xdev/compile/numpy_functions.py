@@ -242,12 +242,9 @@ def _real_library(name: str) -> Entry:
 
 
 def _called(builder: Any, name: str, *values: Any) -> Any:
-    ir, kind = _optional.llvm_ir(), values[0].type
-    suffix = "f" if kind == ir.FloatType() else ""
-    function = ir.FunctionType(kind, [value.type for value in values])
-    cgutils = _optional.numba().core.cgutils
-    called = cgutils.get_or_insert_function(builder.module, function, name + suffix)
-    return builder.call(called, values)
+    kind = values[0].type
+    suffix = "f" if kind == _optional.llvm_ir().FloatType() else ""
+    return divisions.called(builder, name + suffix, kind, *values)
 
 
 def _spacing(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:

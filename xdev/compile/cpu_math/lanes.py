@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from xdev import _optional
+from xdev.compile.divisions import called
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -160,17 +161,10 @@ class Lanes:
 
     def fma(self, factor: Lanes | float, summand: Lanes | float) -> Lanes:
         """Return ``self * factor + summand``, rounded once."""
-        ir, b = _optional.llvm_ir(), self.builder
-        llvm_type, module = self.value.type, self.builder.module
         vector = f"v{self.count}" if self.count > 1 else ""
-        name = f"llvm.fma.{vector}{self.kind.suffix}"
-        function = module.globals.get(name)
-        if function is None:
-            function = ir.Function(
-                module, ir.FunctionType(llvm_type, [llvm_type] * 3), name
-            )
-        operands = [self.value, self._lift(factor), self._lift(summand)]
-        return self._new(b.call(function, operands))
+        name, kind = f"llvm.fma.{vector}{self.kind.suffix}", self.value.type
+        operands = self.value, self._lift(factor), self._lift(summand)
+        return self._new(called(self.builder, name, kind, *operands))
 
     def polynomial(self, coefficients: Sequence[float]) -> Lanes:
         """Return the polynomial of these values; coefficients rise in power."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from xdev import _optional
 from xdev._disk_cache import DiskCache
 from xdev.compile import cpu, digests, errors, loops
+from xdev.compile.divisions import called
 from xdev.compile.grid import (
     DIMENSIONS,
     ORDER,
@@ -202,12 +203,8 @@ def _loop(grid: Grid, compiled: Any, memory: Memory, start: Any, stop: Any) -> N
 
 def _assume(memory: Memory, condition: Any) -> None:
     """Emit a promise to the optimiser."""
-    ir = memory.target.cgutils.ir
-    kind = ir.FunctionType(ir.VoidType(), [ir.IntType(1)])
-    assume = memory.target.cgutils.get_or_insert_function(
-        memory.builder.module, kind, "llvm.assume"
-    )
-    memory.builder.call(assume, [condition])
+    nothing = memory.target.cgutils.ir.VoidType()
+    called(memory.builder, "llvm.assume", nothing, condition)
 
 
 # Functions of core arrays on the CPU: the inner loop of a generalized NumPy ufunc.
