@@ -118,11 +118,17 @@ def results(name, made):
     return [xdev.to_numpy(x) for x in parts]
 
 
+#: Where NumPy's differ: our own, as other files compare them with NumPy's and the
+#: standard's.
+OURS = {"expm1", "linalg.eig", "linalg.eigvals"}
+
+
 @pytest.mark.parametrize(("name", "args"), EVERY)
-def test_gives_what_the_cpu_gives(device, name, args):
+def test_gives_what_numpy_gives(device, name, args):
     rtol = 1e-12 if name.startswith("linalg.") else 1e-14
+    wanted = reduce(getattr, name.split("."), xdev if name in OURS else np)(*args)
     found = function(name)(*on(device, args))
-    assert_same(results(name, found), results(name, function(name)(*args)), rtol)
+    assert_same(results(name, found), results(name, wanted), rtol)
 
 
 def defaults_of(wanted):
