@@ -122,6 +122,7 @@ VALUE_ERRORS = {
         for d in ("0", "0.0", "-0.0")
     },
     "nonzero(one)": "0d|zero-dimensional",
+    "add(f, f, out=(f, f))": "has 1 outputs, but out has 2: pass one",
     "concat([])": "at least one array",
     "stack([])": "at least one array",
     **{

@@ -331,7 +331,12 @@ def test_the_ellipsis_makes_arrays(device):
     x = xdev.asarray(np.arange(3.0), device=device)
     total = xdev.guvectorize("(n)->()")(summed)
 
-    for made in (add(x[1], x[2], out=...), add.reduce(x, out=...), total(x, out=...)):
+    for made in (
+        add(x[1], x[2], out=...),
+        xdev.add(x[1], x[2], out=...),
+        add.reduce(x, out=...),
+        total(x, out=...),
+    ):
         assert type(made) is type(x)
         assert (made.shape, float(made)) == ((), 3)
 

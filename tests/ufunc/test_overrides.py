@@ -89,6 +89,12 @@ def test_operands_are_called_as_numpy_calls_them(call):
     assert call(add) == call(np.add)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("f", [add, xdev.add])
+def test_elements_that_none_writes_are_theirs_to_tell(f):
+    assert f(A, O, where=O > 0)[0] == "__call__"
+
+
 def test_of_one_argument():
     assert negative.at(A, [0]) == np.negative.at(A, [0])
 

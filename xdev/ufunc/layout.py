@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from xdev.memory.arrays import host_array, transposed
+from xdev.memory.arrays import host_array, large_array, transposed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,12 +102,12 @@ def pooled(
     where, order
         As in the call.
     least : int
-        Where none is larger, they are left to NumPy [B].
+        Smaller results are left to NumPy [B].
 
     Returns
     -------
-    tuple of arrays, or None
-        None: NumPy makes them.
+    tuple of arrays and None, or None
+        None: NumPy makes all of them.
     """
     shape, straight = None, order == "K"
     arrays = []
@@ -125,21 +125,34 @@ def pooled(
             except ValueError:
                 return None  # NumPy words the refusal
         arrays.append(x)
-    # Without a shape there are NumPy scalars, or numbers.
-    if not shape or prod(shape) * max([d.itemsize for d in outputs]) < least:
-        return None
-    if straight:
-        return tuple([host_array(shape, dtype) for dtype in outputs])
-    return tuple([_like(arrays, shape, dtype, order) for dtype in outputs])
+    if not shape:
+        return None  # of NumPy scalars, or numbers
+    size = prod(shape)
+    if straight and least >= POOLED:  # the most frequent ones
+        return tuple(
+            [
+                large_array(shape, dtype, size)
+                if size * dtype.itemsize >= least
+                else None
+                for dtype in outputs
+            ]
+        )
+    return tuple([_like(arrays, shape, d, order, least) for d in outputs])
 
 
 def _like(
-    arrays: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], order: str
-) -> ndarray[Any, Any]:
+    arrays: Sequence[Any],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    order: str,
+    least: int,
+) -> ndarray[Any, Any] | None:
     """Return an array of a shape in the memory order that inputs have, or a given one.
 
     An array that may be freed by hand is its own, no view of another one.
     """
+    if prod(shape) * dtype.itemsize < least:
+        return None
     if order == "K":
         places = axes([strides(x, shape) for x in arrays])
         straight = host_array(tuple(shape[axis] for axis in places), dtype)
