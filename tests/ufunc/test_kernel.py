@@ -214,21 +214,6 @@ def test_functions_are_called_in_indices_and_ranges(device):
     assert_array_equal(found, expected + 100 * np.minimum(i, 1))
 
 
-def test_work_that_threads_share_is_complete():
-    @xdev.kernel
-    def heavy(i, x, out):
-        total = 0.0
-        for k in range(200):
-            total += x[i] * k
-        out[i] = total
-
-    x = np.random.default_rng(0).random(100_001)
-
-    found = ran("cpu", heavy, x.size, x, np.zeros_like(x))
-
-    np.testing.assert_allclose(found, x * sum(range(200)), rtol=1e-12)
-
-
 def test_the_decorator_takes_options_and_kernels():
     again = xdev.kernel(fastmath=True)(add)
     x = np.arange(5.0)

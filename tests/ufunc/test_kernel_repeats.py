@@ -157,27 +157,6 @@ def test_other_arguments_go_to_python():
 
 
 @pytest.mark.usefixtures("alone")
-def test_more_layouts_than_are_known():
-    bound, whole = fresh(count)[2], np.zeros((3 * cpu.MOST, 400), np.int64)
-    for turn in range(2):
-        for k in range(3 * cpu.MOST // 2):
-            learnt(bound, whole[k, :: k + 1])
-            assert (whole[k, :: k + 1][:2] == KNOWN * (turn + 1)).all()
-
-
-@pytest.mark.usefixtures("alone")
-def test_kernels_that_call_each_other_in_turn():
-    first, second = fresh(axpy)[8], fresh(count)[8]
-    x, out = np.ones(8), np.zeros(8)
-    for k in range(10):
-        first(float(k), x, out)
-        second(out)
-        first(1.0, out, x)
-        assert x.tolist() == out.tolist() == [k + 1] * 8
-        x[:] = 1
-
-
-@pytest.mark.usefixtures("alone")
 def test_nothing_is_kept_alive():
     kernel = fresh(axpy)
     x, out = np.arange(4.0), np.zeros(4)

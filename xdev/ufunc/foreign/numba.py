@@ -20,11 +20,11 @@ def is_array_type(kind: type) -> bool:
     if kind in KNOWN:
         return True
     name = f"{kind.__module__}.{kind.__qualname__}"
-    found = name == "numba.cuda.cudadrv.devicearray.DeviceNDArray"
-    if found and kind not in KNOWN:
-        KNOWN.add(kind)
-        native.calls.read_by(kind, _read)
-    return found
+    if name != "numba.cuda.cudadrv.devicearray.DeviceNDArray":
+        return False
+    KNOWN.add(kind)
+    native.calls.read_by(kind, _read)
+    return True
 
 
 def _read(x: Any) -> tuple[Any, ...] | None:
