@@ -95,7 +95,7 @@ def kept(name, *binaries):
     """Return the loop of a name, and whether it was made."""
     made = list(binaries)
     found = loops.kept(name, (), name, lambda: (made.pop(), "twice"))
-    call = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(found.address)
+    call = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(found)
     return call, len(made) < len(binaries)
 
 

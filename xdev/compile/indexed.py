@@ -101,7 +101,7 @@ def loop(kernel: Indexed) -> Callable[[Any, int, bytes], None]:
     """
     digest, name = digests.digest(kernel.function), kernel.function.__name__
     made = loops.kept(digest, kernel.types, name, partial(_compiled, kernel))
-    return _PROTOTYPE(made.address)
+    return _PROTOTYPE(made)
 
 
 @_optional.numba_unset()

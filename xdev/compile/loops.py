@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,20 +24,14 @@ OFFSETS = b"_GLOBAL_OFFSET_TABLE_"  # which whoever loads a file makes
 SYMBOL = struct.Struct("<IBBHQQ")  # of ELF: where its name is, ..., its section, ...
 
 
-class Loop(NamedTuple):
-    """Loaded code, which stays for the rest of the process."""
-
-    address: int
-
-
 def kept(
     digest: str | None,
     parts: object,
     name: str,
     make: Callable[[], tuple[bytes, str]],
     unchanged: Callable[[], bool] = lambda: True,
-) -> Loop:
-    """Return a C function, compiled where no process has done so.
+) -> int:
+    """Return the address of a C function, compiled where no process has done so.
 
     Parameters are those of :func:`xdev.compile.digests.kept`; ``make`` returns the
     object file and the function's name.
@@ -74,11 +68,12 @@ def _complete(binary: bytes) -> bool:
     )
 
 
-def _loaded(binary: bytes, symbol: str) -> Loop:
+def _loaded(binary: bytes, symbol: str) -> int:
     engine = immortal(_engine(_llvm()))
     engine.add_object_file(_llvm().ObjectFileRef.from_data(binary))
     engine.finalize_object()
-    return Loop(engine.get_function_address(symbol))
+    address: int = engine.get_function_address(symbol)
+    return address
 
 
 @cache
@@ -112,7 +107,7 @@ IDENTITIES = {0: 0, 1: 1, None: -1, "reorderable": -2}  # as NumPy numbers them
 
 
 def register(
-    loop: Loop,
+    loop: int,
     inputs: Sequence[np.dtype[Any]],
     outputs: Sequence[np.dtype[Any]],
     *,
@@ -125,8 +120,8 @@ def register(
 
     Parameters
     ----------
-    loop : Loop
-        A function of NumPy's inner loop signature.
+    loop : int
+        The address of a function of NumPy's inner loop signature.
     inputs, outputs : sequence of numpy.dtype
         What the loop reads and writes.
     name, doc : str
@@ -136,7 +131,7 @@ def register(
     signature : str, optional
         The core dimensions of a generalized ufunc, as in ``"(n),(n)->()"``.
     """
-    loops = (ctypes.c_void_p * 1)(loop.address)
+    loops = (ctypes.c_void_p * 1)(loop)
     data = (ctypes.c_void_p * 1)(None)
     numbers = [dtype.num for dtype in (*inputs, *outputs)]
     # A dtype that NumPy has not from itself has a larger number, and its own call.
@@ -145,7 +140,7 @@ def register(
     texts = name.encode(), doc.encode()
     dimensions = None if signature is None else signature.encode()
     # What the ufunc points into: NumPy copies none of it.
-    immortal((loop, loops, data, types, texts, dimensions))
+    immortal((loops, data, types, texts, dimensions))
     counts = int(user is None), len(inputs), len(outputs), IDENTITIES[identity]
     make = _function(
         FROM_FUNC_AND_DATA_AND_SIGNATURE,
@@ -168,7 +163,7 @@ def register(
             ctypes.POINTER(ctypes.c_int),
             ctypes.c_void_p,
         )
-        add(made, user, loop.address, (ctypes.c_int * len(numbers))(*numbers), None)
+        add(made, user, loop, (ctypes.c_int * len(numbers))(*numbers), None)
     return made
 
 

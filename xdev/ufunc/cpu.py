@@ -90,7 +90,7 @@ class CpuLoops:
             loop = code.kept(digest, parts, name, make, specialisation.unchanged)
             name, doc = f"xdev:{self.scalar.name}", self.scalar.doc
             ufunc = code.register(loop, *types, name=name, doc=doc, identity=identity)
-            made = Threaded(ufunc, loop.address, (*types[0], *types[1]))
+            made = Threaded(ufunc, loop, (*types[0], *types[1]))
             made = self._made.setdefault(specialisation, made)
         return made
 

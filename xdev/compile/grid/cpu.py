@@ -66,8 +66,8 @@ def loop(grid: Grid) -> Callable[[int, int, bytes], None]:
     """
     digest, name = digests.digest(grid.function), grid.function.__name__
     made = loops.kept(digest, grid.parts, name, partial(_compiled, grid))
-    function = _PROTOTYPE(made.address)
-    function.code = made  # type: ignore[attr-defined] # lives as long as the function
+    function = _PROTOTYPE(made)
+    function.address = made  # type: ignore[attr-defined]
     return function
 
 
@@ -218,7 +218,7 @@ def inner_loop(
     places: Places,
     *,
     fastmath: bool,
-) -> loops.Loop:
+) -> int:
     """Compile the inner loop of a generalized ufunc.
 
     Parameters
@@ -235,8 +235,8 @@ def inner_loop(
 
     Returns
     -------
-    Loop
-        A C function of NumPy's inner loop signature.
+    int
+        The address of a C function of NumPy's inner loop signature.
 
     Raises
     ------

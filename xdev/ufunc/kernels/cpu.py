@@ -100,7 +100,7 @@ def _compute(
     report = array("q", bytes(WORD * LENGTH))
     address, _ = report.buffer_info()
     memory = plan.pack(*extents.shape, address, *values, *layouts)
-    code = plan.machine.code.address
+    code = plan.machine.address
     plan.each = threads.compute(plan.machine, code, memory, extents.size, plan.each)
     if report[0]:
         function.refuse_reported(report, extents.dimensions)
