@@ -524,14 +524,9 @@ def _limits(name: str, type: Any, limits_of: Callable[[Any], Any]) -> Any:
 @cache
 def _float_info(dtype: Any) -> FloatInfo:
     found: Any = np.finfo(numpy_dtype_of(dtype))
-    return FloatInfo(
-        int(found.bits),
-        float(found.eps),
-        float(found.max),
-        float(found.min),
-        float(found.smallest_normal),
-        found.dtype,
-    )
+    names = ("eps", "max", "min", "smallest_normal")
+    limits = {name: float(getattr(found, name)) for name in names}
+    return FloatInfo(bits=int(found.bits), dtype=found.dtype, **limits)
 
 
 @cache
