@@ -101,25 +101,3 @@ def test_numbas_moving_mean_takes_a_python_integer(device, char):
 
     assert found.dtype == char
     np.testing.assert_allclose(found, means(x, 3), 1e-6)
-
-
-def test_numbas_moving_mean_with_a_signature(device):
-    declared = ["void(float64[:], int64[:], float64[:])"]
-
-    @xdev.guvectorize(declared, "(n),()->(n)")
-    def f(values, window, out):
-        width = window[0]
-        total, count = 0.0, 0
-        for k in range(len(values)):
-            total += values[k]
-            if k < width:
-                count += 1
-            else:
-                total -= values[k - width]
-            out[k] = total / count
-
-    x = np.arange(12, dtype="d") ** 2
-
-    found = xdev.to_numpy(f(xdev.asarray(x, device=device), 3))
-
-    np.testing.assert_allclose(found, means(x, 3), 1e-12)

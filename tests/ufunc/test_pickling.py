@@ -143,32 +143,6 @@ def test_functions_of_main_go_to_other_programs_by_value():
     assert (kernel.__qualname__, gufunc.__qualname__) == ("scaled", "total")
 
 
-READER = """
-import pickle, sys
-pickle.loads(sys.stdin.buffer.read())
-"""
-
-
-def test_a_program_without_the_function_says_which_is_missing():
-    """What pickle alone takes of __main__ is a name."""
-    made = MAIN.replace("cloudpickle.dumps((add, add, scaled, total))", "b''")
-    writer = made + "sys.stdout.buffer.write(pickle.dumps(scaled))\n"
-    written = subprocess.run(
-        [sys.executable, "-c", writer], capture_output=True, timeout=60, check=True
-    )
-
-    read = subprocess.run(
-        [sys.executable, "-c", READER],
-        input=written.stdout,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert read.returncode
-    assert b"Can't get attribute 'scaled" in read.stderr
-    assert b"__main__" in read.stderr
-
-
 ELSEWHERE = """
 import xdev, math
 import numpy as np
