@@ -204,8 +204,12 @@ class Elementwise:
         try:
             return function(*args)
         except TypeError:
-            dispatch.refuse(self.key, **dict(zip(self.labels, args, strict=True)))
+            self.refuse(args)
             raise
+
+    def refuse(self, args: Sequence[Any]) -> None:
+        """Say what is wrong with the inputs of a call that raised, if it is known."""
+        dispatch.refuse(self.key, **dict(zip(self.labels, args, strict=True)))
 
     def _general(
         self,
@@ -233,7 +237,7 @@ class Elementwise:
         try:
             made = self._computed(ufunc, library, like, values, out, keywords)
         except TypeError:
-            dispatch.refuse(self.key, **arguments)
+            self.refuse(args)
             raise
         if library is NUMPY and not keywords:
             self._learn(ufunc, args, out)
@@ -414,9 +418,7 @@ class _NumPyCall:
                 return compute(*values)
             return NUMPY.write(function.key, compute, list(values), operands[-1])
         except TypeError:
-            dispatch.refuse(
-                function.key, **dict(zip(function.labels, values, strict=True))
-            )
+            function.refuse(values)
             raise
         finally:
             if self._chunked is not None:
@@ -441,8 +443,7 @@ class _NumPyCall:
         function, nin = self._function, self._function.nin
         values, outs = operands[:nin], operands[nin:]
         if isinstance(error, TypeError) or outs:
-            named = dict(zip(function.labels, values, strict=True))
-            dispatch.refuse(function.key, **named)
+            function.refuse(values)
         for out in outs:
             own = NUMPY.bound(function.key, None)
             if isinstance(error, TypeError | ValueError):
