@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import xdev
 from xdev.compile import threads
-from xdev.facade import definitions
+from xdev.facade import cpu, definitions, dispatch, host_threads, inspection
+from xdev.ufunc import cpu_threads
 
 UNARY = ("exp", "sin", "sqrt", "abs", "negative", "isnan", "floor", "square")
 BINARY = ("add", "multiply", "subtract", "divide", "less", "maximum", "pow", "atan2")
@@ -22,15 +23,21 @@ def parts(request, monkeypatch):
     """Share every call, however small, by so many threads; return what was shared."""
     shared, run = [], threads.run
 
-    def noted(task, n, **_):
+    def noted(task, n, *, grain=1):
         shared.append(n)
-        run(task, n)
+        run(task, n, grain=1 if grain < cpu_threads.LINE else cpu_threads.LINE)
 
     monkeypatch.setattr(threads, "run", noted)
     monkeypatch.setattr(threads._config, "num_threads", lambda: request.param)
     for name, value in {"CUT": 1e-12, "REST": 0, "LEAST": 1, "SURE": 1}.items():
         monkeypatch.setattr(threads, name, value)
     monkeypatch.setattr(definitions, "_LARGE", 2)
+    monkeypatch.setattr(cpu, "LARGE", dict.fromkeys(cpu.LARGE, 2))
+    for module in dispatch, inspection:
+        monkeypatch.setattr(module, "MANY", 2)
+    monkeypatch.setattr(host_threads, "_costs", {})
+    monkeypatch.setattr(host_threads, "PART", 64)
+    monkeypatch.setattr(host_threads, "BLOCK", 32)
     forget()
     yield shared
     forget()
@@ -147,3 +154,143 @@ def test_what_does_not_fit_is_refused_as_it_is_in_one_call(parts):
             xdev.add(x, x, out=np.broadcast_to(1.0, x.shape))
         xdev.add(x, x)
     assert parts
+
+
+# -- functions that are no ufuncs -----------------------------------------------------
+
+FOLDS = ("sum", "max", "min", "mean", "var", "std")
+REAL = ("bool", "int8", "uint16", "int64", "float32", "float64")
+AXES = [None, 0, 1, -1, (0, 1), (0, 2), (1,), ()]
+
+
+def folded(name, x, **options):
+    """Return NumPy's fold, of floats by the most exact numbers there are."""
+    if name in ("mean", "var", "std", "sum") and x.dtype.kind == "f":
+        x = x.astype(np.longdouble)
+    return getattr(np, name)(x, **options)
+
+
+@pytest.mark.usefixtures("parts")
+@hypothetical
+@given(data=st.data(), shape=st.tuples(*[st.integers(1, 12)] * 3))
+def test_folds_are_numpys(data, shape):
+    name, dtype = data.draw(st.sampled_from(FOLDS)), data.draw(st.sampled_from(REAL))
+    axis = data.draw(st.sampled_from(AXES))
+    keepdims = data.draw(st.booleans())
+    values = np.random.default_rng(0).standard_normal(shape) * 3
+    x = values.astype(dtype)
+    x = data.draw(st.sampled_from([x, x.T.copy().T, x[::-1], np.asfortranarray(x)]))
+    same = getattr(np, name)(x, axis=axis, keepdims=keepdims)
+    expected = folded(name, x, axis=axis, keepdims=keepdims)
+
+    for _ in range(4):
+        made = getattr(xdev, name)(x, axis=axis, keepdims=keepdims)
+        assert (made.shape, made.dtype) == (same.shape, same.dtype)
+        np.testing.assert_allclose(
+            made, expected, rtol=1e-5 if dtype == "float32" else 1e-12, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "std"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_bits_of_a_fold_are_those_of_its_values(monkeypatch, name, dtype):
+    x = np.random.default_rng(1).standard_normal((400, 333)).astype(dtype) + 1
+    monkeypatch.setattr(host_threads, "PART", 4096)
+    found = set()
+    for count in (1, 2, 3, 16):
+        monkeypatch.setattr(threads._config, "num_threads", lambda count=count: count)
+        monkeypatch.setattr(host_threads, "_costs", {})
+        for cut in (1e-12, 1.0):
+            monkeypatch.setattr(threads, "CUT", cut)
+            found |= {float(getattr(xdev, name)(x)) for _ in range(5)}
+
+    assert len(found) == 1
+    exact = getattr(x.astype(np.longdouble), name)()
+    error = abs(getattr(np, name)(x) - exact)
+    assert abs(found.pop() - exact) <= error + 4 * np.spacing(getattr(np, dtype)(exact))
+
+
+@pytest.mark.usefixtures("parts")
+@hypothetical
+@given(data=st.data(), shape=st.tuples(st.integers(1, 9), st.integers(1, 70)))
+def test_what_copies_has_numpys_bits(data, shape):
+    x, y = (np.ones(shape) * drawn(data, shape) for _ in range(2))
+    x = data.draw(st.sampled_from([x, np.asfortranarray(x), x[:, ::-1]]))
+    dtype = data.draw(st.sampled_from(["int8", "float32", "complex64", "bool"]))
+    axis = data.draw(st.sampled_from([0, 1, -1]))
+    count = shape[axis]
+    indices = np.random.default_rng(2).integers(-count, count, 31)
+    calls = {
+        "astype": lambda xp: xp.astype(x, getattr(xp, dtype, dtype)),
+        "where": lambda xp: xp.where(x > y, x, y[:1]),
+        "concat": lambda xp: xp.concat([x, y, x], axis=axis),
+        "take": lambda xp: xp.take(x, indices, axis=axis),
+        "sort": lambda xp: xp.sort(x.real, axis=axis),
+        "argsort": lambda xp: xp.argsort(x.real, axis=axis, stable=True),
+    }
+    call = calls[data.draw(st.sampled_from(list(calls)))]
+    expected = outcome(call, np)
+    for _ in range(4):
+        assert outcome(call, xdev) == expected
+
+
+@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize("bad", [-5, 4])
+def test_an_index_beyond_the_end_is_refused(bad):
+    x = np.ones((4, 50))
+    indices = np.full(40, 3)
+    for _ in range(4):
+        xdev.take(x, indices, axis=0)
+    indices[-1] = bad
+    with pytest.raises(IndexError, match="out of bounds"):
+        xdev.take(x, indices, axis=0)
+
+
+def test_threads_take_part_in_all(parts):
+    x = np.random.default_rng(3).random((64, 64))
+    indices = np.arange(64)[::-1].copy()
+    calls = [
+        *(lambda name=name: getattr(xdev, name)(x) for name in FOLDS),
+        *(lambda name=name: getattr(xdev, name)(x, axis=0) for name in FOLDS),
+        lambda: xdev.astype(x, xdev.float32),
+        lambda: xdev.where(x > 1, x, x),
+        lambda: xdev.concat([x, x]),
+        lambda: xdev.take(x, indices, axis=0),
+        lambda: xdev.take(x, indices, axis=1),
+        lambda: xdev.sort(x, axis=0),
+        lambda: xdev.argsort(x, axis=1),
+    ]
+    for call in calls:
+        del parts[:]
+        for _ in range(4):
+            call()
+        assert parts
+
+
+TRANSFORMS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("name", [*TRANSFORMS, "rfftn", "irfftn"])
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+def test_large_transforms_are_numpys(name, dtype, norm):
+    if name in ("rfft", "rfftn", "ihfft") and dtype.startswith("complex"):
+        return
+    x = np.random.default_rng(4).standard_normal((128, 2, 260)).astype(dtype)
+    for options in {}, {"axis": 0, "n": 100}, {"axes": (0, 2)}:
+        if options and ("axes" in options) != name.endswith("n"):
+            continue
+        made = getattr(xdev.fft, name)(x, norm=norm, **options)
+        expected = getattr(np.fft, name)(x, norm=norm, **options)
+        assert (made.shape, made.dtype) == (expected.shape, expected.dtype)
+        scale = np.abs(expected).max()
+        close = 1e-6 if dtype in ("float32", "complex64") else 1e-14
+        np.testing.assert_allclose(made / scale, expected / scale, atol=close)
+
+
+def test_a_transform_is_refused_in_numpys_words():
+    x = np.ones((300, 300))
+    with pytest.raises(ValueError, match="Invalid number of FFT data points"):
+        xdev.fft.fft(x, n=0)
+    with pytest.raises(IndexError):
+        xdev.fft.fft(x, axis=2)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import math
 import operator
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -366,7 +366,7 @@ def _tensordot(x1: Any, x2: Any, *, axes: Any) -> Any:
     return product.reshape(kept + others)
 
 
-def _count(x: Any, axis: Axes) -> int:
+def folded_count(x: Any, axis: Axes) -> int:
     """Return how many elements are reduced to one; 0 where NumPy must look."""
     if x.dtype not in (FLOAT64, FLOAT32):
         return 0
@@ -378,14 +378,15 @@ def _count(x: Any, axis: Axes) -> int:
 
 
 def _mean(x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    count = _count(x, axis)
+    count = folded_count(x, axis)
     if not count:
         return np.mean(x, axis=axis, keepdims=keepdims)
     return _add(x, axis, None, None, keepdims) / count
 
 
-def _var(x: Any, *, axis: Axes, correction: float, keepdims: bool) -> Any:
-    count = _count(x, axis)
+def variance(x: Any, *, axis: Axes, correction: float, keepdims: bool) -> Any:
+    """Return the variance of NumPy's arrays, of floats without its detours."""
+    count = folded_count(x, axis)
     if not count or count <= correction:
         return np.var(x, axis=axis, correction=correction, keepdims=keepdims)
     distances = x - _add(x, axis, None, None, True) / count
@@ -394,7 +395,7 @@ def _var(x: Any, *, axis: Axes, correction: float, keepdims: bool) -> Any:
 
 
 def _std(x: Any, **options: Any) -> Any:
-    return np.sqrt(_var(x, **options))
+    return np.sqrt(variance(x, **options))
 
 
 def _running(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
@@ -421,7 +422,7 @@ OF_ARRAYS = Functions(
         "sum": np.add.reduce,
         "mean": _mean,
         "std": _std,
-        "var": _var,
+        "var": variance,
         "argmax": np.ndarray.argmax,
         "argmin": np.ndarray.argmin,
         "nonzero": np.ndarray.nonzero,
@@ -448,6 +449,29 @@ OF_ARRAYS = Functions(
         "unique_inverse": host_sorting.unique_inverse,
     },
 )
+
+
+MANY = 1 << 16  # elements: threads share no function of fewer
+#: How many may be worth several threads, of all arrays together.
+LARGE = {
+    **dict.fromkeys(("sum", "max", "min", "mean"), 1 << 21),
+    **dict.fromkeys(("astype", "concat"), 1 << 20),
+    **dict.fromkeys(("std", "var"), 1 << 18),
+    **dict.fromkeys(("where", "take", "sort", "argsort"), MANY),
+    **dict.fromkeys(("fft.fft", "fft.ifft", "fft.rfft", "fft.irfft"), MANY),
+    **dict.fromkeys(("fft.hfft", "fft.ihfft", "fft.fftn", "fft.ifftn"), MANY),
+    **dict.fromkeys(("fft.rfftn", "fft.irfftn"), MANY),
+}
+
+
+def of_many(name: str, size: int, plain: Any = None) -> Callable[..., Any]:
+    """Return the function for NumPy's arrays of so many elements together."""
+    plain = OF_ARRAYS[name] if plain is None else plain
+    if size < LARGE.get(name, size + 1):
+        return plain
+    # Now, not at import: that takes the pool and the threads.
+    shared = importlib.import_module("xdev.facade.host_threads").FUNCTIONS[name]
+    return partial(shared, plain)
 
 
 @final

@@ -23,7 +23,7 @@ from xdev.facade.backends import (
     is_numpys,
     library_of_dtype,
 )
-from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
+from xdev.facade.cpu import HOST, MANY, NUMPY, OF_ARRAYS, of_many
 from xdev.ufunc.complaints import (
     mismatch,
     misplaced,
@@ -222,7 +222,7 @@ def of_one(
         own = operator.attrgetter(name)(sys.modules["xdev"])
         raise misplaced(own, more, unknown)
     if type(x) is ndarray and x.dtype not in FREED:
-        return OF_ARRAYS[name]
+        return OF_ARRAYS[name] if x.size < MANY else of_many(name, x.size)
     return direct[type(x)][name]
 
 
@@ -234,7 +234,7 @@ def of_pair(
     if kind is type(x2):
         if kind is ndarray:
             if x1.dtype not in FREED and x2.dtype not in FREED:
-                return OF_ARRAYS[name]
+                return OF_ARRAYS[name] if x2.size < MANY else of_many(name, x2.size)
         elif kind in direct:
             return direct[kind][name]
     return of_all(name, **dict(zip(labels, (x1, x2), strict=True)))
@@ -242,11 +242,13 @@ def of_pair(
 
 def of_alike(name: str, arrays: Collection[Any]) -> Callable[..., Any] | None:
     """Return the function ``name`` for arrays of one type and place, or None."""
+    size = 0
     for x in arrays:
         if type(x) is not ndarray or x.dtype in FREED:
             break
+        size += x.size
     else:
-        return OF_ARRAYS[name]
+        return OF_ARRAYS[name] if size < MANY else of_many(name, size)
     kinds = {*map(type, arrays)}
     functions = direct.get(kinds.pop()) if len(kinds) == 1 else None
     return None if functions is None else functions[name]

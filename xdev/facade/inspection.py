@@ -20,7 +20,7 @@ from xdev.facade.backends import (
     numpy_dtype_of,
     to_numpy_dtype,
 )
-from xdev.facade.cpu import bare
+from xdev.facade.cpu import MANY, bare, of_many
 from xdev.facade.dispatch import (
     direct,
     library_of,
@@ -249,6 +249,8 @@ def astype(
         kind = type(x)
         if kind is ndarray:
             if x.dtype not in FREED:
+                if x.size >= MANY and (copy or x.dtype != dtype):
+                    return of_many("astype", x.size, ndarray.astype)(x, np.dtype(dtype))
                 return x.astype(dtype, copy=copy)
         elif (theirs := direct.get(kind)) is not None:  # their dtypes are NumPy's
             convert: Any = theirs["astype"]

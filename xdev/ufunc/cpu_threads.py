@@ -352,7 +352,7 @@ class Chunked:
 
     def __init__(self, ufunc: np.ufunc, dtype: np.dtype[Any]) -> None:
         self._ufunc, self._dtype = ufunc, dtype
-        self._cost = threads.CostModel(TIMES, slower=0.9)
+        self._cost = cost_model()
 
     @classmethod
     def of(cls, ufunc: np.ufunc, kinds: Sequence[Any]) -> Chunked | None:
@@ -379,11 +379,11 @@ class Chunked:
             out = made and made[0]
         if out is not None and cost.is_worth_threads(out.size):
             views = self._views(operands, out)
-        raised: list[int] = []
+        errors = Errors()
 
         def compute(*views: Any) -> Any:
             *inputs, part = views
-            with np.errstate(all="call", call=lambda _, number: raised.append(number)):
+            with errors.noted():
                 return self._ufunc(*inputs, out=part)
 
         if views is None:
@@ -393,10 +393,7 @@ class Chunked:
             share(compute, views, cost.grain)
             result = out
             cost.add_parallel(perf_counter() - start, out.size)
-        if raised:
-            numbers = reduce(or_, raised)
-            bits = (bit for number, bit in FLAGS.items() if numbers & number)
-            report_errors(self._ufunc.__name__, reduce(or_, bits))
+        errors.tell(self._ufunc.__name__)
         return result
 
     def _views(self, operands: Sequence[Any], out: Any) -> list[Any] | None:
@@ -417,30 +414,71 @@ class Chunked:
         return [*views, out]
 
 
-def share(part: Callable[..., object], views: Sequence[Any], grain: int) -> None:
-    """Call a function on parts of arrays of one shape, in several threads.
+@final
+class Errors:
+    """Floating point errors of a computation in parts, told once as NumPy does."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+
+    def noted(self) -> np.errstate:
+        """Return the context of a part, in whatever thread."""
+        numbers = self._numbers
+        return np.errstate(all="call", call=lambda _, number: numbers.append(number))
+
+    def tell(self, name: str) -> None:
+        """Do what the caller's ``np.errstate`` says."""
+        if self._numbers:
+            numbers = reduce(or_, self._numbers)
+            bits = (bit for number, bit in FLAGS.items() if numbers & number)
+            report_errors(name, reduce(or_, bits))
+
+
+def cost_model() -> threads.CostModel:
+    """Return one that knows what parts cost, each some calls of Python's."""
+    return threads.CostModel(TIMES, slower=0.9)
+
+
+def share(
+    part: Callable[..., object],
+    views: Sequence[Any],
+    grain: int,
+    whole: Sequence[int] = (),
+) -> None:
+    """Call a function on parts of an output and of its inputs, in several threads.
 
     Parameters
     ----------
     part : callable
         What computes of parts of the arrays, which lie at the same place in each.
     views : sequence of arrays and numbers
-        The last is the output, whose memory is divided; numbers and arrays of no
+        The last is the output, whose memory is divided; the others have its shape, but
+        along axes where it has one element, and ``whole``. Numbers and arrays of no
         dimensions go to each call.
     grain : int
         So many elements or more are worth a part of their own.
+    whole : sequence of int
+        Axes that are not divided.
     """
     arrays = [x for x in views if type(x) is ndarray and x.ndim]
-    if all(x.flags.f_contiguous for x in arrays):
-        views = [x.T if type(x) is ndarray else x for x in views]
-        arrays = [x.T for x in arrays]
-    if all(x.flags.c_contiguous for x in arrays):
-        views = [x.reshape(-1) if type(x) is ndarray and x.ndim else x for x in views]
+    if not whole and len({x.shape for x in arrays}) == 1:
+        if all(x.flags.f_contiguous for x in arrays):
+            views = [x.T if type(x) is ndarray else x for x in views]
+            arrays = [x.T for x in arrays]
+        if all(x.flags.c_contiguous for x in arrays):
+            views = [
+                x.reshape(-1) if type(x) is ndarray and x.ndim else x for x in views
+            ]
     out = views[-1]
     # Along the outermost axis in memory that has parts enough.
-    outermost = sorted(range(out.ndim), key=lambda k: -abs(out.strides[k]))
-    enough = min(PYTHON_PIECES * _config.num_threads(), max(out.shape))
-    axis = next(k for k in outermost if out.shape[k] >= enough)
+    axes = [k for k, extent in enumerate(out.shape) if extent > 1 and k not in whole]
+    if not axes:
+        part(*views)
+        return
+    axes.sort(key=lambda axis: -abs(out.strides[axis]))
+    enough = PYTHON_PIECES * _config.num_threads()
+    enough = min(enough, max(out.shape[axis] for axis in axes))
+    axis = next(axis for axis in axes if out.shape[axis] >= enough)
     before = (slice(None),) * axis
 
     def work(start: int, stop: int) -> None:
@@ -449,6 +487,6 @@ def share(part: Callable[..., object], views: Sequence[Any], grain: int) -> None
 
     rows = out.shape[axis]
     least = max(1, grain * rows // out.size)
-    if rows > LINE * enough:
+    if axis == axes[-1]:  # NumPy has other loops for elements that lie alone
         least = -(-least // LINE) * LINE
     threads.run(work, rows, grain=least)

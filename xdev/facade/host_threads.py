@@ -1,0 +1,406 @@
+"""NumPy's functions on large arrays, in several threads: each computes parts.
+
+Each takes first the function that serves all other arrays, and calls that for what is
+not worth threads. Folds of all elements are made of folds of a fixed size, in however
+many threads: the bits of a sum depend on its values alone.
+"""
+
+from __future__ import annotations
+
+import math
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from xdev import _config, _optional
+from xdev.compile import threads
+from xdev.facade.cpu import folded_count, variance
+from xdev.memory.arrays import host_array
+from xdev.ufunc.cpu_threads import Errors, cost_model, share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xdev.compile.threads import CostModel
+    from xdev.facade.backends import Axes
+
+PART = 1 << 19  # elements of a fold: beside it a call for them costs nothing
+BLOCK = 1 << 15  # elements of a temporary that stays in a processor's cache
+_costs: dict[tuple[Any, ...], CostModel] = {}
+
+
+def _quicker(
+    key: tuple[Any, ...],
+    size: int,
+    alone: Callable[[], Any],
+    shared: Callable[[int], Any],
+) -> Any:
+    """Compute in one thread, or by ``shared(grain)`` in several; note the time.
+
+    ``key`` says which calls take alike for an element.
+    """
+    cost = _costs.get(key) or _costs.setdefault(key, cost_model())
+    start = perf_counter()
+    if cost.is_worth_threads(size):
+        result = shared(cost.grain)
+        cost.add_parallel(perf_counter() - start, size)
+    else:
+        result = alone()
+        cost.add_serial(perf_counter() - start, size)
+    return result
+
+
+# -- folds ----------------------------------------------------------------------------
+
+
+def _fold(
+    key: tuple[Any, ...],
+    x: Any,
+    axis: Axes,
+    keepdims: bool,
+    alone: Callable[[], Any],
+    dtype: Any,
+    block: int,
+    of_block: Callable[[Any], Any],
+    part: Callable[[Any, Any], object],
+) -> Any:
+    """Fold all elements, or along axes.
+
+    Parameters
+    ----------
+    key, alone
+        As :func:`_quicker` has them; ``alone`` computes what else is not worth parts.
+    dtype : numpy.dtype
+        The result's.
+    block : int
+        How many elements ``of_block`` folds, where all are.
+    of_block : callable
+        Returns a fold of a vector, or of such folds if it is given those of all.
+    part : callable
+        ``part(x, out)`` folds along the axes into an output that keeps them.
+    """
+    axes = tuple(range(x.ndim))
+    if axis is not None:
+        try:
+            axes = normalize_axis_tuple(axis, x.ndim)
+        except (TypeError, ValueError):
+            return alone()  # NumPy refuses it
+    errors = Errors()
+    if len(axes) == x.ndim:
+        if not (x.flags.c_contiguous or x.flags.f_contiguous) or dtype.char == "e":
+            return alone()
+        flat, folds = x.ravel("K"), np.empty(-(-x.size // block), dtype)
+
+        def work(start: int, stop: int) -> None:
+            with errors.noted():
+                for k in range(start, stop):
+                    folds[k] = of_block(flat[k * block : (k + 1) * block])
+
+        count = len(folds)
+        run = threads.run
+        _quicker(key, x.size, lambda: work(0, count), lambda _: run(work, count))
+        with errors.noted():
+            result = key[0].reduce(folds)
+        errors.tell("reduce")
+        return result.reshape((1,) * x.ndim) if keepdims else result
+
+    def shared(grain: int) -> Any:
+        shape = [1 if k in axes else extent for k, extent in enumerate(x.shape)]
+        out = np.empty(shape, dtype)
+
+        def noted(x: Any, out: Any) -> None:
+            with errors.noted():
+                part(x, out)
+
+        least = max(1, grain * out.size // max(1, x.size))
+        share(noted, [x, out], least, axes)
+        return out if keepdims else out.squeeze(axes)
+
+    result = _quicker((*key, axes), x.size, alone, shared)
+    errors.tell("reduce")
+    return result
+
+
+def reduction(ufunc: Any) -> Callable[..., Any]:
+    """Return what folds by a ufunc."""
+
+    def function(
+        plain: Callable[..., Any],
+        x: Any,
+        *,
+        axis: Axes = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+    ) -> Any:
+        return _fold(
+            (ufunc, x.dtype, dtype),
+            x,
+            axis,
+            keepdims,
+            lambda: plain(x, axis=axis, dtype=dtype, keepdims=keepdims),
+            ufunc.reduce(np.zeros(1, x.dtype), None, dtype).dtype,
+            PART,
+            lambda x: ufunc.reduce(x, None, dtype),
+            lambda x, out: ufunc.reduce(x, axis, dtype, out, True),
+        )
+
+    return function
+
+
+_add: Any = np.add.reduce
+_sum = reduction(np.add)
+
+
+def mean(plain: Callable[..., Any], x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    """Average floats; NumPy those that it computes in another type."""
+    count = folded_count(x, axis)
+    if not count:
+        return plain(x, axis=axis, keepdims=keepdims)
+    return _sum(_add, x, axis=axis, keepdims=keepdims) / x.dtype.type(count)
+
+
+def var(
+    plain: Callable[..., Any], x: Any, *, axis: Axes, correction: float, keepdims: bool
+) -> Any:
+    """Return the variance of floats, in two passes; NumPy others'."""
+    count = folded_count(x, axis)
+    if not count or count <= correction:
+        return plain(x, axis=axis, correction=correction, keepdims=keepdims)
+    of_all = axis is None or x.ndim == 1
+    whole = _sum(_add, x) / x.dtype.type(count) if of_all else None
+
+    def squares(x: Any, mean: Any) -> Any:
+        distances = x - mean
+        distances *= distances
+        return distances
+
+    def of_block(x: Any) -> Any:
+        return _add(squares(x, whole), None)
+
+    def part(x: Any, out: Any) -> None:
+        means = _add(x, axis, None, None, True) / count
+        _add(squares(x, means), axis, None, out, True)
+
+    def alone() -> Any:
+        made = plain(x, axis=axis, correction=0, keepdims=keepdims)
+        return made * count
+
+    folded = _fold(
+        (np.add, "var", x.dtype),
+        x,
+        axis,
+        keepdims,
+        alone,
+        x.dtype,
+        BLOCK,
+        of_block,
+        part,
+    )
+    return folded / (count - correction)
+
+
+def std(plain: Callable[..., Any], x: Any, **options: Any) -> Any:  # noqa: ARG001
+    """Return the root of the variance."""
+    return np.sqrt(var(variance, x, **options))
+
+
+# -- what copies ----------------------------------------------------------------------
+
+
+def _spread(
+    key: tuple[Any, ...],
+    shape: tuple[int, ...],
+    dtype: Any,
+    part: Callable[..., object],
+    arrays: Sequence[Any],
+    alone: Callable[[], Any],
+    whole: Sequence[int] = (),
+) -> Any:
+    """Compute parts of a new array, of the same parts of arrays of its shape."""
+
+    def shared(grain: int) -> Any:
+        out = host_array(shape, dtype)
+        share(part, [*arrays, out], grain, whole)
+        return out
+
+    return _quicker(key, math.prod(shape), alone, shared)
+
+
+def astype(plain: Callable[..., Any], x: Any, dtype: Any) -> Any:
+    """Return a copy in another data type, laid out as the array."""
+    errors = Errors()
+    order: Literal["C", "F"] = "F" if x.flags.fnc else "C"
+
+    def part(x: Any, out: Any) -> None:
+        with errors.noted():
+            np.copyto(out, x, "unsafe")
+
+    def shared(grain: int) -> Any:
+        out = host_array(x.shape, dtype, order)
+        share(part, [x, out], grain)
+        return out
+
+    if not (x.flags.c_contiguous or x.flags.f_contiguous):
+        return plain(x, dtype)  # K's order of other arrays is NumPy's to find
+    result = _quicker(
+        ("astype", x.dtype, dtype), x.size, lambda: plain(x, dtype), shared
+    )
+    errors.tell("cast")
+    return result
+
+
+def where(plain: Callable[..., Any], condition: Any, x1: Any, x2: Any) -> Any:
+    """Choose, in blocks of the parts: NumPy's function makes a new array each time."""
+    try:
+        shape = np.broadcast_shapes(condition.shape, x1.shape, x2.shape)
+    except ValueError:
+        return plain(condition, x1, x2)
+
+    def part(condition: Any, x1: Any, x2: Any, out: Any) -> None:
+        rows = max(1, BLOCK * len(out) // out.size)
+        for start in range(0, len(out), rows):
+            at = slice(start, start + rows)
+            out[at] = np.where(condition[at], x1[at], x2[at])
+
+    return _spread(
+        ("where", x1.dtype, x2.dtype),
+        shape,
+        np.result_type(x1, x2),
+        part,
+        [np.broadcast_to(x, shape) for x in (condition, x1, x2)],
+        lambda: plain(condition, x1, x2),
+    )
+
+
+def concat(plain: Callable[..., Any], arrays: Sequence[Any], *, axis: Any) -> Any:
+    """Join arrays, each copied by several threads."""
+    first = arrays[0]
+    size = sum(x.size for x in arrays)
+    if type(axis) is not int or not -first.ndim <= axis < first.ndim:
+        return plain(arrays, axis=axis)
+    axis %= first.ndim
+    rest = {(*x.shape[:axis], *x.shape[axis + 1 :]) for x in arrays}
+    if len(rest) > 1 or {x.ndim for x in arrays} != {first.ndim}:
+        return plain(arrays, axis=axis)  # NumPy refuses them
+
+    def shared(grain: int) -> Any:
+        shape = list(first.shape)
+        shape[axis] = sum(x.shape[axis] for x in arrays)
+        out, start = host_array(tuple(shape), np.result_type(*arrays)), 0
+        for x in arrays:
+            at = slice(start, start + x.shape[axis])
+            part = out[(*(slice(None),) * axis, at)]
+            start = at.stop
+            if x.size:
+                share(lambda x, part: np.copyto(part, x), [x, part], grain)
+        return out
+
+    key = ("concat", *{x.dtype for x in arrays})
+    return _quicker(key, size, lambda: plain(arrays, axis=axis), shared)
+
+
+def take(
+    plain: Callable[..., Any], x: Any, indices: Any, *, axis: int | None = None
+) -> Any:
+    """Take at indices: threads share these, or what is before the axis."""
+    if axis is None and x.ndim == 1:
+        axis = 0
+    right = type(axis) is int and -x.ndim <= axis < x.ndim and indices.ndim == 1
+    if not (right and np.can_cast(indices.dtype, np.intp) and x.size and indices.size):
+        return plain(x, indices, axis=axis)
+    axis %= x.ndim
+    shape = (*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
+    size, extent = math.prod(shape), x.shape[axis]
+
+    def taken(x: Any, indices: Any, out: Any) -> None:
+        if indices.min() < -extent or indices.max() >= extent:
+            x.take(indices, axis)  # NumPy's error
+        x.take(indices, axis, out, "wrap")  # with "raise" it copies
+
+    def shared(grain: int) -> Any:
+        out = host_array(shape, x.dtype)
+        if axis:
+            share(lambda x, out: taken(x, indices, out), [x, out], grain, [axis])
+        else:
+            least = max(1, grain * indices.size // size)
+            threads.run(
+                lambda start, stop: taken(x, indices[start:stop], out[start:stop]),
+                indices.size,
+                grain=least,
+            )
+        return out
+
+    return _quicker(
+        ("take", x.dtype, bool(axis)),
+        size,
+        lambda: plain(x, indices, axis=axis),
+        shared,
+    )
+
+
+# -- along axes -----------------------------------------------------------------------
+
+
+def sorting(name: str, dtype: Any = None) -> Callable[..., Any]:
+    """Return what sorts along an axis: threads share the lines."""
+
+    def function(
+        plain: Callable[..., Any], x: Any, *, axis: Any, **options: Any
+    ) -> Any:
+        lines = x.ndim > 1 and type(axis) is int and -x.ndim <= axis < x.ndim
+        if not lines:
+            return plain(x, axis=axis, **options)
+
+        def part(x: Any, out: Any) -> None:
+            out[...] = plain(x, axis=axis, **options)
+
+        return _spread(
+            (name, x.dtype, axis % x.ndim == x.ndim - 1),
+            x.shape,
+            dtype or x.dtype,
+            part,
+            [x],
+            lambda: plain(x, axis=axis, **options),
+            [axis % x.ndim],
+        )
+
+    return function
+
+
+def transform(name: str) -> Callable[..., Any]:
+    """Return a Fourier transform by SciPy, which has threads, where it is installed."""
+
+    def function(plain: Callable[..., Any], x: Any, **options: Any) -> Any:
+        same = x.dtype.char in "fdFD" and options.get("s") is None
+        if same and _optional.installed("scipy"):
+            own = getattr(_optional.scipy_fft(), name)
+            try:
+                return own(x, workers=_config.num_threads(), **options)
+            except (TypeError, ValueError, IndexError):  # in NumPy's words
+                return plain(x, **options)
+        return plain(x, **options)
+
+    return function
+
+
+TRANSFORMS = (
+    *("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"),
+    *("fftn", "ifftn", "rfftn", "irfftn"),
+)
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "sum": _sum,
+    "max": reduction(np.maximum),
+    "min": reduction(np.minimum),
+    "mean": mean,
+    "var": var,
+    "std": std,
+    "astype": astype,
+    "where": where,
+    "concat": concat,
+    "take": take,
+    "sort": sorting("sort"),
+    "argsort": sorting("argsort", np.dtype(np.intp)),
+    **{f"fft.{name}": transform(name) for name in TRANSFORMS},
+}
