@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import xdev
 from xdev.compile import threads
-from xdev.facade import cpu, definitions, dispatch, host_threads, inspection
+from xdev.facade import definitions, dispatch, host_threads, inspection
 from xdev.ufunc import cpu_threads
 
 UNARY = ("exp", "sin", "sqrt", "abs", "negative", "isnan", "floor", "square")
@@ -32,7 +32,7 @@ def parts(request, monkeypatch):
     for name, value in {"CUT": 1e-12, "REST": 0, "LEAST": 1, "SURE": 1}.items():
         monkeypatch.setattr(threads, name, value)
     monkeypatch.setattr(definitions, "_LARGE", 2)
-    monkeypatch.setattr(cpu, "LARGE", dict.fromkeys(cpu.LARGE, 2))
+    monkeypatch.setattr(dispatch, "LARGE", dict.fromkeys(dispatch.LARGE, 2))
     for module in dispatch, inspection:
         monkeypatch.setattr(module, "MANY", 2)
     monkeypatch.setattr(host_threads, "_costs", {})

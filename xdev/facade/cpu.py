@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import math
 import operator
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -449,29 +449,6 @@ OF_ARRAYS = Functions(
         "unique_inverse": host_sorting.unique_inverse,
     },
 )
-
-
-MANY = 1 << 16  # elements: threads share no function of fewer
-#: How many may be worth several threads, of all arrays together.
-LARGE = {
-    **dict.fromkeys(("sum", "max", "min", "mean"), 1 << 21),
-    **dict.fromkeys(("astype", "concat"), 1 << 20),
-    **dict.fromkeys(("std", "var"), 1 << 18),
-    **dict.fromkeys(("where", "take", "sort", "argsort"), MANY),
-    **dict.fromkeys(("fft.fft", "fft.ifft", "fft.rfft", "fft.irfft"), MANY),
-    **dict.fromkeys(("fft.hfft", "fft.ihfft", "fft.fftn", "fft.ifftn"), MANY),
-    **dict.fromkeys(("fft.rfftn", "fft.irfftn"), MANY),
-}
-
-
-def of_many(name: str, size: int, plain: Any = None) -> Callable[..., Any]:
-    """Return the function for NumPy's arrays of so many elements together."""
-    plain = OF_ARRAYS[name] if plain is None else plain
-    if size < LARGE.get(name, size + 1):
-        return plain
-    # Now, not at import: that takes the pool and the threads.
-    shared = importlib.import_module("xdev.facade.host_threads").FUNCTIONS[name]
-    return partial(shared, plain)
 
 
 @final

@@ -6,6 +6,7 @@ import importlib
 import operator
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -23,7 +24,7 @@ from xdev.facade.backends import (
     is_numpys,
     library_of_dtype,
 )
-from xdev.facade.cpu import HOST, MANY, NUMPY, OF_ARRAYS, of_many
+from xdev.facade.cpu import HOST, NUMPY, OF_ARRAYS
 from xdev.ufunc.complaints import (
     mismatch,
     misplaced,
@@ -206,6 +207,29 @@ def refuse(name: str, **arrays: Any) -> None:
     error = unfit(name, {key: x for key, x in arrays.items() if key != "out"})
     if error is not None:
         raise error from None
+
+
+MANY = 1 << 16  # elements: threads share no function of fewer
+#: How many may be worth several threads, of all arrays together.
+LARGE = {
+    **dict.fromkeys(("sum", "max", "min", "mean"), 1 << 21),
+    **dict.fromkeys(("astype", "concat"), 1 << 20),
+    **dict.fromkeys(("std", "var"), 1 << 18),
+    **dict.fromkeys(("where", "take", "sort", "argsort"), MANY),
+    **dict.fromkeys(("fft.fft", "fft.ifft", "fft.rfft", "fft.irfft"), MANY),
+    **dict.fromkeys(("fft.hfft", "fft.ihfft", "fft.fftn", "fft.ifftn"), MANY),
+    **dict.fromkeys(("fft.rfftn", "fft.irfftn"), MANY),
+}
+
+
+def of_many(name: str, size: int, plain: Any = None) -> Callable[..., Any]:
+    """Return the function for NumPy's arrays of so many elements together."""
+    plain = OF_ARRAYS[name] if plain is None else plain
+    if size < LARGE.get(name, size + 1):
+        return plain
+    # Now, not at import: that takes the pool and the threads.
+    shared = importlib.import_module("xdev.facade.host_threads").FUNCTIONS[name]
+    return partial(shared, plain)
 
 
 def of_one(

@@ -20,12 +20,14 @@ from xdev.facade.backends import (
     numpy_dtype_of,
     to_numpy_dtype,
 )
-from xdev.facade.cpu import MANY, bare, of_many
+from xdev.facade.cpu import bare
 from xdev.facade.dispatch import (
+    MANY,
     direct,
     library_of,
     moved,
     of_alike,
+    of_many,
     owner_of,
     place,
     stays,
