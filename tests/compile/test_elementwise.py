@@ -245,7 +245,7 @@ def test_every_architecture_has_every_method(capability):
         Reduce(*types, 1, 2),
         Reduce(*types, 32, 2, masked=True),
         Reduce(*types, 256, 1, masked=True, joining=256),
-        Reduce(*types, 1, 2, joining=32),
+        Reduce(*types, 8, 2, joining=32, wide=16 // dtype.itemsize),
         Reduce(*types, 32, 1, statistic="count"),
         Reduce(*types, 32, 3, segmented=True),
         Scan(*types, 1, 2),

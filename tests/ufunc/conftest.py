@@ -123,6 +123,7 @@ def compiled(folder, name, content):
         "-O1",
         "-U_FORTIFY_SOURCE",
         "-fno-strict-aliasing",
+        "-fno-gnu-unique",  # each has shared memory of its own
         "-w",
         "-shared",
     ]

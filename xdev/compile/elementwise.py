@@ -42,7 +42,7 @@ ITEMS = 4  # elements a thread of the strided kernel computes
 ACCESS = 16  # bytes of the widest access to memory
 MOVED = ("Linear", "Output")  # kinds with an element in memory for each
 TEMPLATES = 64  # of so many, what NVRTC made is kept: functions come and go
-SPREAD = 64  # bytes of one operand that a thread may take, where itemsizes differ
+SPREAD = 32  # bytes of one operand that a thread may take, where itemsizes differ
 CPP_NAMES = {
     ("b", 1): "bool",
     ("i", 1): "signed char",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 WARP = 32
+WARPS = BLOCK // WARP
 REDUCED = 32  # bytes that a thread folds of each chunk
 STATISTICS = ("fold", "count", "norm", "mean", "var", "std")
 MARK = 8  # bytes
@@ -27,7 +28,7 @@ class Reduce:
     source, loop, target : numpy.dtype
         In memory, of the function, and of the results in memory.
     group : int
-        How many threads fold a segment: 1, 32 or 256.
+        How many threads fold a segment: 1, 32, 256, or 8, one of each warp of a block.
     dimensions : int
         How many dimensions count lines.
     masked : bool
@@ -40,7 +41,7 @@ class Reduce:
     statistic : str
         What becomes of a sum, one of :data:`STATISTICS`.
     wide : int
-        Of how many neighbour lines a thread folds a segment, where ``group`` is 1.
+        Of how many neighbour lines a thread folds a segment, where ``group`` is 1 or 8.
     """
 
     source: np.dtype[Any]
@@ -64,7 +65,7 @@ class Reduce:
     @property
     def span(self) -> int:
         """Return how many elements a group folds at once."""
-        return self.group * self.lanes
+        return 1 if self.group <= WARPS else self.group * self.lanes
 
     @property
     def lanes(self) -> int:

@@ -8,7 +8,7 @@ from math import prod
 from typing import final
 
 from xdev.compile.elementwise import ACCESS, BLOCK
-from xdev.compile.folds import WARP
+from xdev.compile.folds import WARP, WARPS
 from xdev.ufunc import cuda_layout
 
 Shape = tuple[int, ...]
@@ -59,7 +59,9 @@ class Lines:
         side_by_side = self.across and self.source[-1] == itemsize
         return lines if side_by_side and self.extents[-1] % lines == 0 else 1
 
-    def split(self, group: int, span: int, itemsize: int) -> tuple[int, int]:
+    def split(
+        self, group: int, span: int, itemsize: int, wide: int = 1
+    ) -> tuple[int, int]:
         """Return how many segments a line has, and the elements of each.
 
         Parameters
@@ -70,11 +72,13 @@ class Lines:
             Of how many elements a segment is a multiple.
         itemsize : int
             Bytes of an element.
+        wide : int
+            Of how many lines a thread works.
         """
         if not self.length:
             return 1, 0
-        wanted = min(SEGMENTS, -(-2 * THREADS // (self.count * group)))
-        least = SHORT if group == 1 else -(-SEGMENT // itemsize)
+        wanted = min(SEGMENTS, -(-2 * THREADS * wide // (self.count * group)))
+        least = SHORT * group if group <= WARPS else -(-SEGMENT // itemsize)
         splits = max(1, min(wanted, self.length // least))
         each = -(-self.length // splits)
         each += -each % span
@@ -133,8 +137,10 @@ def _merged(
 
 def reducing(found: Lines, contiguous: bool) -> int:
     """Return how many threads fold a segment together."""
-    if found.length <= SHORT or found.across:
+    if found.length <= SHORT:
         return 1
+    if found.across:
+        return WARPS
     few = found.count * WARP < THREADS // 4
     return BLOCK if few or (contiguous and found.length > 2**14) else WARP
 
@@ -144,9 +150,11 @@ def scanning(found: Lines) -> int:
     return 1 if found.length <= SHORT or found.across else BLOCK
 
 
-def grid(groups: int, group: int) -> int:
-    """Return how many blocks hold that many groups of threads."""
-    return -(-groups * group // BLOCK)
+def grid(lines: int, splits: int, group: int) -> int:
+    """Return how many blocks hold the groups of threads for segments of lines."""
+    if group == WARPS:
+        return -(-lines // WARP) * splits
+    return -(-lines * splits * group // BLOCK)
 
 
 def partial(found: Lines, splits: int, itemsize: int) -> Lines:

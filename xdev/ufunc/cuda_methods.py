@@ -82,7 +82,7 @@ class CudaMethods:
                 before = made.data.ptr
                 fold([x.address, before])
             parameter = bytes(3 * SLOT) + found.parameter(splits, each)
-            blocks = folds.grid(found.count * splits, group)
+            blocks = folds.grid(found.count, splits, group)
             machine = self._loops.kernel(spec, kernel)
             scan = Launch(machine, blocks, BLOCK, parameter, (ADDRESS,) * 3)
             scan([x.address, y.address, before])

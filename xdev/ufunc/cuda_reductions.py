@@ -14,7 +14,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from xdev import _optional, native
 from xdev._plain_calls import SLOT
 from xdev.compile.elementwise import BLOCK, computed
-from xdev.compile.folds import WARP, Reduce
+from xdev.compile.folds import WARP, WARPS, Reduce
 from xdev.compile.launch import Launch, Value, padded
 from xdev.ufunc import cuda_folds as folds, cuda_layout
 from xdev.ufunc.complaints import reduction_error
@@ -223,9 +223,9 @@ class CudaReduction:
         contiguous = found.steps[0] == source.itemsize and not masked
         group = folds.reducing(found, contiguous)
         kernel = Reduce(source, loop, target, group, rank, masked)
-        wide = found.wide(source.itemsize) if group == 1 and not masked else 1
+        wide = found.wide(source.itemsize) if group <= WARPS and not masked else 1
         kernel = replace(kernel, statistic=self._statistic, wide=wide)
-        splits, each = found.split(group, kernel.span, source.itemsize)
+        splits, each = found.split(group, kernel.span, source.itemsize, wide)
         nbytes = 0
         if splits > 1:
             kernel = replace(kernel, joining=WARP if splits <= BLOCK else BLOCK)
@@ -289,9 +289,9 @@ def launch(
     and what a mean is divided by.
     """
     first, freedom = start
-    blocks = folding = folds.grid(found.count // kernel.wide * splits, kernel.group)
+    blocks = folding = folds.grid(found.count // kernel.wide, splits, kernel.group)
     if kernel.joining:
-        blocks += folds.grid(found.count, kernel.joining)
+        blocks += folds.grid(found.count, 1, kernel.joining)
     begin = struct.pack("=iiqd", first is not None, folding, READY, freedom)
     parameter = bytes(4 * SLOT) + (first or bytes(SLOT)) + begin
     parameter += found.parameter(splits, each)

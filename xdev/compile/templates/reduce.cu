@@ -1,5 +1,6 @@
 // Reductions along lines. Threads of a group (a warp, or a block) fold one segment that
-// is contiguous, in accesses of 16 bytes; or each thread folds one of its own. A line is
+// is contiguous, in accesses of 16 bytes; or each thread folds some of neighbour lines,
+// alone or with its like in the block's other warps. A line is
 // one segment or is split into several, whose folds meet in scratch memory: the last
 // blocks of the grid wait for them, line by line. (Blocks begin in their order, as
 // decoupled look-back needs it too: Merrill & Garland 2016, NVR-2016-002.)
@@ -8,7 +9,8 @@
 namespace xdev {
 
 constexpr int LANES = XDEV_LANES;
-constexpr int GROUP = XDEV_GROUP;  // threads that fold a segment: 1, 32 or BLOCK
+constexpr int GROUP = XDEV_GROUP;  // threads that fold a segment: 1, 32, BLOCK,
+constexpr bool TALL = GROUP == WARPS;  // or one of each warp
 constexpr int UNROLL = 4;          // chunks under way at once
 constexpr int WIDE = XDEV_WIDE;    // neighbour lines that one thread folds
 constexpr bool MASKED = XDEV_MASKED;
@@ -214,6 +216,25 @@ __device__ Part<T> fold_block(Part<T> total)
     return total;
 }
 
+// The folds of what each warp has of WIDE lines a lane, in the first warp.
+template <class T>
+__device__ void fold_columns(Part<T>* total)
+{
+    __shared__ __align__(16) char memory[WARPS * WARP * WIDE * sizeof(Part<T>)];
+    Part<T>* parts = reinterpret_cast<Part<T>*>(memory);
+#pragma unroll
+    for (int k = 0; k < WIDE; ++k) parts[k * BLOCK + threadIdx.x] = total[k];
+    __syncthreads();
+    if (threadIdx.x >= WARP) return;
+#pragma unroll
+    for (int k = 0; k < WIDE; ++k) {
+#pragma unroll
+        for (int warp = 1; warp < WARPS; ++warp) {
+            total[k] = join(total[k], parts[k * BLOCK + warp * WARP + threadIdx.x]);
+        }
+    }
+}
+
 // A line's folds in scratch memory: a mark says that one is there, and if it has a value.
 template <class T>
 struct Folds {
@@ -301,12 +322,23 @@ __global__ void __launch_bounds__(BLOCK) reduce(const __grid_constant__ Reductio
             return;
         }
     }
-    const Size number = (Size(blockIdx.x) * BLOCK + threadIdx.x) / GROUP;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const Size lines = p.at.lines / WIDE;
-    if (number >= lines * p.at.splits) return;
-    // Neighbour threads take neighbour lines; neighbour groups a line's segments.
-    const Size split = GROUP == 1 ? number / lines : number % p.at.splits;
-    const Size which = GROUP == 1 ? number % lines * WIDE : number / p.at.splits;
+    Size split, which;
+    bool first = threadIdx.x % GROUP == 0;  // has the fold at the end
+    if constexpr (TALL) {  // neighbour threads take neighbour lines, warps a part each
+        const Size tiles = (lines + WARP - 1) / WARP;
+        const Size number = blockIdx.x % tiles * WARP + lane;
+        first = warp == 0 && number < lines;
+        split = blockIdx.x / tiles;
+        which = number < lines ? number * WIDE : 0;
+    } else {
+        const Size number = (Size(blockIdx.x) * BLOCK + threadIdx.x) / GROUP;
+        if (number >= lines * p.at.splits) return;
+        // Neighbour threads take neighbour lines; neighbour groups a line's segments.
+        split = GROUP == 1 ? number / lines : number % p.at.splits;
+        which = GROUP == 1 ? number % lines * WIDE : number / p.at.splits;
+    }
     const Line line(p.at, which);
 
     Size begin = split * p.at.each;
@@ -330,16 +362,21 @@ __global__ void __launch_bounds__(BLOCK) reduce(const __grid_constant__ Reductio
     if constexpr (GROUP == 1) {
         reader.thread(begin, end, total);
     } else if constexpr (GROUP == WARP) {
-        total[0] = reader.warp(begin, end, threadIdx.x % WARP);
+        total[0] = reader.warp(begin, end, lane);
     } else {
         // Each warp takes a part of the segment.
-        constexpr Size SPAN = WARP * LANES;
+        constexpr Size SPAN = TALL ? 1 : WARP * LANES;
         const Size each = (end - begin + WARPS * SPAN - 1) / (WARPS * SPAN) * SPAN;
-        const Size from = begin + threadIdx.x / WARP * each;
+        const Size from = begin + warp * each;
         const Size to = from + each < end ? from + each : end;
-        total[0] = fold_block(reader.warp(from, to, threadIdx.x % WARP));
+        if constexpr (TALL) {
+            reader.thread(from, to, total);
+            fold_columns(total);
+        } else {
+            total[0] = fold_block(reader.warp(from, to, lane));
+        }
     }
-    if (threadIdx.x % GROUP) return;
+    if (!first) return;
     if constexpr (JOINING > 0) {
 #pragma unroll
         for (int k = 0; k < WIDE; ++k) Folds<T>(p, which + k).put(split, total[k]);
