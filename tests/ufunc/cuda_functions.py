@@ -27,11 +27,6 @@ def above(x, y):
     return x > y
 
 
-@vectorize
-def divide(x, y):
-    return x // y, x % y
-
-
 def sample(shape, char, seed=0):
     """Return random values that no sum or product of three overflows."""
     rng = np.random.default_rng(seed)
