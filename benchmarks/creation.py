@@ -3,8 +3,8 @@
 The claims. On CUDA ``xdev.empty`` from the pool takes no longer than any peer's, and no
 row asks the driver for memory once it runs. On the CPU large arrays come from the pool,
 whose pages are there already. NumPy's large ``empty`` and ``zeros`` are promises of the
-system, which makes the pages when they are touched: here nobody touches them. RMM's row
-is a buffer of its own pool.
+system, which makes the pages when they are touched, as in the rows that say so. RMM's
+row is a buffer of its own pool.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     # By the function's name.
     Calls = dict[str, Callable[[], object]]
 
+PAGE = 4096  # of the host's memory [B]
 SIZES = dict.fromkeys(("cpu", "cuda"), (100, 100_000, 1 << 24))  # of float32
+FUNCTIONS = ("empty", "zeros", "full", "arange", "empty, touched", "zeros, touched")
 
 
 def dropped(make: Callable[[], object]) -> Callable[[], None]:
@@ -36,12 +38,23 @@ def dropped(make: Callable[[], object]) -> Callable[[], None]:
     return call
 
 
+def touched(make: Callable[[], Any]) -> Callable[[], None]:
+    """Return a call that makes an array, writes to each page of it, and drops it."""
+
+    def call() -> None:
+        make()[:: PAGE // 4] = 1.0
+
+    return call
+
+
 def of_xdev(n: int, device: xdev.Device) -> Calls:
     """Return xdev's calls."""
     where = {"dtype": xdev.float32, "device": device}
     return {
         "empty": dropped(lambda: xdev.empty(n, **where)),
         "zeros": lambda: xdev.zeros(n, **where),
+        "empty, touched": touched(lambda: xdev.empty(n, **where)),
+        "zeros, touched": touched(lambda: xdev.zeros(n, **where)),
         "full": lambda: xdev.full(n, 0.5, **where),
         "arange": lambda: xdev.arange(n, **where),
     }
@@ -53,6 +66,8 @@ def of_numpy(n: int, library: Any) -> Calls:
     return {
         "empty": dropped(lambda: library.empty(n, kind)),
         "zeros": lambda: library.zeros(n, kind),
+        "empty, touched": touched(lambda: library.empty(n, kind)),
+        "zeros, touched": touched(lambda: library.zeros(n, kind)),
         "full": lambda: library.full(n, 0.5, kind),
         "arange": lambda: library.arange(n, dtype=kind),
     }
@@ -66,6 +81,8 @@ def of_torch(n: int, device: xdev.Device) -> Calls:
     return {
         "empty": dropped(lambda: torch.empty(n, **where)),
         "zeros": lambda: torch.zeros(n, **where),
+        "empty, touched": touched(lambda: torch.empty(n, **where)),
+        "zeros, touched": touched(lambda: torch.zeros(n, **where)),
         "full": lambda: torch.full((n,), 0.5, **where),
         "arange": lambda: torch.arange(n, **where),
     }
@@ -99,7 +116,7 @@ def measure(
     rows: list[dict[str, Any]] = []
     left_out: dict[str, str] = {}
     for n in sizes:
-        for function in ("empty", "zeros", "full", "arange"):
+        for function in FUNCTIONS:
             task = {
                 name: lambda make=make, function=function: make()[function]
                 for name, make in makers(n, device).items()
