@@ -42,6 +42,7 @@ ITEMS = 4  # elements a thread of the strided kernel computes
 ACCESS = 16  # bytes of the widest access to memory
 MOVED = ("Linear", "Output")  # kinds with an element in memory for each
 TEMPLATES = 64  # of so many, what NVRTC made is kept: functions come and go
+WORD = 4  # bytes of the least access that may be shifted
 SPREAD = 32  # bytes of one operand that a thread may take, where itemsizes differ
 CPP_NAMES = {
     ("b", 1): "bool",
@@ -145,7 +146,8 @@ class Elementwise:
         if self.template == "strided":
             return 1
         sizes = [o.storage.itemsize for o in self.operands if o.kind in MOVED]
-        return max(1, min(ACCESS // min(sizes), SPREAD // max(sizes)))
+        most = min(ACCESS // min(sizes), SPREAD // max(sizes))
+        return max(1, WORD // min(sizes), most)
 
     @property
     def is_flat(self) -> bool:
