@@ -443,6 +443,8 @@ def place(device: object = None, chunks: Any = None) -> Place:
     if device is None:
         device = in_context() or (from_environment and from_environment[0])
         device = device or default_device()
+    elif type(device) is str and device == "cpu":  # any other name may be refused
+        return HOST
     chosen = device if type(device) is Device else as_device(device)
     if chosen is CPU:
         return HOST
