@@ -412,6 +412,8 @@ def may_join(library: Library, collection: Any, x: Any) -> bool:
 
 # Filled at the first array on a device. Two threads may do the same work: no harm.
 _places: dict[str, dict[int, Place]] = {"cpu": {0: HOST}}
+#: Of words that always mean the same one.
+_by_word: dict[str, Place] = {"cpu": HOST}
 
 
 def place(device: object = None, chunks: Any = None) -> Place:
@@ -430,6 +432,8 @@ def place(device: object = None, chunks: Any = None) -> Place:
         There is no such device, or it cannot be used; for collections it is a fake one
         or another library's, or Dask is not installed.
     """
+    if type(device) is str and chunks is None and device in _by_word:
+        return _by_word[device]
     if chunks is not None:
         where = as_device(device)
         if where.type == "fake":
@@ -451,6 +455,10 @@ def place(device: object = None, chunks: Any = None) -> Place:
     places = _places.setdefault(chosen.kind, {})
     if chosen.index not in places:
         places[chosen.index] = _make(chosen.require())
+    if type(device) is str and (
+        device == str(chosen) or backend(chosen.type).count() == 1
+    ):
+        _by_word[device] = places[chosen.index]
     return places[chosen.index]
 
 
