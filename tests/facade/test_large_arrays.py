@@ -223,6 +223,7 @@ def test_what_copies_has_numpys_bits(data, shape):
     calls = {
         "astype": lambda xp: xp.astype(x, getattr(xp, dtype, dtype)),
         "where": lambda xp: xp.where(x > y, x, y[:1]),
+        "number": lambda xp: xp.where(x > y, 2, y.astype(dtype)),
         "concat": lambda xp: xp.concat([x, y, x], axis=axis),
         "take": lambda xp: xp.take(x, indices, axis=axis),
         "sort": lambda xp: xp.sort(x.real, axis=axis),
@@ -254,6 +255,7 @@ def test_threads_take_part_in_all(parts):
         *(lambda name=name: getattr(xdev, name)(x, axis=0) for name in FOLDS),
         lambda: xdev.astype(x, xdev.float32),
         lambda: xdev.where(x > 1, x, x),
+        lambda: xdev.where(x > 1, 2.0, x),
         lambda: xdev.concat([x, x]),
         lambda: xdev.take(x, indices, axis=0),
         lambda: xdev.take(x, indices, axis=1),

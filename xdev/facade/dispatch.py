@@ -319,7 +319,11 @@ def mixed(name: str, **arguments: Any) -> tuple[Callable[..., Any], list[Any]]:
     """
     library, like = _leader(name, arguments)
     values = [library.operand(value, like) for value in arguments.values()]
-    return library.bound(name, like), values
+    function = library.bound(name, like)
+    if library is NUMPY and like.size >= MANY:
+        plain = all(type(x) is ndarray or type(x) in PYTHON_SCALARS for x in values)
+        function = of_many(name, like.size, function) if plain else function
+    return function, values
 
 
 def placed(

@@ -253,10 +253,12 @@ def astype(plain: Callable[..., Any], x: Any, dtype: Any) -> Any:
 
 def where(plain: Callable[..., Any], condition: Any, x1: Any, x2: Any) -> Any:
     """Choose, in blocks of the parts: NumPy's function makes a new array each time."""
+    dtype, x = np.result_type(x1, x2), (condition, x1, x2)
     try:
-        shape = np.broadcast_shapes(condition.shape, x1.shape, x2.shape)
-    except ValueError:
-        return plain(condition, x1, x2)
+        shape = np.broadcast_shapes(*map(np.shape, x))
+        numbers = [y if isinstance(y, np.ndarray) else dtype.type(y) for y in x]
+    except (ValueError, OverflowError, TypeError):
+        return plain(condition, x1, x2)  # NumPy refuses them
 
     def part(condition: Any, x1: Any, x2: Any, out: Any) -> None:
         rows = max(1, BLOCK * len(out) // out.size)
@@ -265,11 +267,11 @@ def where(plain: Callable[..., Any], condition: Any, x1: Any, x2: Any) -> Any:
             out[at] = np.where(condition[at], x1[at], x2[at])
 
     return _spread(
-        ("where", x1.dtype, x2.dtype),
+        ("where", dtype),
         shape,
-        np.result_type(x1, x2),
+        dtype,
         part,
-        [np.broadcast_to(x, shape) for x in (condition, x1, x2)],
+        [np.broadcast_to(y, shape) for y in numbers],
         lambda: plain(condition, x1, x2),
     )
 
