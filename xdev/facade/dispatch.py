@@ -416,8 +416,11 @@ def may_join(library: Library, collection: Any, x: Any) -> bool:
 
 # Filled at the first array on a device. Two threads may do the same work: no harm.
 _places: dict[str, dict[int, Place]] = {"cpu": {0: HOST}}
-#: Of words that always mean the same one.
+#: Of words that always mean the same one; a child must be refused what CUDA was to its
+#: parent.
 _by_word: dict[str, Place] = {"cpu": HOST}
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_by_word.clear)
 
 
 def place(device: object = None, chunks: Any = None) -> Place:
@@ -436,8 +439,6 @@ def place(device: object = None, chunks: Any = None) -> Place:
         There is no such device, or it cannot be used; for collections it is a fake one
         or another library's, or Dask is not installed.
     """
-    if type(device) is str and chunks is None and device in _by_word:
-        return _by_word[device]
     if chunks is not None:
         where = as_device(device)
         if where.type == "fake":
@@ -451,8 +452,8 @@ def place(device: object = None, chunks: Any = None) -> Place:
     if device is None:
         device = in_context() or (from_environment and from_environment[0])
         device = device or default_device()
-    elif type(device) is str and device == "cpu":  # any other name may be refused
-        return HOST
+    elif type(device) is str and (meant := _by_word.get(device)) is not None:
+        return meant
     chosen = device if type(device) is Device else as_device(device)
     if chosen is CPU:
         return HOST
