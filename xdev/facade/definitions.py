@@ -241,7 +241,7 @@ class Elementwise:
             raise
         if library is NUMPY and not keywords:
             self._learn(ufunc, args, out)
-        if outs is None:
+        if outs is None and masks:
             warn_unwritten(keywords)
         return made
 

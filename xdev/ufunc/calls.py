@@ -33,6 +33,7 @@ ARRAYS = ("__array__", "__array_interface__", "__array_struct__")
 #: Python's own that are arrays to NumPy: sequences and buffers.
 SEQUENCES = (list, tuple, range, bytearray, memoryview, buffer)
 PLAIN = (np.ndarray, *NUMBERS)
+HOST = {np.ndarray, bool, int, float, complex, type(None)}  # none's but NumPy's
 
 
 def on_host(
@@ -278,10 +279,11 @@ def call(
         name, labels = ufunc.__name__, ufunc.definition.labels
         operands = *args, *(outs or ()), keywords.get("where", True)
         refuse(name, labels, operands, len(outs or ()))
-        told = {} if outs is None else {"out": outs or None}
-        result = elsewhere(ufunc, "__call__", args, keywords | told, way)
-        if result is not NotImplemented:
-            return result
+        if not HOST.issuperset(map(type, operands)):
+            told = {} if outs is None else {"out": outs or None}
+            result = elsewhere(ufunc, "__call__", args, keywords | told, way)
+            if result is not NotImplemented:
+                return result
         if any(map(is_cuda, operands)):
             result = ufunc._cuda(args, outs or None, **way.for_cuda(ufunc, keywords))
         else:

@@ -29,6 +29,7 @@ FIXED = frozenset(("identity", "nin", "signature"))
 OPTIONS = {"where": True, "casting": "same_kind", "order": "K", "dtype": None}
 OPTIONS |= {"subok": True, "signature": None}
 KEYWORDS = ("out", *OPTIONS, "sig")
+NOTHING = {type(None)}
 
 
 @native.calls.direct
@@ -259,14 +260,17 @@ def bound(
 ) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
     """Return the inputs, and the outputs as a tuple, None without any."""
     nin, name = definition.nin, definition.name
+    if out is None and len(args) == nin:
+        return args, None
     args = definition.filled(args)
-    args, positional = args[:nin], tuple(args[nin:])
+    args, positional = args[:nin], args[nin:]
     if positional and out is not None:
         message = f"{name}() takes {nin} arguments, and out once: positionally or "
         raise TypeError(message + "by keyword")
-    outs = out if isinstance(out, tuple) else None if out is None else (out,)
-    outs = positional if outs is None else outs
-    if not isinstance(out, tuple) and all(x is None for x in outs):
+    outs: tuple[Any, ...] = positional if out is None else (out,)
+    if isinstance(out, tuple):
+        outs = out
+    elif NOTHING.issuperset(map(type, outs)):
         return args, None
     nout = definition.nout or definition.outputs(args)
     if len(positional) > nout:
@@ -277,7 +281,7 @@ def bound(
         message = f"{name}() has {nout} outputs, but out has {len(outs)}: pass one "
         wrong = ValueError if isinstance(out, tuple) else TypeError  # as NumPy's
         raise wrong(message + "array, or None, for each")
-    return args, None if all(x is None for x in outs) else outs
+    return args, None if NOTHING.issuperset(map(type, outs)) else outs
 
 
 def kinds_of(operands: Iterable[Any]) -> tuple[Any, ...]:
