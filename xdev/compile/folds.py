@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 WARP = 32
 WARPS = BLOCK // WARP
 REDUCED = 32  # bytes that a thread folds of each chunk
-STATISTICS = ("fold", "count", "norm", "mean", "var", "std")
+STATISTICS = ("fold", "count", "norm", "mean", "var", "std", "argmax", "argmin")
 MARK = 8  # bytes
+PLACED = 16  # bytes of a value and where it is
 SCANNED = 8  # elements that a thread scans of each tile, at most
 
 
@@ -75,6 +76,8 @@ class Reduce:
     @property
     def partial(self) -> int:
         """Return the bytes of a segment's fold, with the mark that it is there."""
+        if self.statistic.startswith("arg"):
+            return MARK + PLACED
         parts = 3 if self.statistic in ("var", "std") else 1
         return MARK + parts * self.loop.itemsize
 

@@ -38,19 +38,19 @@ from xdev.facade.cpu import (
     trace,
 )
 from xdev.facade.cuda_copies import CHOOSE, COPIES, assign, astype, quick
+from xdev.facade.cuda_reductions import REDUCTIONS, STATISTICS, reduction, statistic
 from xdev.memory.arrays import array_maker
 from xdev.memory.owners import mark_uses
 from xdev.memory.reclamation import retrying
 from xdev.memory.registry import pool
 from xdev.memory.streams import live_streams
 from xdev.ufunc.complaints import no_matrix, no_mode
-from xdev.ufunc.cuda_reductions import CudaReduction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from xdev.facade.backends import Axes, DType
+    from xdev.facade.backends import DType
 
 
 #: Functions, or rooms of them, whose libraries (cuFFT, cuBLAS, cuSOLVER) take memory of
@@ -71,22 +71,6 @@ OWN = frozenset((
 #: Likewise the methods of its arrays, which are compiled: its functions of these names
 #: hand their arguments on to them, in frames of Python.
 METHODS = {name: name for name in _METHODS.split()} | {"permute_dims": "transpose"}
-#: Reductions of elementwise functions, by the engine's kernels.
-REDUCTIONS = {
-    "all": elementwise.logical_and,
-    "any": elementwise.logical_or,
-    "max": elementwise.maximum,
-    "min": elementwise.minimum,
-    "prod": elementwise.multiply,
-    "sum": elementwise.add,
-}
-#: Sums of which the same kernels make more, of real numbers.
-STATISTICS = {
-    **{name: name for name in ("mean", "std", "var")},
-    "count_nonzero": "count",
-    "linalg.matrix_norm": "norm",
-    "linalg.vector_norm": "norm",
-}
 #: What makes views alone: no work on the device.
 VIEWS = frozenset((
     *("broadcast_arrays", "broadcast_to", "expand_dims", "flip", "matrix_transpose"),
@@ -105,46 +89,6 @@ def with_room(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if name in WITHIN or not name.startswith(OUTSIDE):
         return function
     return retrying(function, partial(pool, "cuda"))
-
-
-def _reduction(function: Any) -> Callable[..., Any]:
-    """Return a reduction along all axes, or some."""
-
-    def reduce(
-        x: Any, *, axis: Axes = None, dtype: DType = None, keepdims: bool = False
-    ) -> Any:
-        if keepdims:
-            return function.reduce(x, axis, dtype, None, True)
-        return function.reduce(x, axis, dtype)
-
-    vars(reduce)["marks"] = True  # the engine does
-    return reduce
-
-
-def _statistic(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
-    """Return such a function; ``own`` is CuPy's, for what the kernels do not serve."""
-    add: Any = elementwise.add
-    reduction = CudaReduction(add._cuda, 0, STATISTICS[name])  # noqa: SLF001
-
-    matrix = name == "linalg.matrix_norm"
-    least, plain = (2, "fro") if matrix else (0, 2)
-
-    def reduce(
-        x: Any, *, keepdims: bool = False, ord: Any = plain, **options: Any
-    ) -> Any:
-        asked = {"axis": (-2, -1), **options} if matrix else options
-        if ord == plain and not keepdims:
-            made = reduction.again(x, **asked)
-            if made is not NotImplemented:
-                return made
-        real = x.dtype.kind != "c" or name == "count_nonzero"
-        if ord == plain and real and x.ndim >= least:
-            return reduction(x, keepdims=keepdims, **asked)
-        ways = {"ord": ord} if name.startswith("linalg.") else {}
-        return own(x, keepdims=keepdims, **ways, **options)
-
-    vars(reduce)["marks"] = True  # the engine does
-    return reduce
 
 
 def _bare(function: Callable[..., Any], cupy: ModuleType) -> Callable[..., Any]:
@@ -168,7 +112,7 @@ class CuPyLibrary(Library):
     def __init__(self) -> None:
         super().__init__(_optional.cupy(), self._find)
         self.several = registry.backend("cuda").count() > 1
-        reductions = {name: _reduction(f) for name, f in REDUCTIONS.items()}
+        reductions = {name: reduction(f) for name, f in REDUCTIONS.items()}
         self._known = {**OPERATORS, **reductions, **mended()}
         live_streams.when_several.append(self._mark_uses)
 
@@ -191,7 +135,7 @@ class CuPyLibrary(Library):
             standard = importlib.import_module("array_api_compat.cupy")
             found = _bare(operator.attrgetter(name)(standard), self.namespace)
         if name in STATISTICS:
-            found = _statistic(name, found)
+            found = statistic(name, found)
         elif name in COPIES:
             found = quick(COPIES[name], found)
         self.keep(name, with_room(name, found))

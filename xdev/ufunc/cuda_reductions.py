@@ -124,12 +124,7 @@ class CudaReduction:
         TypeError
             An axis is no integer.
         """
-        loop = dtype
-        if self._statistic == "count":
-            loop = np.intp
-        elif self._statistic != "fold" and array.dtype.kind != "f":
-            loop = np.float64
-        x, given, spec = operands_of(self._loops, array, out, loop)
+        x, given, spec = operands_of(self._loops, array, out, self._loop(array, dtype))
         axes = axes_of(axis, len(x.shape))
         freedom = max(prod(x.shape[i] for i in axes) - correction, 0.0)
         if len(axes) > 1 and self._identity is None:
@@ -145,7 +140,7 @@ class CudaReduction:
         operands = [x] if mask is None else [x, mask]
         with CudaCall(self._name, operands, given) as ready:
             x, mask = ready.apart(x), mask and ready.apart(mask)
-            y = ready.result(one if keepdims else left, spec.outputs[0])
+            y = ready.result(one if keepdims else left, self._kind(spec))
             kept = y.strides if keepdims else _with_axes(y.strides, axes)
             whole = y.laid_out(one, kept)
             if prod(one):
@@ -164,6 +159,20 @@ class CudaReduction:
                 if plain and isinstance(axis, KEYS) and isinstance(dtype, KEYS):
                     self._learn((axis, dtype, correction), array, y, plan)
             return ready.owner(y)
+
+    def _loop(self, array: Any, dtype: Any) -> Any:
+        """Return what to fold in instead of what the array and ``out`` say, if so."""
+        if self._statistic == "count":
+            return np.intp
+        if self._statistic.startswith("arg"):
+            return array.dtype
+        real = self._statistic != "fold" and array.dtype.kind != "f"
+        return np.float64 if real else dtype
+
+    def _kind(self, spec: Specialisation) -> np.dtype[Any]:
+        """Return the data type of new results."""
+        places = self._statistic.startswith("arg")
+        return np.dtype(np.intp) if places else spec.outputs[0]
 
     def _learn(self, key: tuple[Any, ...], array: Any, y: Array, plan: Folding) -> None:
         """Have :attr:`again` launch by a plan."""

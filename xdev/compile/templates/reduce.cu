@@ -17,9 +17,10 @@ constexpr bool MASKED = XDEV_MASKED;
 constexpr bool SEGMENTED = XDEV_SEGMENTED;  // segments begin where an array says
 constexpr int JOINING = XDEV_JOINING;  // threads that join a line's segments; 0: nobody
 
-enum Statistic { FOLD, COUNT, NORM, MEAN, VARIANCE, DEVIATION };
+enum Statistic { FOLD, COUNT, NORM, MEAN, VARIANCE, DEVIATION, LARGEST, SMALLEST };
 constexpr Statistic STATISTIC = Statistic(XDEV_STATISTIC);
-constexpr bool MOMENTS = STATISTIC >= VARIANCE;
+constexpr bool MOMENTS = STATISTIC == VARIANCE || STATISTIC == DEVIATION;
+constexpr bool PLACED = STATISTIC == LARGEST || STATISTIC == SMALLEST;
 constexpr bool COMMUTES = STATISTIC != FOLD;
 
 using Mark = unsigned long long;
@@ -47,19 +48,39 @@ __device__ inline Moments<R> apply(Moments<R> a, Moments<R> b)
     return {count, a.mean + step * part, a.squares + b.squares + step * step * a.count * part};
 }
 
-template <class R, bool>
+// A value and where it is; of equal ones the first, and a NaN before all others.
+template <class R>
+struct Placed {
+    R value;
+    Size place;
+};
+
+template <class R>
+__device__ inline Placed<R> apply(Placed<R> a, Placed<R> b)
+{
+    const bool nan = a.value != a.value, other = b.value != b.value;
+    const bool beats = STATISTIC == LARGEST ? b.value > a.value : b.value < a.value;
+    const bool same = nan ? other : b.value == a.value;
+    return same ? b.place < a.place ? b : a : !nan && (other || beats) ? b : a;
+}
+
+template <class R, bool MOMENTS, bool PLACED>
 struct folded {
     using type = R;
 };
 template <class R>
-struct folded<R, true> {
+struct folded<R, true, false> {
     using type = Moments<R>;
+};
+template <class R>
+struct folded<R, false, true> {
+    using type = Placed<R>;
 };
 
 template <class Storage, class Loop>
 struct Reader {
     using R = typename computed<Loop>::type;
-    using T = typename folded<R, MOMENTS>::type;
+    using T = typename folded<R, MOMENTS, PLACED>::type;
     const char* data;
     const char* mask;
     Size step, mask_step;
@@ -79,13 +100,15 @@ struct Reader {
     __device__ Part<T> one(Size i) const
     {
         if (MASKED && !mask[i * mask_step]) return {T(), false};
-        return {begun(value(reinterpret_cast<const Storage*>(data + i * step))), true};
+        return {begun(value(reinterpret_cast<const Storage*>(data + i * step)), i), true};
     }
 
-    __device__ static T begun(R x)
+    __device__ static T begun(R x, Size place)
     {
         if constexpr (MOMENTS) {
             return {R(1), x, x - x};  // of an infinity NaN
+        } else if constexpr (PLACED) {
+            return {x, place};
         } else {
             return x;
         }
@@ -105,7 +128,21 @@ struct Reader {
         return part[0];
     }
 
-    __device__ T all(const chunk<Storage, LANES>& block) const
+    __device__ T all(const chunk<Storage, LANES>& block, Size start) const
+    {
+        if constexpr (PLACED) {
+            T total = begun(value(block.value), start);
+#pragma unroll
+            for (int i = 1; i < LANES; ++i) {
+                total = apply(total, begun(value(block.value + i), start + i));
+            }
+            return total;
+        } else {
+            return sum(block);
+        }
+    }
+
+    __device__ T sum(const chunk<Storage, LANES>& block) const
     {
         R total = value(block.value);
 #pragma unroll
@@ -143,7 +180,9 @@ struct Reader {
                 }
                 T part[UNROLL];
 #pragma unroll
-                for (int k = 0; k < UNROLL; ++k) part[k] = in_order(all(block[k]));
+                for (int k = 0; k < UNROLL; ++k) {
+                    part[k] = in_order(all(block[k], begin + k * SPAN + lane * LANES));
+                }
 #pragma unroll
                 for (int k = 1; k < UNROLL; ++k) part[0] = apply(part[0], part[k]);
                 total = join(total, Part<T>{part[0], true});
@@ -195,7 +234,9 @@ struct Reader {
                 block.load_any(from);
             }
 #pragma unroll
-            for (int k = 0; k < WIDE; ++k) part[k] = {begun(value(block.value + k)), true};
+            for (int k = 0; k < WIDE; ++k) {
+                part[k] = {begun(value(block.value + k), i), true};
+            }
         }
     }
 };
@@ -289,8 +330,9 @@ struct Folds {
     }
 };
 
-template <class Target, class Loop, class T>
-__device__ void finish(const Reduction& p, char* place, Part<T> total)
+// What becomes of a line's fold.
+template <class Loop, class T>
+__device__ auto outcome(const Reduction& p, Part<T> total)
 {
     using R = typename computed<Loop>::type;
     R result;
@@ -304,7 +346,17 @@ __device__ void finish(const Reduction& p, char* place, Part<T> total)
         if constexpr (STATISTIC == MEAN) result = result / R(p.freedom);
     }
     if constexpr (STATISTIC == NORM || STATISTIC == DEVIATION) result = sqrt(result);
-    write<Target, Loop>(reinterpret_cast<Target*>(place), result);
+    return result;
+}
+
+template <class Target, class Loop, class T>
+__device__ void finish(const Reduction& p, char* place, Part<T> total)
+{
+    if constexpr (PLACED) {
+        *reinterpret_cast<Target*>(place) = total.value.place;
+    } else {
+        write<Target, Loop>(reinterpret_cast<Target*>(place), outcome<Loop>(p, total));
+    }
 }
 
 template <class Storage, class Loop, class Target>

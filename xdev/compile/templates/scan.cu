@@ -69,18 +69,18 @@ struct Cursor {
 template <class T>
 __device__ inline Part<T> carried(const T* before, Size count, Part<T>* parts)
 {
-    const int lane = threadIdx.x % WARP;
-    if (threadIdx.x < WARP) {
-        Part<T> total = {T(), false};
-        for (Size i = 0; i < count; i += WARP) {
-            Part<T> part = {T(), i + lane < count};
-            if (part.any) part.value = before[i + lane];
-            total = join(total, fold_warp(part));
-        }
-        if (lane == 0) parts[WARPS] = total;
-    }
+    const Size each = (count + BLOCK - 1) / BLOCK;
+    const Size begin = threadIdx.x * each;
+    const Size end = begin + each < count ? begin + each : count;
+    Part<T> total = {T(), false};
+    for (Size i = begin; i < end; ++i) total = join(total, Part<T>{before[i], true});
+    total = fold_warp(total);
+    if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = total;
     __syncthreads();
-    return parts[WARPS];
+    total = parts[0];
+#pragma unroll
+    for (int k = 1; k < WARPS; ++k) total = join(total, parts[k]);
+    return total;
 }
 
 template <class Storage, class Loop, class Target>
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(BLOCK) scan(const __grid_constant__ Scan p)
             cursor.put(i, total.value);
         }
     } else {
-        __shared__ __align__(16) char memory[(WARPS + 1) * sizeof(Part<T>)];
+        __shared__ __align__(16) char memory[WARPS * sizeof(Part<T>)];
         Part<T>* parts = reinterpret_cast<Part<T>*>(memory);
         const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
         Part<T> carry = {T(), false};
