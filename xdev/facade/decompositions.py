@@ -11,10 +11,6 @@ if TYPE_CHECKING:
 
     from xdev.facade.backends import QR, SVD, Array, Eig
 
-__all__ = [
-    "cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals",
-]  # fmt: skip
-
 
 def cholesky(x: Array, /, *more: Never, upper: bool = False) -> Array:
     """Triangular factor of positive definite matrices.
