@@ -202,9 +202,11 @@ def marking(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
     are_of_current_stream = native.calls.are_of_current_stream
+    shapes = name == "reshape"  # a view of what is contiguous
 
     def on_stream(*args: Any, **options: Any) -> Any:
-        if options or not are_of_current_stream(args):
+        view = shapes and not options and args[0]._c_contiguous  # noqa: SLF001
+        if not view and (options or not are_of_current_stream(args)):
             mark_uses((*args, *options.values()))
         return function(*args, **options)
 
