@@ -269,6 +269,17 @@ def test_every_statistic_compiles(char):
         assert folding(kernel, loop)[:4] == b"\x7fELF"
 
 
+@pytest.mark.parametrize(
+    ("char", "loop", "statistic"),
+    [("b", "d", "var"), ("e", "f", "std"), ("b", "b", "argmax"), ("b", "D", "fold")],
+)
+def test_columns_of_small_numbers_fit_into_shared_memory(char, loop, statistic):
+    source, loop = np.dtype(char), np.dtype(loop)
+    kernel = Reduce(source, loop, loop, 8, joining=256, statistic=statistic, wide=8)
+
+    assert folding(kernel, loop)[:4] == b"\x7fELF"
+
+
 def test_a_scatter_of_one_operand_compiles():
     f = np.dtype("f")
 

@@ -78,9 +78,9 @@ def test_segments_without_a_value_leave_none(gpu, shape, axis):
 
 @pytest.mark.parametrize(
     ("char", "shape"),
-    itertools.product("efdi?", [(70_000,), (600, 40), (3, 4000)])
+    itertools.product("efdbi?", [(70_000,), (600, 40), (9000, 64), (3, 4000)])
     if DEEP
-    else [("e", (70_000,)), ("i", (600, 40))],
+    else [("e", (70_000,)), ("i", (600, 40)), ("b", (9000, 64))],
     ids=str,
 )
 def test_statistics_are_numpys(gpu, shape, char):
@@ -108,6 +108,23 @@ def test_statistics_are_numpys(gpu, shape, char):
                 np.testing.assert_allclose(made, expected, rtol=rtol)
                 if not kept.items() <= how.items():
                     np.testing.assert_array_equal(gpu.host(again), made)
+
+
+@pytest.mark.parametrize("char", "?bHefd" if DEEP else "bed")
+@pytest.mark.parametrize("shape", [*SHAPES, (9000, 64)], ids=str)
+def test_places_of_extremes_are_the_first_ones(gpu, shape, char):
+    x = gpu.sample(shape, char)
+    samples = [x, x.copy()]
+    if char in "efd":
+        samples[1].flat[[x.size // 3, x.size // 2]] = np.nan
+    for name, plain in (("argmax", np.argmax), ("argmin", np.argmin)):
+        places = CudaReduction(gpu.loops("add"), 0, name)
+        for y, axis in itertools.product(samples, (None, *range(x.ndim))):
+            for view in (y, y[::-1, ...]) if axis is not None else (y,):
+                made = gpu.host(places(gpu.array(view), axis=axis))
+
+                expected = np.asarray(plain(view, axis))
+                np.testing.assert_array_equal(made, expected, strict=True)
 
 
 @pytest.mark.parametrize("name", ["add", "first"])

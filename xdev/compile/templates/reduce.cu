@@ -257,21 +257,31 @@ __device__ Part<T> fold_block(Part<T> total)
     return total;
 }
 
-// The folds of what each warp has of WIDE lines a lane, in the first warp.
+// The folds of what each warp has of WIDE lines a lane, in the first warp: as many lines
+// at once as shared memory holds.
 template <class T>
 __device__ void fold_columns(Part<T>* total)
 {
-    __shared__ __align__(16) char memory[WARPS * WARP * WIDE * sizeof(Part<T>)];
+    constexpr int LINES = 32768 / (BLOCK * sizeof(Part<T>));
+    constexpr int ONCE = LINES < WIDE ? LINES : WIDE;
+    __shared__ __align__(16) char memory[BLOCK * ONCE * sizeof(Part<T>)];
     Part<T>* parts = reinterpret_cast<Part<T>*>(memory);
 #pragma unroll
-    for (int k = 0; k < WIDE; ++k) parts[k * BLOCK + threadIdx.x] = total[k];
-    __syncthreads();
-    if (threadIdx.x >= WARP) return;
+    for (int first = 0; first < WIDE; first += ONCE) {
+        if (first) __syncthreads();  // the lines before are read
 #pragma unroll
-    for (int k = 0; k < WIDE; ++k) {
+        for (int k = 0; k < ONCE && first + k < WIDE; ++k) {
+            parts[k * BLOCK + threadIdx.x] = total[first + k];
+        }
+        __syncthreads();
+        if (threadIdx.x >= WARP) continue;
 #pragma unroll
-        for (int warp = 1; warp < WARPS; ++warp) {
-            total[k] = join(total[k], parts[k * BLOCK + warp * WARP + threadIdx.x]);
+        for (int k = 0; k < ONCE && first + k < WIDE; ++k) {
+#pragma unroll
+            for (int warp = 1; warp < WARPS; ++warp) {
+                Part<T> part = parts[k * BLOCK + warp * WARP + threadIdx.x];
+                total[first + k] = join(total[first + k], part);
+            }
         }
     }
 }
