@@ -127,6 +127,43 @@ def test_places_of_extremes_are_the_first_ones(gpu, shape, char):
                 np.testing.assert_array_equal(made, expected, strict=True)
 
 
+def test_places_are_of_one_axis_or_of_all(gpu):
+    places, x = CudaReduction(gpu.loops("add"), 0, "argmax"), gpu.sample((3, 4), "d")
+    for axis in ((0, 1), (0,), (), [0], 1.0, "1"):
+        with pytest.raises(TypeError):
+            np.argmax(x, axis)
+        with pytest.raises(TypeError, match="integer"):
+            places(gpu.array(x), axis=axis)
+    for axis in (0, -1, None):
+        assert gpu.host(places(gpu.array(np.asarray(3.0)), axis=axis)) == 0
+
+
+def test_statistics_of_bfloat16_are_bfloat16(gpu):
+    brain = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    x = np.arange(3000).astype(brain)
+    for name, plain in (("mean", np.mean), ("std", np.std)):
+        made = CudaReduction(gpu.loops("add"), 0, name)(gpu.array(x), axis=None)
+
+        assert gpu.host(made) == np.asarray(plain(x.astype("d"))).astype(brain)
+        assert made.dtype == brain
+
+
+def test_corrections_of_other_types_are_numpys(gpu):
+    variance, x = CudaReduction(gpu.loops("add"), 0, "var"), gpu.sample((3, 4), "d")
+    for correction in (1, True, np.int8(1), np.float32(1), np.asarray(1.0), np.nan):
+        for _ in range(2):
+            made = variance.again(gpu.array(x), None, None, correction)
+            if made is NotImplemented:
+                made = variance(gpu.array(x), axis=None, correction=correction)
+
+            expected = np.var(x, correction=correction)
+            np.testing.assert_allclose(gpu.host(made), expected, rtol=1e-14)
+    for correction in (1 + 0j, "1", None):
+        assert variance.again(gpu.array(x), None, None, correction) is NotImplemented
+        with pytest.raises(TypeError):
+            variance(gpu.array(x), axis=None, correction=correction)
+
+
 @pytest.mark.parametrize("name", ["add", "first"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_scans_along_each_axis_keep_the_order(gpu, name, shape):

@@ -15,6 +15,7 @@ from xdev import _optional, native
 from xdev._plain_calls import SLOT
 from xdev.compile.elementwise import BLOCK, computed
 from xdev.compile.folds import WARP, WARPS, Reduce
+from xdev.compile.halves import is_bfloat16
 from xdev.compile.launch import Launch, Value, padded
 from xdev.ufunc import cuda_folds as folds, cuda_layout
 from xdev.ufunc.complaints import reduction_error
@@ -34,6 +35,7 @@ READY = secrets.randbits(62) << 1  # marks a segment's fold: no memory holds it 
 PLANS = 512  # kept for each function
 WHOLE = {int, np.intp, type(None)}  # types of axes: ``1.0`` and ``True`` equal 1 too
 Start = tuple[bytes | None, float]
+REAL = (int, float)  # types of corrections: ``1 + 0j`` equals 1 too
 KEYS = (int, tuple, str, type, np.dtype, type(None))  # axes and dtypes that are learnt
 
 
@@ -71,7 +73,7 @@ class CudaReduction:
         self, loops: CudaLoops, identity: int | str | None, statistic: str = "fold"
     ) -> None:
         self._loops, self._name = loops, loops.scalar.name
-        self._statistic = statistic
+        self._statistic, self._places = statistic, statistic.startswith("arg")
         self._identity = identity
         self._neutral = None if identity == "reorderable" else identity
         self._plans: dict[Any, Folding] = {}
@@ -90,6 +92,8 @@ class CudaReduction:
             return NotImplemented
         parts = axis if type(axis) is tuple else (axis,)
         if launches is None or not WHOLE.issuperset(map(type, parts)):
+            return NotImplemented
+        if not isinstance(correction, REAL):
             return NotImplemented
         return launches(array)
 
@@ -126,7 +130,9 @@ class CudaReduction:
         """
         x, given, spec = operands_of(self._loops, array, out, self._loop(array, dtype))
         axes = axes_of(axis, len(x.shape))
-        freedom = max(prod(x.shape[i] for i in axes) - correction, 0.0)
+        if self._places and axis is not None:
+            axis_of(axis, max(len(x.shape), 1))  # one alone
+        freedom = max(float(prod(x.shape[i] for i in axes) - correction), 0.0)
         if len(axes) > 1 and self._identity is None:
             raise reduction_error("not reorderable", self._name)
         first = self._initial(initial, spec)
@@ -156,7 +162,8 @@ class CudaReduction:
                 plan.run(values)
                 plain = out is None and not keepdims and mask is None
                 plain = plain and initial is np._NoValue and x.owner is array  # noqa: SLF001
-                if plain and isinstance(axis, KEYS) and isinstance(dtype, KEYS):
+                known = isinstance(axis, KEYS) and isinstance(dtype, KEYS)
+                if plain and known and isinstance(correction, REAL):
                     self._learn((axis, dtype, correction), array, y, plan)
             return ready.owner(y)
 
@@ -164,15 +171,14 @@ class CudaReduction:
         """Return what to fold in instead of what the array and ``out`` say, if so."""
         if self._statistic == "count":
             return np.intp
-        if self._statistic.startswith("arg"):
+        if self._places:
             return array.dtype
-        real = self._statistic != "fold" and array.dtype.kind != "f"
-        return np.float64 if real else dtype
+        real = array.dtype.kind == "f" or is_bfloat16(array.dtype)
+        return dtype if real or self._statistic == "fold" else np.float64
 
     def _kind(self, spec: Specialisation) -> np.dtype[Any]:
         """Return the data type of new results."""
-        places = self._statistic.startswith("arg")
-        return np.dtype(np.intp) if places else spec.outputs[0]
+        return np.dtype(np.intp) if self._places else spec.outputs[0]
 
     def _learn(self, key: tuple[Any, ...], array: Any, y: Array, plan: Folding) -> None:
         """Have :attr:`again` launch by a plan."""
