@@ -134,6 +134,19 @@ def test_arrays_in_lists_and_of_other_libraries_are_kept_too(bench):
     assert bench.device.hazards == []
 
 
+def test_what_the_engine_leaves_to_cupy_is_kept_too(bench, monkeypatch):
+    theirs = pytest.importorskip("array_api_compat.cupy")
+    monkeypatch.setattr(theirs, "var", lambda x, **_: bench.use(x))
+
+    def variance(x):
+        numbers = x.view("F")  # the engine's are of real numbers
+        bench.library.bound("var", numbers)(numbers, axis=None, correction=0)
+
+    for _ in range(2):
+        used_and_dropped(bench, variance)
+    assert bench.device.hazards == []
+
+
 def test_memory_of_others_is_not_marked(bench):
     raw = cupy.cuda.UnownedMemory(1 << 20, 4096, owner=None, device_id=0)
     x = cupy.ndarray(SHAPE, "f4", memptr=cupy.cuda.MemoryPointer(raw, 0))

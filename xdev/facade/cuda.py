@@ -135,7 +135,7 @@ class CuPyLibrary(Library):
             standard = importlib.import_module("array_api_compat.cupy")
             found = _bare(operator.attrgetter(name)(standard), self.namespace)
         if name in STATISTICS:
-            found = statistic(name, found)
+            found = statistic(name, marking(name, found))
         elif name in COPIES:
             found = quick(COPIES[name], found)
         self.keep(name, with_room(name, found))
