@@ -38,6 +38,8 @@ FUNCTIONS = {
     "add": (lambda x, y: x + y, "*o = to<O>(*a) + to<O>(*b);"),
     "first": (lambda x, y: x if x != 0 else y, "*o = *a != 0 ? *a : *b;"),
     "same": (lambda x: x, "*o = *a;"),
+    "positive": (lambda x: +x, "*o = *a;"),
+    "logical_and": (lambda x, y: x and y, "*o = to<bool>(*a) && to<bool>(*b);"),
     "above": (lambda x, y: x > y, "*o = *a > *b;"),
     "chain": (lambda x, y, z: x * y + z, "*o = *a * *b + *c;"),
 }

@@ -76,10 +76,11 @@ def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
     if not -ndim <= axis < ndim:
         return NotImplemented
     axis %= ndim
-    around = {(*x.shape[:axis], *x.shape[axis + 1 :]) for x in arrays}
-    size = sum(x.shape[axis] for x in arrays if x.ndim == ndim)
-    whole = (*shape[:axis], size, *shape[axis + 1 :])
-    if len(around) > 1 or not is_large(whole, dtype):
+    around = {(x.ndim, *x.shape[:axis], *x.shape[axis + 1 :]) for x in arrays}
+    if len(around) > 1:
+        return NotImplemented
+    whole = (*shape[:axis], sum(x.shape[axis] for x in arrays), *shape[axis + 1 :])
+    if not is_large(whole, dtype):
         return NotImplemented
     if dtype != np.bool_ and any(x.dtype == np.bool_ for x in arrays):
         return NotImplemented
@@ -131,7 +132,7 @@ def _repeated(
 ) -> Any:
     """Copy into a result whose axes are parted into what is x's and what repeats it."""
     shape = tuple(n * k for n, k in zip(sizes, times, strict=True))
-    if min(times) < 0 or not is_large(shape, x.dtype):
+    if not is_large(shape, x.dtype) or min(times) < 0:
         return NotImplemented
     out = new(shape, x.dtype)
     parts = (parted(n, k) for n, k in zip(sizes, times, strict=True))
