@@ -402,6 +402,11 @@ class Chunked:
             return None
         if not out.flags.writeable or not _has_own_places(out):
             return None
+        # Backwards NumPy's loops may have other bits than forwards; one element, as
+        # parts may be wide, has no direction.
+        arrays = [x for x in (*operands, out) if type(x) is ndarray]
+        if any(step < 0 for x in arrays for step in x.strides):
+            return None
         views = []
         for x in operands:
             if type(x) is ndarray and x.ndim:
