@@ -47,6 +47,7 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
         assert memory.reserved("cpu") == memory.allocated("cpu") == 0
         assert own.stats().reserved == 0
         assert list(memory.outstanding("cpu")) == []
+        assert tracking.TRACKER.items() == []
         assert (held[0] == 7).all()
         with memory.track():
             new = xdev.full(100_000, 9.0)
