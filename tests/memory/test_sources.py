@@ -324,3 +324,14 @@ def test_a_record_knows_what_went_back_before_a_failure(policy):
     told = [(event["action"], event["size"]) for event in events]
     assert [size for action, size in told if action == "segment_free"] == [30 * MIB]
     assert len([size for action, size in told if action == "free_completed"]) == 3
+
+
+def test_a_failed_allocation_takes_nothing_of_a_shared_limit():
+    source = Failing()
+    pool = Pool(source, limit=1 << 30)
+    for _ in range(3):
+        source.fail("allocate")
+        with pytest.raises(RuntimeError):
+            pool.acquire(MIB)
+        assert pool.budget.reserved == 0
+    assert pool.state.upstream._orders == {}
