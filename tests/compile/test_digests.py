@@ -196,7 +196,6 @@ NANS = [np.uint64((0x7FF8 << 48) + k).view("f8") for k in range(2)]
         ),
         (numba.njit(compiled), numba.njit(again)),
     ],
-    ids=str,
 )
 def test_what_looks_alike_is_told_apart(scale, values):
     found = {scale(value) for value in values}
