@@ -250,6 +250,69 @@ def test_what_copies_has_numpys_bits(data, shape):
         assert outcome(call, xdev) == expected
 
 
+ORDERS = {
+    "F": np.asfortranarray,
+    "turned": lambda x: x.transpose(0, 2, 1).copy().transpose(0, 2, 1),
+    "last": lambda x: x.transpose(2, 0, 1).copy().transpose(1, 2, 0),
+    "row": lambda x: np.broadcast_to(x[0], x.shape),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_results_lie_in_memory_as_numpys(parts, order):
+    x = ORDERS[order](np.random.default_rng(6).random((8, 9, 10)))
+    calls = [
+        *(
+            lambda xp, f=f, axis=axis, keep=keep: getattr(xp, f)(
+                x, axis=axis, keepdims=keep
+            )
+            for f in ("sum", "max")
+            for axis in (0, 1, 2)
+            for keep in (False, True)
+        ),
+        lambda xp: xp.where(x > 0.5, x, 0.0),
+        lambda xp: xp.where(x > 0.5, x, x[:1]),
+        lambda xp: xp.concat([x, x], axis=1),
+        lambda xp: xp.sort(x, axis=1),
+        lambda xp: xp.argsort(x, axis=1, stable=True),
+    ]
+    for call in calls:
+        del parts[:]
+        expected = call(np)
+        lengths = [n > 1 for n in expected.shape]
+        for _ in range(4):
+            made = call(xdev)
+            steps = [np.array(y.strides)[lengths].tolist() for y in (made, expected)]
+            assert steps[0] == steps[1]
+        assert parts
+
+
+@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize("name", ["sum", "max", "min"])
+def test_folds_of_objects_are_numpys(name):
+    x = np.arange(300).astype(object).reshape(20, 15) * 10**30
+    for axis in (None, 0, (0, 1)):
+        for _ in range(4):
+            made = getattr(xdev, name)(x, axis=axis)
+            assert np.array_equal(made, getattr(np, name)(x, axis=axis))
+
+
+@pytest.mark.usefixtures("parts")
+def test_a_list_is_no_axis():
+    for _ in range(4):
+        with pytest.raises(TypeError):
+            xdev.sum(np.ones(300), axis=[0])
+
+
+@pytest.mark.usefixtures("parts")
+def test_lost_imaginary_parts_are_told_once():
+    x = np.ones((30, 40), complex)
+    for _ in range(4):
+        with pytest.warns(np.exceptions.ComplexWarning) as told:
+            xdev.astype(x, xdev.float32)
+        assert len(told) == 1
+
+
 @pytest.mark.usefixtures("parts")
 @pytest.mark.parametrize("bad", [-5, 4])
 def test_an_index_beyond_the_end_is_refused(bad):

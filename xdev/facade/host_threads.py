@@ -18,6 +18,7 @@ from xdev import _config, _optional
 from xdev.compile import threads
 from xdev.facade.cpu import folded_count, variance
 from xdev.memory.arrays import host_array
+from xdev.ufunc import layout
 from xdev.ufunc.cpu_threads import Errors, cost_model, share
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 PART = 1 << 19  # elements of a fold: beside it a call for them costs nothing
 BLOCK = 1 << 15  # elements of a temporary that stays in a processor's cache
+NUMBERS = "biufc"  # kinds of data types
 _costs: dict[tuple[Any, ...], CostModel] = {}
 
 
@@ -50,6 +52,18 @@ def _quicker(
         result = alone()
         cost.add_serial(perf_counter() - start, size)
     return result
+
+
+def _corner(x: Any) -> Any:
+    """Return two elements along each axis."""
+    return x[(slice(2),) * x.ndim]
+
+
+def _laid_out(example: Any, shape: Sequence[int], dtype: Any = None) -> Any:
+    """Return a new array like what NumPy made of corners: the order of its axes."""
+    steps = [*map(abs, example.strides)]
+    places = sorted(range(example.ndim), key=steps.__getitem__, reverse=True)
+    return layout.ordered(places, shape, dtype or example.dtype)
 
 
 # -- folds ----------------------------------------------------------------------------
@@ -82,6 +96,8 @@ def _fold(
         ``part(x, out)`` folds along the axes into an output that keeps them.
     """
     axes = tuple(range(x.ndim))
+    if isinstance(axis, list):
+        return alone()  # NumPy refuses it
     if axis is not None:
         try:
             axes = normalize_axis_tuple(axis, x.ndim)
@@ -107,16 +123,20 @@ def _fold(
         return result.reshape((1,) * x.ndim) if keepdims else result
 
     def shared(grain: int) -> Any:
-        shape = [1 if k in axes else extent for k, extent in enumerate(x.shape)]
-        out = np.empty(shape, dtype)
+        with np.errstate(all="ignore"):
+            example = key[0].reduce(_corner(x), axis, keepdims=keepdims)
+        kept = [(1 if k in axes else n) for k, n in enumerate(x.shape)]
+        lost = () if keepdims else axes
+        shape = [n for k, n in enumerate(kept) if k not in lost]
+        out = _laid_out(example, shape, dtype)
 
         def noted(x: Any, out: Any) -> None:
             with errors.noted():
                 part(x, out)
 
         least = max(1, grain * out.size // max(1, x.size))
-        share(noted, [x, out], least, axes)
-        return out if keepdims else out.squeeze(axes)
+        share(noted, [x, np.expand_dims(out, lost)], least, axes)
+        return out
 
     result = _quicker((*key, axes), x.size, alone, shared)
     errors.tell("reduce")
@@ -134,12 +154,17 @@ def reduction(ufunc: Any) -> Callable[..., Any]:
         dtype: Any = None,
         keepdims: bool = False,
     ) -> Any:
+        def alone() -> Any:
+            return plain(x, axis=axis, dtype=dtype, keepdims=keepdims)
+
+        if x.dtype.kind not in NUMBERS:
+            return alone()  # threads share no objects, and NumPy refuses the others
         return _fold(
             (ufunc, x.dtype, dtype),
             x,
             axis,
             keepdims,
-            lambda: plain(x, axis=axis, dtype=dtype, keepdims=keepdims),
+            alone,
             ufunc.reduce(np.zeros(1, x.dtype), None, dtype).dtype,
             PART,
             lambda x: ufunc.reduce(x, None, dtype),
@@ -211,17 +236,20 @@ def std(plain: Callable[..., Any], x: Any, **options: Any) -> Any:  # noqa: ARG0
 
 def _spread(
     key: tuple[Any, ...],
-    shape: tuple[int, ...],
-    dtype: Any,
     part: Callable[..., object],
     arrays: Sequence[Any],
     alone: Callable[[], Any],
+    example: Callable[..., Any],
     whole: Sequence[int] = (),
 ) -> Any:
-    """Compute parts of a new array, of the same parts of arrays of its shape."""
+    """Compute parts of a new array, of the same parts of arrays of its shape.
+
+    ``example`` computes them of corners.
+    """
+    shape = arrays[0].shape
 
     def shared(grain: int) -> Any:
-        out = host_array(shape, dtype)
+        out = _laid_out(example(*map(_corner, arrays)), shape)
         share(part, [*arrays, out], grain, whole)
         return out
 
@@ -244,6 +272,8 @@ def astype(plain: Callable[..., Any], x: Any, dtype: Any) -> Any:
 
     if not (x.flags.c_contiguous or x.flags.f_contiguous):
         return plain(x, dtype)  # K's order of other arrays is NumPy's to find
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        return plain(x, dtype)  # which warns of imaginary parts, once
     result = _quicker(
         ("astype", x.dtype, dtype), x.size, lambda: plain(x, dtype), shared
     )
@@ -268,11 +298,10 @@ def where(plain: Callable[..., Any], condition: Any, x1: Any, x2: Any) -> Any:
 
     return _spread(
         ("where", dtype),
-        shape,
-        dtype,
         part,
         [np.broadcast_to(y, shape) for y in numbers],
         lambda: plain(condition, x1, x2),
+        np.where,
     )
 
 
@@ -290,7 +319,8 @@ def concat(plain: Callable[..., Any], arrays: Sequence[Any], *, axis: Any) -> An
     def shared(grain: int) -> Any:
         shape = list(first.shape)
         shape[axis] = sum(x.shape[axis] for x in arrays)
-        out, start = host_array(tuple(shape), np.result_type(*arrays)), 0
+        out = _laid_out(plain([*map(_corner, arrays)], axis=axis), shape)
+        start = 0
         for x in arrays:
             at = slice(start, start + x.shape[axis])
             part = out[(*(slice(None),) * axis, at)]
@@ -345,7 +375,7 @@ def take(
 # -- along axes -----------------------------------------------------------------------
 
 
-def sorting(name: str, dtype: Any = None) -> Callable[..., Any]:
+def sorting(name: str) -> Callable[..., Any]:
     """Return what sorts along an axis: threads share the lines."""
 
     def function(
@@ -355,18 +385,14 @@ def sorting(name: str, dtype: Any = None) -> Callable[..., Any]:
         if not lines:
             return plain(x, axis=axis, **options)
 
-        def part(x: Any, out: Any) -> None:
-            out[...] = plain(x, axis=axis, **options)
+        def alone(x: Any = x) -> Any:
+            return plain(x, axis=axis, **options)
 
-        return _spread(
-            (name, x.dtype, axis % x.ndim == x.ndim - 1),
-            x.shape,
-            dtype or x.dtype,
-            part,
-            [x],
-            lambda: plain(x, axis=axis, **options),
-            [axis % x.ndim],
-        )
+        def part(x: Any, out: Any) -> None:
+            out[...] = alone(x)
+
+        key = name, x.dtype, axis % x.ndim == x.ndim - 1
+        return _spread(key, part, [x], alone, alone, [axis % x.ndim])
 
     return function
 
@@ -403,6 +429,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "concat": concat,
     "take": take,
     "sort": sorting("sort"),
-    "argsort": sorting("argsort", np.dtype(np.intp)),
+    "argsort": sorting("argsort"),
     **{f"fft.{name}": transform(name) for name in TRANSFORMS},
 }

@@ -154,8 +154,14 @@ def _like(
     if prod(shape) * dtype.itemsize < least:
         return None
     if order == "K":
-        places = axes([strides(x, shape) for x in arrays])
-        straight = host_array(tuple(shape[axis] for axis in places), dtype)
-        return transposed(straight, sorted(range(len(places)), key=places.__getitem__))
+        return ordered(axes([strides(x, shape) for x in arrays]), shape, dtype)
     fortran = order == "F" or (order == "A" and all(x.flags.fnc for x in arrays))
     return host_array(shape, dtype, "F" if fortran else "C")
+
+
+def ordered(
+    places: Sequence[int], shape: Sequence[int], dtype: np.dtype[Any]
+) -> ndarray[Any, Any]:
+    """Return a new array of a shape whose axes lie in memory in an order."""
+    straight = host_array(tuple(shape[axis] for axis in places), dtype)
+    return transposed(straight, sorted(range(len(places)), key=places.__getitem__))
