@@ -69,6 +69,8 @@ def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
 
 def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
     """Join arrays along an axis that they have."""
+    if not isinstance(arrays, list | tuple):
+        return NotImplemented
     if axis is None:
         arrays, axis = [x.reshape(-1) for x in arrays], 0
     dtype = np.result_type(*(x.dtype for x in arrays))
@@ -93,6 +95,8 @@ def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
 
 def stack(arrays: Sequence[Any], *, axis: int = 0) -> Any:
     """Join arrays along an axis that is new."""
+    if not isinstance(arrays, list | tuple):
+        return NotImplemented
     ndim = arrays[0].ndim + 1
     if not -ndim <= axis < ndim or len({x.shape for x in arrays}) > 1:
         return NotImplemented
