@@ -212,9 +212,8 @@ def refuse(name: str, **arrays: Any) -> None:
 MANY = 1 << 16  # elements: threads share no function of fewer
 #: How many may be worth several threads, of all arrays together.
 LARGE = {
-    **dict.fromkeys(("sum", "max", "min", "mean"), 1 << 21),
+    **dict.fromkeys(("sum", "max", "min", "mean", "std", "var"), 1 << 21),
     **dict.fromkeys(("astype", "concat"), 1 << 20),
-    **dict.fromkeys(("std", "var"), 1 << 18),
     **dict.fromkeys(("where", "take", "sort", "argsort"), MANY),
     **dict.fromkeys(("fft.fft", "fft.ifft", "fft.rfft", "fft.irfft"), MANY),
     **dict.fromkeys(("fft.hfft", "fft.ihfft", "fft.fftn", "fft.ifftn"), MANY),

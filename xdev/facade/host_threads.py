@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PART = 1 << 19  # elements of a fold: beside it a call for them costs nothing
 BLOCK = 1 << 15  # elements of a temporary that stays in a processor's cache
+SQUARES = 1 << 18  # elements whose squared distances are summed at once
 NUMBERS = "biufc"  # kinds of data types
 _costs: dict[tuple[Any, ...], CostModel] = {}
 
@@ -219,7 +220,7 @@ def var(
         keepdims,
         alone,
         x.dtype,
-        BLOCK,
+        SQUARES,
         of_block,
         part,
     )
