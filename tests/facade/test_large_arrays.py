@@ -206,6 +206,17 @@ def test_folds_are_numpys(data, shape):
         )
 
 
+@pytest.mark.parametrize("name", ["sum", "mean"])
+@pytest.mark.parametrize("shape", [(33, 65), (70, 129), (5, 129, 3), (5, 65, 129)])
+def test_folds_along_axes_have_numpys_bits(parts, name, shape):
+    x = np.random.default_rng(7).random(shape).astype("float32")
+    for axis in range(len(shape)):
+        expected = getattr(np, name)(x, axis=axis)
+        for _ in range(4):
+            assert getattr(xdev, name)(x, axis=axis).tobytes() == expected.tobytes()
+    assert parts
+
+
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "std"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_bits_of_a_fold_are_those_of_its_values(monkeypatch, name, dtype):

@@ -492,6 +492,10 @@ def share(
 
     rows = out.shape[axis]
     least = max(1, grain * rows // out.size)
-    if axis == axes[-1]:  # NumPy has other loops for elements that lie alone
-        least = -(-least // LINE) * LINE
-    threads.run(work, rows, grain=least)
+    if axis != axes[-1]:
+        threads.run(work, rows, grain=least)
+        return
+    # NumPy has other loops for elements that lie alone: none does, the last neither.
+    end = rows - 1
+    least = -(-least // LINE) * LINE
+    threads.run(lambda i, k: work(i, rows if k == end else k), end, grain=least)
