@@ -173,8 +173,10 @@ class CudaReduction:
             return np.intp
         if self._places:
             return array.dtype
+        if self._statistic == "fold":
+            return dtype
         real = array.dtype.kind == "f" or is_bfloat16(array.dtype)
-        return dtype if real or self._statistic == "fold" else np.float64
+        return dtype if real else np.float64
 
     def _kind(self, spec: Specialisation) -> np.dtype[Any]:
         """Return the data type of new results."""
