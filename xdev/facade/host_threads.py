@@ -402,8 +402,11 @@ def transform(name: str) -> Callable[..., Any]:
     """Return a Fourier transform by SciPy, which has threads, where it is installed."""
 
     def function(plain: Callable[..., Any], x: Any, **options: Any) -> Any:
-        same = x.dtype.char in "fdFD" and options.get("s") is None
-        if same and _optional.installed("scipy"):
+        n, axes = options.get("n"), options.get("axes")
+        # SciPy takes more, in its own way.
+        same = n is None or (type(n) is int and n > 0)
+        same = same and type(axes) is not int and options.get("s") is None
+        if same and x.dtype.char in "fdFD" and _optional.installed("scipy"):
             own = getattr(_optional.scipy_fft(), name)
             try:
                 return own(x, workers=_config.num_threads(), **options)
