@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from xdev.facade import cuda_copies
+from xdev.facade import cuda, cuda_copies
 
 VIEWS = [
     lambda x: x,
@@ -79,3 +79,12 @@ def test_what_is_no_copy_is_left_to_cupy(gpu, copies):
         copies.cumulative_sum(new(3, 3), axis=None, dtype=None, include_initial=False),
     ):
         assert made is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">i2", "<c8", "?"])
+def test_a_number_on_cuda_has_the_machines_byte_order(gpu, dtype):
+    number = np.ones((), dtype)
+    made = cuda.CudaPlace(0).asarray(number, None, None)
+
+    assert gpu.host(made) == 1
+    assert made.dtype == number.dtype.newbyteorder("=")

@@ -283,7 +283,7 @@ class CudaPlace(Place):
         if host.ndim:
             announce(CPU, self._device, host.nbytes)
             return self.cupy.asarray(host)
-        return self.filled(self.empty((), host.dtype), host)
+        return self.filled(self.empty((), host.dtype.newbyteorder("=")), host)
 
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> Any:
         if stop is None:
