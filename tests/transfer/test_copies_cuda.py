@@ -190,6 +190,8 @@ def test_a_foreign_stream_is_ordered_without_the_host(cuda, busy):
     xdev.synchronize(cuda)
     exported = numba_cuda.as_cuda_array(x, sync=False)
     exported.stream = foreign  # what the exporter says of its work
+    xdev.to_device(exported, cuda, copy=True)  # to load a kernel the driver may wait
+    xdev.synchronize(cuda)
     busy(stream)
     with stream:
         x[:] = 7

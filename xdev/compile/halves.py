@@ -21,6 +21,7 @@ def is_half(dtype: np.dtype[Any]) -> bool:
 
     Examples
     --------
+    >>> import numpy as np
     >>> is_half(np.dtype("float16")), is_half(np.dtype("float32"))
     (True, False)
     """

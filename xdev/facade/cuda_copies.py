@@ -73,6 +73,11 @@ def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
         return NotImplemented
     if axis is None:
         arrays, axis = [x.reshape(-1) for x in arrays], 0
+    if not all(x.ndim for x in arrays):
+        raise ValueError(
+            "xdev.concat: zero-dimensional arrays have no axis to be joined along: "
+            "xdev.stack makes one"
+        )
     dtype = np.result_type(*(x.dtype for x in arrays))
     ndim, shape = arrays[0].ndim, arrays[0].shape
     if not -ndim <= axis < ndim:
