@@ -51,18 +51,15 @@ def new(shape: Shape, dtype: Any) -> Any:
     return array_maker()(shape, dtype)
 
 
-def is_large(shape: Shape, dtype: Any, least: int = LARGE) -> bool:
-    """Say whether a result is worth these kernels."""
-    return bool(dtype.itemsize * prod(shape) >= least)
-
-
 def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
     """Cast real numbers, or copy."""
     dtype = np.dtype(dtype)
-    moved = dtype == np.bool_ or x.dtype.kind not in "bc" or dtype == x.dtype
-    least = LARGE if np.can_cast(x.dtype, dtype, "same_kind") else HUGE
-    same = dtype == x.dtype and not copy
-    if same or not moved or not x._c_contiguous or not is_large(x.shape, dtype, least):  # noqa: SLF001
+    nbytes, same = x.size * dtype.itemsize, dtype == x.dtype
+    if nbytes < LARGE or (same and not copy) or not x._c_contiguous:  # noqa: SLF001
+        return NotImplemented
+    moved = same or dtype == np.bool_ or x.dtype.kind not in "bc"
+    planned = np.can_cast(x.dtype, dtype, "same_kind")
+    if not moved or (nbytes < HUGE and not planned):
         return NotImplemented
     return assign(new(x.shape, dtype), x, "unsafe")
 
@@ -71,13 +68,15 @@ def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
     """Join arrays along an axis that they have."""
     if not isinstance(arrays, list | tuple):
         return NotImplemented
-    if axis is None:
-        arrays, axis = [x.reshape(-1) for x in arrays], 0
-    if not all(x.ndim for x in arrays):
+    if axis is not None and not all(x.ndim for x in arrays):
         raise ValueError(
             "xdev.concat: zero-dimensional arrays have no axis to be joined along: "
             "xdev.stack makes one"
         )
+    if sum(x.nbytes for x in arrays) < LARGE:
+        return NotImplemented
+    if axis is None:
+        arrays, axis = [x.reshape(-1) for x in arrays], 0
     dtype = np.result_type(*(x.dtype for x in arrays))
     ndim, shape = arrays[0].ndim, arrays[0].shape
     if not -ndim <= axis < ndim:
@@ -87,8 +86,6 @@ def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
     if len(around) > 1:
         return NotImplemented
     whole = (*shape[:axis], sum(x.shape[axis] for x in arrays), *shape[axis + 1 :])
-    if not is_large(whole, dtype):
-        return NotImplemented
     if dtype != np.bool_ and any(x.dtype == np.bool_ for x in arrays):
         return NotImplemented
     out, stop = new(whole, dtype), 0
@@ -100,7 +97,7 @@ def concat(arrays: Sequence[Any], *, axis: int | None = 0) -> Any:
 
 def stack(arrays: Sequence[Any], *, axis: int = 0) -> Any:
     """Join arrays along an axis that is new."""
-    if not isinstance(arrays, list | tuple):
+    if not isinstance(arrays, list | tuple) or sum(x.nbytes for x in arrays) < LARGE:
         return NotImplemented
     ndim = arrays[0].ndim + 1
     if not -ndim <= axis < ndim or len({x.shape for x in arrays}) > 1:
@@ -111,7 +108,7 @@ def stack(arrays: Sequence[Any], *, axis: int = 0) -> Any:
 
 def tile(x: Any, repetitions: Shape) -> Any:
     """Repeat an array along its axes."""
-    if not isinstance(repetitions, tuple):
+    if type(repetitions) is not tuple or x.nbytes * prod(repetitions) < LARGE:
         return NotImplemented
     ndim = max(x.ndim, len(repetitions))
     sizes = (*(1,) * (ndim - x.ndim), *x.shape)
@@ -121,7 +118,7 @@ def tile(x: Any, repetitions: Shape) -> Any:
 
 def repeat(x: Any, repeats: Any, *, axis: int | None) -> Any:
     """Repeat elements, all as often."""
-    if type(repeats) is not int:
+    if type(repeats) is not int or x.nbytes * repeats < LARGE:
         return NotImplemented
     if axis is None:
         x, axis = x.reshape(-1), 0
@@ -141,7 +138,7 @@ def _repeated(
 ) -> Any:
     """Copy into a result whose axes are parted into what is x's and what repeats it."""
     shape = tuple(n * k for n, k in zip(sizes, times, strict=True))
-    if not is_large(shape, x.dtype) or min(times) < 0:
+    if min(times) < 0:
         return NotImplemented
     out = new(shape, x.dtype)
     parts = (parted(n, k) for n, k in zip(sizes, times, strict=True))
@@ -152,7 +149,7 @@ def _repeated(
 
 def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
     """Shift elements along one axis; those that leave come back at the other end."""
-    if type(shift) is not int or not is_large(x.shape, x.dtype):
+    if type(shift) is not int or x.nbytes < LARGE:
         return NotImplemented
     if axis is None:
         return roll(x.reshape(-1), shift, axis=0).reshape(x.shape)
@@ -177,7 +174,7 @@ def triu(x: Any, *, k: int = 0) -> Any:
 
 
 def _triangle(x: Any, arranged: Callable[[Any, Any], tuple[Any, Any]]) -> Any:
-    if x.ndim < 2 or not is_large(x.shape, x.dtype):  # noqa: PLR2004 - a matrix
+    if x.ndim < 2 or x.nbytes < LARGE:  # noqa: PLR2004 - a matrix
         return NotImplemented
     rows, columns = (_optional.cupy().arange(n, dtype="l") for n in x.shape[-2:])
     return IN_ORDER(*arranged(rows[:, None], columns), x)
@@ -186,7 +183,7 @@ def _triangle(x: Any, arranged: Callable[[Any, Any], tuple[Any, Any]]) -> Any:
 def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
     """Spread coordinates over a grid."""
     shape = tuple(x.size for x in arrays)
-    if not is_large(shape, arrays[0].dtype):
+    if prod(shape) * arrays[0].dtype.itemsize < LARGE:
         return NotImplemented
     views = _optional.cupy().meshgrid(*arrays, indexing=indexing, copy=False)
     return [assign(new(x.shape, x.dtype), x) for x in views]
@@ -195,7 +192,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
 def diff(x: Any, *, axis: int = -1, n: int = 1, **ends: Any) -> Any:
     """Subtract neighbours along an axis."""
     plain = n == 1 and not ends and x.dtype != np.bool_
-    if not plain or not -x.ndim <= axis < x.ndim or not is_large(x.shape, x.dtype):
+    if not plain or not -x.ndim <= axis < x.ndim or x.nbytes < LARGE:
         return NotImplemented
     before = (slice(None),) * (axis % x.ndim)
     later, earlier = (*before, slice(1, None)), (*before, slice(-1))
@@ -222,7 +219,7 @@ def _accumulated(
     include_initial: bool,
 ) -> Any:
     axis = 0 if axis is None and x.ndim == 1 else axis
-    if axis is None or not -x.ndim <= axis < x.ndim or not is_large(x.shape, x.dtype):
+    if axis is None or not -x.ndim <= axis < x.ndim or x.nbytes < LARGE:
         return NotImplemented
     if not include_initial:
         return function.accumulate(x, axis, dtype)
