@@ -1,0 +1,34 @@
+"""docs/design.md shows the house as it stands: every file, and none that is gone."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+SOURCES = {".py", ".pyx", ".cu", ".cuh", ".h"}
+#: Files that a recipe tells a reader to write.
+TO_WRITE = {"benchmarks/NAME.py", "facade/metal.py", "transfer/metal.py"}
+
+
+def test_every_file_of_the_package_has_a_line():
+    package = ROOT / "xdev"
+    files = {
+        str(path.relative_to(package))
+        for path in package.rglob("*")
+        if path.suffix in SOURCES and "__pycache__" not in path.parts
+    }
+    table = PAGE.partition("\n## Files\n")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| `([\w/.]+)` \| \S", table, re.MULTILINE)
+
+    assert sorted(listed) == sorted(files)
+
+
+def test_every_file_that_the_page_names_is_there():
+    named = set(re.findall(r"[\w/]+\.(?:pyx?|cuh?|toml)\b", PAGE)) - TO_WRITE
+
+    assert len(named) > 100
+    assert [
+        name
+        for name in sorted(named)
+        if not (ROOT / name).exists() and not (ROOT / "xdev" / name).exists()
+    ] == []
