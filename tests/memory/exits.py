@@ -19,8 +19,8 @@ import numpy as np
 
 import xdev
 from xdev import memory, native
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.memory import Pool
+from xdev.testing import FakeSource
 
 LARGE, SMALL = 200_000, 10
 DEVICE = sys.argv[2] if __name__ == "__main__" else "cpu"

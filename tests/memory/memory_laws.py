@@ -6,7 +6,7 @@ import sys
 import textwrap
 import threading
 
-from xdev.memory.sources.fake import FakeSource
+from xdev.testing import FakeSource
 
 
 def within(seconds, calls, *, interval=None):

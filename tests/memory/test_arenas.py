@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given, strategies as st
 
 from xdev.memory.pools import Arena, Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.testing import FakeSource
 
 STEPS = st.lists(
     st.one_of(
@@ -57,16 +57,6 @@ def test_a_chain_of_temporaries_takes_what_two_of_them_need():
         last = made
 
     assert sum(block.nbytes for block in arena.blocks) == 2 << 20
-
-
-def test_streams_do_not_share_what_is_given_back():
-    pool, arena = fresh(), Arena()
-    part = arena.take(pool.acquire, 4096, 1)
-    address = part.address
-    part.release(part)
-
-    assert arena.take(pool.acquire, 4096, 2).address != address
-    assert arena.take(pool.acquire, 4096, 1).address == address
 
 
 def test_blocks_go_at_once_but_those_of_parts_in_use():

@@ -7,9 +7,9 @@ from memory_laws import output
 
 from xdev import _optional, memory
 from xdev.errors import ConfigurationError, OutOfMemoryError
-from xdev.memory.pools import Pool
+from xdev.memory import Pool
 from xdev.memory.sources.cuda import NEVER, CudaAsyncSource, CudaSource
-from xdev.memory.sources.fake import FakeSource
+from xdev.testing import FakeSource
 
 MIB = 1 << 20
 

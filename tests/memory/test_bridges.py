@@ -15,9 +15,8 @@ import pytest
 import xdev
 from xdev import _optional, memory
 from xdev.errors import ConfigurationError
-from xdev.memory import bridges
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.memory import Pool, bridges
+from xdev.testing import FakeSource
 
 cupy = pytest.importorskip("cupy")
 pytest.importorskip("numba_cuda")
@@ -255,18 +254,6 @@ class TestOnADevice:
         double[4, 256](host)
         assert (host == 2).all()
 
-    def test_memory_is_reused_across_streams_in_order(self):
-        before = self.used()
-        for _ in range(20):
-            stream = cupy.cuda.Stream(non_blocking=True)
-            with stream:
-                x = cupy.ones(1_000_000, "f4")
-                y = (x * 2).sum()
-            stream.synchronize()
-            assert float(y) == 2_000_000
-            del x, y
-        assert self.used() == before
-
     def test_uninstall_gives_cupy_its_own_pool_back(self):
         x = cupy.arange(1000)
         bridges.uninstall()
@@ -317,11 +304,6 @@ class TestPinnedUninstall:
         bridge.uninstall()
         assert restored == [cupy.get_default_pinned_memory_pool().malloc]
         assert pool.stats().live == 0
-        bridge.uninstall()
-        assert len(restored) == 1
-
-    def test_so_it_is_where_the_pool_has_nothing_left(self, bridge, pool, restored):
-        pool.budget.set(0)
         bridge.uninstall()
         assert len(restored) == 1
 

@@ -11,9 +11,9 @@ import pytest
 import xdev
 from xdev import memory
 from xdev.errors import ConfigurationError, OutOfMemoryError
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.memory import Pool
 from xdev.memory.upstream import Budget
+from xdev.testing import FakeSource
 
 MIB = 1 << 20
 
@@ -144,22 +144,6 @@ def test_a_source_that_fails_as_it_gives_back_is_asked_again(policy):
     assert pool.budget.reserved == sum(source.lent.values())
     pool.acquire(MIB)
     assert pool.budget.reserved == sum(source.lent.values()) <= 2 * MIB
-
-
-def test_the_quick_ways_open_again_when_there_is_room(policy):
-    pool = Pool(FakeSource(1 << 30), policy)
-    kept = pool.acquire(8 * MIB)
-    pool.acquire(1000)
-    pool.budget.set(MIB)
-    assert not pool._recent
-    with pytest.raises(OutOfMemoryError):
-        pool.acquire(1000)
-    del kept
-    for _ in range(3):
-        pool.acquire(1000)
-    if pool.state.policy.keeps:
-        assert pool._recent is pool.state.pending
-        assert [chunk.reuses for chunk in pool._recent] == [1]
 
 
 def test_siblings_count_towards_a_lowered_limit():

@@ -17,12 +17,11 @@ import pytest
 
 from xdev import memory, native
 from xdev.errors import OutOfMemoryError
-from xdev.memory import tracking
+from xdev.memory import Pool, tracking
 from xdev.memory.bridges import serve
 from xdev.memory.bridges.torch import mark
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
 from xdev.memory.state import PoolState
+from xdev.testing import FakeSource
 
 MIB = 1 << 20
 
@@ -161,23 +160,6 @@ def test_a_block_used_on_another_stream_waits_for_it(pool):
     assert ("record", 7) in pool.state.source.log
 
 
-def test_a_marked_block_that_came_back_is_like_any_other(pool):
-    """It goes through the waits into the heap, and out again to a Python client."""
-    client = Client(pool)
-    for _ in range(5):
-        address = client.malloc(4096)
-        pool.state.mark(pool.find(address), (9,))
-        client.free(address)
-        pool.stats()
-        block = pool.acquire(4096)
-        pool.release(block)
-        del block
-        pool.acquire(4096)  # dropped
-        assert pool.stats().live == pool.stats().allocated == 0
-    assert pool.reclaim() == pool.stats().grown_bytes
-    assert pool.state.source.lent == {}
-
-
 def test_a_block_that_came_back_under_tracking_is_no_leak(pool):
     client = Client(pool)
     with memory.track():
@@ -213,20 +195,6 @@ def test_a_lowered_limit_holds_for_c_clients_too(pool):
     client.free(address)
     pool.budget.set(None)
     assert client.malloc(4096)
-
-
-def test_free_lists_made_under_a_lowered_limit_are_shut(pool):
-    kept = pool.acquire(4096)
-    pool.budget.set(1024)
-    client = Client(pool)
-    address = kept.address
-    assert pool.state.share().adopt(kept.chunk, 4096)
-    client.free(address)
-    assert client.hit(4096) == 0
-    pool.budget.set(None)
-    assert client.hit(4096) == address
-    client.free(address)
-    kept.chunk = None  # it was handed over
 
 
 def test_while_blocks_are_tracked_all_pass_by_python():
@@ -339,16 +307,6 @@ class Torch:
         self._free(address, nbytes, 0, 0)
 
 
-def test_blocks_are_the_pools():
-    pool = Pool(FakeSource(64 * MIB))
-    client = Torch(pool)
-    address = client.malloc(MIB)
-    assert pool.find(address).nbytes == pool.stats().allocated == MIB
-    client.free(address, MIB)
-    assert client.malloc(MIB) == address
-    assert client.thrown == []
-
-
 def test_a_refusal_says_that_memory_is_short():
     client = Torch(Pool(FakeSource(64 * MIB)))
     assert client.malloc(65 * MIB) == 0
@@ -408,15 +366,6 @@ def test_an_interrupt_in_a_miss_comes_after_the_block(monkeypatch):
         addresses.extend(map(client.malloc, [MIB]))
     assert client.malloc(MIB) > 0
     assert pool.stats().live == 2
-
-
-def test_interrupts_without_an_end_are_a_refusal(monkeypatch):
-    pool = Pool(FakeSource(64 * MIB))
-    client = Torch(pool, throws=False)
-    monkeypatch.setattr(Pool, "take", raising(KeyboardInterrupt, 2))
-    with pytest.raises(KeyboardInterrupt):
-        client.malloc(MIB)
-    assert pool.stats().live == 0
 
 
 def test_an_interrupt_never_loses_a_mark(monkeypatch):

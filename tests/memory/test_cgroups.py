@@ -2,8 +2,7 @@
 
 import pytest
 
-from xdev import _config, memory
-from xdev.memory import registry
+from xdev import memory
 from xdev.memory.sources import host
 
 MACHINE = 1 << 40
@@ -95,14 +94,6 @@ def test_a_system_without_the_file_has_the_machines_memory(monkeypatch, tmp_path
     monkeypatch.setattr(host, "MEMBERSHIP", tmp_path / "absent")
     monkeypatch.setattr(host, "_machine_total", lambda: [MACHINE])
     assert host.host_total() == MACHINE
-
-
-def test_the_setting_of_a_share_is_of_the_cgroups_memory(system, monkeypatch):
-    system("0::/job\n", {f"job/{V2}": 10 * GIB})
-    monkeypatch.setenv("XDEV_MEMORY_LIMIT", "80%")
-    monkeypatch.setattr(_config, "memory_limit", _config.memory_limit.__wrapped__)
-    monkeypatch.setattr(registry, "_budgets", {})
-    assert memory.get_limit("cpu") == memory.get_limit("cpu", "pinned") == 8 * GIB
 
 
 def test_a_share_set_by_hand_is_too(system):

@@ -13,7 +13,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from xdev.memory.pools import Pool
+from xdev.memory import Pool
 from xdev.memory.sources.fake import FakeAsyncSource, FakeSource
 from xdev.memory.upstream import Budget
 

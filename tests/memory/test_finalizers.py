@@ -3,8 +3,8 @@
 import gc
 import threading
 
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.memory import Pool
+from xdev.testing import FakeSource
 
 
 def test_a_call_inside_a_decision_is_served_past_the_heap():
@@ -90,18 +90,6 @@ def test_a_finalizer_that_looks_during_a_decision_loses_no_marked_block():
     pool.state.decide(lambda _: pool.stats())
     pool.reclaim()
     assert source.lent == {}
-
-
-def test_a_block_served_during_a_decision_is_found_like_others():
-    pool, served = Pool(FakeSource(1 << 30)), []
-    first = pool.acquire(100, stream=1)
-    pool.state.decide(lambda _: served.append(pool.acquire(5000, stream=1)))
-    assert pool.find(served[0].address) is served[0].chunk
-    address = served.pop().address
-    again = pool.acquire(5000, stream=1)
-    assert again.address == address
-    pool.acquire(100, stream=2)
-    assert first.chunk.uses == again.chunk.uses == {2}
 
 
 def test_what_a_finalizer_grew_and_used_is_not_fresh():

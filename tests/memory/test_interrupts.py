@@ -22,10 +22,9 @@ import pytest
 import xdev
 from xdev import memory, native
 from xdev.errors import OutOfMemoryError
-from xdev.memory import hooks, tracking
+from xdev.memory import Pool, hooks, tracking
 from xdev.memory.bridges import serve
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.testing import FakeSource
 
 MIB = 1 << 20
 ROOM = str(Path(memory.__file__).parent)

@@ -8,10 +8,9 @@ from hypothesis import given, strategies as st
 from memory_laws import Slow
 
 from xdev import memory
-from xdev.memory import registry
+from xdev.memory import Pool, registry
 from xdev.memory.accounting import Ledger, keys_of
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.testing import FakeSource
 
 MIB = 1 << 20
 
@@ -125,30 +124,6 @@ def test_every_scope_sees_the_peak_of_its_time(steps, with_lists):  # noqa: C901
     for each in look.classes:
         assert each.acquired == counts["taken", each.upto.bit_length() - 1]
         assert each.live_bytes <= each.live * each.upto
-
-
-def test_a_scope_of_another_ledger_closes_without_effect():
-    """As in a forked child, whose ledger is new."""
-    parent, child = Ledger(), Ledger()
-    scope = parent.open()
-    parent.take(10)
-    child.close(scope)
-    parent.close(scope)
-    assert scope.allocated == 10
-
-
-def test_a_block_that_goes_round_is_counted_each_time():
-    pool = Pool(FakeSource(1 << 30))
-    for _ in range(10):
-        pool.acquire(1000)
-    held = pool.acquire(1000)
-    stats = pool.stats()
-    assert (stats.acquired, stats.released, stats.live) == (11, 10, 1)
-    assert (stats.acquired_bytes, stats.released_bytes) == (11 * 1024, 10 * 1024)
-    assert stats.peak_allocated == held.nbytes
-    assert stats.requested == 1000
-    (each,) = (c for c in stats.classes if c.live)
-    assert (each.upto, each.acquired, each.released) == (1024, 11, 10)
 
 
 def test_what_cannot_go_back_is_told_apart_from_what_can():

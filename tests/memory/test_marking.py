@@ -12,8 +12,7 @@ import xdev
 from xdev import memory
 from xdev.device import Device
 from xdev.facade import backends, cuda as facade
-from xdev.memory import owners, registry
-from xdev.memory.pools import Pool
+from xdev.memory import Pool, owners, registry
 from xdev.memory.state import DeferredFrees, PoolState
 from xdev.testing import SimulatedDevice, SimulatedSource
 
@@ -106,13 +105,6 @@ def test_so_do_later_calls_on_other_streams(bench):
     assert bench.pool.stats().events >= 3
 
 
-def test_a_library_that_is_told_twice_marks_once(bench):
-    bench.library._mark_uses()
-    marks = bench.library.functions["add"]
-    bench.library._mark_uses()
-    assert bench.library.functions["add"] is marks
-
-
 def test_so_does_a_call_that_allocates_nothing(bench):
     out = bench.array()
     used_and_dropped(bench, lambda x: bench.add(x, out=out))
@@ -162,14 +154,6 @@ def test_one_stream_pays_nothing(bench, monkeypatch):
         bench.add(bench.array(), out=bench.array())
     assert bound("add", bench.array()) == bench._add
     assert not bench.source.streams.several
-
-
-def test_functions_found_while_there_was_one_stream_mark_their_arrays_too(bench):
-    functions = bench.library.functions
-    plain = functions["add"]
-    bench.source.streams.see(bench.device.stream())
-    assert functions["add"] is not plain
-    assert functions["subtract"].__name__ == functions["add"].__name__ == "on_stream"
 
 
 @pytest.mark.parametrize(

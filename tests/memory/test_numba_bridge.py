@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from xdev import _optional
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.memory import Pool
+from xdev.testing import FakeSource
 
 pytest.importorskip("numba_cuda")
 

@@ -46,13 +46,6 @@ def test_arrays_are_blocks_of_the_pool():
     assert in_use() == before
 
 
-def test_small_arrays_are_numpys_own():
-    before = in_use()
-    x = [np.empty(n) for n in range(1000)]
-    assert in_use() == before
-    del x
-
-
 @pytest.mark.parametrize("dtype", ["f8", "u1", "c16", "U5", "O", "M8[s]", "i4,f8"])
 def test_any_data_type(dtype):
     before = in_use()
@@ -206,15 +199,6 @@ def test_uninstalling_leaves_live_arrays_alone():
     assert in_use() == before
 
 
-def test_as_a_context():
-    bridges.uninstall("numpy")
-    with bridges.using("numpy"):
-        x = np.empty(N)
-        assert memory.pool("cpu").find(x.ctypes.data)
-    assert "numpy" not in bridges.installed()
-    assert memory.pool("cpu").find(np.empty(N).ctypes.data) is None
-
-
 def python(code, **settings):
     """Run a program of these settings alone; return its output."""
     ours = dict.fromkeys((k for k in os.environ if k.startswith("XDEV_")), "")
@@ -278,7 +262,7 @@ import numpy as np
 from functools import partial
 from xdev import memory
 from xdev.errors import OutOfMemoryError
-from xdev.memory.pools import Pool
+from xdev.memory import Pool
 memory.bridges.install("numpy")
 """
 
@@ -348,28 +332,6 @@ assert kept == [None] * 100
 print("alive")
 """
     assert run(RAISING + code) == (0, ["alive"], "")
-
-
-def test_deep_recursion_is_a_memory_error_or_its_own():
-    code = """
-sys.unraisablehook = lambda _: None
-def deep(n):
-    np.empty(10_000 + 1000 * n)
-    deep(n + 1)
-for limit in range(60, 160):
-    sys.setrecursionlimit(limit)
-    try:
-        deep(0)
-    except (RecursionError, MemoryError):
-        kept.append(None)
-sys.setrecursionlimit(1000)
-assert len(kept) == 100
-assert memory.allocated("cpu", "host") == 0
-memory.reclaim()
-assert memory.reserved("cpu", "host") == 0
-print("alive")
-"""
-    assert run("kept = []\n" + code) == (0, ["alive"], "")
 
 
 @pytest.mark.parametrize("options", [["-X", "dev"], []])

@@ -12,11 +12,10 @@ import hypothesis
 import pytest
 
 from xdev.errors import OutOfMemoryError
-from xdev.memory import reclamation
+from xdev.memory import Pool, reclamation
 from xdev.memory.policies import POLICIES
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
 from xdev.memory.upstream import Budget
+from xdev.testing import FakeSource
 
 QUANTUM = 512
 CAPACITY = 4 * QUANTUM + 200  # the last bytes serve only who asks for the exact size

@@ -12,11 +12,10 @@ import pytest
 
 from xdev.errors import DeviceUnavailableError, OutOfMemoryError
 from xdev.facade import cuda as facade_cuda
-from xdev.memory import reclamation
-from xdev.memory.pools import Pool
+from xdev.memory import Pool, reclamation
 from xdev.memory.reclamation import CODES, retrying
-from xdev.memory.sources.fake import FakeSource
 from xdev.memory.tracking import track
+from xdev.testing import FakeSource
 
 MIB = 1 << 20
 CARD = 512 * MIB

@@ -16,8 +16,8 @@ from hypothesis.stateful import (
 )
 
 from xdev.errors import OutOfMemoryError, UseAfterFreeError
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.memory import Pool
+from xdev.testing import FakeSource
 
 MIB = 1 << 20
 

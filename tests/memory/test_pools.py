@@ -7,14 +7,12 @@ import pytest
 from memory_laws import within
 
 import xdev
-from xdev import _config
 from xdev.errors import ConfigurationError, UseAfterFreeError
-from xdev.memory import policies
+from xdev.memory import Pool
 from xdev.memory.policies import POLICIES
-from xdev.memory.pools import Pool
 from xdev.memory.sources.cuda import CudaSource, PinnedSource
-from xdev.memory.sources.fake import FakeSource
 from xdev.memory.sources.host import HostSource
+from xdev.testing import FakeSource
 
 MIB = 1 << 20
 
@@ -104,19 +102,6 @@ def test_stream_order_is_refused_with_the_way_out_where_there_is_none():
         Pool(HostSource(), "async")
 
 
-def test_memory_of_the_host_holds_what_is_written():
-    pool = Pool(HostSource())
-    blocks = [pool.acquire(n) for n in (1, 100, 70_000, 5 * MIB)]
-    for number, block in enumerate(blocks):
-        view = np.ctypeslib.as_array(
-            (np.ctypeslib.ctypes.c_uint8 * block.nbytes).from_address(block.address)
-        )
-        view[:] = number
-    for number, block in enumerate(blocks):
-        raw = (np.ctypeslib.ctypes.c_uint8 * block.nbytes).from_address(block.address)
-        assert set(bytes(raw)) == {number}
-
-
 def test_a_steady_loop_never_asks_the_source_again(policy):
     source = FakeSource(1 << 30)
     pool = Pool(source, policy)
@@ -131,18 +116,6 @@ def test_a_steady_loop_never_asks_the_source_again(policy):
     else:  # under async it is the driver's pool that keeps
         assert len(calls) <= 3
         assert len(addresses) == 3
-
-
-def test_split_serves_a_request_from_a_larger_free_block_and_merges_again():
-    source = FakeSource(1 << 30)
-    pool = Pool(source)
-    large = pool.acquire(12 * MIB)
-    start = large.address
-    del large
-    a, b = pool.acquire(11 * MIB), pool.acquire(MIB + 1)
-    assert a.address == start
-    del a, b
-    assert pool.acquire(12 * MIB).address == start
 
 
 def test_small_requests_share_segments_apart_from_large_ones():
@@ -210,13 +183,6 @@ def test_what_is_no_source_is_refused(other, policy):
         Pool(other, policy)
 
 
-def test_a_policy_tells_its_rules():
-    told = repr(policies.named("binned"))
-    assert told.startswith("Policy('binned', ")
-    assert "granted=eighth" in told
-    assert "splits=False" in told
-
-
 @pytest.mark.parametrize("nbytes", [-1, 1 << 63, -(1 << 70)])
 def test_sizes_that_cannot_be_are_refused(nbytes, policy):
     pool = Pool(FakeSource(1 << 30), policy)
@@ -252,20 +218,6 @@ def test_a_size_that_is_no_int_is_refused_though_a_block_of_it_is_free(nbytes, p
         pool.acquire(100)
     assert pool.stats().live == 0
     assert pool.acquire(np.int64(100)).nbytes >= 100
-
-
-def test_no_size_gets_a_block_that_needs_a_look(policy):
-    pool = Pool(FakeSource(1 << 30), policy)
-    block = pool.acquire(100)
-    pool.state.mark(block.chunk, (3,))
-    del block
-    for nbytes in (-1, None):
-        with pytest.raises((TypeError, ValueError)):
-            pool.acquire(nbytes)
-
-
-def test_the_setting_knows_the_policies_that_there_are():
-    assert tuple(POLICIES) == _config.POLICIES
 
 
 @pytest.mark.parametrize("name", ["Async", "best", "", None, 3])

@@ -18,8 +18,8 @@ def test_a_child_forked_in_the_middle_of_everything_starts_afresh(policy):
     from xdev import memory, native
     from xdev.memory import bridges, history, hooks, registry, tracking
     from xdev.memory.bridges import numpy
-    from xdev.memory.pools import Pool
-    from xdev.memory.sources.fake import FakeSource
+    from xdev.memory import Pool
+    from xdev.testing import FakeSource
 
     pool, source = memory.pool("cpu"), FakeSource(1 << 30)
     own, policy = Pool(source), pool.state.policy.name
@@ -165,8 +165,8 @@ def test_wrong_settings_are_raised_at_first_use_with_the_valid_ones(
     program = f"""
     import xdev
     from xdev import memory
-    from xdev.memory.pools import Pool
-    from xdev.memory.sources.fake import FakeSource
+    from xdev.memory import Pool
+    from xdev.testing import FakeSource
 
     assert memory.allocated("cpu") == 0
     for use in [{", ".join(uses)}] * 2:
@@ -202,8 +202,8 @@ def test_tracking_can_be_on_from_the_start(size):
 def test_pools_of_a_users_own_are_tracked_from_the_start_too():
     program = """
     from xdev.memory import tracking
-    from xdev.memory.pools import Pool
-    from xdev.memory.sources.fake import FakeSource
+    from xdev.memory import Pool
+    from xdev.testing import FakeSource
 
     block = Pool(FakeSource(1 << 30)).acquire(100)
     print(len(tracking.TRACKER.items()))

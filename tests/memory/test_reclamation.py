@@ -10,26 +10,17 @@ from memory_laws import Slow
 from xdev import memory
 from xdev.device import Device
 from xdev.errors import OutOfMemoryError
-from xdev.memory import hooks, registry
+from xdev.memory import Pool, hooks, registry
 from xdev.memory.policies import POLICIES
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
 from xdev.memory.streams import live_streams
 from xdev.memory.tracking import track
+from xdev.testing import FakeSource
 
 MIB = 1 << 20
 
 
 def names(source):
     return [call[0] for call in source.log]
-
-
-@pytest.mark.parametrize("policy", sorted(POLICIES))
-@pytest.mark.parametrize("capacity", [1000, 1024, 3 * MIB, 25 * MIB])
-def test_a_request_of_the_whole_capacity_is_served(policy, capacity):
-    source = FakeSource(capacity)
-    block = Pool(source, policy).acquire(capacity)
-    assert block.nbytes == capacity
 
 
 def test_other_streams_memory_is_taken_after_a_wait():
@@ -136,12 +127,6 @@ def test_a_refusal_says_what_is_held_and_pickles():
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
     assert str(again) == str(error)
     assert pool.stats().refusals == 1
-
-
-def test_a_fresh_pool_takes_no_call_but_one():
-    source = FakeSource(1 << 30)
-    Pool(source).acquire(100)
-    assert names(source) == ["allocate"]
 
 
 PLACES = [

@@ -13,12 +13,10 @@ import pytest
 
 from xdev import memory
 from xdev.errors import DeviceUnavailableError
-from xdev.memory import bridges
+from xdev.memory import Pool, bridges
 from xdev.memory.bridges import rmm as bridge
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
 from xdev.memory.streams import LiveStreams
-from xdev.testing import SimulatedDevice, SimulatedSource
+from xdev.testing import FakeSource, SimulatedDevice, SimulatedSource
 
 rmm = pytest.importorskip("rmm")
 from rmm.pylibrmm.stream import Stream  # noqa: E402 - RMM may be missing
@@ -114,8 +112,8 @@ class TestResource:
 LAST = """
 import os, rmm
 from xdev.memory.bridges import rmm as bridge
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.memory import Pool
+from xdev.testing import FakeSource
 
 class Buffer:
     def __init__(self, pool):

@@ -17,11 +17,10 @@ from xdev.errors import (
     OutOfMemoryError,
     XdevError,
 )
-from xdev.memory import history
+from xdev.memory import Pool, history
 from xdev.memory.policies import POLICIES
-from xdev.memory.pools import Pool
 from xdev.memory.sources.cuda import RuntimeCall
-from xdev.memory.sources.fake import FakeSource
+from xdev.testing import FakeSource
 
 START = 64
 CAPACITY = 1 << 26
@@ -80,17 +79,6 @@ def test_a_source_of_the_six_methods_serves(policy):
     pool.reclaim()
     assert source.lent == {}
     assert pool.stats().reserved == 0
-
-
-def test_the_first_block_starts_where_the_source_says():
-    pool = Pool(Plain(), "none")
-    assert [pool.acquire(n).address for n in (10, 64)] == [64, 64 + 10 + 144]
-
-
-def test_chunks_of_a_segment_lie_a_quantum_apart_from_its_start():
-    pool = Pool(Plain())
-    blocks = [pool.acquire(100) for _ in range(3)]
-    assert [block.address - START for block in blocks] == [0, 512, 1024]
 
 
 @pytest.mark.parametrize("limit", ["50%", "100 %", 0.5])
@@ -180,15 +168,6 @@ class Faulty:
 @pytest.fixture(params=sorted(POLICIES))
 def policy(request):
     return request.param
-
-
-@pytest.mark.parametrize("null", [0, None])
-def test_a_null_address_is_a_refusal(null, policy):
-    pool = Pool(Faulty(null), policy)
-    with pytest.raises(OutOfMemoryError) as refusal:
-        pool.acquire(100)
-    assert "the source returned no address" in str(refusal.value.__cause__)
-    assert pool.stats().reserved == pool.budget.reserved == 0
 
 
 def test_a_misaligned_address_goes_back_and_is_named(policy):
@@ -324,14 +303,3 @@ def test_a_record_knows_what_went_back_before_a_failure(policy):
     told = [(event["action"], event["size"]) for event in events]
     assert [size for action, size in told if action == "segment_free"] == [30 * MIB]
     assert len([size for action, size in told if action == "free_completed"]) == 3
-
-
-def test_a_failed_allocation_takes_nothing_of_a_shared_limit():
-    source = Failing()
-    pool = Pool(source, limit=1 << 30)
-    for _ in range(3):
-        source.fail("allocate")
-        with pytest.raises(RuntimeError):
-            pool.acquire(MIB)
-        assert pool.budget.reserved == 0
-    assert pool.state.upstream._orders == {}

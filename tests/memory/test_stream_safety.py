@@ -17,7 +17,7 @@ import pytest
 from memory_laws import within
 
 from xdev.errors import OutOfMemoryError
-from xdev.memory.pools import Pool
+from xdev.memory import Pool
 from xdev.memory.state import DeferredFrees, PoolState
 from xdev.memory.streams import LiveStreams
 from xdev.testing import SimulatedDevice, SimulatedEvent, SimulatedSource

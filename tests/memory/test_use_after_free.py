@@ -8,9 +8,9 @@ import pytest
 import xdev
 from xdev import memory
 from xdev.errors import UseAfterFreeError
+from xdev.memory import Pool
 from xdev.memory.bridges.cupy import device_allocator
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.testing import FakeSource
 
 SHAPE = (200, 200)
 REST = {  # what a function takes after its first array

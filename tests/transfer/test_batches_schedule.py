@@ -13,7 +13,7 @@ import pytest
 
 import xdev
 from xdev.device import Event, registry
-from xdev.memory.pools import Pool
+from xdev.memory import Pool
 from xdev.memory.reclamation import TRIMMED
 from xdev.testing import SimulatedDevice, SimulatedSource
 from xdev.transfer import batching

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xdev import _optional
-from xdev.memory.pools import Pool
+from xdev.memory import Pool
 from xdev.memory.sources import cuda
 from xdev.memory.sources.cuda import PinnedSource, on_device
 from xdev.transfer import pinned as lifetimes

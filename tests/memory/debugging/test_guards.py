@@ -13,7 +13,7 @@ from hypothesis.stateful import (
 )
 
 from xdev.errors import MemoryCorruptionError, OutOfMemoryError
-from xdev.memory import hooks
+from xdev.memory import Pool, hooks
 from xdev.memory.debugging import (
     FINDINGS,
     FREED,
@@ -27,8 +27,7 @@ from xdev.memory.debugging import (
     with_zone,
 )
 from xdev.memory.policies import named
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.testing import FakeSource
 
 POLICIES = ("split", "binned", "simple", "none")
 QUARANTINE = 64 << 10
@@ -153,16 +152,6 @@ def test_a_full_memory_takes_from_the_quarantine_before_it_refuses():
         assert pool.acquire(900 << 10).nbytes == 900 << 10
     with pytest.raises(OutOfMemoryError):
         pool.acquire(1 << 20)
-
-
-def test_the_source_has_back_what_it_lent():
-    source = FakeSource(1 << 30)
-    pool = Pool(GuardedSource(source, FakeCells()), with_zone(named("split")))
-    blocks = [pool.acquire(1000), pool.acquire(3 << 20)]
-    assert len(source.lent) == 2
-    del blocks
-    pool.reclaim()
-    assert source.lent == {}
 
 
 class GuardLaws(RuleBasedStateMachine):

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import xdev
 from xdev import memory
-from xdev.memory.tracking import Outstanding, by_line, report_of
+from xdev.memory.tracking import Outstanding
 
 PLANTED = 50
 HEAD = """\
@@ -146,31 +146,3 @@ def test_planted_leaks_are_all_named_and_none_is_invented(tmp_path):
 
 def block(where, nbytes, age=1.0, pool="cpu"):
     return Outstanding(where, nbytes, age, pool, 0, ())
-
-
-def test_a_line_has_its_blocks_together_the_largest_first():
-    blocks = [
-        block("a.py:1", 10, 3.0),
-        block("b.py:2", 50),
-        block("a.py:1", 30, 0.25),
-        block("a.py:1", 30, pool="cuda:0"),
-    ]
-    a, b, other = by_line(blocks)[1], by_line(blocks)[0], by_line(blocks)[2]
-    assert (b.where, b.nbytes, b.count) == ("b.py:2", 50, 1)
-    assert (a.where, a.nbytes, a.count) == ("a.py:1", 40, 2)
-    assert [each.nbytes for each in a.blocks] == [30, 10]
-    assert other.pool == "cuda:0"
-    assert str(a) == "a.py:1: 2 blocks, 40 B of cpu, 0.2 to 3.0 s old"
-    assert str(b) == "b.py:2: 50 B of cpu, 1.0 s old"
-
-
-def test_a_report_says_how_much_there_is_in_all():
-    text = report_of(
-        [block("a.py:1", 1000), block("a.py:1", 24), block("b.py:2", 5, None)]
-    )
-    assert text.splitlines() == [
-        "xdev: 3 live blocks, 1,029 B",
-        "  a.py:1: 2 blocks, 1,024 B of cpu, 1.0 s old",
-        "  b.py:2: 5 B of cpu",
-    ]
-    assert report_of([]) == "xdev: no live block"

@@ -65,29 +65,6 @@ def test_the_map_gives_each_block_its_share_and_its_lines_colour(tmp_path):
     assert pixels(picture, plots.COLOURS[2]) == pixels(picture, plots.USED) == 0
 
 
-def test_segments_are_whole_numbers(tmp_path, monkeypatch):
-    places = []
-    draw_map = plots._draw_map
-
-    def drawing(axes, *args):
-        draw_map(axes, *args)
-        places.append(axes.yaxis)
-
-    monkeypatch.setattr(plots, "_draw_map", drawing)
-    drawn(tmp_path, snapshot([block(0, 1, line=1)]))
-    ticks = [tick for axis in places for tick in axis.get_majorticklocs()]
-    assert ticks
-    assert all(tick == round(tick) for tick in ticks)
-
-
-def test_lines_beyond_the_colours_share_one(tmp_path):
-    count = len(plots.COLOURS) + 5
-    blocks = [block(n * MIB, 1, line=n + 1) for n in range(count)]
-    picture = drawn(tmp_path, snapshot(blocks))
-    one, others = (pixels(picture, c) for c in (plots.COLOURS[3], plots.OTHER))
-    assert 4 < others / one < 6
-
-
 def test_the_timeline_is_as_high_as_what_was_in_use(tmp_path):
     """One half of the time all of the segment is in use, then a quarter of it."""
     events = [

@@ -14,9 +14,9 @@ from hypothesis import given, strategies as st
 import xdev
 from xdev import memory
 from xdev.errors import OutOfMemoryError
+from xdev.memory import Pool
 from xdev.memory.history import csv_of, snapshot_of, state_after, timeline
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.testing import FakeSource
 
 MIB = 1 << 20
 # As PyTorch's documentation of `torch.cuda.memory._snapshot` and its viewer have them.
@@ -271,17 +271,6 @@ def test_the_log_of_a_device_is_of_all_its_kinds():
     x = xdev.empty(100_000, device="cpu")
     assert replay(memory.snapshot_csv("cpu"))[0] == memory.allocated("cpu")
     assert f",allocate,{x.ctypes.data:#x},800000,0" in memory.snapshot_csv("cpu")
-
-
-def test_streams_are_handles_in_hexadecimal():
-    pool = Pool(FakeSource(1 << 30))
-    memory.record_history()
-    try:
-        block = pool.acquire(100, stream=0x55)
-        row = csv_of(snapshot_of([pool])).splitlines()[-1]
-    finally:
-        memory.record_history(enabled=False)
-    assert row.split(",")[2:] == ["allocate", hex(block.address), "512", "0x55"]
 
 
 #: Acquire so many bytes, or drop the block of a number, or give back what is free.

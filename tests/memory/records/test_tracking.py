@@ -10,9 +10,8 @@ from memory_laws import process
 
 import xdev
 from xdev import memory
-from xdev.memory import tracking as frames
-from xdev.memory.pools import Pool
-from xdev.memory.sources.fake import FakeSource
+from xdev.memory import Pool, tracking as frames
+from xdev.testing import FakeSource
 
 
 def here():
@@ -48,15 +47,6 @@ def test_a_block_that_goes_round_is_named_by_its_last_maker():
         assert item.where == f"{__file__}:{line}"
         memory.free(second)
         assert memory.outstanding("cpu") == []
-
-
-def test_tracking_nests_and_forgets_when_it_ends():
-    with memory.track():
-        with memory.track():
-            x = xdev.empty(10, device="cpu")
-        assert len(memory.outstanding("cpu")) == 1
-    assert memory.outstanding("cpu") == []
-    del x
 
 
 def test_a_line_that_made_several_blocks_is_one_line():
@@ -248,16 +238,3 @@ def test_the_maker_is_the_first_line_outside_the_libraries(levels):
     files = [file for file, _, _ in frames.Places().of(found)]
     assert files[: levels + 1] == [FILE] * (levels + 1)
     assert len(files) == max(frames.DEPTH, levels + 2)
-
-
-def test_a_stack_of_libraries_alone_is_named_by_its_innermost_line():
-    places = [(FILE, 3, "inside"), (FILE, 5, "outside")]
-    assert frames.maker(places) == f"{FILE}:3"
-
-
-def test_code_at_the_address_of_another_is_no_other_place():
-    places = frames.Places()
-    for k in range(500):
-        code = compile("pass", f"file{k}", "exec")
-        ((file, _, _),) = places.of([code, 0])
-        assert file == f"file{k}"
