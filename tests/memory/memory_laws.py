@@ -6,6 +6,7 @@ import sys
 import textwrap
 import threading
 
+from xdev.memory import Pool
 from xdev.testing import FakeSource
 
 
@@ -37,6 +38,15 @@ def within(seconds, calls, *, interval=None):
     for error in errors:
         raise error
     return results
+
+
+POLICIES = ("async", "binned", "none", "simple", "split")
+
+
+def pools_under(limit, policy, sources):
+    """Return pools over sources that share one limit."""
+    first = Pool(sources[0], policy, limit)
+    return [first, *(Pool(each, policy, budget=first.budget) for each in sources[1:])]
 
 
 class Slow:

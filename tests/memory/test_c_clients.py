@@ -85,6 +85,7 @@ def test_the_ledger_is_a_python_clients(pool):
     client, rng = Client(pool), random.Random(3)  # noqa: S311 - no secret
     native, python = [], []
     sizes = [1, 600, 5000, 70_000, 3 * MIB]
+    scopes = pool.open_scope(), other.open_scope()
     for _ in range(400):
         if native and rng.random() < 0.5:
             at = rng.randrange(len(native))
@@ -99,6 +100,7 @@ def test_the_ledger_is_a_python_clients(pool):
             assert getattr(mine, name) == getattr(theirs, name), name
         assert mine.acquired_bytes == theirs.acquired_bytes
         assert mine.released_bytes == theirs.released_bytes
+        assert scopes[0].allocated == scopes[1].allocated
         live = [(c.live, c.live_bytes) for c in mine.classes if c.live]
         assert live == [(c.live, c.live_bytes) for c in theirs.classes if c.live]
     for address in native:

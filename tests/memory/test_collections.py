@@ -11,13 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from memory_laws import within
+from memory_laws import pools_under, within
 
 from xdev import memory
 from xdev.device import Device
 from xdev.errors import OutOfMemoryError
 from xdev.memory import Pool, bridges, hooks, registry, tracking
-from xdev.memory.upstream import Budget
 from xdev.testing import FakeSource
 
 ROOM = Path(memory.__file__).parent
@@ -123,10 +122,8 @@ class Collector:
 
 def pools_of(policy):
     """Return two pools under one limit, each with its source."""
-    budget = Budget(lambda: ROOMY)
-    budget.set(ROOMY)
     sources = [FakeSource(ROOMY) for _ in range(2)]
-    return [(Pool(source, policy, budget=budget), source) for source in sources]
+    return list(zip(pools_under(ROOMY, policy, sources), sources, strict=True))
 
 
 def life(pools, garbage):

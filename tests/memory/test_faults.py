@@ -12,10 +12,9 @@ from itertools import pairwise
 import hypothesis
 import numpy as np
 import pytest
+from memory_laws import pools_under
 
-from xdev.memory import Pool
-from xdev.memory.sources.fake import FakeAsyncSource, FakeSource
-from xdev.memory.upstream import Budget
+from xdev.testing import FakeSource
 
 MIB = 1 << 20
 CAPACITY = 48 * MIB
@@ -91,7 +90,7 @@ class CountedAsync(Counted):
 
     def __init__(self, calls, at, error):
         super().__init__(calls, at, error)
-        self.inner = FakeAsyncSource(self.plain)
+        self.inner = self.plain.in_stream_order()
 
     @property
     def segments(self):
@@ -126,10 +125,8 @@ class Run:
         self.policy = policy
         kind = CountedAsync if policy == "async" else Counted
         self.sources = [kind(self.calls, at, error) for _ in range(2)]
-        budget = Budget(lambda: LIMIT)
-        budget.set(LIMIT)
-        self.budget = budget
-        self.pools = [Pool(source, policy, budget=budget) for source in self.sources]
+        self.pools = pools_under(LIMIT, policy, self.sources)
+        self.budget = self.pools[0].budget
         self.held = [[], []]
         self.faults = 0
 

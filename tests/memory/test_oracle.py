@@ -10,11 +10,11 @@ from itertools import product
 
 import hypothesis
 import pytest
+from memory_laws import pools_under
 
 from xdev.errors import OutOfMemoryError
-from xdev.memory import Pool, reclamation
+from xdev.memory import reclamation
 from xdev.memory.policies import POLICIES
-from xdev.memory.upstream import Budget
 from xdev.testing import FakeSource
 
 QUANTUM = 512
@@ -55,13 +55,10 @@ class Heaps:
     """Pools under one cap (of the source or a limit), and the oracle's view of them."""
 
     def __init__(self, policy, *, limited, count=1):
-        budget = Budget(lambda: CAPACITY)
-        if limited:
-            budget.set(CAPACITY)
         self.sources = [
             FakeSource(1 << 30 if limited else CAPACITY) for _ in range(count)
         ]
-        self.pools = [Pool(source, policy, budget=budget) for source in self.sources]
+        self.pools = pools_under(CAPACITY if limited else None, policy, self.sources)
         self.held = [{} for _ in range(count)]
         self.number = 0
 

@@ -4,12 +4,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from memory_laws import within
+from memory_laws import POLICIES, within
 
 import xdev
 from xdev.errors import ConfigurationError, UseAfterFreeError
 from xdev.memory import Pool
-from xdev.memory.policies import POLICIES
 from xdev.memory.sources.cuda import CudaSource, PinnedSource
 from xdev.memory.sources.host import HostSource
 from xdev.testing import FakeSource
@@ -17,17 +16,12 @@ from xdev.testing import FakeSource
 MIB = 1 << 20
 
 
-@pytest.fixture(params=sorted(POLICIES))
-def policy(request):
-    return request.param
-
-
 def pairs():
     """Every policy with every source; ``async`` with those that have an order."""
     for source in ("fake", "device", "host", "pinned"):
         ordered = source in ("fake", "device")
         marks = pytest.mark.cuda if source in ("device", "pinned") else ()
-        for policy in sorted(POLICIES):
+        for policy in POLICIES:
             if ordered or policy != "async":
                 pair = source, policy
                 yield pytest.param(pair, marks=marks, id="-".join(pair))

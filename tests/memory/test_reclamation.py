@@ -5,15 +5,12 @@ import pickle
 
 import pytest
 from hypothesis import given, strategies as st
-from memory_laws import Slow
+from memory_laws import POLICIES, Slow
 
 from xdev import memory
 from xdev.device import Device
 from xdev.errors import OutOfMemoryError
 from xdev.memory import Pool, hooks, registry
-from xdev.memory.policies import POLICIES
-from xdev.memory.streams import live_streams
-from xdev.memory.tracking import track
 from xdev.testing import FakeSource
 
 MIB = 1 << 20
@@ -66,11 +63,11 @@ def test_a_segment_of_another_size_is_not_taken_over(nbytes):
     assert names(source)[-2:] == ["free", "allocate"], "it went back before the growth"
 
 
-def test_no_segment_is_taken_over_while_a_graph_is_captured(monkeypatch):
+def test_no_segment_is_taken_over_while_a_graph_is_captured(capturing):
     source = FakeSource(1 << 30)
     pool = Pool(source)
     pool.acquire(64 * MIB, stream=1)
-    monkeypatch.setattr(live_streams, "captured", {3})
+    capturing(3)
 
     pool.acquire(64 * MIB, stream=2)
 
@@ -112,7 +109,7 @@ def test_live_objects_are_spilled_last_and_no_more_than_needed(monkeypatch):
 
 def test_a_refusal_says_what_is_held_and_pickles():
     pool = Pool(FakeSource(1 << 30), limit=8192)
-    with track():
+    with memory.track():
         block = pool.acquire(4096)
         with pytest.raises(OutOfMemoryError) as refusal:
             pool.acquire(8192)
@@ -150,7 +147,7 @@ blocks = st.tuples(
 
 
 @given(
-    policies=st.tuples(*[st.sampled_from(sorted(POLICIES))] * 4),
+    policies=st.tuples(*[st.sampled_from(POLICIES)] * 4),
     wanted=st.lists(blocks, max_size=12),
     dropped=st.sets(st.integers(min_value=0, max_value=11)),
     used_elsewhere=st.sets(st.integers(min_value=0, max_value=11)),

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from memory_laws import POLICIES
 
 from xdev import memory
 from xdev.errors import (
@@ -18,7 +19,6 @@ from xdev.errors import (
     XdevError,
 )
 from xdev.memory import Pool, history
-from xdev.memory.policies import POLICIES
 from xdev.memory.sources.cuda import RuntimeCall
 from xdev.testing import FakeSource
 
@@ -54,7 +54,7 @@ class Plain:
     def synchronize(self): ...
 
 
-@pytest.mark.parametrize("policy", sorted(set(POLICIES) - {"async"}))
+@pytest.mark.parametrize("policy", POLICIES[1:])
 def test_a_source_of_the_six_methods_serves(policy):
     source = Plain()
     pool = Pool(source, policy)
@@ -163,11 +163,6 @@ class Faulty:
         return True
 
     def synchronize(self): ...
-
-
-@pytest.fixture(params=sorted(POLICIES))
-def policy(request):
-    return request.param
 
 
 def test_a_misaligned_address_goes_back_and_is_named(policy):

@@ -85,17 +85,17 @@ def test_a_stream_that_may_have_joined_a_capture_is_not_asked():
     assert (live.retire(), joined) == ([77], [77])
 
 
-def test_no_event_is_recorded_while_a_graph_is_captured(monkeypatch):
+def test_no_event_is_recorded_while_a_graph_is_captured(capturing):
     device = SimulatedDevice()
     pool = Pool(SimulatedSource(device, 1 << 30))
     first, second = device.stream(), device.stream()
     block = pool.acquire(4096, first.ptr)
     pool.state.mark(block.chunk, (second.ptr,))
     del block
-    monkeypatch.setattr(live_streams, "captured", {99})
+    capturing(99)
     pool.acquire(1 << 20, first.ptr)
     assert pool.stats().events == 0
-    monkeypatch.setattr(live_streams, "captured", set())
+    capturing()
     pool.acquire(1 << 20, first.ptr)
     assert pool.stats().events == 1
 

@@ -9,7 +9,6 @@ import xdev
 from xdev import memory
 from xdev.errors import UseAfterFreeError
 from xdev.memory import Pool
-from xdev.memory.bridges.cupy import device_allocator
 from xdev.testing import FakeSource
 
 SHAPE = (200, 200)
@@ -69,16 +68,11 @@ def freed(shape=SHAPE, device="cpu"):
     return x
 
 
-class NullStream:
-    ptr = 0
-
-
 @pytest.fixture
-def on_device():
+def on_device(on_fake_memory):
     """A CuPy array that was freed; on fake memory, so it needs no driver."""
     cupy = pytest.importorskip("cupy")
-    allocate = device_allocator(Pool(FakeSource(1 << 30)).take, NullStream)
-    with cupy.cuda.using_allocator(allocate):
+    with on_fake_memory(Pool(FakeSource(1 << 30))):
         x = cupy.ndarray(SHAPE, "f4")
     memory.free(x)
     return x
