@@ -30,8 +30,9 @@ def test_the_functions_agree_with_the_pool():
     del x
 
 
-TORCHS = "allocation allocated_bytes segment reserved_bytes active active_bytes".split()
-TORCHS += ["inactive_split", "inactive_split_bytes", "requested_bytes"]
+TORCHS = ["allocation", "segment", "active", "inactive_split"]
+TORCHS += [f"{name}_bytes" for name in ("allocated", "reserved", *TORCHS[2:])]
+TORCHS.append("requested_bytes")
 
 
 def test_the_keys_are_pytorchs():
