@@ -181,6 +181,17 @@ def cache_dir() -> Path:
     return Path(_read("XDG_CACHE_HOME") or Path.home() / ".cache") / "xdev"
 
 
+def value(name: str) -> object:
+    """Return the value of a setting, by its variable's name.
+
+    Raises
+    ------
+    ConfigurationError
+        It is invalid; the text lists the valid ones.
+    """
+    return globals()[name.removeprefix("XDEV_").lower()]()
+
+
 def values() -> dict[str, tuple[object, bool]]:
     """Return each setting's value, and whether the environment set it.
 
@@ -189,7 +200,4 @@ def values() -> dict[str, tuple[object, bool]]:
     ConfigurationError
         A variable's value is invalid; the text lists the valid ones.
     """
-    return {
-        name: (globals()[name.removeprefix("XDEV_").lower()](), _read(name) is not None)
-        for name in SETTINGS
-    }
+    return {name: (value(name), _read(name) is not None) for name in SETTINGS}

@@ -1,4 +1,4 @@
-"""The command line: ``python -m xdev info | bench | timeit | memory | cache``."""
+"""The command line: ``xdev info | bench | timeit | memory | cache | doctor``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import xdev
 from xdev import _config
-from xdev.cli import bench, info, memory, timeit
+from xdev.cli import bench, doctor, info, memory, timeit
 from xdev.errors import ConfigurationError, DeviceUnavailableError, XdevError
 
 if TYPE_CHECKING:
@@ -31,9 +31,11 @@ def parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"xdev {xdev.__version__}"
     )
     commands = whole.add_subparsers(required=True, metavar="command")
-    for command in (info, bench, timeit, memory):
-        command.add_to(commands)
-    info.add_cache_to(commands)
+    for add in (
+        *(doctor.add_to, info.add_to, info.add_cache_to),
+        *(bench.add_to, timeit.add_to, memory.add_to),
+    ):
+        add(commands)
     return whole
 
 
@@ -59,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         options = parser().parse_args(arguments)
-        _config.values()
+        if options.run is not doctor.run:  # which tells of each setting itself
+            _config.values()
         status = int(options.run(options))
         sys.stdout.flush()  # here, where it is known what a closed pipe means
     except BrokenPipeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import sys
@@ -19,7 +20,7 @@ from xdev.memory.registry import text_of
 from xdev.timing.environment import cuda_name, processor_name, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Mapping
 
 
 DAY = 24 * 60 * 60  # seconds
@@ -30,7 +31,10 @@ examples:
   xdev cache clear             remove all of it
   xdev cache clear --older 30  remove what was not used for 30 days
   xdev cache path              print the folder
+  xdev cache --json            all of it for a program; sizes in bytes, ages in s
 """
+ENTRY = ("kind", "name", "nbytes", "age", "hits")
+OWN_FOLDER = "set XDEV_CACHE_DIR to a folder of your own"
 
 
 def add_cache_to(commands: Any) -> None:
@@ -53,20 +57,27 @@ def add_cache_to(commands: Any) -> None:
     )
     clear.set_defaults(run=cleared)
     path = actions.add_parser("path", help="print the folder")
-    path.set_defaults(run=lambda _: print(_config.cache_dir()) or 0)
+    path.set_defaults(run=folder_of)
+    add_json_to(command, clear, path)
 
 
-def listed(_: argparse.Namespace) -> int:
+def listed(options: argparse.Namespace) -> int:
     """Print the folder and its entries, the last used first."""
-    found = sorted(_disk_cache.files(), key=lambda file: -file[1].st_mtime)
-    print(*cache_summary(), sep="\n")
-    if found:
-        print(f"{'kind':<8} {'function':<24} {'size':>10} {'age':>7} {'hits':>6}")
     now = time.time()
-    for path, status in found:
+    entries: list[dict[str, Any]] = []
+    for path, status in sorted(_disk_cache.files(), key=lambda file: -file[1].st_mtime):
         hits, made, name = _disk_cache.described(path) or (0, now, "(damaged)")
-        size, old = text_of(status.st_size), _age(now - made)
-        print(f"{path.parent.name:<8} {name:<24} {size:>10} {old:>7} {hits:>6}")
+        row = path.parent.name, name, status.st_size, now - made, hits
+        entries.append(dict(zip(ENTRY, row, strict=True)))
+    if options.json:
+        print_json(**cache_facts(), entries=entries)
+        return 0
+    print(*cache_summary().values(), sep="\n")
+    if entries:
+        print(f"{'kind':<8} {'function':<36} {'size':>12} {'age':>8} {'hits':>8}")
+    for kind, name, nbytes, seconds, hits in map(dict.values, entries):
+        size, age = text_of(nbytes), _age(seconds)
+        print(f"{kind:<8} {shortened(name):<36} {size:>12} {age:>8} {hits:>8}")
     return 0
 
 
@@ -76,22 +87,69 @@ def cleared(options: argparse.Namespace) -> int:
     old = [(path, s) for path, s in _disk_cache.files() if s.st_mtime <= latest]
     for path, _ in old:
         path.unlink(missing_ok=True)
-    total = text_of(sum(status.st_size for _, status in old))
-    print(f"{_config.cache_dir()}: {len(old)} entries removed, {total}")
+    nbytes = sum(status.st_size for _, status in old)
+    folder = _config.cache_dir()
+    if options.json:
+        print_json(folder=str(folder), removed=len(old), nbytes=nbytes)
+    else:
+        print(f"{folder}: {len(old)} entries removed, {text_of(nbytes)}")
     return 0
 
 
-def cache_summary() -> list[str]:
+def folder_of(options: argparse.Namespace) -> int:
+    """Print the cache's folder."""
+    folder = str(_config.cache_dir())
+    if options.json:
+        print_json(folder=folder)
+    else:
+        print(folder)
+    return 0
+
+
+def cache_facts() -> dict[str, Any]:
     """Return the folder, its entries and size, and why nothing can be kept in it."""
     sizes = [status.st_size for _, status in _disk_cache.files()]
-    lines = [f"{_config.cache_dir()}: {len(sizes)} entries, {text_of(sum(sizes))}"]
-    problem = _disk_cache.problem()
-    if problem is not None:
-        lines.append(
-            f"nothing is kept on disk, only in each process: {problem}; set "
-            f"XDEV_CACHE_DIR to a folder of your own"
+    return {
+        "folder": str(_config.cache_dir()),
+        "count": len(sizes),
+        "nbytes": sum(sizes),
+        "problem": _disk_cache.problem(),
+    }
+
+
+def cache_summary() -> dict[str, str]:
+    """Return the same in words."""
+    facts = cache_facts()
+    size = f"{facts['count']} entries, {text_of(facts['nbytes'])}"
+    lines = {"folder": f"{facts['folder']}: {size}"}
+    if facts["problem"] is not None:
+        lines["problem"] = (
+            f"nothing is kept on disk, only in each process: {facts['problem']}; "
+            f"{OWN_FOLDER}"
         )
     return lines
+
+
+def print_json(*values: Any, **facts: Any) -> None:
+    """Print a value, or names and values, as JSON."""
+    print(json.dumps(*values or (facts,), indent=1))
+
+
+def add_json_to(*commands: argparse.ArgumentParser) -> None:
+    """Add the option ``--json`` to commands that print JSON then."""
+    for command in commands:
+        command.add_argument(
+            "--json", action="store_true", help="print JSON, for a program"
+        )
+
+
+def shortened(text: str, width: int = 36) -> str:
+    """Return a text in so many columns.
+
+    >>> shortened("a" * 6, 4)
+    'aaa…'
+    """
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def days(text: str) -> float:
@@ -115,105 +173,116 @@ def _age(seconds: float) -> str:
 
 
 SCHEDULER = "DASK_SCHEDULER_ADDRESS"  # as Dask's own clients read it
+#: The other project of that name is installed.
 NAMESAKE = (
-    "warning: the distribution xdev {} is installed too, another project with the same "
-    "module name: python -m pip uninstall xdev, then, in xdev's checkout, python -m "
-    "pip install --force-reinstall ."
+    "the distribution xdev {} is installed too, another project with the same module "
+    "name"
+)
+WITHOUT_NAMESAKE = (
+    "python -m pip uninstall xdev, then, in xdev's checkout, python -m pip install "
+    "--force-reinstall ."
 )
 
 
 def add_to(commands: Any) -> None:
     """Add the command to a parser's commands."""
     command = commands.add_parser(
-        "info", help="print devices, versions and settings, and try every device"
+        "info",
+        help="print devices, versions and settings, and try every device",
+        description="Print what is here, and whether it works: an operation and a "
+        "ufunc on every device. What is wrong and what to do says xdev doctor.",
     )
+    add_json_to(command)
     command.set_defaults(run=run)
 
 
-def run(_: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Print the report; return 1 where a device that is there fails, else 0."""
-    _print("versions", _versions())
-    _print("devices", _devices())
-    if workers := _workers():
-        _print("workers", workers)
-    _print("settings", _settings())
     problems = {
-        (device, what): try_operation(operation, device)
+        f"{device!s:<8} {name}": try_operation(operation, device)
         for device in devices()
-        for what, operation in OPERATIONS.items()
+        for name, operation in OPERATIONS.items()
     }
-    _print("compiled code", cache_summary())
-    _print(
-        "operations",
-        (
-            f"{device!s:<8} {what:<16} {f'FAIL: {problem}' if problem else 'PASS'}"
-            for (device, what), problem in problems.items()
-        ),
-    )
-    _print("memory pools", _pools())  # last: a device's first use installs bridges
-    namesake = _optional.distributions().get("xdev")
-    if namesake is not None:
-        print(NAMESAKE.format(namesake))
+    sections: dict[str, Mapping[str, Any]] = {
+        "versions": _versions(),
+        "devices": _devices(),
+        "workers": _workers(),
+        "settings": _settings(),
+        "compiled code": cache_summary(),
+        "operations": {
+            " ".join(name.split()): f"FAIL: {problem}" if problem else "PASS"
+            for name, problem in problems.items()
+        },
+        "memory pools": _pools(),  # last: a device's first use installs bridges
+    }
+    if options.json:
+        print_json(sections)
+    else:
+        _print(sections)
     return 1 if any(problems.values()) else 0
 
 
-def _print(title: str, lines: Iterable[str]) -> None:
-    print(title, *(f"  {line}" for line in lines), sep="\n")
+def _print(sections: Mapping[str, Mapping[str, Any]]) -> None:
+    for title, lines in sections.items():
+        if lines:
+            print(title)
+        for name, text in lines.items():
+            print(f"  {name:<19} {'-' if text is None else text}")
+    namesake = _optional.distributions().get("xdev")
+    if namesake is not None:
+        print(f"warning: {NAMESAKE.format(namesake)}: {WITHOUT_NAMESAKE}")
 
 
-def _versions() -> list[str]:
-    return [f"{name:<17} {found or '-'}" for name, found in versions().items()] + [
-        f"{'native part':<17} {native.STATE}",
-        f"{'platform':<17} {platform.platform()}",
-    ]
+def _versions() -> dict[str, str | None]:
+    return {
+        **versions(),
+        "native part": native.STATE,
+        "platform": platform.platform(),
+    }
 
 
-def _devices() -> list[str]:
-    lines = [f"{'cpu':<8} {processor_name()}"]
+def _devices() -> dict[str, str]:
+    rows = {"cpu": processor_name()}
     reason = Device("cuda").reason
-    found = [device for device in devices() if device.type != "cpu"]
-    lines += [f"{device!s:<8} {cuda_name(device.index) or ''}" for device in found]
+    others = [device for device in devices() if device.type != "cpu"]
+    rows |= {str(device): cuda_name(device.index) or "" for device in others}
     if reason is not None:
-        lines.append(f"{'cuda':<8} cannot be used: {reason}")
+        rows["cuda"] = f"cannot be used: {reason}"
     try:
-        return [*lines, f"{'default':<8} {default_device()}"]
+        return {**rows, "default": str(default_device())}
     except DeviceUnavailableError as error:
-        return [*lines, f"{'default':<8} none: {error}"]
+        return {**rows, "default": f"none: {error}"}
 
 
-def _workers() -> list[str]:
+def _workers() -> dict[str, str]:
     """Return the devices of Dask's workers, where there is a client or a scheduler."""
     if "distributed" not in sys.modules and SCHEDULER not in os.environ:
-        return []
+        return {}
     from xdev.distributed import clusters
 
     try:
-        found = clusters.devices_of_workers()
+        return clusters.devices_of_workers()
     except OSError as error:
-        return [
-            f"the scheduler at {os.environ.get(SCHEDULER)} does not answer: {error}"
-        ]
-    return [f"{worker:<26} {text}" for worker, text in found.items()]
+        address = os.environ.get(SCHEDULER)
+        return {"scheduler": f"{address} does not answer: {error}"}
 
 
-def _settings() -> list[str]:
-    known = _config.values().items()
-    return [
-        *(f"{n:<17} {v}{'' if given else '  (default)'}" for n, (v, given) in known),
-        *(f"{name:<17} is not a setting of xdev" for name in _config.unknown()),
-    ]
+def _settings() -> dict[str, str]:
+    return {
+        name: f"{value}{'' if is_set else '  (default)'}"
+        for name, (value, is_set) in _config.values().items()
+    } | dict.fromkeys(_config.unknown(), "is not a setting of xdev")
 
 
-def _pools() -> list[str]:
-    rows: list[tuple[str, object]] = [("policy", _config.memory_pool())]
+def _pools() -> dict[str, str]:
+    rows = {"policy": _config.memory_pool()}
     for device in devices():
         limit = memory.get_limit(device)
-        rows.append((f"limit of {device}", "none" if limit is None else text_of(limit)))
-    installed = ", ".join(sorted(memory.bridges.installed()))
-    rows.append(("bridges", installed or "none"))
-    for library, found in memory.bridges.left_alone().items():
-        rows.append(("left alone", f"{library}: {found}"))
-    return [f"{name:<17} {value}" for name, value in rows]
+        rows[f"limit of {device}"] = "none" if limit is None else text_of(limit)
+    rows["bridges"] = ", ".join(sorted(memory.bridges.installed())) or "none"
+    if allocators := memory.bridges.left_alone():
+        rows["left alone"] = ", ".join(": ".join(each) for each in allocators.items())
+    return rows
 
 
 def _array_operation(device: Device) -> bool:

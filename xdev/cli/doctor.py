@@ -1,0 +1,353 @@
+"""``xdev doctor``: what is broken in a set-up, and what mends it."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xdev import _config, _disk_cache, _optional, native
+from xdev.cli import info
+from xdev.compile import toolchain
+from xdev.device import Device, cuda, devices
+from xdev.errors import ConfigurationError, DeviceUnavailableError
+from xdev.memory import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+BROKEN, WARNING, OK = "broken", "warning", "ok"
+SKIPPED = "skipped"  # a setting is not valid that the check reads
+EXAMPLES = """
+It looks at each thing that a set-up has gone wrong by, says in one line what is wrong
+and in one what to do, and ends with 1 where something is broken. With XDEV_DEVICE=cpu
+no GPU is missed.
+
+examples:
+  xdev doctor          what is wrong here?
+  xdev doctor --json   the same for a program
+"""
+CHECKOUT = "in xdev's checkout"
+REINSTALL = f"python -m pip install --force-reinstall --no-deps . {CHECKOUT}"
+CUPY = {"cupy": None, "cupy_cuda11x": 11, "cupy_cuda12x": 12, "cupy_cuda13x": 13}
+#: Both majors of CUDA, and the oldest Linux driver of each.
+DRIVERS = {12: "525.60", 13: "580.65"}
+COMPUTE_MODE = 20  # cudaDevAttrComputeMode
+DEFAULT_MODE, PROHIBITED = 0, 2  # its values; all others admit one process
+FULL = 0.1  # the share of a device's memory that should be free
+HIDING = "CUDA_VISIBLE_DEVICES"
+
+# What a check found: a level, what is wrong, what to do.
+Problem = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found.
+
+    Parameters
+    ----------
+    check : str
+        Its name in ``CHECKS``.
+    level : str
+        ``"broken"``, ``"warning"``, ``"ok"`` or ``"skipped"``.
+    what, way : str
+        What is wrong, and what to do; empty where all is well.
+    """
+
+    check: str
+    level: str = OK
+    what: str = ""
+    way: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a CUDA device says of itself; no memory where it refuses this process."""
+
+    device: Device
+    mode: int
+    memory: tuple[int, int] | None  # free, total [B]
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to a parser's commands."""
+    command = commands.add_parser(
+        "doctor",
+        help="find what is broken in this set-up, and say what to do",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    info.add_json_to(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what each check found; return 1 where something is broken, else 0."""
+    findings = list(examine())
+    if options.json:
+        info.print_json([asdict(finding) for finding in findings])
+    else:
+        for one in findings:
+            print(f"{one.level:<8} {one.check}{one.what and f': {one.what}'}")
+            if one.way:
+                print(f"{'':<8} -> {one.way}")
+        levels = [one.level for one in findings]
+        counts = (f"{levels.count(level)} {level}" for level in (BROKEN, WARNING, OK))
+        print(*counts, sep=", ")
+    return int(any(one.level == BROKEN for one in findings))
+
+
+def examine() -> Iterator[Finding]:
+    """Return what each check found, in the order of the table."""
+    for name, check in CHECKS.items():
+        problems = list(_problems(check))
+        yield from (Finding(name, *problem) for problem in problems)
+        if not problems:
+            yield Finding(name)
+
+
+def _problems(check: Callable[[], Iterator[Problem]]) -> Iterator[Problem]:
+    """Run a check; an error that names its way out is a problem as well."""
+    try:
+        yield from check()
+    except ConfigurationError:
+        yield SKIPPED, "it depends on a setting that is not valid", ""
+    except DeviceUnavailableError as error:
+        yield _split(BROKEN, str(error))
+
+
+def _split(level: str, text: str) -> Problem:
+    """Return a problem of an error's text: what is wrong, a colon, what to do."""
+    what, _, way = text.rpartition(": ")
+    return level, what, way
+
+
+def settings() -> Iterator[Problem]:
+    """Look for values that are not valid, and variables that xdev does not read."""
+    for name in _config.SETTINGS:
+        try:
+            _config.value(name)
+        except ConfigurationError as error:
+            yield _split(BROKEN, str(error))
+    for name in _config.unknown():
+        yield WARNING, f"{name} is not a setting of xdev", f"unset {name}"
+
+
+def namesake() -> Iterator[Problem]:
+    """Look for the other project whose module is called xdev too."""
+    version = _optional.distributions().get("xdev")
+    if version is not None:
+        yield BROKEN, info.NAMESAKE.format(version), info.WITHOUT_NAMESAKE
+
+
+def compiled() -> Iterator[Problem]:
+    """Say why the native tier is not used."""
+    if native.STATE == native.COMPILED:
+        return
+    way = "unset XDEV_NATIVE"
+    if _config.native():
+        way = REINSTALL
+        if not any(map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))):
+            way = f"install a C compiler, as by apt install gcc, then {REINSTALL}"
+    what = f"the native part is {native.STATE}; small calls take several times as long"
+    yield WARNING, what, way
+
+
+def cache() -> Iterator[Problem]:
+    """Look whether compiled code can be kept on disk."""
+    problem = _disk_cache.problem()
+    if problem is not None:
+        what = f"compiled code is kept in each process alone, since {problem}"
+        yield BROKEN, what, info.OWN_FOLDER
+        return
+    free = shutil.disk_usage(_config.cache_dir()).free
+    if free < _disk_cache.LARGEST:
+        what = f"{_config.cache_dir()} is on a disk with {registry.text_of(free)} free"
+        yield BROKEN, what, f"make room there, or {info.OWN_FOLDER}"
+
+
+def numba() -> Iterator[Problem]:
+    """Import Numba, which refuses a NumPy that it does not know."""
+    try:
+        _optional.numba()
+    except DeviceUnavailableError as error:
+        _, what, way = _split(BROKEN, str(error))
+        if _optional.installed("numba"):
+            way = "python -m pip install --upgrade numba, or the NumPy that it asks for"
+        yield BROKEN, what, way
+        return
+    if "numba_cuda" in _optional.distributions() and "row_stack" not in vars(np):
+        what = (
+            f"NumPy {np.__version__} has no row_stack, which numba-cuda reads when it "
+            f"compiles: xdev puts it back, a program with @cuda.jit alone fails"
+        )
+        way = "python -m pip install 'numpy<2.5', or use xdev in that program first"
+        yield WARNING, what, way
+
+
+def driver() -> Iterator[Problem]:
+    """Look for a driver where CuPy was installed."""
+    if _cupy_wheels() and cuda.driver_version() is None:
+        yield _split(BROKEN, cuda.NO_DRIVER)
+
+
+def wheels() -> Iterator[Problem]:
+    """Look whether there is one CuPy, of the driver's and the compiler's CUDA."""
+    wheels = _cupy_wheels()
+    version = cuda.driver_version()
+    newest = 12 if version is not None and version < cuda.FIRST_CUDA_13_DRIVER else 13
+    extra = f"""python -m pip install ".[cu{newest}]" {CHECKOUT}"""
+    names = " ".join(name.replace("_", "-") for name in wheels)
+    anew = f"python -m pip uninstall {names}, then {extra}"
+    if len(wheels) > 1:
+        what = f"{names.replace(' ', ' and ')} are installed, and have the same folder"
+        yield BROKEN, what, anew
+    for name, major in wheels.items():
+        wheel = name.replace("_", "-")
+        if major is not None and major < min(DRIVERS):
+            yield BROKEN, f"{wheel} is of CUDA {major}, which xdev does not use", anew
+        elif major is not None and version is not None and major > version // 1000:
+            what = (
+                f"{wheel} needs a driver of CUDA {major}, and this one is of CUDA "
+                f"{version // 1000}.{version % 1000 // 10}"
+            )
+            update = f"update the driver to {DRIVERS[major]} or newer"
+            yield BROKEN, what, f"{update}, or {anew}"
+        parts = toolchain.installed()["nvjitlink"]
+        majors = {int(part.partition(".")[0]) for part in parts.split("+") if part}
+        if major is not None and majors and major not in majors:
+            what = f"{wheel} is of CUDA {major}, numba-cuda's compiler of CUDA {parts}"
+            yield BROKEN, what, anew
+
+
+def hidden() -> Iterator[Problem]:
+    """Look whether the environment hides every device."""
+    value = os.environ.get(HIDING)
+    if value is not None and cuda.driver_version() and not _cuda_devices():
+        what = f"{HIDING}={value!r} hides every GPU, or names one that is not there"
+        yield BROKEN, what, f"unset {HIDING}, or name devices that nvidia-smi -L lists"
+
+
+def compiler() -> Iterator[Problem]:
+    """Look for numba-cuda, and whether the compiler's parts fit together."""
+    if _cupy_wheels():
+        toolchain.adapter()
+        toolchain.check()
+    return
+    yield
+
+
+def cards() -> Iterator[Problem]:
+    """Look for devices that other processes hold."""
+    for card in _cards():
+        if card.memory is None or card.mode != DEFAULT_MODE:
+            admits = "no" if card.mode == PROHIBITED else "one"
+            refuses = "" if card.memory else ", and refuses this one"
+            what = f"{card.device} admits {admits} process{refuses}"
+            level = WARNING if card.memory else BROKEN
+            yield level, what, f"sudo nvidia-smi -i {card.device.index} -c DEFAULT"
+        elif card.memory[0] < FULL * card.memory[1]:
+            free, total = map(registry.text_of, card.memory)
+            what = f"{card.device} has {free} of {total} free: others hold the rest"
+            way = f"end processes that nvidia-smi lists, or choose by {HIDING}"
+            yield WARNING, what, way
+
+
+def limit() -> Iterator[Problem]:
+    """Look for a limit above the memory that there is."""
+    most = _config.memory_limit()
+    for device in devices():
+        total = registry.total(device)
+        if isinstance(most, int) and most > total:
+            what = (
+                f"XDEV_MEMORY_LIMIT is {registry.text_of(most)}, and {device} has "
+                f"{registry.text_of(total)}: it limits nothing"
+            )
+            yield WARNING, what, "set a smaller one, or a share such as 80%"
+
+
+def forks() -> Iterator[Problem]:
+    """Look whether worker processes could use CUDA."""
+    if _cuda_devices() and multiprocessing.get_all_start_methods()[0] == "fork":
+        what = "multiprocessing forks, and a child cannot use CUDA after its parent has"
+        way = 'multiprocessing.set_start_method("spawn") at the start of the program'
+        yield WARNING, what, way
+
+
+def use() -> Iterator[Problem]:
+    """Call a function and compile a ufunc on every device."""
+    for device in devices():
+        for name, operation in info.OPERATIONS.items():
+            problem = info.try_operation(operation, device)
+            if problem is not None:
+                what = f"{name} fails on {device}, {problem}"
+                yield BROKEN, what, "mend what is above, then run xdev doctor again"
+
+
+def gpu() -> Iterator[Problem]:
+    """Say why CUDA cannot be used, where no other check has said it."""
+    name = _config.device()
+    reason = Device("cuda" if name == "auto" else name).reason
+    if reason and any(list(check()) for check in (driver, wheels, hidden)):
+        yield SKIPPED, "it cannot be used, as said above", ""
+    elif reason:
+        wanted = _cupy_wheels() or name != "auto"
+        yield _split(BROKEN if wanted else WARNING, reason)
+
+
+def _without_gpu() -> bool:
+    return _config.device().startswith(("cpu", "fake"))
+
+
+def _if_wanted(check: Callable[[], Iterator[Problem]]) -> Any:
+    """Return a check that looks only where a GPU may be used."""
+    return lambda: iter(()) if _without_gpu() else check()
+
+
+def _cupy_wheels() -> dict[str, int | None]:
+    """Return the CuPy distributions that are installed, and the CUDA major of each."""
+    installed = _optional.distributions()
+    return {name: major for name, major in CUPY.items() if name in installed}
+
+
+def _cuda_devices() -> list[Device]:
+    return [device for device in devices() if device.type == "cuda"]
+
+
+def _cards() -> list[Card]:
+    """Ask each CUDA device."""
+    return [_card(device) for device in _cuda_devices()]
+
+
+def _card(device: Device) -> Card:
+    runtime = _optional.cupy().cuda.runtime
+    mode = runtime.deviceGetAttribute(COMPUTE_MODE, device.index)
+    try:
+        with device.native:
+            return Card(device, mode, runtime.memGetInfo())
+    except runtime.CUDARuntimeError:
+        return Card(device, mode, None)
+
+
+CHECKS: dict[str, Callable[[], Iterator[Problem]]] = {
+    "settings": settings,
+    "other xdev": namesake,
+    "native part": compiled,
+    "kernel cache": cache,
+    "Numba and NumPy": numba,
+    "CUDA driver": _if_wanted(driver),
+    "CuPy": _if_wanted(wheels),
+    "visible GPUs": _if_wanted(hidden),
+    "GPU": _if_wanted(gpu),
+    "CUDA compiler": _if_wanted(compiler),
+    "GPU memory": _if_wanted(cards),
+    "memory limit": limit,
+    "processes": _if_wanted(forks),
+    "every device": use,
+}
