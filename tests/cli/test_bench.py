@@ -62,7 +62,7 @@ def test_every_row_has_its_times_and_its_samples(real_device, dtype, tmp_path, c
     lines = capsys.readouterr().out.splitlines()
     names = [row["name"] for row in record["rows"]]
     for row in record["rows"]:
-        [line] = [line for line in lines if line.startswith(row["name"] + "  ")]
+        line, *_ = [line for line in lines if line.startswith(row["name"] + "  ")]
         assert re.search(TIME, line)
         assert len(row["samples"]) >= 7
         assert all(seconds > 0 for seconds in row["samples"])
@@ -83,7 +83,7 @@ def test_what_is_left_out_is_named_with_the_reason(first):
     reason = xdev.Device("cuda").reason or "they are of --device cuda"
     assert left_out["CuPy arrays out="] == reason
     assert reason in text
-    assert all(name in text for name in left_out)
+    assert all(name in re.sub(r"\s+", " ", text) for name in left_out)
     assert set(left_out) | {"NumPy host arrays"} <= set(bench.ROWS)
 
 

@@ -1,5 +1,6 @@
 """The command line as a whole, and ``xdev info``: it tries every device for real."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 import xdev
 from xdev import _config, _optional
+from xdev._disk_cache import DiskCache
 from xdev.cli import info, main
 
 
@@ -22,7 +24,7 @@ def test_memory_prints_the_summary(capsys):
     [
         ([], 2, "command"),
         (["sing"], 2, "command"),
-        (["--help"], 0, ["info", "bench", "timeit", "memory", "cache"]),
+        (["--help"], 0, ["info", "bench", "timeit", "memory", "cache", "doctor"]),
         (["--version"], 0, f"xdev {xdev.__version__}\n"),
     ],
 )
@@ -113,3 +115,72 @@ def test_what_differs_from_a_plain_machine_is_told(monkeypatch, capsys):
     assert [line.split()[0] for line in unknown] == ["XDEV_TYPO"]
     assert "cupy: an allocator of the user's" in out
     assert "pip uninstall xdev" in out
+
+
+COMMANDS = ("bench", "cache", "doctor", "info", "memory", "timeit")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_teaches_by_examples_in_80_columns(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+
+    text = capsys.readouterr().out
+
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "--json" in text
+    assert f"xdev {command}" in text.partition("\n\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "keys"),
+    [
+        (["cache"], {"folder", "count", "nbytes", "problem", "entries"}),
+        (["cache", "path"], {"folder"}),
+        (["info"], {"versions", "devices", "settings", "operations", "memory pools"}),
+        (["memory"], {str(xdev.default_device())}),
+        (["timeit", "-n", "9", "-v", "pass"], {"all_runs", "best", "notes", "loops"}),
+        (
+            ["bench", "--n", "99", "--device", "cpu"],
+            {"rows", "environment", "left_out", "n"},
+        ),
+    ],
+)
+def test_every_command_prints_json_and_nothing_else(words, keys, capsys, monkeypatch):
+    monkeypatch.setattr("xdev.timing.comparison.RUN_SECONDS", 1e-4)
+    words.insert(1 + (words[1:] == ["path"]), "--json")
+
+    main(words)
+
+    assert json.loads(capsys.readouterr().out).keys() >= keys
+
+
+@pytest.mark.parametrize("command", ["bench", "cache", "info", "memory"])
+def test_tables_fit_80_columns(command, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("xdev.timing.comparison.RUN_SECONDS", 1e-4)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(_config, "cache_dir", lambda: tmp_path)
+    DiskCache("loops").save("one", bytes(10**6), "a_function_of_a_very_long_name" * 9)
+
+    main([command, *(["--n", "99", "--device", "cpu"] if command == "bench" else [])])
+
+    lines = capsys.readouterr().out.splitlines()
+    texts = (": ", "because", "/")
+    rows = [line for line in lines if not any(text in line for text in texts)]
+    assert [line for line in rows if len(line) > 80] == []
+    assert len(rows) > 1 or command == "memory"
+
+
+def test_json_of_a_program_is_not_mixed_with_what_it_prints(python, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import xdev\nprint('mine')\nx = xdev.empty(999, device='cpu')\n"
+    )
+
+    done = python("-m", "xdev", "memory", "--json", program)
+
+    assert (done.returncode, done.stderr) == (0, "mine\n")
+    [line] = json.loads(done.stdout)["cpu"]["outstanding"]
+    assert line["where"] == f"{program}:3"
+    assert line["nbytes"] >= 999 * 8

@@ -84,6 +84,7 @@ NOTED = comparison(
 
 def test_rich_prints_the_same_where_there_is_room():
     assert printed(NOTED, 400) == str(NOTED).splitlines()
+    assert printed(NOTED, 80) == NOTED.text(80).splitlines()
     how = {"force_terminal": True, "color_system": "standard", "legacy_windows": False}
     coloured = "\n".join(printed(TABLE, 400, **how))
     assert "\x1b[31mslower" in coloured
@@ -93,6 +94,7 @@ def test_rich_prints_the_same_where_there_is_room():
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
 def test_columns_that_do_not_fit_stand_below_whole(width):
     """Put side by side again, the tables are the cells."""
+    assert TABLE.text(width).splitlines() == printed(TABLE, width)
     cells, lines = TABLE.cells(), printed(TABLE, width)
     assert all(len(line) <= width for line in lines)
     names = max(len(name) for name, *_ in cells)

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["main"]
+EXAMPLES = """
+examples:
+  xdev doctor                    does everything work here, and if not, what to do?
+  xdev bench                     how fast is a ufunc on this machine's devices?
+  xdev timeit "sum(range(9))"    how long does a statement take?
+  xdev memory program.py         what does a program hold, and which line made it?
+  xdev COMMAND --help            more, with examples
+
+Every command takes --json. Settings are variables XDEV_*: xdev info lists them.
+"""
 # As argparse's own: the command was not understood, or cannot be done here.
 MISUSE = 2
 FAILED = 1
@@ -25,7 +35,10 @@ CLOSED = 128 + 13  # what a shell has for a command that SIGPIPE ended
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     whole = argparse.ArgumentParser(
-        prog="xdev", description="Array code written once, run on a CPU or a CUDA GPU."
+        prog="xdev",
+        description="Array code written once, run on a CPU or a CUDA GPU.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     whole.add_argument(
         "--version", action="version", version=f"xdev {xdev.__version__}"

@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import shutil
 import sys
 import warnings
 from functools import cached_property, partial
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 import xdev
 from xdev import _optional
+from xdev.cli.info import print_json
 from xdev.device import Device, default_device, use_device
 from xdev.errors import ConfigurationError, XdevError
 from xdev.timing import Comparison, compare, verdict
@@ -179,6 +182,15 @@ def contest(
     return candidates, left_out
 
 
+UNBROKEN = "\xa0"  # a space at which no line ends
+EXAMPLES = """
+examples:
+  xdev bench                            100,000 float32 on the default device
+  xdev bench --n 10000000 --device cpu  larger arrays, on the CPU
+  xdev bench --json before.json         keep every sample, and later
+  xdev bench --baseline before.json     end with 1 where a row is slower
+  xdev bench --json | python -m json.tool
+"""
 DTYPES = (
     *("float16", "float32", "float64", "complex64", "complex128"),
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -190,10 +202,18 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser(
         "bench",
         help="time f(x, y) = x + y on host and device arrays, with and without out=",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     option = command.add_argument
     option("--n", type=_size, default=100_000, help="elements (default: %(default)s)")
-    option("--dtype", choices=DTYPES, default="float32", help="(default: %(default)s)")
+    option(
+        "--dtype",
+        choices=DTYPES,
+        default="float32",
+        metavar="TYPE",
+        help=f"{', '.join(DTYPES)} (default: %(default)s)",
+    )
     option(
         "--device",
         type=_known(lambda text: _timed(Device(text).require()), "use"),
@@ -202,8 +222,10 @@ def add_to(commands: Any) -> None:
     option(
         "--json",
         type=_known(verdict.writable, "write"),
+        nargs="?",
+        const=True,
         metavar="FILE",
-        help="write every sample to FILE",
+        help="write every sample to FILE; without FILE, print them and no table",
     )
     option(
         "--baseline",
@@ -269,22 +291,27 @@ def run(options: argparse.Namespace) -> int:
         warnings.filterwarnings("ignore", ".*Grid size")
         with use_device(device):  # where calls on host arrays do their work
             comparison = compare(candidates, nbytes=moved)
+    record = {**task, **comparison.as_dict(), "left_out": left_out}
+    changes = options.baseline and comparison.since(options.baseline)
+    if options.json is True:
+        print_json(record)
+        return int(bool(changes and changes.regressed))
+    if options.json:
+        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"x + y of {options.n:,} {options.dtype} on {device}\n")
     show(comparison)
     if device.type == "cuda":
         print("\nhost arrays: upload, call and download", end="")
     print()
     for reason in dict.fromkeys(left_out.values()):
-        names = ", ".join(name for name in left_out if left_out[name] == reason)
-        print(f"left out: {names}\n  because {reason}")
-    if options.json:
-        record = {**task, **comparison.as_dict(), "left_out": left_out}
-        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    if options.baseline is None:
-        return 0
-    changes = comparison.since(options.baseline)
-    print(f"\n{changes}")
-    return 1 if changes.regressed else 0
+        names = (name for name in left_out if left_out[name] == reason)
+        whole = (name.replace(" ", UNBROKEN) for name in names)
+        lines = fill(f"left out: {', '.join(whole)}", subsequent_indent="  ")
+        print(lines.replace(UNBROKEN, " "))
+        print(f"  because {reason}")
+    if changes:
+        print(f"\n{changes}")
+    return int(bool(changes and changes.regressed))
 
 
 def _check_baseline(
@@ -302,10 +329,10 @@ def _check_baseline(
 
 
 def show(comparison: Comparison) -> None:
-    """Print a table; on a terminal with its verdicts coloured, where rich is there."""
+    """Print a table as wide as the terminal; where rich is there, with colours."""
     if sys.stdout.isatty() and importlib.util.find_spec("rich"):
         from rich.console import Console
 
         Console().print(comparison)
     else:
-        print(comparison)
+        print(comparison.text(shutil.get_terminal_size().columns))

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 BROKEN, WARNING, OK = "broken", "warning", "ok"
 SKIPPED = "skipped"  # a setting is not valid that the check reads
 EXAMPLES = """
-It looks at each thing that a set-up has gone wrong by, says in one line what is wrong
-and in one what to do, and ends with 1 where something is broken. With XDEV_DEVICE=cpu
-no GPU is missed.
+It looks at each thing that a set-up has gone wrong by, says in one line what is
+wrong and in one what to do, and ends with 1 where something is broken. With
+XDEV_DEVICE=cpu no GPU is missed.
 
 examples:
   xdev doctor          what is wrong here?

@@ -31,7 +31,7 @@ examples:
   xdev cache clear             remove all of it
   xdev cache clear --older 30  remove what was not used for 30 days
   xdev cache path              print the folder
-  xdev cache --json            all of it for a program; sizes in bytes, ages in s
+  xdev cache --json            all of it for a program, in bytes and seconds
 """
 ENTRY = ("kind", "name", "nbytes", "age", "hits")
 OWN_FOLDER = "set XDEV_CACHE_DIR to a folder of your own"
@@ -190,7 +190,9 @@ def add_to(commands: Any) -> None:
         "info",
         help="print devices, versions and settings, and try every device",
         description="Print what is here, and whether it works: an operation and a "
-        "ufunc on every device. What is wrong and what to do says xdev doctor.",
+        "ufunc on every device.",
+        epilog="xdev info tells what there is; what is wrong, and what to do, tells "
+        "xdev doctor.",
     )
     add_json_to(command)
     command.set_defaults(run=run)

@@ -8,17 +8,19 @@ import pickle
 import runpy
 import sys
 import traceback
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
 from xdev import _optional, memory
+from xdev.cli.info import add_json_to, print_json
+from xdev.device import Device, default_device
 from xdev.errors import ConfigurationError
 from xdev.memory import registry, tracking
 from xdev.memory.history import draw, snapshot_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 SAVED = ".pickle"  # how the name of a saved snapshot ends
 EXAMPLES = """
@@ -28,6 +30,8 @@ examples:
   xdev memory --snapshot out.pickle program.py
                                              for https://pytorch.org/memory_viz
   xdev memory --plot out.png out.pickle      draw what was saved
+  xdev memory --json program.py > out.json   for a program; what program.py
+                                             prints goes to standard error
 """
 
 
@@ -51,6 +55,7 @@ def add_to(commands: Any) -> None:
         metavar="FILE.pickle",
         help="save the events and the blocks in PyTorch's format",
     )
+    add_json_to(command)
     command.add_argument(
         "program",
         nargs=argparse.REMAINDER,
@@ -69,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
             raise FileNotFoundError(f"{path}: there is no such folder")
     words = options.program
     if not words:
-        print(memory.summary())
+        _report([default_device()], options, [memory.summary()])
         _write(options)
         return 0
     program = Path(words[0])
@@ -83,13 +88,41 @@ def run(options: argparse.Namespace) -> int:
     with tracking.track(), ExitStack() as ending:
         ending.callback(memory.record_history, enabled=False)
         memory.record_history()
-        status, held = _run(words)
-        for device in dict.fromkeys(owner for owner, _ in registry.everything()):
-            print(memory.summary(device))
-        print(tracking.report())
+        with redirect_stdout(sys.stderr if options.json else sys.stdout):
+            status, held = _run(words)
+        used = list(dict.fromkeys(owner for owner, _ in registry.everything()))
+        _report(used, options, [*map(memory.summary, used), tracking.report()])
         _write(options)
         del held  # so long, the program's arrays were as at its end
     return status
+
+
+def _report(
+    used: list[Device], options: argparse.Namespace, lines: Iterable[str]
+) -> None:
+    """Print the lines, or what they say of the devices in JSON's types."""
+    if options.json:
+        print_json({str(device): _facts(device) for device in used})
+    else:
+        print(*lines, sep="\n")
+
+
+def _facts(device: Device) -> dict[str, Any]:
+    """Return a device's memory, its limit, each pool's figures and live blocks."""
+    lines = tracking.outstanding_by_line(device)
+    return {
+        "total": registry.total(device),
+        "limit": memory.get_limit(device),
+        "pools": {
+            kind: memory.stats(device, kind)
+            for where, kind in registry.everything()
+            if where == device
+        },
+        "outstanding": [
+            {key: getattr(line, key) for key in ("where", "pool", "count", "nbytes")}
+            for line in lines
+        ],
+    }
 
 
 def _run(words: list[str]) -> tuple[int, object]:

@@ -9,9 +9,11 @@ import sys
 import time
 import traceback
 import warnings
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from xdev.cli.info import add_json_to, print_json
 from xdev.timing.sampling import RUN_SECONDS, SETUP, STATEMENT, begin_code, lines_of
 
 if TYPE_CHECKING:
@@ -22,6 +24,16 @@ if TYPE_CHECKING:
 REPEAT, PRECISION = 5, 3
 UNITS = {"sec": 1.0, "msec": 1e-3, "usec": 1e-6, "nsec": 1e-9}
 UNRELIABLE = 4  # times the best
+EXAMPLES = """
+Several statements, or several -s, are lines of one. Without -n, it is the first
+of 1, 2, 5, 10, 20, ... whose run takes 0.2 s.
+
+examples:
+  xdev timeit "sum(range(100))"
+  xdev timeit -s "import xdev as xp; x = xp.ones(10**6)" "xp.sin(x)"
+  xdev timeit -n 1000 -r 3 -u usec -s "import math" "math.sqrt(2)"
+  xdev timeit --json "sorted([3, 1, 2])"   every run [s], for a program
+"""
 
 
 def add_to(commands: Any) -> None:
@@ -29,8 +41,8 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser(
         "timeit",
         help="time a statement, as python -m timeit does, to the end of its work",
-        epilog="Several statements, or several -s, are lines of one. Without -n, it "
-        "is the first of 1, 2, 5, 10, 20, ... whose run takes 0.2 s.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     option = command.add_argument
     option("-n", "--number", type=int, default=0, help="how many times to run it")
@@ -57,6 +69,7 @@ def add_to(commands: Any) -> None:
         default=0,
         help="print every time; twice or more: with more digits",
     )
+    add_json_to(command)
     option("statement", nargs=argparse.REMAINDER, help="what is timed (default: pass)")
     command.set_defaults(run=run)
 
@@ -78,7 +91,11 @@ def run(options: argparse.Namespace) -> int:
             raise
         _show(error, setup, statement)
         return 1
-    _report(candidate, options)
+    if options.json:
+        timing = candidate.timing()
+        print_json(asdict(timing) | {"notes": timing.notes})
+    else:
+        _report(candidate, options)
     return 0
 
 
@@ -124,13 +141,15 @@ def _written(seconds: float, options: argparse.Namespace) -> str:
 
 
 def _measure(candidate: Candidate, options: argparse.Namespace) -> None:
+    verbose = options.verbose and not options.json
+
     def tell(number: int, seconds: float) -> None:
-        if options.verbose:
+        if verbose:
             loops = f"{number} loop{'s' * (number != 1)}"
             print(f"{loops} -> {seconds:.{options.digits}g} secs")
 
     candidate.settle(options.number or None, RUN_SECONDS, tell=tell)
-    if options.verbose and not options.number:
+    if verbose and not options.number:
         print()
     for _ in range(max(1, options.repeat)):
         candidate.sample()

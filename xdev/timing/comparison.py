@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -363,7 +364,17 @@ class Comparison:
 
         What else a reader must know of a row stands below it.
         """
-        return "\n".join([verdict.aligned(self.cells()), *self.notes()])
+        return self.text()
+
+    def text(self, width: float = float("inf")) -> str:
+        """Return the same in lines of at most ``width`` [characters].
+
+        Columns that do not fit beside the others stand in a table below.
+        """
+        lines = verdict.aligned(self.cells(), width).splitlines()
+        for note in self.notes():
+            lines += [note] if width == float("inf") else wrap(note, int(width))
+        return "\n".join(lines)
 
     def __rich_console__(self, _: Any, options: Any) -> Iterator[Any]:
         """Give ``rich.print`` the table, its verdicts coloured, and the notes."""

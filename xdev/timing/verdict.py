@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 from xdev.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rich.table import Table
 
@@ -24,18 +24,46 @@ VERDICT = "verdict"  # the head of their column
 COLOURS = {"faster": "green", "slower": "red", "unclear": "yellow"}
 
 
-def aligned(cells: Sequence[Sequence[str]]) -> str:
+def aligned(cells: Sequence[Sequence[str]], width: float = float("inf")) -> str:
     """Return cells in columns, two spaces apart; the first row is the head.
+
+    Columns that do not fit beside the others into ``width`` [characters] stand in a
+    table below, behind the first column once more.
 
     Examples
     --------
     >>> print(aligned([["", "time"], ["one", "2 ms"]]))
          time
     one  2 ms
+    >>> print(aligned([["", "time", "peak"], ["one", "2 ms", "0 B"]], width=10))
+         time
+    one  2 ms
+         peak
+    one  0 B
     """
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)) for row in cells)
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(
+        (" " * GAP).join(map(str.ljust, row, widths)).rstrip()
+        for block in _blocks(cells, width, len)
+        for widths in [[max(map(len, column)) for column in block]]
+        for row in zip(*block, strict=True)
+    )
+
+
+def _blocks(
+    cells: Sequence[Sequence[str]], width: float, length: Callable[[str], int]
+) -> list[list[tuple[str, ...]]]:
+    """Return the columns of each table, the first column in all of them."""
+    names, *columns = zip(*cells, strict=True)
+    blocks: list[list[tuple[str, ...]]] = []
+    room = 0.0
+    for column in columns:
+        needed = GAP + max(map(length, column))
+        if not blocks or needed > room:
+            blocks.append([names])
+            room = width - max(map(length, names))
+        blocks[-1].append(column)
+        room -= needed
+    return blocks or [[names]]
 
 
 def markdown(cells: Sequence[Sequence[str]]) -> str:
@@ -56,8 +84,7 @@ def markdown(cells: Sequence[Sequence[str]]) -> str:
 def coloured(cells: Sequence[Sequence[str]], width: int) -> Iterator[Table]:
     """Return cells as tables for ``rich``, in which verdicts have colours.
 
-    Columns that do not fit beside the others stand in a table below, behind the
-    first column once more.
+    The tables are those of :func:`aligned`.
 
     Parameters
     ----------
@@ -70,16 +97,7 @@ def coloured(cells: Sequence[Sequence[str]], width: int) -> Iterator[Table]:
     from rich.table import Table
     from rich.text import Text
 
-    names, *columns = zip(*cells, strict=True)
-    blocks, room = [], 0
-    for column in columns:
-        needed = GAP + max(map(cell_len, column))
-        if needed > room:
-            blocks.append([names])
-            room = width - max(map(cell_len, names))
-        blocks[-1].append(column)
-        room -= needed
-    for block in blocks:
+    for block in _blocks(cells, width, cell_len):
         table = Table(box=None, pad_edge=False, padding=(0, GAP // 2))
         texts = [[Text(t, _colour(head, t)) for t in below] for head, *below in block]
         for head, *_ in block:
