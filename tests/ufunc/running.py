@@ -1,13 +1,39 @@
-"""Kernels and ufuncs run on a device with arrays that NumPy made."""
+"""What tests of functions, kernels and graphs share: runs on a device, comparisons."""
+
+import warnings
 
 import numpy as np
 
 import xdev
 
 
+@xdev.vectorize(identity=0)
+def add(x, y):
+    """Return the sum."""
+    return x + y
+
+
+@xdev.guvectorize("(n),(n)->()")
+def dot(x, y, out):
+    """Return the sum of products."""
+    out[0] = 0
+    for i in range(x.shape[0]):
+        out[0] += x[i] * y[i]
+
+
 def there(device, *arrays):
-    """Return arrays of a device."""
-    return [xdev.asarray(x, device=device) for x in arrays]
+    """Return arrays of a device; numbers stay."""
+    return [
+        xdev.asarray(x, device=device) if isinstance(x, np.ndarray) else x
+        for x in arrays
+    ]
+
+
+def host(found):
+    """Return an array, or a tuple of them, as NumPy's."""
+    if isinstance(found, tuple):
+        return tuple(map(host, found))
+    return np.asarray(xdev.to_numpy(found))
 
 
 def ran(device, kernel, extents, *args):
@@ -22,10 +48,32 @@ def ran(device, kernel, extents, *args):
 
 def called(device, function, *args, **keywords):
     """Call a function on a device; return its results as NumPy's arrays."""
-    args = [
-        xdev.asarray(x, device=device) if isinstance(x, np.ndarray) else x for x in args
-    ]
-    made = function(*args, **keywords)
-    if isinstance(made, tuple):
-        return tuple(map(xdev.to_numpy, made))
-    return xdev.to_numpy(made)
+    return host(function(*there(device, *args), **keywords))
+
+
+def same(found, expected, rtol=0):
+    """Compare a result, or a tuple of them, with NumPy's: dtype, shape and values."""
+    if isinstance(expected, tuple):
+        for one, other in zip(found, expected, strict=True):
+            same(one, other, rtol)
+        return
+    found, expected = host(found), np.asarray(expected)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    if rtol:
+        np.testing.assert_allclose(found, expected, rtol=rtol)
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+def without_source(text, name="f", **names):
+    """Return a function of a text that is in no file."""
+    exec(compile(text, "<nowhere>", "exec"), names)  # noqa: S102 - our own text
+    return names[name]
+
+
+def told(call, *args):
+    """Return the floating point errors that a call warns of, and what it gives."""
+    with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn"):
+        warnings.simplefilter("always")
+        results = call(*args)
+    return {str(w.message).partition(" encountered")[0] for w in caught}, results

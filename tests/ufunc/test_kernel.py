@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from running import ran, there
+from running import ran, same, there
 
 import xdev
 
@@ -19,25 +19,18 @@ def add(i, x, y, out):
 
 
 @xdev.kernel
+def differ(i, x, y, out):
+    out[i] = x[i] != y[i]
+
+
+@xdev.kernel
+def reverse(i, x, out):
+    out[-i - 1] = x[i]
+
+
+@xdev.kernel
 def saxpy(i, a, x, y, out):
     out[i] = a * x[i] + y[i] * 0.5
-
-
-@xdev.kernel
-def stencil(i, j, x, out):
-    out[i + 1, j + 1] = 0.25 * (
-        x[i, j + 1] + x[i + 2, j + 1] + x[i + 1, j] + x[i + 1, j + 2]
-    )
-
-
-@xdev.kernel
-def place(i, j, k, out):
-    out[i, j, k] = i * 10000 + j * 100 + k
-
-
-@xdev.kernel
-def fill(i, value, out):
-    out[i] = value
 
 
 @xdev.kernel
@@ -46,25 +39,8 @@ def scaled(i, a, x, out):
 
 
 @xdev.kernel
-def one(i, out):
-    xdev.atomic.add(out, i, 1)
-
-
-@xdev.kernel
-def two(i, j, out):
-    xdev.atomic.add(out, (i, j), 1)
-
-
-@xdev.kernel
-def three(i, j, k, out):
-    xdev.atomic.add(out, (i, j, k), 1)
-
-
-COUNTING = {1: one, 2: two, 3: three}
-
-
-def squares(i, x, out):
-    out[i] = x[i] * x[i]
+def fill(i, value, out):
+    out[i] = value
 
 
 def squared(x):
@@ -95,21 +71,65 @@ def edged(i, x, out):
         out[i] += k + 100.0
 
 
-@pytest.mark.parametrize("char", "bHilLfDf")
-def test_a_kernel_computes_every_element(device, char):
-    x = (np.arange(5000) % 11).astype(char)
+@xdev.kernel
+def around(i, starts, x, out):
+    total = 0.0
+    for k in range(starts[i], starts[i + 1]):
+        total += x[k]
+    out[i] = total
 
-    assert_array_equal(ran(device, add, x.size, x, x, np.zeros_like(x)), x + x)
+
+F = np.random.default_rng(1).random(3000, dtype="f")
+P, Q = np.arange(9) % 2 == 0, np.arange(9) % 3 == 0
+E, K = np.arange(5, dtype="f"), np.arange(5)
+FROM_THE_END, WEIGHTS = np.array([-3, 2, -5, -6, 4], "i"), np.arange(1.0, 8)
+RESULTS = [
+    *((add, (x, x), x + x) for x in map((np.arange(5000) % 11).astype, "bHilLfD")),
+    (differ, (P, Q), P != Q),
+    (reverse, (K,), K[::-1]),
+    (saxpy, (1 / 3, F, F), np.float32(1 / 3) * F + F * np.float32(0.5)),
+    (scaled, (np.float64(1 / 3), F), 1 / 3 * F.astype("d")),
+    *((fill, (x,), np.full(3, x)) for x in (True, 7, -(2**62), 2.5, 1 - 2j)),
+    (composed, (np.linspace(0, 2, 50),), np.minimum(np.linspace(0, 2, 50) ** 2, 1.5)),
+    (
+        edged,
+        (E,),
+        E[np.maximum(K - 1, 0)] + E[np.minimum(K + 1, 4)] * 10 + 100 * np.minimum(E, 1),
+    ),
+    (
+        around,
+        (FROM_THE_END, WEIGHTS),
+        np.array([sum(WEIGHTS[k] for k in range(*s)) for s in pairwise(FROM_THE_END)]),
+    ),
+]
 
 
-def test_bools_are_read_and_written(device):
-    @xdev.kernel
-    def differ(i, x, y, out):
-        out[i] = x[i] != y[i]
+@pytest.mark.parametrize(
+    ("kernel", "args", "expected"),
+    RESULTS,
+    ids=[f"{kernel.__name__}-{x.dtype}" for kernel, _, x in RESULTS],
+)
+def test_kernels_compute_every_element(device, kernel, args, expected):
+    out = np.zeros_like(expected)
+    same(ran(device, kernel, expected.size, *args, out), expected)
 
-    x, y = np.arange(9) % 2 == 0, np.arange(9) % 3 == 0
 
-    assert_array_equal(ran(device, differ, 9, x, y, np.zeros(9, bool)), x != y)
+@xdev.kernel
+def one(i, out):
+    xdev.atomic.add(out, i, 1)
+
+
+@xdev.kernel
+def two(i, j, out):
+    xdev.atomic.add(out, (i, j), 1)
+
+
+@xdev.kernel
+def three(i, j, k, out):
+    xdev.atomic.add(out, (i, j, k), 1)
+
+
+COUNTING = {1: one, 2: two, 3: three}
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -123,9 +143,12 @@ def test_every_point_is_run_once(device, shape):
 
 
 def test_the_last_index_is_the_fastest(device):
-    found = ran(device, place, (5, 6, 7), np.zeros((5, 6, 7), np.int64))
+    @xdev.kernel
+    def place(i, j, k, out):
+        out[i, j, k] = i * 10000 + j * 100 + k
 
     i, j, k = np.indices((5, 6, 7))
+    found = ran(device, place, (5, 6, 7), np.zeros((5, 6, 7), np.int64))
     assert_array_equal(found, i * 10000 + j * 100 + k)
 
 
@@ -149,10 +172,16 @@ def test_views_of_any_strides_are_read_and_written_in_place(device, view):
 
     expected = np.full(1000, -1.0)
     expected[view] = 2 * x[view]
-    assert_array_equal(xdev.to_numpy(whole), expected)
+    same(whole, expected)
 
 
 def test_arrays_of_several_axes_keep_their_strides(device):
+    @xdev.kernel
+    def stencil(i, j, x, out):
+        out[i + 1, j + 1] = 0.25 * (
+            x[i, j + 1] + x[i + 2, j + 1] + x[i + 1, j] + x[i + 1, j + 2]
+        )
+
     x = np.random.default_rng(0).random((60, 50))
     given, out = there(device, x, np.zeros((48, 58)))
 
@@ -164,88 +193,25 @@ def test_arrays_of_several_axes_keep_their_strides(device):
     assert not found[[0, -1]].any()
 
 
-def test_negative_indices_count_from_the_end(device):
-    @xdev.kernel
-    def reverse(i, x, out):
-        out[-i - 1] = x[i]
-
-    x = np.arange(10)
-
-    assert_array_equal(ran(device, reverse, 10, x, np.zeros_like(x)), x[::-1])
+def squares(i, x, out):
+    out[i] = x[i] * x[i]
 
 
-def test_floats_in_the_function_and_pythons_own_are_weak(device):
-    x = np.random.default_rng(1).random(3000, dtype=np.float32)
-
-    found = ran(device, saxpy, 3000, 1 / 3, x, x, np.zeros_like(x))
-
-    assert_array_equal(found, np.float32(1 / 3) * x + x * np.float32(0.5))
-
-
-def test_numpy_scalars_keep_their_dtype(device):
-    x = np.random.default_rng(1).random(100, dtype=np.float32)
-
-    found = ran(device, scaled, 100, np.float64(1 / 3), x, np.zeros(100))
-
-    assert_array_equal(found, 1 / 3 * x.astype(np.float64))
-
-
-@pytest.mark.parametrize("value", [True, 7, -(2**62), 2.5, 1 - 2j])
-def test_numbers_of_each_kind_arrive(device, value):
-    out = np.zeros(3, np.result_type(value))
-
-    assert ran(device, fill, 3, value, out).tolist() == [value] * 3
-
-
-def test_kernels_call_plain_functions_and_ufuncs(device):
-    x = np.linspace(0, 2, 50)
-
-    found = ran(device, composed, 50, x, np.zeros_like(x))
-
-    assert_array_equal(found, np.minimum(x * x, 1.5))
-
-
-def test_functions_are_called_in_indices_and_ranges(device):
-    x, i = np.arange(5, dtype=np.float32), np.arange(5)
-
-    found = ran(device, edged, 5, x, np.zeros(5, np.float32))
-
-    expected = x[np.maximum(i - 1, 0)] + x[np.minimum(i + 1, 4)] * 10
-    assert_array_equal(found, expected + 100 * np.minimum(i, 1))
-
-
-def test_the_decorator_takes_options_and_kernels():
+def test_the_decorator_takes_options_and_kernels_and_kernels_pickle():
     again = xdev.kernel(fastmath=True)(add)
     x = np.arange(5.0)
 
     assert (again.__name__, again.__doc__) == ("add", add.__doc__)
     assert_array_equal(ran("cpu", again, 5, x, x, np.zeros(5)), 2 * x)
-
-
-def test_kernels_pickle():
     assert pickle.loads(pickle.dumps(add)) is add  # noqa: S301
     again = pickle.loads(pickle.dumps(xdev.kernel(squares)))  # noqa: S301
-
-    found = ran("cpu", again, 4, np.arange(4), np.zeros(4, np.int64))
-
-    assert found.tolist() == [0, 1, 4, 9]
+    assert ran("cpu", again, 4, np.arange(4), np.zeros(4, int)).tolist() == [0, 1, 4, 9]
 
 
 @pytest.mark.parametrize("kind", [int, np.int32, np.int64, np.array])
 def test_extents_are_integers_of_any_library(device, kind):
     x = np.arange(4)
-
     assert ran(device, add, kind(4), x, x, np.zeros_like(x)).tolist() == [0, 2, 4, 6]
-
-
-def test_arrays_that_are_only_read_may_be_read_only(device):
-    x, out = there(device, np.ones(3), np.zeros(3))
-    if device.type != "cuda":
-        (x,) = there(device, np.broadcast_to(np.float64(1), 3))
-
-    add[3](x, x, out)
-
-    assert xdev.to_numpy(out).tolist() == [2, 2, 2]
 
 
 # Indices and loops, as Python has them, whatever width the numbers have.
@@ -264,22 +230,6 @@ def scatter(i, where, x, out):
 @xdev.kernel
 def pick(i, where, x, out):
     out[i] = x[where[i], where[-i - 1]]
-
-
-@xdev.kernel
-def spmv(i, starts, columns, values, x, out):
-    total = 0.0
-    for k in range(starts[i], starts[i + 1]):
-        total += values[k] * x[columns[k]]
-    out[i] = total
-
-
-@xdev.kernel
-def around(i, starts, x, out):
-    total = 0.0
-    for k in range(starts[i], starts[i + 1]):
-        total += x[k]
-    out[i] = total
 
 
 @pytest.mark.parametrize(("char", "step"), [("b", 1), ("i", -3), ("I", 1), ("l", 1)])
@@ -306,6 +256,13 @@ def test_indices_of_any_integer_type_are_read_from_arrays(device, char, step):
     ("char", "degree"), [*(("i", degree) for degree in (0, 1, 8, 37)), ("l", 3)]
 )
 def test_rows_of_any_length_are_summed(device, char, degree):
+    @xdev.kernel
+    def spmv(i, starts, columns, values, x, out):
+        total = 0.0
+        for k in range(starts[i], starts[i + 1]):
+            total += values[k] * x[columns[k]]
+        out[i] = total
+
     rng, rows = np.random.default_rng(degree), 300
     lengths = rng.integers(0, 2 * degree + 1, rows)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(char)
@@ -317,14 +274,6 @@ def test_rows_of_any_length_are_summed(device, char, degree):
     expected = np.zeros(rows)
     np.add.at(expected, np.repeat(np.arange(rows), lengths), values * x[columns])
     assert_array_equal(found, expected)
-
-
-def test_ranges_may_pass_from_the_end_to_the_start(device):
-    starts, x = np.array([-3, 2, -5, -6, 4], np.int32), np.arange(1.0, 8)
-
-    found = ran(device, around, 4, starts, x, np.zeros(4))
-
-    assert_array_equal(found, [sum(x[k] for k in range(*s)) for s in pairwise(starts)])
 
 
 def leaving(i, n, out):
@@ -380,7 +329,7 @@ def test_loops_of_every_form_run_as_in_python(device, function, char):
     assert_array_equal(found, expected)
 
 
-def test_arrays_of_more_than_31_bits(device):
+def test_arrays_and_grids_of_more_than_31_bits(device):
     @xdev.kernel
     def ends(i, x, out):
         out[i, 0] = x[i] + x[2**31 + i]
@@ -388,23 +337,16 @@ def test_arrays_of_more_than_31_bits(device):
         out[i, 2] = x.shape[0]
 
     whole, out = there(device, np.ones(1, np.int8), np.zeros((5, 3), np.int64))
-    x = xdev.namespace(whole).broadcast_to(whole, (2**31 + 5,))
-
-    ends[5](x, out)
-
+    ends[5](xdev.namespace(whole).broadcast_to(whole, (2**31 + 5,)), out)
     assert xdev.to_numpy(out).tolist() == [[2, 2, 2**31 + 5]] * 5
-
-
-def test_grids_of_more_than_31_bits(device):
-    start = 2**31 if device == "cuda" else 3000
 
     @xdev.kernel
     def last(i, start, out):
         if i >= start:
             out[i - start] = i
 
+    start = 2**31 if device == "cuda" else 3000
     found = ran(device, last, start + 5, start, np.zeros(5, np.int64))
-
     assert found.tolist() == [start + k for k in range(5)]
 
 
@@ -425,29 +367,17 @@ def test_one_kernel_runs_over_narrow_and_wide_grids(device):
 N = 10_000
 
 
-@pytest.fixture
-def article():
-    """The article's kernel, and Numba's module."""
-    cuda = pytest.importorskip("numba.cuda")
+@pytest.mark.cuda
+def test_numbas_kernels_take_xdevs_buffers_and_xdevs_numbas(cuda):
+    numba = pytest.importorskip("numba.cuda")
 
-    @cuda.jit
+    @numba.jit
     def add_vectors_gpu(vec_a, vec_b, result):
-        idx = cuda.threadIdx.x + cuda.blockIdx.x * cuda.blockDim.x
+        idx = numba.threadIdx.x + numba.blockIdx.x * numba.blockDim.x
         if idx < result.size:
             result[idx] = vec_a[idx] + vec_b[idx]
 
-    return add_vectors_gpu[(N + 31) // 32, 32], cuda
-
-
-def test_the_articles_block_of_32_threads(device):
-    a, b = np.random.default_rng(0).random((2, N), dtype=np.float32)
-
-    assert_array_equal(ran(device, add, ((N,), 32), a, b, np.zeros_like(a)), a + b)
-
-
-@pytest.mark.cuda
-def test_numbas_kernels_take_xdevs_buffers_and_xdevs_numbas(cuda, article):
-    kernel, numba = article
+    kernel = add_vectors_gpu[(N + 31) // 32, 32]
     vectors = np.random.default_rng(0).random((2, N), dtype=np.float32)
     a, b = (xdev.to_device(x, cuda) for x in vectors)
     result = xdev.empty(N, dtype=xdev.float32, device=cuda)

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from running import there
+from running import same, there
 
 import xdev
 from xdev import atomic
-
-CHARS = "ilILfd"
 
 
 @xdev.kernel
@@ -39,36 +37,34 @@ def test_additions_are_all_counted(device, char):
 
     histogram[x.size](given, bins)
 
-    np.testing.assert_array_equal(xdev.to_numpy(bins), np.bincount(x, minlength=7))
+    same(bins, np.bincount(x, minlength=7).astype(char))
 
 
-@pytest.mark.parametrize("char", CHARS)
-def test_extremes_equal_numpys(device, char):
+def of_both_signs(char):
     x = np.random.default_rng(1).integers(0, 2**31 - 1, 60_000).astype(char)
-    if np.dtype(char).kind != "u":
+    if x.dtype.kind != "u":
         x[::2] *= -1
-    low, high = np.full(4, x.max()), np.full(4, x.min())
+    return x, np.full(4, x.max()), np.full(4, x.min())
+
+
+def with_nan(char):
+    x = np.array([1, np.nan, 3, np.inf, 2, 5], char)  # which stays
+    return x, np.array([2, np.nan], char), np.array([-np.inf, 0], char)
+
+
+@pytest.mark.parametrize(
+    ("x", "low", "high"),
+    [*map(of_both_signs, "ilILfd"), *map(with_nan, "fd")],
+    ids=lambda x: x.dtype.char,
+)
+def test_extremes_equal_numpys(device, x, low, high):
     given, dlow, dhigh = there(device, x, low, high)
 
     extremes[x.size](given, dlow, dhigh)
 
-    parts = x.reshape(-1, 4)
-    np.testing.assert_array_equal(xdev.to_numpy(dlow), parts.min(0))
-    np.testing.assert_array_equal(xdev.to_numpy(dhigh), parts.max(0))
-
-
-@pytest.mark.parametrize("char", "fd")
-def test_a_nan_stays_as_in_numpy(device, char):
-    x = np.array([1, np.nan, 3, np.inf, 2, 5], char)
-    low, high = np.array([2, np.nan], char), np.array([-np.inf, 0], char)
-    given, dlow, dhigh = there(device, x, low, high)
-
-    extremes[6](given, dlow, dhigh)
-
-    parts = x.reshape(-1, 2)
-    expected = np.minimum(low, parts.min(0)), np.maximum(high, parts.max(0))
-    np.testing.assert_array_equal(xdev.to_numpy(dlow), expected[0])
-    np.testing.assert_array_equal(xdev.to_numpy(dhigh), expected[1])
+    parts = x.reshape(-1, low.size)
+    same(dlow, np.minimum(low, parts.min(0)))
+    same(dhigh, np.maximum(high, parts.max(0)))
 
 
 @pytest.mark.parametrize("char", "id")
@@ -101,7 +97,7 @@ def test_a_swap_compares_bits(device):
 
     swap[4](given, expected, old)
 
-    np.testing.assert_array_equal(xdev.to_numpy(old), a)
+    same(old, a)
     assert xdev.to_numpy(given).tolist() == [1, 0, 1, 5]
 
 
@@ -115,7 +111,7 @@ def test_elements_of_several_axes_and_from_the_end(device):
 
     total[20, 3](given, out)
 
-    np.testing.assert_array_equal(xdev.to_numpy(out), [[0, 0, 0], x.sum(0)])
+    same(out, [[0, 0, 0], x.sum(0).tolist()])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from running import ran, there
 
 import xdev
-from xdev import atomic
 
 
 @xdev.kernel
@@ -115,14 +114,6 @@ def test_devices_do_not_mix(device):
         add[3](x, np.zeros(3), x)
 
 
-def test_arrays_that_were_freed_are_refused():
-    x, out = xdev.zeros(100_000), np.zeros(3)
-    xdev.memory.free(x)
-
-    with pytest.raises(xdev.UseAfterFreeError):
-        add[3](x, out, out)
-
-
 def test_a_function_that_cannot_be_compiled_shows_types_and_line(device):
     @xdev.kernel
     def broken(i, x, out):
@@ -138,14 +129,6 @@ def test_a_function_that_cannot_be_compiled_shows_types_and_line(device):
     assert text.startswith("cannot compile broken(float32[:], float64[:])")
     assert re.search(r"test_kernel_errors.py:\d+: out\[i\] = x\[i\].nothing_like", text)
     assert xdev.to_numpy(out).tolist() == [1, 1, 1]
-
-
-HOST = np.zeros(3)
-
-
-@xdev.kernel
-def reading(i, x, out):
-    out[i] = HOST[i] + x[i]
 
 
 def factorial(n):
@@ -203,7 +186,6 @@ def returning(i, x, out):
         (by_slices[3], r"x\[:\] = y\[:\].*elements are assigned in a loop"),
         (assigning[3], r"\(y := …\), write it before"),
         (generating[3], r"a generator expression.*: write a loop"),
-        (returning[3], r"it returns float64, .*\n  .*:\d+: def returning"),
     ],
 )
 def test_functions_that_kernels_cannot_be_say_the_way_out(function, words):
@@ -216,9 +198,8 @@ def test_functions_that_kernels_cannot_be_say_the_way_out(function, words):
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
-        (reading, "reads the array 'HOST' from outside"),
         (recursive, "factorial calls itself"),
-        (returning, r"it returns float64, .*goes to its arrays"),
+        (returning, r"it returns float64, .*goes to its arrays.*\n  .*:\d+: def"),
     ],
     ids=repr,
 )
@@ -301,7 +282,7 @@ def deleting(x, out):
 WHOLE = "compiled code has no {} of an array: write a loop over the elements"
 
 
-@pytest.mark.filterwarnings("ignore:np.dot")  # numba-cuda's, and Numba's, of its speed
+@pytest.mark.filterwarnings("ignore:.*np.dot")  # numba-cuda's, and Numba's, of its speed
 @pytest.mark.parametrize(
     ("function", "words"),
     [
@@ -382,32 +363,6 @@ def test_a_parameter_that_is_only_bound_anew_is_refused():
     xdev.guvectorize("(n)->()")(total)
     found = ran("cpu", read_first, 2, np.arange(4.0), np.zeros(4))
     assert found.tolist() == [0, 0, 2, 0]
-
-
-@xdev.kernel
-def counted(i, x, out):
-    atomic.add(out, i, x[i])
-
-
-@xdev.kernel
-def swapped(i, x, out):
-    atomic.cas(out, i, x[i], x[i])
-
-
-@xdev.kernel
-def sliced(i, x, out):
-    same = out
-    same[i : i + 1] = x[i]
-
-
-@pytest.mark.parametrize("kernel", [counted, swapped, sliced], ids=repr)
-def test_a_write_into_a_read_only_array_is_refused_by_name(kernel):
-    x, out = np.ones(3, "i4"), np.zeros(3, "i4")
-    out.flags.writeable = False
-    for _ in range(2):
-        with pytest.raises(ValueError, match=r"(?s)out is read-only.*a copy.*x\[i\]"):
-            kernel[3](x, out)
-    assert not out.any()
 
 
 @pytest.mark.parametrize("place", ["cpu", pytest.param("gpu", marks=pytest.mark.cuda)])

@@ -138,8 +138,10 @@ def test_what_a_kernel_writes_is_seen(function):
     assert kernel.writes(1, y) == {"y"}
 
     y = read_only()
-    with pytest.raises(ValueError, match="y is read-only"):
-        kernel[1](y)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"y is read-only.*a copy") as caught:
+            kernel[1](y)
+    assert function is through_flat or caught.match(r"\.py:\d+: ")
     assert_array_equal(y, np.arange(4.0))
 
 
