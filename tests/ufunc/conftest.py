@@ -277,7 +277,11 @@ def gpu(tmp_path_factory):
     made = HostGpu(driver)
 
     def copied(x):
-        return SimpleNamespace(copy=lambda: made.array(made.host(made.view(x))))
+        there = made.host(made.view(x))
+        return SimpleNamespace(
+            copy=lambda: made.array(there),
+            astype=lambda dtype: made.array(there.astype(dtype)),
+        )
 
     runtime = SimpleNamespace(getDevice=lambda: 0)
     shim = SimpleNamespace(

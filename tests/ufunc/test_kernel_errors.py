@@ -282,7 +282,9 @@ def deleting(x, out):
 WHOLE = "compiled code has no {} of an array: write a loop over the elements"
 
 
-@pytest.mark.filterwarnings("ignore:.*np.dot")  # numba-cuda's, and Numba's, of its speed
+@pytest.mark.filterwarnings(
+    "ignore:.*np.dot"
+)  # numba-cuda's, and Numba's, of its speed
 @pytest.mark.parametrize(
     ("function", "words"),
     [

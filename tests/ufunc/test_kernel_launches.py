@@ -1,4 +1,4 @@
-"""What kernels launch on CUDA, run on the host instead.
+"""What kernels and generalized ufuncs launch on CUDA, run on the host instead.
 
 All is real but the driver and the kernels' machine code: their functions, compiled for
 the host, read the same parameter.
@@ -10,6 +10,7 @@ import struct
 
 import numpy as np
 import pytest
+from running import dot
 
 import xdev
 from xdev.compile.grid import cpu as host_compiler
@@ -25,9 +26,11 @@ class HostKernel:
         grid, self.narrow, self.small = made
         loop = host_compiler.loop(grid)
 
-        def run(memory, _):
+        def run(memory, blocks):
             words = ctypes.string_at(memory, 8 * grid.words)
-            loop(0, math.prod(struct.unpack_from("3q", words)), words)
+            *slow, width = struct.unpack_from("3q", words)
+            assert 0 < blocks <= width
+            loop(0, math.prod(slow) * width, words)
 
         self._run = KERNEL(run)
         self.handle = ctypes.cast(self._run, ctypes.c_void_p).value
@@ -276,3 +279,97 @@ def test_more_arguments_than_a_launch_takes_are_refused(gpu, made):
         xdev.kernel(scope["wide"])[3](*[x] * 130)
 
     assert not made
+
+
+# Generalized ufuncs: a point for each loop index.
+
+
+@xdev.guvectorize("(m,n),(n)->(m)")
+def product(a, x, out):
+    for i in range(a.shape[0]):
+        out[i] = 0
+        for k in range(a.shape[1]):
+            out[i] += a[i, k] * x[k]
+
+
+@xdev.guvectorize("(n),()->(),(n)")
+def both(x, factor, top, scaled):
+    top[0] = x[0]
+    for i in range(x.shape[0]):
+        top[0] = max(top[0], x[i])
+        scaled[i] = factor * x[i]
+
+
+@pytest.fixture
+def at_points(gpu, made):  # noqa: ARG001
+    """Return what a generalized ufunc gives for arrays of the stand-in."""
+
+    def call(function, *args, out=None, **keywords):
+        there = [gpu.array(x) if isinstance(x, np.ndarray) else x for x in args]
+        outs = (
+            None
+            if out is None
+            else tuple(x if x is None else gpu.array(x) for x in out)
+        )
+        found = function(*there, out=outs, **keywords)
+        return (
+            tuple(map(gpu.host, found)) if isinstance(found, tuple) else gpu.host(found)
+        )
+
+    return call
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        *(((3, 4), (4,)), ((5, 3, 4), (4,)), ((5, 1, 3, 4), (6, 4)), ((0, 3, 4), (4,))),
+        ((2, 1, 3, 3, 4), (1, 7, 1, 4)),
+    ],
+    ids=str,
+)
+def test_loop_dimensions_and_strides(gpu, at_points, left, right, order):
+    a, x = (np.asarray(gpu.sample(s, "d"), order=order) for s in (left, right))
+    np.testing.assert_array_equal(at_points(product, a, x), np.matvec(a, x))
+
+
+def test_outputs_in_place_numbers_by_value_casts_and_overlap(gpu, at_points):
+    x, whole = gpu.sample((6, 5), "f"), np.full((12, 5), 9, "f")
+
+    top, scaled = at_points(both, x[:, ::-1], 0.5, out=(None, whole[::2]))
+
+    np.testing.assert_array_equal(top, x.max(-1))
+    np.testing.assert_array_equal(scaled, x[:, ::-1] / 2)
+    np.testing.assert_array_equal(whole[::2], scaled)
+    np.testing.assert_array_equal(whole[1::2], np.full((6, 5), 9))
+    top, scaled = at_points(both, x, np.arange(6))
+    assert top.dtype == np.float64
+    np.testing.assert_array_equal(scaled, x * np.arange(6)[:, None])
+    types = ["void(float64[:], float64, float64[:], float64[:])"]
+    typed = xdev.guvectorize(types, "(n),()->(),(n)")(both)
+    top, scaled = at_points(typed, x.astype("h"), np.int8(2))
+    assert top.dtype == scaled.dtype == np.float64
+    np.testing.assert_array_equal(scaled, 2.0 * x)
+    expected = x / 2
+    at_points(both, x, 0.5, out=(None, x[::-1, ::-1]))
+    np.testing.assert_array_equal(x[::-1, ::-1], expected)
+
+
+def test_axes_and_kept_dimensions(gpu, at_points):
+    x, y = gpu.sample((4, 5, 6), "d"), gpu.sample((4, 5, 6), "d", 1)
+    for keywords in (
+        *({"axis": 1}, {"axis": 0, "keepdims": True}, {"keepdims": True}),
+        {"axes": [0, 0, ()]},
+    ):
+        made = at_points(dot, x, y, **keywords)
+        np.testing.assert_array_equal(made, np.vecdot(x, y, **keywords))
+    out = np.zeros((4, 1, 6))
+    at_points(dot, x, y, out=(out,), axis=1, keepdims=True)
+    np.testing.assert_array_equal(out, np.vecdot(x, y, axis=1, keepdims=True))
+    a, x, axes = (
+        gpu.sample((3, 4, 5), "d"),
+        gpu.sample((5, 4), "d"),
+        [(0, 2), (0,), (0,)],
+    )
+    made = at_points(product, a, x, axes=axes)
+    np.testing.assert_array_equal(made, np.matvec(a, x, axes=axes))

@@ -1,0 +1,355 @@
+"""What only a real GPU shows of ufuncs: its arithmetic, launches, order and size."""
+
+import importlib
+import itertools
+import math
+import threading
+
+import numpy as np
+import pytest
+from running import add
+from stand_ins import Exporter
+
+import xdev
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.usefixtures("cuda"),
+    # numba-cuda's own import, under NumPy 2.5:
+    pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning"),
+]
+
+
+@xdev.vectorize
+def chain(a, x, y):
+    return a * x + y * 3 - x * x
+
+
+@xdev.vectorize
+def sine(x):
+    return math.sin(x)
+
+
+@xdev.vectorize
+def above(x, y):
+    return x > y
+
+
+def sample(shape, char, seed=0):
+    """Return random values that no sum or product of three overflows."""
+    rng = np.random.default_rng(seed)
+    dtype = np.dtype(char)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.5
+    if dtype.kind == "c":
+        return (rng.random(shape) - 0.5j * rng.random(shape)).astype(dtype)
+    if dtype.kind == "f":
+        return (rng.random(shape) * 4 - 2).astype(dtype)
+    return rng.integers(0, 5, shape).astype(dtype)
+
+
+@pytest.mark.parametrize(("a", "b"), list(itertools.product("?bIefD", repeat=2)))
+def test_mixed_dtypes_promote_as_numpy_does(cp, a, b):
+    if a == b == "?":
+        pytest.skip("NumPy adds bools as 'or', Python as integers")
+    x, y = sample((40, 50), a), sample((40, 50), b, 1)
+
+    made = add(cp.asarray(x), cp.asarray(y))
+
+    assert made.dtype == (x + y).dtype
+    np.testing.assert_array_equal(made.get(), x + y)
+
+
+@pytest.mark.parametrize("char", "bhilBHILefdFD")
+def test_operands_misaligned_apart(cp, char):
+    whole = [sample(100_003, char, seed) for seed in range(3)]
+    for starts in itertools.product((0, 1, 5), repeat=3):
+        x, y, _ = (v[s : s + 99_000] for v, s in zip(whole, starts, strict=True))
+        dx, dy = (
+            cp.asarray(v)[s : s + 99_000]
+            for v, s in zip(whole[:2], starts[:2], strict=True)
+        )
+        memory = cp.asarray(whole[2])
+
+        add(dx, dy, memory[starts[2] : starts[2] + 99_000])
+
+        expected = whole[2].copy()
+        expected[starts[2] : starts[2] + 99_000] = x + y
+        np.testing.assert_array_equal(memory.get(), expected)
+
+
+ROWS = {
+    "row": lambda x: x[0],
+    "column": lambda x: x[:, :1],
+    "inner": lambda x: x[:, 3:-2],
+    "odd": lambda x: x[:, 1:],
+    "every other column": lambda x: x[:, ::2],
+    "transposed": lambda x: x.T,
+    "backwards": lambda x: x[::-1, ::-1],
+}
+
+
+@pytest.mark.parametrize("char", "befD")
+@pytest.mark.parametrize("name", ROWS)
+def test_matrices_by_rows_twice(cp, char, name):
+    x, y = sample((501, 501), char), ROWS[name](sample((501, 501), char, 1))
+    dx, dy = cp.asarray(x), ROWS[name](cp.asarray(sample((501, 501), char, 1)))
+    if name in {"inner", "odd", "every other column"}:
+        x, dx = ROWS[name](x), ROWS[name](dx)
+    for out in (
+        cp.empty(x.shape, char),
+        cp.empty((501, 600), char)[:, 3 : 3 + x.shape[1]],
+    ):
+        for _ in range(2):  # the second time by the fast way
+            out[...] = 99
+            assert add(dx, dy, out) is out
+            np.testing.assert_array_equal(out.get(), x + y)
+    np.testing.assert_array_equal(add(dx, dy).get(), x + y)
+
+
+def test_what_is_learnt_of_one_layout_serves_no_other_of_its_size(cp):
+    x, y = sample((64, 128), "f"), sample((64, 128), "f", 1)
+    pairs = [(x, y), (x, y[0]), (x[:1], y), (x.ravel(), y.ravel()), (x, y[:1, :1])]
+    for order in itertools.permutations(range(len(pairs)), 3):
+        add.launches.forget()
+        for i in order * 2:
+            a, b = pairs[i]
+            out = cp.empty((a + b).shape, "f")
+            add(cp.asarray(a), cp.asarray(b), out)
+            np.testing.assert_array_equal(out.get(), a + b)
+            made = add(cp.asarray(a), cp.asarray(b))
+            np.testing.assert_array_equal(made.get(), a + b)
+
+
+def test_a_chain_of_products_and_sums_rounds_as_numpy_does(cp):
+    a, x, y = (sample(10_007, "f", i) for i in range(3))
+
+    made = chain(*[cp.asarray(v) for v in (a, x, y)])
+
+    np.testing.assert_array_equal(made.get(), a * x + y * np.float32(3) - x * x)
+
+
+@pytest.mark.parametrize("char", "bhBHefdF?")
+def test_numbers_of_every_dtype_reach_the_kernel(cp, char):
+    x, number = sample((33, 7), char), sample(1, char, 3)[0]
+
+    for view in (x, x[:, ::2]):
+        if char == "F":
+            made, expected = add(cp.asarray(view), number), view + number
+        else:
+            made, expected = above(cp.asarray(view), number), view > number
+        np.testing.assert_array_equal(made.get(), expected)
+
+
+def test_half_is_computed_in_float(cp):
+    x, y = sample(3001, "e"), sample(3001, "e", 1)
+
+    made = chain(*[cp.asarray(x), cp.asarray(y), cp.asarray(x)])
+
+    single = [v.astype(np.float32) for v in (x, y, x)]
+    expected = single[0] * single[1] + single[2] * 3 - single[1] * single[1]
+    np.testing.assert_array_equal(made.get(), expected.astype(np.float16))
+
+
+@pytest.mark.parametrize("char", "fd")
+def test_math_is_within_two_ulp(cp, char):
+    x = sample(10_000, char)
+
+    made = sine(cp.asarray(x)).get()
+
+    np.testing.assert_array_max_ulp(made, np.sin(x.astype("d")).astype(char), 2)
+
+
+@pytest.mark.parametrize("shift", [-5, -1, 0, 1, 5])
+@pytest.mark.parametrize("step", [1, -1])
+def test_overlap_is_as_in_numpy_on_the_first_and_the_fast_call(cp, shift, step):
+    n = 50_000
+    for _ in range(2):
+        ours, theirs = cp.arange(n + 20.0), np.arange(n + 20.0)
+        for memory, function in ((ours, add), (theirs, np.add)):
+            x, out = memory[5 : 5 + n], memory[5 + shift : 5 + shift + n][::step]
+            function(x, x, out)
+        np.testing.assert_array_equal(ours.get(), theirs)
+
+
+@pytest.mark.full_card
+def test_more_elements_than_32_bits_count(cp):
+    n = 2**31 + 7
+    x = cp.ones(n, "b")
+    out = cp.empty(n, "b")
+
+    add(x, x, out)
+
+    assert int(out[0]) == int(out[-1]) == int(out[2**31]) == 2
+    add(x[::-1], x, out)
+    assert bool((out == 2).all())
+    out[...] = 0
+    add(x[1:], x[:-1], out[1:])  # misaligned
+    assert int(out[0]) == 0
+    assert bool((out[1:] == 2).all())
+    rows = n // 2**16
+    square, row = (v[: rows * 2**16].reshape(rows, -1) for v in (x, out))
+    out[...] = 0
+    add(square, square[0], row)
+    assert bool((row == 2).all())
+    assert int(add.reduce(x, axis=0, dtype="l")) == n
+
+
+def test_float64_is_not_shortened_by_a_float_out(cp):
+    x, out = cp.asarray(sample(100, "d")), cp.empty(100, "f")
+
+    add(x, x, out)
+
+    np.testing.assert_array_equal(out.get(), (x.get() * 2).astype("f"))
+
+
+def test_torch_tensors_in_and_out():
+    torch = pytest.importorskip("torch")
+    x = torch.rand(1000, device="cuda")
+    out = torch.empty_like(x)
+
+    assert add(x, x, out) is out
+    assert torch.equal(out, x + x)
+
+
+def nodes(cp, call):
+    """Return the kernels and other work that a call queues; to synchronise fails."""
+    driver = importlib.import_module("cuda.bindings.driver")
+    stream = cp.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        call()
+        graph = stream.end_capture()
+    error, _, count = driver.cuGraphGetNodes(driver.CUgraph(graph.graph), 0)
+    assert not error
+    return count
+
+
+def test_a_call_is_one_launch_and_nothing_else(cp):
+    cuda = pytest.importorskip("numba.cuda")
+    x, y, o = (cp.asarray(sample((100, 100), "f", i)) for i in range(3))
+    mask = x > 0
+    foreign = cuda.device_array((100, 100), np.float32)
+    calls = {
+        "contiguous": lambda: add(x, y, o),
+        "broadcast": lambda: add(x, y[0], o),
+        "zero-d": lambda: add(x, y[0, 0], o),
+        "number": lambda: add(x, 2.0, o),
+        "numpy scalar": lambda: add(x, np.float32(2), o),
+        "strided": lambda: add(x.T, y, o),
+        "mask": lambda: add(x, y, o, where=mask),
+        "numba": lambda: add(x, y, foreign),
+        "cast": lambda: above(x, y, o),
+    }
+    for name, call in calls.items():
+        call()  # compiles
+        assert nodes(cp, call) == 1, name
+
+
+@pytest.mark.parametrize("shape", [(1000,), (1000, 1)])
+def test_a_thread_without_a_context_can_call(cp, shape):
+    x, flat, strided = cp.ones(shape, "f"), cp.zeros(shape, "f"), cp.zeros(2000, "f")
+    add(x, x, flat)
+    flat[...] = 0
+    cp.cuda.Device().synchronize()
+
+    def work():
+        add(x, x, flat)
+        add(x.ravel(), 1.0, strided[::2])
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert (flat.get() == 2).all()
+    assert (strided[::2].get() == 2).all()
+
+
+def test_work_goes_to_the_current_stream(cp):
+    x, out = cp.ones(1 << 20, "f"), cp.zeros(1 << 20, "f")
+    add(x, x, out)
+    out[...] = 0
+    cp.cuda.Device().synchronize()
+    stream = cp.cuda.Stream(non_blocking=True)
+
+    with stream:
+        stream.begin_capture()
+        add(x, x, out)
+        graph = stream.end_capture()
+
+    assert not out.get().any()  # it was captured on that stream, and not run
+    graph.launch(stream)
+    stream.synchronize()
+    assert (out.get() == 2).all()
+
+
+def test_the_stream_of_a_foreign_array_is_waited_for_and_waits(cp):
+    n = 1 << 26
+    theirs = cp.cuda.Stream(non_blocking=True)
+    x, out = cp.zeros(n, "f"), cp.zeros(n, "f")
+    mine, result = Exporter(x, stream=theirs.ptr), Exporter(out, stream=theirs.ptr)
+    cp.cuda.Device().synchronize()
+    add(mine, 1.0, result)
+    cp.cuda.Device().synchronize()
+    with theirs:
+        for _ in range(50):
+            x += 1
+    add(mine, 1.0, result)
+    with theirs:
+        out += 1
+        x[...] = 0
+
+    cp.cuda.Device().synchronize()
+    assert float(out[0]) == float(out[-1]) == 52
+
+
+def whole(shape, seed=0):
+    return np.random.default_rng(seed).integers(0, 9, shape).astype("f")
+
+
+@pytest.mark.parametrize("shape", [(70,), (100_000,), (3_000_000,), (60, 700)])
+def test_a_reduction_equals_numpy_every_time(cp, shape):
+    for axis in (0, -1, None):
+        for seed in range(4):
+            x = whole(shape, seed)
+            made = add.reduce(cp.asarray(x), axis)
+            np.testing.assert_array_equal(made.get(), np.add.reduce(x, axis))
+
+
+def test_a_reduction_is_repeated_on_streams_and_in_threads(cp):
+    x = cp.asarray(whole(300_000))
+    total = float(add.reduce(x))
+    found = []
+
+    def work():
+        found.extend(float(add.reduce(x)) for _ in range(20))
+
+    for stream in (cp.cuda.Stream(non_blocking=True), cp.cuda.Stream()):
+        cp.cuda.Device().synchronize()
+        with stream:
+            work()
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [total] * 120
+
+
+def test_numba_arrays_in_and_out_every_time(cp):
+    cuda = pytest.importorskip("numba.cuda")
+    y = whole(1000, 1)
+    stream = cuda.stream()
+    for seed in range(4):
+        x = whole(1000, seed)
+        there, other = cuda.to_device(x), cuda.to_device(y)
+        out = cuda.device_array(1000, np.float32)
+        assert add(there, other, out) is out
+        np.testing.assert_array_equal(out.copy_to_host(), x + y)
+        made = add(there, cp.asarray(y))
+        assert type(made) is type(there)
+        made = add(made, 2.0)  # bound to CuPy's stream
+        assert type(made) is type(there)
+        np.testing.assert_array_equal(made.copy_to_host(), x + y + 2)
+        bound = cuda.to_device(x, stream=stream)
+        add(bound[1:], bound[:-1], out=out[1:])
+        np.testing.assert_array_equal(out.copy_to_host()[1:], x[1:] + x[:-1])
