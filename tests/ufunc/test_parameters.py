@@ -1,14 +1,20 @@
-"""Parameters, and what else a function names: refused, and told, by what they are."""
+"""What functions name: parameters, numbers that count, and plain functions."""
 
+import gc
 import re
+import textwrap
+import weakref
 
 import numpy as np
 import pytest
+from running import add, called, dot, same, there
 
 import xdev
+import xdev as xp
 
 real = np.arange(3.0)  # named as an attribute, and as a parameter
 shape = np.arange(3.0)
+SCALE = 3
 
 
 def an_attribute(x, y):
@@ -26,30 +32,27 @@ def a_cell(real, y):
     return inner(y)
 
 
+@xdev.guvectorize("(n)->(n)")
+def doubled_rows(x, out):
+    for i in range(x.shape[0]):
+        out[i] = x[i].real * 2
+
+
 @pytest.mark.parametrize("function", [an_attribute, a_parameter, a_cell])
 def test_a_name_that_an_array_of_the_module_has_too(function, device):
-    x = xdev.asarray([1.0, 2.0, 3.0], device=device)
-
-    result = xdev.vectorize(function)(x, x)
-
-    assert xdev.to_numpy(result).tolist() == [2, 4, 6]
+    x = np.array([1.0, 2.0, 3.0])
+    assert called(device, xdev.vectorize(function), x, x).tolist() == [2, 4, 6]
+    assert called(device, doubled_rows, x).tolist() == [2, 4, 6]
 
 
-def test_such_a_name_in_a_kernel_and_in_core_arrays(device):
+def test_such_a_name_in_a_kernel(device):
     @xdev.kernel
     def halved(i, x, out):
         out[i] = x[i].real / 2 if i < x.shape[0] else 0
 
-    @xdev.guvectorize("(n)->(n)")
-    def doubled(x, out):
-        for i in range(x.shape[0]):
-            out[i] = x[i].real * 2
-
-    x, out = xdev.ones(3, device=device), xdev.zeros(3, device=device)
+    x, out = there(device, np.ones(3), np.zeros(3))
     halved[3](x, out)
-
     assert xdev.to_numpy(out).tolist() == [0.5, 0.5, 0.5]
-    assert xdev.to_numpy(doubled(x)).tolist() == [2, 2, 2]
 
 
 def test_a_parameter_may_be_named_as_a_keyword_of_calls():
@@ -61,6 +64,11 @@ def test_a_parameter_may_be_named_as_a_keyword_of_calls():
 
     assert over(x, 2.0, out=result) is result
     assert result.tolist() == [0.5, 1]
+
+
+DECORATORS = pytest.mark.parametrize(
+    "decorator", [xdev.vectorize, xdev.kernel, xdev.guvectorize("(n)->(n)")]
+)
 
 
 async def later(x, out):
@@ -79,9 +87,7 @@ def each(x, out):
     ("function", "what"),
     [(later, "async"), (later_each, "async"), (each, "generator")],
 )
-@pytest.mark.parametrize(
-    "decorator", [xdev.vectorize, xdev.kernel, xdev.guvectorize("(n)->(n)")]
-)
+@DECORATORS
 def test_a_function_whose_call_computes_nothing_is_refused(decorator, function, what):
     name = function.__name__
 
@@ -104,30 +110,13 @@ def asserted(x, out):
     ("function", "line"),
     [(checked, r"raise ValueError\(x\)"), (asserted, "assert x > 0")],
 )
-@pytest.mark.parametrize(
-    "decorator", [xdev.vectorize, xdev.kernel, xdev.guvectorize("(n)->(n)")]
-)
+@DECORATORS
 def test_a_function_that_raises_is_refused_with_the_line(decorator, function, line):
     first = function.__code__.co_firstlineno
     number = first + (3 if function is checked else 1)
     text = rf"raises, which .*\n  {re.escape(__file__)}:{number}: {line}$"
     with pytest.raises(TypeError, match=text):
         decorator(function)
-
-
-@xdev.vectorize
-def add(left, right):
-    return left + right
-
-
-@xdev.kernel
-def added(i, left, right, out):
-    out[i] = left[i] + right[i]
-
-
-@xdev.guvectorize("(n),(n)->()")
-def dot(left, right, out):
-    out[0] = left[0] * right[0]
 
 
 @xdev.kernel
@@ -137,14 +126,8 @@ def copied(i, on, out):
 
 @pytest.mark.parametrize(
     "call",
-    [
-        add,
-        dot,
-        lambda x, y: added[3](x, y, x),
-        lambda x, y: add(x, x, out=y),
-        copied[3],
-    ],
-    ids=["ufunc", "core arrays", "kernel", "out", "a keyword's name"],
+    [add, dot, lambda x, y: add(x, x, out=y), copied[3]],
+    ids=["ufunc", "core arrays", "out", "a kernel's keyword"],
 )
 def test_arrays_of_two_devices_are_called_by_their_names(call):
     there, here = xdev.zeros(3, device="fake"), np.zeros(3)
@@ -153,7 +136,7 @@ def test_arrays_of_two_devices_are_called_by_their_names(call):
         call(there, here)
 
     names = re.findall(r"xdev\.to_device\((.+?), '", str(caught.value))
-    assert set(names) <= {"left", "right", "out", "argument on"}
+    assert set(names) <= {"x", "y", "out", "argument on"}
     assert len(names) == 2
 
 
@@ -195,3 +178,232 @@ def test_a_reduction_of_several_numbers_is_taken():
         return np.sum(several) + max(x, y)
 
     assert highest(np.ones(2), 3.0).tolist() == [8, 8]
+
+
+# Plain functions that functions of ``@vectorize`` call compute as these do.
+
+
+def doubled(x):
+    return x * 2
+
+
+def scaled_by(x, y=SCALE):
+    return xp.maximum(doubled(x) + y, x)
+
+
+def power(x, k=2):
+    return x**k
+
+
+def of_a_lambda(x):
+    successor = lambda y: y + 1  # noqa: E731
+    return successor(x)
+
+
+def blended(x, above=1, below=2, shift=SCALE):
+    return x * above + below + shift
+
+
+def halves(x):
+    return blended(x, shift=x) // 2 + blended(above=x, x=x) // 2
+
+
+def number():
+    return SCALE
+
+
+def fraction():
+    return 1 / 8
+
+
+def closed_over(factor):
+    def inner(x):
+        return x * factor
+
+    return lambda x: inner(x) + 1
+
+
+PLAIN = [
+    lambda x: scaled_by(x) + 0,
+    lambda x: power(x, k=3) + power(x),
+    halves,
+    lambda x: (x + number()) // 2 * x - number() % 2,
+    lambda x: x * fraction(),
+    of_a_lambda,
+    closed_over(3),
+]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f4"])  # in which 64 bits would show
+@pytest.mark.parametrize("function", PLAIN)
+def test_a_plain_function_has_numpys_dtypes(device, function, dtype):
+    x = np.array([1, 7, 200 if dtype == "u1" else 5], dtype)
+
+    same(called(device, xdev.vectorize(function), x), function(x))
+    typed = xdev.vectorize(["float64(float64)"])(lambda x: doubled(x) + 0)
+    same(called(device, typed, x), x.astype("f8") * 2)
+
+
+def sum_and_difference(x, y):
+    return x + y, x - y
+
+
+def product(x, y):
+    above, below = sum_and_difference(x, y)
+    return above * below
+
+
+def test_several_results_are_a_tuple(device):
+    x, y = np.array([5, 7], "i4"), np.array([3, 9], "i4")
+    same(called(device, xdev.vectorize(product), x, y), product(x, y))
+
+
+def itself(x):
+    return itself(x - 1) if x > 0 else x
+
+
+def raising(x):
+    if x < 0:
+        raise ValueError
+    return x
+
+
+def of_any(*args):
+    return args[0]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f8"])
+@pytest.mark.parametrize(
+    ("inner", "words"),
+    [
+        (of_any, "a ufunc calls of_any, which may have positional parameters alone"),
+        (itself, "itself calls itself: write the recursion as a loop"),
+        (raising, "raising raises, which a ufunc cannot do per element"),
+    ],
+)
+def test_what_a_ufunc_may_not_do_a_plain_function_may_not(dtype, inner, words):
+    function = xdev.vectorize(lambda x: inner(x) + x)
+    with pytest.raises(TypeError, match=words):
+        function(np.ones(2, dtype))
+
+
+def test_a_plain_function_that_numba_was_told_of_is_numbas():
+    extending = pytest.importorskip("numba.extending")
+
+    def told(x):
+        return x
+
+    @extending.overload(told)
+    def _(x):  # noqa: ARG001 - Numba looks at the name
+        return lambda x: x + 41
+
+    function = xdev.vectorize(lambda x: told(x) + 1)
+    assert function(np.ones(1))[0] == 43
+
+
+def test_an_edit_of_a_plain_function_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDEV_CACHE_DIR", str(tmp_path))
+    for number in (2, 5):
+        path = tmp_path / f"version{number}.py"
+        path.write_text(
+            textwrap.dedent(f"""
+                import xdev
+                def inner(x):
+                    return x * {number}
+                @xdev.vectorize
+                def outer(x):
+                    return inner(x)
+            """)
+        )
+        module = {"__name__": "edited"}
+        exec(compile(path.read_text(), str(path), "exec"), module)  # noqa: S102
+        x = np.array([1, 200], "u1")
+        np.testing.assert_array_equal(module["outer"](x), x * number, strict=True)
+
+
+@pytest.mark.parametrize("inner", [lambda _: 2, lambda array: array])
+def test_a_ufunc_that_is_gone_keeps_no_plain_function(inner):
+    def scaled(outside):
+        def called(x):
+            return x * outside
+
+        def calling(x):
+            return called(x) + 1
+
+        try:
+            xdev.vectorize(calling)(np.ones(2))
+        except TypeError as error:
+            assert "reads the array" in str(error)  # noqa: PT017 - one of the two
+        return weakref.ref(called)
+
+    found = scaled(inner(np.ones(2)))
+    gc.collect()
+    assert found() is None
+
+
+# Integers that count stay integers beside floats: ends of loops, and indices.
+
+
+@xdev.vectorize
+def polynomial(z, n):
+    total = z
+    for _ in range(n):
+        total = total * z + 1
+    return total
+
+
+@xdev.guvectorize("(n),()->()")
+def looked_up(x, k, out):
+    out[0] = x[k - 1] * 10
+
+
+@xdev.vectorize
+def averaged(x, n):
+    total = x - x
+    for k in range(1, n + 1):
+        total += x * k
+    return total / n
+
+
+@xdev.guvectorize("(n),()->(n)")
+def moving_mean(values, window, out):
+    """Numba's example of a generalized ufunc with a number."""
+    total, count = 0.0, 0
+    for k in range(window):
+        total += values[k]
+        count += 1
+        out[k] = total / count
+    for k in range(window, len(values)):
+        total += values[k] - values[k - window]
+        out[k] = total / count
+
+
+def means(x, window):
+    before = [np.mean(x[: k + 1]) for k in range(window)]
+    rest = [np.mean(x[k - window + 1 : k + 1]) for k in range(window, len(x))]
+    return np.array(before + rest, x.dtype)
+
+
+def horner(z):
+    return ((z * z + 1) * z + 1) * z + 1
+
+
+FEW, SQUARES = np.array([1, 2], "f"), np.arange(12) ** 2
+COUNTING = [
+    *(
+        (polynomial, (z, count), horner(z))
+        for z in map(np.array([0.5, -1, 2]).astype, "efdFD")
+        for count in (3, np.int64(3), np.uint8(3))
+    ),
+    (looked_up, (np.array([[1, 2], [3, 4]], "f"), 2), np.array([20, 40], "f")),
+    (averaged, (FEW, 4), np.array([2.5, 5])),  # what also computes has 64 bits
+    (polynomial, (FEW, np.array([0, 2], "i")), np.array([1, 11], "f")),
+    (xdev.vectorize(lambda x: polynomial(x, 2) * 0.5), (FEW,), np.float32([1.5, 5.5])),
+    *((moving_mean, (x, 3), means(x, 3)) for x in map(SQUARES.astype, "fd")),
+]
+
+
+@pytest.mark.parametrize(("function", "args", "expected"), COUNTING)
+def test_integers_that_count_leave_the_dtype_alone(device, function, args, expected):
+    rtol = 1e-6 if function is moving_mean else 0
+    same(called(device, function, *args), expected, rtol)

@@ -1,24 +1,173 @@
-"""Operators inside a function have NumPy's dtypes, by which integers wrap.
+"""Operators of integers inside a function have NumPy's dtypes, by which they wrap.
 
-The reference is the Python function itself, called with NumPy's scalars. Each pair of
-dtypes is compiled, which takes time: each function has one of four pairs, and all of
-more by ``HYPOTHESIS_PROFILE=deep``.
+The reference is the Python function itself, called with NumPy's scalars or arrays. Each
+pair of dtypes is compiled, which takes time: each function has a few, and all have more
+by ``HYPOTHESIS_PROFILE=deep``.
 """
 
+import itertools
 import math
 import operator
 import os
 
 import numpy as np
 import pytest
+from running import called, same, there, without_source
 
 import xdev
 
 PAIRS = ["BB", "bB", "Il", "Hf"]
+MEETING = ["lL", "Ll", "bL", "Lb", "?L", "L?", "bB", "Il"]
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 if DEEP:
     PAIRS += ["hh", "HI", "iB", "LL", "hf", "if", "Bd"]
+    MEETING = list(map("".join, itertools.product("?bBhHiIlL", repeat=2)))
 OFFSET, TABLE, LARGE = 5, (3, 70, 101), 2**70
+
+
+def extremes(kind):
+    """Return values at which products, sums and comparisons go wrong."""
+    if kind == "?":
+        return np.array([False, True])
+    info = np.iinfo(kind)
+    low, high = int(info.min), int(info.max)
+    near = {low, low + 1, 0, 1, 3, high // 2, high // 2 + 1, high - 1, high}
+    return np.array(sorted(near | ({-1, -5} if low else set())), kind)
+
+
+def meet(x, y):
+    return x + y, x * y, x < y, x <= y, x > y, x >= y, x == y, x != y
+
+
+def ends(x, y):
+    return min(x, y), max(x, y)
+
+
+def part(x, y):
+    return x - y, x // y, x % y
+
+
+def smaller_and_larger(x, y):
+    return np.minimum(x, y), np.maximum(x, y)
+
+
+MEET, ENDS, PART = map(xdev.vectorize, (meet, ends, part))
+
+
+@pytest.mark.parametrize(
+    ("ufunc", "numpys", "pair"),
+    [
+        *((MEET, meet, pair) for pair in (MEETING if DEEP else MEETING[::2])),
+        *((ENDS, smaller_and_larger, p) for p in (MEETING if DEEP else MEETING[1::2])),
+        # NumPy has no difference of bools, and int8 for their quotient.
+        *((PART, part, p) for p in (MEETING if DEEP else MEETING[1::2]) if p != "??"),
+    ],
+)
+def test_integers_of_any_two_dtypes_meet_as_numpys(device, ufunc, numpys, pair):
+    x, y = (x.ravel() for x in np.meshgrid(*map(extremes, pair)))
+    if ufunc is PART:
+        if np.result_type(x, y).kind != "f":  # the docs tell of what is left out
+            kept = (y != 0) & ~((x == extremes(pair[0])[0]) & (y == -1))
+            x, y = x[kept], y[kept]
+        elif device.type == "cuda":
+            near = ~(abs(x.astype("d") / y) >= 2**53)  # beyond, it rounds quotients
+            x, y = x[near], y[near]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        same(ufunc(*there(device, x, y)), numpys(x, y))
+
+
+UNSIGNED, SIGNED = np.array([2**63 + 2**12, 3], "u8"), np.array([-5, 2**40])
+
+
+@xdev.vectorize
+def total(x, y):
+    return x + y
+
+
+@xdev.vectorize
+def sum_of_products(x, y, n):
+    total = y * 0
+    for k in range(n):
+        total += x * y - k
+    return total
+
+
+X, Y = UNSIGNED, SIGNED
+WRAPPED = xdev.vectorize(["uint64(uint64, int64)"])(lambda x, y: x + y)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "expected"),
+    [
+        (sum_of_products, (X, Y, 2), (X * Y - 0) + (X * Y - 1)),
+        (xdev.vectorize(lambda x, y: -total(x, y)), (X, Y), -(X + Y)),
+        (WRAPPED, (X, Y), X + Y.astype("u8")),  # a signature of integers means them
+    ],
+)
+def test_each_operator_has_its_own_operands_dtype(device, function, args, expected):
+    same(called(device, function, *args), expected)
+
+
+def test_without_source_the_mix_is_refused(device):
+    function = xdev.vectorize(without_source("def f(x, y): return x + y"))
+    with pytest.raises(TypeError, match=r"f\(uint64, int\d+\): no source .* cast"):
+        called(device, function, X, Y)
+
+
+@xdev.vectorize
+def bounded(x):
+    return x > -1, x == -1, x < 300, x >= -129, x < LARGE, x <= -LARGE
+
+
+@pytest.mark.parametrize("kind", "bBL")
+def test_literals_out_of_bounds_are_compared_as_numpys(device, kind):
+    x = extremes(kind)
+    same(called(device, bounded, x), bounded.__wrapped__(x))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x / 256,
+        lambda x: x / 2 + 300,
+        lambda x: x * 0.5 + 300,
+        lambda x: 1.0 * x / 1000,
+        lambda x: float(x) * 1000,
+        lambda x: math.sqrt(x) + 300,
+        lambda x: (x > 1) * 1000.0,
+    ],
+)
+def test_literals_beside_other_values_than_inputs_are_no_matter(device, function):
+    x = np.array([0, 4, 9], "B")
+    expected = [float(function(int(each))) for each in x]
+    found = called(device, xdev.vectorize(function), x)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_literals_beside_uint64_are_weak_and_a_signature_takes_any(device):
+    mixed = xdev.vectorize(lambda x, y: ((x * 3) & 255, y + x % 10))
+    x, y = np.array([3, 5], "u8"), np.array([-1, 7])
+    bits, total = called(device, mixed, x, y)
+    assert bits.tolist() == ((x * 3) & 255).tolist()
+    assert total.tolist() == (y + x % 10).tolist()
+    f = xdev.vectorize(["int64(uint8)"])(lambda x: max(x + 300, -5) if x > 9 else -1)
+    same(called(device, f, np.array([5, 200], "B")), np.array([-1, 500]))
+
+
+@xdev.kernel
+def grown(i, x, sums, thirds):
+    sums[i] = x[i] + 1
+    thirds[i] = x[i] // np.uint64(3)
+
+
+def test_kernels_sums_of_uint64_are_right_modulo_its_range(device):
+    x, sums, thirds = there(device, X, *np.zeros((2, 2), "u8"))
+    grown[2](x, sums, thirds)
+    same(sums, X + 1)
+    same(thirds, X // 3)
+
+
+# The functions' results, element by element.
 
 
 def values(kind, seed):
@@ -141,7 +290,7 @@ def bits(x, y):
     return (x << 3) >> 2, (x + y) >> 1, ~x & y, (x | 64) ^ (y + y), ~(x + 1) / 2
 
 
-def called(x, y):
+def by_name(x, y):
     small = np.where(x > 100, x, 7) // 2
     quotient, rest = divmod(x + y, 7)
     return small, quotient, rest / 2, np.greater(x, 300), np.not_equal(x, y * 2)
@@ -175,7 +324,7 @@ FUNCTIONS = [
     mathematics,
     calling,
     inplace,
-    called,
+    by_name,
     from_bools,
     bits,
     powers,
@@ -203,10 +352,9 @@ def results(function, *args):
 
 def check(function, x, y, device):
     """Compare with NumPy's scalars, each result cast to the ufunc's own dtype."""
-    there = [xdev.asarray(each, device=device) for each in (x, y)]
     with np.errstate(all="ignore"):
         rows = [results(function, *each) for each in zip(x, y, strict=True)]
-        ours = results(UFUNCS[function], *there)
+        ours = results(UFUNCS[function], *there(device, x, y))
     working = np.result_type(x, y)
     columns = zip(*rows, strict=True)
     for found, expected in zip(map(xdev.to_numpy, ours), columns, strict=True):
@@ -312,19 +460,25 @@ def beside_a_count(x):
 @pytest.mark.parametrize("function", [largest, beside_a_cast, beside_a_count])
 def test_numbers_beside_others_than_narrow_integers_are_taken(device, function):
     x = np.array([1, 5, 90], "B")
-    found = xdev.vectorize(function)(xdev.asarray(x, device=device))
-
     with np.errstate(all="ignore"):
         expected = [int(function(each)) % 256 for each in x]
-    assert xdev.to_numpy(found).tolist() == expected
+    assert called(device, xdev.vectorize(function), x).tolist() == expected
 
 
-def test_a_signature_means_64_bits(device):
-    x = xdev.asarray(np.array([200, 100], "B"), device=device)
-    f = xdev.vectorize(["uint8(uint8, uint8)"])(mean)
+signed = xdev.vectorize(["int64(int64)"])(lambda x: x)  # what it gives is Numba's
 
-    assert xdev.to_numpy(f(x, x)).tolist() == [200, 100]
-    assert xdev.to_numpy(xdev.vectorize(mean)(x, x)).tolist() == [72, 100]
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (xdev.vectorize(["uint8(uint8, uint8)"])(mean), [200, 100]),
+        (xdev.vectorize(mean), [72, 100]),
+        (xdev.vectorize(lambda x, _: (signed(x) + x) // 2), [200, 100]),
+    ],
+)
+def test_a_signature_and_what_cannot_be_known_mean_64_bits(device, function, expected):
+    x = np.array([200, 100], "B")
+    assert called(device, function, x, x).tolist() == expected
 
 
 def negated(x, y):
@@ -344,10 +498,7 @@ def tenths(x, y):
 )
 def test_pythons_numbers_are_computed_as_python_does(device, function, char):
     x, y = (np.array(each, char) for each in ([1, 5, 90], [3, 1, 7]))
-    there = [xdev.asarray(each, device=device) for each in (x, y)]
-
-    found = [xdev.to_numpy(each) for each in xdev.vectorize(function)(*there)]
-
+    found = called(device, xdev.vectorize(function), x, y)
     for column, row in zip(
         zip(*found, strict=True), zip(x, y, strict=True), strict=True
     ):
@@ -357,25 +508,11 @@ def test_pythons_numbers_are_computed_as_python_does(device, function, char):
         assert [each.dtype for each in column] == kinds
 
 
-def test_what_cannot_be_known_has_64_bits(device):
-    signed = xdev.vectorize(["int64(int64)"])(lambda x: x)  # what it gives is Numba's
-    f = xdev.vectorize(lambda x: (signed(x) + x) // 2)
-
-    found = f(xdev.asarray(np.array([200, 100], "B"), device=device))
-
-    assert xdev.to_numpy(found).tolist() == [200, 100]
-
-
 def test_bools_count(device):
-    def positive(x, y):
-        return (x > 0) + (y > 0) + (x > y) - True
-
+    positive = xdev.vectorize(lambda x, y: (x > 0) + (y > 0) + (x > y) - True)
     x, y = grid("bB")
-    there = [xdev.asarray(each, device=device) for each in (x, y)]
-    found = xdev.vectorize(positive)(*there)
-
     counts = np.sum([x > 0, y > 0, x > y], axis=0) - 1
-    np.testing.assert_array_equal(xdev.to_numpy(found), counts)
+    np.testing.assert_array_equal(called(device, positive, x, y), counts)
 
 
 def casts_of_bools(x, y):
@@ -390,45 +527,33 @@ def functions_of_bools(x, y):
     return np.divide(x, y), np.maximum(x, y), np.square(x), np.float_power(x, y)
 
 
-@pytest.mark.parametrize(
-    "function", [casts_of_bools, operators_of_bools, functions_of_bools]
-)
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_functions_of_bools_alone_have_numpys_dtypes(device, function):
-    x, y = np.array([[True, True, False, False], [True, False, True, False]])
-    there = [xdev.asarray(each, device=device) for each in (x, y)]
-
-    found = xdev.vectorize(function)(*there)
-
-    for own, expected in zip(found, function(x, y), strict=True):
-        assert own.dtype == expected.dtype
-        np.testing.assert_array_equal(xdev.to_numpy(own), expected)
-
-
-@pytest.mark.parametrize("pair", ["BB", "BH"])
-@pytest.mark.parametrize("function", ALONE, ids=lambda f: f.__name__)
-def test_functions_that_cuda_lacks_have_numpys_dtypes(function, pair):
-    check(function, *grid(pair), "cpu")
-
-
 def turned_in_a_loop(x, y):
     for _ in range(2):
         x = y
     return -x, ~x, x * x, x >> 1, x & x, x + x
 
 
-@pytest.mark.parametrize("pair", ["Bl", "Hi"])
+BOOLS = np.array([[True, True, False, False], [True, False, True, False]])
+TURNED = [(np.array([0, 200, 3], a), np.iinfo(b)) for a, b in ("Bl", "Hi")]
+ON_ARRAYS = [
+    *((f, BOOLS) for f in (casts_of_bools, operators_of_bools, functions_of_bools)),
+    *(
+        (turned_in_a_loop, (x, np.array([i.max, i.min + 5, i.max // 3], i.dtype)))
+        for x, i in TURNED
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "args"), ON_ARRAYS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_unsigned_integers_that_turn_signed_in_a_loop_are_exact(device, pair):
-    info = np.iinfo(pair[1])
-    x = np.array([0, 200, 3], pair[0])
-    y = np.array([info.max, info.min + 5, info.max // 3], pair[1])
-    there = [xdev.asarray(each, device=device) for each in (x, y)]
+def test_functions_of_bools_and_of_what_turns_signed_are_numpys(device, function, args):
+    same(called(device, xdev.vectorize(function), *args), function(*args))
 
-    found = xdev.vectorize(turned_in_a_loop)(*there)
 
-    for own, expected in zip(found, turned_in_a_loop(x, y), strict=True):
-        np.testing.assert_array_equal(xdev.to_numpy(own), expected, strict=True)
+@pytest.mark.parametrize("pair", ["BB", "BH"])
+@pytest.mark.parametrize("function", ALONE, ids=lambda f: f.__name__)
+def test_functions_that_cuda_lacks_have_numpys_dtypes(function, pair):
+    check(function, *grid(pair), "cpu")
 
 
 def test_integers_keep_their_dtype_in_cases_of_match(device):
@@ -441,9 +566,4 @@ def test_integers_keep_their_dtype_in_cases_of_match(device):
                 y = x * 50
         return y // 2
 
-    x = np.array([2, 3], np.int8)
-    expected = np.where(x == 2, x * np.int8(100), x * np.int8(50)) // 2
-
-    found = halved(xdev.asarray(x, device=device))
-
-    assert xdev.to_numpy(found).tolist() == expected.tolist() == [-28, -53]
+    assert called(device, halved, np.array([2, 3], np.int8)).tolist() == [-28, -53]
