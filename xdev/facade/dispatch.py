@@ -215,9 +215,11 @@ LARGE = {
     **dict.fromkeys(("sum", "max", "min", "mean", "std", "var"), 1 << 21),
     **dict.fromkeys(("astype", "concat"), 1 << 20),
     **dict.fromkeys(("where", "take", "sort", "argsort"), MANY),
-    **dict.fromkeys(("fft.fft", "fft.ifft", "fft.rfft", "fft.irfft"), MANY),
-    **dict.fromkeys(("fft.hfft", "fft.ihfft", "fft.fftn", "fft.ifftn"), MANY),
-    **dict.fromkeys(("fft.rfftn", "fft.irfftn"), MANY),
+    **{
+        f"fft.{inverse}{transform}": MANY
+        for transform in ("fft", "rfft", "hfft", "fftn", "rfftn")
+        for inverse in ("", "i")
+    },
 }
 
 

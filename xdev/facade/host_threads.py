@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -17,6 +17,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from xdev import _config, _optional
 from xdev.compile import threads
 from xdev.facade.cpu import folded_count, variance
+from xdev.facade.dispatch import LARGE
 from xdev.memory.arrays import host_array
 from xdev.ufunc import layout
 from xdev.ufunc.cpu_threads import Errors, cost_model, share
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
     from xdev.compile.threads import CostModel
     from xdev.facade.backends import Axes
 
-PART = 1 << 19  # elements of a fold: beside it a call for them costs nothing
+PART = 1 << 18  # elements of a fold: beside it a call for them costs nothing
 BLOCK = 1 << 15  # elements of a temporary that stays in a processor's cache
-SQUARES = 1 << 18  # elements whose squared distances are summed at once
 NUMBERS = "biufc"  # kinds of data types
 _costs: dict[tuple[Any, ...], CostModel] = {}
 
@@ -70,76 +70,63 @@ def _laid_out(example: Any, shape: Sequence[int], dtype: Any = None) -> Any:
 # -- folds ----------------------------------------------------------------------------
 
 
-def _fold(
+def _folded(
     key: tuple[Any, ...],
     x: Any,
     axis: Axes,
-    keepdims: bool,
-    alone: Callable[[], Any],
     dtype: Any,
-    block: int,
-    of_block: Callable[[Any], Any],
-    part: Callable[[Any, Any], object],
+    keepdims: bool,
+    part: Callable[[Any, Any, Any], object],
 ) -> Any:
-    """Fold all elements, or along axes.
+    """Fold along axes; all elements block by block. None: NumPy must do it, or refuse.
 
     Parameters
     ----------
-    key, alone
-        As :func:`_quicker` has them; ``alone`` computes what else is not worth parts.
+    key : tuple
+        Which calls take alike for an element; the first is the ufunc that folds.
     dtype : numpy.dtype
         The result's.
-    block : int
-        How many elements ``of_block`` folds, where all are.
-    of_block : callable
-        Returns a fold of a vector, or of such folds if it is given those of all.
     part : callable
-        ``part(x, out)`` folds along the axes into an output that keeps them.
+        ``part(x, axes, out)`` folds into an output that keeps the axes.
     """
-    axes = tuple(range(x.ndim))
+    ufunc, errors = key[0], Errors()
+    try:
+        axes = normalize_axis_tuple(range(x.ndim) if axis is None else axis, x.ndim)
+    except (TypeError, ValueError):
+        return None
     if isinstance(axis, list):
-        return alone()  # NumPy refuses it
-    if axis is not None:
-        try:
-            axes = normalize_axis_tuple(axis, x.ndim)
-        except (TypeError, ValueError):
-            return alone()  # NumPy refuses it
-    errors = Errors()
+        return None
+    noted = errors.noted()(part)
     if len(axes) == x.ndim:
         if not (x.flags.c_contiguous or x.flags.f_contiguous) or dtype.char == "e":
-            return alone()
-        flat, folds = x.ravel("K"), np.empty(-(-x.size // block), dtype)
+            return None
+        flat, folds = x.ravel("K"), np.empty(-(-x.size // PART), dtype)
 
         def work(start: int, stop: int) -> None:
-            with errors.noted():
-                for k in range(start, stop):
-                    folds[k] = of_block(flat[k * block : (k + 1) * block])
+            for k in range(start, stop):
+                noted(flat[k * PART : (k + 1) * PART], None, folds[k : k + 1])
 
-        count = len(folds)
-        run = threads.run
+        count, run = len(folds), threads.run
         _quicker(key, x.size, lambda: work(0, count), lambda _: run(work, count))
         with errors.noted():
-            result = key[0].reduce(folds)
-        errors.tell("reduce")
-        return result.reshape((1,) * x.ndim) if keepdims else result
-
-    def shared(grain: int) -> Any:
-        with np.errstate(all="ignore"):
-            example = key[0].reduce(_corner(x), axis, keepdims=keepdims)
-        kept = [(1 if k in axes else n) for k, n in enumerate(x.shape)]
+            result = ufunc.reduce(folds)
+        result = result.reshape((1,) * x.ndim) if keepdims else result
+    else:
         lost = () if keepdims else axes
+        kept = [(1 if k in axes else n) for k, n in enumerate(x.shape)]
+        with np.errstate(all="ignore"):
+            example = ufunc.reduce(_corner(x), axes, keepdims=keepdims)
         shape = [n for k, n in enumerate(kept) if k not in lost]
-        out = _laid_out(example, shape, dtype)
+        result = _laid_out(example, shape, dtype)
+        whole = np.expand_dims(result, lost)
 
-        def noted(x: Any, out: Any) -> None:
-            with errors.noted():
-                part(x, out)
+        def along(x: Any, out: Any) -> None:
+            noted(x, axes, out)
 
-        least = max(1, grain * out.size // max(1, x.size))
-        share(noted, [x, np.expand_dims(out, lost)], least, axes)
-        return out
+        def shared(grain: int) -> None:
+            share(along, [x, whole], max(1, grain * whole.size // x.size), axes)
 
-    result = _quicker((*key, axes), x.size, alone, shared)
+        _quicker((*key, axes), x.size, lambda: along(x, whole), shared)
     errors.tell("reduce")
     return result
 
@@ -155,22 +142,16 @@ def reduction(ufunc: Any) -> Callable[..., Any]:
         dtype: Any = None,
         keepdims: bool = False,
     ) -> Any:
-        def alone() -> Any:
-            return plain(x, axis=axis, dtype=dtype, keepdims=keepdims)
+        def part(x: Any, axes: Any, out: Any) -> None:
+            ufunc.reduce(x, axes, dtype, out, True)
 
-        if x.dtype.kind not in NUMBERS:
-            return alone()  # threads share no objects, and NumPy refuses the others
-        return _fold(
-            (ufunc, x.dtype, dtype),
-            x,
-            axis,
-            keepdims,
-            alone,
-            ufunc.reduce(np.zeros(1, x.dtype), None, dtype).dtype,
-            PART,
-            lambda x: ufunc.reduce(x, None, dtype),
-            lambda x, out: ufunc.reduce(x, axis, dtype, out, True),
-        )
+        result = None
+        if x.dtype.kind in NUMBERS:  # threads share no objects
+            own = ufunc.reduce(np.zeros(1, x.dtype), None, dtype).dtype
+            result = _folded((ufunc, x.dtype, dtype), x, axis, own, keepdims, part)
+        if result is None:
+            return plain(x, axis=axis, dtype=dtype, keepdims=keepdims)
+        return result
 
     return function
 
@@ -191,40 +172,23 @@ def var(
     plain: Callable[..., Any], x: Any, *, axis: Axes, correction: float, keepdims: bool
 ) -> Any:
     """Return the variance of floats, in two passes; NumPy others'."""
-    count = folded_count(x, axis)
-    if not count or count <= correction:
+    count, result = folded_count(x, axis), None
+    if count > correction:
+        of_all = axis is None or x.ndim == 1
+        mean = _sum(_add, x) / x.dtype.type(count) if of_all else None
+
+        def part(x: Any, axes: Any, out: Any) -> None:
+            distances = x - (
+                mean if of_all else _add(x, axes, None, None, True) / count
+            )
+            distances *= distances
+            _add(distances, axes, None, out, True)
+
+        key = np.add, "var", x.dtype
+        result = _folded(key, x, axis, x.dtype, keepdims, part)
+    if result is None:
         return plain(x, axis=axis, correction=correction, keepdims=keepdims)
-    of_all = axis is None or x.ndim == 1
-    whole = _sum(_add, x) / x.dtype.type(count) if of_all else None
-
-    def squares(x: Any, mean: Any) -> Any:
-        distances = x - mean
-        distances *= distances
-        return distances
-
-    def of_block(x: Any) -> Any:
-        return _add(squares(x, whole), None)
-
-    def part(x: Any, out: Any) -> None:
-        means = _add(x, axis, None, None, True) / count
-        _add(squares(x, means), axis, None, out, True)
-
-    def alone() -> Any:
-        made = plain(x, axis=axis, correction=0, keepdims=keepdims)
-        return made * count
-
-    folded = _fold(
-        (np.add, "var", x.dtype),
-        x,
-        axis,
-        keepdims,
-        alone,
-        x.dtype,
-        SQUARES,
-        of_block,
-        part,
-    )
-    return folded / (count - correction)
+    return result / (count - correction)
 
 
 def std(plain: Callable[..., Any], x: Any, **options: Any) -> Any:  # noqa: ARG001
@@ -239,45 +203,37 @@ def _spread(
     key: tuple[Any, ...],
     part: Callable[..., object],
     arrays: Sequence[Any],
-    alone: Callable[[], Any],
-    example: Callable[..., Any],
+    plain: Callable[..., Any],
     whole: Sequence[int] = (),
 ) -> Any:
     """Compute parts of a new array, of the same parts of arrays of its shape.
 
-    ``example`` computes them of corners.
+    ``plain`` computes all of them, and says by a corner how NumPy lays out the result.
     """
     shape = arrays[0].shape
 
     def shared(grain: int) -> Any:
-        out = _laid_out(example(*map(_corner, arrays)), shape)
+        with np.errstate(all="ignore"):
+            example = plain(*map(_corner, arrays))
+        out = _laid_out(example, shape)
         share(part, [*arrays, out], grain, whole)
         return out
 
-    return _quicker(key, math.prod(shape), alone, shared)
+    return _quicker(key, math.prod(shape), lambda: plain(*arrays), shared)
 
 
 def astype(plain: Callable[..., Any], x: Any, dtype: Any) -> Any:
     """Return a copy in another data type, laid out as the array."""
-    errors = Errors()
-    order: Literal["C", "F"] = "F" if x.flags.fnc else "C"
-
-    def part(x: Any, out: Any) -> None:
-        with errors.noted():
-            np.copyto(out, x, "unsafe")
-
-    def shared(grain: int) -> Any:
-        out = host_array(x.shape, dtype, order)
-        share(part, [x, out], grain)
-        return out
-
-    if not (x.flags.c_contiguous or x.flags.f_contiguous):
-        return plain(x, dtype)  # K's order of other arrays is NumPy's to find
     if x.dtype.kind == "c" and dtype.kind != "c":
         return plain(x, dtype)  # which warns of imaginary parts, once
-    result = _quicker(
-        ("astype", x.dtype, dtype), x.size, lambda: plain(x, dtype), shared
-    )
+    errors = Errors()
+
+    @errors.noted()
+    def part(x: Any, out: Any) -> None:
+        np.copyto(out, x, "unsafe")
+
+    key = "astype", x.dtype, dtype
+    result = _spread(key, part, [x], lambda x: plain(x, dtype))
     errors.tell("cast")
     return result
 
@@ -297,13 +253,8 @@ def where(plain: Callable[..., Any], condition: Any, x1: Any, x2: Any) -> Any:
             at = slice(start, start + rows)
             out[at] = np.where(condition[at], x1[at], x2[at])
 
-    return _spread(
-        ("where", dtype),
-        part,
-        [np.broadcast_to(y, shape) for y in numbers],
-        lambda: plain(condition, x1, x2),
-        np.where,
-    )
+    arrays = [np.broadcast_to(y, shape) for y in numbers]
+    return _spread(("where", dtype), part, arrays, np.where)
 
 
 def concat(plain: Callable[..., Any], arrays: Sequence[Any], *, axis: Any) -> Any:
@@ -386,14 +337,14 @@ def sorting(name: str) -> Callable[..., Any]:
         if not lines:
             return plain(x, axis=axis, **options)
 
-        def alone(x: Any = x) -> Any:
+        def alone(x: Any) -> Any:
             return plain(x, axis=axis, **options)
 
         def part(x: Any, out: Any) -> None:
             out[...] = alone(x)
 
         key = name, x.dtype, axis % x.ndim == x.ndim - 1
-        return _spread(key, part, [x], alone, alone, [axis % x.ndim])
+        return _spread(key, part, [x], alone, [axis % x.ndim])
 
     return function
 
@@ -417,10 +368,6 @@ def transform(name: str) -> Callable[..., Any]:
     return function
 
 
-TRANSFORMS = (
-    *("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"),
-    *("fftn", "ifftn", "rfftn", "irfftn"),
-)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sum": _sum,
     "max": reduction(np.maximum),
@@ -434,5 +381,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "take": take,
     "sort": sorting("sort"),
     "argsort": sorting("argsort"),
-    **{f"fft.{name}": transform(name) for name in TRANSFORMS},
+    **{name: transform(name[4:]) for name in LARGE if name.startswith("fft.")},
 }
