@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
         overload,
     )
 
+    from xdev.ufunc.ufuncs import Ufunc
+
     Array = TypeVar("Array", bound=Any)  # the type that goes in comes out
 
     DType: TypeAlias = Any
@@ -44,24 +46,7 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
 
     Operand = TypeVar("Operand", bound=Typed)  # an Array, and no text, list or None
 
-    class Elementwise(Protocol):
-        """What all elementwise functions have: the attributes of numpy.ufunc."""
-
-        __name__: str
-        nin: int
-        nout: int
-        nargs: int
-        ntypes: int
-        types: list[str]
-        identity: Any
-        signature: None
-        reduce: Callable[..., Any]
-        accumulate: Callable[..., Any]
-        reduceat: Callable[..., Any]
-        outer: Callable[..., Any]
-        at: Callable[..., None]
-
-    class Unary(Elementwise, Protocol):
+    class Unary(Ufunc):  # type: ignore[misc]  # final, which these are not at run time
         """An elementwise function of one array; the result is of the array's type."""
 
         def __call__(
@@ -69,7 +54,7 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
         ) -> Operand:
             """Compute."""
 
-    class Binary(Elementwise, Protocol):
+    class Binary(Ufunc):  # type: ignore[misc]
         """An elementwise function of two arrays, or of an array and a number.
 
         The result is of the array's type, of the first one's where there are two.
@@ -94,6 +79,11 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
             out: Operand | None = None,
             **keywords: Any,
         ) -> Operand: ...
+
+        def __call__(
+            self, x1: Any, x2: Any, /, out: Any = None, **keywords: Any
+        ) -> Any:
+            """Compute."""
 
     class UniqueAll(NamedTuple, Generic[Array]):
         """Of ``unique_all``."""
@@ -142,20 +132,9 @@ if TYPE_CHECKING:  # protocols and named tuples take long to make
 
 
 NAMES = (
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-)
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
 
 
 #: Types of numbers that are on no device.
